@@ -1,0 +1,76 @@
+"""SD-Card: agent cards as SD-JWTs (RFC 9901) whose parts can be shown selectively.
+
+The public names. Data flows one way: ``parse_card`` → ``plan_disclosure`` → ``issue_sd_card`` → ``accept_sd_card`` →
+``present`` → ``verify_presentation``. Anything may raise ``Refused``, with a rule and a place, or ``Misuse``.
+"""
+
+from sdcard.cards.card import Card
+from sdcard.cards.reading import parse_card
+from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
+from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
+from sdcard.errors import Finding, Misuse, Refused, Where
+from sdcard.holder import HeldSdCard, accept_sd_card, disclose, present, select_all, select_context, select_paths
+from sdcard.instants import FreshnessWindow, Instant
+from sdcard.issued import Acceptance
+from sdcard.issuer import Issuer, SdCard, issue_sd_card, prepare_batch, prepare_sd_card, rounded_validity
+from sdcard.jose.keys import PublicKey, parse_public_jwk
+from sdcard.jose.signer import InMemorySigner, Signer
+from sdcard.keybinding.challenge import Answering, Challenge, Unbound, Unsolicited, new_challenge
+from sdcard.limits import Limits
+from sdcard.paths import ClaimPath
+from sdcard.profile import AGENT_SD_JWT_02, SD_CARD, Profile
+from sdcard.rules import Rule
+from sdcard.status.reference import Checked, Unchecked
+from sdcard.trust import TrustedIssuers, parse_trusted_issuers
+from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
+
+__all__ = [
+    "AGENT_SD_JWT_02",
+    "DEFAULT_POLICY",
+    "SD_CARD",
+    "Acceptance",
+    "Answering",
+    "Card",
+    "Challenge",
+    "Checked",
+    "ClaimPath",
+    "DisclosurePlan",
+    "DisclosurePolicy",
+    "Expectations",
+    "Finding",
+    "FreshnessWindow",
+    "HeldSdCard",
+    "InMemorySigner",
+    "Instant",
+    "Issuer",
+    "Limits",
+    "Misuse",
+    "Profile",
+    "PublicKey",
+    "Refused",
+    "Rule",
+    "SdCard",
+    "Signer",
+    "TrustedIssuers",
+    "Unbound",
+    "Unchecked",
+    "Unsolicited",
+    "VerifiedCard",
+    "Where",
+    "accept_sd_card",
+    "disclose",
+    "issue_sd_card",
+    "new_challenge",
+    "parse_card",
+    "parse_public_jwk",
+    "parse_trusted_issuers",
+    "plan_disclosure",
+    "prepare_batch",
+    "prepare_sd_card",
+    "present",
+    "rounded_validity",
+    "select_all",
+    "select_context",
+    "select_paths",
+    "verify_presentation",
+]

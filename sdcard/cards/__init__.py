@@ -1,0 +1,1 @@
+"""A card document in, a ``Card`` out. Knows no JWT."""

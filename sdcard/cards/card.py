@@ -1,0 +1,58 @@
+"""``Card``: a validated agent card, whatever format its document follows, and the names that no card may use."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sdcard.cards.format import CardFormat
+from sdcard.encoding import JsonObject, JsonValue
+from sdcard.errors import Finding, Part, Where
+from sdcard.rules import Rule
+
+RESERVED_AT_TOP = frozenset({
+    "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf", "vct", "vct#integrity", "aka_vcts", "status", "_sd_alg",
+    "card_format",
+})
+"""Names that mean something else among the claims of an SD-Card."""
+RESERVED_ANYWHERE = frozenset({"_sd", "..."})
+"""Names that stand for hidden claims and array elements, wherever they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A document that its format accepts.
+
+    Attributes:
+        format: the specification that the document follows.
+        document: the members exactly as read, unknown ones among them; not to be changed. ``signatures`` are not
+            in it: they are checked on the whole card and cannot survive partial disclosure (SD-Card T-32).
+        findings: what a careful author would still mend; never an error.
+    """
+
+    format: CardFormat
+    document: JsonObject
+    findings: tuple[Finding, ...] = ()
+
+
+def reserved_members(document: JsonObject) -> tuple[Finding, ...]:
+    """Find members whose names would land on a claim with another meaning once the card is an SD-Card.
+
+    A card's ``status`` or ``exp`` would be taken for the SD-Card's own, and ``_sd`` for digests of the Issuer's.
+
+    RFC 9901 4.1, SD-Card T-30.
+    """
+    where = Where(Part.CARD)
+    at_top = [where.within(name) for name in document if name in RESERVED_AT_TOP]
+    hint = "Rename this member: in an SD-Card its name belongs to a claim with another meaning."
+    return tuple(Finding(Rule.CARD_RESERVED, place, hint) for place in (*at_top, *_reserved_anywhere(document, where)))
+
+
+def _reserved_anywhere(value: JsonValue, where: Where) -> Iterator[Where]:
+    """Iterative, since a caller may hand over a document that no limit on depth was applied to."""
+    waiting = [(value, where)]
+    while waiting:
+        inner, place = waiting.pop()
+        if isinstance(inner, dict):
+            yield from (place.within(name) for name in inner if name in RESERVED_ANYWHERE)
+            waiting += [(element, place.within(name)) for name, element in reversed(inner.items())]
+        elif isinstance(inner, list):
+            waiting += [(element, place.within(index)) for index, element in reversed(list(enumerate(inner)))]

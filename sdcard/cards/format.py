@@ -1,0 +1,34 @@
+"""``CardFormat``: what SD-Card needs to know of one card specification, as data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sdcard.paths import ClaimPath, Place
+
+
+@dataclass(frozen=True, slots=True)
+class CardFormat:
+    """One card specification.
+
+    Attributes:
+        name: the value of ``card_format``, such as ``a2a/1.0``.
+        always_disclosed: top-level members that every SD-Card of this format shows (SD-Card 3.1).
+        members: the top-level members that the specification names.
+        units: places that get a Disclosure of their own; top-level members always do.
+        together: exceptions from ``units``: these stay in the clear inside their parent.
+        groups: names of the draft's registration request (3.3.1) → the claims they stand for. A place belongs to the
+            group with the longest path that covers it.
+    """
+
+    name: str
+    always_disclosed: tuple[str, ...]
+    members: frozenset[str]
+    units: tuple[ClaimPath, ...]
+    together: tuple[ClaimPath, ...]
+    groups: Mapping[str, tuple[ClaimPath, ...]]
+
+    def is_unit(self, place: Place) -> bool:
+        """Whether the place gets a Disclosure of its own when it is not always disclosed."""
+        if len(place) == 1:
+            return True
+        return any(unit.matches(place) for unit in self.units) and not any(p.matches(place) for p in self.together)

@@ -1,0 +1,56 @@
+"""A JSON value with a treatment for each of its parts: what a plan says and what embedding does.
+
+Both columns know this type, as they know ``ClaimPath``: the card column makes it, the token column consumes it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from sdcard.encoding import JsonValue
+from sdcard.paths import Place
+
+
+class Treatment(StrEnum):
+    """How a part is shown."""
+
+    PLAIN = "plain"
+    """Wherever the part around it is."""
+    SELECTIVE = "selective"
+    """By a Disclosure of its own."""
+    WITHHELD = "withheld"
+    """Never: not even as a digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class DisclosableObject:
+    """An object whose members are treated apart. ``padded``: decoys hide how many of them have a Disclosure."""
+
+    members: dict[str, tuple[Treatment, "Disclosable"]] = field(repr=False)
+    padded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DisclosableArray:
+    """An array whose elements are treated apart. ``padded``: decoys hide how many there are."""
+
+    elements: tuple[tuple[Treatment, "Disclosable"], ...] = field(repr=False)
+    padded: bool
+
+
+Disclosable: TypeAlias = "JsonValue | DisclosableObject | DisclosableArray"
+"""A plain JSON value is shown whole."""
+
+
+def treatments(disclosable: Disclosable, place: Place = ()) -> Iterator[tuple[Place, Treatment]]:
+    """Every part that is treated apart, with its place in the whole document and its treatment."""
+    if isinstance(disclosable, DisclosableObject):
+        parts: list[tuple[str | int, tuple[Treatment, Disclosable]]] = list(disclosable.members.items())
+    elif isinstance(disclosable, DisclosableArray):
+        parts = list(enumerate(disclosable.elements))
+    else:
+        return
+    for segment, (treatment, part) in parts:
+        yield (*place, segment), treatment
+        yield from treatments(part, (*place, segment))

@@ -1,0 +1,1 @@
+"""Who may see what. Knows cards; knows no JWT."""

@@ -1,0 +1,136 @@
+"""Strict base64url and strict JSON: one spelling in, one spelling out.
+
+Lenient readers accept padding, foreign characters, stray bits, repeated members and NaN; each of them lets two
+parties read one text differently. RFC 7515 2, RFC 8259, RFC 8725 2.4.
+"""
+
+import base64
+import json
+import re
+from decimal import Decimal
+from typing import Any, NoReturn, TypeAlias
+
+from sdcard.errors import Refused, Where
+from sdcard.rules import Rule
+
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+JsonObject: TypeAlias = dict[str, JsonValue]
+
+_BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
+_LAST_CHARACTERS = {0: "", 2: "AQgw", 3: "AEIMQUYcgkosw048"}
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+
+
+def encode_base64url(data: bytes) -> str:
+    """Bytes → base64url without padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def decode_base64url(text: str, where: Where) -> bytes:
+    """Base64url without padding → bytes; every byte string has exactly one text that is accepted.
+
+    Raises:
+        Refused: ``encoding.base64url`` for an empty text, another character, padding, or bits left over.
+    """
+    rest = len(text) % 4
+    last = _LAST_CHARACTERS.get(rest)
+    if last is None or not _BASE64URL.fullmatch(text) or (last and text[-1] not in last):
+        raise Refused(Rule.BASE64URL, where)
+    return base64.urlsafe_b64decode(text + "=" * (-rest % 4))
+
+
+def encode_json(value: JsonValue) -> bytes:
+    """JSON value → compact UTF-8 text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
+    """UTF-8 JSON → value, unchanged or refused: never repaired, never rounded.
+
+    Args:
+        data: the text. Its size is the caller's to bound.
+        where: what the text is part of, for refusals.
+        depth: how deeply arrays and objects may nest.
+
+    Raises:
+        Refused: ``encoding.utf8``, ``json.malformed``, ``json.duplicate-member``, ``json.number``,
+            ``json.surrogate`` or ``json.depth``.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refused(Rule.UTF8, where) from None
+    _check_depth(text, where, depth)
+    refusal: list[Rule] = []
+
+    def unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
+        members = dict(pairs)
+        if len(members) != len(pairs):
+            refusal.append(Rule.JSON_DUPLICATE)
+        return members
+
+    def exact(literal: str) -> float:
+        number = float(literal)
+        if Decimal(literal) != Decimal(repr(number)):
+            refusal.append(Rule.JSON_NUMBER)
+        return number
+
+    def constant(_: str) -> NoReturn:
+        refusal.append(Rule.JSON_NUMBER)
+        raise ValueError
+
+    try:
+        value: JsonValue = json.loads(text, object_pairs_hook=unique, parse_float=exact, parse_constant=constant)
+    except (ValueError, RecursionError):
+        raise Refused(refusal[0] if refusal else Rule.JSON_MALFORMED, where) from None
+    if refusal:
+        raise Refused(refusal[0], where)
+    if "\\u" in text and _has_lone_surrogate(value):
+        raise Refused(Rule.JSON_SURROGATE, where)
+    return value
+
+
+def parse_json_object(data: bytes, where: Where, depth: int) -> JsonObject:
+    """As ``parse_json``, for a text that must be an object.
+
+    Raises:
+        Refused: as ``parse_json``; ``json.malformed`` also for any other JSON value.
+    """
+    value = parse_json(data, where, depth)
+    if not isinstance(value, dict):
+        raise Refused(Rule.JSON_MALFORMED, where, "A JSON object is expected.")
+    return value
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same value of the same type: ``1``, ``1.0`` and ``true`` all differ."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same_json(value, other[name]) for name, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same_json, one, other))
+    return bool(one == other)
+
+
+def _check_depth(text: str, where: Where, limit: int) -> None:
+    """Refuse deep nesting before anything recurses over it."""
+    if text.count("[") + text.count("{") <= limit:
+        return
+    depth = 0
+    for match in _BRACKETS.finditer(text):
+        token = match.group()
+        if token in "[{":
+            depth += 1
+            if depth > limit:
+                raise Refused(Rule.JSON_DEPTH, where)
+        elif token in "]}":
+            depth -= 1
+
+
+def _has_lone_surrogate(value: JsonValue) -> bool:
+    try:
+        encode_json(value)
+    except UnicodeEncodeError:
+        return True
+    return False

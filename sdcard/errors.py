@@ -1,0 +1,93 @@
+"""The two families of error that cross the package's edge.
+
+``Refused`` is an outcome: a document was read and a rule says no. ``Misuse`` is a bug: a caller broke the contract
+of a function. Neither carries a value that a Holder may have chosen not to show: a refusal names a rule and a place.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sdcard.rules import Rule
+
+
+class Part(StrEnum):
+    """The documents that a place can be in."""
+
+    PRESENTATION = "presentation"
+    ISSUER_HEADER = "issuer-header"
+    ISSUER_JWT = "issuer-jwt"
+    DISCLOSURE = "disclosure"
+    KB_HEADER = "kb-header"
+    KB_JWT = "kb-jwt"
+    CARD = "card"
+    POLICY = "policy"
+    TRUST = "trust"
+    KEY = "key"
+    REQUEST = "request"
+    STATUS_LIST = "status-list"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """One place: a part, and the members and indices that lead to it."""
+
+    part: Part
+    path: tuple[str | int, ...] = ()
+
+    def __str__(self) -> str:
+        return "/".join([self.part, *map(str, self.path)])
+
+    def within(self, *segments: str | int) -> "Where":
+        """The place that the segments lead to from here."""
+        return Where(self.part, self.path + segments)
+
+
+class Level(StrEnum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule met at a place. ``hint`` says what a person can do about it and never quotes a value."""
+
+    rule: Rule
+    where: Where
+    hint: str = ""
+    level: Level = Level.ERROR
+
+    def __str__(self) -> str:
+        return f"{self.rule} at {self.where}: {self.hint or self.rule.sentence}"
+
+
+class Refused(Exception):
+    """A document was read and one or more rules say no. ``rule`` and ``where`` are those of the first finding."""
+
+    def __init__(self, rule: Rule, where: Where, hint: str = "") -> None:
+        self.findings: tuple[Finding, ...] = (Finding(rule, where, hint),)
+        super().__init__(str(self.findings[0]))
+
+    @classmethod
+    def because(cls, findings: Sequence[Finding]) -> "Refused":
+        """Refuse for every finding at once; the first one names the refusal."""
+        refusal = cls(findings[0].rule, findings[0].where, findings[0].hint)
+        refusal.findings = tuple(findings)
+        return refusal
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that says no."""
+        return self.findings[0].rule
+
+    @property
+    def where(self) -> Where:
+        """The place it was met at."""
+        return self.findings[0].where
+
+
+class Misuse(ValueError):
+    """A caller broke the contract of a function."""

@@ -1,0 +1,138 @@
+"""The Holder: accept an SD-Card, choose what to show, answer a Challenge (RFC 9901 7.2)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sdcard.cards.card import Card
+from sdcard.cards.reading import KNOWN_FORMATS
+from sdcard.disclosure.plan import plan_disclosure
+from sdcard.disclosure.policy import DisclosurePolicy
+from sdcard.encoding import JsonValue
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.instants import Instant, check_instant
+from sdcard.issued import Acceptance, IssuedSdCard, read_issued
+from sdcard.jose.keys import PublicKey
+from sdcard.jose.signer import Signer
+from sdcard.keybinding.challenge import Challenge
+from sdcard.keybinding.creation import bind
+from sdcard.paths import ClaimPath, Place
+from sdcard.rules import Rule
+from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSdCard:
+    """An SD-Card that its Holder has checked and may present."""
+
+    sd_jwt: SdJwt
+    issued: IssuedSdCard
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Disclosures that belong together: with each one come those that hold its digest (R-77, R-79)."""
+
+    disclosures: tuple[str, ...] = field(repr=False)
+
+
+def accept_sd_card(text: str, acceptance: Acceptance, holder_key: PublicKey, now: Instant) -> HeldSdCard:
+    """Check an SD-Card on receipt as a Verifier would, and that it is bound to our key (R-75, R-76).
+
+    Args:
+        text: compact form, as issued: without a KB-JWT.
+        acceptance: the Issuer we registered with, its keys, the profile.
+        holder_key: ours.
+        now: the present instant.
+
+    Raises:
+        Refused: ``kb.unexpected`` for an SD-JWT+KB; ``cnf.other-key``; and every rule of RFC 9901 7.1.
+    """
+    sd_jwt = parse_sd_jwt(text, acceptance.limits)
+    if isinstance(sd_jwt, SdJwtWithKeyBinding):
+        raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT), "An Issuer sends no KB-JWT.")
+    issued = read_issued(sd_jwt, acceptance, check_instant(now), None)
+    if issued.holder_key != holder_key:
+        raise Refused(Rule.CNF_OTHER_KEY, Where(Part.ISSUER_JWT, ("cnf", "jwk")))
+    return HeldSdCard(sd_jwt, issued)
+
+
+def select_all(held: HeldSdCard) -> Selection:
+    """Everything the SD-Card holds."""
+    return Selection(held.sd_jwt.disclosures)
+
+
+def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
+    """The places that the paths name, all that is beneath them, and nothing else but what leads there.
+
+    ``skills.0`` shows one skill whole; ``skills.0.name`` no more of it than stands in the clear beside the name.
+
+    Raises:
+        Refused: ``selection.not-held``, at the number of the path that names nothing here.
+    """
+    wanted: set[Place] = set()
+    places = list(_places(held.issued.verified.processed.claims, ()))
+    for number, claim_path in enumerate(paths):
+        found = [place for place in places if claim_path.covers(place)]
+        if not found:
+            raise Refused(Rule.SELECTION, Where(Part.REQUEST, ("paths", number)))
+        wanted.update(found)
+    return _select(held, wanted)
+
+
+def select_context(
+    held: HeldSdCard, policy: DisclosurePolicy, context: str, disclose: Sequence[str] | None = None
+) -> Selection:
+    """What a context shows, of what the SD-Card holds.
+
+    Raises:
+        Refused: ``context.unknown``, ``disclose.*``, or ``card.format`` when the card's format is not known here.
+    """
+    card_format = KNOWN_FORMATS.get(held.issued.card_format or "")
+    if card_format is None:
+        raise Refused(Rule.CARD_FORMAT, Where(Part.ISSUER_JWT, ("card_format",)), "Select by path instead.")
+    plan = plan_disclosure(Card(card_format, held.issued.members), policy, context, disclose)
+    return _select(held, set(plan.places()))
+
+
+def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
+    """The SD-JWT with the selected Disclosures, in the Issuer's order, without key binding.
+
+    Raises:
+        Misuse: when the selection was made from another SD-Card.
+    """
+    chosen = set(selection.disclosures)
+    if not chosen <= set(held.sd_jwt.disclosures):
+        raise Misuse("the selection was made from another SD-Card")
+    return SdJwt(held.sd_jwt.issuer_jwt, tuple(text for text in held.sd_jwt.disclosures if text in chosen))
+
+
+def present(
+    held: HeldSdCard, selection: Selection, challenge: Challenge, signer: Signer, now: Instant
+) -> SdJwtWithKeyBinding:
+    """Answer a Challenge; ``str()`` of the result is the text to send (7.2 steps 2 to 5, R-77 to R-80).
+
+    To present unsolicited, make a challenge of one's own with ``new_challenge``.
+
+    Raises:
+        Misuse: when the signer does not hold the key in ``cnf``, or the selection is another SD-Card's.
+    """
+    if signer.public_key != held.issued.holder_key:
+        raise Misuse("the signer does not hold the key that the SD-Card is bound to")
+    return bind(disclose(held, selection), held.issued.verified.algorithm, challenge, signer, now)
+
+
+def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
+    on_the_way = {place[:length] for place in wanted for length in range(1, len(place) + 1)}
+    revealed = held.issued.verified.processed.revealed
+    return Selection(tuple(one.disclosure.encoded for one in revealed if one.place in on_the_way))
+
+
+def _places(value: JsonValue, place: Place) -> Iterator[Place]:
+    if place:
+        yield place
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield from _places(member, (*place, name))
+    elif isinstance(value, list):
+        for index, element in enumerate(value):
+            yield from _places(element, (*place, index))

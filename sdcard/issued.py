@@ -1,0 +1,121 @@
+"""What Holder and Verifier alike ask of an SD-Card: trusted Issuer, sound SD-JWT, profile, times, a usable ``cnf``."""
+
+from dataclasses import dataclass, field
+
+from sdcard.encoding import JsonObject
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.instants import MAX_SKEW, Instant, parse_numeric_date
+from sdcard.jose.jws import Jws
+from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
+from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.profile import SD_CARD, Profile
+from sdcard.rules import Rule
+from sdcard.sdjwt.names import NEVER_SELECTIVE, RESERVED_AT_TOP
+from sdcard.sdjwt.serialization import SdJwt
+from sdcard.sdjwt.verification import (
+    VerifiedSdJwt,
+    check_in_clear,
+    check_validity,
+    parse_confirmation,
+    verify_sd_jwt,
+)
+from sdcard.status.reference import StatusReference, parse_status
+from sdcard.trust import TrustedIssuers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """Which SD-Cards are acceptable at all.
+
+    Attributes:
+        issuers: the trusted ones, with their keys.
+        profile: what a well-formed SD-Card is.
+        clock_skew: seconds by which an Issuer's clock may differ, at most 60.
+        published_keys: thumbprints of keys that anybody can sign with; an SD-Card bound to one is refused.
+        limits: bounds the work.
+    """
+
+    issuers: TrustedIssuers
+    profile: Profile = SD_CARD
+    clock_skew: int = 0
+    published_keys: frozenset[str] = PUBLISHED_KEYS
+    limits: Limits = DEFAULT_LIMITS
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.clock_skew <= MAX_SKEW:
+            raise Misuse(f"a clock skew is 0 to {MAX_SKEW} seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedSdCard:
+    """An SD-Card that its Issuer stands behind.
+
+    Attributes:
+        issuer, subject: ``iss`` and ``sub``.
+        issued_at, expires_at: Unix seconds.
+        holder_key: the key in ``cnf``.
+        card_format: what the card's members follow, where the SD-Card says.
+        members: the card's members that the Disclosures at hand show. Others may exist.
+        status: which status list entry speaks for it, if any.
+        verified: the SD-JWT beneath.
+    """
+
+    issuer: str
+    subject: str
+    issued_at: Instant
+    expires_at: Instant
+    holder_key: PublicKey
+    card_format: str | None
+    members: JsonObject = field(repr=False)
+    status: StatusReference | None
+    verified: VerifiedSdJwt = field(repr=False)
+
+
+def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: str | None) -> IssuedSdCard:
+    """Check an SD-Card in every respect that does not depend on who presents it (RFC 9901 7.1).
+
+    Args:
+        sd_jwt: the SD-JWT, with some or all Disclosures.
+        acceptance: what is acceptable.
+        now: the present instant.
+        audience: who we are, should the SD-Card have an ``aud`` claim.
+
+    Raises:
+        Refused: for the first rule that says no.
+    """
+
+    def key_for(jws: Jws) -> PublicKey:
+        return acceptance.issuers.key_for(jws.payload.get("iss"), jws.header.get("kid"))
+
+    verified = verify_sd_jwt(sd_jwt, key_for, acceptance.profile.accepted_types, acceptance.limits)
+    check_in_clear(verified, acceptance.profile.required, NEVER_SELECTIVE)
+    claims = verified.processed.claims
+    check_validity(claims, now, acceptance.clock_skew, audience)
+    _check_vct(claims, acceptance.profile)
+    holder_key = parse_confirmation(claims)
+    where = Where(Part.ISSUER_JWT)
+    check_not_published(holder_key, acceptance.published_keys, where.within("cnf", "jwk"))
+    return IssuedSdCard(
+        issuer=_text(claims, "iss", where),
+        subject=_text(claims, "sub", where),
+        issued_at=parse_numeric_date(claims.get("iat"), where.within("iat")),
+        expires_at=parse_numeric_date(claims.get("exp"), where.within("exp")),
+        holder_key=holder_key,
+        card_format=_text(claims, "card_format", where) if "card_format" in claims else None,
+        members={name: value for name, value in claims.items() if name not in RESERVED_AT_TOP},
+        status=parse_status(claims["status"]) if "status" in claims else None,
+        verified=verified,
+    )
+
+
+def _check_vct(claims: JsonObject, profile: Profile) -> None:
+    """Refuse a token of another type (SDC-4, VC-3)."""
+    if "vct" in claims and claims["vct"] not in profile.accepted_vcts:
+        raise Refused(Rule.VCT, Where(Part.ISSUER_JWT, ("vct",)), f"Profile: {profile.name}.")
+
+
+def _text(claims: JsonObject, name: str, where: Where) -> str:
+    value = claims.get(name)
+    if not isinstance(value, str) or not value:
+        raise Refused(Rule.CLAIM_TYPE, where.within(name), "The claim must be a string that is not empty.")
+    return value

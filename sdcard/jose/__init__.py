@@ -1,0 +1,1 @@
+"""Signatures and keys (RFC 7515, 7517, 7518, 7638, 8037), knowing nothing of Disclosures."""

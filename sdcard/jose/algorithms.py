@@ -1,0 +1,76 @@
+"""The closed sets of signature and digest algorithms. A name outside them cannot be represented.
+
+A signature algorithm follows from the key, never from a header (RFC 8725 3.1). ``none``, HMAC and RSA have no member.
+"""
+
+import hashlib
+from collections.abc import Callable
+from enum import StrEnum
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from sdcard.encoding import encode_base64url
+from sdcard.errors import Refused, Where
+from sdcard.rules import Rule
+
+
+class SignatureAlgorithm(StrEnum):
+    """JWS algorithms (RFC 7518 3.4, RFC 8037 3.1)."""
+
+    ES256 = "ES256"
+    ES384 = "ES384"
+    ES512 = "ES512"
+    EDDSA = "EdDSA"
+
+    @property
+    def header_names(self) -> tuple[str, ...]:
+        """Spellings of ``alg`` that mean this one; RFC 9864 gives EdDSA over Ed25519 the name ``Ed25519``."""
+        return ("EdDSA", "Ed25519") if self is SignatureAlgorithm.EDDSA else (self.value,)
+
+
+class EcParameters:
+    """One ECDSA curve: its coordinates have ``size`` bytes and its signatures are twice as long (RFC 7518 3.4)."""
+
+    def __init__(self, crv: str, curve: ec.EllipticCurve, digest: hashes.HashAlgorithm, size: int) -> None:
+        self.crv, self.curve, self.size = crv, curve, size
+        self.ecdsa = ec.ECDSA(digest)
+        self.deterministic = ec.ECDSA(digest, deterministic_signing=True)
+
+
+EC_PARAMETERS = {
+    SignatureAlgorithm.ES256: EcParameters("P-256", ec.SECP256R1(), hashes.SHA256(), 32),
+    SignatureAlgorithm.ES384: EcParameters("P-384", ec.SECP384R1(), hashes.SHA384(), 48),
+    SignatureAlgorithm.ES512: EcParameters("P-521", ec.SECP521R1(), hashes.SHA512(), 66),
+}
+EC_ALGORITHMS = {parameters.crv: algorithm for algorithm, parameters in EC_PARAMETERS.items()}
+
+
+class DigestAlgorithm(StrEnum):
+    """Names of ``_sd_alg`` (IANA Named Information Hash Algorithm Registry); truncated ones are unfit (9.4)."""
+
+    SHA_256 = "sha-256"
+    SHA_384 = "sha-384"
+    SHA_512 = "sha-512"
+
+    def digest(self, text: str) -> str:
+        """Base64url digest over the ASCII bytes of a text (RFC 9901 4.2.3)."""
+        return encode_base64url(_HASHES[self](text.encode("ascii")).digest())
+
+
+_HASHES: dict[DigestAlgorithm, Callable[[bytes], "hashlib._Hash"]] = {
+    DigestAlgorithm.SHA_256: hashlib.sha256,
+    DigestAlgorithm.SHA_384: hashlib.sha384,
+    DigestAlgorithm.SHA_512: hashlib.sha512,
+}
+
+
+def parse_digest_algorithm(value: object, where: Where) -> DigestAlgorithm:
+    """Read ``_sd_alg``: exactly one of the known names, compared case-sensitively (RFC 9901 4.1.1, R-13, R-54).
+
+    Raises:
+        Refused: ``sd.alg``; there is no fall-back.
+    """
+    if isinstance(value, str) and value in DigestAlgorithm._value2member_map_:
+        return DigestAlgorithm(value)
+    raise Refused(Rule.SD_ALG, where)

@@ -1,0 +1,77 @@
+"""Compact JWS (RFC 7515): parse, sign, verify; the reader always says which ``typ`` it expects (RFC 8725 3.11)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, encode_json, parse_json_object
+from sdcard.errors import Part, Refused, Where
+from sdcard.jose.keys import PublicKey
+from sdcard.rules import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Jws:
+    """A parsed, not yet verified, compact JWS whose payload is a JSON object.
+
+    Attributes:
+        header: the protected header.
+        payload: the claims.
+        signing_input: what the signature is over.
+        signature: in JOSE form.
+        header_where, payload_where: what refusals call the two.
+    """
+
+    header: JsonObject
+    payload: JsonObject
+    signing_input: bytes
+    signature: bytes
+    header_where: Where
+    payload_where: Where
+
+
+def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> Jws:
+    """Text → JWS (R-5, R-57, JWK-10, JWK-11). The size of the text is the caller's to bound.
+
+    Raises:
+        Refused: ``jws.format``, ``jws.header``, or a rule of the encodings.
+    """
+    header_where, payload_where = Where(header_part), Where(payload_part)
+    parts = text.split(".")
+    if len(parts) != 3 or not all(parts):
+        raise Refused(Rule.JWS_FORMAT, payload_where)
+    header = parse_json_object(decode_base64url(parts[0], header_where), header_where, depth)
+    payload = parse_json_object(decode_base64url(parts[1], payload_where), payload_where, depth)
+    signature = decode_base64url(parts[2], payload_where.within("signature"))
+    for name in ("alg", "typ", "kid"):
+        if name in header and not isinstance(header[name], str):
+            raise Refused(Rule.JWS_HEADER, header_where.within(name))
+    return Jws(header, payload, f"{parts[0]}.{parts[1]}".encode("ascii"), signature, header_where, payload_where)
+
+
+def verify_jws(jws: Jws, key: PublicKey, types: Collection[str]) -> None:
+    """Check ``crit``, ``typ``, ``alg`` and the signature, with a key that the caller chose (R-51, R-52, JWK-14).
+
+    Header parameters that carry keys (``jwk``, ``jku``, ``x5c``, ``x5u``) are never looked at (RFC 8725 3.10).
+
+    Raises:
+        Refused: ``jws.crit``, ``jws.typ``, ``jws.alg`` or ``jws.signature``.
+    """
+    if "crit" in jws.header:
+        raise Refused(Rule.JWS_CRIT, jws.header_where.within("crit"))
+    if jws.header.get("typ") not in types:
+        raise Refused(Rule.JWS_TYP, jws.header_where.within("typ"), "Expected: " + ", ".join(sorted(types)) + ".")
+    if jws.header.get("alg") not in key.algorithm.header_names:
+        raise Refused(Rule.JWS_ALG, jws.header_where.within("alg"), f"The key signs with {key.algorithm}.")
+    if not key.verifies(jws.signing_input, jws.signature):
+        raise Refused(Rule.JWS_SIGNATURE, jws.payload_where.within("signature"))
+
+
+def encode_signing_input(header: Mapping[str, JsonValue], payload: Mapping[str, JsonValue]) -> bytes:
+    """Header and payload → the bytes that are signed."""
+    parts = (encode_base64url(encode_json(dict(part))) for part in (header, payload))
+    return ".".join(parts).encode("ascii")
+
+
+def join_signature(signing_input: bytes, signature: bytes) -> str:
+    """Signed bytes and their signature → compact JWS."""
+    return f"{signing_input.decode('ascii')}.{encode_base64url(signature)}"

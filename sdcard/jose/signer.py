@@ -1,0 +1,38 @@
+"""``Signer``: "sign these bytes", plus the public half. Memory, HSM and remote signers look alike."""
+
+from typing import Protocol
+
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+from sdcard.jose.algorithms import EC_PARAMETERS
+from sdcard.jose.keys import PublicKey, public_key
+
+
+class Signer(Protocol):
+    """Holds a private key, perhaps somewhere else."""
+
+    @property
+    def public_key(self) -> PublicKey:
+        """The public half."""
+        ...
+
+    def sign(self, message: bytes) -> bytes:
+        """A signature over the message in JOSE form: for ES*, r and s of fixed size, one after the other."""
+        ...
+
+
+class InMemorySigner:
+    """Signs with a private key of ``cryptography`` that lives in this process."""
+
+    def __init__(self, key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey) -> None:
+        self._key = key
+        self.public_key = public_key(key.public_key())
+
+    def sign(self, message: bytes) -> bytes:
+        """A signature over the message in JOSE form. ECDSA takes its nonce from the operating system."""
+        if isinstance(self._key, ed25519.Ed25519PrivateKey):
+            return self._key.sign(message)
+        parameters = EC_PARAMETERS[self.public_key.algorithm]
+        r, s = decode_dss_signature(self._key.sign(message, parameters.ecdsa))
+        return r.to_bytes(parameters.size, "big") + s.to_bytes(parameters.size, "big")

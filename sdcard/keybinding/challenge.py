@@ -1,0 +1,142 @@
+"""What a Verifier asks to be signed, and its decision about key binding, made before it looks at what arrived.
+
+RFC 9901 7.3 step 1 and 9.5 (R-81): a type says which, so the decision cannot be left out.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from sdcard.encoding import encode_base64url
+from sdcard.errors import Misuse
+from sdcard.instants import FreshnessWindow, Instant
+from sdcard.salts import SaltSource
+
+MAX_NONCE_LENGTH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """What is to be signed.
+
+    Attributes:
+        nonce: 1 to 256 characters, never used before.
+        audience: the Verifier, compared exactly.
+        window: how old the answer may be.
+        interaction_id: the interaction that the answer belongs to, when there is one (SD-Card 5.2.2).
+    """
+
+    nonce: str
+    audience: str
+    window: FreshnessWindow = field(default_factory=FreshnessWindow)
+    interaction_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.nonce, str) or not 1 <= len(self.nonce) <= MAX_NONCE_LENGTH:
+            raise Misuse(f"a nonce has 1 to {MAX_NONCE_LENGTH} characters")
+        _check_audience(self.audience)
+
+
+def new_challenge(
+    audience: str,
+    salts: SaltSource,
+    window: FreshnessWindow | None = None,
+    interaction_id: str | None = None,
+) -> Challenge:
+    """A challenge with a fresh 128-bit nonce: for a Verifier, or for a Holder that presents unsolicited."""
+    return Challenge(encode_base64url(salts.draw(1)), audience, window or FreshnessWindow(), interaction_id)
+
+
+class ChallengeRecord(Protocol):
+    """Remembers the challenges that a Verifier issued and that nobody has answered yet."""
+
+    def consume(self, challenge: Challenge, now: Instant) -> bool:
+        """Forget the challenge. True for exactly one caller, however many ask at once.
+
+        Raises:
+            Refused: ``kb.record-unavailable`` when the record cannot be reached.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NonceUse:
+    """One use of a nonce that the Holder chose. Not the bytes: an ECDSA signature has two valid texts."""
+
+    holder: str
+    audience: str
+    nonce: str
+
+
+class ReplayRecord(Protocol):
+    """Remembers nonces that Holders chose, for as long as their answers could stay fresh."""
+
+    def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
+        """Remember the use until ``until``, inclusive. True for exactly one caller, however many ask at once.
+
+        Raises:
+            Refused: ``kb.record-unavailable`` when the record is full or cannot be reached.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """The Holder must answer this Challenge, which the Verifier issued and ``issued`` consumes once."""
+
+    challenge: Challenge
+    issued: ChallengeRecord
+
+    @property
+    def audience(self) -> str:
+        """Who the answer must be for."""
+        return self.challenge.audience
+
+    @property
+    def window(self) -> FreshnessWindow:
+        """How old the answer may be."""
+        return self.challenge.window
+
+    @property
+    def interaction_id(self) -> str | None:
+        """The interaction that the answer must belong to."""
+        return self.challenge.interaction_id
+
+
+@dataclass(frozen=True, slots=True)
+class Unsolicited:
+    """The Holder chose the nonce; ``seen`` remembers it for as long as the answer could stay fresh."""
+
+    audience: str
+    seen: ReplayRecord
+    window: FreshnessWindow = field(default_factory=FreshnessWindow)
+    interaction_id: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_audience(self.audience)
+
+
+@dataclass(frozen=True, slots=True)
+class Unbound:
+    """No KB-JWT is expected; one that arrives is refused (7.3 leaves this open). ``reason`` is in the result."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip():
+            raise Misuse("say why no key binding is expected")
+
+
+KeyBinding: TypeAlias = Answering | Unsolicited | Unbound
+
+
+class ConsumedByCaller:
+    """A ``ChallengeRecord`` for a caller that itself sees to it that a nonce is used once, such as a person."""
+
+    def consume(self, challenge: Challenge, now: Instant) -> bool:
+        """Always true."""
+        return True
+
+
+def _check_audience(audience: object) -> None:
+    if not isinstance(audience, str) or not audience:
+        raise Misuse("an audience is a string that is not empty")

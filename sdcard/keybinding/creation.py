@@ -1,0 +1,35 @@
+"""Challenge and Signer → KB-JWT (RFC 9901 4.3)."""
+
+from sdcard.encoding import JsonObject
+from sdcard.instants import Instant, check_instant
+from sdcard.jose.algorithms import DigestAlgorithm
+from sdcard.jose.jws import encode_signing_input, join_signature
+from sdcard.jose.signer import Signer
+from sdcard.keybinding.challenge import Challenge
+from sdcard.sdjwt.names import INTERACTION_ID, KB_TYP, SD_HASH
+from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding
+
+
+def bind(
+    sd_jwt: SdJwt, algorithm: DigestAlgorithm, challenge: Challenge, signer: Signer, now: Instant
+) -> SdJwtWithKeyBinding:
+    """Sign the answer to a challenge over exactly this SD-JWT (R-41 to R-48).
+
+    Args:
+        sd_jwt: with the Disclosures that are to be shown.
+        algorithm: the one that its ``_sd_alg`` names (R-47).
+        challenge: the Verifier's, or one's own for an unsolicited presentation.
+        signer: holds the key in ``cnf``.
+        now: becomes ``iat``, in whole seconds.
+    """
+    header: JsonObject = {"alg": signer.public_key.algorithm.value, "typ": KB_TYP}
+    payload: JsonObject = {
+        "iat": int(check_instant(now)),
+        "aud": challenge.audience,
+        "nonce": challenge.nonce,
+        SD_HASH: algorithm.digest(str(sd_jwt)),
+    }
+    if challenge.interaction_id is not None:
+        payload[INTERACTION_ID] = challenge.interaction_id
+    signing_input = encode_signing_input(header, payload)
+    return SdJwtWithKeyBinding(sd_jwt, join_signature(signing_input, signer.sign(signing_input)))

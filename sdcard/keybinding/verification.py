@@ -1,0 +1,171 @@
+"""KB-JWT verification: RFC 9901 7.3 step 5, one function a rule, in its order."""
+
+import hmac
+from dataclasses import dataclass
+
+from sdcard.encoding import JsonObject
+from sdcard.errors import Part, Refused, Where
+from sdcard.instants import FreshnessWindow, Instant, parse_numeric_date
+from sdcard.jose.algorithms import DigestAlgorithm
+from sdcard.jose.jws import parse_jws, verify_jws
+from sdcard.jose.keys import PublicKey
+from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, NonceUse, Unsolicited
+from sdcard.limits import Limits
+from sdcard.rules import Rule
+from sdcard.sdjwt.names import INTERACTION_ID, KB_TYP, SD_HASH
+from sdcard.sdjwt.serialization import SdJwtWithKeyBinding
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A KB-JWT that verified: the Holder has the key, and this is what it signed."""
+
+    holder_key: PublicKey
+    issued_at: Instant
+    audience: str
+    nonce: str
+    interaction_id: str | None
+
+
+def verify_key_binding(
+    presentation: SdJwtWithKeyBinding,
+    holder_key: PublicKey,
+    algorithm: DigestAlgorithm,
+    expected: Answering | Unsolicited,
+    now: Instant,
+    limits: Limits,
+) -> Bound:
+    """Check a KB-JWT in all respects but one: single use comes last, see ``check_single_use``.
+
+    Args:
+        presentation: the SD-JWT, which the caller has verified, and its KB-JWT.
+        holder_key: from the ``cnf`` claim, never from the KB-JWT's header (R-49, R-85).
+        algorithm: the one that the SD-JWT's ``_sd_alg`` names.
+        expected: the Verifier's decision.
+        now: the present instant.
+        limits: bounds the depth of the KB-JWT's JSON.
+
+    Raises:
+        Refused: ``kb.*``, ``jws.*``, ``claim.*`` or ``time.*``, in the KB-JWT or its header.
+    """
+    jws = parse_jws(presentation.kb_jwt, Part.KB_HEADER, Part.KB_JWT, limits.json_depth)
+    verify_jws(jws, holder_key, (KB_TYP,))
+    claims = jws.payload
+    issued_at = check_freshness(claims, expected.window, now)
+    nonce = check_nonce(claims, expected)
+    audience = check_audience(claims, expected.audience)
+    check_sd_hash(claims, presentation, algorithm)
+    interaction_id = check_interaction(claims, expected.interaction_id)
+    check_validity(claims, now)
+    return Bound(holder_key, issued_at, audience, nonce, interaction_id)
+
+
+def check_freshness(claims: JsonObject, window: FreshnessWindow, now: Instant) -> Instant:
+    """Refuse a KB-JWT created too long ago, or in the future.
+
+    The Holder chooses ``iat``, so both ends are bounded: a past value may be a replay, and a future one would
+    outlive the Verifier's memory of its nonce. Both bounds are inclusive. RFC 9901 7.3 step 5.e (R-89).
+
+    Raises:
+        Refused: ``kb.stale`` or ``kb.from-future``, at ``kb-jwt/iat``.
+    """
+    where = Where(Part.KB_JWT, ("iat",))
+    issued_at = parse_numeric_date(_required(claims, "iat"), where)
+    if issued_at < now - window.past:
+        raise Refused(Rule.KB_STALE, where)
+    if issued_at > now + window.future:
+        raise Refused(Rule.KB_FROM_FUTURE, where)
+    return issued_at
+
+
+def check_nonce(claims: JsonObject, expected: Answering | Unsolicited) -> str:
+    """Refuse an answer to another challenge, and a nonce too long to remember. 7.3 step 5.f (R-45, R-90).
+
+    Raises:
+        Refused: ``kb.nonce-mismatch`` or ``claim.type``, at ``kb-jwt/nonce``.
+    """
+    where = Where(Part.KB_JWT, ("nonce",))
+    nonce = _text(claims, "nonce")
+    if not 1 <= len(nonce) <= MAX_NONCE_LENGTH:
+        raise Refused(Rule.CLAIM_TYPE, where, f"A nonce has 1 to {MAX_NONCE_LENGTH} characters.")
+    if isinstance(expected, Answering) and not _same(nonce, expected.challenge.nonce):
+        raise Refused(Rule.KB_NONCE, where)
+    return nonce
+
+
+def check_audience(claims: JsonObject, audience: str) -> str:
+    """Refuse a KB-JWT for anybody else: one string, compared exactly. 7.3 step 5.f (R-44, R-90).
+
+    Raises:
+        Refused: ``kb.audience-mismatch`` or ``claim.type``, at ``kb-jwt/aud``.
+    """
+    if not _same(_text(claims, "aud"), audience):
+        raise Refused(Rule.KB_AUDIENCE, Where(Part.KB_JWT, ("aud",)))
+    return audience
+
+
+def check_sd_hash(claims: JsonObject, presentation: SdJwtWithKeyBinding, algorithm: DigestAlgorithm) -> None:
+    """Refuse a KB-JWT made for another set or order of Disclosures. 4.3.1, 7.3 step 5.g (R-46, R-47, R-91).
+
+    Raises:
+        Refused: ``kb.sd-hash`` or ``claim.type``, at ``kb-jwt/sd_hash``.
+    """
+    if not _same(_text(claims, SD_HASH), algorithm.digest(str(presentation.sd_jwt))):
+        raise Refused(Rule.KB_SD_HASH, Where(Part.KB_JWT, (SD_HASH,)))
+
+
+def check_interaction(claims: JsonObject, expected: str | None) -> str | None:
+    """Refuse a KB-JWT of another interaction, when the Verifier expects one (SD-Card 5.2.2, SDC-13).
+
+    Raises:
+        Refused: ``kb.interaction-id`` or ``claim.type``, at ``kb-jwt/interaction_id``.
+    """
+    given = _text(claims, INTERACTION_ID) if INTERACTION_ID in claims else None
+    if expected is not None and given != expected:
+        raise Refused(Rule.KB_INTERACTION, Where(Part.KB_JWT, (INTERACTION_ID,)))
+    return given
+
+
+def check_validity(claims: JsonObject, now: Instant) -> None:
+    """Honour ``exp`` and ``nbf`` where a KB-JWT has them. 7.3 step 5.h (R-92).
+
+    Raises:
+        Refused: ``time.expired``, ``time.not-yet-valid`` or ``claim.type``.
+    """
+    where = Where(Part.KB_JWT)
+    if "exp" in claims and now >= parse_numeric_date(claims["exp"], where.within("exp")):
+        raise Refused(Rule.EXPIRED, where.within("exp"), "The KB-JWT has expired.")
+    if "nbf" in claims and now < parse_numeric_date(claims["nbf"], where.within("nbf")):
+        raise Refused(Rule.NOT_YET_VALID, where.within("nbf"), "The KB-JWT is not valid yet.")
+
+
+def check_single_use(bound: Bound, expected: Answering | Unsolicited, now: Instant) -> None:
+    """Use up the nonce. Last of all checks, or anybody could burn nonces with presentations that fail (R-90, 9.5).
+
+    Raises:
+        Refused: ``kb.replayed`` or ``kb.record-unavailable``, at ``kb-jwt/nonce``.
+    """
+    if isinstance(expected, Answering):
+        first = expected.issued.consume(expected.challenge, now)
+    else:
+        use = NonceUse(bound.holder_key.thumbprint, bound.audience, bound.nonce)
+        first = expected.seen.first_use(use, bound.issued_at + expected.window.past, now)
+    if not first:
+        raise Refused(Rule.KB_REPLAYED, Where(Part.KB_JWT, ("nonce",)))
+
+
+def _required(claims: JsonObject, name: str) -> object:
+    if name not in claims:
+        raise Refused(Rule.CLAIM_MISSING, Where(Part.KB_JWT, (name,)))
+    return claims[name]
+
+
+def _text(claims: JsonObject, name: str) -> str:
+    value = _required(claims, name)
+    if not isinstance(value, str):
+        raise Refused(Rule.CLAIM_TYPE, Where(Part.KB_JWT, (name,)), "The claim must be a single string.")
+    return value
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass"))

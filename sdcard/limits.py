@@ -1,0 +1,22 @@
+"""How much work a stranger may ask for. One value, so that every bound and its reason stand side by side."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Upper bounds, inclusive. All work is linear in what they bound."""
+
+    presentation_bytes: int = 1_048_576
+    """Everything else grows with it. The largest public agent cards have 60 kB; four times that, encoded, fit."""
+    card_bytes: int = 262_144
+    """The same for a card document that is to be registered."""
+    json_depth: int = 64
+    """Python recurses while it reads JSON, and so do we: far below the interpreter's limit, far above real cards."""
+    disclosures: int = 4_096
+    """Each costs a hash and a JSON reading."""
+    digests: int = 65_536
+    """Each costs a look-up and a place in memory; decoys count."""
+
+
+DEFAULT_LIMITS = Limits()

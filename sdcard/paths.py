@@ -1,0 +1,92 @@
+"""Claim paths: one place in a card, or a family of places.
+
+Text form: segments joined by dots. ``skills.0.description`` is one place, ``skills.*.id`` a family: ``*`` stands for
+every element or member there. A name that holds a dot, is a number, or is ``*`` itself is written as a JSON string:
+``"x.y".0``. The same values are the ``path`` arrays of SD-JWT VC 4.6, with null for ``*``.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sdcard.errors import Refused, Where
+from sdcard.rules import Rule
+
+Segment: TypeAlias = str | int | None
+Place: TypeAlias = tuple[str | int, ...]
+"""Where one value is: member names and indices, without ``*``."""
+
+_SEGMENT = re.compile(r'"(?:[^"\\]|\\.)*"|[^."]+')
+_INDEX = re.compile(r"0|[1-9][0-9]{0,5}")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimPath:
+    """A place, or with ``None`` among its segments, the places that differ there."""
+
+    segments: tuple[Segment, ...]
+
+    @classmethod
+    def parse(cls, text: str, where: Where) -> "ClaimPath":
+        """Text form → path.
+
+        Raises:
+            Refused: ``disclose.unknown`` where the text is no path.
+        """
+        matches = list(_SEGMENT.finditer(text))
+        if not matches or ".".join(match.group() for match in matches) != text:
+            raise Refused(Rule.DISCLOSE_UNKNOWN, where, "A path is segments joined by dots, such as skills.*.id.")
+        return cls(tuple(_parse_segment(match.group(), where) for match in matches))
+
+    def __str__(self) -> str:
+        return ".".join(map(_encode_segment, self.segments))
+
+    def covers(self, place: Place) -> bool:
+        """Whether the place is the path's own or lies beneath it."""
+        return len(self.segments) <= len(place) and self._agrees(place)
+
+    def includes(self, other: "ClaimPath") -> bool:
+        """Whether the path covers every place that the other one covers."""
+        return len(self.segments) <= len(other.segments) and self._agrees(other.segments)
+
+    def leads_to(self, place: Place) -> bool:
+        """Whether the place lies on the way to the path's own places."""
+        return len(place) < len(self.segments) and self._agrees(place)
+
+    def matches(self, place: Place) -> bool:
+        """Whether the place is the path's own."""
+        return len(self.segments) == len(place) and self._agrees(place)
+
+    def _agrees(self, segments: tuple[Segment, ...] | Place) -> bool:
+        return all(
+            mine is None or (mine == theirs and type(mine) is type(theirs))
+            for mine, theirs in zip(self.segments, segments, strict=False)
+        )
+
+
+def path(*segments: Segment) -> ClaimPath:
+    """Shorthand for tables of paths."""
+    return ClaimPath(segments)
+
+
+def _parse_segment(text: str, where: Where) -> Segment:
+    if text == "*":
+        return None
+    if _INDEX.fullmatch(text):
+        return int(text)
+    if not text.startswith('"'):
+        return text
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        raise Refused(Rule.DISCLOSE_UNKNOWN, where, "A quoted segment is a JSON string.") from None
+
+
+def _encode_segment(segment: Segment) -> str:
+    if segment is None:
+        return "*"
+    if isinstance(segment, int):
+        return str(segment)
+    plain = _SEGMENT.fullmatch(segment) and not segment.startswith('"') and segment != "*"
+    return segment if plain and not _INDEX.fullmatch(segment) else json.dumps(segment, ensure_ascii=False)

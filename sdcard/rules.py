@@ -1,0 +1,145 @@
+"""Every reason to refuse: its id, one sentence, and where its standard says so.
+
+Ids are public. They are never renamed and never reused; a rule that goes away leaves its id unused.
+"""
+
+from enum import StrEnum
+
+
+class Rule(StrEnum):
+    """One reason to say no. The value is the id; ``sentence`` and ``standard`` explain it to a person."""
+
+    sentence: str
+    standard: str
+
+    def __new__(cls, rule_id: str, sentence: str, standard: str) -> "Rule":
+        """A member from its row: id, sentence, standard."""
+        rule = str.__new__(cls, rule_id)
+        rule._value_ = rule_id
+        rule.sentence = sentence
+        rule.standard = standard
+        return rule
+
+    # -- bytes and text -----------------------------------------------------------------------------------------
+    BASE64URL = "encoding.base64url", "Text is not canonical base64url without padding.", "RFC 7515 2"
+    UTF8 = "encoding.utf8", "Bytes are not UTF-8.", "RFC 8259 8.1"
+    JSON_MALFORMED = "json.malformed", "Text is not JSON.", "RFC 8259 2"
+    JSON_DUPLICATE = "json.duplicate-member", "An object has two members of one name.", "RFC 7515 4, RFC 7519 4"
+    JSON_NUMBER = "json.number", "A number cannot be kept exactly, or is NaN or infinite.", "RFC 8259 6"
+    JSON_SURROGATE = "json.surrogate", "A string holds a lone surrogate.", "RFC 8259 8.2"
+    JSON_DEPTH = "json.depth", "Arrays and objects are nested too deeply.", "limits"
+    LIMIT_BYTES = "limit.bytes", "The input has too many bytes.", "limits"
+    LIMIT_DISCLOSURES = "limit.disclosures", "There are too many Disclosures.", "limits"
+    LIMIT_DIGESTS = "limit.digests", "There are too many digests.", "limits"
+
+    # -- keys ---------------------------------------------------------------------------------------------------
+    KEY_MALFORMED = "key.malformed", "The JWK is not a well-formed public key.", "RFC 7517 4, RFC 7518 6.2"
+    KEY_UNSUPPORTED = "key.unsupported", "The key's type, curve, use or algorithm is not supported.", "RFC 7517 4"
+    KEY_PRIVATE = "key.private", "The JWK holds private members.", "RFC 7800 3.2"
+    KEY_PUBLISHED = "key.published", "The private half of this key is published.", "SD-Card T-19"
+    KEY_REPEATED = "key.repeated", "The same key was given twice.", "RFC 9901 10.1"
+    KEY_BOUND_ELSEWHERE = "key.bound-elsewhere", "The key cannot be bound to this agent.", "registry"
+
+    # -- JWS ----------------------------------------------------------------------------------------------------
+    JWS_FORMAT = "jws.format", "Text is not a compact JWS of three non-empty parts.", "RFC 7515 7.1"
+    JWS_HEADER = "jws.header", "A header parameter is missing or has the wrong type.", "RFC 7515 4"
+    JWS_ALG = "jws.alg", "The algorithm is not the one this key signs with.", "RFC 8725 3.1"
+    JWS_CRIT = "jws.crit", "A critical header parameter is not understood.", "RFC 7515 4.1.11"
+    JWS_TYP = "jws.typ", "The token is of another type than expected.", "RFC 8725 3.11"
+    JWS_SIGNATURE = "jws.signature", "The signature does not verify.", "RFC 7515 5.2"
+
+    # -- RFC 9901 -----------------------------------------------------------------------------------------------
+    SD_JWT_FORMAT = "sd-jwt.format", "Text is not an SD-JWT.", "RFC 9901 4"
+    KB_MISSING = "kb.missing", "A KB-JWT is required and none is there.", "RFC 9901 7.3"
+    KB_UNEXPECTED = "kb.unexpected", "A KB-JWT is there and none is expected.", "RFC 9901 7.2, 7.3"
+    SD_ALG = "sd.alg", "The digest algorithm is not supported.", "RFC 9901 4.1.1, 7.1"
+    SD_RESERVED_NAME = "sd.reserved-name", "A reserved name is used for something else.", "RFC 9901 4.1, 4.1.1"
+    SD_DIGEST_LIST = "sd.digest-list", "`_sd` is not an array of strings.", "RFC 9901 4.2.4.1"
+    SD_PLACEHOLDER = (
+        "sd.placeholder",
+        "`...` is not the only member, holding a digest, of an array element.",
+        "RFC 9901 4.2.4.2",
+    )
+    DIGEST_REPEATED = "digest.repeated", "A digest occurs more than once.", "RFC 9901 7.1"
+    DISCLOSURE_FORMAT = (
+        "disclosure.format",
+        "A Disclosure is not an array of a salt, perhaps a name, and a value.",
+        "RFC 9901 4.2.1, 4.2.2",
+    )
+    DISCLOSURE_KIND = "disclosure.kind", "A Disclosure stands where one of the other kind belongs.", "RFC 9901 7.1"
+    DISCLOSURE_NAME = "disclosure.name-reserved", "A Disclosure uses a reserved name.", "RFC 9901 7.1"
+    DISCLOSURE_COLLISION = (
+        "disclosure.claim-exists",
+        "A Disclosure names a claim that is already there.",
+        "RFC 9901 7.1",
+    )
+    DISCLOSURE_REPEATED = "disclosure.repeated", "The same Disclosure was given twice.", "RFC 9901 7.1"
+    DISCLOSURE_UNREFERENCED = "disclosure.unreferenced", "No digest refers to this Disclosure.", "RFC 9901 7.1"
+    CLAIM_MISSING = "claim.missing", "A required claim is not there.", "RFC 9901 7.1, 9.7"
+    CLAIM_TYPE = "claim.type", "A claim has the wrong type.", "RFC 7519 4.1"
+    CLAIM_NOT_IN_CLEAR = (
+        "claim.not-in-clear",
+        "A claim that must be in the clear is selectively disclosable.",
+        "RFC 9901 9.7, SD-JWT VC 2.2.2.2",
+    )
+    EXPIRED = "time.expired", "The SD-Card has expired.", "RFC 7519 4.1.4"
+    NOT_YET_VALID = "time.not-yet-valid", "The SD-Card is not valid yet.", "RFC 7519 4.1.5"
+    ISSUED_IN_FUTURE = "time.issued-in-future", "The SD-Card was issued in the future.", "RFC 7519 4.1.6"
+    TOKEN_AUDIENCE = "audience.mismatch", "The SD-Card is for another audience.", "RFC 7519 4.1.3"
+    CNF = "cnf.malformed", "`cnf` does not hold exactly one usable public JWK.", "RFC 7800 3.2"
+    CNF_OTHER_KEY = "cnf.other-key", "The SD-Card is bound to another key than the Holder's.", "RFC 9901 7.2"
+
+    # -- key binding --------------------------------------------------------------------------------------------
+    KB_STALE = "kb.stale", "The KB-JWT was created too long ago.", "RFC 9901 7.3"
+    KB_FROM_FUTURE = "kb.from-future", "The KB-JWT was created in the future.", "RFC 9901 7.3"
+    KB_NONCE = "kb.nonce-mismatch", "The KB-JWT answers another challenge.", "RFC 9901 7.3"
+    KB_AUDIENCE = "kb.audience-mismatch", "The KB-JWT is for another audience.", "RFC 9901 7.3"
+    KB_SD_HASH = "kb.sd-hash", "The KB-JWT was made for another SD-JWT.", "RFC 9901 4.3.1, 7.3"
+    KB_INTERACTION = "kb.interaction-id", "The KB-JWT belongs to another interaction.", "SD-Card 5.2.2"
+    KB_REPLAYED = "kb.replayed", "The KB-JWT was presented before.", "RFC 9901 7.3, 9.5"
+    KB_RECORD = "kb.record-unavailable", "Whether the KB-JWT was presented before cannot be known.", "RFC 9901 9.5"
+
+    # -- trust, profile, status ---------------------------------------------------------------------------------
+    ISSUER_UNKNOWN = "issuer.unknown", "The Issuer is not trusted.", "RFC 9901 7.1, SD-Card 7.2"
+    ISSUER_KEY_UNKNOWN = "issuer.key-unknown", "The trusted Issuer has no such key.", "RFC 9901 7.1"
+    TRUST_MALFORMED = "trust.malformed", "The trust document is not well-formed.", "trust"
+    VCT = "profile.vct", "The `vct` is not one this profile accepts.", "SD-Card 3.1"
+    STATUS_MALFORMED = "status.malformed", "The `status` claim is not a status list reference.", "Token Status List 6"
+    STATUS_REVOKED = "status.revoked", "The SD-Card was revoked.", "Token Status List 7.1"
+    STATUS_SUSPENDED = "status.suspended", "The SD-Card is suspended.", "Token Status List 7.1"
+    STATUS_UNAVAILABLE = "status.unavailable", "The status could not be checked.", "Token Status List 8.3"
+
+    # -- cards and what they may show ---------------------------------------------------------------------------
+    CARD_FORMAT = "card.format", "The document is no agent card of a known format.", "A2A"
+    CARD_MEMBER_MISSING = "card.member-missing", "A required member is not there.", "A2A AgentCard"
+    CARD_MEMBER_TYPE = "card.member-type", "A member has the wrong type.", "A2A AgentCard"
+    CARD_MEMBER_VALUE = "card.member-value", "A member has a value that cannot be used.", "A2A AgentCard"
+    CARD_MEMBER_UNKNOWN = "card.member-unknown", "A member is not part of the format; it is kept.", "A2A AgentCard"
+    CARD_AMBIGUOUS = "card.ambiguous", "The document can be read in two ways.", "A2A AgentCard"
+    CARD_RESERVED = (
+        "card.reserved-member",
+        "A member has the name of a claim with another meaning.",
+        "RFC 9901 4.1, SD-Card T-30",
+    )
+    CARD_SIGNATURES = (
+        "card.signatures",
+        "Card signatures do not survive partial disclosure; they are dropped.",
+        "A2A 8.4, SD-Card T-32",
+    )
+    CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
+    CONTEXT_REPEATED = "context.repeated", "The disclosure context was given twice.", "SD-Card 3.3.1"
+    DISCLOSE_UNKNOWN = "disclose.unknown", "There is no such claim or claim group.", "SD-Card 3.3.1"
+    DISCLOSE_BEYOND_CEILING = "disclose.beyond-ceiling", "This context never shows that.", "policy"
+    DISCLOSE_EMPTY = "disclose.nothing-behind", "The card has nothing behind this entry.", "policy"
+    SELECTION = "selection.not-held", "The SD-Card holds no such claim.", "RFC 9901 7.2"
+
+    # -- registry -----------------------------------------------------------------------------------------------
+    REQUEST = "request.malformed", "The request is not of the documented shape.", "registry"
+    AGENT_ID = "agent-id.malformed", "The agent id is not 1 to 128 letters, digits, `.`, `_` and `-`.", "registry"
+    AGENT_OWNED = "agent.taken", "The agent id is not available.", "registry"
+    CARD_DISAGREES = "card.disagrees", "The card and the request say different things.", "registry"
+    TOKEN_MISSING = "token.missing", "A bearer token is required.", "RFC 6750 3.1"
+    TOKEN_INVALID = "token.invalid", "The bearer token is unknown or has expired.", "RFC 6750 3.1"
+    TOKEN_SCOPE = "token.scope", "The bearer token does not cover this.", "RFC 6750 3.1"
+    TOKEN_LIMIT = "token.limit", "The bearer token's limits do not cover this.", "registry"
+    STORE_UNAVAILABLE = "store.unavailable", "The registry cannot write right now; nothing was changed.", "registry"

@@ -1,0 +1,34 @@
+"""Where salts come from. Randomness is an argument; the operating system's generator is in ``edge/system.py``."""
+
+from typing import Protocol
+
+SALT_BYTES = 16
+"""128 bits, as RFC 9901 9.3 recommends."""
+
+
+class SaltSource(Protocol):
+    """Gives fresh, independent, unpredictable bytes (RFC 9901 9.3)."""
+
+    def draw(self, count: int) -> bytes:
+        """``count`` salts of ``SALT_BYTES`` bytes, one after another."""
+        ...
+
+
+class SaltPool:
+    """Hands out single salts and asks the source for many at a time. One pool serves one SD-Card, then is dropped."""
+
+    _CHUNK = 64
+
+    def __init__(self, source: SaltSource) -> None:
+        self._source = source
+        self._bytes = b""
+        self._next = 0
+
+    def take(self) -> bytes:
+        """One salt that nobody else gets."""
+        if self._next == len(self._bytes):
+            self._bytes = self._source.draw(self._CHUNK)
+            self._next = 0
+        salt = self._bytes[self._next : self._next + SALT_BYTES]
+        self._next += SALT_BYTES
+        return salt

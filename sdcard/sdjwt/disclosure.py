@@ -1,0 +1,49 @@
+"""Disclosures and their digests (RFC 9901 4.2.1 to 4.2.3)."""
+
+from dataclasses import dataclass
+
+from sdcard.encoding import JsonValue, decode_base64url, encode_base64url, encode_json, parse_json
+from sdcard.errors import Refused, Where
+from sdcard.rules import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosure:
+    """A salted value. The digest is over ``encoded`` exactly as received, never over a second encoding (R-21, R-23).
+
+    Attributes:
+        encoded: the base64url text.
+        salt: known to nobody but who holds the Disclosure.
+        name: the claim's name, or None for an array element.
+        value: any JSON value; may itself hold digests.
+    """
+
+    encoded: str
+    salt: str
+    name: str | None
+    value: JsonValue
+
+    def __repr__(self) -> str:
+        return "Disclosure(…)"
+
+
+def make_disclosure(salt: bytes, name: str | None, value: JsonValue) -> Disclosure:
+    """Salt, name (None for an array element) and value → Disclosure (R-16, R-20, R-22)."""
+    text = encode_base64url(salt)
+    array: list[JsonValue] = [text, value] if name is None else [text, name, value]
+    return Disclosure(encode_base64url(encode_json(array)), text, name, value)
+
+
+def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:
+    """Base64url text → Disclosure.
+
+    Raises:
+        Refused: ``disclosure.format``, or a rule of the encodings.
+    """
+    array = parse_json(decode_base64url(encoded, where), where, depth)
+    match array:
+        case [str(salt), value]:
+            return Disclosure(encoded, salt, None, value)
+        case [str(salt), str(name), value]:
+            return Disclosure(encoded, salt, name, value)
+    raise Refused(Rule.DISCLOSURE_FORMAT, where)

@@ -1,0 +1,118 @@
+"""Verification of the SD-JWT by Holder and Verifier: RFC 9901 7.1, in its order."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from sdcard.encoding import JsonObject
+from sdcard.errors import Part, Refused, Where
+from sdcard.instants import Instant, parse_numeric_date
+from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
+from sdcard.jose.jws import Jws, parse_jws, verify_jws
+from sdcard.jose.keys import PublicKey, parse_public_jwk
+from sdcard.limits import Limits
+from sdcard.rules import Rule
+from sdcard.sdjwt.disclosure import parse_disclosure
+from sdcard.sdjwt.names import CNF, SD_ALG
+from sdcard.sdjwt.processing import ProcessedPayload, process_payload
+from sdcard.sdjwt.serialization import SdJwt
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedSdJwt:
+    """An SD-JWT whose signature and Disclosures are in order. Nothing is said yet about its claims.
+
+    Attributes:
+        payload: what the Issuer signed, digests and all.
+        processed: the Processed SD-JWT Payload and where each Disclosure belongs.
+        algorithm: of the digests; ``sd_hash`` uses the same.
+    """
+
+    payload: JsonObject = field(repr=False)
+    processed: ProcessedPayload
+    algorithm: DigestAlgorithm
+
+
+def verify_sd_jwt(
+    sd_jwt: SdJwt, key_for: Callable[[Jws], PublicKey], types: Collection[str], limits: Limits
+) -> VerifiedSdJwt:
+    """Steps 1 to 5: separate, signature, digests, Disclosures (R-50 to R-70).
+
+    Args:
+        sd_jwt: the parsed text.
+        key_for: chooses the Issuer's key, and refuses an Issuer that is not trusted (step 2.c).
+        types: accepted values of the header's ``typ``.
+        limits: bounds the work.
+
+    Raises:
+        Refused: ``jws.*``, ``encoding.*``, ``json.*``, ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.*``,
+            and what ``key_for`` refuses with.
+    """
+    depth = limits.json_depth
+    jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, depth)
+    verify_jws(jws, key_for(jws), types)
+    algorithm = DigestAlgorithm.SHA_256
+    if SD_ALG in jws.payload:
+        algorithm = parse_digest_algorithm(jws.payload[SD_ALG], Where(Part.ISSUER_JWT, (SD_ALG,)))
+    disclosures = [
+        parse_disclosure(text, Where(Part.DISCLOSURE, (number,)), depth)
+        for number, text in enumerate(sd_jwt.disclosures)
+    ]
+    return VerifiedSdJwt(jws.payload, process_payload(jws.payload, disclosures, algorithm, limits), algorithm)
+
+
+def check_in_clear(verified: VerifiedSdJwt, required: Collection[str], never_selective: Collection[str]) -> None:
+    """Refuse an SD-JWT that lacks a required claim, or lets a Holder hide one that must not be hidden.
+
+    RFC 9901 7.1 step 6, 9.7 (R-34, R-72); SD-JWT VC 2.2.2.2, sub-claims included (VC-5).
+
+    Raises:
+        Refused: ``claim.not-in-clear`` or ``claim.missing``, at the claim.
+    """
+    where = Where(Part.ISSUER_JWT)
+    guarded = {*required, *never_selective}
+    for revealed in verified.processed.revealed:
+        if revealed.place[0] in guarded:
+            raise Refused(Rule.CLAIM_NOT_IN_CLEAR, where.within(revealed.place[0]))
+    for name in sorted(required):
+        if name not in verified.payload:
+            raise Refused(Rule.CLAIM_MISSING, where.within(name))
+
+
+def check_validity(claims: JsonObject, now: Instant, skew: int, audience: str | None) -> None:
+    """Step 6, on the processed payload: ``exp`` (exclusive), ``nbf``, ``iat`` and ``aud``, where they are (R-71).
+
+    Args:
+        claims: the Processed SD-JWT Payload.
+        now: the present instant.
+        skew: seconds by which the Issuer's clock may differ.
+        audience: who we are; an ``aud`` claim must name us. None is nobody.
+
+    Raises:
+        Refused: ``time.*``, ``audience.mismatch`` or ``claim.type``, at the claim.
+    """
+    where = Where(Part.ISSUER_JWT)
+    if "exp" in claims and now - skew >= parse_numeric_date(claims["exp"], where.within("exp")):
+        raise Refused(Rule.EXPIRED, where.within("exp"))
+    if "nbf" in claims and now + skew < parse_numeric_date(claims["nbf"], where.within("nbf")):
+        raise Refused(Rule.NOT_YET_VALID, where.within("nbf"))
+    if "iat" in claims and now + skew < parse_numeric_date(claims["iat"], where.within("iat")):
+        raise Refused(Rule.ISSUED_IN_FUTURE, where.within("iat"))
+    if "aud" in claims:
+        audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
+        if not all(isinstance(one, str) for one in audiences):
+            raise Refused(Rule.CLAIM_TYPE, where.within("aud"))
+        if audience not in audiences:
+            raise Refused(Rule.TOKEN_AUDIENCE, where.within("aud"))
+
+
+def parse_confirmation(claims: JsonObject) -> PublicKey:
+    """``cnf`` → the Holder's key (7.3 step 5.a, R-15, R-85, VC-8). References to keys elsewhere are never followed.
+
+    Raises:
+        Refused: ``cnf.malformed``, ``key.private``, ``key.unsupported`` or ``key.malformed``.
+    """
+    where = Where(Part.ISSUER_JWT, (CNF,))
+    cnf = claims.get(CNF)
+    if not isinstance(cnf, dict) or not isinstance(cnf.get("jwk"), dict) or not cnf["jwk"]:
+        raise Refused(Rule.CNF, where)
+    return parse_public_jwk(cnf["jwk"], where.within("jwk"))

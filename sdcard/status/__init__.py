@@ -1,0 +1,1 @@
+"""Token Status List: the ``status`` claim, and the Verifier's decision about it."""

@@ -1,0 +1,100 @@
+"""``TrustedIssuers``: which keys speak for which Issuer.
+
+An Issuer is trusted because the Verifier listed it, never because its ``iss`` resolves; a header never chooses a key
+outside the list (RFC 9901 7.1 step 2.c, RFC 8725 3.10, SD-Card 7.2).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sdcard.encoding import parse_json_object
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.jose.keys import PublicKey, parse_public_jwk
+from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.rules import Rule
+
+KeySet = Mapping[str, PublicKey]
+"""``kid`` → key."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedIssuers:
+    """``iss`` → its keys by ``kid``."""
+
+    keys: Mapping[str, KeySet]
+
+    @classmethod
+    def of(cls, issuer: str, *keys: PublicKey) -> "TrustedIssuers":
+        """One Issuer whose ``kid`` values are RFC 7638 thumbprints."""
+        return cls({issuer: {key.thumbprint: key for key in keys}})
+
+    def key_for(self, issuer: object, kid: object) -> PublicKey:
+        """The one key that may have signed. Without ``kid``, only an Issuer with a single key has one (JWK-4).
+
+        Raises:
+            Refused: ``issuer.unknown`` or ``issuer.key-unknown``.
+        """
+        keys = self.keys.get(issuer) if isinstance(issuer, str) else None
+        if keys is None:
+            raise Refused(Rule.ISSUER_UNKNOWN, Where(Part.ISSUER_JWT, ("iss",)), "Add the Issuer if you trust it.")
+        if kid is None and len(keys) == 1:
+            return next(iter(keys.values()))
+        key = keys.get(kid) if isinstance(kid, str) else None
+        if key is None:
+            where = Where(Part.ISSUER_HEADER, ("kid",))
+            raise Refused(Rule.ISSUER_KEY_UNKNOWN, where, "The Issuer is trusted; this key of it is not known.")
+        return key
+
+
+def parse_key_set(value: object, where: Where) -> KeySet:
+    """JWKS → keys by ``kid``; a key without one is known by its thumbprint. Keys of other kinds are left out (JWK-5).
+
+    Raises:
+        Refused: ``trust.malformed`` for a repeated ``kid``; ``key.malformed`` or ``key.private``.
+    """
+    entries = value.get("keys") if isinstance(value, Mapping) else None
+    if not isinstance(entries, list):
+        raise Refused(Rule.TRUST_MALFORMED, where, "A JWKS is an object with an array `keys`.")
+    keys: dict[str, PublicKey] = {}
+    for number, entry in enumerate(entries):
+        here = where.within("keys", number)
+        try:
+            key = parse_public_jwk(entry, here)
+        except Refused as refusal:
+            if refusal.rule is Rule.KEY_UNSUPPORTED:
+                continue
+            raise
+        kid = entry.get("kid", key.thumbprint)
+        if not isinstance(kid, str) or kid in keys:
+            raise Refused(Rule.TRUST_MALFORMED, here.within("kid"), "Each key has a `kid` of its own, a string.")
+        keys[kid] = key
+    return keys
+
+
+def parse_trusted_issuers(data: bytes, limits: Limits = DEFAULT_LIMITS) -> TrustedIssuers:
+    """Trust document → trusted Issuers. Its shape: ``{"issuers": {"https://registry.example": {"keys": [JWK, …]}}}``.
+
+    Raises:
+        Refused: ``trust.malformed``, or a rule of the encodings or keys.
+    """
+    where = Where(Part.TRUST)
+    issuers = parse_json_object(data, where, limits.json_depth).get("issuers")
+    if not isinstance(issuers, dict) or not issuers:
+        raise Refused(Rule.TRUST_MALFORMED, where, "A trust document is an object with a member `issuers`.")
+    return TrustedIssuers(
+        {issuer: parse_key_set(keys, where.within("issuers", issuer)) for issuer, keys in issuers.items()}
+    )
+
+
+def join_trust(parts: Sequence[TrustedIssuers]) -> TrustedIssuers:
+    """Several lists in one.
+
+    Raises:
+        Misuse: when two of them list the same Issuer.
+    """
+    joined: dict[str, KeySet] = {}
+    for part in parts:
+        if joined.keys() & part.keys.keys():
+            raise Misuse("an Issuer is listed twice")
+        joined.update(part.keys)
+    return TrustedIssuers(joined)

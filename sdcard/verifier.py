@@ -1,0 +1,108 @@
+"""The front door: a presentation, Expectations and an instant in; a verified card out, or ``Refused``.
+
+The order of RFC 9901 7.3: decide about key binding, the SD-JWT (7.1), the KB-JWT; then status; then single use.
+"""
+
+from dataclasses import dataclass, field
+
+from sdcard.encoding import JsonObject
+from sdcard.errors import Part, Refused, Where
+from sdcard.instants import Instant, check_instant
+from sdcard.issued import Acceptance, IssuedSdCard, read_issued
+from sdcard.jose.keys import PublicKey
+from sdcard.keybinding.challenge import Answering, KeyBinding, Unbound, Unsolicited
+from sdcard.keybinding.verification import Bound, check_single_use, verify_key_binding
+from sdcard.rules import Rule
+from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.status.reference import Status, StatusReference, check_status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectations(Acceptance):
+    """What a Verifier demands. The decisions about key binding and status have no default.
+
+    Attributes:
+        key_binding: ``Answering``, ``Unsolicited`` or ``Unbound``; the first two name the audience.
+        status: ``Checked`` or ``Unchecked``.
+    """
+
+    key_binding: KeyBinding
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedCard:
+    """A partial card: what was disclosed. Others of its members may exist; nothing is filled in for them.
+
+    Attributes:
+        issuer: who stands behind it.
+        subject: ``agent:`` and the agent's id.
+        card_format: the specification that the members follow, where the SD-Card says.
+        members: the card's disclosed members, exact JSON values.
+        issued_at, expires_at: Unix seconds.
+        holder_key: the key that the SD-Card is bound to.
+        key_binding: the verified KB-JWT, or ``Unbound`` with the Verifier's reason.
+        status_reference: which status list entry speaks for it, if any.
+        status: the Verifier's decision: checked, or not and why.
+        hidden: digests without a Disclosure: decoys, and members that were not shown; nobody can tell which.
+    """
+
+    issuer: str
+    subject: str
+    card_format: str | None
+    members: JsonObject = field(repr=False)
+    issued_at: Instant
+    expires_at: Instant
+    holder_key: PublicKey
+    key_binding: Bound | Unbound
+    status_reference: StatusReference | None
+    status: Status = field(repr=False)
+    hidden: int
+
+
+def verify_presentation(presentation: str, expectations: Expectations, now: Instant) -> VerifiedCard:
+    """Verify a presentation in every respect, or refuse it; nothing in between is released (R-73, R-94).
+
+    Args:
+        presentation: an SD-JWT or SD-JWT+KB, compact form.
+        expectations: what the Verifier demands, decided before it looks (R-81).
+        now: the present instant, in Unix seconds.
+
+    Raises:
+        Refused: with the rule that says no, and where.
+        Misuse: when ``now`` is no instant.
+    """
+    check_instant(now)
+    arrived = parse_sd_jwt(presentation, expectations.limits)
+    match arrived, expectations.key_binding:
+        case SdJwt(), Unbound() as unbound:
+            issued = read_issued(arrived, expectations, now, None)
+            check_status(issued.status, expectations.status, now)
+            return _verified(issued, unbound, expectations.status)
+        case SdJwtWithKeyBinding(), (Answering() | Unsolicited()) as expected:
+            issued = read_issued(arrived.sd_jwt, expectations, now, expected.audience)
+            algorithm = issued.verified.algorithm
+            bound = verify_key_binding(arrived, issued.holder_key, algorithm, expected, now, expectations.limits)
+            check_status(issued.status, expectations.status, now)
+            check_single_use(bound, expected, now)
+            return _verified(issued, bound, expectations.status)
+        case SdJwt(), _:
+            raise Refused(Rule.KB_MISSING, Where(Part.PRESENTATION))
+        case _:
+            raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT))
+
+
+def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, status: Status) -> VerifiedCard:
+    return VerifiedCard(
+        issuer=issued.issuer,
+        subject=issued.subject,
+        card_format=issued.card_format,
+        members=issued.members,
+        issued_at=issued.issued_at,
+        expires_at=issued.expires_at,
+        holder_key=issued.holder_key,
+        key_binding=key_binding,
+        status_reference=issued.status,
+        status=status,
+        hidden=issued.verified.processed.hidden,
+    )
