@@ -7,7 +7,7 @@ parties read one text differently. RFC 7515 2, RFC 8259, RFC 8725 2.4.
 import base64
 import json
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeAlias
 
 from sdcard.errors import Refused, Where
@@ -41,7 +41,7 @@ def decode_base64url(text: str, where: Where) -> bytes:
 
 def encode_json(value: JsonValue) -> bytes:
     """JSON value → compact UTF-8 text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
@@ -61,30 +61,12 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
     except UnicodeDecodeError:
         raise Refused(Rule.UTF8, where) from None
     _check_depth(text, where, depth)
-    refusal: list[Rule] = []
-
-    def unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
-        members = dict(pairs)
-        if len(members) != len(pairs):
-            refusal.append(Rule.JSON_DUPLICATE)
-        return members
-
-    def exact(literal: str) -> float:
-        number = float(literal)
-        if Decimal(literal) != Decimal(repr(number)):
-            refusal.append(Rule.JSON_NUMBER)
-        return number
-
-    def constant(_: str) -> NoReturn:
-        refusal.append(Rule.JSON_NUMBER)
-        raise ValueError
-
     try:
-        value: JsonValue = json.loads(text, object_pairs_hook=unique, parse_float=exact, parse_constant=constant)
+        value: JsonValue = _DECODER.decode(text)
+    except _Inexact as inexact:
+        raise Refused(inexact.rule, where) from None
     except (ValueError, RecursionError):
-        raise Refused(refusal[0] if refusal else Rule.JSON_MALFORMED, where) from None
-    if refusal:
-        raise Refused(refusal[0], where)
+        raise Refused(Rule.JSON_MALFORMED, where) from None
     if "\\u" in text and _has_lone_surrogate(value):
         raise Refused(Rule.JSON_SURROGATE, where)
     return value
@@ -111,6 +93,39 @@ def same_json(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(same_json, one, other))
     return bool(one == other)
+
+
+class _Inexact(Exception):
+    """The JSON is well-formed, but a value made of it would not say what the text says."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+
+
+def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _Inexact(Rule.JSON_DUPLICATE)
+    return members
+
+
+def _exact(literal: str) -> float:
+    number = float(literal)
+    try:
+        kept = Decimal(literal) == Decimal(repr(number))
+    except InvalidOperation:  # an exponent beyond what even Decimal can hold
+        kept = False
+    if not kept:
+        raise _Inexact(Rule.JSON_NUMBER)
+    return number
+
+
+def _no_constant(_: str) -> NoReturn:
+    raise _Inexact(Rule.JSON_NUMBER)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_exact, parse_constant=_no_constant)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def _check_depth(text: str, where: Where, limit: int) -> None:

@@ -1,13 +1,12 @@
 """The Holder: accept an SD-Card, choose what to show, answer a Challenge (RFC 9901 7.2)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sdcard.cards.card import Card
 from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosure.plan import plan_disclosure
 from sdcard.disclosure.policy import DisclosurePolicy
-from sdcard.encoding import JsonValue
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
 from sdcard.issued import Acceptance, IssuedSdCard, read_issued
@@ -69,13 +68,14 @@ def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
     Raises:
         Refused: ``selection.not-held``, at the number of the path that names nothing here.
     """
+    claims, revealed = held.issued.verified.processed.claims, held.issued.verified.processed.revealed
     wanted: set[Place] = set()
-    places = list(_places(held.issued.verified.processed.claims, ()))
     for number, claim_path in enumerate(paths):
-        found = [place for place in places if claim_path.covers(place)]
+        found = claim_path.find(claims)
         if not found:
             raise Refused(Rule.SELECTION, Where(Part.REQUEST, ("paths", number)))
         wanted.update(found)
+        wanted.update(one.place for one in revealed if claim_path.covers(one.place))
     return _select(held, wanted)
 
 
@@ -91,7 +91,7 @@ def select_context(
     if card_format is None:
         raise Refused(Rule.CARD_FORMAT, Where(Part.ISSUER_JWT, ("card_format",)), "Select by path instead.")
     plan = plan_disclosure(Card(card_format, held.issued.members), policy, context, disclose)
-    return _select(held, set(plan.places()))
+    return _select(held, set(plan.places))
 
 
 def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
@@ -126,13 +126,3 @@ def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
     revealed = held.issued.verified.processed.revealed
     return Selection(tuple(one.disclosure.encoded for one in revealed if one.place in on_the_way))
 
-
-def _places(value: JsonValue, place: Place) -> Iterator[Place]:
-    if place:
-        yield place
-    if isinstance(value, dict):
-        for name, member in value.items():
-            yield from _places(member, (*place, name))
-    elif isinstance(value, list):
-        for index, element in enumerate(value):
-            yield from _places(element, (*place, index))

@@ -110,8 +110,9 @@ def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: s
 
 def _check_vct(claims: JsonObject, profile: Profile) -> None:
     """Refuse a token of another type (SDC-4, VC-3)."""
-    if "vct" in claims and claims["vct"] not in profile.accepted_vcts:
-        raise Refused(Rule.VCT, Where(Part.ISSUER_JWT, ("vct",)), f"Profile: {profile.name}.")
+    where = Where(Part.ISSUER_JWT)
+    if "vct" in claims and _text(claims, "vct", where) not in profile.accepted_vcts:
+        raise Refused(Rule.VCT, where.within("vct"), f"Profile: {profile.name}.")
 
 
 def _text(claims: JsonObject, name: str, where: Where) -> str:

@@ -3,6 +3,7 @@
 Between the two lies nothing but bytes to sign, so an HSM or a remote signer needs no second path.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -55,8 +56,8 @@ def rounded_validity(now: Instant, lifetime: int = DEFAULT_LIFETIME, step: int =
     """A validity of at least ``lifetime`` seconds from now, both ends on a multiple of ``step`` around it."""
     if not 0 < lifetime <= MAX_LIFETIME or not 1 <= step <= ROUNDING:
         raise Misuse(f"a lifetime is 1 to {MAX_LIFETIME} s, a step 1 to {ROUNDING} s")
-    start = int(check_instant(now))
-    return Validity(start // step * step, -(-(start + lifetime) // step) * step)
+    check_instant(now)
+    return Validity(math.floor(now) // step * step, -(-(math.ceil(now) + lifetime) // step) * step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def prepare_sd_card(
         tuple(disclosure.encoded for disclosure in embedded.disclosures),
         issuer.key,
         plan.context,
-        plan.discloses(),
+        plan.discloses,
         holder_key,
         validity,
         status,

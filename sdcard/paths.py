@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from sdcard.encoding import JsonValue
 from sdcard.errors import Refused, Where
 from sdcard.rules import Rule
 
@@ -18,6 +19,8 @@ Place: TypeAlias = tuple[str | int, ...]
 """Where one value is: member names and indices, without ``*``."""
 
 _SEGMENT = re.compile(r'"(?:[^"\\]|\\.)*"|[^."]+')
+_MAX_TEXT = 1024
+"""Paths come from strangers, and what is done with a name that nobody knows grows faster than its length."""
 _INDEX = re.compile(r"0|[1-9][0-9]{0,5}")
 
 
@@ -34,7 +37,7 @@ class ClaimPath:
         Raises:
             Refused: ``disclose.unknown`` where the text is no path.
         """
-        matches = list(_SEGMENT.finditer(text))
+        matches = list(_SEGMENT.finditer(text)) if len(text) <= _MAX_TEXT else []
         if not matches or ".".join(match.group() for match in matches) != text:
             raise Refused(Rule.DISCLOSE_UNKNOWN, where, "A path is segments joined by dots, such as skills.*.id.")
         return cls(tuple(_parse_segment(match.group(), where) for match in matches))
@@ -45,6 +48,13 @@ class ClaimPath:
     def covers(self, place: Place) -> bool:
         """Whether the place is the path's own or lies beneath it."""
         return len(self.segments) <= len(place) and self._agrees(place)
+
+    def find(self, value: JsonValue) -> list[Place]:
+        """The path's own places that the value has."""
+        found: list[tuple[Place, JsonValue]] = [((), value)]
+        for segment in self.segments:
+            found = [step for place, inner in found for step in _steps(place, inner, segment)]
+        return [place for place, _ in found]
 
     def includes(self, other: "ClaimPath") -> bool:
         """Whether the path covers every place that the other one covers."""
@@ -63,6 +73,17 @@ class ClaimPath:
             mine is None or (mine == theirs and type(mine) is type(theirs))
             for mine, theirs in zip(self.segments, segments, strict=False)
         )
+
+
+def _steps(place: Place, value: JsonValue, segment: Segment) -> list[tuple[Place, JsonValue]]:
+    """One step down: to the member or element of this name, or for ``None`` to all of them."""
+    if isinstance(value, dict):
+        names = list(value) if segment is None else [segment] if segment in value else []
+        return [((*place, name), value[name]) for name in names if isinstance(name, str)]
+    if isinstance(value, list):
+        indices = range(len(value)) if segment is None else [segment]
+        return [((*place, i), value[i]) for i in indices if isinstance(i, int) and i < len(value)]
+    return []
 
 
 def path(*segments: Segment) -> ClaimPath:

@@ -135,6 +135,9 @@ class Rule(StrEnum):
 
     # -- registry -----------------------------------------------------------------------------------------------
     REQUEST = "request.malformed", "The request is not of the documented shape.", "registry"
+    REQUEST_TARGET = "request.not-found", "There is nothing at this path.", "RFC 9110 15.5.5"
+    REQUEST_METHOD = "request.method", "This path does not answer this method.", "RFC 9110 15.5.6"
+    REQUEST_MEDIA_TYPE = "request.media-type", "The body is not sent as plain JSON.", "RFC 9110 15.5.16"
     AGENT_ID = "agent-id.malformed", "The agent id is not 1 to 128 letters, digits, `.`, `_` and `-`.", "registry"
     AGENT_OWNED = "agent.taken", "The agent id is not available.", "registry"
     CARD_DISAGREES = "card.disagrees", "The card and the request say different things.", "registry"
@@ -142,4 +145,5 @@ class Rule(StrEnum):
     TOKEN_INVALID = "token.invalid", "The bearer token is unknown or has expired.", "RFC 6750 3.1"
     TOKEN_SCOPE = "token.scope", "The bearer token does not cover this.", "RFC 6750 3.1"
     TOKEN_LIMIT = "token.limit", "The bearer token's limits do not cover this.", "registry"
-    STORE_UNAVAILABLE = "store.unavailable", "The registry cannot write right now; nothing was changed.", "registry"
+    STORE_UNAVAILABLE = "store.unavailable", "The registry cannot reach its records; nothing was changed.", "registry"
+    REGISTRY_FAILED = "registry.failed", "The registry failed; this is its own fault.", "registry"

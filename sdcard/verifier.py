@@ -6,7 +6,7 @@ The order of RFC 9901 7.3: decide about key binding, the SD-JWT (7.1), the KB-JW
 from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject
-from sdcard.errors import Part, Refused, Where
+from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
 from sdcard.issued import Acceptance, IssuedSdCard, read_issued
 from sdcard.jose.keys import PublicKey
@@ -14,7 +14,7 @@ from sdcard.keybinding.challenge import Answering, KeyBinding, Unbound, Unsolici
 from sdcard.keybinding.verification import Bound, check_single_use, verify_key_binding
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
-from sdcard.status.reference import Status, StatusReference, check_status
+from sdcard.status.reference import Checked, Status, StatusReference, Unchecked, check_status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,13 @@ class Expectations(Acceptance):
 
     key_binding: KeyBinding
     status: Status
+
+    def __post_init__(self) -> None:
+        Acceptance.__post_init__(self)
+        if not isinstance(self.key_binding, Answering | Unsolicited | Unbound):
+            raise Misuse("decide about key binding: Answering, Unsolicited or Unbound")
+        if not isinstance(self.status, Checked | Unchecked):
+            raise Misuse("decide about the status: Checked or Unchecked")
 
 
 @dataclass(frozen=True, slots=True)

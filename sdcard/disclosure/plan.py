@@ -20,7 +20,9 @@ class DisclosurePlan:
         context: its name; never written into the SD-Card.
         card_format: becomes the claim ``card_format``.
         root: the card, each part with its treatment.
-        padded_sizes: from the policy, for decoys.
+        policy: the operator's; its ladder says how many decoys there will be.
+        places: where the shown parts are in the card.
+        discloses: the same as paths, with ``*`` for array elements; names, never values.
         nothing_behind: entries asked for that the card has nothing for.
     """
 
@@ -28,16 +30,9 @@ class DisclosurePlan:
     card_format: str
     root: DisclosableObject = field(repr=False)
     policy: DisclosurePolicy = field(repr=False)
+    places: frozenset[Place] = field(repr=False)
+    discloses: tuple[str, ...]
     nothing_behind: tuple[str, ...]
-
-    def discloses(self) -> tuple[str, ...]:
-        """The claims that the SD-Card can show, as paths with ``*`` for array elements; names, never values."""
-        shown = (place for place, treatment in treatments(self.root) if treatment is not Treatment.WITHHELD)
-        return tuple(dict.fromkeys(str(_family(place)) for place in shown))
-
-    def places(self) -> frozenset[Place]:
-        """Where the shown parts are in the card."""
-        return frozenset(place for place, treatment in treatments(self.root) if treatment is not Treatment.WITHHELD)
 
 
 def plan_disclosure(
@@ -64,10 +59,17 @@ def plan_disclosure(
     unnamed = [name for name in card.document if name not in card.format.members]
     permitted = grant(policy.context(context, where), card.format, disclose, where, unnamed)
     root = _Planner(card.format, permitted, {*card.format.always_disclosed, *also_clear}).object(card.document, ())
-    plan = DisclosurePlan(context, card.format.name, root, policy, ())
-    shown = plan.places()
-    nothing = tuple(s.entry for s in permitted.shown if disclose is not None and not any(map(s.holds, shown)))
-    return DisclosurePlan(context, card.format.name, root, policy, nothing)
+    places = [place for place, treatment in treatments(root) if treatment is not Treatment.WITHHELD]
+    asked = permitted.shown if disclose is not None else ()
+    return DisclosurePlan(
+        context=context,
+        card_format=card.format.name,
+        root=root,
+        policy=policy,
+        places=frozenset(places),
+        discloses=tuple(dict.fromkeys(str(_family(place)) for place in places)),
+        nothing_behind=tuple(scope.entry for scope in asked if not any(map(scope.holds, places))),
+    )
 
 
 class _Planner:

@@ -16,12 +16,14 @@ class Disclosure:
         salt: known to nobody but who holds the Disclosure.
         name: the claim's name, or None for an array element.
         value: any JSON value; may itself hold digests.
+        depth_without_digests: when ``value`` cannot hold digests, a bound on how deeply it nests; else None.
     """
 
     encoded: str
     salt: str
     name: str | None
     value: JsonValue
+    depth_without_digests: int | None = None
 
     def __repr__(self) -> str:
         return "Disclosure(…)"
@@ -40,10 +42,18 @@ def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:
     Raises:
         Refused: ``disclosure.format``, or a rule of the encodings.
     """
-    array = parse_json(decode_base64url(encoded, where), where, depth)
+    data = decode_base64url(encoded, where)
+    array = parse_json(data, where, depth)
     match array:
         case [str(salt), value]:
-            return Disclosure(encoded, salt, None, value)
+            return Disclosure(encoded, salt, None, value, _depth_without_digests(data))
         case [str(salt), str(name), value]:
-            return Disclosure(encoded, salt, name, value)
+            return Disclosure(encoded, salt, name, value, _depth_without_digests(data))
     raise Refused(Rule.DISCLOSURE_FORMAT, where)
+
+
+def _depth_without_digests(data: bytes) -> int | None:
+    """Digests need a member `_sd` or `...`; without an escape sequence their names stand in the text as they are."""
+    if b"\\u" in data or b'"_sd' in data or b'"..."' in data:
+        return None
+    return data.count(b"[") + data.count(b"{")

@@ -139,7 +139,7 @@ class _Walk:
             raise Refused(Rule.DISCLOSURE_COLLISION, where)
         inside = _Spot((*spot.place, name), where, disclosure)
         self.revealed.append(Revealed(inside.place, disclosure, spot.holder))
-        result[name] = self.value(disclosure.value, inside)
+        result[name] = self._disclosed(disclosure, inside)
 
     def _array(self, elements: list[JsonValue], spot: _Spot) -> JsonValue:
         """Step 3.c.iii and 3.d: disclosed elements take their place, the others vanish (R-64 to R-66)."""
@@ -160,8 +160,15 @@ class _Walk:
                 if disclosure.name is not None:
                     raise Refused(Rule.DISCLOSURE_KIND, where, "An array element has a salt and a value only.")
                 self.revealed.append(Revealed(here.place, disclosure, spot.holder))
-                result.append(self.value(disclosure.value, _Spot(here.place, where, disclosure)))
+                result.append(self._disclosed(disclosure, _Spot(here.place, where, disclosure)))
         return result
+
+    def _disclosed(self, disclosure: Disclosure, spot: _Spot) -> JsonValue:
+        """Look for digests in a disclosed value, unless its text shows that the look would find nothing (R-63)."""
+        depth = disclosure.depth_without_digests
+        if depth is not None and len(spot.place) + depth <= self._limits.json_depth:
+            return disclosure.value
+        return self.value(disclosure.value, spot)
 
     def _look_up(self, digest: str, spot: _Spot) -> tuple[int, Disclosure] | None:
         """Step 4: a digest met twice is refused, whether or not a Disclosure matches it (R-69)."""

@@ -1,0 +1,1 @@
+"""Speed, as ratios to the raw signature floor of the same run. ``python -m benchmarks``."""

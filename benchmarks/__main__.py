@@ -1,0 +1,89 @@
+"""Issue, present and verify, beside PyPI ``sd-jwt`` doing the same work on the same card, in one run.
+
+Absolute times drift between machines and minutes; only ratios within one run mean anything. The floor is what
+``cryptography`` alone needs: one ES256 signature to issue or present, two verifications to verify. Every round runs
+each step once, in turn, so that a slow moment hits them all; the table shows medians over all rounds.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks import ours, peer
+from benchmarks.work import CARD, Work, make_work
+
+Step = Callable[[], Any]
+
+
+def main() -> None:
+    """Measure, print, and store when asked."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--rounds", type=int, default=60, help="rounds (default 60)")
+    arguments.add_argument("--repeats", type=int, default=20, help="runs of each step in a round (default 20)")
+    arguments.add_argument("--out", help="also write the figures to this JSON file")
+    chosen = arguments.parse_args()
+    work = make_work()
+    steps = _steps(work)
+    times = _measure(steps, chosen.rounds, chosen.repeats)
+    _print(times)
+    if chosen.out:
+        with open(chosen.out, "w", encoding="utf-8") as file:
+            json.dump({"python": platform.python_version(), "microseconds": times}, file, indent=2)
+
+
+def _steps(work: Work) -> dict[str, Step]:
+    issued = ours.issue(work)
+    held = ours.accept(work, issued)
+    presented = ours.present(work, held)
+    theirs = peer.issue(work)
+    shown = peer.present(work, theirs)
+    return {
+        "floor: one signature": work.sign,
+        "floor: two verifications": work.verify_twice,
+        "issue": lambda: ours.issue(work),
+        "present, parsed holder": lambda: ours.present(work, held),
+        "present, from text": lambda: ours.present(work, ours.accept(work, issued)),
+        "verify": lambda: ours.verify(work, presented),
+        "sd-jwt issue": lambda: peer.issue(work),
+        "sd-jwt present": lambda: peer.present(work, theirs),
+        "sd-jwt verify": lambda: peer.verify(work, shown),
+    }
+
+
+def _measure(steps: dict[str, Step], rounds: int, repeats: int) -> dict[str, float]:
+    """Median microseconds of each step."""
+    samples: dict[str, list[float]] = {name: [] for name in steps}
+    for step in steps.values():
+        step()
+    for _ in range(rounds):
+        for name, step in steps.items():
+            start = time.perf_counter_ns()
+            for _ in range(repeats):
+                step()
+            samples[name].append((time.perf_counter_ns() - start) / repeats / 1000)
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def _print(times: dict[str, float]) -> None:
+    sign, verify = times["floor: one signature"], times["floor: two verifications"]
+    rows = [
+        ("issue ÷ one signature", times["issue"] / sign, times["sd-jwt issue"] / sign),
+        ("present ÷ one signature, parsed holder", times["present, parsed holder"] / sign, None),
+        ("present ÷ one signature, from text", times["present, from text"] / sign, times["sd-jwt present"] / sign),
+        ("verify ÷ two verifications", times["verify"] / verify, times["sd-jwt verify"] / verify),
+    ]
+    out = sys.stdout.write
+    out(f"Python {platform.python_version()}, card of {len(CARD)} bytes, 7 selective claims, 3 shown, ES256\n")
+    out(f"floor: one signature {sign:.1f} µs, two verifications {verify:.1f} µs\n\n")
+    out(f"{'':<42}{'SD-Card':>9}{'sd-jwt 0.10.4':>15}\n")
+    for name, mine, theirs in rows:
+        out(f"{name:<42}{mine:>9.2f}{'–' if theirs is None else format(theirs, '.2f'):>15}\n")
+
+
+if __name__ == "__main__":
+    main()

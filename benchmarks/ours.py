@@ -1,0 +1,72 @@
+"""The work, done by SD-Card, with every rule in force."""
+
+import json
+import time
+from functools import cache
+
+from benchmarks.work import AUDIENCE, CARD, ISSUER, NONCE, SELECTIVE, SHOWN, Work
+from sdcard.cards.a2a.v1_0 import FORMAT
+from sdcard.cards.card import Card
+from sdcard.cards.format import CardFormat
+from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
+from sdcard.disclosure.policy import DEFAULT_POLICY
+from sdcard.edge.system import SystemSalts
+from sdcard.holder import HeldSdCard, accept_sd_card, select_paths
+from sdcard.holder import present as present_sd_card
+from sdcard.issued import Acceptance
+from sdcard.issuer import Issuer, issue_sd_card, rounded_validity
+from sdcard.jose.signer import InMemorySigner
+from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller
+from sdcard.paths import path
+from sdcard.status.reference import Unchecked
+from sdcard.trust import TrustedIssuers
+from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
+
+NOW = time.time()
+SALTS = SystemSalts()
+CHALLENGE = Challenge(NONCE, AUDIENCE)
+PATHS = tuple(path(name) for name in SHOWN)
+
+
+@cache
+def _plan() -> DisclosurePlan:
+    """Whole claims, as the peer discloses them: the A2A format without units inside claims."""
+    whole = CardFormat(FORMAT.name, FORMAT.always_disclosed, FORMAT.members, (), (), FORMAT.groups)
+    plan = plan_disclosure(Card(whole, json.loads(CARD)), DEFAULT_POLICY, "full")
+    assert len(SELECTIVE) == 7
+    return plan
+
+
+@cache
+def _parties(work: Work) -> tuple[Issuer, InMemorySigner, InMemorySigner, Acceptance, Expectations]:
+    signer, holder = InMemorySigner(work.issuer_key), InMemorySigner(work.holder_key)
+    issuers = TrustedIssuers.of(ISSUER, signer.public_key)
+    expectations = Expectations(
+        issuers=issuers, key_binding=Answering(CHALLENGE, ConsumedByCaller()), status=Unchecked("benchmark")
+    )
+    return Issuer(ISSUER, signer.public_key), signer, holder, Acceptance(issuers=issuers), expectations
+
+
+def issue(work: Work) -> str:
+    """Plan at hand → SD-Card as text."""
+    issuer, signer, holder, _, _ = _parties(work)
+    validity = rounded_validity(NOW)
+    key = holder.public_key
+    return str(issue_sd_card(issuer, _plan(), signer, agent_id="a", holder_key=key, validity=validity, salts=SALTS))
+
+
+def accept(work: Work, text: str) -> HeldSdCard:
+    """Text → parsed and verified holder state."""
+    _, _, holder, acceptance, _ = _parties(work)
+    return accept_sd_card(text, acceptance, holder.public_key, NOW)
+
+
+def present(work: Work, held: HeldSdCard) -> str:
+    """Three claims of seven, with a KB-JWT, as text."""
+    _, _, holder, _, _ = _parties(work)
+    return str(present_sd_card(held, select_paths(held, PATHS), CHALLENGE, holder, NOW))
+
+
+def verify(work: Work, presentation: str) -> VerifiedCard:
+    """Text → verified card."""
+    return verify_presentation(presentation, _parties(work)[4], NOW)

@@ -1,0 +1,216 @@
+"""``sdcard demo``: the whole story on real parts: a registry over HTTP, an agent, a Verifier, and six attacks."""
+
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import typer
+from cryptography.hazmat.primitives.asymmetric import ec
+from rich.text import Text
+
+from sdcard.cards.reading import parse_card
+from sdcard.cli.attacks import ATTACKS, Scene
+from sdcard.cli.output import EXIT_REFUSED, AsJson, console, print_json, table
+from sdcard.disclosure.plan import plan_disclosure
+from sdcard.disclosure.policy import DEFAULT_POLICY
+from sdcard.edge.records import MemoryChallengeRecord
+from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.errors import Refused
+from sdcard.holder import HeldSdCard, accept_sd_card, present, select_all
+from sdcard.instants import Instant
+from sdcard.issued import Acceptance
+from sdcard.jose.signer import InMemorySigner
+from sdcard.keybinding.challenge import Answering
+from sdcard.status.reference import Unchecked
+from sdcard.trust import TrustedIssuers
+from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
+
+HELP = "Watch the whole story: a registry issues, an agent presents, a verifier checks, six attacks fail."
+
+CONTEXTS = ("public", "internal", "diagnostic", "federation", "full")
+AGENT_ID = "georoute"
+AUDIENCE = "https://verifier.example"
+
+NAMES = frozenset({"name", "description", "version"})
+INSIDE = frozenset({
+    "capabilities", "defaultInputModes", "defaultOutputModes", "documentationUrl", "iconUrl", "provider", "skills",
+    "supportedInterfaces",
+})  # fmt: skip
+SECURITY = frozenset({"securityRequirements", "securitySchemes"})
+PROMISED = {
+    "public": NAMES | {"skills"},
+    "internal": NAMES | INSIDE,
+    "diagnostic": NAMES | INSIDE | SECURITY,
+    "federation": NAMES | {"skills"},
+    "full": NAMES | INSIDE | SECURITY,
+}
+"""The top-level members that a Verifier sees of the example card in each context."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One context: what was issued, and what the Verifier got."""
+
+    context: str
+    size: int
+    disclosures: int
+    hidden: int
+    members: frozenset[str]
+
+    @property
+    def as_promised(self) -> bool:
+        """Whether the Verifier saw exactly what the context promises."""
+        return self.members == PROMISED[self.context]
+
+
+@dataclass(frozen=True, slots=True)
+class Fended:
+    """One attack, and how the Verifier answered. ``rule`` is None when it was fooled."""
+
+    name: str
+    what: str
+    promised: str
+    rule: str | None
+    where: str
+
+    @property
+    def as_promised(self) -> bool:
+        """Whether exactly the promised rule refused."""
+        return self.rule == self.promised
+
+
+def command(as_json: AsJson = False) -> None:
+    """Watch the whole story."""
+    from sdcard.cli.registry_process import running_registry
+
+    with tempfile.TemporaryDirectory(prefix="sdcard-demo-") as directory, running_registry(Path(directory)) as desk:
+        shown, fended = _story(desk.address, desk.token)
+    good = all(s.as_promised for s in shown) and all(f.as_promised for f in fended)
+    if as_json:
+        print_json(_document(desk.address, shown, fended, good))
+    else:
+        _show(desk.address, shown, fended, good)
+    if not good:
+        raise typer.Exit(EXIT_REFUSED)
+
+
+def example_card() -> bytes:
+    """The example card: beside this file in an installed package, under ``examples/`` in a checkout."""
+    packaged = resources.files("sdcard.cli").joinpath("georoute.json")
+    if packaged.is_file():
+        return packaged.read_bytes()
+    return (Path(__file__).parents[2] / "examples" / "georoute.json").read_bytes()
+
+
+def _story(address: str, token: str) -> tuple[list[Shown], list[Fended]]:
+    """Register over HTTP, accept as a Holder, present and verify from each context, then attack."""
+
+    from sdcard.edge.registry import Registry
+
+    clock, salts = SystemClock(), SystemSalts()
+    holder = InMemorySigner(ec.generate_private_key(ec.SECP256R1()))
+    card = parse_card(example_card())
+    registry = Registry(address, token)
+    answer: Any = registry.register({
+        "agent_id": AGENT_ID,
+        **{name: card.document[name] for name in ("name", "description", "version")},
+        "public_key": dict(holder.public_key.to_jwk()),
+        "disclosure_contexts": [{"context": context} for context in CONTEXTS],
+        "card": card.document,
+    })  # fmt: skip
+    issuers, _ = registry.issuer()
+    acceptance = Acceptance(issuers=issuers)
+    held = {
+        one["context"]: accept_sd_card(one["sd_card"], acceptance, holder.public_key, clock.now())
+        for one in answer["cards"]
+    }
+    challenges = MemoryChallengeRecord(AUDIENCE, salts)
+    plan = plan_disclosure(card, DEFAULT_POLICY, "full")
+    scene = Scene(held["internal"], held["public"], plan, holder, challenges, salts, clock.now())
+    shown = [_present(context, held[context], scene, issuers) for context in CONTEXTS]
+    return shown, _attack(scene, issuers)
+
+
+def _present(context: str, held: HeldSdCard, scene: Scene, issuers: TrustedIssuers) -> Shown:
+
+    challenge = scene.ask()
+    presentation = present(held, select_all(held), challenge, scene.holder, scene.now)
+    verified = _verify(str(presentation), Answering(challenge, scene.challenges), issuers, scene.now)
+    return Shown(context, len(str(held.sd_jwt)), len(held.sd_jwt.disclosures), verified.hidden,
+                 frozenset(verified.members))  # fmt: skip
+
+
+def _attack(scene: Scene, issuers: TrustedIssuers) -> list[Fended]:
+
+    fended = []
+    for attack in ATTACKS:
+        attempt = attack.attempt(scene)
+        rule, where = None, ""
+        try:
+            for _ in range(attempt.times):
+                _verify(attempt.presentation, Answering(attempt.challenge, scene.challenges), issuers, scene.now)
+        except Refused as refusal:
+            rule, where = refusal.rule.value, str(refusal.where)
+        fended.append(Fended(attack.name, attack.what, attack.refused_with.value, rule, where))
+    return fended
+
+
+def _verify(presentation: str, expected: Answering, issuers: TrustedIssuers, now: Instant) -> VerifiedCard:
+
+    status = Unchecked("the demo's registry keeps no status list")
+    return verify_presentation(presentation, Expectations(issuers=issuers, key_binding=expected, status=status), now)
+
+
+def _document(address: str, shown: list[Shown], fended: list[Fended], good: bool) -> dict[str, Any]:
+    return {
+        "as_promised": good,
+        "registry": address,
+        "contexts": [
+            {"context": s.context, "bytes": s.size, "disclosures": s.disclosures, "hidden": s.hidden,
+             "members": sorted(s.members), "as_promised": s.as_promised}
+            for s in shown
+        ],
+        "attacks": [
+            {"attack": f.name, "promised": f.promised, "refused_with": f.rule, "where": f.where,
+             "as_promised": f.as_promised}
+            for f in fended
+        ],
+    }  # fmt: skip
+
+
+def _show(address: str, shown: list[Shown], fended: list[Fended], good: bool) -> None:
+
+    def mark(as_promised: bool) -> Text:
+        return Text("✓", "green") if as_promised else Text("✗ not as promised", "bold red")
+
+    order = sorted(PROMISED["full"])
+    contexts = [
+        (s.context, f"{s.size / 1000:.1f} kB", str(s.disclosures), _seen(s.members, order), mark(s.as_promised))
+        for s in shown
+    ]
+    attacks = [
+        (Text.assemble((f.name, "bold"), f"\n{f.what}"), Text.assemble((f.rule or "accepted", "red" if f.rule else
+         "bold red"), f"\n{f.where}"), mark(f.as_promised))
+        for f in fended
+    ]  # fmt: skip
+    out = console()
+    out.print(f"\n[bold]A registry at {address}[/bold] issued one SD-Card per context for one agent.")
+    out.print("The agent presented each with key binding; a verifier that trusts the registry saw:\n")
+    out.print(table("", ("context", "size", "disclosures", "what the verifier sees", ""), contexts))
+    out.print("\nThen six attackers tried their luck:\n")
+    out.print(table("", ("attack", "refused with", ""), attacks))
+    line = "Everything as promised." if good else "Something is not as promised."
+    out.print(Text(f"\n{line}\n", "bold green" if good else "bold red"))
+    sys.stdout.flush()
+
+
+def _seen(members: frozenset[str], order: list[str]) -> Text:
+
+    text = Text()
+    for name in order:
+        text.append(name if name in members else "·" * len(name), "green" if name in members else "dim")
+        text.append(" ")
+    return text

@@ -1,0 +1,87 @@
+"""``sdcard inspect``: what is in an SD-Card or presentation, without a word on whether it is true."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from sdcard.cli.output import AsJson, cell, console, print_json, read_token_text, table
+from sdcard.errors import Part, Where
+from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
+from sdcard.jose.jws import parse_jws
+from sdcard.limits import DEFAULT_LIMITS as LIMITS
+from sdcard.paths import ClaimPath
+from sdcard.sdjwt.disclosure import parse_disclosure
+from sdcard.sdjwt.processing import process_payload
+from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt
+
+HELP = (
+    "Show what an SD-Card or presentation says. Nothing is verified: no signature, no time, no trust. "
+    "Example: sdcard inspect public.sd-card"
+)
+
+
+def command(
+    text: Annotated[str, typer.Argument(metavar="FILE|-", help="The SD-Card; - is standard input.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show what an SD-Card or presentation says."""
+    document = describe(read_token_text(text))
+    if as_json:
+        print_json(document)
+    else:
+        _show(document)
+
+
+def describe(text: str) -> dict[str, Any]:
+    """Read the parts and put every Disclosure in its place. Raises Refused where the text is no SD-JWT."""
+    arrived = parse_sd_jwt(text, LIMITS)
+    sd_jwt = arrived.sd_jwt if isinstance(arrived, SdJwtWithKeyBinding) else arrived
+    jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, LIMITS.json_depth)
+    disclosures = [
+        parse_disclosure(one, Where(Part.DISCLOSURE, (number,)), LIMITS.json_depth)
+        for number, one in enumerate(sd_jwt.disclosures)
+    ]
+    where = Where(Part.ISSUER_JWT, ("_sd_alg",))
+    algorithm = parse_digest_algorithm(jws.payload.get("_sd_alg", DigestAlgorithm.SHA_256.value), where)
+    processed = process_payload(jws.payload, disclosures, algorithm, LIMITS)
+    key_binding = None
+    if isinstance(arrived, SdJwtWithKeyBinding):
+        kb = parse_jws(arrived.kb_jwt, Part.KB_HEADER, Part.KB_JWT, LIMITS.json_depth)
+        key_binding = {"header": kb.header, "payload": kb.payload}
+    return {
+        "verified": False,
+        "kind": "SD-JWT+KB" if key_binding else "SD-JWT",
+        "issuer_header": jws.header,
+        "issuer_payload": jws.payload,
+        "disclosures": [
+            {
+                "place": str(ClaimPath(one.place)),
+                "digest": algorithm.digest(one.disclosure.encoded),
+                "value": one.disclosure.value,
+            }
+            for one in processed.revealed
+        ],
+        "hidden": processed.hidden,
+        "claims": processed.claims,
+        "key_binding": key_binding,
+    }
+
+
+def _show(document: dict[str, Any]) -> None:
+    def brief(value: object) -> str:
+        text = json.dumps(value, ensure_ascii=False)
+        return text if len(text) <= 120 else text[:119] + "…"
+
+    clear = [(name, brief(value)) for name, value in document["issuer_payload"].items() if name != "_sd"]
+    shown = [(one["place"], one["digest"][:8] + "…", brief(one["value"])) for one in document["disclosures"]]
+    out = console()
+    header = document["issuer_header"]
+    out.print(Text.assemble((document["kind"], "bold"), "  ", cell(brief(header)), "  ", ("not verified", "yellow")))
+    out.print(table("In the clear", ("claim", "value"), clear))
+    out.print(table("Disclosures", ("place", "digest", "value"), shown))
+    out.print(cell(f"{document['hidden']} digests have no disclosure here: decoys, or members not shown."))
+    if document["key_binding"]:
+        out.print(table("KB-JWT", ("claim", "value"), [(k, brief(v)) for k, v in
+                                                      document["key_binding"]["payload"].items()]))  # fmt: skip

@@ -1,0 +1,139 @@
+"""What commands print: JSON for programs, text and tables for people; and what they read.
+
+Card text is hostile. Everything that comes from a card or a token goes through ``printable`` before a terminal sees it.
+"""
+
+import json
+import sys
+import unicodedata
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sdcard.edge.system import SystemClock
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.instants import Instant
+from sdcard.profile import PROFILES, Profile
+from sdcard.rules import Rule
+
+EXIT_REFUSED = 1
+EXIT_MISUSE = 2
+MAX_INPUT = 16 * 1024 * 1024
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+ProfileName = Annotated[str, typer.Option("--profile", help="Which draft: " + " or ".join(PROFILES) + ".")]
+
+
+def find_profile(name: str) -> Profile:
+    """The profile of this name."""
+    if name not in PROFILES:
+        raise Misuse(f"known profiles: {', '.join(PROFILES)}")
+    return PROFILES[name]
+
+
+def console() -> Console:
+    """Standard output; colours follow NO_COLOR and pipes."""
+    return Console(highlight=False, soft_wrap=False)
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """One JSON object, on standard output."""
+    sys.stdout.write(json.dumps(document, ensure_ascii=True, indent=2) + "\n")
+
+
+def print_lines(*lines: str) -> None:
+    """Plain lines, on standard output, whole however long."""
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+
+
+def printable(text: str) -> str:
+    """The text with control, format and bidirectional characters shown as escapes."""
+    return "".join(c if unicodedata.category(c)[0] != "C" else f"\\u{ord(c):04x}" for c in text)
+
+
+def cell(text: object, style: str = "") -> Text:
+    """Hostile text for a table: no markup, no control characters."""
+    return Text(printable(str(text)), style=style)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Text | str]]) -> Table:
+    """A table that fits 80 columns."""
+    made = Table(title=title, title_justify="left", title_style="bold", header_style="dim", expand=False)
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    for row in rows:
+        made.add_row(*(one if isinstance(one, Text) else cell(one) for one in row))
+    return made
+
+
+def show_refusal(refusal: Refused, as_json: bool) -> None:
+    """Say which rules said no, and where."""
+    findings = [
+        {"rule": f.rule.value, "level": f.level.value, "where": str(f.where), "message": f.hint or f.rule.sentence}
+        for f in refusal.findings
+    ]
+    if as_json:
+        print_json({"refused": True, "rule": refusal.rule.value, "where": str(refusal.where), "findings": findings})
+        return
+    error = Console(stderr=True, highlight=False)
+    error.print(Text("Refused", style="bold red"))
+    for finding in refusal.findings:
+        error.print(Text.assemble("  ", (finding.rule.value, "bold"), f" at {printable(str(finding.where))}"))
+        error.print(Text(f"    {finding.rule.sentence} ({finding.rule.standard})"))
+        if finding.hint:
+            error.print(Text(f"    {printable(finding.hint)}", style="dim"))
+
+
+def show_misuse(misuse: Exception, as_json: bool) -> None:
+    """Say what the command cannot work with."""
+    if as_json:
+        print_json({"misuse": printable(str(misuse))})
+    else:
+        Console(stderr=True, highlight=False).print(Text(f"Cannot do that: {printable(str(misuse))}", style="red"))
+
+
+def read_bytes(source: str) -> bytes:
+    """A file's bytes, or standard input's for ``-``."""
+    if source == "-":
+        data = sys.stdin.buffer.read(MAX_INPUT + 1)
+    else:
+        with Path(source).open("rb") as file:
+            data = file.read(MAX_INPUT + 1)
+    if len(data) > MAX_INPUT:
+        raise Refused(Rule.LIMIT_BYTES, Where(Part.PRESENTATION))
+    return data
+
+
+def read_token_text(source: str) -> str:
+    """An SD-JWT as text; white space around it, such as a final line break, is not part of it."""
+    try:
+        return read_bytes(source).decode("ascii").strip()
+    except UnicodeDecodeError:
+        raise Refused(Rule.SD_JWT_FORMAT, Where(Part.PRESENTATION), "The text is not ASCII.") from None
+
+
+def parse_now(text: str | None) -> Instant:
+    """``--now``: Unix seconds, or RFC 3339 with an offset; None is the machine's clock."""
+    if text is None:
+        return SystemClock().now()
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Misuse("--now takes Unix seconds, or an instant such as 2026-01-31T12:00:00Z") from None
+    if moment.tzinfo is None:
+        raise Misuse("--now needs an offset, such as a final Z")
+    return moment.timestamp()
+
+
+def show_instant(instant: Instant) -> str:
+    """Unix seconds → a text for people."""
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

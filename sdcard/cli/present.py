@@ -1,0 +1,81 @@
+"""``sdcard present``: the Holder answers a challenge."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sdcard.cli.output import (
+    AsJson,
+    ProfileName,
+    find_profile,
+    parse_now,
+    print_json,
+    print_lines,
+    read_bytes,
+    read_token_text,
+)
+from sdcard.disclosure.policy import DEFAULT_POLICY
+from sdcard.edge.system import SystemSalts
+from sdcard.errors import Misuse, Part, Where
+from sdcard.holder import (
+    HeldSdCard,
+    Selection,
+    accept_sd_card,
+    present,
+    select_all,
+    select_context,
+    select_paths,
+)
+from sdcard.issued import Acceptance
+from sdcard.keybinding.challenge import Challenge, new_challenge
+from sdcard.paths import ClaimPath
+from sdcard.trust import parse_trusted_issuers
+
+HELP = (
+    "Present an SD-Card with key binding, showing what you choose. "
+    "Example: sdcard present public.sd-card --key agent.jwk --trust trust.json "
+    "--audience https://them.example --nonce n-0S6_WzA2Mj --path skills.0"
+)
+
+
+def command(
+    sd_card: Annotated[str, typer.Argument(metavar="FILE|-", help="The SD-Card; - is standard input.")],
+    key: Annotated[Path, typer.Option(help="The private JWK that the SD-Card is bound to.")],
+    trust: Annotated[Path, typer.Option(help="Trust document with the registry that issued it.")],
+    audience: Annotated[str, typer.Option(help="The Verifier, as it calls itself.")],
+    nonce: Annotated[str | None, typer.Option(help="The Verifier's nonce; left out, one is made.")] = None,
+    context: Annotated[str | None, typer.Option(help="Show what this context shows.")] = None,
+    path: Annotated[list[str] | None, typer.Option(help="Show this claim, such as skills.0 (repeatable).")] = None,
+    interaction_id: Annotated[str | None, typer.Option(help="The interaction that this belongs to.")] = None,
+    now: Annotated[str | None, typer.Option(help="Instead of the clock: Unix seconds or RFC 3339.")] = None,
+    profile: ProfileName = "sd-card",
+    as_json: AsJson = False,
+) -> None:
+    """Present an SD-Card. Without --context and --path, everything it holds is shown."""
+    from sdcard.edge.key_files import load_signer
+
+    acceptance = Acceptance(issuers=parse_trusted_issuers(read_bytes(str(trust))), profile=find_profile(profile))
+    signer, instant = load_signer(key), parse_now(now)
+    held = accept_sd_card(read_token_text(sd_card), acceptance, signer.public_key, instant)
+    selection = _select(held, context, path or [])
+    if nonce is None:
+        challenge = new_challenge(audience, SystemSalts(), interaction_id=interaction_id)
+    else:
+        challenge = Challenge(nonce, audience, interaction_id=interaction_id)
+    text = str(present(held, selection, challenge, signer, instant))
+    if as_json:
+        print_json({"presentation": text, "nonce": challenge.nonce, "disclosures": len(selection.disclosures)})
+    else:
+        print_lines(text)
+
+
+def _select(held: HeldSdCard, context: str | None, paths: list[str]) -> Selection:
+    if context is not None and paths:
+        raise Misuse("give --context or --path, not both")
+    if context is not None:
+        return select_context(held, DEFAULT_POLICY, context)
+    if paths:
+        where = Where(Part.REQUEST, ("paths",))
+        return select_paths(held, [ClaimPath.parse(text, where.within(i)) for i, text in enumerate(paths)])
+    return select_all(held)

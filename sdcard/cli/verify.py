@@ -1,0 +1,115 @@
+"""``sdcard verify``: the Verifier's front door, for a person."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sdcard.cli.output import (
+    AsJson,
+    ProfileName,
+    console,
+    find_profile,
+    parse_now,
+    print_json,
+    read_bytes,
+    read_token_text,
+    show_instant,
+    table,
+)
+from sdcard.errors import Misuse
+from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller, KeyBinding, Unbound
+from sdcard.keybinding.verification import Bound
+from sdcard.status.reference import Unchecked
+from sdcard.trust import parse_trusted_issuers
+from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
+
+_STATUS = Unchecked("the command line has no status source")
+
+HELP = (
+    "Verify a presentation. Exit status 0: verified; 1: refused; 2: misuse. "
+    "Example: sdcard verify shown.txt --trust trust.json --audience https://me.example --nonce n-0S6_WzA2Mj"
+)
+
+
+def command(
+    presentation: Annotated[str, typer.Argument(metavar="FILE|-", help="The presentation; - is standard input.")],
+    trust: Annotated[Path, typer.Option(help='Trust document: {"issuers": {ISS: JWKS}}.')],
+    audience: Annotated[str | None, typer.Option(help="Who we are: the expected `aud`.")] = None,
+    nonce: Annotated[str | None, typer.Option(help="The nonce we sent. That it is used once is up to you.")] = None,
+    unbound: Annotated[str | None, typer.Option(metavar="REASON", help="Expect no key binding, and why.")] = None,
+    interaction_id: Annotated[str | None, typer.Option(help="The expected interaction id.")] = None,
+    now: Annotated[str | None, typer.Option(help="Instead of the clock: Unix seconds or RFC 3339.")] = None,
+    profile: ProfileName = "sd-card",
+    as_json: AsJson = False,
+) -> None:
+    """Verify a presentation."""
+    expected: KeyBinding
+    if unbound is not None and audience is None and nonce is None and interaction_id is None:
+        expected = Unbound(unbound)
+    elif unbound is None and audience is not None and nonce is not None:
+        expected = Answering(Challenge(nonce, audience, interaction_id=interaction_id), ConsumedByCaller())
+    else:
+        raise Misuse("give --audience and --nonce, or --unbound REASON alone")
+    expectations = Expectations(
+        issuers=parse_trusted_issuers(read_bytes(str(trust))),
+        profile=find_profile(profile),
+        key_binding=expected,
+        status=_STATUS,
+    )
+    card = verify_presentation(read_token_text(presentation), expectations, parse_now(now))
+    if as_json:
+        print_json(_document(card))
+    else:
+        _show(card)
+
+
+def _document(card: VerifiedCard) -> dict[str, Any]:
+    binding = card.key_binding
+    return {
+        "verified": True,
+        "issuer": card.issuer,
+        "subject": card.subject,
+        "card_format": card.card_format,
+        "issued_at": card.issued_at,
+        "expires_at": card.expires_at,
+        "holder_key": card.holder_key.thumbprint,
+        "key_binding": {
+            "audience": binding.audience,
+            "issued_at": binding.issued_at,
+            "interaction_id": binding.interaction_id,
+        }
+        if isinstance(binding, Bound)
+        else {"unbound": binding.reason},
+        "status": {"unchecked": _STATUS.reason},
+        "hidden": card.hidden,
+        "members": card.members,
+    }
+
+
+def _show(card: VerifiedCard) -> None:
+    binding = card.key_binding
+    if isinstance(binding, Bound):
+        bound = f"signed {show_instant(binding.issued_at)} for {binding.audience}"
+    else:
+        bound = f"not asked for: {binding.reason}"
+    facts = [
+        ("issuer", card.issuer),
+        ("subject", card.subject),
+        ("format", card.card_format or "not said"),
+        ("valid until", show_instant(card.expires_at)),
+        ("key binding", bound),
+        ("status", f"not checked: {_STATUS.reason}"),
+        ("digests without a disclosure", f"{card.hidden} (decoys, or members not shown)"),
+    ]
+    out = console()
+    out.print(table("Verified", ("what", "value"), facts))
+    out.print(
+        table("Disclosed members", ("member", "value"), [(n, _brief(v)) for n, v in sorted(card.members.items())])
+    )
+
+
+def _brief(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 300 else text[:299] + "…"

@@ -1,0 +1,109 @@
+"""Private keys in files, as JWKs that only their owner can read (RFC 7517)."""
+
+import json
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from jwcrypto.common import JWException
+from jwcrypto.jwk import JWK
+
+from sdcard.encoding import JsonObject, JsonValue, parse_json_object
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.jose.algorithms import EC_PARAMETERS, SignatureAlgorithm
+from sdcard.jose.keys import PRIVATE_MEMBERS, PublicKey, parse_public_jwk
+from sdcard.jose.signer import InMemorySigner, Signer
+from sdcard.rules import Rule
+
+_WHERE = Where(Part.KEY)
+_MOST_BYTES = 65_536
+_DEPTH = 8
+
+
+def create_key_file(path: Path, algorithm: SignatureAlgorithm = SignatureAlgorithm.ES256) -> InMemorySigner:
+    """Make a key and write it to a new file, mode 0600.
+
+    The file appears whole or not at all, and one that is there already stays as it is.
+
+    Raises:
+        Misuse: when there is something of this name.
+        OSError: when the folder cannot be written to.
+    """
+    key = _generate(algorithm)
+    text = json.dumps({**json.loads(key.export_private()), "kid": key.thumbprint(), "alg": algorithm.value})
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with open(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(unfinished, path)
+    except FileExistsError:
+        raise Misuse(f"{path} exists; a key file is never overwritten") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return _signer(key)
+
+
+def load_signer(path: Path) -> InMemorySigner:
+    """The signer whose private JWK is in the file. A symbolic link is followed; what it leads to is checked.
+
+    Raises:
+        Misuse: when it is no file, or others than its owner can read or change it.
+        Refused: ``key.malformed``, ``key.unsupported`` or a rule of the encodings, when it holds no private key.
+        OSError: when it cannot be read.
+    """
+    with path.open("rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            raise Misuse(f"{path} is no file")
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise Misuse(f"{path} is open to others; chmod 600 it, and replace the key if they may have read it")
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise Refused(Rule.LIMIT_BYTES, _WHERE)
+    return _parse(parse_json_object(data, _WHERE, _DEPTH))
+
+
+def public_jwk(key: PublicKey) -> dict[str, str]:
+    """The key as its owner publishes it: with ``kid``, ``alg`` and ``use`` (RFC 7517 4)."""
+    return {**key.to_jwk(), "kid": key.thumbprint, "alg": key.algorithm.value, "use": "sig"}
+
+
+def public_jwks(signer: Signer) -> dict[str, list[dict[str, str]]]:
+    """The JWKS that lets others verify what the signer signs (RFC 7517 5)."""
+    return {"keys": [public_jwk(signer.public_key)]}
+
+
+def _generate(algorithm: SignatureAlgorithm) -> JWK:
+    if algorithm is SignatureAlgorithm.EDDSA:
+        return JWK.generate(kty="OKP", crv="Ed25519")
+    return JWK.generate(kty="EC", crv=EC_PARAMETERS[algorithm].crv)
+
+
+def _parse(document: JsonObject) -> InMemorySigner:
+    """Both halves must be there and belong together, else every signature would be worthless to others."""
+    public = parse_public_jwk(_public_half(document), _WHERE)
+    if "d" not in document:
+        raise Refused(Rule.KEY_MALFORMED, _WHERE.within("d"), "The file holds no private key.")
+    try:
+        signer = _signer(JWK(**document))
+    except (JWException, ValueError, TypeError):
+        raise Refused(Rule.KEY_MALFORMED, _WHERE.within("d"), "The private half is malformed.") from None
+    if signer.public_key != public:
+        raise Refused(Rule.KEY_MALFORMED, _WHERE.within("d"), "The halves do not belong together.")
+    return signer
+
+
+def _public_half(document: JsonObject) -> dict[str, JsonValue]:
+    """Without what only the owner has, and without ``key_ops``, which speak of signing here."""
+    return {name: value for name, value in document.items() if name not in PRIVATE_MEMBERS | {"key_ops"}}
+
+
+def _signer(key: JWK) -> InMemorySigner:
+    private = key.get_op_key("sign")
+    if not isinstance(private, ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey):
+        raise Refused(Rule.KEY_UNSUPPORTED, _WHERE)
+    return InMemorySigner(private)

@@ -1,0 +1,97 @@
+"""A2A 0.3: start from a good card, change one thing, expect one finding at one place."""
+
+from typing import Any
+
+import pytest
+
+from sdcard.encoding import JsonObject
+from sdcard.paths import Place
+from tests.sdcard.cards.documents import ABSENT, changed, georoute_0_3, told
+
+
+@pytest.mark.parametrize("place", [
+    ("name",), ("description",), ("version",), ("url",), ("capabilities",), ("skills",),
+    ("additionalInterfaces", 1, "url"), ("additionalInterfaces", 1, "transport"), ("skills", 1, "id"),
+    ("skills", 1, "name"), ("securitySchemes", "partnerKey", "in"), ("securitySchemes", "partnerKey", "name"),
+    ("securitySchemes", "partnerKey", "type"), ("securitySchemes", "service", "flows"),
+    ("securitySchemes", "identity", "openIdConnectUrl"),
+])
+def test_what_a_reader_cannot_do_without_is_an_error(place: Place) -> None:
+    where = "/".join(["card", *map(str, place)])
+    assert told(changed(georoute_0_3(), place, ABSENT)) == {("error", "card.member-missing", where)}
+
+
+@pytest.mark.parametrize("place", [
+    ("protocolVersion",), ("defaultInputModes",), ("defaultOutputModes",), ("skills", 0, "tags"),
+    ("capabilities", "extensions", 0, "uri"),
+])
+def test_what_readers_live_without_is_a_warning(place: Place) -> None:
+    where = "/".join(["card", *map(str, place)])
+    assert told(changed(georoute_0_3(), place, ABSENT)) == {("warning", "card.member-missing", where)}
+
+
+@pytest.mark.parametrize("place", [
+    ("preferredTransport",), ("additionalInterfaces",), ("provider",), ("security",),
+    ("supportsAuthenticatedExtendedCard",), ("capabilities", "stateTransitionHistory"),
+])
+def test_what_is_optional_may_be_absent(place: Place) -> None:
+    assert told(changed(georoute_0_3(), place, ABSENT)) == set()
+
+
+@pytest.mark.parametrize(("place", "value"), [
+    (("protocolVersion",), 0.3), (("url",), []), (("preferredTransport",), 1), (("additionalInterfaces",), {}),
+    (("additionalInterfaces", 0), "x"), (("capabilities",), []), (("skills",), "x"), (("securitySchemes",), []),
+    (("securitySchemes", "service"), "x"), (("securitySchemes", "service", "flows"), []),
+    (("securitySchemes", "service", "type"), 1), (("security",), {}), (("security", 0, "identity"), "openid"),
+    (("supportsAuthenticatedExtendedCard",), "yes"), (("skills", 2, "security"), {}),
+])
+def test_a_known_member_of_another_type_is_an_error(place: Place, value: Any) -> None:
+    where = "/".join(["card", *map(str, place)])
+    assert ("error", "card.member-type", where) in told(changed(georoute_0_3(), place, value))
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.0.0", "2.0"])
+def test_the_shape_of_0_3_under_another_version_is_read_with_a_warning(version: str) -> None:
+    assert told(changed(georoute_0_3(), ("protocolVersion",), version)) == {
+        ("warning", "card.ambiguous", "card/protocolVersion"),
+    }
+
+
+def test_the_way_in_of_0_1_is_warned_about() -> None:
+    assert told(changed(georoute_0_3(), ("authentication",), {"schemes": ["Bearer"]})) == {
+        ("warning", "card.ambiguous", "card/authentication"),
+    }
+
+
+@pytest.mark.parametrize(("place", "value", "where"), [
+    (("securitySchemes", "service", "type"), "magic", "card/securitySchemes/service/type"),
+    (("securitySchemes", "partnerKey", "in"), "pocket", "card/securitySchemes/partnerKey/in"),
+    (("security", 0, "nobody"), [], "card/security/0/nobody"),
+    (("skills", 2, "security", 0, "nobody"), [], "card/skills/2/security/0/nobody"),
+])
+def test_schemes_that_nobody_could_use_are_errors(place: Place, value: Any, where: str) -> None:
+    assert told(changed(georoute_0_3(), place, value)) == {("error", "card.member-value", where)}
+
+
+@pytest.mark.parametrize("scheme", [
+    {"type": "mutualTLS"},
+    {"type": "http", "scheme": "Basic"},
+    {"type": "oauth2", "flows": {
+        "implicit": {"authorizationUrl": "https://a.example.com/a", "scopes": {}},
+        "password": {"tokenUrl": "https://a.example.com/t", "scopes": {"x": "X"}},
+    }},
+])
+def test_every_kind_of_scheme_is_read_and_several_flows_at_once(scheme: JsonObject) -> None:
+    assert told(changed(georoute_0_3(), ("securitySchemes", "more"), scheme)) == set()
+
+
+def test_skills_that_share_an_id_are_an_error() -> None:
+    assert told(changed(georoute_0_3(), ("skills", 1, "id"), "fleet-dispatch")) == {
+        ("error", "card.ambiguous", "card/skills/2/id"),
+    }
+
+
+def test_snake_case_is_read_with_a_warning() -> None:
+    interfaces = georoute_0_3()["additionalInterfaces"]
+    respelt = changed(georoute_0_3(), ("additionalInterfaces",), ABSENT) | {"additional_interfaces": interfaces}
+    assert told(respelt) == {("warning", "card.member-value", "card/additional_interfaces")}
