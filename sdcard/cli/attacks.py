@@ -107,16 +107,16 @@ def _unknown_issuer(scene: Scene) -> Attempt:
 
 
 ATTACKS = (
-    Attack("tampered disclosure", "a disclosed value is changed; the Holder signs over the change",
+    Attack("tampered disclosure", "the Holder changes a value and signs",
            Rule.DISCLOSURE_UNREFERENCED, _tampered_disclosure),
-    Attack("foreign disclosure", "a disclosure of another card of the same agent is slipped in",
+    Attack("foreign disclosure", "one of another card is slipped in",
            Rule.DISCLOSURE_UNREFERENCED, _foreign_disclosure),
-    Attack("stripped KB-JWT", "a stolen card is sent without proof of possession",
+    Attack("stripped KB-JWT", "a stolen card, no proof of the key",
            Rule.KB_MISSING, _stripped_key_binding),
-    Attack("replay", "a genuine presentation is sent a second time",
+    Attack("replay", "a genuine answer is sent twice",
            Rule.KB_REPLAYED, _replay),
-    Attack("old answer", "the challenge was answered 301 seconds ago",
+    Attack("old answer", "signed 301 seconds ago",
            Rule.KB_STALE, _old_answer),
-    Attack("unknown issuer", "the card is genuine, from a registry that nobody trusts",
+    Attack("unknown issuer", "genuine, from a registry nobody trusts",
            Rule.ISSUER_UNKNOWN, _unknown_issuer),
 )  # fmt: skip

@@ -1,6 +1,5 @@
 """``sdcard demo``: the whole story on real parts: a registry over HTTP, an agent, a Verifier, and six attacks."""
 
-import sys
 import tempfile
 from dataclasses import dataclass
 from importlib import resources
@@ -49,6 +48,17 @@ PROMISED = {
 }
 """The top-level members that a Verifier sees of the example card in each context."""
 
+SKILL_NAMES = frozenset({"id", "name"})
+SKILL = SKILL_NAMES | {"description", "examples", "inputModes", "outputModes", "tags"}
+PROMISED_OF_SKILLS = {
+    "public": SKILL_NAMES,
+    "internal": SKILL,
+    "diagnostic": SKILL | {"securityRequirements"},
+    "federation": SKILL_NAMES,
+    "full": SKILL | {"securityRequirements"},
+}
+"""The members that a Verifier sees of the example card's skills."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -59,11 +69,12 @@ class Shown:
     disclosures: int
     hidden: int
     members: frozenset[str]
+    of_skills: frozenset[str]
 
     @property
     def as_promised(self) -> bool:
         """Whether the Verifier saw exactly what the context promises."""
-        return self.members == PROMISED[self.context]
+        return self.members == PROMISED[self.context] and self.of_skills == PROMISED_OF_SKILLS[self.context]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +150,15 @@ def _present(context: str, held: HeldSdCard, scene: Scene, issuers: TrustedIssue
     challenge = scene.ask()
     presentation = present(held, select_all(held), challenge, scene.holder, scene.now)
     verified = _verify(str(presentation), Answering(challenge, scene.challenges), issuers, scene.now)
-    return Shown(context, len(str(held.sd_jwt)), len(held.sd_jwt.disclosures), verified.hidden,
-                 frozenset(verified.members))  # fmt: skip
+    skills: Any = verified.members["skills"]
+    return Shown(
+        context=context,
+        size=len(str(held.sd_jwt)),
+        disclosures=len(held.sd_jwt.disclosures),
+        hidden=verified.hidden,
+        members=frozenset(verified.members),
+        of_skills=frozenset(name for skill in skills for name in skill),
+    )
 
 
 def _attack(scene: Scene, issuers: TrustedIssuers) -> list[Fended]:
@@ -182,35 +200,42 @@ def _document(address: str, shown: list[Shown], fended: list[Fended], good: bool
 
 
 def _show(address: str, shown: list[Shown], fended: list[Fended], good: bool) -> None:
-
-    def mark(as_promised: bool) -> Text:
-        return Text("✓", "green") if as_promised else Text("✗ not as promised", "bold red")
-
-    order = sorted(PROMISED["full"])
-    contexts = [
-        (s.context, f"{s.size / 1000:.1f} kB", str(s.disclosures), _seen(s.members, order), mark(s.as_promised))
-        for s in shown
-    ]
-    attacks = [
-        (Text.assemble((f.name, "bold"), f"\n{f.what}"), Text.assemble((f.rule or "accepted", "red" if f.rule else
-         "bold red"), f"\n{f.where}"), mark(f.as_promised))
-        for f in fended
-    ]  # fmt: skip
     out = console()
-    out.print(f"\n[bold]A registry at {address}[/bold] issued one SD-Card per context for one agent.")
-    out.print("The agent presented each with key binding; a verifier that trusts the registry saw:\n")
-    out.print(table("", ("context", "size", "disclosures", "what the verifier sees", ""), contexts))
-    out.print("\nThen six attackers tried their luck:\n")
-    out.print(table("", ("attack", "refused with", ""), attacks))
+    out.print(Text(f"\nThe registry at {address} issued one agent an SD-Card per context."))
+    out.print(Text("The agent presented each with key binding. A verifier saw:\n"))
+    out.print(table("", ("member", *(one.context for one in shown)), [*_members(shown), *_figures(shown)]))
+    out.print(Text("\nThen six attackers tried their luck:\n"))
+    out.print(table("", ("attack", "what was done", "refused with", ""), [_attack_row(one) for one in fended]))
     line = "Everything as promised." if good else "Something is not as promised."
     out.print(Text(f"\n{line}\n", "bold green" if good else "bold red"))
-    sys.stdout.flush()
 
 
-def _seen(members: frozenset[str], order: list[str]) -> Text:
+def _members(shown: list[Shown]) -> list[list[Text]]:
+    rows = []
+    for member in sorted({name for one in shown for name in one.members}):
+        rows.append([Text(member), *(_seen(member, one) for one in shown)])
+    return rows
 
-    text = Text()
-    for name in order:
-        text.append(name if name in members else "·" * len(name), "green" if name in members else "dim")
-        text.append(" ")
-    return text
+
+def _seen(member: str, one: Shown) -> Text:
+    if member not in one.members:
+        return Text("·", "dim")
+    names_only = member == "skills" and one.of_skills == SKILL_NAMES
+    return Text("id, name" if names_only else "●", "green")
+
+
+def _figures(shown: list[Shown]) -> list[list[Text]]:
+    return [
+        [Text("disclosures", "dim"), *(Text(str(one.disclosures), "dim") for one in shown)],
+        [Text("size in bytes", "dim"), *(Text(str(one.size), "dim") for one in shown)],
+        [Text("as promised"), *(_mark(one.as_promised) for one in shown)],
+    ]
+
+
+def _attack_row(one: Fended) -> list[Text]:
+    refused = Text(f"{one.rule}\nat {one.where}", "red") if one.rule else Text("accepted!", "bold red")
+    return [Text(one.name, "bold"), Text(one.what), refused, _mark(one.as_promised)]
+
+
+def _mark(as_promised: bool) -> Text:
+    return Text("✓", "green") if as_promised else Text("✗", "bold red")

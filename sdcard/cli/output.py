@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -65,7 +66,7 @@ def cell(text: object, style: str = "") -> Text:
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Text | str]]) -> Table:
     """A table that fits 80 columns."""
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="dim", expand=False)
+    made = Table(title=title or None, title_justify="left", title_style="bold", header_style="dim", box=SIMPLE_HEAD)
     for column in columns:
         made.add_column(column, overflow="fold")
     for row in rows:

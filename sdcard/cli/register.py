@@ -16,7 +16,7 @@ from sdcard.limits import DEFAULT_LIMITS
 
 HELP = (
     "Register an agent card and keep the SD-Cards. The token comes from SDCARD_TOKEN or --token-file. "
-    "Example: sdcard register card.json --registry http://127.0.0.1:8420 --agent-id georoute --key agent.jwk "
+    "Example: sdcard register card.json --registry http://127.0.0.1:8080 --agent-id georoute --key agent.jwk "
     "--context public --context internal --out cards"
 )
 

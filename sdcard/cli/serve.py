@@ -1,0 +1,67 @@
+"""``sdcard serve``: the registry."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sdcard.cli.output import AsJson, print_json, print_lines
+from sdcard.errors import Misuse
+
+if TYPE_CHECKING:
+    from issuer_service.settings import Settings
+
+HELP = (
+    "Run the registry. Settings come from SDCARD_… in the environment; options win. On a new database and without a "
+    "key file, both are made. Example: SDCARD_ISSUER=https://registry.example sdcard serve --port 8080"
+)
+
+
+def command(
+    host: Annotated[str | None, typer.Option(help="Where to listen; loopback by default.")] = None,
+    port: Annotated[int | None, typer.Option(help="Where to listen; 8080 by default.")] = None,
+    issuer: Annotated[str | None, typer.Option(help="The public https URL: `iss`.")] = None,
+    database_url: Annotated[str | None, typer.Option(help="Of SQLAlchemy; SQLite in this folder by default.")] = None,
+    issuer_key_file: Annotated[Path | None, typer.Option(help="The private JWK that signs; made if missing.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the registry."""
+    from issuer_service.serving import serve
+    from sdcard.edge.key_files import create_key_file
+
+    settings = read_settings(
+        host=host, port=port, issuer=issuer, database_url=database_url, issuer_key_file=issuer_key_file
+    )
+    made = not settings.issuer_key_file.exists()
+    if made:
+        create_key_file(settings.issuer_key_file)
+    started = {
+        "issuer": settings.issuer_url,
+        "listening": f"{settings.host}:{settings.port}",
+        "issuer_key_file": str(settings.issuer_key_file),
+        "key_made": made,
+    }
+    if as_json:
+        print_json(started)
+    else:
+        note = " (new; back it up)" if made else ""
+        print_lines(f"{started['issuer']} on {started['listening']}, key {started['issuer_key_file']}{note}")
+    serve(settings)
+
+
+def read_settings(**options: object) -> "Settings":
+    """The registry's settings: what the options say, else the environment.
+
+    Raises:
+        Misuse: for settings that are out of bounds; names them, never their values.
+    """
+    from pydantic import ValidationError
+
+    from issuer_service.settings import Settings
+
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        faults = [f"SDCARD_{str(one['loc'][0]).upper()}: {one['msg']}" for one in error.errors()]
+        raise Misuse("; ".join(faults)) from None

@@ -1,0 +1,233 @@
+"""An agent developer's and a Verifier's day at the command line, over a real registry."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from sdcard.cli.registry_process import Desk
+from tests.sdcard.cli.conftest import Ran, Sdcard
+from tests.shared import ROOT
+
+ASK = ("--audience", "https://verifier.example", "--nonce", "n-0S6_WzA2Mj")
+TRUST = ("--trust", "cards/trust.json")
+
+
+@pytest.fixture
+def shown(sdcard: Sdcard, registered: Ran) -> Path:
+    """One skill of the internal card, as an answer to ``ASK``."""
+    ran = sdcard("present", "cards/internal.sd-card", "--key", "agent.jwk", *TRUST, *ASK, "--path", "skills.0")
+    assert ran.status == 0, ran
+    file = Path("shown.txt")
+    file.write_text(ran.out, encoding="ascii")
+    return file
+
+
+def test_registering_keeps_the_cards_where_only_their_owner_reads_them(registered: Ran) -> None:
+    assert registered.json["files"] == ["cards/public.sd-card", "cards/internal.sd-card"]
+    assert registered.json["linkable_by"] == ["cnf", "sub"]
+    assert [stat.S_IMODE(Path(file).stat().st_mode) for file in registered.json["files"]] == [0o600, 0o600]
+
+
+def test_what_was_chosen_is_what_a_verifier_sees(sdcard: Sdcard, shown: Path) -> None:
+    ran = sdcard("verify", str(shown), *TRUST, *ASK, "--json")
+
+    assert ran.status == 0
+    assert sorted(ran.json["members"]) == ["description", "name", "skills", "version"]
+    assert [skill["id"] for skill in ran.json["members"]["skills"]] == ["route-optimizer-traffic"]
+    assert ran.json["card_format"] == "a2a/1.0"
+
+
+def test_a_person_reads_the_same(sdcard: Sdcard, shown: Path) -> None:
+    ran = sdcard("verify", str(shown), *TRUST, *ASK)
+
+    assert ran.status == 0
+    assert "route-optimizer-traffic" in ran.out
+
+
+def test_standard_input_is_read_too(sdcard: Sdcard, shown: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with shown.open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        ran = sdcard("verify", "-", *TRUST, *ASK, "--json")
+
+    assert ran.json["verified"] is True
+
+
+@pytest.mark.parametrize(
+    ("instead", "rule", "where"),
+    [
+        (("--audience", "https://verifier.example", "--nonce", "another"), "kb.nonce-mismatch", "kb-jwt/nonce"),
+        (("--audience", "https://other.example", "--nonce", "n-0S6_WzA2Mj"), "kb.audience-mismatch", "kb-jwt/aud"),
+        ((*ASK, "--now", "2099-01-01T00:00:00Z"), "time.expired", "issuer-jwt/exp"),
+        ((*ASK, "--interaction-id", "i-1"), "kb.interaction-id", "kb-jwt/interaction_id"),
+        (("--unbound", "just looking"), "kb.unexpected", "kb-jwt"),
+    ],
+)
+def test_a_refusal_names_rule_and_place_and_exits_with_1(
+    sdcard: Sdcard, shown: Path, instead: tuple[str, ...], rule: str, where: str
+) -> None:
+    ran = sdcard("verify", str(shown), *TRUST, *instead, "--json")
+
+    assert ran.status == 1
+    assert (ran.json["rule"], ran.json["where"]) == (rule, where)
+
+
+def test_a_refusal_for_a_person_goes_to_standard_error(sdcard: Sdcard, shown: Path) -> None:
+    ran = sdcard("verify", str(shown), *TRUST, "--audience", "https://verifier.example", "--nonce", "another")
+
+    assert (ran.status, ran.out) == (1, "")
+    assert "kb.nonce-mismatch at kb-jwt/nonce" in ran.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--audience", "https://verifier.example"),
+        ("--nonce", "n"),
+        ("--unbound", "why", "--nonce", "n"),
+        (*ASK, "--profile", "nobody's"),
+        (*ASK, "--now", "yesterday"),
+        (*ASK, "--now", "2026-01-01T00:00:00"),
+    ],
+)
+def test_a_decision_left_out_is_misuse(sdcard: Sdcard, shown: Path, arguments: tuple[str, ...]) -> None:
+    ran = sdcard("verify", str(shown), *TRUST, *arguments, "--json")
+
+    assert ran.status == 2
+    assert "misuse" in ran.json
+
+
+def test_a_card_is_verified_without_key_binding_when_that_is_said(sdcard: Sdcard, registered: Ran) -> None:
+    ran = sdcard("verify", "cards/public.sd-card", *TRUST, "--unbound", "checking what I was given", "--json")
+
+    assert ran.status == 0
+    assert ran.json["key_binding"] == {"unbound": "checking what I was given"}
+
+
+def test_inspect_shows_places_and_claims_nothing(sdcard: Sdcard, shown: Path) -> None:
+    ran = sdcard("inspect", str(shown), "--json")
+
+    assert ran.status == 0
+    assert ran.json["verified"] is False
+    assert ran.json["kind"] == "SD-JWT+KB"
+    assert {"skills", "skills.0", "skills.0.tags"} <= {one["place"] for one in ran.json["disclosures"]}
+    assert ran.json["key_binding"]["payload"]["aud"] == "https://verifier.example"
+
+
+def test_inspect_reads_for_a_person(sdcard: Sdcard, registered: Ran) -> None:
+    ran = sdcard("inspect", "cards/public.sd-card")
+
+    assert ran.status == 0
+    assert "not verified" in ran.out
+    assert "skills.0" in ran.out
+
+
+@pytest.mark.parametrize("text", ["", "no tilde", "~", "a.b.c~", "\udcff"])
+def test_what_is_no_sd_jwt_is_refused(sdcard: Sdcard, text: str) -> None:
+    Path("x").write_bytes(text.encode("utf-8", "surrogateescape"))
+
+    assert sdcard("inspect", "x", "--json").status == 1
+
+
+def test_a_path_that_the_card_does_not_hold_is_refused(sdcard: Sdcard, registered: Ran) -> None:
+    ran = sdcard("present", "cards/public.sd-card", "--key", "agent.jwk", *TRUST, *ASK, "--path", "provider", "--json")
+
+    assert (ran.status, ran.json["rule"]) == (1, "selection.not-held")
+
+
+def test_a_context_narrows_a_presentation(sdcard: Sdcard, registered: Ran) -> None:
+    ran = sdcard("present", "cards/internal.sd-card", "--key", "agent.jwk", *TRUST, *ASK, "--context", "public")
+    Path("shown.txt").write_text(ran.out, encoding="ascii")
+
+    members = sdcard("verify", "shown.txt", *TRUST, *ASK, "--json").json["members"]
+
+    assert {name for skill in members["skills"] for name in skill} == {"id", "name"}
+
+
+def test_a_presentation_without_a_nonce_gets_one(sdcard: Sdcard, registered: Ran) -> None:
+    ran = sdcard(
+        "present", "cards/public.sd-card", "--key", "agent.jwk", *TRUST, "--audience", "https://v.example", "--json"
+    )
+
+    assert len(ran.json["nonce"]) == 22
+
+
+def test_another_key_cannot_present(sdcard: Sdcard, registered: Ran) -> None:
+    sdcard("keys", "new", "other.jwk")
+
+    ran = sdcard("present", "cards/public.sd-card", "--key", "other.jwk", *TRUST, *ASK, "--json")
+
+    assert (ran.status, ran.json["rule"]) == (1, "cnf.other-key")
+
+
+def test_keys_are_never_overwritten(sdcard: Sdcard) -> None:
+    assert sdcard("keys", "new", "agent.jwk").status == 0
+    before = Path("agent.jwk").read_bytes()
+
+    assert sdcard("keys", "new", "agent.jwk", "--json").status == 2
+    assert Path("agent.jwk").read_bytes() == before
+    assert sdcard("keys", "new", "other.jwk", "--algorithm", "RS256", "--json").status == 2
+
+
+def test_a_registry_refusal_arrives_with_its_places(
+    sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SDCARD_TOKEN", desk.token)
+    sdcard("keys", "new", "agent.jwk")
+
+    ran = sdcard(
+        "register", str(ROOT / "examples" / "georoute.json"), "--registry", desk.address, "--agent-id", "refused",
+        "--key", "agent.jwk", "--context", "publik", "--context", "public=skils", "--out", "cards", "--json",
+    )  # fmt: skip
+
+    assert ran.status == 1
+    assert [(f["rule"], f["where"]) for f in ran.json["findings"]] == [
+        ("context.unknown", "request/disclosure_contexts/0/context"),
+        ("disclose.unknown", "request/disclosure_contexts/1/disclose/0"),
+    ]
+    assert not Path("cards").exists()
+
+
+def test_a_wrong_token_is_refused(sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDCARD_TOKEN", "nobody")
+    sdcard("keys", "new", "agent.jwk")
+    arguments = (
+        "register", str(ROOT / "examples" / "georoute.json"), "--agent-id", "a", "--key", "agent.jwk",
+        "--context", "public", "--out", "cards", "--json",
+    )  # fmt: skip
+
+    assert sdcard(*arguments, "--registry", desk.address).json["rule"] == "token.invalid"
+    assert sdcard(*arguments, "--registry", "http://127.0.0.1:9").status == 2
+    monkeypatch.delenv("SDCARD_TOKEN")
+    assert sdcard(*arguments, "--registry", desk.address).status == 2
+
+
+def test_a_token_is_made_for_a_new_database(sdcard: Sdcard) -> None:
+    database = ("--database-url", "sqlite+aiosqlite:///new.sqlite")
+
+    ran = sdcard("token", "create", "--subject", "team-a", "--agent-id-prefix", "team-a.", *database, "--json")
+
+    assert ran.status == 0
+    assert ran.json["token"].startswith("sdcard_")
+    assert Path("new.sqlite").exists()
+    assert sdcard("token", "create", "--subject", "x", "--scope", "everything", *database, "--json").status == 2
+
+
+def test_hostile_text_reaches_no_terminal(sdcard: Sdcard, registered: Ran, desk: Desk) -> None:
+    card = json.loads((ROOT / "examples" / "georoute.json").read_bytes())
+    card["description"] = "\x1b[31mred\x1b[0m [bold]markup[/bold] \u202eedoc"
+    Path("hostile.json").write_text(json.dumps(card), encoding="utf-8")
+    sdcard("keys", "new", "hostile.jwk")
+    sdcard(
+        "register", "hostile.json", "--registry", desk.address, "--agent-id", "hostile", "--key", "hostile.jwk",
+        "--context", "public", "--out", "cards",
+    )  # fmt: skip
+
+    for command in (("inspect",), ("verify", *TRUST, "--unbound", "looking")):
+        ran = sdcard(command[0], "cards/public.sd-card", *command[1:])
+        assert ran.status == 0
+        assert "\x1b[31m" not in ran.out
+        assert "\u202e" not in ran.out
+        assert "[bold]markup[/bold]" in ran.out
