@@ -1,0 +1,193 @@
+"""Who is calling, and what they may do. Authority comes from the bearer token, never from the body (RFC 6750).
+
+A token is 256 random bits that its bearer sees once. The registry keeps its SHA-256, so a stolen database opens no
+door; since nobody can guess 256 bits, looking a token up by its digest gives nothing away through time.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from issuer_service.stores.ports import Store, TokenRow
+from sdcard.cards.card import Card
+from sdcard.encoding import JsonValue, encode_base64url
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
+from sdcard.instants import Instant
+from sdcard.paths import ClaimPath, path
+from sdcard.rules import Rule
+from sdcard.salts import SaltSource
+
+TOKEN_PREFIX = "sdcard_"
+"""So that scanners for leaked secrets can know one when they see it."""
+MOST_SUBJECT = 256
+
+_WHERE = Where(Part.REQUEST, ("headers", "authorization"))
+_CREDENTIALS = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
+_OTHER_SCHEME = re.compile(r"(?!bearer\b)[A-Za-z0-9!#$%&'*+.^_`|~-]+(?: .*)?", re.IGNORECASE | re.DOTALL)
+_AUTHORITY = re.compile(
+    r"(?:[a-z][a-z0-9+.-]*://)?(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?(?:[/?#].*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A URL, or the host and port of a gRPC target. Anything that readers could take for another host is not one."""
+
+
+class Scope(StrEnum):
+    """What a token can be for. A closed set."""
+
+    AGENTS_REGISTER = "agents:register"
+
+
+class Limit(StrEnum):
+    """By what a token can be limited. A closed set; an unknown kind permits nothing."""
+
+    AGENT_ID_PREFIXES = "agent_id_prefixes"
+    PROVIDER_NAMES = "provider_names"
+    ENDPOINT_HOSTS = "endpoint_hosts"
+    SKILL_IDS = "skill_ids"
+
+
+_LIMITED: Mapping[Limit, tuple[ClaimPath, ...]] = {
+    Limit.PROVIDER_NAMES: (path("provider", "organization"),),
+    Limit.ENDPOINT_HOSTS: (
+        path("url"),
+        path("supportedInterfaces", None, "url"),
+        path("additionalInterfaces", None, "url"),
+    ),
+    Limit.SKILL_IDS: (path("skills", None, "id"),),
+}
+"""The places of a card that a limit is about, in any of its formats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever presented a good token. ``limits``: a kind that is absent is not limited."""
+
+    subject: str
+    limits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+async def create_token(
+    store: Store,
+    subject: str,
+    scopes: Sequence[Scope],
+    limits: Mapping[Limit, Sequence[str]],
+    expires_at: int,
+    now: Instant,
+    salts: SaltSource,
+) -> str:
+    """Make a bearer token. The text that is returned is kept nowhere: whoever loses it needs another.
+
+    Args:
+        store: remembers its digest.
+        subject: who acts with it; owns what is registered with it.
+        scopes: what it is for; at least one.
+        limits: what it is limited to; a kind that is absent is not limited, an empty one permits nothing.
+        expires_at: Unix seconds, exclusive.
+        now: the present instant.
+        salts: fresh randomness.
+
+    Raises:
+        Misuse: for an empty or unprintable subject, no scope, or an end that has passed.
+    """
+    if not 1 <= len(subject) <= MOST_SUBJECT or not subject.isprintable():
+        raise Misuse(f"a subject is 1 to {MOST_SUBJECT} printable characters")
+    if not scopes:
+        raise Misuse("a token has at least one scope")
+    if expires_at <= now:
+        raise Misuse("a token expires later than now")
+    text = TOKEN_PREFIX + encode_base64url(salts.draw(2))
+    row = TokenRow(
+        digest=_digest(text),
+        subject=subject,
+        scopes=tuple(scope.value for scope in dict.fromkeys(scopes)),
+        limits={kind.value: tuple(values) for kind, values in limits.items()},
+        created_at=int(now),
+        expires_at=expires_at,
+    )
+    await store.add_token(row)
+    return text
+
+
+async def authorize(store: Store, authorization: Sequence[str], scope: Scope, now: Instant) -> Caller:
+    """Find out who is calling, and that their token is for this.
+
+    Args:
+        store: remembers tokens.
+        authorization: the values of all ``Authorization`` headers.
+        scope: what the token must be for.
+        now: the present instant.
+
+    Raises:
+        Refused: ``token.missing``, ``token.invalid`` (malformed, unknown and expired look the same) or ``token.scope``.
+    """
+    token = await store.find_token(_digest(_parse_credentials(authorization)))
+    if token is None or now >= token.expires_at:
+        raise Refused(Rule.TOKEN_INVALID, _WHERE)
+    if scope not in token.scopes:
+        raise Refused(Rule.TOKEN_SCOPE, _WHERE, f"The scope {scope} is needed.")
+    return Caller(token.subject, token.limits)
+
+
+def check_limits(caller: Caller, agent_id: str, card: Card) -> None:
+    """Refuse what lies beyond the limits of the caller's token.
+
+    A card that leaves something out claims nothing by it; whatever is there must be covered.
+
+    Raises:
+        Refused: ``token.limit``, at every place that is not covered.
+    """
+    findings = [
+        Finding(Rule.TOKEN_LIMIT, where, f"The token is limited by its {kind}.")
+        for kind, permitted in caller.limits.items()
+        for where in _beyond(kind, permitted, agent_id, card)
+    ]
+    if findings:
+        raise Refused.because(findings)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _parse_credentials(authorization: Sequence[str]) -> str:
+    """Exactly one header of exactly one spelling (RFC 6750 2.1)."""
+    if all(map(_OTHER_SCHEME.fullmatch, authorization)):
+        raise Refused(Rule.TOKEN_MISSING, _WHERE)
+    match = _CREDENTIALS.fullmatch(authorization[0]) if len(authorization) == 1 else None
+    if match is None:
+        raise Refused(Rule.TOKEN_INVALID, _WHERE, "Send one header: Authorization: Bearer and the token.")
+    return match.group(1)
+
+
+def _beyond(kind: str, permitted: Sequence[str], agent_id: str, card: Card) -> Iterator[Where]:
+    if kind == Limit.AGENT_ID_PREFIXES:
+        if not any(map(agent_id.startswith, permitted)):
+            yield Where(Part.REQUEST, ("agent_id",))
+    elif kind not in Limit._value2member_map_:
+        yield Where(Part.REQUEST)
+    else:
+        limit = Limit(kind)
+        for claim_path in _LIMITED[limit]:
+            for place in claim_path.find(card.document):
+                if not _covers(limit, permitted, _value_at(card.document, place)):
+                    yield Where(Part.CARD, place)
+
+
+def _covers(limit: Limit, permitted: Sequence[str], value: JsonValue) -> bool:
+    if not isinstance(value, str):
+        return False
+    if limit is not Limit.ENDPOINT_HOSTS:
+        return value in permitted
+    match = _AUTHORITY.fullmatch(value)
+    return match is not None and match.group("host").lower() in {host.lower() for host in permitted}
+
+
+def _value_at(value: JsonValue, place: Sequence[str | int]) -> JsonValue:
+    for segment in place:
+        if isinstance(value, dict):
+            value = value[str(segment)]
+        elif isinstance(value, list):
+            value = value[int(segment)]
+    return value

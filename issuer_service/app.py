@@ -1,0 +1,110 @@
+"""``create_app``: routers, handlers, lifespan. No decisions."""
+
+import logging
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from issuer_service import wellknown
+from issuer_service.openapi import components
+from issuer_service.problems import problem_response, registry_failed
+from issuer_service.registration import endpoints as registration
+from issuer_service.registration.schemas import RegistrationRequest
+from issuer_service.wiring import Wiring
+from sdcard.errors import Part, Refused, Where
+from sdcard.rules import Rule
+
+_log = logging.getLogger(__name__)
+_WHERE = Where(Part.REQUEST)
+
+
+class _Registry(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """FastAPI's own, with the schemas that it cannot find by itself."""
+        document = super().openapi()
+        document["components"]["schemas"].update(components(RegistrationRequest))
+        return document
+
+
+def create_app(wiring: Wiring) -> FastAPI:
+    """The registry as an ASGI application. It closes the wiring's store when it shuts down."""
+    app = _Registry(
+        title="SD-Card registry",
+        summary="Registers agents and issues their SD-Cards (RFC 9901).",
+        version="1",
+        lifespan=_lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.wiring = wiring
+    app.include_router(registration.router)
+    app.include_router(wellknown.router)
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(HTTPException, _not_ours)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_middleware(LastResort)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        await app.state.wiring.store.close()
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return problem_response(error)
+
+
+def _not_ours(_: Request, error: Exception) -> Response:
+    """What the router itself refuses: a path that is not there, or a method that its path does not answer."""
+    assert isinstance(error, HTTPException)
+    known = error.status_code == 405
+    rule, place = (Rule.REQUEST_METHOD, "method") if known else (Rule.REQUEST_TARGET, "path")
+    return problem_response(Refused(rule, _WHERE.within(place)), error.headers)
+
+
+def _gone(_: Request, __: Exception) -> Response:
+    """The client left before its request was whole. Nobody reads this."""
+    return problem_response(Refused(Rule.JSON_MALFORMED, _WHERE))
+
+
+class LastResort:
+    """Answers what nobody foresaw, and logs where it happened: never what was sent, which the message may quote."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:  # the one place that may: an unforeseen error must not show or log its message
+            _log.error("unforeseen %s at %s", type(error).__name__, _places(error))
+            if not started:
+                await registry_failed(_WHERE)(scope, receive, send)
+
+
+def _places(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames[-8:]))

@@ -1,0 +1,37 @@
+"""Request bodies: bounded while they arrive, since a declared length may be missing or wrong."""
+
+from starlette.requests import Request
+
+from sdcard.errors import Part, Refused, Where
+from sdcard.rules import Rule
+
+_WHERE = Where(Part.REQUEST)
+_HEADERS = _WHERE.within("headers")
+_MOST_DIGITS = 18
+
+
+async def read_json_body(request: Request, most_bytes: int) -> bytes:
+    """The bytes of a JSON body. What is too long is refused before it is in memory, and not read to its end.
+
+    Raises:
+        Refused: ``request.media-type``, or ``limit.bytes``.
+    """
+    _check_media_type(request)
+    too_long = Refused(Rule.LIMIT_BYTES, _WHERE, f"A body has at most {most_bytes} bytes.")
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and (len(declared) > _MOST_DIGITS or int(declared) > most_bytes):
+        raise too_long
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most_bytes:
+            raise too_long
+    return bytes(body)
+
+
+def _check_media_type(request: Request) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise Refused(Rule.REQUEST_MEDIA_TYPE, _HEADERS.within("content-type"), "Send application/json.")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refused(Rule.REQUEST_MEDIA_TYPE, _HEADERS.within("content-encoding"), "Send the body uncompressed.")

@@ -1,0 +1,180 @@
+"""How a refusal travels: the one table from ``Rule`` to HTTP status, and the problem document (RFC 9457)."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from types import MappingProxyType
+
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from sdcard.encoding import encode_json
+from sdcard.errors import Finding, Refused, Where
+from sdcard.rules import Rule
+
+MEDIA_TYPE = "application/problem+json"
+MOST_FINDINGS = 200
+"""A document of a million errors is refused with the first ones, so that no answer is much longer than its request."""
+RETRY_AFTER = 5
+
+_BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
+    HTTPStatus.BAD_REQUEST: (
+        Rule.UTF8,
+        Rule.JSON_MALFORMED,
+        Rule.JSON_DUPLICATE,
+        Rule.JSON_NUMBER,
+        Rule.JSON_SURROGATE,
+        Rule.JSON_DEPTH,
+    ),
+    HTTPStatus.UNAUTHORIZED: (Rule.TOKEN_MISSING, Rule.TOKEN_INVALID),
+    HTTPStatus.FORBIDDEN: (Rule.TOKEN_SCOPE, Rule.TOKEN_LIMIT),
+    HTTPStatus.NOT_FOUND: (Rule.REQUEST_TARGET,),
+    HTTPStatus.METHOD_NOT_ALLOWED: (Rule.REQUEST_METHOD,),
+    HTTPStatus.CONFLICT: (Rule.AGENT_OWNED, Rule.KEY_BOUND_ELSEWHERE),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (Rule.LIMIT_BYTES, Rule.LIMIT_DISCLOSURES, Rule.LIMIT_DIGESTS),
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: (Rule.REQUEST_MEDIA_TYPE,),
+    HTTPStatus.INTERNAL_SERVER_ERROR: (Rule.REGISTRY_FAILED,),
+    HTTPStatus.SERVICE_UNAVAILABLE: (Rule.STORE_UNAVAILABLE, Rule.KB_RECORD, Rule.STATUS_UNAVAILABLE),
+    HTTPStatus.UNPROCESSABLE_ENTITY: (
+        Rule.REQUEST,
+        Rule.AGENT_ID,
+        Rule.BASE64URL,
+        # keys
+        Rule.KEY_MALFORMED,
+        Rule.KEY_UNSUPPORTED,
+        Rule.KEY_PRIVATE,
+        Rule.KEY_PUBLISHED,
+        Rule.KEY_REPEATED,
+        # cards and what they may show
+        Rule.CARD_FORMAT,
+        Rule.CARD_MEMBER_MISSING,
+        Rule.CARD_MEMBER_TYPE,
+        Rule.CARD_MEMBER_VALUE,
+        Rule.CARD_MEMBER_UNKNOWN,
+        Rule.CARD_AMBIGUOUS,
+        Rule.CARD_RESERVED,
+        Rule.CARD_SIGNATURES,
+        Rule.CARD_DISAGREES,
+        Rule.CONTEXT_UNKNOWN,
+        Rule.CONTEXT_REPEATED,
+        Rule.DISCLOSE_UNKNOWN,
+        Rule.DISCLOSE_BEYOND_CEILING,
+        Rule.DISCLOSE_EMPTY,
+        Rule.SELECTION,
+        # what is wrong with an SD-Card or a presentation of one
+        Rule.JWS_FORMAT,
+        Rule.JWS_HEADER,
+        Rule.JWS_ALG,
+        Rule.JWS_CRIT,
+        Rule.JWS_TYP,
+        Rule.JWS_SIGNATURE,
+        Rule.SD_JWT_FORMAT,
+        Rule.SD_ALG,
+        Rule.SD_RESERVED_NAME,
+        Rule.SD_DIGEST_LIST,
+        Rule.SD_PLACEHOLDER,
+        Rule.DIGEST_REPEATED,
+        Rule.DISCLOSURE_FORMAT,
+        Rule.DISCLOSURE_KIND,
+        Rule.DISCLOSURE_NAME,
+        Rule.DISCLOSURE_COLLISION,
+        Rule.DISCLOSURE_REPEATED,
+        Rule.DISCLOSURE_UNREFERENCED,
+        Rule.CLAIM_MISSING,
+        Rule.CLAIM_TYPE,
+        Rule.CLAIM_NOT_IN_CLEAR,
+        Rule.EXPIRED,
+        Rule.NOT_YET_VALID,
+        Rule.ISSUED_IN_FUTURE,
+        Rule.TOKEN_AUDIENCE,
+        Rule.CNF,
+        Rule.CNF_OTHER_KEY,
+        Rule.KB_MISSING,
+        Rule.KB_UNEXPECTED,
+        Rule.KB_STALE,
+        Rule.KB_FROM_FUTURE,
+        Rule.KB_NONCE,
+        Rule.KB_AUDIENCE,
+        Rule.KB_SD_HASH,
+        Rule.KB_INTERACTION,
+        Rule.KB_REPLAYED,
+        Rule.ISSUER_UNKNOWN,
+        Rule.ISSUER_KEY_UNKNOWN,
+        Rule.TRUST_MALFORMED,
+        Rule.VCT,
+        Rule.STATUS_MALFORMED,
+        Rule.STATUS_REVOKED,
+        Rule.STATUS_SUSPENDED,
+    ),
+}
+
+STATUS: Mapping[Rule, HTTPStatus] = MappingProxyType(
+    {rule: status for status, rules in _BY_STATUS.items() for rule in rules}
+)
+"""Every rule, and the status that it is answered with."""
+
+
+class FindingShown(BaseModel):
+    """A rule met at a place of the request."""
+
+    rule: str
+    level: str
+    where: str
+    hint: str
+
+
+class Problem(BaseModel):
+    """A refusal (RFC 9457). ``rule`` and ``where`` are those of the first finding."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    rule: str
+    where: str
+    findings: list[FindingShown]
+
+
+def show_findings(findings: Sequence[Finding]) -> list[FindingShown]:
+    """Findings as an answer lists them."""
+    return [FindingShown(rule=f.rule, level=f.level, where=str(f.where), hint=f.hint) for f in findings]
+
+
+def problem_response(refusal: Refused, headers: Mapping[str, str] | None = None) -> Response:
+    """The answer to a request that was refused. It names rules and places, never a value that was sent."""
+    status = STATUS[refusal.rule]
+    problem = Problem(
+        type=f"urn:sd-card:rule:{refusal.rule}",
+        title=refusal.rule.sentence,
+        status=status,
+        detail=_detail(refusal),
+        rule=refusal.rule,
+        where=str(refusal.where),
+        findings=show_findings(refusal.findings[:MOST_FINDINGS]),
+    )
+    return Response(
+        encode_json(problem.model_dump()),
+        status,
+        {"Cache-Control": "no-store", **_headers(refusal.rule), **(headers or {})},
+        MEDIA_TYPE,
+    )
+
+
+def registry_failed(where: Where) -> Response:
+    """The answer when the registry itself is at fault. It says nothing of what happened inside."""
+    return problem_response(Refused(Rule.REGISTRY_FAILED, where))
+
+
+def _detail(refusal: Refused) -> str:
+    first = refusal.findings[0].hint or refusal.rule.sentence
+    unlisted = len(refusal.findings) - MOST_FINDINGS
+    return f"{first} There are {unlisted} more findings than are listed." if unlisted > 0 else first
+
+
+def _headers(rule: Rule) -> Mapping[str, str]:
+    """What OAuth (RFC 6750 3) and HTTP (RFC 9110 10.2.3) ask to say beside the status."""
+    if STATUS[rule] is HTTPStatus.UNAUTHORIZED:
+        error = "" if rule is Rule.TOKEN_MISSING else ', error="invalid_token"'
+        return {"WWW-Authenticate": f'Bearer realm="sd-card"{error}'}
+    if STATUS[rule] is HTTPStatus.FORBIDDEN:
+        return {"WWW-Authenticate": 'Bearer realm="sd-card", error="insufficient_scope"'}
+    return {"Retry-After": str(RETRY_AFTER)} if STATUS[rule] is HTTPStatus.SERVICE_UNAVAILABLE else {}

@@ -1,0 +1,1 @@
+"""A registration request → a registered agent and a Batch of SD-Cards."""

@@ -1,0 +1,236 @@
+"""The bytes of a registration request → a ``Registration``, or every reason why not, at once. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ParamSpec, TypeVar
+
+from issuer_service.registration.schemas import (
+    REQUEST,
+    CardGiven,
+    ContextRequested,
+    Contexts,
+    HolderKeys,
+    Identity,
+    check_no_others,
+    read_section,
+)
+from sdcard.cards.card import Card
+from sdcard.cards.reading import read_card
+from sdcard.cards.summary import summary_card
+from sdcard.disclosable import Treatment, treatments
+from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
+from sdcard.disclosure.policy import DisclosurePolicy, grant
+from sdcard.encoding import encode_json, parse_json_object
+from sdcard.errors import Finding, Level, Part, Refused, Where
+from sdcard.jose.keys import PublicKey, check_not_published, parse_public_jwk
+from sdcard.limits import Limits
+from sdcard.profile import Profile
+from sdcard.rules import Rule
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_CONTEXTS = REQUEST.within("disclosure_contexts")
+_NAMED_TWICE = ("name", "description", "version")
+"""Members that stand in the request and in the card."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a request is read by.
+
+    Attributes:
+        policy: the contexts on offer.
+        profile: what is in the clear.
+        published_keys: thumbprints of keys that nobody may register.
+        limits: how much work a card may make.
+    """
+
+    policy: DisclosurePolicy
+    profile: Profile
+    published_keys: frozenset[str]
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class HolderKey:
+    """A key to bind SD-Cards to, and its place in the request."""
+
+    key: PublicKey
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A request that can be granted, as far as the request itself tells.
+
+    Attributes:
+        agent_id: the agent.
+        card: its card.
+        keys: one or more, all different.
+        plans: one for each context, all different.
+        findings: what a careful author would still mend.
+    """
+
+    agent_id: str
+    card: Card = field(repr=False)
+    keys: tuple[HolderKey, ...]
+    plans: tuple[DisclosurePlan, ...] = field(repr=False)
+    findings: tuple[Finding, ...]
+
+
+class _Findings:
+    """Collects refusals, so that the next part is looked at too."""
+
+    def __init__(self) -> None:
+        self.all: list[Finding] = []
+
+    def attempt(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """The step's result, or None when it refuses."""
+        try:
+            return step(*args, **kwargs)
+        except Refused as refusal:
+            self.all += refusal.findings
+            return None
+
+    def close(self) -> None:
+        """Refuse for everything that was found."""
+        if self.all:
+            raise Refused.because(self.all)
+
+
+def read_registration(body: bytes, terms: Terms) -> Registration:
+    """Read a request and everything in it.
+
+    Raises:
+        Refused: for every reason at once, in the order of identity, keys, card, contexts, unknown members; but for a
+            body that is no JSON object for that reason alone.
+    """
+    document = parse_json_object(body, REQUEST, terms.limits.json_depth)
+    found = _Findings()
+    identity = found.attempt(read_section, Identity, document)
+    keys = found.attempt(_read_keys, document, terms)
+    card = found.attempt(_read_card, document, identity, terms)
+    plans = found.attempt(_read_plans, document, card, terms)
+    found.attempt(check_no_others, document)
+    found.close()
+    if identity is None or keys is None or card is None or plans is None:
+        raise AssertionError("what is missing was refused")
+    notes = tuple(note for number, plan in enumerate(plans) for note in _nothing_behind(plan, document, number))
+    return Registration(identity.agent_id, card, keys, plans, card.findings + notes)
+
+
+def _read_keys(document: Mapping[str, Any], terms: Terms) -> tuple[HolderKey, ...]:
+    """The keys of the request: well-formed, public, unpublished, and each of them once."""
+    given = read_section(HolderKeys, document)
+    single, several = given.public_key, given.public_keys
+    if (single is None) is (several is None):
+        raise Refused(Rule.REQUEST, REQUEST.within("public_key"), "Give exactly one of public_key and public_keys.")
+    found, keys = _Findings(), list[HolderKey]()
+    for jwk, where in _placed(single, several):
+        key = found.attempt(_read_key, jwk, where, terms)
+        if key is not None:
+            found.attempt(_check_first, key, keys)
+            keys.append(key)
+    found.close()
+    return tuple(keys)
+
+
+def _placed(single: dict[str, Any] | None, several: list[dict[str, Any]] | None) -> list[tuple[dict[str, Any], Where]]:
+    if single is not None:
+        return [(single, REQUEST.within("public_key"))]
+    return [(jwk, REQUEST.within("public_keys", number)) for number, jwk in enumerate(several or [])]
+
+
+def _read_key(jwk: Mapping[str, Any], where: Where, terms: Terms) -> HolderKey:
+    key = parse_public_jwk(jwk, where)
+    check_not_published(key, terms.published_keys, where)
+    return HolderKey(key, where)
+
+
+def _check_first(key: HolderKey, earlier: Sequence[HolderKey]) -> None:
+    if any(key.key == other.key for other in earlier):
+        raise Refused(Rule.KEY_REPEATED, key.where, "Give each key once: a key names its Holder.")
+
+
+def _read_card(document: Mapping[str, Any], identity: Identity | None, terms: Terms) -> Card | None:
+    """The card of the request, or the one that its name, description and version make; None without either."""
+    given = read_section(CardGiven, document).card
+    if given is None:
+        return None if identity is None else summary_card(identity.name, identity.description, identity.version)
+    where = Where(Part.CARD)
+    if len(encode_json(given)) > terms.limits.card_bytes:
+        raise Refused(Rule.LIMIT_BYTES, where, f"A card has at most {terms.limits.card_bytes} bytes.")
+    found = _Findings()
+    card = found.attempt(read_card, given)
+    found.attempt(_check_agreement, document, given)
+    found.close()
+    return card
+
+
+def _check_agreement(document: Mapping[str, Any], card: Mapping[str, Any]) -> None:
+    """Two places that say different things leave open which one the registry vouches for."""
+    hint = "The card says something else."
+    differing = [
+        Finding(Rule.CARD_DISAGREES, REQUEST.within(name), hint)
+        for name in _NAMED_TWICE
+        if name in document and name in card and document[name] != card[name]
+    ]
+    if differing:
+        raise Refused.because(differing)
+
+
+def _read_plans(document: Mapping[str, Any], card: Card | None, terms: Terms) -> tuple[DisclosurePlan, ...] | None:
+    """A plan for each context; only the contexts are looked at when there is no card to plan for."""
+    asked = read_section(Contexts, document).disclosure_contexts
+    found, plans, seen = _Findings(), list[DisclosurePlan](), set[str]()
+    for number, one in enumerate(asked):
+        where = _CONTEXTS.within(number)
+        if found.attempt(_check_context, one, where, seen, terms):
+            seen.add(one.context)
+            plan = card and found.attempt(_plan, card, one, where, terms)
+            plans += [plan] if plan else []
+    found.close()
+    return tuple(plans)
+
+
+def _check_context(asked: ContextRequested, where: Where, seen: set[str], terms: Terms) -> bool:
+    terms.policy.context(asked.context, where.within("context"))
+    if asked.context in seen:
+        raise Refused(Rule.CONTEXT_REPEATED, where.within("context"), "Ask for each context once.")
+    return True
+
+
+def _plan(card: Card, asked: ContextRequested, where: Where, terms: Terms) -> DisclosurePlan:
+    here = where.within("disclose")
+    _check_entries(card, asked, here, terms.policy)
+    plan = plan_disclosure(card, terms.policy, asked.context, asked.disclose, terms.profile.also_clear, here)
+    if sum(treatment is Treatment.SELECTIVE for _, treatment in treatments(plan.root)) > terms.limits.disclosures:
+        hint = f"An SD-Card has at most {terms.limits.disclosures} Disclosures."
+        raise Refused(Rule.LIMIT_DISCLOSURES, Where(Part.CARD), hint)
+    return plan
+
+
+def _check_entries(card: Card, asked: ContextRequested, where: Where, policy: DisclosurePolicy) -> None:
+    """Look at every entry by itself, since a list is refused for its first bad one."""
+    context = policy.context(asked.context, where)
+    unnamed = [name for name in card.document if name not in card.format.members]
+    findings: list[Finding] = []
+    for number, entry in enumerate(asked.disclose or ()):
+        try:
+            grant(context, card.format, [entry], where, unnamed)
+        except Refused as refusal:
+            findings += [replace(finding, where=where.within(number)) for finding in refusal.findings]
+    if findings:
+        raise Refused.because(findings)
+
+
+def _nothing_behind(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> list[Finding]:
+    """Name each entry of the context that the card has nothing for."""
+    entries = document["disclosure_contexts"][number].get("disclose", ())
+    where = _CONTEXTS.within(number, "disclose")
+    return [
+        Finding(Rule.DISCLOSE_EMPTY, where.within(i), f"There is nothing behind {entry}.", Level.NOTE)
+        for i, entry in enumerate(entries)
+        if entry in plan.nothing_behind
+    ]

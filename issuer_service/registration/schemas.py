@@ -1,0 +1,179 @@
+"""The shape of a registration request (SD-Card 3.3.1), and of its answer.
+
+A request is read in sections, so that what is wrong with one hides nothing that is wrong with another.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import PydanticCustomError
+
+from issuer_service.problems import FindingShown
+from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.rules import Rule
+
+REQUEST = Where(Part.REQUEST)
+
+MOST_KEYS = 64
+MOST_CONTEXTS = 16
+MOST_ENTRIES = 64
+MOST_ENTRY = 256
+"""Reading an unknown entry costs a search for the nearest known name."""
+_MOST_NAME = 64
+"""A member with a longer name is not named in a place."""
+
+S = TypeVar("S", bound="Section")
+T = TypeVar("T")
+
+
+def _given(value: object) -> object:
+    """Leaving a member out says that there is none; null says nothing."""
+    if value is None:
+        raise PydanticCustomError("null", "null")
+    return value
+
+
+Given: TypeAlias = Annotated[T | None, BeforeValidator(_given)]
+AgentId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+Entry: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_ENTRY)]
+Jwk: TypeAlias = dict[str, Any]
+Jwks: TypeAlias = Annotated[list[Jwk], Field(min_length=1, max_length=MOST_KEYS)]
+Entries: TypeAlias = Annotated[list[Entry], Field(max_length=MOST_ENTRIES)]
+
+
+def _without_nulls(schema: dict[str, Any]) -> None:
+    """Say in the JSON Schema too that null is no value of a member that may be left out."""
+    for member in schema.get("properties", {}).values():
+        if member.get("default", ...) is None:
+            del member["default"]
+            member |= member.pop("anyOf")[0]
+
+
+def _with_one_kind_of_key(schema: dict[str, Any]) -> None:
+    _without_nulls(schema)
+    schema["oneOf"] = [{"required": ["public_key"]}, {"required": ["public_keys"]}]
+
+
+class Section(BaseModel):
+    """Part of a request."""
+
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="ignore", hide_input_in_errors=True, json_schema_extra=_without_nulls
+    )
+
+
+class Identity(Section):
+    """Which agent."""
+
+    agent_id: AgentId = Field(description="Becomes `sub`, after `agent:`.")
+    name: str
+    description: str
+    version: str
+
+
+class HolderKeys(Section):
+    """Which keys the SD-Cards are bound to."""
+
+    public_key: Given[Jwk] = Field(default=None, description="A public JWK; or `public_keys`.")
+    public_keys: Given[Jwks] = Field(default=None, description="Several; each context gets an SD-Card for each.")
+
+
+class ContextRequested(Section):
+    """One context to issue SD-Cards for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    context: str = Field(description="The name of a disclosure context, such as `public`.")
+    disclose: Given[Entries] = Field(default=None, description="Groups, claims or paths, in place of the default.")
+
+
+class Contexts(Section):
+    """Whom they are for."""
+
+    disclosure_contexts: list[ContextRequested] = Field(min_length=1, max_length=MOST_CONTEXTS)
+
+
+class CardGiven(Section):
+    """What they show."""
+
+    card: Given[dict[str, Any]] = Field(
+        default=None, description="A complete agent card. Its name, description and version are those of the request."
+    )
+
+
+class RegistrationRequest(CardGiven, Contexts, HolderKeys, Identity):
+    """A request to register an agent; exactly one of `public_key` and `public_keys`."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_with_one_kind_of_key)
+
+
+def read_section(section: type[S], document: Mapping[str, Any]) -> S:
+    """One section of the request.
+
+    Raises:
+        Refused: ``request.malformed`` or ``agent-id.malformed``, at every place that is wrong.
+    """
+    try:
+        return section.model_validate(document)
+    except ValidationError as error:
+        errors = error.errors(include_url=False, include_context=False, include_input=False)
+        raise Refused.because([_finding(e["type"], e["loc"]) for e in errors]) from None
+
+
+def check_no_others(document: Mapping[str, Any]) -> None:
+    """Refuse members that the request does not have: a misspelt one would silently mean nothing.
+
+    Raises:
+        Refused: ``request.malformed``, at each of them.
+    """
+    unknown = [name for name in document if name not in RegistrationRequest.model_fields]
+    if unknown:
+        raise Refused.because([_finding("extra_forbidden", (name,)) for name in unknown])
+
+
+_HINTS = {
+    "missing": "The member is required.",
+    "null": "Leave the member out instead of sending null.",
+    "extra_forbidden": "There is no such member.",
+    "string_type": "A string is expected.",
+    "string_too_short": "The string is too short.",
+    "string_too_long": "The string is too long.",
+    "string_pattern_mismatch": "Use 1 to 128 letters, digits, `.`, `_` and `-`; the first is a letter or digit.",
+    "list_type": "An array is expected.",
+    "dict_type": "An object is expected.",
+    "model_type": "An object is expected.",
+    "too_short": "The array has too few elements.",
+    "too_long": "The array has too many elements.",
+}
+
+
+def _finding(kind: str, place: Iterable[str | int]) -> Finding:
+    """Kind and place of what is wrong. pydantic's own sentences may quote what was sent, so they are not used."""
+    path = tuple(place)
+    if kind == "extra_forbidden" and len(str(path[-1])) > _MOST_NAME:
+        path = path[:-1]
+    rule = Rule.AGENT_ID if kind == "string_pattern_mismatch" else Rule.REQUEST
+    return Finding(rule, REQUEST.within(*path), _HINTS.get(kind, ""))
+
+
+class CardIssued(BaseModel):
+    """One SD-Card of a Batch."""
+
+    context: str
+    key_thumbprint: str = Field(description="RFC 7638, SHA-256, of the key that it is bound to.")
+    sd_card: str = Field(description="The SD-JWT with all Disclosures: for the agent alone.")
+    discloses: list[str] = Field(description="The claims that it can show, as paths; `*` stands for every element.")
+    exp: int
+    status: None = Field(default=None, description="Which status list entry speaks for it.")
+
+
+class Registered(BaseModel):
+    """What was issued. SD-Cards are in the order of contexts, and within one of keys."""
+
+    agent_id: str
+    sub: str
+    batch_id: str
+    linkable_by: list[str] = Field(description="Claims by which two of these SD-Cards can be told to be one agent's.")
+    cards: list[CardIssued]
+    findings: list[FindingShown] = Field(description="What a careful author would still mend.")

@@ -1,0 +1,81 @@
+"""``Settings``: what an operator chooses, read once, at the edge, from the environment (``SDCARD_…``) or arguments."""
+
+import ipaddress
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from sdcard.errors import Misuse
+from sdcard.issuer import DAY
+
+DEFAULT_DATABASE = "sqlite+aiosqlite:///sdcard.sqlite"
+
+_ORIGIN = re.compile(r"https?://(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
+
+
+class Settings(BaseSettings):
+    """What an operator chooses.
+
+    Attributes:
+        issuer: the registry's public URL, which becomes ``iss``. Without it, host and port give one, on loopback only.
+        database_url: of SQLAlchemy, with an asynchronous driver.
+        issuer_key_file: the private JWK that signs; ``sdcard keys new`` makes one.
+        lifetime_days: of an SD-Card.
+        body_limit: the longest request body that is read, in bytes.
+        host: where to listen. Behind a proxy, loopback is enough.
+        port: where to listen.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="SDCARD_", frozen=True, hide_input_in_errors=True)
+
+    issuer: str | None = None
+    database_url: str = Field(default=DEFAULT_DATABASE, repr=False)
+    issuer_key_file: Path = Path("issuer.jwk")
+    lifetime_days: int = Field(default=7, ge=1, le=90)
+    body_limit: int = Field(default=1024 * 1024, ge=1024, le=64 * 1024 * 1024)
+    host: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=1, le=65_535)
+
+    @property
+    def issuer_url(self) -> str:
+        """The value of ``iss``.
+
+        Raises:
+            Misuse: as ``check_issuer_url``.
+        """
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return check_issuer_url(f"http://{host}:{self.port}" if self.issuer is None else self.issuer)
+
+    @property
+    def lifetime(self) -> int:
+        """How long an SD-Card lives, in seconds."""
+        return self.lifetime_days * DAY
+
+
+def check_issuer_url(text: str) -> str:
+    """Give back the URL of an Issuer: scheme, lower-case host, perhaps a port, and nothing else.
+
+    ``iss`` is compared as text, so there is one spelling. Without TLS anybody between could replace the keys that the
+    registry publishes; plain http is for loopback alone.
+
+    SD-JWT VC 4.1.
+
+    Raises:
+        Misuse: for anything else.
+    """
+    if not _ORIGIN.fullmatch(text):
+        raise Misuse("the issuer is a URL like https://registry.example: no user, path, query, fragment or last slash")
+    if text.startswith("http:") and not is_loopback(urlsplit(text).hostname or ""):
+        raise Misuse("the issuer is an https URL; http is for loopback hosts only")
+    return text
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

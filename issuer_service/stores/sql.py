@@ -1,0 +1,193 @@
+"""``SqlStore``: the only SQL. One schema and one code for SQLite and PostgreSQL.
+
+A registration is one short transaction, and signing lies before it. Its first statement writes, so SQLite takes its
+lock for writing at once and waits for it in turn; a transaction that reads first could not wait (SQLite, "WAL").
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import RowMapping, event, exc, insert, make_url, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from issuer_service.stores.ports import AuditEvent, RegistrationRow, TokenRow
+from issuer_service.stores.tables import agents, audit, batches, cards, holder_keys, tokens
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
+from sdcard.rules import Rule
+
+_log = logging.getLogger(__name__)
+
+_ATTEMPTS = 3
+"""Whoever loses a race finds the winner's rows when it looks again; keys can be lost to one winner after another."""
+
+_OUR_FAULT = (exc.IntegrityError, exc.DataError, exc.ProgrammingError, exc.NotSupportedError)
+
+
+class SqlStore:
+    """A ``Store`` in a relational database."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self.engine = engine
+
+    async def add_token(self, token: TokenRow) -> None:
+        """Remember a token."""
+        row = {
+            "digest": token.digest,
+            "subject": token.subject,
+            "scopes": list(token.scopes),
+            "limits": {kind: list(values) for kind, values in token.limits.items()},
+            "created_at": token.created_at,
+            "expires_at": token.expires_at,
+        }
+        with _reachable():
+            async with self.engine.begin() as connection:
+                await connection.execute(insert(tokens).values(row))
+
+    async def find_token(self, digest: str) -> TokenRow | None:
+        """The token of this digest."""
+        with _reachable():
+            async with self.engine.connect() as connection:
+                row = (await connection.execute(select(tokens).where(tokens.c.digest == digest))).mappings().first()
+        return None if row is None else _token(row)
+
+    async def record_registration(self, registration: RegistrationRow) -> None:
+        """Write a registration in one transaction, or refuse it."""
+        for _ in range(_ATTEMPTS):
+            with _reachable():
+                try:
+                    async with self.engine.begin() as connection:
+                        await _record(connection, registration)
+                    return
+                except exc.IntegrityError:
+                    continue
+        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+
+    async def ping(self) -> None:
+        """Make sure that the database answers and has our tables."""
+        with _reachable():
+            async with self.engine.connect() as connection:
+                await connection.execute(select(tokens.c.digest).limit(1))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.engine.dispose()
+
+
+def open_store(url: str, patience: float = 10.0) -> SqlStore:
+    """A store for a database that ``migrations.upgrade`` has prepared. Connects when first asked.
+
+    Args:
+        url: of SQLAlchemy, with an asynchronous driver.
+        patience: how many seconds a writer waits for another one (SQLite).
+
+    Raises:
+        Misuse: when the URL is not one, or its driver is not at hand.
+    """
+    try:
+        parsed = make_url(url)
+        waits = {"timeout": patience} if parsed.get_backend_name() == "sqlite" else {}
+        engine = create_async_engine(parsed, hide_parameters=True, connect_args=waits)
+    except (exc.ArgumentError, exc.InvalidRequestError, ImportError):
+        raise Misuse("the database URL is one of SQLAlchemy with an asynchronous driver") from None
+    if engine.dialect.name == "sqlite":
+        event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+        logging.getLogger("aiosqlite").setLevel(logging.WARNING)  # below that it logs the values of every row
+    return SqlStore(engine)
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    """Readers and a writer side by side, and a commit that survives a loss of power."""
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+@contextmanager
+def _reachable() -> Iterator[None]:
+    """Refuse when the database cannot be reached, read or written. A wrong statement is our bug and stays one."""
+    try:
+        yield
+    except _OUR_FAULT:
+        raise
+    except (exc.DBAPIError, exc.TimeoutError, OSError) as error:
+        cause = getattr(error, "orig", None) or error
+        code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None)
+        _log.error("the database is not available: %s %s", type(cause).__name__, code or "")
+        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST)) from None
+
+
+async def _record(connection: AsyncConnection, new: RegistrationRow) -> None:
+    await connection.execute(insert(audit).values(_audit_row(new)))
+    await _claim_agent(connection, new)
+    await _claim_keys(connection, new)
+    batch = {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}
+    await connection.execute(insert(batches).values(batch))
+    rows = [
+        {
+            "digest": card.digest,
+            "batch_id": new.batch_id,
+            "context": card.context,
+            "thumbprint": card.thumbprint,
+            "expires_at": card.expires_at,
+        }
+        for card in new.cards
+    ]
+    await connection.execute(insert(cards), rows)
+
+
+async def _claim_agent(connection: AsyncConnection, new: RegistrationRow) -> None:
+    """An agent id belongs to whoever registered it first."""
+    mine = agents.c.agent_id == new.agent_id
+    owner = (await connection.execute(select(agents.c.subject).where(mine))).scalar()
+    if owner is not None and owner != new.subject:
+        raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
+    card = {"card_format": new.card_format, "card": new.card, "updated_at": new.at}
+    if owner is None:
+        first = {"agent_id": new.agent_id, "subject": new.subject, "registered_at": new.at}
+        await connection.execute(insert(agents).values({**card, **first}))
+    else:
+        await connection.execute(update(agents).where(mine).values(card))
+
+
+async def _claim_keys(connection: AsyncConnection, new: RegistrationRow) -> None:
+    """A Holder key belongs to one agent: with two, it would link them and let one speak for the other."""
+    asked = holder_keys.c.thumbprint.in_([key.thumbprint for key in new.keys])
+    rows = await connection.execute(select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(asked))
+    bound = {thumbprint: agent_id for thumbprint, agent_id in rows}
+    foreign = [key for key in new.keys if bound.get(key.thumbprint, new.agent_id) != new.agent_id]
+    if foreign:
+        hint = "Make a key for this agent alone."
+        raise Refused.because([Finding(Rule.KEY_BOUND_ELSEWHERE, key.where, hint) for key in foreign])
+    fresh = [
+        {"thumbprint": key.thumbprint, "agent_id": new.agent_id, "bound_at": new.at}
+        for key in new.keys
+        if key.thumbprint not in bound
+    ]
+    if fresh:
+        await connection.execute(insert(holder_keys), fresh)
+
+
+def _audit_row(new: RegistrationRow) -> dict[str, object]:
+    return {
+        "event": AuditEvent.AGENT_REGISTERED.value,
+        "at": new.at,
+        "subject": new.subject,
+        "agent_id": new.agent_id,
+        "batch_id": new.batch_id,
+        "disclosed": {context: list(paths) for context, paths in new.disclosed.items()},
+    }
+
+
+def _token(row: RowMapping) -> TokenRow:
+    limits: Mapping[str, Sequence[str]] = row["limits"]
+    return TokenRow(
+        digest=row["digest"],
+        subject=row["subject"],
+        scopes=tuple(row["scopes"]),
+        limits={kind: tuple(values) for kind, values in limits.items()},
+        created_at=row["created_at"],
+        expires_at=row["expires_at"],
+    )

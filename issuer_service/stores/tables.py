@@ -1,0 +1,73 @@
+"""The tables, for SQLite and PostgreSQL alike. Constraints, not code, make owners and key bindings unique."""
+
+from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Integer, MetaData, String, Table, Text
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+    }
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("subject", String(256), nullable=False),
+    Column("scopes", JSON, nullable=False),
+    Column("limits", JSON, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+)
+
+agents = Table(
+    "agents",
+    metadata,
+    Column("agent_id", String(128), primary_key=True),
+    Column("subject", String(256), nullable=False),
+    Column("card_format", String(64), nullable=False),
+    Column("card", Text, nullable=False),
+    Column("registered_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+)
+
+holder_keys = Table(
+    "holder_keys",
+    metadata,
+    Column("thumbprint", String(64), primary_key=True),
+    Column("agent_id", ForeignKey("agents.agent_id"), nullable=False, index=True),
+    Column("bound_at", BigInteger, nullable=False),
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("batch_id", String(32), primary_key=True),
+    Column("agent_id", ForeignKey("agents.agent_id"), nullable=False, index=True),
+    Column("issued_at", BigInteger, nullable=False),
+)
+
+cards = Table(
+    "cards",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("batch_id", ForeignKey("batches.batch_id"), nullable=False, index=True),
+    Column("context", String(256), nullable=False),
+    Column("thumbprint", ForeignKey("holder_keys.thumbprint"), nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("sequence", BigInteger().with_variant(Integer(), "sqlite"), primary_key=True, autoincrement=True),
+    Column("event", String(64), nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("subject", String(256), nullable=False),
+    Column("agent_id", String(128), nullable=False, index=True),
+    Column("batch_id", String(32), nullable=False),
+    Column("disclosed", JSON, nullable=False),
+    sqlite_autoincrement=True,
+)
+"""Append-only: nothing updates or deletes a row, and SQLite is told never to reuse a number."""

@@ -1,0 +1,60 @@
+"""What anybody may fetch: who the Issuer is, its keys, and whether the registry is well.
+
+All of it comes from the settings; the ``Host`` that a client sends names nothing (SD-JWT VC 4, RFC 7517 5).
+"""
+
+from typing import Literal
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, Field
+
+from issuer_service.openapi import FromWiring, refusals
+from sdcard.edge.key_files import public_jwks
+from sdcard.rules import Rule
+
+router = APIRouter(tags=["well-known"])
+
+_CACHE = "public, max-age=300"
+"""Short, so that a new key is found before the old one's cards are gone."""
+
+
+class IssuerMetadata(BaseModel):
+    """JWT VC Issuer Metadata."""
+
+    issuer: str
+    jwks_uri: str
+
+
+class KeySet(BaseModel):
+    """The registry's public keys (RFC 7517 5)."""
+
+    keys: list[dict[str, str]]
+
+
+class Health(BaseModel):
+    """That the registry answers and can read its records."""
+
+    status: Literal["ok"] = Field(default="ok")
+
+
+@router.get("/.well-known/jwt-vc-issuer", summary="Who issues, and where its keys are")
+async def issuer_metadata(wiring: FromWiring, response: Response) -> IssuerMetadata:
+    """Who issues, and where its keys are."""
+    response.headers["Cache-Control"] = _CACHE
+    issuer = wiring.issuer.identifier
+    return IssuerMetadata(issuer=issuer, jwks_uri=f"{issuer}/.well-known/jwks.json")
+
+
+@router.get("/.well-known/jwks.json", summary="The Issuer's public keys")
+async def key_set(wiring: FromWiring, response: Response) -> KeySet:
+    """The Issuer's public keys."""
+    response.headers["Cache-Control"] = _CACHE
+    return KeySet(keys=public_jwks(wiring.signer)["keys"])
+
+
+@router.get("/healthz", summary="Whether the registry is well", responses=refusals(Rule.STORE_UNAVAILABLE))
+async def health(wiring: FromWiring, response: Response) -> Health:
+    """Whether the registry is well."""
+    response.headers["Cache-Control"] = "no-store"
+    await wiring.store.ping()
+    return Health()

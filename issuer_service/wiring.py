@@ -1,0 +1,79 @@
+"""``Wiring``: the composition root. Clock, randomness, keys and records are arguments of everything else."""
+
+from dataclasses import dataclass, field
+
+from issuer_service.settings import Settings
+from issuer_service.stores.ports import Store
+from issuer_service.stores.sql import open_store
+from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
+from sdcard.edge.key_files import load_signer
+from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.errors import Misuse, Part, Where
+from sdcard.instants import Clock
+from sdcard.issuer import DEFAULT_LIFETIME, Issuer
+from sdcard.jose.keys import PUBLISHED_KEYS, check_not_published
+from sdcard.jose.signer import Signer
+from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.salts import SaltSource
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much work one request may ask for, beside the ``Limits`` of the core. Inclusive."""
+
+    body_bytes: int = 1024 * 1024
+    """Four times a card of the largest permitted size."""
+    batch_disclosures: int = 131_072
+    """Of all SD-Cards of one Batch together; each costs a hash."""
+    batch_bytes: int = 33_554_432
+    """The same in bytes: the answer holds them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What the registry is made of.
+
+    Attributes:
+        issuer: who issues, and under which profile.
+        signer: holds the Issuer's key.
+        store: remembers tokens, agents, Batches and what was done.
+        clock, salts: time and randomness.
+        policy: which contexts there are, and their ceilings.
+        lifetime: of an SD-Card, in seconds.
+        published_keys: thumbprints of keys that nobody may register.
+        limits, bounds: how much work a caller may ask for.
+    """
+
+    issuer: Issuer
+    signer: Signer
+    store: Store
+    clock: Clock = field(default_factory=SystemClock)
+    salts: SaltSource = field(default_factory=SystemSalts)
+    policy: DisclosurePolicy = DEFAULT_POLICY
+    lifetime: int = DEFAULT_LIFETIME
+    published_keys: frozenset[str] = PUBLISHED_KEYS
+    limits: Limits = DEFAULT_LIMITS
+    bounds: Bounds = Bounds()
+
+    def __post_init__(self) -> None:
+        if self.signer.public_key != self.issuer.key:
+            raise Misuse("the signer does not hold the Issuer's key")
+        check_not_published(self.issuer.key, self.published_keys, Where(Part.KEY))
+
+
+def build_wiring(settings: Settings) -> Wiring:
+    """The registry that the settings describe, on the system's clock and randomness.
+
+    Raises:
+        Misuse: for settings that make no registry.
+        Refused: ``key.…`` when the key file holds no key that may sign.
+        OSError: when it cannot be read.
+    """
+    signer = load_signer(settings.issuer_key_file)
+    return Wiring(
+        issuer=Issuer(settings.issuer_url, signer.public_key),
+        signer=signer,
+        store=open_store(settings.database_url),
+        lifetime=settings.lifetime,
+        bounds=Bounds(body_bytes=settings.body_limit),
+    )

@@ -1,0 +1,166 @@
+"""A registry in memory's reach: a fresh SQLite file, a clock that tests move, counted salts, and ways to ask it."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from starlette.testclient import TestClient
+
+from issuer_service.access import Limit, Scope, create_token
+from issuer_service.app import create_app
+from issuer_service.stores.migrations import upgrade
+from issuer_service.stores.sql import SqlStore, open_store
+from issuer_service.wiring import Wiring
+from sdcard import InMemorySigner, Issuer
+from sdcard.encoding import JsonObject
+from tests.world import ISSUER, MovableClock, RecordingSalts, example, key
+
+HOLDER = key(20)
+TABLES = ("agents", "audit", "batches", "cards", "holder_keys", "tokens")
+REGISTRATION: JsonObject = {
+    "agent_id": "ai-assistant-v2",
+    "name": "AI Assistant Agent",
+    "description": "General purpose AI assistant",
+    "version": "2.1.0",
+    "public_key": {
+        "kty": "EC",
+        "crv": "P-256",
+        "x": "TCAER19Zvu3OHF4j4W4vfSVoHIP1ILilDls7vCeGemc",
+        "y": "ZxjiWWbZMQGHVWKVQ4hbSIirsVfuecCE6t4jT9F2HZQ",
+    },
+    "disclosure_contexts": [
+        {"context": "public", "disclose": ["skills", "endpoints", "operational_info"]},
+        {
+            "context": "internal",
+            "disclose": ["skills", "endpoints", "operational_info", "provider", "security_context"],
+        },
+        {"context": "diagnostic", "disclose": ["operational_info", "provider"]},
+    ],
+}
+"""The request that the SD-Card draft prints in 3.3.1, with its published key."""
+
+
+def jwk(signer: InMemorySigner = HOLDER) -> JsonObject:
+    """The public half, as a request carries it."""
+    return dict(signer.public_key.to_jwk())
+
+
+def request(agent_id: str = "ai-assistant-v2", **changes: Any) -> dict[str, Any]:
+    """The draft's request with a key of our own, and changes. ``None`` leaves a member out."""
+    whole = {**REGISTRATION, "public_key": jwk(), "agent_id": agent_id, **changes}
+    return {name: value for name, value in whole.items() if value is not None}
+
+
+def request_with_card(card: Mapping[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """A request for one full SD-Card of a complete card."""
+    document = example() if card is None else card
+    named = {name: document[name] for name in ("name", "description", "version") if name in document}
+    return request(**{"card": document, **named, "disclosure_contexts": [{"context": "full"}], **changes})
+
+
+class Desk:
+    """A registry, and the one who asks it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "registry.sqlite"
+        self.url = f"sqlite+aiosqlite:///{self.file}"
+        self.clock, self.salts, self.signer = MovableClock(), RecordingSalts("desk"), key(10)
+        upgrade(self.url)
+        self.token = self.new_token("alice")
+
+    def wiring(self, store: SqlStore | None = None, issuer: str = ISSUER, **changes: Any) -> Wiring:
+        parts: dict[str, Any] = {"clock": self.clock, "salts": self.salts, **changes}
+        own = Issuer(issuer, self.signer.public_key)
+        return Wiring(own, self.signer, store or open_store(self.url), **parts)
+
+    @contextmanager
+    def open(self, store: SqlStore | None = None, **changes: Any) -> Iterator["OpenDesk"]:
+        with TestClient(create_app(self.wiring(store, **changes)), raise_server_exceptions=False) as client:
+            yield OpenDesk(client, self.token)
+
+    def new_token(
+        self,
+        subject: str,
+        scopes: Sequence[Scope] = (Scope.AGENTS_REGISTER,),
+        limits: Mapping[Limit, Sequence[str]] | None = None,
+        lifetime: int = 3600,
+    ) -> str:
+        now = self.clock.now()
+
+        async def create() -> str:
+            store = open_store(self.url)
+            try:
+                return await create_token(store, subject, scopes, limits or {}, int(now) + lifetime, now, self.salts)
+            finally:
+                await store.close()
+
+        return asyncio.run(create())
+
+    def rows(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Everything that the registry remembers."""
+        with closing(sqlite3.connect(self.file)) as connection:
+            return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in TABLES}
+
+    def counts(self) -> dict[str, int]:
+        return {table: len(rows) for table, rows in self.rows().items()}
+
+
+class OpenDesk:
+    """The registry while it is open."""
+
+    def __init__(self, client: httpx2.Client, token: str) -> None:
+        self.client, self.token = client, token
+
+    def post(self, body: bytes | str | JsonObject | dict[str, Any], **headers: str) -> httpx2.Response:
+        content = json.dumps(body) if isinstance(body, dict) else body
+        sent = {"content-type": "application/json", "authorization": f"Bearer {self.token}"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.post("/agents/register", content=content, headers=sent)
+
+    def register(self, body: dict[str, Any], token: str | None = None) -> Any:
+        """The answer to a request that is granted."""
+        response = self.post(body, authorization=f"Bearer {token or self.token}")
+        assert response.status_code == 201, response.text
+        return response.json()
+
+    def get(self, path: str) -> httpx2.Response:
+        return self.client.get(path)
+
+
+def findings(response: httpx2.Response) -> list[tuple[str, str]]:
+    """Rule and place of everything that a problem document lists; its shape is checked on the way."""
+    problem = response.json()
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.headers["cache-control"] == "no-store"
+    assert problem["status"] == response.status_code
+    assert problem["type"] == f"urn:sd-card:rule:{problem['rule']}"
+    assert (problem["rule"], problem["where"]) == (problem["findings"][0]["rule"], problem["findings"][0]["where"])
+    assert problem["title"]
+    assert problem["detail"]
+    return [(one["rule"], one["where"]) for one in problem["findings"]]
+
+
+def assert_refused(response: httpx2.Response, status: int, *expected: tuple[str, str]) -> None:
+    """Exactly these findings, under this status."""
+    assert (response.status_code, findings(response)) == (status, list(expected))
+
+
+DIES_AT_COMMIT = """
+import asyncio, os, sys
+from sqlalchemy import event
+from issuer_service.stores.sql import open_store
+from tests.issuer_service.stores.test_sql import ROW
+
+async def die() -> None:
+    store = open_store(sys.argv[1])
+    event.listen(store.engine.sync_engine, "commit", lambda _: os._exit(9))
+    await store.record_registration(ROW)
+
+asyncio.run(die())
+"""
+"""Writes a whole registration and dies at the last moment."""

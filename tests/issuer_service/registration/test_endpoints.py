@@ -1,0 +1,170 @@
+"""What a good registration gives, and leaves behind."""
+
+import hashlib
+import json
+from typing import Any
+
+from sdcard import Acceptance, HeldSdCard, TrustedIssuers, accept_sd_card, select_all
+from sdcard import present as present_card
+from sdcard.errors import Part, Where
+from sdcard.holder import disclose
+from sdcard.trust import parse_key_set
+from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, assert_refused, jwk, request, request_with_card
+from tests.world import ISSUER, NOW, World, example, key
+
+
+def accept(registry: OpenDesk, card: dict[str, Any], holder: Any = HOLDER) -> HeldSdCard:
+    """The SD-Card as its Holder gets it, checked with the keys that the registry publishes."""
+    keys = parse_key_set(registry.get("/.well-known/jwks.json").json(), Where(Part.TRUST))
+    return accept_sd_card(card["sd_card"], Acceptance(issuers=TrustedIssuers({ISSUER: keys})), holder.public_key, NOW)
+
+
+def test_the_request_of_the_draft_succeeds_with_a_fresh_key(registry: OpenDesk) -> None:
+    response = registry.post(request())
+
+    assert response.status_code == 201
+    assert response.headers["cache-control"] == "no-store"
+    answer = response.json()
+    assert set(answer) == {"agent_id", "sub", "batch_id", "linkable_by", "cards", "findings"}
+    assert (answer["agent_id"], answer["sub"]) == ("ai-assistant-v2", "agent:ai-assistant-v2")
+    assert answer["linkable_by"] == ["cnf", "sub"]
+    assert [card["context"] for card in answer["cards"]] == ["public", "internal", "diagnostic"]
+    for card in answer["cards"]:
+        held = accept(registry, card)
+        assert held.issued.members == {name: request()[name] for name in ("name", "description", "version")}
+        assert held.issued.subject == answer["sub"]
+        assert (card["discloses"], card["status"]) == (["name", "description", "version"], None)
+        assert card["exp"] == held.issued.expires_at
+        assert card["key_thumbprint"] == HOLDER.public_key.thumbprint
+
+
+def test_each_entry_with_nothing_behind_it_is_named(registry: OpenDesk) -> None:
+    answer = registry.register(request())
+
+    expected = [
+        (f"request/disclosure_contexts/{i}/disclose/{j}", entry)
+        for i, context in enumerate(request()["disclosure_contexts"])
+        for j, entry in enumerate(context["disclose"])
+    ]
+    assert [(f["rule"], f["level"], f["where"]) for f in answer["findings"]] == [
+        ("disclose.nothing-behind", "note", where) for where, _ in expected
+    ]
+    assert all(entry in f["hint"] for f, (_, entry) in zip(answer["findings"], expected, strict=True))
+
+
+def test_as_printed_the_request_of_the_draft_has_exactly_one_finding(desk: Desk, registry: OpenDesk) -> None:
+    printed = {
+        "kty": "EC",
+        "crv": "P-256",
+        "x": "TCAER19Zvu3OHF4j4W4vfSVoHIP1ILilDls7vCeGemc",
+        "y": "ZxjiWWbZMQGHVWKVQ4hbSIirsVfuecCE6t4jT9F2HZQ",
+    }
+    before = desk.rows()
+
+    assert_refused(registry.post(request(public_key=printed)), 422, ("key.published", "request/public_key"))
+    assert desk.rows() == before
+
+
+def test_a_card_is_issued_in_every_context(registry: OpenDesk) -> None:
+    names = ["public", "internal", "diagnostic", "federation", "full"]
+    body = request_with_card(disclosure_contexts=[{"context": name} for name in names])
+
+    cards = registry.register(body)["cards"]
+
+    members = {card["context"]: accept(registry, card).issued.members for card in cards}
+    assert members["full"] == members["diagnostic"] == example()
+    assert set(members["public"]) == {"name", "description", "version", "skills"}
+    assert "securitySchemes" not in members["internal"]
+    assert members["federation"] == members["public"]
+
+
+def test_the_older_generation_of_cards_is_registered_too(registry: OpenDesk) -> None:
+    card = example("georoute-0.3.json")
+
+    (issued,) = registry.register(request_with_card(card))["cards"]
+
+    assert accept(registry, issued).issued.members == card
+
+
+def test_what_was_issued_is_presented_and_verified(registry: OpenDesk, world: World) -> None:
+    (issued,) = registry.register(request_with_card())["cards"]
+    held = accept(registry, issued)
+    challenge = world.verifier.challenge()
+    keys = parse_key_set(registry.get("/.well-known/jwks.json").json(), Where(Part.TRUST))
+
+    presentation = present_card(held, select_all(held), challenge, HOLDER, NOW)
+    verified = world.verifier.verify(str(presentation), challenge, issuers=TrustedIssuers({ISSUER: keys}))
+
+    assert verified.members == example()
+
+
+def test_several_keys_give_a_card_each_in_the_order_of_contexts_then_keys(registry: OpenDesk) -> None:
+    holders = [key(20), key(21), key(22)]
+    contexts = [{"context": "public"}, {"context": "internal"}]
+    body = request_with_card(
+        public_key=None, public_keys=[jwk(holder) for holder in holders], disclosure_contexts=contexts
+    )
+
+    answer = registry.register(body)
+
+    expected = [(c["context"], holder.public_key.thumbprint) for c in contexts for holder in holders]
+    assert [(card["context"], card["key_thumbprint"]) for card in answer["cards"]] == expected
+    for card, holder in zip(answer["cards"], holders * 2, strict=True):
+        accept(registry, card, holder)
+    disclosures = [part for card in answer["cards"] for part in card["sd_card"].split("~")[1:-1]]
+    assert len(set(disclosures)) == len(disclosures)
+
+
+def test_one_card_for_each_of_several_keys_is_linked_by_its_subject_alone(registry: OpenDesk) -> None:
+    body = request_with_card(public_key=None, public_keys=[jwk(key(20)), jwk(key(21))])
+
+    assert registry.register(body)["linkable_by"] == ["sub"]
+
+
+def test_the_findings_of_a_card_are_told_with_its_success(registry: OpenDesk) -> None:
+    card = {**example(), "signatures": [{"protected": "e30", "signature": "AA"}]}
+
+    answer = registry.register(request_with_card(card))
+
+    assert ("card.signatures", "card/signatures") in [(f["rule"], f["where"]) for f in answer["findings"]]
+
+
+def test_cards_are_remembered_by_their_digests(desk: Desk, registry: OpenDesk) -> None:
+    answer = registry.register(request_with_card())
+    (issued,) = answer["cards"]
+
+    rows = desk.rows()
+
+    issuer_jwt = issued["sd_card"].split("~")[0]
+    digest = hashlib.sha256(issuer_jwt.encode()).hexdigest()
+    assert rows["cards"] == [(digest, answer["batch_id"], "full", HOLDER.public_key.thumbprint, issued["exp"])]
+    assert rows["batches"] == [(answer["batch_id"], "ai-assistant-v2", NOW)]
+    assert rows["holder_keys"] == [(HOLDER.public_key.thumbprint, "ai-assistant-v2", NOW)]
+    ((agent_id, subject, card_format, card, _, _),) = rows["agents"]
+    assert (agent_id, subject, card_format, json.loads(card)) == ("ai-assistant-v2", "alice", "a2a/1.0", example())
+    ((sequence, event, at, actor, agent_id, batch_id, disclosed),) = rows["audit"]
+    assert (sequence, event, at, actor) == (1, "agent.registered", NOW, "alice")
+    assert (agent_id, batch_id) == ("ai-assistant-v2", answer["batch_id"])
+    assert json.loads(disclosed) == {"full": issued["discloses"]}
+
+
+def test_the_text_of_a_card_is_not_remembered(desk: Desk, registry: OpenDesk) -> None:
+    (issued,) = registry.register(request_with_card())["cards"]
+
+    remembered = repr(desk.rows())
+
+    assert all(part not in remembered for part in issued["sd_card"].split("~") if part)
+
+
+def test_a_card_lives_as_long_as_the_registry_says(desk: Desk) -> None:
+    with desk.open(lifetime=3600) as registry:
+        (issued,) = registry.register(request_with_card())["cards"]
+
+    assert issued["exp"] == NOW + 3600
+
+
+def test_the_holder_can_narrow_what_was_issued(registry: OpenDesk) -> None:
+    (issued,) = registry.register(request_with_card())["cards"]
+    held = accept(registry, issued)
+
+    assert len(disclose(held, select_all(held)).disclosures) == issued["sd_card"].count("~") - 1

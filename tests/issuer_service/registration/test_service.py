@@ -1,0 +1,178 @@
+"""Who an agent and a key belong to, and that a registration is all or nothing."""
+
+import pytest
+from sqlalchemy import event
+
+from issuer_service.stores.sql import open_store
+from sdcard import Limits
+from tests.issuer_service.desk import (
+    HOLDER,
+    Desk,
+    OpenDesk,
+    assert_refused,
+    jwk,
+    request,
+    request_with_card,
+)
+from tests.world import at_once, example, key
+
+
+def test_somebody_elses_agent_is_taken(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(request())
+    before = desk.rows()
+    bob = desk.new_token("bob")
+    before["tokens"] = desk.rows()["tokens"]
+
+    response = registry.post(request(public_key=jwk(key(21))), authorization=f"Bearer {bob}")
+
+    assert_refused(response, 409, ("agent.taken", "request/agent_id"))
+    assert response.json()["findings"][0]["hint"] == ""
+    assert "alice" not in response.text
+    assert desk.rows() == before
+
+
+def test_the_owner_registers_again_and_the_card_is_replaced(desk: Desk, registry: OpenDesk) -> None:
+    first = registry.register(request())
+    desk.clock.advance(60)
+
+    second = registry.register(request_with_card())
+
+    assert first["batch_id"] != second["batch_id"]
+    counts = desk.counts()
+    assert (counts["agents"], counts["batches"], counts["audit"], counts["holder_keys"]) == (1, 2, 2, 1)
+    ((_, _, card_format, _, registered_at, updated_at),) = desk.rows()["agents"]
+    assert (card_format, updated_at - registered_at) == ("a2a/1.0", 60)
+
+
+def test_the_owner_may_use_another_token(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(request())
+
+    registry.register(request(), desk.new_token("alice"))
+
+
+def test_the_owner_may_add_keys(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(request())
+
+    registry.register(request(public_key=None, public_keys=[jwk(), jwk(key(21))]))
+
+    assert desk.counts()["holder_keys"] == 2
+
+
+def test_a_key_of_one_agent_is_refused_for_another(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(request())
+    before = desk.rows()
+
+    assert_refused(registry.post(request("second")), 409, ("key.bound-elsewhere", "request/public_key"))
+    assert desk.rows() == before
+
+
+def test_every_key_of_another_agent_is_named(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(request(public_key=None, public_keys=[jwk(key(21)), jwk(key(22))]))
+    before = desk.rows()
+
+    response = registry.post(request("second", public_key=None, public_keys=[jwk(key(n)) for n in (22, 23, 21)]))
+
+    assert_refused(
+        response,
+        409,
+        ("key.bound-elsewhere", "request/public_keys/0"),
+        ("key.bound-elsewhere", "request/public_keys/2"),
+    )
+    assert desk.rows() == before
+
+
+def test_of_two_subjects_who_ask_at_once_exactly_one_wins(desk: Desk, registry: OpenDesk) -> None:
+    tokens = iter([desk.new_token("bob"), desk.new_token("carol")] * 5)
+    signers = iter([key(n) for n in range(30, 40)])
+    asks = [(next(tokens), request(public_key=jwk(next(signers)))) for _ in range(10)]
+    waiting = iter(asks)
+
+    def ask() -> tuple[str, int]:
+        token, body = next(waiting)
+        return token, registry.post(body, authorization=f"Bearer {token}").status_code
+
+    answers = at_once(ask, 10)
+
+    winners = {token for token, status in answers if status == 201}
+    assert len(winners) == 1
+    assert {status for token, status in answers if token not in winners} == {409}
+    assert {status for token, status in answers if token in winners} == {201}
+    assert desk.counts()["agents"] == 1
+
+
+def test_of_two_agents_that_claim_one_key_at_once_exactly_one_wins(desk: Desk, registry: OpenDesk) -> None:
+    names = iter([f"agent-{n}" for n in range(8)])
+
+    statuses = at_once(lambda: registry.post(request(next(names))).status_code, 8)
+
+    assert sorted(statuses) == [201] + [409] * 7
+    assert (desk.counts()["agents"], desk.counts()["holder_keys"]) == (1, 1)
+
+
+def test_a_hundred_registrations_at_once_all_succeed(desk: Desk, registry: OpenDesk) -> None:
+    asks = iter([request(f"agent-{n}", public_key=jwk(key(100 + n))) for n in range(100)])
+
+    def ask() -> list[int]:
+        return [registry.post(next(asks)).status_code for _ in range(5)]
+
+    statuses = at_once(ask, 20)
+
+    assert [status for group in statuses for status in group] == [201] * 100
+    assert (desk.counts()["agents"], desk.counts()["audit"]) == (100, 100)
+
+
+@pytest.mark.parametrize("table", ["audit", "agents", "holder_keys", "batches", "cards", "COMMIT"])
+def test_a_crash_between_signing_and_the_end_leaves_nothing(desk: Desk, table: str) -> None:
+    store = open_store(desk.url)
+    engine = store.engine.sync_engine
+
+    def crash(*arguments: object) -> None:
+        if table == "COMMIT" or f"INSERT INTO {table} " in str(arguments[2]):
+            raise RuntimeError("a canary that nobody may see")
+
+    event.listen(engine, "commit" if table == "COMMIT" else "before_cursor_execute", crash)
+    before = desk.rows()
+
+    with desk.open(store) as registry:
+        response = registry.post(request_with_card())
+
+    assert_refused(response, 500, ("registry.failed", "request"))
+    assert "canary" not in response.text
+    assert desk.rows() == before
+
+
+def test_after_a_crash_the_same_request_succeeds(desk: Desk) -> None:
+    store = open_store(desk.url)
+    crashes = [True]
+
+    def crash(*_: object) -> None:
+        if crashes.pop() if crashes else False:
+            raise RuntimeError
+
+    event.listen(store.engine.sync_engine, "commit", crash)
+    with desk.open(store) as registry:
+        assert registry.post(request()).status_code == 500
+        assert registry.post(request()).status_code == 201
+
+
+def test_a_card_that_would_be_too_large_to_present_is_not_issued(desk: Desk) -> None:
+    before = desk.rows()
+    with desk.open(limits=Limits(presentation_bytes=6_000)) as registry:
+        assert_refused(registry.post(request_with_card()), 413, ("limit.bytes", "card"))
+        assert registry.post(request()).status_code == 201
+    assert len(desk.rows()["agents"]) == len(before["agents"]) + 1
+
+
+@pytest.mark.parametrize(("missing", "status"), [(0, 201), (1, 413)])
+def test_no_card_has_more_disclosures_than_a_verifier_reads(desk: Desk, missing: int, status: int) -> None:
+    with desk.open() as registry:
+        (issued,) = registry.register(request_with_card())["cards"]
+    count = issued["sd_card"].count("~") - 1
+
+    with desk.open(limits=Limits(disclosures=count - missing)) as registry:
+        assert registry.post(request_with_card()).status_code == status
+
+
+def test_the_key_of_another_holder_is_no_matter_of_the_card(registry: OpenDesk) -> None:
+    registry.register(request_with_card(example(), public_key=jwk(HOLDER)))
+    registry.register(request_with_card(example(), agent_id="second", public_key=jwk(key(21))))

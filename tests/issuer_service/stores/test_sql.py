@@ -1,0 +1,172 @@
+"""The database: its schema, and what happens when it cannot be had."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine
+
+from issuer_service.stores.migrations import upgrade
+from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow
+from issuer_service.stores.sql import open_store
+from issuer_service.stores.tables import metadata
+from sdcard import Misuse, Where
+from sdcard.errors import Part
+from tests.issuer_service.desk import DIES_AT_COMMIT, TABLES, Desk, OpenDesk, assert_refused, request
+from tests.world import NOW, raises_rule
+
+UNAVAILABLE = ("store.unavailable", "request")
+ROW = RegistrationRow(
+    at=NOW,
+    subject="alice",
+    agent_id="agent",
+    card_format="summary",
+    card="{}",
+    keys=(KeyRow("thumbprint", Where(Part.REQUEST, ("public_key",))),),
+    batch_id="batch",
+    cards=(CardRow("digest", "public", "thumbprint", NOW + 1),),
+    disclosed={"public": ("name",)},
+)
+
+
+def run_on(desk: Desk, *rows: RegistrationRow) -> None:
+    """Record the registrations one after another."""
+
+    async def record() -> None:
+        store = open_store(desk.url)
+        try:
+            for row in rows:
+                await store.record_registration(row)
+        finally:
+            await store.close()
+
+    asyncio.run(record())
+
+
+def test_the_migrations_make_the_tables_that_the_code_uses(desk: Desk) -> None:
+    engine = create_engine(f"sqlite:///{desk.file}")
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    engine.dispose()
+    assert set(metadata.tables) == set(TABLES)
+
+
+def test_upgrading_again_changes_nothing(desk: Desk) -> None:
+    before = desk.rows()
+
+    upgrade(desk.url)
+
+    assert desk.rows() == before
+
+
+def test_the_file_is_in_wal_mode_and_connections_are_careful(desk: Desk) -> None:
+    async def pragmas() -> list[object]:
+        store = open_store(desk.url)
+        names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        try:
+            async with store.engine.connect() as connection:
+                return [(await connection.exec_driver_sql(f"PRAGMA {name}")).scalar() for name in names]
+        finally:
+            await store.close()
+
+    assert asyncio.run(pragmas()) == ["wal", 2, 1, 10_000]
+
+
+def test_numbers_of_audit_records_are_never_used_again(desk: Desk) -> None:
+    run_on(desk, ROW)
+    with closing(sqlite3.connect(desk.file)) as connection, connection:
+        connection.execute("DELETE FROM audit")
+
+    run_on(desk, replace(ROW, batch_id="second", cards=(replace(ROW.cards[0], digest="second"),)))
+
+    assert [row[0] for row in desk.rows()["audit"]] == [2]
+
+
+def test_the_database_itself_refuses_a_second_owner_and_a_second_binding(desk: Desk) -> None:
+    run_on(desk, ROW)
+    with closing(sqlite3.connect(desk.file)) as connection:
+        for statement in (
+            "INSERT INTO agents SELECT agent_id, 'bob', card_format, card, 0, 0 FROM agents",
+            "INSERT INTO holder_keys SELECT thumbprint, agent_id, 0 FROM holder_keys",
+        ):
+            with pytest.raises(sqlite3.IntegrityError):
+                connection.execute(statement)
+
+
+def test_a_row_that_is_there_already_changes_nothing(desk: Desk) -> None:
+    run_on(desk, ROW)
+    before = desk.rows()
+
+    with raises_rule(*UNAVAILABLE):
+        run_on(desk, ROW)
+
+    assert desk.rows() == before
+
+
+def test_a_read_only_database_is_unavailable_for_writing_alone(desk: Desk) -> None:
+    before = desk.rows()
+    store = open_store(f"sqlite+aiosqlite:///file:{desk.file}?mode=ro&uri=true")
+
+    with desk.open(store) as registry:
+        response = registry.post(request())
+        assert_refused(response, 503, UNAVAILABLE)
+        assert int(response.headers["retry-after"]) > 0
+        assert registry.get("/healthz").status_code == 200
+        assert registry.get("/.well-known/jwks.json").status_code == 200
+
+    assert desk.rows() == before
+
+
+def test_a_locked_database_is_unavailable_and_then_is_not(desk: Desk) -> None:
+    before = desk.rows()
+    with desk.open(open_store(desk.url, patience=0.1)) as registry:
+        with closing(sqlite3.connect(desk.file, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            assert_refused(registry.post(request()), 503, UNAVAILABLE)
+            other.execute("ROLLBACK")
+        assert desk.rows() == before
+        registry.register(request())
+
+
+def test_a_database_that_is_not_there_is_unavailable(desk: Desk, tmp_path: Path) -> None:
+    with desk.open(open_store(f"sqlite+aiosqlite:///{tmp_path}/nowhere/x.sqlite")) as registry:
+        assert_refused(registry.post(request()), 503, UNAVAILABLE)
+        assert_refused(registry.get("/healthz"), 503, UNAVAILABLE)
+
+
+def test_a_file_that_is_no_database_is_unavailable(desk: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "text.sqlite"
+    file.write_text("this is not a database, though it is long enough to be taken for one " * 20)
+
+    with desk.open(open_store(f"sqlite+aiosqlite:///{file}")) as registry:
+        assert_refused(registry.post(request()), 503, UNAVAILABLE)
+
+
+def test_a_database_that_was_never_prepared_is_unavailable(desk: Desk, tmp_path: Path) -> None:
+    with desk.open(open_store(f"sqlite+aiosqlite:///{tmp_path}/empty.sqlite")) as registry:
+        assert_refused(registry.get("/healthz"), 503, UNAVAILABLE)
+
+
+def test_a_process_that_dies_before_the_commit_leaves_nothing(desk: Desk) -> None:
+    before = desk.rows()
+
+    died = subprocess.run([sys.executable, "-c", DIES_AT_COMMIT, desk.url], check=False, timeout=60)
+
+    assert died.returncode == 9
+    assert desk.rows() == before
+    with desk.open() as registry:
+        assert isinstance(registry, OpenDesk)
+        registry.register(request())
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "sqlite:///x", "nosuch://x", "sqlite+nosuch:///x"])
+def test_a_url_of_no_asynchronous_database_is_a_misuse(url: str) -> None:
+    with pytest.raises(Misuse):
+        open_store(url)

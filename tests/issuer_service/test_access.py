@@ -1,0 +1,226 @@
+"""Tokens: who may ask, and for what."""
+
+import asyncio
+import hashlib
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from issuer_service.access import Limit, Scope
+from issuer_service.stores.ports import TokenRow
+from issuer_service.stores.sql import open_store
+from sdcard import Misuse
+from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request, request_with_card
+from tests.world import NOW, example
+
+AUTHORIZATION = "request/headers/authorization"
+
+
+def assert_challenged(response: Any, rule: str, error: str | None) -> None:
+    assert_refused(response, 403 if error == "insufficient_scope" else 401, (rule, AUTHORIZATION))
+    said = response.headers["www-authenticate"]
+    assert said.startswith('Bearer realm="sd-card"')
+    assert (f'error="{error}"' in said) if error else ("error" not in said)
+
+
+def post(registry: OpenDesk, *authorization: str) -> Any:
+    headers = [("content-type", "application/json"), *(("authorization", value) for value in authorization)]
+    return registry.client.post("/agents/register", json=request(), headers=headers)
+
+
+@pytest.mark.parametrize("authorization", [(), ("Basic YWxpY2U6c2VjcmV0",), ("Bearerx abc",), ("DPoP abc",)])
+def test_without_a_token_nothing_is_read(desk: Desk, registry: OpenDesk, authorization: tuple[str, ...]) -> None:
+    before = desk.rows()
+
+    assert_challenged(post(registry, *authorization), "token.missing", None)
+    assert desk.rows() == before
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong",
+        "Bearer {0} {0}",
+        "Bearer {0},x",
+        "Bearer {0}=x",
+        "Bearer\t{0}",
+        "",
+        "Bearer {0}A",
+    ],
+)
+def test_a_malformed_or_unknown_token_is_refused(desk: Desk, registry: OpenDesk, form: str) -> None:
+    before = desk.rows()
+
+    assert_challenged(post(registry, form.format(registry.token)), "token.invalid", "invalid_token")
+    assert desk.rows() == before
+
+
+def test_two_headers_are_refused_though_both_are_good(registry: OpenDesk) -> None:
+    bearer = f"Bearer {registry.token}"
+
+    assert_challenged(post(registry, bearer, bearer), "token.invalid", "invalid_token")
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_the_scheme_is_read_in_any_case(registry: OpenDesk, scheme: str) -> None:
+    assert post(registry, f"{scheme} {registry.token}").status_code == 201
+
+
+def test_a_token_in_the_body_or_the_query_counts_for_nothing(registry: OpenDesk) -> None:
+    response = registry.client.post(f"/agents/register?access_token={registry.token}", json=request())
+
+    assert_challenged(response, "token.missing", None)
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(3599, 201), (3600, 401), (3601, 401)])
+def test_a_token_ends_when_it_says(desk: Desk, registry: OpenDesk, seconds: int, status: int) -> None:
+    desk.clock.advance(seconds)
+
+    response = registry.post(request())
+
+    assert response.status_code == status
+    if status == 401:
+        assert_challenged(response, "token.invalid", "invalid_token")
+
+
+def test_a_token_without_the_scope_is_refused(desk: Desk, registry: OpenDesk) -> None:
+    with closing(sqlite3.connect(desk.file)) as connection, connection:
+        connection.execute("""UPDATE tokens SET scopes = '["agents:other"]'""")
+
+    assert_challenged(registry.post(request()), "token.scope", "insufficient_scope")
+
+
+LIMITED: dict[str, tuple[dict[Limit, list[str]], list[str]]] = {
+    "another agent": ({Limit.AGENT_ID_PREFIXES: ["other-", "more-"]}, ["request/agent_id"]),
+    "no agent at all": ({Limit.AGENT_ID_PREFIXES: []}, ["request/agent_id"]),
+    "another provider": ({Limit.PROVIDER_NAMES: ["Another"]}, ["card/provider/organization"]),
+    "another host": (
+        {Limit.ENDPOINT_HOSTS: ["example.com"]},
+        [f"card/supportedInterfaces/{n}/url" for n in range(3)],
+    ),
+    "another skill": (
+        {Limit.SKILL_IDS: ["route-optimizer-traffic", "fleet-dispatch"]},
+        ["card/skills/1/id"],
+    ),
+    "several limits": (
+        {Limit.AGENT_ID_PREFIXES: ["x"], Limit.PROVIDER_NAMES: []},
+        ["request/agent_id", "card/provider/organization"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LIMITED)
+def test_what_is_beyond_a_limit_is_refused_at_its_place(desk: Desk, registry: OpenDesk, what: str) -> None:
+    limits, places = LIMITED[what]
+    token = desk.new_token("bob", limits=limits)
+    before = desk.rows()
+
+    response = registry.post(request_with_card(), authorization=f"Bearer {token}")
+
+    assert_refused(response, 403, *[("token.limit", place) for place in places])
+    assert 'error="insufficient_scope"' in response.headers["www-authenticate"]
+    assert desk.rows() == before
+
+
+def test_what_is_within_every_limit_is_granted(desk: Desk, registry: OpenDesk) -> None:
+    token = desk.new_token(
+        "bob",
+        limits={
+            Limit.AGENT_ID_PREFIXES: ["ai-", "other-"],
+            Limit.PROVIDER_NAMES: ["Example Geo Services"],
+            Limit.ENDPOINT_HOSTS: ["GeoRoute-Agent.example.com"],
+            Limit.SKILL_IDS: ["route-optimizer-traffic", "custom-map-generator", "fleet-dispatch"],
+        },
+    )
+
+    registry.register(request_with_card(), token)
+
+
+def test_the_hosts_of_older_cards_are_limited_too(desk: Desk, registry: OpenDesk) -> None:
+    card = example("georoute-0.3.json")
+    token = desk.new_token("bob", limits={Limit.ENDPOINT_HOSTS: ["other.example"]})
+
+    response = registry.post(request_with_card(card), authorization=f"Bearer {token}")
+
+    places = {f["where"] for f in response.json()["findings"]}
+    assert "card/url" in places
+    assert {f"card/additionalInterfaces/{n}/url" for n in range(len(card["additionalInterfaces"]))} <= places  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example\\@good.example/",
+        "https://good.example@evil.example/",
+        "https://good.example:443@evil.example/",
+        "https://evil.example#@good.example/",
+        "https:/evil.example/",
+        "//evil.example/",
+        "https://good.example.evil.example/",
+        "https://evil-good.example/",
+        "https://good.example\t.evil.example/",
+        "https://good\u3002example/",
+    ],
+)
+def test_no_spelling_of_another_host_passes_a_limit(desk: Desk, registry: OpenDesk, url: str) -> None:
+    card = {**example(), "supportedInterfaces": [{"url": url, "protocolBinding": "GRPC", "protocolVersion": "1.0"}]}
+    token = desk.new_token("bob", limits={Limit.ENDPOINT_HOSTS: ["good.example"]})
+
+    response = registry.post(request_with_card(card), authorization=f"Bearer {token}")
+
+    assert response.status_code in (403, 422)
+    assert response.json()["where"] == "card/supportedInterfaces/0/url"
+
+
+def test_a_card_without_a_provider_claims_none(desk: Desk, registry: OpenDesk) -> None:
+    token = desk.new_token("bob", limits={Limit.PROVIDER_NAMES: ["Another"]})
+
+    registry.register(request(), token)
+
+
+def test_a_limit_that_this_registry_does_not_know_permits_nothing(desk: Desk, registry: OpenDesk) -> None:
+    with closing(sqlite3.connect(desk.file)) as connection, connection:
+        connection.execute("""UPDATE tokens SET limits = '{"weekdays": ["monday"]}'""")
+
+    assert_refused(registry.post(request()), 403, ("token.limit", "request"))
+
+
+def test_a_token_is_kept_as_its_digest(desk: Desk) -> None:
+    assert desk.token.startswith("sdcard_")
+    assert len(desk.token) == len("sdcard_") + 43
+    assert desk.token not in repr(desk.rows())
+
+
+@pytest.mark.parametrize("subject", ["", "a" * 257, "a\nb"])
+def test_a_subject_is_a_short_printable_text(desk: Desk, subject: str) -> None:
+    with pytest.raises(Misuse):
+        desk.new_token(subject)
+
+
+def test_a_token_has_a_scope_and_a_future(desk: Desk) -> None:
+    with pytest.raises(Misuse):
+        desk.new_token("bob", scopes=())
+    with pytest.raises(Misuse):
+        desk.new_token("bob", lifetime=0)
+
+
+async def find(desk: Desk, digest: str) -> TokenRow | None:
+    store = open_store(desk.url)
+    try:
+        return await store.find_token(digest)
+    finally:
+        await store.close()
+
+
+def test_what_is_kept_of_a_token_comes_back(desk: Desk) -> None:
+    token = desk.new_token("bob", limits={Limit.SKILL_IDS: ["a", "b"]})
+
+    row = asyncio.run(find(desk, hashlib.sha256(token.encode()).hexdigest()))
+
+    assert row is not None
+    assert (row.subject, row.scopes, row.limits) == ("bob", (Scope.AGENTS_REGISTER,), {"skill_ids": ("a", "b")})
+    assert (row.created_at, row.expires_at) == (NOW, NOW + 3600)

@@ -1,0 +1,120 @@
+"""Bodies are bounded while they arrive, and are JSON that nobody compressed."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from starlette.requests import Request
+from starlette.types import Message
+
+from issuer_service.app import create_app
+from issuer_service.bodies import read_json_body
+from issuer_service.wiring import Bounds
+from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request
+from tests.world import raises_rule
+
+MEDIA_TYPE = ("request.media-type", "request/headers/content-type")
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    ["", "text/plain", "application/jsonp", "application/x-www-form-urlencoded", "multipart/form-data", "json"],
+)
+def test_another_media_type_is_refused(desk: Desk, registry: OpenDesk, media_type: str) -> None:
+    before = desk.rows()
+
+    assert_refused(registry.post(request(), content_type=media_type), 415, MEDIA_TYPE)
+    assert desk.rows() == before
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
+def test_json_is_read_under_any_spelling(registry: OpenDesk, media_type: str) -> None:
+    assert registry.post(request(), content_type=media_type).status_code == 201
+
+
+def test_a_compressed_body_is_refused(registry: OpenDesk) -> None:
+    response = registry.post(b"\x1f\x8b", content_encoding="gzip")
+
+    assert_refused(response, 415, ("request.media-type", "request/headers/content-encoding"))
+
+
+@pytest.mark.parametrize(("size", "status"), [(1_023, 400), (1_024, 400), (1_025, 413)])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_the_limit_is_inclusive(desk: Desk, size: int, status: int, chunked: bool) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b" " * (size - 10)
+        yield b" " * 10
+
+    with desk.open(bounds=Bounds(body_bytes=1_024)) as registry:
+        headers = {"authorization": f"Bearer {registry.token}", "content-type": "application/json"}
+        content = chunks() if chunked else b" " * size
+        response = registry.client.post("/agents/register", content=content, headers=headers)
+
+    assert response.status_code == status
+
+
+def asked(messages: Iterator[Message], **headers: str) -> Request:
+    async def receive() -> Message:
+        return next(messages)
+
+    sent = {"content-type": "application/json", **headers}
+    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in sent.items()]
+    return Request({"type": "http", "method": "POST", "path": "/", "headers": raw}, receive)
+
+
+def endless(counted: list[int]) -> Iterator[Message]:
+    while True:
+        counted.append(1)
+        yield {"type": "http.request", "body": b"a" * 100, "more_body": True}
+
+
+def test_an_endless_body_is_left_where_it_passes_the_limit() -> None:
+    counted: list[int] = []
+
+    with raises_rule("limit.bytes", "request"):
+        asyncio.run(read_json_body(asked(endless(counted)), 1_000))
+
+    assert len(counted) == 11
+
+
+@pytest.mark.parametrize("declared", ["1001", "9" * 18, "9" * 5_000])
+def test_a_body_that_declares_too_much_is_not_read_at_all(declared: str) -> None:
+    counted: list[int] = []
+
+    with raises_rule("limit.bytes", "request"):
+        asyncio.run(read_json_body(asked(endless(counted), content_length=declared), 1_000))
+
+    assert counted == []
+
+
+@pytest.mark.parametrize("declared", ["1", "-5", "x", "\u0661"])
+def test_a_body_that_declares_something_else_is_bounded_all_the_same(declared: str) -> None:
+    with raises_rule("limit.bytes", "request"):
+        asyncio.run(read_json_body(asked(endless([]), content_length=declared), 1_000))
+
+
+def test_a_client_that_leaves_gets_no_row(desk: Desk) -> None:
+    before = desk.rows()
+    messages: Iterator[Message] = iter(
+        [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+    )
+    sent: list[Message] = []
+
+    async def ask() -> None:
+        wiring = desk.wiring()
+        whole = {"path": "/agents/register", "raw_path": b"/agents/register", "query_string": b"", "root_path": ""}
+        scope = {**asked(messages, authorization=f"Bearer {desk.token}").scope, **whole}
+
+        async def receive() -> Message:
+            return next(messages)
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        await create_app(wiring)(scope, receive, send)
+        await wiring.store.close()
+
+    asyncio.run(ask())
+
+    assert sent[0]["status"] == 400
+    assert desk.rows() == before

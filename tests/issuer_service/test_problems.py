@@ -1,0 +1,66 @@
+"""The one table from rules to statuses, and what a refusal looks like."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from issuer_service.problems import _BY_STATUS, STATUS, problem_response
+from sdcard import Finding, Refused, Rule, Where
+from sdcard.errors import Level, Part
+
+WHERE = Where(Part.CARD, ("skills", 0))
+
+
+def test_every_rule_has_exactly_one_status() -> None:
+    listed = Counter(rule for rules in _BY_STATUS.values() for rule in rules)
+
+    assert set(listed) == set(Rule)
+    assert set(listed.values()) == {1}
+    assert set(STATUS) == set(Rule)
+
+
+@pytest.mark.parametrize("rule", Rule)
+def test_every_rule_makes_a_problem_document(rule: Rule) -> None:
+    response = problem_response(Refused(rule, WHERE, "a hint"))
+
+    document = json.loads(bytes(response.body))
+    assert document == {
+        "type": f"urn:sd-card:rule:{rule}",
+        "title": rule.sentence,
+        "status": response.status_code,
+        "detail": "a hint",
+        "rule": rule.value,
+        "where": "card/skills/0",
+        "findings": [{"rule": rule.value, "level": "error", "where": "card/skills/0", "hint": "a hint"}],
+    }
+    assert 400 <= response.status_code <= 503
+    assert response.media_type == "application/problem+json"
+    assert ("www-authenticate" in response.headers) == (response.status_code in (401, 403))
+    assert ("retry-after" in response.headers) == (response.status_code == 503)
+
+
+def test_only_the_registry_itself_is_to_blame_for_a_500() -> None:
+    assert [rule for rule, status in STATUS.items() if status == 500] == [Rule.REGISTRY_FAILED]
+
+
+def test_the_first_finding_names_the_problem() -> None:
+    refusal = Refused.because([
+        Finding(Rule.KEY_PRIVATE, WHERE), Finding(Rule.CARD_SIGNATURES, WHERE, level=Level.WARNING)
+    ])  # fmt: skip
+
+    document = json.loads(bytes(problem_response(refusal).body))
+
+    assert document["rule"] == "key.private"
+    assert document["detail"] == Rule.KEY_PRIVATE.sentence
+    assert [one["level"] for one in document["findings"]] == ["error", "warning"]
+
+
+@pytest.mark.parametrize(("count", "listed"), [(199, 199), (200, 200), (201, 200)])
+def test_an_answer_lists_two_hundred_findings_and_says_how_many_more(count: int, listed: int) -> None:
+    refusal = Refused.because([Finding(Rule.CARD_MEMBER_TYPE, WHERE)] * count)
+
+    document = json.loads(bytes(problem_response(refusal).body))
+
+    assert len(document["findings"]) == listed
+    assert ("1 more" in document["detail"]) == (count == 201)

@@ -1,0 +1,126 @@
+"""The public bug log's cases about registration, each through one adapter."""
+
+import copy
+import json
+import re
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import httpx2
+import pytest
+
+from issuer_service.serving import bind, running
+from tests.issuer_service.desk import Desk, OpenDesk, request_with_card
+from tests.shared import shared_dir
+from tests.world import example
+
+_outbound: list[str] = []
+_watching = False
+
+
+def _watch(event: str, arguments: tuple[Any, ...]) -> None:
+    if _watching and event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"):
+        _outbound.append(event)
+
+
+sys.addaudithook(_watch)
+
+
+@pytest.fixture
+def outbound() -> Iterator[list[str]]:
+    """Everything that reaches out of this process while the test runs."""
+    global _watching
+    _outbound.clear()
+    _watching = True
+    yield _outbound
+    _watching = False
+
+
+def case(number: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((shared_dir() / "cases" / f"BUG-{number}.json").read_text(encoding="utf-8"))
+    return document
+
+
+def body_of(request: dict[str, Any]) -> bytes:
+    if "body_text" in request:
+        return str(request["body_text"]).encode()
+    built = request["body_builder"]
+    if "fill" in built:
+        return str(built["fill"]).encode() * int(built["bytes"])
+    middle = built["repeat_open"] * built["count"] + built["repeat_close"] * built["count"]
+    return f"{built['prefix']}{middle}{built['suffix']}".encode()
+
+
+@pytest.mark.parametrize("number", ["026", "028", "029"])
+def test_a_hostile_body_is_refused_quickly(desk: Desk, registry: OpenDesk, number: str) -> None:
+    described = case(number)
+    asked, expected, before = described["input"]["request"], described["expected"], desk.rows()
+    started = time.monotonic()
+
+    response = registry.post(body_of(asked), content_type=asked["content_type"])
+
+    assert response.status_code in expected["status_in"]
+    assert response.status_code != expected["not_status"]
+    assert time.monotonic() - started < 1
+    assert response.json()["findings"]
+    assert response.content.decode("utf-8")
+    assert registry.get("/healthz").status_code == 200
+    assert desk.rows() == before
+
+
+@pytest.mark.parametrize("variant", ["content_length", "chunked"])
+def test_a_body_of_64_mebibytes_is_refused(desk: Desk, variant: str) -> None:
+    """Memory is measured in ``test_serving``, on a process of its own."""
+    described = case("080")
+    (asked,) = [one["request"] for one in described["input"]["variants"] if one["name"] == variant]
+    body, before = body_of(asked), desk.rows()
+
+    def chunks() -> Iterator[bytes]:
+        for start in range(0, len(body), 65_536):
+            yield body[start : start + 65_536]
+
+    listening = bind()
+    with running(desk.wiring(), listening) as address:
+        headers = {"authorization": f"Bearer {desk.token}", "content-type": "application/json"}
+        content = chunks() if asked["chunked"] else body
+        response = httpx2.post(address + asked["path"], content=content, headers=headers, trust_env=False, timeout=60)
+
+    assert response.status_code in described["expected"]["variants"][variant]["status_in"]
+    assert desk.rows() == before
+
+
+def with_url(card: dict[str, Any], place: str, url: str) -> dict[str, Any]:
+    """The card with a URL at a place written as ``supportedInterfaces[0].url``."""
+    changed = copy.deepcopy(card)
+    inner: Any = changed
+    *way, last = [int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", place)]
+    for segment in way:
+        inner = inner[segment]
+    inner[last] = url
+    return changed
+
+
+def test_the_watch_sees_what_reaches_out(outbound: list[str]) -> None:
+    with closing(socket.socket()) as client:
+        client.connect_ex(("127.0.0.1", 1))
+
+    assert "socket.connect" in outbound
+
+
+def test_no_url_of_a_card_is_ever_fetched(registry: OpenDesk, outbound: list[str]) -> None:
+    described = case("081")["input"]
+    card: Any = example()
+
+    statuses = [
+        registry.post(request_with_card(with_url(card, place, url))).status_code
+        for place in described["fields"]
+        for url in described["urls"]
+    ]
+
+    assert len(statuses) == 24
+    assert all(status < 500 for status in statuses)
+    assert outbound == []

@@ -1,0 +1,180 @@
+"""A real server on a loopback port, in a thread and as a process of its own."""
+
+import asyncio
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from issuer_service.access import Scope, create_token
+from issuer_service.serving import address_of, bind, running
+from issuer_service.stores.migrations import upgrade
+from issuer_service.stores.sql import open_store
+from sdcard import Misuse, TrustedIssuers, Where, accept_sd_card
+from sdcard.edge.key_files import create_key_file
+from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.errors import Part
+from sdcard.issued import Acceptance
+from sdcard.trust import parse_key_set
+from tests.issuer_service.desk import HOLDER, Desk, request, request_with_card
+
+SERVES = "from issuer_service.serving import serve; from issuer_service.settings import Settings; serve(Settings())"
+MEBIBYTE = 1024 * 1024
+
+
+@contextmanager
+def process(folder: Path, port: int) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """``serve`` in a process of its own, on a fresh database."""
+    create_key_file(folder / "issuer.jwk")
+    environment = {
+        **os.environ,
+        "SDCARD_PORT": str(port),
+        "SDCARD_DATABASE_URL": f"sqlite+aiosqlite:///{folder}/served.sqlite",
+        "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"),
+    }
+    with subprocess.Popen([sys.executable, "-c", SERVES], env=environment) as server:
+        try:
+            address = f"http://127.0.0.1:{port}"
+            await_health(address, server)
+            yield address, server
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(timeout=30)
+
+
+def await_health(address: str, server: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            if httpx2.get(f"{address}/healthz", trust_env=False).status_code == 200:
+                return
+        except httpx2.TransportError:
+            time.sleep(0.05)
+    pytest.fail("the registry did not start")
+
+
+def free_port() -> int:
+    with closing(bind()) as listening:
+        return int(listening.getsockname()[1])
+
+
+def peak_memory(server: "subprocess.Popen[bytes]") -> int:
+    """The most memory that the process ever had, in MiB."""
+    status = Path(f"/proc/{server.pid}/status")
+    if not status.is_file():
+        pytest.skip("needs /proc to see the memory of another process")
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) // 1024
+
+
+def mebibytes(count: int) -> Iterator[bytes]:
+    for _ in range(count * 16):
+        yield b"a" * (MEBIBYTE // 16)
+
+
+def test_a_card_is_issued_over_http_and_accepted_with_the_fetched_keys(desk: Desk) -> None:
+    listening = bind()
+    address = address_of(listening)
+
+    with running(desk.wiring(issuer=address, clock=SystemClock(), salts=SystemSalts()), listening) as url:
+        assert url == address
+        headers = {"authorization": f"Bearer {desk.new_token('carol', lifetime=10**9)}"}
+        with httpx2.Client(base_url=url, headers=headers, trust_env=False) as client:
+            answer = client.post("/agents/register", json=request_with_card()).json()
+            metadata = client.get("/.well-known/jwt-vc-issuer").json()
+            keys = parse_key_set(client.get(metadata["jwks_uri"]).json(), Where(Part.TRUST))
+
+    acceptance = Acceptance(issuers=TrustedIssuers({metadata["issuer"]: keys}))
+    held = accept_sd_card(answer["cards"][0]["sd_card"], acceptance, HOLDER.public_key, time.time())
+    assert held.issued.issuer == address
+    with pytest.raises(httpx2.TransportError):
+        httpx2.get(f"{address}/healthz", trust_env=False)
+
+
+def test_a_registry_that_cannot_start_says_so(desk: Desk) -> None:
+    listening = bind()
+    listening.close()
+
+    with pytest.raises(Misuse), running(desk.wiring(), listening):
+        pass
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_free_port_is_found_on_loopback(host: str) -> None:
+    if host == "::1" and not has_ipv6():
+        pytest.skip("this machine has no IPv6 loopback")
+    with closing(bind(host)) as listening:
+        bracketed = f"[{host}]" if ":" in host else host
+        assert address_of(listening) == f"http://{bracketed}:{listening.getsockname()[1]}"
+
+
+def has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_64_mebibytes_are_refused_early_in_flat_memory(tmp_path: Path, chunked: bool) -> None:
+    with process(tmp_path, free_port()) as (address, server):
+        headers = {"authorization": f"Bearer {token_for(tmp_path)}", "content-type": "application/json"}
+        if not chunked:
+            headers["content-length"] = str(64 * MEBIBYTE)
+        before = peak_memory(server)
+
+        response = httpx2.post(
+            f"{address}/agents/register", content=mebibytes(64), headers=headers, trust_env=False, timeout=60
+        )
+
+        assert (response.status_code, response.json()["rule"]) == (413, "limit.bytes")
+        assert peak_memory(server) - before < 32
+        assert httpx2.get(f"{address}/healthz", trust_env=False).status_code == 200
+    with closing(sqlite3.connect(tmp_path / "served.sqlite")) as connection:
+        assert connection.execute("SELECT count(*) FROM audit").fetchone() == (0,)
+
+
+def token_for(folder: Path) -> str:
+    async def create() -> str:
+        store = open_store(f"sqlite+aiosqlite:///{folder}/served.sqlite")
+        try:
+            now = time.time()
+            return await create_token(store, "dave", [Scope.AGENTS_REGISTER], {}, int(now) + 600, now, SystemSalts())
+        finally:
+            await store.close()
+
+    return asyncio.run(create())
+
+
+def test_the_refusal_comes_before_the_body_does(desk: Desk) -> None:
+    listening = bind()
+    with running(desk.wiring(), listening):
+        head = (
+            f"POST /agents/register HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {desk.token}\r\n"
+            f"content-type: application/json\r\ncontent-length: {64 * MEBIBYTE}\r\n\r\n"
+        )
+        with socket.create_connection(listening.getsockname()[:2], timeout=10) as client:
+            client.sendall(head.encode())
+            assert client.recv(64).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_served_registry_stops_when_told_and_keeps_what_it_wrote(tmp_path: Path) -> None:
+    with process(tmp_path, free_port()) as (address, _):
+        headers = {"authorization": f"Bearer {token_for(tmp_path)}"}
+        body = request()
+        response = httpx2.post(f"{address}/agents/register", json=body, headers=headers, trust_env=False)
+        assert response.status_code == 201
+
+    upgrade(f"sqlite+aiosqlite:///{tmp_path}/served.sqlite")
+    with closing(sqlite3.connect(tmp_path / "served.sqlite")) as connection:
+        assert connection.execute("SELECT agent_id, subject FROM agents").fetchall() == [(body["agent_id"], "dave")]

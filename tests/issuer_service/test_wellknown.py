@@ -1,0 +1,38 @@
+"""What anybody may fetch."""
+
+import pytest
+
+from sdcard.edge.key_files import public_jwks
+from tests.issuer_service.desk import Desk, OpenDesk
+from tests.world import ISSUER
+
+
+def test_the_issuer_says_where_its_keys_are(registry: OpenDesk) -> None:
+    response = registry.get("/.well-known/jwt-vc-issuer")
+
+    assert response.json() == {"issuer": ISSUER, "jwks_uri": f"{ISSUER}/.well-known/jwks.json"}
+    assert response.headers["cache-control"] == "public, max-age=300"
+
+
+@pytest.mark.parametrize("header", ["host", "x-forwarded-host", "forwarded"])
+def test_no_header_changes_what_the_issuer_says(registry: OpenDesk, header: str) -> None:
+    response = registry.client.get("/.well-known/jwt-vc-issuer", headers={header: "evil.example"})
+
+    assert response.json()["issuer"] == ISSUER
+    assert "evil" not in response.text
+
+
+def test_the_keys_are_published_without_their_private_half(desk: Desk, registry: OpenDesk) -> None:
+    response = registry.get("/.well-known/jwks.json")
+
+    assert response.json() == public_jwks(desk.signer)
+    (jwk,) = response.json()["keys"]
+    assert set(jwk) == {"kty", "crv", "x", "y", "kid", "alg", "use"}
+    assert response.headers["cache-control"] == "public, max-age=300"
+
+
+def test_a_registry_in_good_health_says_so(registry: OpenDesk) -> None:
+    response = registry.get("/healthz")
+
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+    assert response.headers["cache-control"] == "no-store"

@@ -1,0 +1,73 @@
+"""Memory of nonces: each use once, for as long as it matters, in bounded memory, whoever asks at once."""
+
+import pytest
+
+from sdcard import FreshnessWindow
+from sdcard.edge.records import MemoryChallengeRecord, MemoryReplayRecord
+from sdcard.keybinding.challenge import NonceUse
+from tests.world import AUDIENCE, NOW, RecordingSalts, at_once, raises_rule
+
+USE = NonceUse("thumbprint", AUDIENCE, "nonce")
+
+
+@pytest.mark.parametrize(("later", "first"), [(0, False), (299, False), (300, False), (301, True)])
+def test_a_use_is_remembered_until_its_end_inclusive(later: int, first: bool) -> None:
+    record = MemoryReplayRecord()
+    assert record.first_use(USE, NOW + 300, NOW)
+    assert record.first_use(USE, NOW + 900, NOW + later) is first
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        NonceUse("other", AUDIENCE, "nonce"),
+        NonceUse("thumbprint", "other", "nonce"),
+        NonceUse("thumbprint", AUDIENCE, "other"),
+    ],
+)
+def test_another_holder_audience_or_nonce_is_another_use(other: NonceUse) -> None:
+    record = MemoryReplayRecord()
+    assert record.first_use(USE, NOW, NOW)
+    assert record.first_use(other, NOW, NOW)
+
+
+def test_a_full_record_refuses_what_is_new_and_remembers_what_it_has() -> None:
+    record = MemoryReplayRecord(capacity=2)
+    for nonce in "ab":
+        assert record.first_use(NonceUse("t", AUDIENCE, nonce), NOW + 10, NOW)
+    with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+        record.first_use(NonceUse("t", AUDIENCE, "c"), NOW + 10, NOW + 10)
+    assert not record.first_use(NonceUse("t", AUDIENCE, "a"), NOW + 10, NOW + 10)
+    assert record.first_use(NonceUse("t", AUDIENCE, "c"), NOW + 20, NOW + 11), "the first two have had their time"
+
+
+@pytest.mark.parametrize(("later", "open_"), [(0, True), (29, True), (30, True), (31, False)])
+def test_a_challenge_is_open_for_its_lifetime(later: int, open_: bool) -> None:
+    record = MemoryChallengeRecord(AUDIENCE, RecordingSalts(), lifetime=30)
+    challenge = record.issue(NOW)
+    assert record.consume(challenge, NOW + later) is open_
+    assert not record.consume(challenge, NOW), "once"
+
+
+def test_challenges_say_who_asks_and_what_is_asked() -> None:
+    record = MemoryChallengeRecord(AUDIENCE, RecordingSalts())
+    one, other = record.issue(NOW), record.issue(NOW, FreshnessWindow(10, 5), "i-1")
+    assert one.nonce != other.nonce
+    assert (other.audience, other.window, other.interaction_id) == (AUDIENCE, FreshnessWindow(10, 5), "i-1")
+
+
+def test_open_challenges_are_bounded() -> None:
+    record = MemoryChallengeRecord(AUDIENCE, RecordingSalts(), lifetime=30, capacity=2)
+    first = record.issue(NOW)
+    record.issue(NOW)
+    with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+        record.issue(NOW)
+    assert record.consume(first, NOW)
+    assert record.issue(NOW).audience == AUDIENCE
+
+
+def test_one_of_many_at_once_is_first() -> None:
+    replays, challenges = MemoryReplayRecord(), MemoryChallengeRecord(AUDIENCE, RecordingSalts())
+    challenge = challenges.issue(NOW)
+    assert sorted(at_once(lambda: replays.first_use(USE, NOW, NOW))) == [*[False] * 19, True]
+    assert sorted(at_once(lambda: challenges.consume(challenge, NOW))) == [*[False] * 19, True]
