@@ -65,8 +65,10 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
         value: JsonValue = _DECODER.decode(text)
     except _Inexact as inexact:
         raise Refused(inexact.rule, where) from None
-    except (ValueError, RecursionError):
+    except (json.JSONDecodeError, RecursionError):
         raise Refused(Rule.JSON_MALFORMED, where) from None
+    except ValueError:  # the interpreter's bound on the digits of an integer
+        raise Refused(Rule.JSON_NUMBER, where) from None
     if "\\u" in text and _has_lone_surrogate(value):
         raise Refused(Rule.JSON_SURROGATE, where)
     return value

@@ -1,7 +1,7 @@
 """The bytes of a registration request → a ``Registration``, or every reason why not, at once. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
 from issuer_service.registration.schemas import (
@@ -19,7 +19,7 @@ from sdcard.cards.reading import read_card
 from sdcard.cards.summary import summary_card
 from sdcard.disclosable import Treatment, treatments
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
-from sdcard.disclosure.policy import DisclosurePolicy, grant
+from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.encoding import encode_json, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
 from sdcard.jose.keys import PublicKey, check_not_published, parse_public_jwk
@@ -203,26 +203,11 @@ def _check_context(asked: ContextRequested, where: Where, seen: set[str], terms:
 
 def _plan(card: Card, asked: ContextRequested, where: Where, terms: Terms) -> DisclosurePlan:
     here = where.within("disclose")
-    _check_entries(card, asked, here, terms.policy)
     plan = plan_disclosure(card, terms.policy, asked.context, asked.disclose, terms.profile.also_clear, here)
     if sum(treatment is Treatment.SELECTIVE for _, treatment in treatments(plan.root)) > terms.limits.disclosures:
         hint = f"An SD-Card has at most {terms.limits.disclosures} Disclosures."
         raise Refused(Rule.LIMIT_DISCLOSURES, Where(Part.CARD), hint)
     return plan
-
-
-def _check_entries(card: Card, asked: ContextRequested, where: Where, policy: DisclosurePolicy) -> None:
-    """Look at every entry by itself, since a list is refused for its first bad one."""
-    context = policy.context(asked.context, where)
-    unnamed = [name for name in card.document if name not in card.format.members]
-    findings: list[Finding] = []
-    for number, entry in enumerate(asked.disclose or ()):
-        try:
-            grant(context, card.format, [entry], where, unnamed)
-        except Refused as refusal:
-            findings += [replace(finding, where=where.within(number)) for finding in refusal.findings]
-    if findings:
-        raise Refused.because(findings)
 
 
 def _nothing_behind(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> list[Finding]:

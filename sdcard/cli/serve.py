@@ -32,11 +32,11 @@ def command(
     settings = read_settings(
         host=host, port=port, issuer=issuer, database_url=database_url, issuer_key_file=issuer_key_file
     )
-    made = not settings.issuer_key_file.exists()
+    issuer_url, made = settings.issuer_url, not settings.issuer_key_file.exists()
     if made:
         create_key_file(settings.issuer_key_file)
     started = {
-        "issuer": settings.issuer_url,
+        "issuer": issuer_url,
         "listening": f"{settings.host}:{settings.port}",
         "issuer_key_file": str(settings.issuer_key_file),
         "key_made": made,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sdcard.cards.format import CardFormat
 from sdcard.disclosure.context import DIAGNOSTIC, EVERYTHING, FEDERATION, FULL, INTERNAL, PUBLIC, DisclosureContext
-from sdcard.errors import Misuse, Refused, Where
+from sdcard.errors import Finding, Misuse, Refused, Where
 from sdcard.paths import ClaimPath, Place
 from sdcard.rules import Rule
 
@@ -105,17 +105,28 @@ def grant(
         unnamed: members that the card has beyond its format; they may be named too.
 
     Raises:
-        Refused: ``disclose.unknown`` with the nearest known name, or ``disclose.beyond-ceiling``.
+        Refused: ``disclose.unknown`` with the nearest known name, or ``disclose.beyond-ceiling``, for every entry.
     """
     never = tuple(_scope(entry, card_format, {}, where, ()) for entry in context.never)
-    entries = context.default if disclose is None else disclose
-    shown = []
-    for number, entry in enumerate(entries):
-        scope = _scope(entry, card_format, context.narrowed, where.within(number), unnamed)
-        if all(any(bound.includes(p) for ceiling in never for bound in ceiling.paths) for p in scope.paths):
-            raise Refused(Rule.DISCLOSE_BEYOND_CEILING, where.within(number), f"Context: {context.name}.")
-        shown.append(scope)
+    shown: list[Scope] = []
+    findings: list[Finding] = []
+    for number, entry in enumerate(context.default if disclose is None else disclose):
+        try:
+            scope = _scope(entry, card_format, context.narrowed, where.within(number), unnamed)
+            _check_ceiling(scope, never, where.within(number), context.name)
+            shown.append(scope)
+        except Refused as refusal:
+            findings += refusal.findings
+    if findings:
+        raise Refused.because(findings)
     return Grant(context.name, tuple(shown), never)
+
+
+def _check_ceiling(scope: Scope, never: Sequence[Scope], where: Where, context: str) -> None:
+    """Refuse an entry that is withheld altogether; one that is withheld in part shows the rest."""
+    bounds = [bound for ceiling in never for bound in ceiling.paths]
+    if all(any(bound.includes(p) for bound in bounds) for p in scope.paths):
+        raise Refused(Rule.DISCLOSE_BEYOND_CEILING, where, f"The context {context} never shows it.")
 
 
 def _scope(

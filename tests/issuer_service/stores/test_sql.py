@@ -58,6 +58,10 @@ def test_the_migrations_make_the_tables_that_the_code_uses(desk: Desk) -> None:
     assert set(metadata.tables) == set(TABLES)
 
 
+def test_only_its_owner_reads_a_new_file(desk: Desk) -> None:
+    assert desk.file.stat().st_mode & 0o077 == 0
+
+
 def test_upgrading_again_changes_nothing(desk: Desk) -> None:
     before = desk.rows()
 

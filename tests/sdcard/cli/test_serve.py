@@ -1,0 +1,62 @@
+"""``sdcard serve`` as an operator runs it: a process of its own, told to stop by a signal."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+from tests.sdcard.cli.conftest import Sdcard
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def answer(url: str) -> dict[str, str]:
+    """The JSON that the address gives, once something listens there."""
+    for _ in range(300):
+        try:
+            with urlopen(url, timeout=5) as response:
+                body: dict[str, str] = json.load(response)
+                return body
+        except ConnectionError:
+            time.sleep(0.1)
+        except OSError as error:
+            if not isinstance(getattr(error, "reason", None), ConnectionError):
+                raise
+            time.sleep(0.1)
+    raise AssertionError("nothing listens")
+
+
+def test_a_new_registry_serves_and_stops(tmp_path: Path) -> None:
+    port = free_port()
+    environment = {**os.environ, "SDCARD_PORT": str(port)}
+    code = "from sdcard.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "serve", "--json"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE
+    )
+    try:
+        assert answer(f"http://127.0.0.1:{port}/healthz") == {"status": "ok"}
+        metadata = answer(f"http://127.0.0.1:{port}/.well-known/jwt-vc-issuer")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=30)
+
+    assert metadata["issuer"] == f"http://127.0.0.1:{port}"
+    assert json.loads(out)["key_made"] is True
+    assert {"issuer.jwk", "sdcard.sqlite"} <= {file.name for file in tmp_path.iterdir()}
+    assert process.returncode in (0, -signal.SIGTERM)
+
+
+def test_settings_that_make_no_registry_are_misuse(sdcard: Sdcard) -> None:
+    for option in (("--issuer", "http://registry.example"), ("--port", "99999"), ("--host", "0.0.0.0")):
+        ran = sdcard("serve", *option, "--json")
+        assert ran.status == 2, option
+        assert "misuse" in ran.json
+        assert list(Path().iterdir()) == []
