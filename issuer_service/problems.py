@@ -60,6 +60,7 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.DISCLOSE_BEYOND_CEILING,
         Rule.DISCLOSE_EMPTY,
         Rule.SELECTION,
+        Rule.SELECTION_COARSE,
         # what is wrong with an SD-Card or a presentation of one
         Rule.JWS_FORMAT,
         Rule.JWS_HEADER,

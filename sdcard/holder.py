@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from sdcard.cards.card import Card
 from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.disclosure.plan import plan_disclosure
+from sdcard.disclosable import Treatment, treatments
+from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
@@ -82,16 +83,19 @@ def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
 def select_context(
     held: HeldSdCard, policy: DisclosurePolicy, context: str, disclose: Sequence[str] | None = None
 ) -> Selection:
-    """What a context shows, of what the SD-Card holds.
+    """What a context shows, of what the SD-Card holds, and never more.
 
     Raises:
-        Refused: ``context.unknown``, ``disclose.*``, or ``card.format`` when the card's format is not known here.
+        Refused: ``context.unknown``, ``disclose.*``; ``card.format`` when the card's format is not known here;
+            ``selection.too-coarse`` when a Disclosure that is needed shows something that the context withholds.
     """
     card_format = KNOWN_FORMATS.get(held.issued.card_format or "")
     if card_format is None:
         raise Refused(Rule.CARD_FORMAT, Where(Part.ISSUER_JWT, ("card_format",)), "Select by path instead.")
     plan = plan_disclosure(Card(card_format, held.issued.members), policy, context, disclose)
-    return _select(held, set(plan.places))
+    selection = _select(held, set(plan.places))
+    _check_not_beyond(held, selection, plan)
+    return selection
 
 
 def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
@@ -126,3 +130,13 @@ def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
     revealed = held.issued.verified.processed.revealed
     return Selection(tuple(one.disclosure.encoded for one in revealed if one.place in on_the_way))
 
+
+def _check_not_beyond(held: HeldSdCard, selection: Selection, plan: DisclosurePlan) -> None:
+    """A withheld part is shown by the Disclosure nearest above it, if that one is selected."""
+    carriers = {one.place: one.disclosure.encoded for one in held.issued.verified.processed.revealed}
+    selected = set(selection.disclosures)
+    for place, treatment in treatments(plan.root):
+        if treatment is Treatment.WITHHELD:
+            above = (place[:length] for length in range(len(place), 0, -1))
+            if next((carriers[one] for one in above if one in carriers), None) in selected:
+                raise Refused(Rule.SELECTION_COARSE, Where(Part.POLICY), f"Context: {plan.context}.")

@@ -131,6 +131,11 @@ class Rule(StrEnum):
     DISCLOSE_UNKNOWN = "disclose.unknown", "There is no such claim or claim group.", "SD-Card 3.3.1"
     DISCLOSE_BEYOND_CEILING = "disclose.beyond-ceiling", "This context never shows that.", "policy"
     DISCLOSE_EMPTY = "disclose.nothing-behind", "The card has nothing behind this entry.", "policy"
+    SELECTION_COARSE = (
+        "selection.too-coarse",
+        "A Disclosure that is needed shows what must stay hidden.",
+        "RFC 9901 7.2",
+    )
     SELECTION = "selection.not-held", "The SD-Card holds no such claim.", "RFC 9901 7.2"
 
     # -- registry -----------------------------------------------------------------------------------------------

@@ -26,7 +26,9 @@ def test_every_module_is_on_the_map() -> None:
 def test_threats_name_rules_and_tests_that_exist() -> None:
     threats = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
     families = {rule.value.partition(".")[0] for rule in Rule}
-    named = [name for name in re.findall(r"`([a-z-]+\.[a-z-]+|[a-z-]+\.\*)`", threats) if name.split(".")[0] in families]
+    named = [
+        name for name in re.findall(r"`([a-z-]+\.[a-z-]+|[a-z-]+\.\*)`", threats) if name.split(".")[0] in families
+    ]
 
     assert named
     assert [name for name in named if not name.endswith("*") and name not in set(Rule)] == []

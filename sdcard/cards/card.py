@@ -8,10 +8,24 @@ from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Part, Where
 from sdcard.rules import Rule
 
-RESERVED_AT_TOP = frozenset({
-    "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf", "vct", "vct#integrity", "aka_vcts", "status", "_sd_alg",
-    "card_format",
-})
+RESERVED_AT_TOP = frozenset(
+    {
+        "iss",
+        "sub",
+        "aud",
+        "exp",
+        "nbf",
+        "iat",
+        "jti",
+        "cnf",
+        "vct",
+        "vct#integrity",
+        "aka_vcts",
+        "status",
+        "_sd_alg",
+        "card_format",
+    }
+)
 """Names that mean something else among the claims of an SD-Card."""
 RESERVED_ANYWHERE = frozenset({"_sd", "..."})
 """Names that stand for hidden claims and array elements, wherever they are."""

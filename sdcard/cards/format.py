@@ -15,7 +15,7 @@ class CardFormat:
         always_disclosed: top-level members that every SD-Card of this format shows (SD-Card 3.1).
         members: the top-level members that the specification names.
         units: places that get a Disclosure of their own; top-level members always do.
-        together: exceptions from ``units``: these stay in the clear inside their parent.
+        together: exceptions from ``units``: these stay in the clear inside their parent and are shown with it.
         groups: names of the draft's registration request (3.3.1) → the claims they stand for. A place belongs to the
             group with the longest path that covers it.
     """
@@ -31,4 +31,8 @@ class CardFormat:
         """Whether the place gets a Disclosure of its own when it is not always disclosed."""
         if len(place) == 1:
             return True
-        return any(unit.matches(place) for unit in self.units) and not any(p.matches(place) for p in self.together)
+        return any(unit.matches(place) for unit in self.units) and not self.goes_with_parent(place)
+
+    def goes_with_parent(self, place: Place) -> bool:
+        """Whether the place is shown whenever its parent is."""
+        return any(one.matches(place) for one in self.together)

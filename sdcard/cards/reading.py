@@ -20,15 +20,17 @@ _Question: TypeAlias = Callable[[JsonObject], bool]
 _WHERE = Where(Part.CARD)
 _SIGNATURES = "signatures"
 
-KNOWN_FORMATS: Mapping[str, CardFormat] = MappingProxyType({
-    card_format.name: card_format for card_format in (v0_3.FORMAT, v1_0.FORMAT, summary.FORMAT)
-})
+KNOWN_FORMATS: Mapping[str, CardFormat] = MappingProxyType(
+    {card_format.name: card_format for card_format in (v0_3.FORMAT, v1_0.FORMAT, summary.FORMAT)}
+)
 """Every value of ``card_format``."""
 
-_CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = MappingProxyType({
-    v0_3.FORMAT.name: v0_3.check,
-    v1_0.FORMAT.name: v1_0.check,
-})
+_CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = MappingProxyType(
+    {
+        v0_3.FORMAT.name: v0_3.check,
+        v1_0.FORMAT.name: v1_0.check,
+    }
+)
 
 _OLDER = "This looks like an A2A card from before 0.3. Bring it to A2A 1.0, or to 0.3 with `protocolVersion` 0.3.0."
 _OLDEST = "This looks like an A2A 0.1 card. Bring it to A2A 1.0, with `securitySchemes` instead of `authentication`."

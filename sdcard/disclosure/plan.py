@@ -83,7 +83,9 @@ class _Planner:
     def _part(self, value: JsonValue, place: Place) -> tuple[Treatment, Disclosable]:
         if len(place) == 1 and place[0] in self._clear:
             return Treatment.PLAIN, value
-        permitted = self._grant.permits(place)
+        permitted = self._grant.permits(place) or (
+            self._format.goes_with_parent(place) and not self._grant.forbids(place)
+        )
         if not permitted and not (isinstance(value, dict | list) and self._grant.leads_to(place)):
             return Treatment.WITHHELD, None
         treatment = Treatment.SELECTIVE if self._format.is_unit(place) else Treatment.PLAIN

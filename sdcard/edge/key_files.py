@@ -7,8 +7,8 @@ import stat
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-from jwcrypto.common import JWException  # type: ignore[import-untyped]
-from jwcrypto.jwk import JWK  # type: ignore[import-untyped]
+from jwcrypto.common import JWException
+from jwcrypto.jwk import JWK
 
 from sdcard.encoding import JsonObject, JsonValue, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where

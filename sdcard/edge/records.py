@@ -15,18 +15,23 @@ from sdcard.salts import SaltSource
 
 
 class _Expiring:
-    """A bounded set whose members leave at an instant of their own. Not safe for threads by itself."""
+    """A bounded set whose members leave at an instant of their own. Not safe for threads by itself.
+
+    It looks for members to drop only when it is full, and then not again before one of them can have left.
+    """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._until: dict[Hashable, Instant] = {}
+        self._earliest: Instant = 0
 
     def add(self, member: Hashable, until: Instant, now: Instant) -> bool:
         """False when the member is there already."""
         if self._until.get(member, now) >= now and member in self._until:
             return False
-        if len(self._until) >= self._capacity:
+        if len(self._until) >= self._capacity and self._earliest < now:
             self._until = {m: end for m, end in self._until.items() if end >= now}
+            self._earliest = min(self._until.values(), default=until)
         if len(self._until) >= self._capacity:
             raise Refused(Rule.KB_RECORD, Where(Part.KB_JWT, ("nonce",)), "The record is full.")
         self._until[member] = until

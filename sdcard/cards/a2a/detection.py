@@ -9,7 +9,11 @@ from sdcard.encoding import JsonObject, JsonValue
 
 _KNOWN_TO_1_0 = frozenset(v1_0.SHAPE.members) | frozenset(map(snake_case, v1_0.SHAPE.members))
 _BROUGHT_BY_0_2 = (
-    "securitySchemes", "security", "supportsAuthenticatedExtendedCard", "preferredTransport", "additionalInterfaces",
+    "securitySchemes",
+    "security",
+    "supportsAuthenticatedExtendedCard",
+    "preferredTransport",
+    "additionalInterfaces",
 )
 
 

@@ -52,33 +52,35 @@ UNITS = _both_spellings(
     path("capabilities", "extensions", None),
 )
 TOGETHER = (path("skills", None, "id"), path("skills", None, "name"))
-GROUPS: Mapping[str, tuple[ClaimPath, ...]] = MappingProxyType({
-    "skills": (path("skills"),),
-    "endpoints": _both_spellings(
-        path("url"),
-        path("preferredTransport"),
-        path("additionalInterfaces"),
-        path("supportedInterfaces"),
-    ),
-    "operational_info": _both_spellings(
-        path("capabilities"),
-        path("defaultInputModes"),
-        path("defaultOutputModes"),
-        path("documentationUrl"),
-        path("iconUrl"),
-        path("supportsAuthenticatedExtendedCard"),
-    ),
-    "security_context": _both_spellings(
-        path("securitySchemes"),
-        path("security"),
-        path("securityRequirements"),
-        path("authentication"),
-        path("skills", None, "security"),
-        path("skills", None, "securityRequirements"),
-        *_TENANTS,
-    ),
-    "provider": (path("provider"),),
-})
+GROUPS: Mapping[str, tuple[ClaimPath, ...]] = MappingProxyType(
+    {
+        "skills": (path("skills"),),
+        "endpoints": _both_spellings(
+            path("url"),
+            path("preferredTransport"),
+            path("additionalInterfaces"),
+            path("supportedInterfaces"),
+        ),
+        "operational_info": _both_spellings(
+            path("capabilities"),
+            path("defaultInputModes"),
+            path("defaultOutputModes"),
+            path("documentationUrl"),
+            path("iconUrl"),
+            path("supportsAuthenticatedExtendedCard"),
+        ),
+        "security_context": _both_spellings(
+            path("securitySchemes"),
+            path("security"),
+            path("securityRequirements"),
+            path("authentication"),
+            path("skills", None, "security"),
+            path("skills", None, "securityRequirements"),
+            *_TENANTS,
+        ),
+        "provider": (path("provider"),),
+    }
+)
 
 
 # -- shapes that did not change ---------------------------------------------------------------------------------------
@@ -94,27 +96,39 @@ ENDPOINT = Url(Reach.ENDPOINT)
 TEXTS = ArrayOf(TEXT)
 SOME_TEXTS = ArrayOf(SAID, empty=Level.WARNING)
 
-EXTENSIONS = ArrayOf(Object({
-    "uri": Member(NAME_URL, Need.EXPECTED, "the URI that identifies the extension"),
-    "description": Member(TEXT),
-    "required": Member(FLAG),
-    "params": Member(ANY_OBJECT),
-}))
+EXTENSIONS = ArrayOf(
+    Object(
+        {
+            "uri": Member(NAME_URL, Need.EXPECTED, "the URI that identifies the extension"),
+            "description": Member(TEXT),
+            "required": Member(FLAG),
+            "params": Member(ANY_OBJECT),
+        }
+    )
+)
 
-SIGNATURES = ArrayOf(Object({
-    "protected": Member(NAMED, Need.REQUIRED, "the protected header of the JWS, in base64url"),
-    "signature": Member(NAMED, Need.REQUIRED, "the signature of the JWS, in base64url"),
-    "header": Member(ANY_OBJECT),
-}))
+SIGNATURES = ArrayOf(
+    Object(
+        {
+            "protected": Member(NAMED, Need.REQUIRED, "the protected header of the JWS, in base64url"),
+            "signature": Member(NAMED, Need.REQUIRED, "the signature of the JWS, in base64url"),
+            "header": Member(ANY_OBJECT),
+        }
+    )
+)
 
 COMMON: Mapping[str, Member] = {
     "name": Member(SAID, Need.REQUIRED, "what people call the agent"),
     "description": Member(SAID, Need.REQUIRED, "what the agent does, in a sentence"),
     "version": Member(SAID, Need.REQUIRED, "the version of the agent, such as 1.0.0"),
-    "provider": Member(Object({
-        "organization": Member(SAID, Need.EXPECTED, "who runs the agent"),
-        "url": Member(LINK, Need.EXPECTED, "where to learn about who runs the agent"),
-    })),
+    "provider": Member(
+        Object(
+            {
+                "organization": Member(SAID, Need.EXPECTED, "who runs the agent"),
+                "url": Member(LINK, Need.EXPECTED, "where to learn about who runs the agent"),
+            }
+        )
+    ),
     "documentationUrl": Member(LINK),
     "iconUrl": Member(LINK),
     "defaultInputModes": Member(SOME_TEXTS, Need.EXPECTED, "the media types that skills accept, such as text/plain"),
@@ -154,9 +168,15 @@ OAUTH_FLOWS: Mapping[str, Member] = {
     "implicit": Member(Object({**_AUTHORIZATION, **_SCOPES})),
     "password": Member(Object({**_TOKEN, **_SCOPES})),
 }
-DEVICE_CODE = Member(Object({
-    "deviceAuthorizationUrl": Member(LINK, Need.REQUIRED, "where a device asks for its code"), **_TOKEN, **_SCOPES,
-}))
+DEVICE_CODE = Member(
+    Object(
+        {
+            "deviceAuthorizationUrl": Member(LINK, Need.REQUIRED, "where a device asks for its code"),
+            **_TOKEN,
+            **_SCOPES,
+        }
+    )
+)
 
 KEY_PLACE = Choice(("cookie", "header", "query"))
 API_KEY_NAME = Member(NAMED, Need.REQUIRED, "the name of the header, parameter or cookie")

@@ -36,26 +36,39 @@ from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Level
 from sdcard.rules import Rule
 
-_SCHEMES = MapOf(Tagged("type", {
-    "apiKey": Object({
-        "in": Member(KEY_PLACE, Need.REQUIRED, "one of cookie, header, query"),
-        "name": API_KEY_NAME,
-        "description": Member(TEXT),
-    }),
-    "http": Object(HTTP_AUTH),
-    "oauth2": Object({
-        "flows": Member(Object(OAUTH_FLOWS), Need.REQUIRED, "an object with the OAuth flows"),
-        "oauth2MetadataUrl": Member(LINK),
-        "description": Member(TEXT),
-    }),
-    "openIdConnect": Object(OPEN_ID_CONNECT),
-    "mutualTLS": Object({"description": Member(TEXT)}),
-}))
+_SCHEMES = MapOf(
+    Tagged(
+        "type",
+        {
+            "apiKey": Object(
+                {
+                    "in": Member(KEY_PLACE, Need.REQUIRED, "one of cookie, header, query"),
+                    "name": API_KEY_NAME,
+                    "description": Member(TEXT),
+                }
+            ),
+            "http": Object(HTTP_AUTH),
+            "oauth2": Object(
+                {
+                    "flows": Member(Object(OAUTH_FLOWS), Need.REQUIRED, "an object with the OAuth flows"),
+                    "oauth2MetadataUrl": Member(LINK),
+                    "description": Member(TEXT),
+                }
+            ),
+            "openIdConnect": Object(OPEN_ID_CONNECT),
+            "mutualTLS": Object({"description": Member(TEXT)}),
+        },
+    )
+)
 
-INTERFACES = ArrayOf(Object({
-    "url": Member(ENDPOINT, Need.REQUIRED, "where the agent listens"),
-    "transport": Member(NAMED, Need.REQUIRED, "the transport, such as JSONRPC, GRPC or HTTP+JSON"),
-}))
+INTERFACES = ArrayOf(
+    Object(
+        {
+            "url": Member(ENDPOINT, Need.REQUIRED, "where the agent listens"),
+            "transport": Member(NAMED, Need.REQUIRED, "the transport, such as JSONRPC, GRPC or HTTP+JSON"),
+        }
+    )
+)
 
 _SKILLS = ArrayOf(Object({**COMMON_SKILL, "security": Member(SECURITY_0_3)}), empty=Level.WARNING)
 

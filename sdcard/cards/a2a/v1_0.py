@@ -42,24 +42,34 @@ from sdcard.rules import Rule
 
 _FLOWS = Object({**OAUTH_FLOWS, "deviceCode": DEVICE_CODE}, exactly_one=True)
 
-_SCHEMES = MapOf(Object(
-    {
-        "apiKeySecurityScheme": Member(Object({
-            "location": Member(KEY_PLACE, Need.REQUIRED, "one of cookie, header, query"),
-            "name": API_KEY_NAME,
-            "description": Member(TEXT),
-        })),
-        "httpAuthSecurityScheme": Member(Object(HTTP_AUTH)),
-        "oauth2SecurityScheme": Member(Object({
-            "flows": Member(_FLOWS, Need.REQUIRED, "an object with one OAuth flow"),
-            "oauth2MetadataUrl": Member(LINK),
-            "description": Member(TEXT),
-        })),
-        "openIdConnectSecurityScheme": Member(Object(OPEN_ID_CONNECT)),
-        "mtlsSecurityScheme": Member(Object({"description": Member(TEXT)})),
-    },
-    exactly_one=True,
-))
+_SCHEMES = MapOf(
+    Object(
+        {
+            "apiKeySecurityScheme": Member(
+                Object(
+                    {
+                        "location": Member(KEY_PLACE, Need.REQUIRED, "one of cookie, header, query"),
+                        "name": API_KEY_NAME,
+                        "description": Member(TEXT),
+                    }
+                )
+            ),
+            "httpAuthSecurityScheme": Member(Object(HTTP_AUTH)),
+            "oauth2SecurityScheme": Member(
+                Object(
+                    {
+                        "flows": Member(_FLOWS, Need.REQUIRED, "an object with one OAuth flow"),
+                        "oauth2MetadataUrl": Member(LINK),
+                        "description": Member(TEXT),
+                    }
+                )
+            ),
+            "openIdConnectSecurityScheme": Member(Object(OPEN_ID_CONNECT)),
+            "mtlsSecurityScheme": Member(Object({"description": Member(TEXT)})),
+        },
+        exactly_one=True,
+    )
+)
 
 _REQUIREMENTS = ArrayOf(Object({"schemes": Member(MapOf(Object({"list": Member(TEXTS)})))}))
 

@@ -11,7 +11,19 @@ from sdcard.sdjwt import names
 from tests.sdcard.cards.documents import changed, georoute, georoute_0_3, told
 
 AT_TOP = [
-    "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf", "vct", "vct#integrity", "aka_vcts", "status", "_sd_alg",
+    "iss",
+    "sub",
+    "aud",
+    "exp",
+    "nbf",
+    "iat",
+    "jti",
+    "cnf",
+    "vct",
+    "vct#integrity",
+    "aka_vcts",
+    "status",
+    "_sd_alg",
     "card_format",
 ]
 
@@ -39,12 +51,15 @@ def test_deeper_down_those_names_mean_what_the_author_likes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(RESERVED_ANYWHERE))
-@pytest.mark.parametrize("place", [
-    ("provider",),
-    ("skills", 1),
-    ("capabilities", "extensions", 0, "params"),
-    ("securitySchemes",),
-])
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("provider",),
+        ("skills", 1),
+        ("capabilities", "extensions", 0, "params"),
+        ("securitySchemes",),
+    ],
+)
 def test_names_of_hidden_members_are_refused_at_any_depth(name: str, place: Place) -> None:
     found = told(changed(georoute(), (*place, name), "x"))
     assert ("error", "card.reserved-member", "/".join(["card", *map(str, place), name])) in found
@@ -53,7 +68,11 @@ def test_names_of_hidden_members_are_refused_at_any_depth(name: str, place: Plac
 def test_all_places_are_reported_in_the_order_of_the_document() -> None:
     document: JsonObject = {"z": [{"_sd": []}, {"...": {"_sd": 1}}], "exp": 1, "a": {"_sd": 2}}
     assert [str(finding.where) for finding in reserved_members(document)] == [
-        "card/exp", "card/z/0/_sd", "card/z/1/...", "card/z/1/.../_sd", "card/a/_sd",
+        "card/exp",
+        "card/z/0/_sd",
+        "card/z/1/...",
+        "card/z/1/.../_sd",
+        "card/a/_sd",
     ]
 
 

@@ -37,15 +37,19 @@ def test_a_card_of_exactly_the_limit_is_read() -> None:
     parse_card(data.ljust(DEFAULT_LIMITS.card_bytes))
 
 
-@pytest.mark.parametrize(("data", "rule"), [
-    (b" " * (DEFAULT_LIMITS.card_bytes + 1), "limit.bytes"),
-    (b"\xff", "encoding.utf8"),
-    (b"", "json.malformed"),
-    (b"[]", "json.malformed"),
-    (b'{"name":"a","name":"b"}', "json.duplicate-member"),
-    (b'{"x":NaN}', "json.number"),
-    (b'{"x":' + b"[" * 64 + b"]" * 64 + b"}", "json.depth"),
-], ids=["long", "utf8", "empty", "array", "twice", "nan", "deep"])
+@pytest.mark.parametrize(
+    ("data", "rule"),
+    [
+        (b" " * (DEFAULT_LIMITS.card_bytes + 1), "limit.bytes"),
+        (b"\xff", "encoding.utf8"),
+        (b"", "json.malformed"),
+        (b"[]", "json.malformed"),
+        (b'{"name":"a","name":"b"}', "json.duplicate-member"),
+        (b'{"x":NaN}', "json.number"),
+        (b'{"x":' + b"[" * 64 + b"]" * 64 + b"}", "json.depth"),
+    ],
+    ids=["long", "utf8", "empty", "array", "twice", "nan", "deep"],
+)
 def test_bytes_that_are_no_strict_json_object_are_refused(data: bytes, rule: str) -> None:
     with pytest.raises(Refused) as refusal:
         parse_card(data)
@@ -54,47 +58,66 @@ def test_bytes_that_are_no_strict_json_object_are_refused(data: bytes, rule: str
 
 # -- which format ---------------------------------------------------------------------------------------------------
 
-OLD = {"name": "a", "description": "b", "version": "1", "url": "https://a.example.com", "capabilities": {},
-       "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
-       "skills": [{"id": "s", "name": "S", "description": "d", "tags": ["t"]}]}
+OLD = {
+    "name": "a",
+    "description": "b",
+    "version": "1",
+    "url": "https://a.example.com",
+    "capabilities": {},
+    "defaultInputModes": ["text/plain"],
+    "defaultOutputModes": ["text/plain"],
+    "skills": [{"id": "s", "name": "S", "description": "d", "tags": ["t"]}],
+}
 
 
-@pytest.mark.parametrize(("document", "hint"), [
-    (OLD, "before 0.3"),
-    (OLD | {"protocolVersion": "0.2.9", "preferredTransport": "JSONRPC"}, "before 0.3"),
-    (OLD | {"protocolVersion": "0.1.0"}, "before 0.3"),
-    (OLD | {"securitySchemes": {}, "authentication": {"schemes": []}}, "before 0.3"),
-    (OLD | {"authentication": {"schemes": ["Bearer"]}}, "A2A 0.1"),
-    ({"agentCard": georoute(), "attestations": {}}, "sigstore"),
-    ({"$schema": "agent-card@0.1.0", "id": "a", **OLD}, "KNO"),
-    ({"agent_id": "a", "name": "b", "version": "1", "capabilities": [{"id": "c"}], "endpoint": {}}, "agent_id"),
-    ({"schema_version": "v1", "name_for_model": "a", "api": {}, "auth": {}}, "manifest"),
-    ({"type": "https://eips.example.com/8004", "name": "a", "services": []}, "ERC-8004"),
-    ({"protocolVersion": "2025-06-18", "serverInfo": {}, "capabilities": {}, "tools": []}, "MCP"),
-    ({"mcpServers": {}}, "MCP"),
-    ({"name": "a", "url": "https://a.example.com", "capabilities": ["x"]}, "no skills"),
-    ({"id": "a", "owner": "b"}, "no A2A card"),
-])
+@pytest.mark.parametrize(
+    ("document", "hint"),
+    [
+        (OLD, "before 0.3"),
+        (OLD | {"protocolVersion": "0.2.9", "preferredTransport": "JSONRPC"}, "before 0.3"),
+        (OLD | {"protocolVersion": "0.1.0"}, "before 0.3"),
+        (OLD | {"securitySchemes": {}, "authentication": {"schemes": []}}, "before 0.3"),
+        (OLD | {"authentication": {"schemes": ["Bearer"]}}, "A2A 0.1"),
+        ({"agentCard": georoute(), "attestations": {}}, "sigstore"),
+        ({"$schema": "agent-card@0.1.0", "id": "a", **OLD}, "KNO"),
+        ({"agent_id": "a", "name": "b", "version": "1", "capabilities": [{"id": "c"}], "endpoint": {}}, "agent_id"),
+        ({"schema_version": "v1", "name_for_model": "a", "api": {}, "auth": {}}, "manifest"),
+        ({"type": "https://eips.example.com/8004", "name": "a", "services": []}, "ERC-8004"),
+        ({"protocolVersion": "2025-06-18", "serverInfo": {}, "capabilities": {}, "tools": []}, "MCP"),
+        ({"mcpServers": {}}, "MCP"),
+        ({"name": "a", "url": "https://a.example.com", "capabilities": ["x"]}, "no skills"),
+        ({"id": "a", "owner": "b"}, "no A2A card"),
+    ],
+)
 def test_other_documents_are_refused_once_with_what_they_look_like(document: JsonObject, hint: str) -> None:
     (finding,) = findings(document)
     assert (finding.rule, str(finding.where), finding.level) == ("card.format", "card", Level.ERROR)
     assert hint in finding.hint
 
 
-@pytest.mark.parametrize(("document", "name"), [
-    (changed(georoute(), ("url",), "https://a.example.com"), "a2a/1.0"),
-    (changed(georoute(), ("agent_id",), "a"), "a2a/1.0"),
-    (changed(changed(georoute(), ("supportedInterfaces",), ABSENT), ("supported_interfaces",),
-             georoute()["supportedInterfaces"]), "a2a/1.0"),
-    (changed(georoute_0_3(), ("protocolVersion",), "1.0"), "a2a/0.3"),
-    (changed(georoute_0_3(), ("protocolVersion",), "0.3"), "a2a/0.3"),
-    (changed(georoute_0_3(), ("protocolVersion",), ABSENT), "a2a/0.3"),
-    (OLD | {"signatures": [SIGNATURE]}, "a2a/0.3"),
-    (OLD | {"securitySchemes": {"m": {"type": "mutualTLS"}}}, "a2a/0.3"),
-    (OLD | {"protocolVersion": "1.0", "type": "x", "registrations": []}, "a2a/0.3"),
-    (OLD | {"protocol_version": "0.3.0"}, "a2a/0.3"),
-    (OLD | {"protocolVersion": "0.3.0", "supportedInterfaces": None}, "a2a/0.3"),
-])
+@pytest.mark.parametrize(
+    ("document", "name"),
+    [
+        (changed(georoute(), ("url",), "https://a.example.com"), "a2a/1.0"),
+        (changed(georoute(), ("agent_id",), "a"), "a2a/1.0"),
+        (
+            changed(
+                changed(georoute(), ("supportedInterfaces",), ABSENT),
+                ("supported_interfaces",),
+                georoute()["supportedInterfaces"],
+            ),
+            "a2a/1.0",
+        ),
+        (changed(georoute_0_3(), ("protocolVersion",), "1.0"), "a2a/0.3"),
+        (changed(georoute_0_3(), ("protocolVersion",), "0.3"), "a2a/0.3"),
+        (changed(georoute_0_3(), ("protocolVersion",), ABSENT), "a2a/0.3"),
+        (OLD | {"signatures": [SIGNATURE]}, "a2a/0.3"),
+        (OLD | {"securitySchemes": {"m": {"type": "mutualTLS"}}}, "a2a/0.3"),
+        (OLD | {"protocolVersion": "1.0", "type": "x", "registrations": []}, "a2a/0.3"),
+        (OLD | {"protocol_version": "0.3.0"}, "a2a/0.3"),
+        (OLD | {"protocolVersion": "0.3.0", "supportedInterfaces": None}, "a2a/0.3"),
+    ],
+)
 def test_the_generation_is_told_from_the_marks_that_only_it_has(document: JsonObject, name: str) -> None:
     assert read_card(document).format.name == name
 
@@ -121,7 +144,9 @@ def test_errors_come_first_and_all_at_once() -> None:
     with pytest.raises(Refused) as refusal:
         read_card(document)
     assert [(str(finding.where), finding.level.value) for finding in refusal.value.findings] == [
-        ("card/status", "error"), ("card/name", "error"), ("card/version", "error"),
+        ("card/status", "error"),
+        ("card/name", "error"),
+        ("card/version", "error"),
         ("card/defaultInputModes", "warning"),
     ]
 
@@ -160,16 +185,19 @@ def test_an_empty_list_of_signatures_is_dropped_with_a_note(nothing: Any) -> Non
 
 
 @GOOD
-@pytest.mark.parametrize(("signatures", "rule", "place"), [
-    ("x", "card.member-type", "card/signatures"),
-    ({}, "card.member-type", "card/signatures"),
-    (["x"], "card.member-type", "card/signatures/0"),
-    ([None], "card.member-type", "card/signatures/0"),
-    ([SIGNATURE, {"protected": "x"}], "card.member-missing", "card/signatures/1/signature"),
-    ([{"signature": "x"}], "card.member-missing", "card/signatures/0/protected"),
-    ([SIGNATURE | {"protected": {}}], "card.member-type", "card/signatures/0/protected"),
-    ([SIGNATURE | {"header": "x"}], "card.member-type", "card/signatures/0/header"),
-])
+@pytest.mark.parametrize(
+    ("signatures", "rule", "place"),
+    [
+        ("x", "card.member-type", "card/signatures"),
+        ({}, "card.member-type", "card/signatures"),
+        (["x"], "card.member-type", "card/signatures/0"),
+        ([None], "card.member-type", "card/signatures/0"),
+        ([SIGNATURE, {"protected": "x"}], "card.member-missing", "card/signatures/1/signature"),
+        ([{"signature": "x"}], "card.member-missing", "card/signatures/0/protected"),
+        ([SIGNATURE | {"protected": {}}], "card.member-type", "card/signatures/0/protected"),
+        ([SIGNATURE | {"header": "x"}], "card.member-type", "card/signatures/0/header"),
+    ],
+)
 def test_malformed_signatures_are_refused(card: JsonObject, signatures: Any, rule: str, place: str) -> None:
     assert ("error", rule, place) in told(card | {"signatures": signatures})
 

@@ -12,7 +12,9 @@ def test_it_says_what_it_was_given_and_nothing_else() -> None:
     assert card.format is KNOWN_FORMATS["summary"]
     assert card.findings == ()
     assert card.document == {
-        "name": "AI Assistant Agent", "description": "General purpose AI assistant", "version": "2.1.0",
+        "name": "AI Assistant Agent",
+        "description": "General purpose AI assistant",
+        "version": "2.1.0",
     }
 
 
@@ -31,5 +33,7 @@ def test_such_a_document_is_never_read_as_one() -> None:
     with pytest.raises(Refused) as refusal:
         read_card(summary_card("a", "b", "1").document)
     assert [str(finding.where) for finding in refusal.value.findings[:3]] == [
-        "card/supportedInterfaces", "card/capabilities", "card/skills",
+        "card/supportedInterfaces",
+        "card/capabilities",
+        "card/skills",
     ]

@@ -71,3 +71,19 @@ def test_one_of_many_at_once_is_first() -> None:
     challenge = challenges.issue(NOW)
     assert sorted(at_once(lambda: replays.first_use(USE, NOW, NOW))) == [*[False] * 19, True]
     assert sorted(at_once(lambda: challenges.consume(challenge, NOW))) == [*[False] * 19, True]
+
+
+def test_a_full_record_has_room_again_once_a_member_has_left() -> None:
+    record = MemoryReplayRecord(capacity=2)
+    uses = [NonceUse("holder", "audience", str(number)) for number in range(4)]
+
+    assert record.first_use(uses[0], until=NOW + 10, now=NOW)
+    assert record.first_use(uses[1], until=NOW + 20, now=NOW)
+    for now in (NOW, NOW + 10):
+        with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+            record.first_use(uses[2], until=NOW + 30, now=now)
+
+    assert record.first_use(uses[2], until=NOW + 30, now=NOW + 11)
+    with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+        record.first_use(uses[3], until=NOW + 30, now=NOW + 12)
+    assert not record.first_use(uses[1], until=NOW + 40, now=NOW + 20)

@@ -11,29 +11,63 @@ def levels(reach: Reach, url: str) -> list[str]:
 
 
 @pytest.mark.parametrize("reach", list(Reach))
-@pytest.mark.parametrize("url", [
-    "", " ", "javascript:alert(1)", "JavaScript:alert(1)", "  javascript:alert(1)", "java\tscript:alert(1)",
-    "\x01javascript:alert(1)", "vbscript:x", "data:text/html,x", "file:///etc/passwd", "https://a.example.com/\n",
-    "https://a.example.com/\x00", "https://a.example.com/\x7f", "https://a.example.com/\u202egpj.exe",
-])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        " ",
+        "javascript:alert(1)",
+        "JavaScript:alert(1)",
+        "  javascript:alert(1)",
+        "java\tscript:alert(1)",
+        "\x01javascript:alert(1)",
+        "vbscript:x",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "https://a.example.com/\n",
+        "https://a.example.com/\x00",
+        "https://a.example.com/\x7f",
+        "https://a.example.com/\u202egpj.exe",
+    ],
+)
 def test_dangerous_and_empty_urls_are_errors(reach: Reach, url: str) -> None:
     assert levels(reach, url) == ["error"]
 
 
 @pytest.mark.parametrize("reach", [Reach.LINK, Reach.ENDPOINT])
-@pytest.mark.parametrize("url", [
-    "http://a.example.com", "HTTP://a.example.com", "http://192.0.2.1", "/a2a", "a2a", "https://", "https://[::1",
-    "plan fetch check", "https://a.example.com/a b", "http://localhost.example.com",
-])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://a.example.com",
+        "HTTP://a.example.com",
+        "http://192.0.2.1",
+        "/a2a",
+        "a2a",
+        "https://",
+        "https://[::1",
+        "plan fetch check",
+        "https://a.example.com/a b",
+        "http://localhost.example.com",
+    ],
+)
 def test_careless_urls_are_warnings(reach: Reach, url: str) -> None:
     assert levels(reach, url) == ["warning"]
 
 
 @pytest.mark.parametrize("reach", list(Reach))
-@pytest.mark.parametrize("url", [
-    "https://a.example.com", "https://a.example.com:8443/a?b=c#d", "http://localhost:8000", "http://127.0.0.1/x",
-    "http://[::1]:3000", "http://agent.localhost", "grpc://a.example.com:443", "https://bücher.example/",
-])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://a.example.com",
+        "https://a.example.com:8443/a?b=c#d",
+        "http://localhost:8000",
+        "http://127.0.0.1/x",
+        "http://[::1]:3000",
+        "http://agent.localhost",
+        "grpc://a.example.com:443",
+        "https://bücher.example/",
+    ],
+)
 def test_good_urls_are_fine(reach: Reach, url: str) -> None:
     assert levels(reach, url) == []
 
@@ -49,9 +83,14 @@ def test_a_name_need_not_lead_anywhere(uri: str) -> None:
     assert levels(Reach.NAME, uri) == []
 
 
-@pytest.mark.parametrize(("name", "snake"), [
-    ("iconUrl", "icon_url"), ("name", "name"), ("openIdConnectSecurityScheme", "open_id_connect_security_scheme"),
-    ("oauth2MetadataUrl", "oauth2_metadata_url"),
-])
+@pytest.mark.parametrize(
+    ("name", "snake"),
+    [
+        ("iconUrl", "icon_url"),
+        ("name", "name"),
+        ("openIdConnectSecurityScheme", "open_id_connect_security_scheme"),
+        ("oauth2MetadataUrl", "oauth2_metadata_url"),
+    ],
+)
 def test_protojson_has_two_spellings(name: str, snake: str) -> None:
     assert snake_case(name) == snake

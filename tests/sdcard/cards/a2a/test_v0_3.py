@@ -9,42 +9,81 @@ from sdcard.paths import Place
 from tests.sdcard.cards.documents import ABSENT, changed, georoute_0_3, told
 
 
-@pytest.mark.parametrize("place", [
-    ("name",), ("description",), ("version",), ("url",), ("capabilities",), ("skills",),
-    ("additionalInterfaces", 1, "url"), ("additionalInterfaces", 1, "transport"), ("skills", 1, "id"),
-    ("skills", 1, "name"), ("securitySchemes", "partnerKey", "in"), ("securitySchemes", "partnerKey", "name"),
-    ("securitySchemes", "partnerKey", "type"), ("securitySchemes", "service", "flows"),
-    ("securitySchemes", "identity", "openIdConnectUrl"),
-])
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("name",),
+        ("description",),
+        ("version",),
+        ("url",),
+        ("capabilities",),
+        ("skills",),
+        ("additionalInterfaces", 1, "url"),
+        ("additionalInterfaces", 1, "transport"),
+        ("skills", 1, "id"),
+        ("skills", 1, "name"),
+        ("securitySchemes", "partnerKey", "in"),
+        ("securitySchemes", "partnerKey", "name"),
+        ("securitySchemes", "partnerKey", "type"),
+        ("securitySchemes", "service", "flows"),
+        ("securitySchemes", "identity", "openIdConnectUrl"),
+    ],
+)
 def test_what_a_reader_cannot_do_without_is_an_error(place: Place) -> None:
     where = "/".join(["card", *map(str, place)])
     assert told(changed(georoute_0_3(), place, ABSENT)) == {("error", "card.member-missing", where)}
 
 
-@pytest.mark.parametrize("place", [
-    ("protocolVersion",), ("defaultInputModes",), ("defaultOutputModes",), ("skills", 0, "tags"),
-    ("capabilities", "extensions", 0, "uri"),
-])
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("protocolVersion",),
+        ("defaultInputModes",),
+        ("defaultOutputModes",),
+        ("skills", 0, "tags"),
+        ("capabilities", "extensions", 0, "uri"),
+    ],
+)
 def test_what_readers_live_without_is_a_warning(place: Place) -> None:
     where = "/".join(["card", *map(str, place)])
     assert told(changed(georoute_0_3(), place, ABSENT)) == {("warning", "card.member-missing", where)}
 
 
-@pytest.mark.parametrize("place", [
-    ("preferredTransport",), ("additionalInterfaces",), ("provider",), ("security",),
-    ("supportsAuthenticatedExtendedCard",), ("capabilities", "stateTransitionHistory"),
-])
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("preferredTransport",),
+        ("additionalInterfaces",),
+        ("provider",),
+        ("security",),
+        ("supportsAuthenticatedExtendedCard",),
+        ("capabilities", "stateTransitionHistory"),
+    ],
+)
 def test_what_is_optional_may_be_absent(place: Place) -> None:
     assert told(changed(georoute_0_3(), place, ABSENT)) == set()
 
 
-@pytest.mark.parametrize(("place", "value"), [
-    (("protocolVersion",), 0.3), (("url",), []), (("preferredTransport",), 1), (("additionalInterfaces",), {}),
-    (("additionalInterfaces", 0), "x"), (("capabilities",), []), (("skills",), "x"), (("securitySchemes",), []),
-    (("securitySchemes", "service"), "x"), (("securitySchemes", "service", "flows"), []),
-    (("securitySchemes", "service", "type"), 1), (("security",), {}), (("security", 0, "identity"), "openid"),
-    (("supportsAuthenticatedExtendedCard",), "yes"), (("skills", 2, "security"), {}),
-])
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("protocolVersion",), 0.3),
+        (("url",), []),
+        (("preferredTransport",), 1),
+        (("additionalInterfaces",), {}),
+        (("additionalInterfaces", 0), "x"),
+        (("capabilities",), []),
+        (("skills",), "x"),
+        (("securitySchemes",), []),
+        (("securitySchemes", "service"), "x"),
+        (("securitySchemes", "service", "flows"), []),
+        (("securitySchemes", "service", "type"), 1),
+        (("security",), {}),
+        (("security", 0, "identity"), "openid"),
+        (("supportsAuthenticatedExtendedCard",), "yes"),
+        (("skills", 2, "security"), {}),
+    ],
+)
 def test_a_known_member_of_another_type_is_an_error(place: Place, value: Any) -> None:
     where = "/".join(["card", *map(str, place)])
     assert ("error", "card.member-type", where) in told(changed(georoute_0_3(), place, value))
@@ -63,24 +102,33 @@ def test_the_way_in_of_0_1_is_warned_about() -> None:
     }
 
 
-@pytest.mark.parametrize(("place", "value", "where"), [
-    (("securitySchemes", "service", "type"), "magic", "card/securitySchemes/service/type"),
-    (("securitySchemes", "partnerKey", "in"), "pocket", "card/securitySchemes/partnerKey/in"),
-    (("security", 0, "nobody"), [], "card/security/0/nobody"),
-    (("skills", 2, "security", 0, "nobody"), [], "card/skills/2/security/0/nobody"),
-])
+@pytest.mark.parametrize(
+    ("place", "value", "where"),
+    [
+        (("securitySchemes", "service", "type"), "magic", "card/securitySchemes/service/type"),
+        (("securitySchemes", "partnerKey", "in"), "pocket", "card/securitySchemes/partnerKey/in"),
+        (("security", 0, "nobody"), [], "card/security/0/nobody"),
+        (("skills", 2, "security", 0, "nobody"), [], "card/skills/2/security/0/nobody"),
+    ],
+)
 def test_schemes_that_nobody_could_use_are_errors(place: Place, value: Any, where: str) -> None:
     assert told(changed(georoute_0_3(), place, value)) == {("error", "card.member-value", where)}
 
 
-@pytest.mark.parametrize("scheme", [
-    {"type": "mutualTLS"},
-    {"type": "http", "scheme": "Basic"},
-    {"type": "oauth2", "flows": {
-        "implicit": {"authorizationUrl": "https://a.example.com/a", "scopes": {}},
-        "password": {"tokenUrl": "https://a.example.com/t", "scopes": {"x": "X"}},
-    }},
-])
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        {"type": "mutualTLS"},
+        {"type": "http", "scheme": "Basic"},
+        {
+            "type": "oauth2",
+            "flows": {
+                "implicit": {"authorizationUrl": "https://a.example.com/a", "scopes": {}},
+                "password": {"tokenUrl": "https://a.example.com/t", "scopes": {"x": "X"}},
+            },
+        },
+    ],
+)
 def test_every_kind_of_scheme_is_read_and_several_flows_at_once(scheme: JsonObject) -> None:
     assert told(changed(georoute_0_3(), ("securitySchemes", "more"), scheme)) == set()
 

@@ -13,63 +13,122 @@ INTERFACE = {"url": "https://a.example.com", "protocolBinding": "JSONRPC", "prot
 FLOW = {"tokenUrl": "https://a.example.com/token", "scopes": {}}
 
 
-@pytest.mark.parametrize("place", [
-    ("name",), ("description",), ("version",), (INTERFACES,), ("capabilities",), ("skills",),
-    (INTERFACES, 1, "url"), (INTERFACES, 1, "protocolBinding"), ("skills", 1, "id"), ("skills", 1, "name"),
-    ("securitySchemes", "partnerKey", "apiKeySecurityScheme", "name"),
-    ("securitySchemes", "partnerKey", "apiKeySecurityScheme", "location"),
-    ("securitySchemes", "identity", "openIdConnectSecurityScheme", "openIdConnectUrl"),
-    ("securitySchemes", "service", "oauth2SecurityScheme", "flows"),
-    ("securitySchemes", "service", "oauth2SecurityScheme", "flows", "clientCredentials", "tokenUrl"),
-])
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("name",),
+        ("description",),
+        ("version",),
+        (INTERFACES,),
+        ("capabilities",),
+        ("skills",),
+        (INTERFACES, 1, "url"),
+        (INTERFACES, 1, "protocolBinding"),
+        ("skills", 1, "id"),
+        ("skills", 1, "name"),
+        ("securitySchemes", "partnerKey", "apiKeySecurityScheme", "name"),
+        ("securitySchemes", "partnerKey", "apiKeySecurityScheme", "location"),
+        ("securitySchemes", "identity", "openIdConnectSecurityScheme", "openIdConnectUrl"),
+        ("securitySchemes", "service", "oauth2SecurityScheme", "flows"),
+        ("securitySchemes", "service", "oauth2SecurityScheme", "flows", "clientCredentials", "tokenUrl"),
+    ],
+)
 def test_what_a_reader_cannot_do_without_is_an_error(place: Place) -> None:
     where = "/".join(["card", *map(str, place)])
     assert told(changed(georoute(), place, ABSENT)) == {("error", "card.member-missing", where)}
 
 
-@pytest.mark.parametrize("place", [
-    ("defaultInputModes",), ("defaultOutputModes",), ("provider", "url"), ("provider", "organization"),
-    (INTERFACES, 0, "protocolVersion"), ("skills", 0, "tags"), ("skills", 0, "description"),
-    ("capabilities", "extensions", 0, "uri"),
-])
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("defaultInputModes",),
+        ("defaultOutputModes",),
+        ("provider", "url"),
+        ("provider", "organization"),
+        (INTERFACES, 0, "protocolVersion"),
+        ("skills", 0, "tags"),
+        ("skills", 0, "description"),
+        ("capabilities", "extensions", 0, "uri"),
+    ],
+)
 def test_what_readers_live_without_is_a_warning(place: Place) -> None:
     where = "/".join(["card", *map(str, place)])
     assert told(changed(georoute(), place, ABSENT)) == {("warning", "card.member-missing", where)}
 
 
-@pytest.mark.parametrize("place", [
-    ("provider",), ("iconUrl",), ("documentationUrl",), ("securityRequirements",), (INTERFACES, 1, "tenant"),
-    ("capabilities", "streaming"), ("capabilities", "extensions"), ("skills", 0, "examples"),
-    ("skills", 0, "inputModes"), ("skills", 2, "securityRequirements"),
-])
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("provider",),
+        ("iconUrl",),
+        ("documentationUrl",),
+        ("securityRequirements",),
+        (INTERFACES, 1, "tenant"),
+        ("capabilities", "streaming"),
+        ("capabilities", "extensions"),
+        ("skills", 0, "examples"),
+        ("skills", 0, "inputModes"),
+        ("skills", 2, "securityRequirements"),
+    ],
+)
 def test_what_is_optional_may_be_absent(place: Place) -> None:
     assert told(changed(georoute(), place, ABSENT)) == set()
 
 
-@pytest.mark.parametrize(("place", "value"), [
-    (("name",), 1), (("description",), []), (("version",), 1.2), (("capabilities",), ["streaming"]),
-    (("skills",), {}), (("skills", 0), "x"), (("skills", 0), None), (("skills", 0, "tags"), "x"),
-    (("skills", 0, "tags", 0), 1), (("skills", 0, "examples"), {}), (("skills", 0, "examples", 0), {}),
-    (("defaultInputModes",), "text/plain"),
-    (("capabilities", "streaming"), "true"), (("capabilities", "streaming"), 1), (("capabilities", "extensions"), {}),
-    (("capabilities", "extensions", 0, "params"), []), (("provider",), "x"), (("iconUrl",), {}),
-    ((INTERFACES,), "x"), ((INTERFACES, 0), "x"), ((INTERFACES, 0, "url"), 1), ((INTERFACES, 0, "tenant"), 1),
-    (("securitySchemes",), []), (("securitySchemes", "identity"), None), (("securitySchemes", "identity"), "x"),
-    (("securityRequirements",), {}), (("securityRequirements", 0), []),
-    (("securityRequirements", 0, "schemes"), ["identity"]),
-    (("securityRequirements", 0, "schemes", "identity"), ["openid"]),
-])
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("name",), 1),
+        (("description",), []),
+        (("version",), 1.2),
+        (("capabilities",), ["streaming"]),
+        (("skills",), {}),
+        (("skills", 0), "x"),
+        (("skills", 0), None),
+        (("skills", 0, "tags"), "x"),
+        (("skills", 0, "tags", 0), 1),
+        (("skills", 0, "examples"), {}),
+        (("skills", 0, "examples", 0), {}),
+        (("defaultInputModes",), "text/plain"),
+        (("capabilities", "streaming"), "true"),
+        (("capabilities", "streaming"), 1),
+        (("capabilities", "extensions"), {}),
+        (("capabilities", "extensions", 0, "params"), []),
+        (("provider",), "x"),
+        (("iconUrl",), {}),
+        ((INTERFACES,), "x"),
+        ((INTERFACES, 0), "x"),
+        ((INTERFACES, 0, "url"), 1),
+        ((INTERFACES, 0, "tenant"), 1),
+        (("securitySchemes",), []),
+        (("securitySchemes", "identity"), None),
+        (("securitySchemes", "identity"), "x"),
+        (("securityRequirements",), {}),
+        (("securityRequirements", 0), []),
+        (("securityRequirements", 0, "schemes"), ["identity"]),
+        (("securityRequirements", 0, "schemes", "identity"), ["openid"]),
+    ],
+)
 def test_a_known_member_of_another_type_is_an_error(place: Place, value: Any) -> None:
     where = "/".join(["card", *map(str, place)])
     assert ("error", "card.member-type", where) in told(changed(georoute(), place, value))
 
 
-@pytest.mark.parametrize(("place", "value", "level"), [
-    (("skills",), [], "warning"), (("skills", 0, "tags"), [], "warning"), (("defaultInputModes",), [], "warning"),
-    (("name",), "", "warning"), (("description",), "", "warning"), ((INTERFACES, 0, "protocolVersion"), "", "warning"),
-    ((INTERFACES,), [], "error"), ((INTERFACES, 0, "url"), "", "error"),
-    ((INTERFACES, 0, "protocolBinding"), "", "error"), (("skills", 0, "id"), "", "error"),
-])
+@pytest.mark.parametrize(
+    ("place", "value", "level"),
+    [
+        (("skills",), [], "warning"),
+        (("skills", 0, "tags"), [], "warning"),
+        (("defaultInputModes",), [], "warning"),
+        (("name",), "", "warning"),
+        (("description",), "", "warning"),
+        ((INTERFACES, 0, "protocolVersion"), "", "warning"),
+        ((INTERFACES,), [], "error"),
+        ((INTERFACES, 0, "url"), "", "error"),
+        ((INTERFACES, 0, "protocolBinding"), "", "error"),
+        (("skills", 0, "id"), "", "error"),
+    ],
+)
 def test_emptiness_matters_as_much_as_readers_care(place: Place, value: Any, level: str) -> None:
     where = "/".join(["card", *map(str, place)])
     assert told(changed(georoute(), place, value)) == {(level, "card.member-value", where)}
@@ -80,13 +139,22 @@ def test_any_binding_is_fine(binding: str) -> None:
     assert told(changed(georoute(), (INTERFACES, 0, "protocolBinding"), binding)) == set()
 
 
-@pytest.mark.parametrize(("place", "value"), [
-    (("url",), "https://a.example.com"), (("protocolVersion",), "0.3.0"), (("preferredTransport",), "JSONRPC"),
-    (("additionalInterfaces",), []), (("security",), [{"identity": []}]), (("authentication",), {"schemes": []}),
-    (("supportsAuthenticatedExtendedCard",), True), (("supports_authenticated_extended_card",), True),
-    (("capabilities", "stateTransitionHistory"), False), (("skills", 0, "security"), []),
-    ((INTERFACES, 0, "transport"), "JSONRPC"),
-])
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("url",), "https://a.example.com"),
+        (("protocolVersion",), "0.3.0"),
+        (("preferredTransport",), "JSONRPC"),
+        (("additionalInterfaces",), []),
+        (("security",), [{"identity": []}]),
+        (("authentication",), {"schemes": []}),
+        (("supportsAuthenticatedExtendedCard",), True),
+        (("supports_authenticated_extended_card",), True),
+        (("capabilities", "stateTransitionHistory"), False),
+        (("skills", 0, "security"), []),
+        ((INTERFACES, 0, "transport"), "JSONRPC"),
+    ],
+)
 def test_members_of_other_versions_are_each_warned_about(place: Place, value: Any) -> None:
     where = "/".join(["card", *map(str, place)])
     found = told(changed(georoute(), place, value))
@@ -94,23 +162,39 @@ def test_members_of_other_versions_are_each_warned_about(place: Place, value: An
     assert all(level == "warning" for level, _, _ in found)
 
 
-@pytest.mark.parametrize(("place", "value", "rule", "where"), [
-    (("url",), "javascript:alert(1)", "card.member-value", "card/url"),
-    (("url",), 1, "card.member-type", "card/url"),
-    (("additionalInterfaces",), [{"url": "https://a.example.com"}], "card.member-missing",
-     "card/additionalInterfaces/0/transport"),
-    (("security",), [{"nobody": []}], "card.member-value", "card/security/0/nobody"),
-    (("skills", 0, "security"), [{"nobody": []}], "card.member-value", "card/skills/0/security/0/nobody"),
-])
+@pytest.mark.parametrize(
+    ("place", "value", "rule", "where"),
+    [
+        (("url",), "javascript:alert(1)", "card.member-value", "card/url"),
+        (("url",), 1, "card.member-type", "card/url"),
+        (
+            ("additionalInterfaces",),
+            [{"url": "https://a.example.com"}],
+            "card.member-missing",
+            "card/additionalInterfaces/0/transport",
+        ),
+        (("security",), [{"nobody": []}], "card.member-value", "card/security/0/nobody"),
+        (("skills", 0, "security"), [{"nobody": []}], "card.member-value", "card/skills/0/security/0/nobody"),
+    ],
+)
 def test_and_they_are_still_checked_for_those_who_read_them(place: Place, value: Any, rule: str, where: str) -> None:
     assert ("error", rule, where) in told(changed(georoute(), place, value))
 
 
-@pytest.mark.parametrize("place", [
-    (INTERFACES,), ("defaultInputModes",), ("iconUrl",), ("securitySchemes",), ("securityRequirements",),
-    (INTERFACES, 0, "protocolBinding"), ("skills", 0, "inputModes"), ("capabilities", "pushNotifications"),
-    ("securitySchemes", "identity", "openIdConnectSecurityScheme"),
-])
+@pytest.mark.parametrize(
+    "place",
+    [
+        (INTERFACES,),
+        ("defaultInputModes",),
+        ("iconUrl",),
+        ("securitySchemes",),
+        ("securityRequirements",),
+        (INTERFACES, 0, "protocolBinding"),
+        ("skills", 0, "inputModes"),
+        ("capabilities", "pushNotifications"),
+        ("securitySchemes", "identity", "openIdConnectSecurityScheme"),
+    ],
+)
 def test_snake_case_is_read_with_a_warning(place: Place) -> None:
     snake = "".join("_" + letter.lower() if letter.isupper() else letter for letter in str(place[-1]))
     value: Any = georoute()
@@ -133,37 +217,67 @@ def test_skills_that_share_an_id_are_an_error() -> None:
     }
 
 
-@pytest.mark.parametrize(("place", "value", "rule"), [
-    (("securitySchemes", "identity"), {}, "card.member-missing"),
-    (("securitySchemes", "identity"), {"type": "mutualTLS"}, "card.member-missing"),
-    (("securitySchemes", "identity", "mtlsSecurityScheme"), {}, "card.ambiguous"),
-    (("securitySchemes", "service", "oauth2SecurityScheme", "flows"), {}, "card.member-missing"),
-    (("securitySchemes", "service", "oauth2SecurityScheme", "flows", "password"), FLOW, "card.ambiguous"),
-])
+@pytest.mark.parametrize(
+    ("place", "value", "rule"),
+    [
+        (("securitySchemes", "identity"), {}, "card.member-missing"),
+        (("securitySchemes", "identity"), {"type": "mutualTLS"}, "card.member-missing"),
+        (("securitySchemes", "identity", "mtlsSecurityScheme"), {}, "card.ambiguous"),
+        (("securitySchemes", "service", "oauth2SecurityScheme", "flows"), {}, "card.member-missing"),
+        (("securitySchemes", "service", "oauth2SecurityScheme", "flows", "password"), FLOW, "card.ambiguous"),
+    ],
+)
 def test_a_scheme_and_its_flow_are_exactly_one_of_their_kind(place: Place, value: Any, rule: str) -> None:
     (found,) = told(changed(georoute(), place, value))
     assert found[:2] == ("error", rule)
 
 
-@pytest.mark.parametrize("scheme", [
-    {"mtlsSecurityScheme": {}},
-    {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}},
-    {"oauth2SecurityScheme": {"flows": {"deviceCode": FLOW | {"deviceAuthorizationUrl": "https://a.example.com/d"}}}},
-    {"oauth2SecurityScheme": {"flows": {"authorizationCode": FLOW | {
-        "authorizationUrl": "https://a.example.com/a", "pkceRequired": True}}}},
-])
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        {"mtlsSecurityScheme": {}},
+        {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}},
+        {
+            "oauth2SecurityScheme": {
+                "flows": {"deviceCode": FLOW | {"deviceAuthorizationUrl": "https://a.example.com/d"}}
+            }
+        },
+        {
+            "oauth2SecurityScheme": {
+                "flows": {
+                    "authorizationCode": FLOW | {"authorizationUrl": "https://a.example.com/a", "pkceRequired": True}
+                }
+            }
+        },
+    ],
+)
 def test_every_kind_of_scheme_is_read(scheme: JsonObject) -> None:
     assert told(changed(georoute(), ("securitySchemes", "more"), scheme)) == set()
 
 
-@pytest.mark.parametrize(("place", "value", "rule", "where"), [
-    (("securityRequirements", 0, "schemes", "nobody"), {"list": []}, "card.member-value",
-     "card/securityRequirements/0/schemes/nobody"),
-    (("skills", 2, "securityRequirements", 0, "schemes", "nobody"), {"list": []}, "card.member-value",
-     "card/skills/2/securityRequirements/0/schemes/nobody"),
-    (("securityRequirements", 0), {"identity": ["openid"]}, "card.member-missing",
-     "card/securityRequirements/0/schemes"),
-])
+@pytest.mark.parametrize(
+    ("place", "value", "rule", "where"),
+    [
+        (
+            ("securityRequirements", 0, "schemes", "nobody"),
+            {"list": []},
+            "card.member-value",
+            "card/securityRequirements/0/schemes/nobody",
+        ),
+        (
+            ("skills", 2, "securityRequirements", 0, "schemes", "nobody"),
+            {"list": []},
+            "card.member-value",
+            "card/skills/2/securityRequirements/0/schemes/nobody",
+        ),
+        (
+            ("securityRequirements", 0),
+            {"identity": ["openid"]},
+            "card.member-missing",
+            "card/securityRequirements/0/schemes",
+        ),
+    ],
+)
 def test_a_requirement_that_nobody_could_satisfy_is_an_error(place: Place, value: Any, rule: str, where: str) -> None:
     assert told(changed(georoute(), place, value)) == {("error", rule, where)}
 
@@ -171,7 +285,8 @@ def test_a_requirement_that_nobody_could_satisfy_is_an_error(place: Place, value
 def test_requirements_without_any_schemes_dangle_one_by_one() -> None:
     found = told(changed(georoute(), ("securitySchemes",), ABSENT))
     assert {where for level, _, where in found if level == "error"} == {
-        "card/securityRequirements/0/schemes/identity", "card/securityRequirements/1/schemes/service",
+        "card/securityRequirements/0/schemes/identity",
+        "card/securityRequirements/1/schemes/service",
         "card/skills/2/securityRequirements/0/schemes/identity",
         "card/skills/2/securityRequirements/0/schemes/partnerKey",
     }

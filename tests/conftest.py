@@ -1,0 +1,23 @@
+"""The fixture ``world``, and bounded, repeatable property tests."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.world import World
+
+settings.register_profile(
+    "bounded",
+    max_examples=80,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.register_profile("ci", settings.get_profile("bounded"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "bounded")
+
+
+@pytest.fixture
+def world() -> World:
+    return World()

@@ -1,0 +1,133 @@
+"""RFC 7515: one text for each token, and a reader that says which type it expects."""
+
+import hashlib
+import hmac
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from jwcrypto.jwk import JWK
+from jwcrypto.jws import JWS
+
+from sdcard import InMemorySigner, parse_public_jwk
+from sdcard.encoding import JsonObject, encode_base64url, encode_json
+from sdcard.errors import Part, Where
+from sdcard.jose.jws import Jws, encode_signing_input, join_signature, parse_jws, verify_jws
+from tests.world import decode_part, key, raises_rule
+
+SIGNER = key(1)
+HEADER: JsonObject = {"alg": "ES256", "typ": "t"}
+
+
+def signed(header: JsonObject, signer: InMemorySigner = SIGNER) -> str:
+    signing_input = encode_signing_input(header, {"a": "\u00f6"})
+    return join_signature(signing_input, signer.sign(signing_input))
+
+
+def parsed(text: str) -> Jws:
+    return parse_jws(text, Part.KB_HEADER, Part.KB_JWT, 8)
+
+
+def test_what_we_sign_we_read() -> None:
+    jws = parsed(signed(HEADER))
+    assert (jws.header, jws.payload) == (HEADER, {"a": "\u00f6"})
+    verify_jws(jws, SIGNER.public_key, {"t"})
+
+
+def test_what_we_sign_another_library_verifies_and_the_other_way_round() -> None:
+    jwk = JWK.generate(kty="EC", crv="P-256")
+    public = JWK(**SIGNER.public_key.to_jwk())
+    theirs = JWS()
+    theirs.deserialize(signed(HEADER), public)
+    assert theirs.payload == encode_json({"a": "\u00f6"})
+
+    made = JWS(b'{"b":1}')
+    made.add_signature(jwk, None, '{"alg":"ES256","typ":"t"}')
+    holder = parse_public_jwk(jwk.export_public(as_dict=True), Where(Part.KEY))
+    verify_jws(parsed(made.serialize(compact=True)), holder, {"t"})
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "a.b", "a.b.", ".b.c", "a..c", "a.b.c.d", "..", "e30.e30.AA.", ".e30.e30.AA"]
+)
+def test_three_parts_that_are_not_empty(text: str) -> None:
+    with raises_rule("jws.format", at="kb-jwt"):
+        parsed(text)
+
+
+@pytest.mark.parametrize(
+    ("number", "part", "rule", "at"),
+    [
+        (0, "e30=", "encoding.base64url", "kb-header"),
+        (0, " e30", "encoding.base64url", "kb-header"),
+        (1, "e30\n", "encoding.base64url", "kb-jwt"),
+        (1, "e+/0", "encoding.base64url", "kb-jwt"),
+        (2, "AB", "encoding.base64url", "kb-jwt/signature"),
+        (2, "!!!!", "encoding.base64url", "kb-jwt/signature"),
+        (2, "AA==", "encoding.base64url", "kb-jwt/signature"),
+        (2, "\u0661\u0661", "encoding.base64url", "kb-jwt/signature"),
+        (0, encode_base64url(b"[]"), "json.malformed", "kb-header"),
+        (0, encode_base64url(b'{"alg":1,"alg":1}'), "json.duplicate-member", "kb-header"),
+        (0, encode_base64url(b'{"alg":1}'), "jws.header", "kb-header/alg"),
+        (0, encode_base64url(b'{"typ":null}'), "jws.header", "kb-header/typ"),
+        (0, encode_base64url(b'{"kid":{}}'), "jws.header", "kb-header/kid"),
+        (1, encode_base64url(b"null"), "json.malformed", "kb-jwt"),
+        (1, encode_base64url(b"\xef\xbb\xbf{}"), "json.malformed", "kb-jwt"),
+        (1, encode_base64url(b"[" * 9), "json.depth", "kb-jwt"),
+    ],
+)
+def test_each_part_has_one_spelling(number: int, part: str, rule: str, at: str) -> None:
+    parts = ["e30", "e30", "AA"]
+    parts[number] = part
+    with raises_rule(rule, at):
+        parsed(".".join(parts))
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "at"),
+    [
+        ({"typ": "T"}, "jws.typ", "kb-header/typ"),
+        ({"alg": "ES384"}, "jws.alg", "kb-header/alg"),
+        ({"alg": "none"}, "jws.alg", "kb-header/alg"),
+        ({"crit": ["typ"]}, "jws.crit", "kb-header/crit"),
+    ],
+)
+def test_what_the_reader_expects_decides(changes: JsonObject, rule: str, at: str) -> None:
+    with raises_rule(rule, at):
+        verify_jws(parsed(signed({**HEADER, **changes})), SIGNER.public_key, {"t"})
+
+
+def test_no_expected_type_expects_nothing() -> None:
+    with raises_rule("jws.typ", at="kb-header/typ"):
+        verify_jws(parsed(signed(HEADER)), SIGNER.public_key, ())
+
+
+@pytest.mark.parametrize(("alg", "refused"), [("EdDSA", False), ("Ed25519", False), ("ES256", True), ("Ed448", True)])
+def test_edwards_signatures_have_two_names(alg: str, refused: bool) -> None:
+    signer = InMemorySigner(ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32)))
+    jws = parsed(signed({**HEADER, "alg": alg}, signer))
+    if refused:
+        with raises_rule("jws.alg", at="kb-header/alg"):
+            verify_jws(jws, signer.public_key, {"t"})
+    else:
+        verify_jws(jws, signer.public_key, {"t"})
+        assert jws.header["alg"] == alg
+
+
+@pytest.mark.parametrize("secret", [b"pem", encode_json(dict(SIGNER.public_key.to_jwk())), bytes(32)])
+def test_a_mac_with_the_public_key_as_secret_is_refused(secret: bytes) -> None:
+    signing_input = encode_signing_input({"alg": "HS256", "typ": "t"}, {"a": 1})
+    text = join_signature(signing_input, hmac.new(secret, signing_input, hashlib.sha256).digest())
+    with raises_rule("jws.alg", at="kb-header/alg"):
+        verify_jws(parsed(text), SIGNER.public_key, {"t"})
+
+
+def test_the_signed_text_is_compact_and_canonical() -> None:
+    header, payload, signature = signed(HEADER).split(".")
+    assert decode_part(header) == HEADER
+    assert (payload, len(signature)) == (encode_base64url('{"a":"\u00f6"}'.encode()), 86)
+
+
+def test_two_signatures_of_one_message_differ() -> None:
+    """So the text of a token is no key to remember it by."""
+    texts = {signed(HEADER) for _ in range(3)}
+    assert len(texts) == 3

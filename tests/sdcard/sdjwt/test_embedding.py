@@ -1,0 +1,124 @@
+"""RFC 9901 4.2.4 to 4.2.6: what is written for each treatment, where decoys stand, and in which order."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
+from sdcard.encoding import JsonObject, JsonValue, same_json
+from sdcard.jose.algorithms import DigestAlgorithm
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.salts import SALT_BYTES
+from sdcard.sdjwt.embedding import Embedded, embed
+from sdcard.sdjwt.processing import process_payload
+from tests.world import RecordingSalts, digest
+
+PLAIN, SELECTIVE, WITHHELD = Treatment
+ALGORITHM = DigestAlgorithm.SHA_256
+
+
+def no_decoys(count: int) -> int:
+    return count
+
+
+def an_object(*members: tuple[str, Treatment, Disclosable], padded: bool = False) -> DisclosableObject:
+    return DisclosableObject({name: (treatment, value) for name, treatment, value in members}, padded)
+
+
+def an_array(*elements: tuple[Treatment, Disclosable], padded: bool = False) -> DisclosableArray:
+    return DisclosableArray(elements, padded)
+
+
+def embedded(
+    root: DisclosableObject, salts: RecordingSalts | None = None, padded_size: Callable[[int], int] = no_decoys
+) -> Embedded:
+    return embed(root, ALGORITHM, salts or RecordingSalts(), padded_size)
+
+
+def everything(result: Embedded) -> JsonObject:
+    return process_payload(result.payload, result.disclosures, ALGORITHM, DEFAULT_LIMITS).claims
+
+
+def test_each_treatment() -> None:
+    result = embedded(an_object(("a", PLAIN, 1), ("b", SELECTIVE, 2), ("c", WITHHELD, 3)))
+    (disclosure,) = result.disclosures
+    assert (disclosure.name, disclosure.value) == ("b", 2)
+    assert result.payload == {"a": 1, "_sd": [digest(disclosure)]}
+
+
+def test_no_list_of_digests_where_there_are_none() -> None:
+    assert embedded(an_object(("a", PLAIN, an_object()))).payload == {"a": {}}
+
+
+def test_children_are_inside_their_parents() -> None:
+    inner = an_object(("shown", PLAIN, 1), ("child", SELECTIVE, 2))
+    result = embedded(an_object(("parent", SELECTIVE, inner)))
+    child, parent = result.disclosures
+    assert parent.value == {"shown": 1, "_sd": [digest(child)]}
+    assert result.payload == {"_sd": [digest(parent)]}
+    assert everything(result) == {"parent": {"shown": 1, "child": 2}}
+
+
+def test_array_elements() -> None:
+    result = embedded(an_object(("l", PLAIN, an_array((PLAIN, 1), (SELECTIVE, 2), (WITHHELD, 3), (SELECTIVE, 4)))))
+    two, four = result.disclosures
+    assert [one.name for one in result.disclosures] == [None, None]
+    assert result.payload == {"l": [1, {"...": digest(two)}, {"...": digest(four)}]}
+    assert everything(result) == {"l": [1, 2, 4]}
+
+
+@pytest.mark.parametrize("value", [None, False, 0, 1.5, "", [], {}, ["x", {"y": None}]])
+def test_values_come_back_exactly(value: JsonValue) -> None:
+    root = an_object(
+        ("plain", PLAIN, value), ("hidden", SELECTIVE, value), ("list", SELECTIVE, an_array((SELECTIVE, value)))
+    )
+    assert same_json(everything(embedded(root)), {"plain": value, "hidden": value, "list": [value]})
+
+
+def test_every_salt_is_fresh_and_long_enough() -> None:
+    salts = RecordingSalts()
+    result = embedded(an_object(*((f"m{n}", SELECTIVE, "same") for n in range(200))), salts)
+    used = [disclosure.salt for disclosure in result.disclosures]
+    assert len(set(used)) == 200
+    assert all(len(salt) == 22 for salt in used), f"22 characters are {SALT_BYTES} bytes"
+    assert len(set(salts.drawn)) == len(salts.drawn) >= 200
+
+
+def test_the_order_of_digests_tells_nothing_of_the_order_of_claims() -> None:
+    result = embedded(an_object(*((f"m{n}", SELECTIVE, n) for n in range(20))))
+    digests = result.payload["_sd"]
+    assert isinstance(digests, list)
+    assert digests == sorted(map(str, digests)) != [digest(one) for one in result.disclosures]
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_padded_parts_are_filled_with_decoys_that_the_source_gave(count: int) -> None:
+    salts = RecordingSalts()
+    members = an_object(*((f"m{n}", SELECTIVE, n) for n in range(count)), padded=True)
+    elements = an_array(*((SELECTIVE, n) for n in range(count)), padded=True)
+    result = embedded(an_object(("o", PLAIN, members), ("a", PLAIN, elements)), salts, lambda n: 4 if n <= 4 else 8)
+    real = {digest(one) for one in result.disclosures}
+    for part in (result.payload["o"], result.payload["a"]):
+        inner = part["_sd"] if isinstance(part, dict) else part
+        assert isinstance(inner, list)
+        digests = {one if isinstance(one, str) else one["..."] for one in inner if isinstance(one, str | dict)}
+        assert len(digests) == (4 if count <= 4 else 8)
+        assert len(digests & real) == count
+        assert digests - real <= salts.decoys()
+
+
+def test_decoys_stand_anywhere_and_elements_keep_their_order() -> None:
+    positions = set()
+    for seed in range(60):
+        root = an_object(("a", PLAIN, an_array((SELECTIVE, 1), (PLAIN, 2), (SELECTIVE, 3), padded=True)))
+        result = embedded(root, RecordingSalts(str(seed)), lambda _: 5)
+        array = result.payload["a"]
+        assert isinstance(array, list)
+        assert len(array) == 6
+        real = {digest(one) for one in result.disclosures}
+        positions.add(
+            tuple(n for n, one in enumerate(array) if one == 2 or (isinstance(one, dict) and one["..."] in real))
+        )
+        assert everything(result) == {"a": [1, 2, 3]}
+    assert len(positions) > 12, "of the 20 ways to place three elements among six"
+    assert {n for three in positions for n in three} == set(range(6))

@@ -1,0 +1,250 @@
+"""Strict base64url and strict JSON: one spelling in, one spelling out, and every other text refused quickly."""
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdcard import Refused
+from sdcard.encoding import (
+    decode_base64url,
+    encode_base64url,
+    encode_json,
+    parse_json,
+    parse_json_object,
+    same_json,
+)
+from sdcard.errors import Part, Where
+from tests.world import outcome, raises_rule
+
+HERE = Where(Part.CARD)
+
+
+# -- base64url --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [("AA", b"\0"), ("_w", b"\xff"), ("AAA", bytes(2)), ("-_8", b"\xfb\xff"), ("AAAA", bytes(3)), ("Zm9vYg", b"foob")],
+)
+def test_one_spelling(text: str, data: bytes) -> None:
+    assert decode_base64url(text, HERE) == data
+    assert encode_base64url(data) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "A",
+        "AAAAA",
+        "AB",
+        "AAB",
+        "_x",
+        "-_9",
+        "AA==",
+        "AA=",
+        "AAA=",
+        "=",
+        "A+",
+        "A/",
+        "AA\n",
+        "\nAA",
+        " AA",
+        "AA ",
+        "A A",
+        "AA.AA",
+        "AA~A",
+        "AA\0A",
+        "\u00c4\u00c4",
+        "\uff21\uff21",
+        "\u0661\u0661",
+        "!!!!",
+        "\ud800AAA",
+    ],
+)
+def test_every_other_spelling_is_refused(text: str) -> None:
+    with raises_rule("encoding.base64url", at="card"):
+        decode_base64url(text, HERE)
+
+
+@given(st.binary(min_size=1, max_size=70))
+def test_bytes_come_back(data: bytes) -> None:
+    assert decode_base64url(encode_base64url(data), HERE) == data
+
+
+@given(st.text(alphabet="AQgwBZaz09-_=+/ \n", min_size=1, max_size=6))
+def test_a_text_is_refused_or_is_the_only_one(text: str) -> None:
+    result = outcome(lambda: decode_base64url(text, HERE))
+    assert isinstance(result, Refused) or encode_base64url(result) == text
+
+
+# -- JSON -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("null", None),
+        ("-0", 0),
+        ("0.1", 0.1),
+        ("1.0", 1.0),
+        ("1e2", 100.0),
+        ("1E+2", 100.0),
+        ("5e-324", 5e-324),
+        ("1.7976931348623157e308", 1.7976931348623157e308),
+        ("0.30000000000000004", 0.30000000000000004),
+        ("-0.0", -0.0),
+        ("9007199254740993", 9007199254740993),
+        ("1" * 4000, int("1" * 4000)),
+        ('"\\ud83d\\ude00"', "\U0001f600"),
+        ('"\\u0000"', "\0"),
+        ('{"a":{"a":1}}', {"a": {"a": 1}}),
+        ('{"":1}', {"": 1}),
+        ('"[[[[[[[[[[[[["', "[[[[[[[[[[[[["),
+        ('"\\"[[[[[[[[[[[[["', '"[[[[[[[[[[[[['),
+        ('["\\\\",[[[]]]]', ["\\", [[[]]]]),
+        (" [1 ,\n2 ]\t\r", [1, 2]),
+    ],
+)
+def test_json_is_read_exactly(text: str, value: Any) -> None:
+    assert same_json(parse_json(text.encode(), HERE, 4), value)
+
+
+@pytest.mark.parametrize(
+    ("data", "rule"),
+    [
+        (b"", "json.malformed"),
+        (b" ", "json.malformed"),
+        (b"{", "json.malformed"),
+        (b"[1,]", "json.malformed"),
+        (b"{'a':1}", "json.malformed"),
+        (b'{"a":1,}', "json.malformed"),
+        (b"{a:1}", "json.malformed"),
+        (b"01", "json.malformed"),
+        (b"+1", "json.malformed"),
+        (b".5", "json.malformed"),
+        (b"1.", "json.malformed"),
+        (b"0x10", "json.malformed"),
+        (b"True", "json.malformed"),
+        (b"1 2", "json.malformed"),
+        (b"null\0", "json.malformed"),
+        (b'"a\nb"', "json.malformed"),
+        (b'"\\x41"', "json.malformed"),
+        (b"// a\n1", "json.malformed"),
+        ("\ufeff{}".encode(), "json.malformed"),
+        ('{"a":1}'.encode("utf-16"), "encoding.utf8"),
+        (b"\xff", "encoding.utf8"),
+        (b'"\xc0\x80"', "encoding.utf8"),
+        (b'"\xed\xa0\x80"', "encoding.utf8"),
+        (b'"\xf4\x90\x80\x80"', "encoding.utf8"),
+        (b'{"a":1,"a":1}', "json.duplicate-member"),
+        (b'{"a":1,"\\u0061":2}', "json.duplicate-member"),
+        (b'[{"b":{"a":1,"a":null}}]', "json.duplicate-member"),
+        (b"NaN", "json.number"),
+        (b"Infinity", "json.number"),
+        (b"[-Infinity]", "json.number"),
+        (b"1e400", "json.number"),
+        (b"-1e400", "json.number"),
+        (b"1e-400", "json.number"),
+        (b"1e9999999999999999999999", "json.number"),
+        (b"1e-9999999999999999999999", "json.number"),
+        (b"0.1234567890123456789012345", "json.number"),
+        (b"9007199254740993.0", "json.number"),
+        (b'"\\ud800"', "json.surrogate"),
+        (b'{"\\udc00":1}', "json.surrogate"),
+        (b'["\\ude00\\ud83d"]', "json.surrogate"),
+        (b"[[[[[]]]]]", "json.depth"),
+        (b'{"a":{"a":{"a":{"a":{}}}}}', "json.depth"),
+    ],
+)
+def test_everything_else_is_refused(data: bytes, rule: str) -> None:
+    with raises_rule(rule, at="card"):
+        parse_json(data, HERE, 4)
+
+
+@pytest.mark.parametrize("depth", [3, 4, 5])
+def test_depth_at_its_bound(depth: int) -> None:
+    for text in (
+        "[" * depth + "]" * depth,
+        '{"a":' * depth + "1" + "}" * depth,
+        "[[],[]," * (depth - 1) + "[]" + "]" * (depth - 1),
+    ):
+        if depth > 4:
+            with raises_rule("json.depth", at="card"):
+                parse_json(text.encode(), HERE, 4)
+        else:
+            assert parse_json(text.encode(), HERE, 4) is not None
+
+
+@pytest.mark.parametrize(
+    ("data", "rule"),
+    [
+        pytest.param(b"[" * 100_000, "json.depth", id="brackets"),
+        pytest.param(b"[" * 50_000 + b"]" * 50_000, "json.depth", id="closed brackets"),
+        pytest.param(b'{"a":' * 100_000, "json.depth", id="objects"),
+        pytest.param(b"1" * 5_000, "json.number", id="digits"),
+        pytest.param(b"[" + b"1" * 500_000 + b"]", "json.number", id="more digits"),
+        pytest.param(b"0." + b"1" * 500_000, "json.number", id="a long fraction"),
+        pytest.param(b"1e" + b"1" * 500_000, "json.number", id="a long exponent"),
+        pytest.param(b'"' + b"\\" * 500_001, "json.malformed", id="backslashes"),
+        pytest.param(b'["' * 3 + b'\\"' * 250_000, "json.malformed", id="quotes"),
+        pytest.param(b"[" + b'"' * 300_001, "json.malformed", id="empty strings"),
+    ],
+)
+def test_hostile_texts_are_refused_quickly(data: bytes, rule: str) -> None:
+    began = time.perf_counter()
+    with raises_rule(rule, at="card"):
+        parse_json(data, HERE, 64)
+    assert time.perf_counter() - began < 1
+
+
+@pytest.mark.parametrize("data", [b"[]", b"1", b'"{}"', b"null"])
+def test_an_object_is_an_object(data: bytes) -> None:
+    assert parse_json_object(b'{"a":1}', HERE, 4) == {"a": 1}
+    with raises_rule("json.malformed", at="card"):
+        parse_json_object(data, HERE, 4)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_what_is_written_is_read(value: Any) -> None:
+    assert same_json(parse_json(encode_json(value), HERE, 64), value)
+
+
+@given(st.binary(max_size=60) | st.text(alphabet='[]{}",:\\u0123456789eE.-+ntfalsr d', max_size=40).map(str.encode))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    result = outcome(lambda: parse_json(data, HERE, 8))
+    if isinstance(result, Refused):
+        assert result.where == HERE
+    else:
+        assert same_json(parse_json(encode_json(result), HERE, 8), result)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, 1.0),
+        (1, True),
+        (0, False),
+        (0, None),
+        ("1", 1),
+        ([1], [1.0]),
+        ({"a": 1}, {"a": True}),
+        ([], {}),
+        ([1], [1, 1]),
+    ],
+)
+def test_values_of_another_type_are_not_the_same(one: Any, other: Any) -> None:
+    assert one is not other
+    assert not same_json(one, other)
+    assert same_json(one, one)
+    assert same_json(other, other)

@@ -1,0 +1,266 @@
+"""The Holder: what it accepts, what it selects, and that it sends nothing else (RFC 9901 7.2)."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sdcard import (
+    DEFAULT_POLICY,
+    Challenge,
+    ClaimPath,
+    DisclosurePolicy,
+    HeldSdCard,
+    Misuse,
+    disclose,
+    present,
+    select_all,
+    select_context,
+    select_paths,
+)
+from sdcard.disclosure.context import DisclosureContext
+from sdcard.encoding import JsonObject, same_json
+from sdcard.errors import Part, Where
+from sdcard.holder import Selection
+from tests.world import AUDIENCE, NOW, World, digest, example, key, raises_rule, seal_claim, tampered, with_disclosures
+
+
+def paths(*texts: str) -> list[ClaimPath]:
+    return [ClaimPath.parse(text, Where(Part.REQUEST)) for text in texts]
+
+
+def shown(world: World, held: HeldSdCard, selection: Selection) -> JsonObject:
+    """What a Verifier gets to see."""
+    challenge = world.verifier.challenge()
+    text = str(present(held, selection, challenge, world.holder.signer, world.clock.now()))
+    members = world.verifier.verify(text, challenge).members
+    return {name: value for name, value in members.items() if name not in ("name", "description", "version")}
+
+
+# -- receipt ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_good_sd_card_is_accepted_as_it_is(world: World) -> None:
+    card = world.issuer.issue("internal")
+    held = world.holder.accept(card)
+    assert held.sd_jwt == card.sd_jwt
+    assert held.issued.holder_key == world.holder.key
+
+
+def test_an_issuer_sends_no_kb_jwt(world: World) -> None:
+    with raises_rule("kb.unexpected", at="kb-jwt"):
+        world.holder.accept(world.holder.present(world.challenge))
+
+
+def test_a_card_bound_to_another_key_is_refused(world: World) -> None:
+    with raises_rule("cnf.other-key", at="issuer-jwt/cnf/jwk"):
+        world.holder.accept(world.issuer.issue(holder_key=key(9).public_key))
+
+
+@pytest.mark.parametrize(
+    ("alter", "rule"),
+    [
+        (lambda d: (*d[:-1], tampered(d[-1])), "disclosure.unreferenced"),
+        (lambda d: (*d, seal_claim("foreign", 1).encoded), "disclosure.unreferenced"),
+        (lambda d: (*d, d[0]), "disclosure.repeated"),
+    ],
+)
+def test_a_tampered_card_is_refused(world: World, alter: Any, rule: str) -> None:
+    sd_jwt = world.issuer.issue().sd_jwt
+    cheat = with_disclosures(sd_jwt, alter(sd_jwt.disclosures))
+    with raises_rule(rule, at=f"disclosure/{len(cheat.disclosures) - 1}"):
+        world.holder.accept(cheat)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "at"),
+    [
+        ({"iss": "https://other.example"}, "issuer.unknown", "issuer-jwt/iss"),
+        ({"vct": "urn:another"}, "profile.vct", "issuer-jwt/vct"),
+        ({"exp": NOW}, "time.expired", "issuer-jwt/exp"),
+        ({"iat": NOW + 1}, "time.issued-in-future", "issuer-jwt/iat"),
+        ({"nbf": NOW + 1}, "time.not-yet-valid", "issuer-jwt/nbf"),
+        ({"aud": AUDIENCE}, "audience.mismatch", "issuer-jwt/aud"),
+        ({"cnf": {}}, "cnf.malformed", "issuer-jwt/cnf"),
+        ({"status": {}}, "status.malformed", "issuer-jwt/status"),
+        ({"_sd_alg": "md5"}, "sd.alg", "issuer-jwt/_sd_alg"),
+    ],
+)
+def test_a_holder_checks_what_a_verifier_would(world: World, changes: dict[str, Any], rule: str, at: str) -> None:
+    with raises_rule(rule, at):
+        world.holder.accept(world.issuer.sd_jwt(world.issuer.claims(changes)))
+
+
+def test_a_published_key_is_refused_on_receipt(world: World) -> None:
+    world.holder.acceptance = replace(world.holder.acceptance, published_keys=frozenset({world.holder.key.thumbprint}))
+    with raises_rule("key.published", at="issuer-jwt/cnf/jwk"):
+        world.holder.accept()
+
+
+# -- selection --------------------------------------------------------------------------------------------------------
+
+
+def test_everything(world: World) -> None:
+    document = example()
+    held = world.holder.accept()
+    expected = {name: value for name, value in document.items() if name not in ("name", "description", "version")}
+    assert same_json(shown(world, held, select_all(held)), expected)
+
+
+def test_nothing(world: World) -> None:
+    held = world.holder.accept()
+    assert shown(world, held, select_paths(held, [])) == {}
+
+
+def skill(number: int, *names: str) -> JsonObject:
+    skills = example()["skills"]
+    assert isinstance(skills, list)
+    whole = skills[number]
+    assert isinstance(whole, dict)
+    return {name: value for name, value in whole.items() if not names or name in names}
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["provider"], {"provider": example()["provider"]}),
+        (["skills.1"], {"skills": [skill(1)]}),
+        (["skills.0.description"], {"skills": [skill(0, "id", "name", "description")]}),
+        (["skills.2.securityRequirements.0"], {"skills": [skill(2, "id", "name", "securityRequirements")]}),
+        (["skills.*.id"], {"skills": [skill(n, "id", "name") for n in range(3)]}),
+        (["skills.0.tags", "skills.2"], {"skills": [skill(0, "id", "name", "tags"), skill(2)]}),
+        (["skills"], {"skills": example()["skills"]}),
+        (["name"], {}),
+        (["iconUrl", "documentationUrl"], {name: example()[name] for name in ("iconUrl", "documentationUrl")}),
+    ],
+)
+def test_paths_bring_their_parents_and_no_siblings(world: World, texts: list[str], expected: JsonObject) -> None:
+    held = world.holder.accept()
+    assert same_json(shown(world, held, select_paths(held, paths(*texts))), expected)
+
+
+def test_single_elements_of_each_array(world: World) -> None:
+    held = world.holder.accept()
+    interfaces = shown(world, held, select_paths(held, paths("supportedInterfaces.2")))["supportedInterfaces"]
+    assert same_json(interfaces, [example()["supportedInterfaces"][2]])  # type: ignore[index]
+    capabilities = shown(world, held, select_paths(held, paths("capabilities.streaming")))["capabilities"]
+    assert isinstance(capabilities, dict)
+    assert capabilities["extensions"] == []
+    assert capabilities["streaming"] is True
+
+
+@pytest.mark.parametrize(
+    ("texts", "number"),
+    [
+        (["unknown"], 0),
+        (["provider", "skills.3"], 1),
+        (["skills.0.unknown"], 0),
+        (["skills.first"], 0),
+        (["provider", "name", "iconUrl.0"], 2),
+        (['"skills.0"'], 0),
+    ],
+)
+def test_a_path_that_names_nothing_here_is_refused(world: World, texts: list[str], number: int) -> None:
+    with raises_rule("selection.not-held", at=f"request/paths/{number}"):
+        select_paths(world.holder.accept(), paths(*texts))
+
+
+@pytest.mark.parametrize("context", ["public", "internal", "diagnostic", "federation", "full"])
+@pytest.mark.parametrize("document", ["georoute.json", "georoute-0.3.json"])
+def test_a_context_of_a_full_card_shows_what_the_card_of_that_context_would(
+    world: World, context: str, document: str
+) -> None:
+    full = world.holder.accept(world.issuer.issue("full", example(document)))
+    narrow = world.holder.accept(world.issuer.issue(context, example(document)))
+    assert same_json(
+        shown(world, full, select_context(full, DEFAULT_POLICY, context)), shown(world, narrow, select_all(narrow))
+    )
+
+
+def test_a_context_can_be_narrowed_by_name(world: World) -> None:
+    held = world.holder.accept()
+    selection = select_context(held, DEFAULT_POLICY, "internal", ["provider", "skills.*.tags"])
+    expected = {"provider": example()["provider"], "skills": [skill(n, "id", "name", "tags") for n in range(3)]}
+    assert same_json(shown(world, held, selection), expected)
+
+
+def test_a_context_shows_no_more_than_the_card_holds(world: World) -> None:
+    held = world.holder.accept(world.issuer.issue("public"))
+    assert shown(world, held, select_context(held, DEFAULT_POLICY, "full")) == {
+        "skills": [skill(n, "id", "name") for n in range(3)]
+    }
+
+
+def test_an_unknown_context_or_claim_is_refused(world: World) -> None:
+    held = world.holder.accept()
+    with raises_rule("context.unknown", at="policy"):
+        select_context(held, DEFAULT_POLICY, "unknown")
+    with raises_rule("disclose.unknown", at="policy/1"):
+        select_context(held, DEFAULT_POLICY, "full", ["provider", "unknown"])
+    with raises_rule("disclose.beyond-ceiling", at="policy/0"):
+        select_context(held, DEFAULT_POLICY, "public", ["securitySchemes"])
+
+
+def test_a_format_that_is_not_known_here_is_selected_by_path(world: World) -> None:
+    sealed = seal_claim("x", 1)
+    held = world.holder.accept(
+        world.issuer.sd_jwt(world.issuer.claims({"card_format": "new/1", "_sd": [digest(sealed)]}), sealed)
+    )
+    with raises_rule("card.format", at="issuer-jwt/card_format"):
+        select_context(held, DEFAULT_POLICY, "public")
+    assert shown(world, held, select_paths(held, paths("x"))) == {"x": 1}
+
+
+# -- sending ----------------------------------------------------------------------------------------------------------
+
+
+def test_disclosures_are_sent_once_in_the_issuers_order_and_no_others(world: World) -> None:
+    held = world.holder.accept()
+    sent = disclose(held, select_paths(held, paths("skills.2", "provider", "skills.0", "skills.0.tags"))).disclosures
+    assert len(set(sent)) == len(sent)
+    assert list(sent) == [one for one in held.sd_jwt.disclosures if one in sent]
+    assert set(sent) < set(held.sd_jwt.disclosures)
+
+
+def test_a_selection_of_another_card_is_misuse(world: World) -> None:
+    held, other = world.holder.accept(), world.holder.accept(world.issuer.issue())
+    with pytest.raises(Misuse):
+        disclose(held, select_all(other))
+    with pytest.raises(Misuse):
+        present(held, select_all(other), world.challenge, world.holder.signer, NOW)
+
+
+def test_another_key_is_misuse(world: World) -> None:
+    held = world.holder.accept()
+    with pytest.raises(Misuse):
+        present(held, select_all(held), Challenge("n", AUDIENCE), key(9), NOW)
+
+
+def test_what_is_held_shows_nothing_hidden_in_messages(world: World) -> None:
+    held = world.holder.accept()
+    assert "Fleet" not in repr(held) + repr(select_all(held))
+
+
+@pytest.mark.parametrize(
+    "entry", ["provider.organization", "capabilities.streaming", "supportedInterfaces.*.url", "skills.*.tags.0"]
+)
+def test_a_context_is_not_exceeded_by_a_disclosure_that_shows_more(world: World, entry: str) -> None:
+    held = world.holder.accept()
+
+    with raises_rule("selection.too-coarse", at="policy"):
+        select_context(held, DEFAULT_POLICY, "internal", [entry])
+
+
+def test_a_ceiling_finer_than_a_disclosure_is_not_exceeded(world: World) -> None:
+    context = DisclosureContext("partners", ("provider",), never=("provider.url",))
+
+    with raises_rule("selection.too-coarse", at="policy"):
+        select_context(world.holder.accept(), DisclosurePolicy({"partners": context}), "partners")
+
+
+def test_what_a_coarse_card_can_show_exactly_is_shown(world: World) -> None:
+    card = world.issuer.issue(world.issuer.plan("internal", disclose=["provider.organization"]))
+
+    selection = select_context(world.holder.accept(card), DEFAULT_POLICY, "internal", ["provider.organization"])
+
+    assert len(selection.disclosures) == 1

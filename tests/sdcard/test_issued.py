@@ -1,0 +1,60 @@
+"""What Holder and Verifier alike ask of an SD-Card, beyond RFC 9901."""
+
+from typing import Any
+
+import pytest
+
+from sdcard import Acceptance, Misuse
+from sdcard.cards import card as cards
+from sdcard.sdjwt.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
+from tests.world import AGENT_ID, ISSUER, REMOVED, World, raises_rule
+
+
+@pytest.mark.parametrize("skew", [0, 0.5, 60])
+def test_a_skew_up_to_60_seconds_is_a_choice(world: World, skew: float) -> None:
+    assert Acceptance(issuers=world.issuer.trust, clock_skew=skew).clock_skew == skew  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("skew", [-1, 60.5, 61, float("nan"), float("inf")])
+def test_another_skew_is_misuse(world: World, skew: Any) -> None:
+    with pytest.raises(Misuse):
+        Acceptance(issuers=world.issuer.trust, clock_skew=skew)
+
+
+@pytest.mark.parametrize("name", ["sub", "vct", "card_format"])
+@pytest.mark.parametrize("value", ["", None, 5, ["text"], {"a": 1}])
+def test_a_name_is_a_string_that_is_not_empty(world: World, name: str, value: Any) -> None:
+    with raises_rule("claim.type", at=f"issuer-jwt/{name}"):
+        world.show_claims({name: value})
+
+
+@pytest.mark.parametrize("vct", ["urn:another", "URN:IETF:PARAMS:OAUTH:TOKEN-TYPE:SD-AGENT-CARD"])
+def test_another_vct_is_refused(world: World, vct: str) -> None:
+    """VC-3: compared exactly."""
+    with raises_rule("profile.vct", at="issuer-jwt/vct"):
+        world.show_claims({"vct": vct})
+
+
+def test_only_members_of_the_card_are_members(world: World) -> None:
+    claims = {
+        "jti": "1",
+        "aka_vcts": ["x"],
+        "vct#integrity": "x",
+        "nbf": 0,
+        "_sd_alg": "sha-256",
+        "url": "u",
+        "x": None,
+    }
+    verified = world.show_claims(claims)
+    assert verified.members == {"name": "A", "description": "", "version": "1.0.0", "url": "u", "x": None}
+    assert (verified.issuer, verified.subject, verified.card_format) == (ISSUER, f"agent:{AGENT_ID}", "a2a/1.0")
+
+
+def test_a_card_format_is_optional_in_what_is_read(world: World) -> None:
+    assert world.show_claims({"card_format": REMOVED}).card_format is None
+
+
+def test_both_columns_reserve_the_same_names() -> None:
+    """Each has its own list, since neither may know the other."""
+    assert cards.RESERVED_AT_TOP == RESERVED_AT_TOP
+    assert cards.RESERVED_ANYWHERE == RESERVED_ANYWHERE

@@ -1,0 +1,301 @@
+"""What holds for every card, every text and every choice: bounded, and in CI the same every time."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sdcard import (
+    DEFAULT_POLICY,
+    Card,
+    ClaimPath,
+    DisclosurePlan,
+    FreshnessWindow,
+    Limits,
+    Refused,
+    plan_disclosure,
+    select_all,
+    select_paths,
+)
+from sdcard.cards.card import RESERVED_ANYWHERE, RESERVED_AT_TOP
+from sdcard.cards.reading import read_card
+from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
+from sdcard.encoding import JsonObject, encode_base64url, encode_json, same_json
+from sdcard.jose.signer import InMemorySigner
+from sdcard.paths import Place
+from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
+from tests.world import (
+    NOW,
+    World,
+    digest,
+    example,
+    key,
+    outcome,
+    seal_claim,
+    seal_element,
+    tampered,
+    unsigned,
+    with_disclosures,
+)
+
+CONTEXTS = st.sampled_from(sorted(DEFAULT_POLICY.contexts))
+TEXT = st.text(max_size=8)
+NAMES = TEXT.filter(lambda name: name not in RESERVED_ANYWHERE | RESERVED_AT_TOP | {"signatures"})
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=8
+)
+SKILLS = st.lists(
+    st.fixed_dictionaries(
+        {"id": TEXT, "name": TEXT},
+        optional={"description": TEXT, "tags": st.lists(TEXT, max_size=2), "securityRequirements": JSON, "x": JSON},
+    ),
+    max_size=4,
+)
+INTERFACES = st.lists(
+    st.fixed_dictionaries({"url": TEXT, "protocolBinding": TEXT}, optional={"tenant": TEXT, "x": JSON}), max_size=3
+)
+DOCUMENTS: st.SearchStrategy[JsonObject] = st.builds(
+    lambda named, others: {**others, **named},
+    st.fixed_dictionaries(
+        {"name": TEXT, "description": TEXT, "version": TEXT, "skills": SKILLS, "supportedInterfaces": INTERFACES},
+        optional={
+            "capabilities": st.dictionaries(NAMES, JSON, max_size=3) | st.just({"extensions": [{"uri": "u"}, 1]}),
+            "provider": JSON,
+            "iconUrl": TEXT,
+            "securitySchemes": JSON,
+        },
+    ),
+    st.dictionaries(NAMES, JSON, max_size=3),
+)
+FORMAT = read_card(example()).format
+
+
+def allowed(part: Disclosable) -> Any:
+    """What a plan shows: the whole card without what it withholds."""
+    if isinstance(part, DisclosableObject):
+        return {n: allowed(p) for n, (treatment, p) in part.members.items() if treatment is not Treatment.WITHHELD}
+    if isinstance(part, DisclosableArray):
+        return [allowed(p) for treatment, p in part.elements if treatment is not Treatment.WITHHELD]
+    return part
+
+
+def planned(document: JsonObject, context: str) -> DisclosurePlan:
+    """Whatever its members hold: reading cards is another test's."""
+    return plan_disclosure(Card(FORMAT, document), DEFAULT_POLICY, context)
+
+
+@given(document=DOCUMENTS, context=CONTEXTS)
+def test_issue_accept_present_verify_gives_exactly_what_the_plan_allows(document: JsonObject, context: str) -> None:
+    world, plan = World(), planned(document, context)
+    text = world.holder.present(world.challenge, world.issuer.issue(plan))
+    verified = world.verifier.verify(text, world.challenge)
+    assert same_json(verified.members, allowed(plan.root))
+
+
+def resolve(value: Any, place: Place) -> Any:
+    for segment in place:
+        value = value[segment]
+    return value
+
+
+@given(document=DOCUMENTS, context=CONTEXTS, data=st.data())
+def test_a_selected_path_shows_all_of_itself_and_nothing_beside(
+    document: JsonObject, context: str, data: st.DataObject
+) -> None:
+    world, plan = World(), planned(document, context)
+    held = world.holder.accept(world.issuer.issue(plan))
+    revealed = held.issued.verified.processed.revealed
+    places = [one.place for one in revealed] or [("name",)]
+    place = data.draw(st.sampled_from(places))
+    selection = select_paths(held, [ClaimPath(place)])
+    by_text = {one.disclosure.encoded: one.place for one in revealed}
+    for text in selection.disclosures:
+        other = by_text[text]
+        assert other == place[: len(other)] or other[: len(place)] == place, "on the way, or beneath"
+    shown = world.show(with_disclosures(held.sd_jwt, selection.disclosures))
+    alone = tuple(0 if isinstance(segment, int) else segment for segment in place)
+    assert same_json(resolve(shown.members, alone), resolve(held.issued.members, place))
+
+
+# -- totality ---------------------------------------------------------------------------------------------------------
+
+
+class Fixed:
+    """One good presentation to take apart, made once."""
+
+    world = World()
+    presentation = world.holder.present(world.challenge)
+    card = str(world.holder.card)
+
+
+def check_total(text: str) -> None:
+    """Each door gives a value or a refusal for this text, and nothing else."""
+    world = Fixed.world
+    doors: list[Callable[[], object]] = [
+        lambda: parse_sd_jwt(text, Limits()),
+        lambda: world.verifier.verify(text, world.verifier.unsolicited()),
+        lambda: world.verifier.verify(text, world.challenge),
+        lambda: world.holder.accept(text),
+    ]
+    for door in doors:
+        result = outcome(door)
+        assert result.findings if isinstance(result, Refused) else result is not None
+
+
+@given(st.text(max_size=60) | st.text(alphabet="eyJ.~_-=AZ09", max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    check_total(text)
+
+
+@given(
+    base=st.sampled_from([Fixed.presentation, Fixed.card]),
+    cuts=st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["drop", "repeat", "insert", "swap"]), TEXT), max_size=3),
+)
+def test_a_damaged_text_is_read_or_refused(base: str, cuts: list[tuple[float, str, str]]) -> None:
+    for where, how, text in cuts:
+        parts = base.split("~")
+        at = min(int(where * len(parts)), len(parts) - 1)
+        if how == "drop":
+            del parts[at]
+        elif how == "repeat":
+            parts.insert(at, parts[at])
+        elif how == "insert":
+            parts[at] = parts[at][: len(parts[at]) // 2] + text + parts[at][len(parts[at]) // 2 :]
+        else:
+            parts[at], parts[0] = parts[0], parts[at]
+        base = "~".join(parts)
+    check_total(base)
+
+
+ANY_CLAIM = st.sampled_from(
+    [
+        "iss",
+        "sub",
+        "iat",
+        "exp",
+        "nbf",
+        "aud",
+        "vct",
+        "cnf",
+        "status",
+        "card_format",
+        "_sd",
+        "_sd_alg",
+        "...",
+        "name",
+        "x",
+    ]
+)
+ANY_JSON = st.recursive(
+    SCALARS | st.just(key(2).public_key.to_jwk()),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["_sd", "...", "_sd_alg", "jwk", "kty", "crv", "x", "y", "status_list", "idx", "uri", "a"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    claims=st.dictionaries(ANY_CLAIM, ANY_JSON, max_size=3),
+    value=ANY_JSON,
+    header=st.dictionaries(st.sampled_from(["alg", "typ", "kid", "crit", "x"]), ANY_JSON, max_size=1),
+)
+def test_whatever_a_trusted_issuer_signs_is_read_or_refused(claims: JsonObject, value: Any, header: JsonObject) -> None:
+    world = Fixed.world
+    sealed, element = seal_claim("sealed", value), seal_element(value)
+    hiding: JsonObject = {"_sd": [digest(sealed)], "list": [{"...": digest(element)}]}
+    for signed in (claims, {**hiding, **claims}):
+        sd_jwt = world.issuer.sd_jwt(world.issuer.claims(signed), sealed, element, header=header)
+        check_total(str(sd_jwt))
+        check_total(world.holder.bind(sd_jwt, world.challenge))
+
+
+@given(
+    claims=st.dictionaries(
+        st.sampled_from(["iat", "aud", "nonce", "sd_hash", "exp", "nbf", "interaction_id", "_sd"]), ANY_JSON, max_size=3
+    ),
+    header=st.dictionaries(st.sampled_from(["alg", "typ", "kid", "crit"]), ANY_JSON, max_size=1),
+)
+def test_whatever_a_holder_signs_is_read_or_refused(claims: JsonObject, header: JsonObject) -> None:
+    world = Fixed.world
+    check_total(world.holder.bind(world.holder.unbound(), world.challenge, claims, header))
+
+
+@given(raw=st.binary(max_size=40))
+def test_whatever_bytes_an_issuer_signs_are_read_or_refused(raw: bytes) -> None:
+    world = Fixed.world
+    check_total(str(SdJwt(world.issuer.sign_text(raw), ())))
+    check_total(str(SdJwt(world.issuer.sign_text(encode_json(world.issuer.claims()), raw), (encode_base64url(raw),))))
+
+
+# -- withholding ------------------------------------------------------------------------------------------------------
+
+STRANGER = key(77)
+
+
+def flaws(world: World) -> list[tuple[SdJwt, JsonObject, InMemorySigner | None]]:
+    """SD-JWTs and KB-JWT claims with one flaw each that no choice of Disclosures can mend."""
+    good = world.holder.unbound()
+    return [
+        (world.issuer.sign_again(good, {"exp": NOW}), {}, None),
+        (world.issuer.sign_again(good, {"iat": NOW + 1}), {}, None),
+        (world.issuer.sign_again(good, {"vct": "urn:another"}), {}, None),
+        (world.issuer.sign_again(good, {"iss": "https://other.example"}), {}, None),
+        (world.issuer.sign_again(good, {"aud": "https://other.example"}), {}, None),
+        (SdJwt(unsigned(good.issuer_jwt), good.disclosures), {}, None),
+        (good, {"iat": NOW - 301}, None),
+        (good, {"aud": "https://other.example"}, None),
+        (good, {"nonce": "another"}, None),
+        (good, {"sd_hash": "another"}, None),
+        (good, {}, STRANGER),
+    ]
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_withholding_turns_no_refusal_into_acceptance(data: st.DataObject) -> None:
+    """With a KB-JWT signed again for what is left, which a cheating Holder can do."""
+    world = Fixed.world
+    for sd_jwt, claims, signer in flaws(world):
+        kept = data.draw(st.sets(st.sampled_from(range(len(sd_jwt.disclosures)))))
+        left = with_disclosures(sd_jwt, [one for n, one in enumerate(sd_jwt.disclosures) if n in kept])
+        challenge = world.verifier.challenge(FreshnessWindow())
+        with pytest.raises(Refused):
+            world.verifier.verify(world.holder.bind(left, challenge, claims, signer=signer), challenge)
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_withholding_others_does_not_hide_a_forged_disclosure(data: st.DataObject) -> None:
+    world = Fixed.world
+    good = world.holder.unbound()
+    forged = data.draw(st.sampled_from([tampered(good.disclosures[-1]), seal_claim("foreign", 1).encoded]))
+    kept = data.draw(st.sets(st.sampled_from(good.disclosures)))
+    left = [*(one for one in good.disclosures if one in kept), forged]
+    with pytest.raises(Refused) as caught:
+        world.show(with_disclosures(good, data.draw(st.permutations(left)) if len(left) < 8 else left))
+    assert caught.value.rule == "disclosure.unreferenced"
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_withholding_shows_less_and_changes_nothing_that_is_shown(data: st.DataObject) -> None:
+    world = Fixed.world
+    held = world.holder.accept()
+    names = sorted(name for name in held.issued.members if name in example())
+    chosen = data.draw(st.sets(st.sampled_from(names)))
+    some = select_paths(held, [ClaimPath((name,)) for name in sorted(chosen)])
+    members = world.show(with_disclosures(held.sd_jwt, some.disclosures)).members
+    assert set(some.disclosures) <= set(select_all(held).disclosures)
+    assert members.keys() == {"name", "description", "version"} | chosen
+    assert same_json(members, {name: example()[name] for name in members})
+    assert json.loads(json.dumps(members)) == members

@@ -1,0 +1,175 @@
+"""House law: imports go one way, the pure part touches nothing, no check has an off switch."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.shared import ROOT
+
+SOURCES = [path for package in ("sdcard", "issuer_service") for path in sorted((ROOT / package).rglob("*.py"))]
+BRIDGES = {"issuer.py", "holder.py", "verifier.py", "issued.py"}
+TOKEN_COLUMN = {"jose", "sdjwt", "keybinding", "status", "dpop"}
+CARD_COLUMN = {"cards", "disclosure"}
+OUTSIDE = {"edge", "cli"}
+SHARED_BY_BOTH = {"errors", "rules", "encoding", "paths", "limits", "disclosable", "instants", "salts"}
+WORLDLY = {
+    *(
+        "os",
+        "sys",
+        "time",
+        "random",
+        "secrets",
+        "socket",
+        "ssl",
+        "select",
+        "pathlib",
+        "io",
+        "tempfile",
+        "shutil",
+        "glob",
+    ),
+    *("subprocess", "multiprocessing", "threading", "asyncio", "concurrent", "signal", "sqlite3", "logging"),
+    *("http", "httpx", "httpx2", "requests", "urllib.request", "ftplib", "smtplib", "uuid", "datetime"),
+    *("fastapi", "starlette", "uvicorn", "sqlalchemy", "alembic", "typer", "rich", "pydantic"),
+}
+CHECKING = re.compile(r"_?(verify|check|validate|parse|decode|issue|present|sign|accept|prepare|select|disclose|bind)")
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that a file imports, at its top or inside a function; names that come from it too."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)} imports relatively"
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room(path: Path) -> str:
+    """The first part of a file's name within the core: a folder, or a module at the top."""
+    return path.relative_to(ROOT / "sdcard").parts[0]
+
+
+CORE = [path for path in SOURCES if path.is_relative_to(ROOT / "sdcard")]
+PURE = [path for path in CORE if room(path) not in OUTSIDE]
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """The rooms of the core that a file imports from."""
+    return {name.split(".")[1] for name in imports(path) if name.startswith("sdcard.")}
+
+
+def is_within(name: str, modules: set[str]) -> bool:
+    return any(name == module or name.startswith(module + ".") for module in modules)
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert len(PURE) > 35
+    assert {path.name for path in PURE} >= BRIDGES
+    assert {room(path) for path in CORE} >= {"jose", "sdjwt", "keybinding", "status", "cards", "disclosure", "edge"}
+    assert any(is_within(name, {"sdcard.jose"}) for name in imports(ROOT / "sdcard" / "issuer.py"))
+
+
+@pytest.mark.parametrize("path", [path for path in CORE if room(path) != "cli"], ids=name_of)
+def test_the_core_imports_no_service(path: Path) -> None:
+    """The commands `serve`, `token` and `demo` start one; nothing else of the core knows that it exists."""
+    assert [name for name in imports(path) if is_within(name, {"issuer_service", "tests", "benchmarks"})] == []
+    assert "cli" not in imported_rooms(path)
+
+
+def test_the_core_and_its_command_load_no_service() -> None:
+    """Who installs the core alone can import both: heavy imports are inside commands."""
+    script = "import sys, sdcard, sdcard.cli; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    heavy = {"issuer_service", "fastapi", "sqlalchemy", "pydantic", "uvicorn", "rich", "typer"}
+    assert {name.partition(".")[0] for name in loaded.split()} & heavy == set()
+
+
+@pytest.mark.parametrize("path", PURE, ids=name_of)
+def test_the_pure_part_touches_nothing(path: Path) -> None:
+    assert [name for name in imports(path) if is_within(name, WORLDLY)] == []
+    assert imported_rooms(path) & OUTSIDE == set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            assert called not in {"open", "print", "input", "eval", "exec", "__import__"}, f"line {node.lineno}"
+            assert not called.endswith((".now", ".utcnow", ".today", ".read_text", ".read_bytes", ".write_text"))
+
+
+@pytest.mark.parametrize("path", [path for path in PURE if room(path) in TOKEN_COLUMN], ids=name_of)
+def test_the_token_column_knows_no_card(path: Path) -> None:
+    assert imported_rooms(path) <= TOKEN_COLUMN | SHARED_BY_BOTH
+
+
+@pytest.mark.parametrize("path", [path for path in PURE if room(path) in CARD_COLUMN], ids=name_of)
+def test_the_card_column_knows_no_token(path: Path) -> None:
+    assert imported_rooms(path) <= CARD_COLUMN | SHARED_BY_BOTH
+
+
+@pytest.mark.parametrize("path", [path for path in PURE if path.stem in SHARED_BY_BOTH], ids=name_of)
+def test_what_both_columns_share_knows_neither(path: Path) -> None:
+    assert imported_rooms(path) <= SHARED_BY_BOTH
+
+
+def test_the_columns_meet_in_four_files_only() -> None:
+    meeting = {
+        path.name
+        for path in PURE
+        if imported_rooms(path) & TOKEN_COLUMN and imported_rooms(path) & CARD_COLUMN and path.name != "__init__.py"
+    }
+    assert meeting <= BRIDGES
+    assert {"issuer.py", "holder.py"} <= meeting
+
+
+def test_the_lower_folders_of_the_token_column_do_not_know_the_higher_ones() -> None:
+    for path in PURE:
+        if room(path) == "jose":
+            assert imported_rooms(path) & (TOKEN_COLUMN - {"jose"}) == set(), path
+        if room(path) == "sdjwt":
+            assert imported_rooms(path) & {"keybinding", "status"} == set(), path
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_every_module_says_what_it_is(path: Path) -> None:
+    assert ast.get_docstring(tree(path))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_no_check_has_a_switch(path: Path) -> None:
+    """A bool would turn a check off where it is forgotten; a type with a name says what was decided."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and CHECKING.match(node.name):
+            for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+                annotation = ast.unparse(argument.annotation) if argument.annotation else ""
+                assert not re.search(r"\bbool\b", annotation), f"{node.name}({argument.arg}: {annotation})"
+
+
+@pytest.mark.parametrize("path", CORE, ids=name_of)
+def test_nothing_swallows_every_error(path: Path) -> None:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ExceptHandler) and room(path) not in OUTSIDE:
+            assert node.type is not None, f"line {node.lineno}"
+            assert ast.unparse(node.type) not in {"Exception", "BaseException"}, f"line {node.lineno}"
+
+
+@pytest.mark.parametrize("path", PURE, ids=name_of)
+def test_values_are_frozen(path: Path) -> None:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ClassDef):
+            for decorator in map(ast.unparse, node.decorator_list):
+                if decorator.startswith("dataclass"):
+                    assert "frozen=True" in decorator, node.name
