@@ -1,15 +1,14 @@
 """What FastAPI cannot see by itself: bodies that we read ourselves, problem documents, cache headers."""
 
-from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import Depends, Request
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from issuer_service.problems import MEDIA_TYPE, STATUS, Problem
+from issuer_service.problems import MEDIA_TYPE, Problem
 from issuer_service.wiring import Wiring
-from sdcard.rules import Rule
 
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
 
@@ -30,12 +29,12 @@ def json_body(model: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": _reference(model)}}}}
 
 
-def refusals(*rules: Rule) -> Responses:
-    """The problem documents that an endpoint answers with, by status, with the rules behind each."""
-    by_status: dict[int, list[Rule]] = {}
-    for rule in rules:
-        by_status.setdefault(STATUS[rule], []).append(rule)
-    return {status: _problem(by_status[status]) for status in sorted(by_status)}
+def refusals(*statuses: HTTPStatus) -> Responses:
+    """The problem documents that an endpoint answers with."""
+    content = {MEDIA_TYPE: {"schema": _reference(Problem)}}
+    return {
+        int(status): {"description": f"{status.phrase}; `rule` says why.", "content": content} for status in statuses
+    }
 
 
 def components(*requests: type[BaseModel]) -> dict[str, Any]:
@@ -49,8 +48,3 @@ def components(*requests: type[BaseModel]) -> dict[str, Any]:
 
 def _reference(model: type[BaseModel]) -> dict[str, str]:
     return {"$ref": _REFERENCE.format(model=model.__name__)}
-
-
-def _problem(rules: Sequence[Rule]) -> dict[str, Any]:
-    described = " ".join(f"`{rule}`: {rule.sentence}" for rule in rules)
-    return {"description": described, "content": {MEDIA_TYPE: {"schema": _reference(Problem)}}}

@@ -3,6 +3,7 @@
 All of it comes from the settings; the ``Host`` that a client sends names nothing (SD-JWT VC 4, RFC 7517 5).
 """
 
+from http import HTTPStatus
 from typing import Literal
 
 from fastapi import APIRouter, Response
@@ -10,7 +11,6 @@ from pydantic import BaseModel, Field
 
 from issuer_service.openapi import FromWiring, refusals
 from sdcard.edge.key_files import public_jwks
-from sdcard.rules import Rule
 
 router = APIRouter(tags=["well-known"])
 
@@ -52,7 +52,7 @@ async def key_set(wiring: FromWiring, response: Response) -> KeySet:
     return KeySet(keys=public_jwks(wiring.signer)["keys"])
 
 
-@router.get("/healthz", summary="Whether the registry is well", responses=refusals(Rule.STORE_UNAVAILABLE))
+@router.get("/healthz", summary="Whether the registry is well", responses=refusals(HTTPStatus.SERVICE_UNAVAILABLE))
 async def health(wiring: FromWiring, response: Response) -> Health:
     """Whether the registry is well."""
     response.headers["Cache-Control"] = "no-store"

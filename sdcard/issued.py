@@ -8,9 +8,9 @@ from sdcard.instants import MAX_SKEW, Instant, parse_numeric_date
 from sdcard.jose.jws import Jws
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.names import NEVER_SELECTIVE, RESERVED_AT_TOP
 from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
-from sdcard.sdjwt.names import NEVER_SELECTIVE, RESERVED_AT_TOP
 from sdcard.sdjwt.serialization import SdJwt
 from sdcard.sdjwt.verification import (
     VerifiedSdJwt,

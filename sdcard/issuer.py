@@ -16,11 +16,11 @@ from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm
 from sdcard.jose.jws import encode_signing_input, join_signature
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
+from sdcard.names import CNF, SD_ALG
 from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.sdjwt.embedding import embed
-from sdcard.sdjwt.names import CNF, SD_ALG
 from sdcard.sdjwt.serialization import SdJwt
 from sdcard.status.reference import StatusReference
 
@@ -144,10 +144,7 @@ def prepare_sd_card(
     if status is not None:
         registered["status"] = status.to_claim()
     clear = {name: (Treatment.PLAIN, value) for name, value in registered.items()}
-    overlap = clear.keys() & plan.root.members.keys()
-    if overlap:
-        raise Refused(Rule.CARD_RESERVED, Where(Part.CARD, (sorted(overlap)[0],)))
-    claims = DisclosableObject({**clear, **plan.root.members}, plan.root.padded)
+    claims = DisclosableObject({**plan.root.members, **clear}, plan.root.padded)
     embedded = embed(claims, DigestAlgorithm.SHA_256, salts, plan.policy.padded_size)
     header: JsonObject = {"alg": issuer.key.algorithm.value, "typ": issuer.profile.typ, "kid": issuer.key.thumbprint}
     return PreparedSdCard(

@@ -1,5 +1,7 @@
 """``POST /agents/register`` (SD-Card 3.3.1)."""
 
+from http import HTTPStatus
+
 from fastapi import APIRouter, Request, Response, Security
 from fastapi.security import HTTPBearer
 
@@ -10,7 +12,6 @@ from issuer_service.problems import show_findings
 from issuer_service.registration import service
 from issuer_service.registration.schemas import CardIssued, Registered, RegistrationRequest
 from sdcard.issuer import SdCard
-from sdcard.rules import Rule
 
 router = APIRouter(tags=["registration"])
 
@@ -18,41 +19,14 @@ _DESCRIBED = HTTPBearer(auto_error=False, scheme_name="bearer", description="A t
 """For the OpenAPI document; ``access.authorize`` reads the header itself."""
 
 _REFUSALS = refusals(
-    Rule.JSON_MALFORMED,
-    Rule.JSON_DUPLICATE,
-    Rule.JSON_NUMBER,
-    Rule.JSON_SURROGATE,
-    Rule.JSON_DEPTH,
-    Rule.UTF8,
-    Rule.TOKEN_MISSING,
-    Rule.TOKEN_INVALID,
-    Rule.TOKEN_SCOPE,
-    Rule.TOKEN_LIMIT,
-    Rule.AGENT_OWNED,
-    Rule.KEY_BOUND_ELSEWHERE,
-    Rule.LIMIT_BYTES,
-    Rule.LIMIT_DISCLOSURES,
-    Rule.REQUEST_MEDIA_TYPE,
-    Rule.REQUEST,
-    Rule.AGENT_ID,
-    Rule.BASE64URL,
-    Rule.KEY_MALFORMED,
-    Rule.KEY_UNSUPPORTED,
-    Rule.KEY_PRIVATE,
-    Rule.KEY_PUBLISHED,
-    Rule.KEY_REPEATED,
-    Rule.CARD_FORMAT,
-    Rule.CARD_MEMBER_MISSING,
-    Rule.CARD_MEMBER_TYPE,
-    Rule.CARD_MEMBER_VALUE,
-    Rule.CARD_AMBIGUOUS,
-    Rule.CARD_RESERVED,
-    Rule.CARD_DISAGREES,
-    Rule.CONTEXT_UNKNOWN,
-    Rule.CONTEXT_REPEATED,
-    Rule.DISCLOSE_UNKNOWN,
-    Rule.DISCLOSE_BEYOND_CEILING,
-    Rule.STORE_UNAVAILABLE,
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
 )
 
 

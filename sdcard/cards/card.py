@@ -1,4 +1,4 @@
-"""``Card``: a validated agent card, whatever format its document follows, and the names that no card may use."""
+"""``Card``: a validated agent card, whatever format its document follows; and finding names that no card may use."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,29 +6,8 @@ from dataclasses import dataclass
 from sdcard.cards.format import CardFormat
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Part, Where
+from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.rules import Rule
-
-RESERVED_AT_TOP = frozenset(
-    {
-        "iss",
-        "sub",
-        "aud",
-        "exp",
-        "nbf",
-        "iat",
-        "jti",
-        "cnf",
-        "vct",
-        "vct#integrity",
-        "aka_vcts",
-        "status",
-        "_sd_alg",
-        "card_format",
-    }
-)
-"""Names that mean something else among the claims of an SD-Card."""
-RESERVED_ANYWHERE = frozenset({"_sd", "..."})
-"""Names that stand for hidden claims and array elements, wherever they are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sdcard.cards.card import Card
+from sdcard.cards.card import Card, reserved_members
 from sdcard.cards.format import CardFormat
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment, treatments
 from sdcard.disclosure.policy import DisclosurePolicy, Grant, grant
 from sdcard.encoding import JsonValue
-from sdcard.errors import Part, Where
+from sdcard.errors import Part, Refused, Where
 from sdcard.paths import ClaimPath, Place
 
 
@@ -54,8 +54,12 @@ def plan_disclosure(
         where: the place of ``disclose``, for refusals.
 
     Raises:
-        Refused: ``context.unknown``, ``disclose.unknown`` or ``disclose.beyond-ceiling``.
+        Refused: ``context.unknown``, ``disclose.unknown`` or ``disclose.beyond-ceiling``; ``card.reserved-member``
+            for a card that no reader checked.
     """
+    reserved = reserved_members(card.document)
+    if reserved:
+        raise Refused.because(reserved)
     unnamed = [name for name in card.document if name not in card.format.members]
     permitted = grant(policy.context(context, where), card.format, disclose, where, unnamed)
     root = _Planner(card.format, permitted, {*card.format.always_disclosed, *also_clear}).object(card.document, ())

@@ -6,7 +6,7 @@ from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import encode_signing_input, join_signature
 from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import Challenge
-from sdcard.sdjwt.names import INTERACTION_ID, KB_TYP, SD_HASH
+from sdcard.names import INTERACTION_ID, KB_TYP, SD_HASH
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding
 
 

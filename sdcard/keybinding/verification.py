@@ -11,8 +11,8 @@ from sdcard.jose.jws import parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, NonceUse, Unsolicited
 from sdcard.limits import Limits
+from sdcard.names import INTERACTION_ID, KB_TYP, SD_HASH
 from sdcard.rules import Rule
-from sdcard.sdjwt.names import INTERACTION_ID, KB_TYP, SD_HASH
 from sdcard.sdjwt.serialization import SdJwtWithKeyBinding
 
 

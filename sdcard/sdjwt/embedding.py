@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url
 from sdcard.jose.algorithms import DigestAlgorithm
+from sdcard.names import ELLIPSIS, SD
 from sdcard.salts import SaltPool, SaltSource
 from sdcard.sdjwt.disclosure import Disclosure, make_disclosure
-from sdcard.sdjwt.names import ELLIPSIS, SD
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.limits import Limits
+from sdcard.names import ELLIPSIS, RESERVED_ANYWHERE, SD, SD_ALG
 from sdcard.paths import Place
 from sdcard.rules import Rule
 from sdcard.sdjwt.disclosure import Disclosure
-from sdcard.sdjwt.names import ELLIPSIS, RESERVED_ANYWHERE, SD, SD_ALG
 
 
 @dataclass(frozen=True, slots=True)

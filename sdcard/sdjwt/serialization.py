@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from sdcard.errors import Part, Refused, Where
 from sdcard.limits import Limits
+from sdcard.names import SEPARATOR
 from sdcard.rules import Rule
-from sdcard.sdjwt.names import SEPARATOR
 
 
 @dataclass(frozen=True, slots=True)

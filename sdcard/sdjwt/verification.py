@@ -10,9 +10,9 @@ from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
 from sdcard.jose.jws import Jws, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.limits import Limits
+from sdcard.names import CNF, SD_ALG
 from sdcard.rules import Rule
 from sdcard.sdjwt.disclosure import parse_disclosure
-from sdcard.sdjwt.names import CNF, SD_ALG
 from sdcard.sdjwt.processing import ProcessedPayload, process_payload
 from sdcard.sdjwt.serialization import SdJwt
 

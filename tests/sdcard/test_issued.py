@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 
 from sdcard import Acceptance, Misuse
-from sdcard.cards import card as cards
-from sdcard.sdjwt.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from tests.world import AGENT_ID, ISSUER, REMOVED, World, raises_rule
 
 
@@ -52,9 +50,3 @@ def test_only_members_of_the_card_are_members(world: World) -> None:
 
 def test_a_card_format_is_optional_in_what_is_read(world: World) -> None:
     assert world.show_claims({"card_format": REMOVED}).card_format is None
-
-
-def test_both_columns_reserve_the_same_names() -> None:
-    """Each has its own list, since neither may know the other."""
-    assert cards.RESERVED_AT_TOP == RESERVED_AT_TOP
-    assert cards.RESERVED_ANYWHERE == RESERVED_ANYWHERE

@@ -20,11 +20,11 @@ from sdcard import (
     select_all,
     select_paths,
 )
-from sdcard.cards.card import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.cards.reading import read_card
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
 from sdcard.encoding import JsonObject, encode_base64url, encode_json, same_json
 from sdcard.jose.signer import InMemorySigner
+from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import Place
 from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
 from tests.world import (

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from sdcard.cards.card import RESERVED_ANYWHERE, RESERVED_AT_TOP, reserved_members
+from sdcard.cards.card import reserved_members
 from sdcard.encoding import JsonObject
+from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import Place
-from sdcard.sdjwt import names
 from tests.sdcard.cards.documents import changed, georoute, georoute_0_3, told
 
 AT_TOP = [
@@ -31,11 +31,6 @@ AT_TOP = [
 def test_the_reserved_names_are_exactly_these() -> None:
     assert frozenset(AT_TOP) == RESERVED_AT_TOP
     assert frozenset({"_sd", "..."}) == RESERVED_ANYWHERE
-
-
-def test_the_token_column_has_the_same_ones() -> None:
-    assert RESERVED_AT_TOP == names.RESERVED_AT_TOP
-    assert RESERVED_ANYWHERE == names.RESERVED_ANYWHERE
 
 
 @pytest.mark.parametrize("card", [georoute(), georoute_0_3()], ids=["1.0", "0.3"])

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from sdcard import SD_CARD
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
-from sdcard.sdjwt.names import NEVER_SELECTIVE
+from sdcard.names import NEVER_SELECTIVE
 from sdcard.sdjwt.serialization import SdJwt
 from sdcard.sdjwt.verification import check_validity, parse_confirmation
 from tests.world import AUDIENCE, NOW, REMOVED, World, digest, key, raises_rule, seal_claim, seal_element, unsigned

@@ -1,4 +1,4 @@
-"""Claim names, header values and separators that the standards fix."""
+"""Claim names, header values and separators that the standards fix. Both columns know them; nothing else is in here."""
 
 SEPARATOR = "~"
 """RFC 9901 4."""
