@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -23,6 +24,7 @@ class Settings(BaseSettings):
         issuer: the registry's public URL, which becomes ``iss``. Without it, host and port give one, on loopback only.
         database_url: of SQLAlchemy, with an asynchronous driver.
         issuer_key_file: the private JWK that signs; ``sdcard keys new`` makes one.
+        profile: which draft is written: ``sd-card`` or ``agent-sd-jwt-02``.
         lifetime_days: of an SD-Card.
         body_limit: the longest request body that is read, in bytes.
         host: where to listen. Behind a proxy, loopback is enough.
@@ -34,6 +36,7 @@ class Settings(BaseSettings):
     issuer: str | None = None
     database_url: str = Field(default=DEFAULT_DATABASE, repr=False)
     issuer_key_file: Path = Path("issuer.jwk")
+    profile: Literal["sd-card", "agent-sd-jwt-02"] = "sd-card"
     lifetime_days: int = Field(default=7, ge=1, le=90)
     body_limit: int = Field(default=1024 * 1024, ge=1024, le=64 * 1024 * 1024)
     host: str = "127.0.0.1"

@@ -14,6 +14,7 @@ from sdcard.issuer import DEFAULT_LIFETIME, Issuer
 from sdcard.jose.keys import PUBLISHED_KEYS, check_not_published
 from sdcard.jose.signer import Signer
 from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.profile import PROFILES, SD_CARD, Profile
 from sdcard.salts import SaltSource
 
 
@@ -34,11 +35,12 @@ class Wiring:
     """What the registry is made of.
 
     Attributes:
-        issuer: who issues, and under which profile.
+        issuer: who issues.
         signer: holds the Issuer's key.
         store: remembers tokens, agents, Batches and what was done.
         clock, salts: time and randomness.
         policy: which contexts there are, and their ceilings.
+        profile: what is written.
         lifetime: of an SD-Card, in seconds.
         published_keys: thumbprints of keys that nobody may register.
         limits, bounds: how much work a caller may ask for.
@@ -50,6 +52,7 @@ class Wiring:
     clock: Clock = field(default_factory=SystemClock)
     salts: SaltSource = field(default_factory=SystemSalts)
     policy: DisclosurePolicy = DEFAULT_POLICY
+    profile: Profile = SD_CARD
     lifetime: int = DEFAULT_LIFETIME
     published_keys: frozenset[str] = PUBLISHED_KEYS
     limits: Limits = DEFAULT_LIMITS
@@ -74,6 +77,7 @@ def build_wiring(settings: Settings) -> Wiring:
         issuer=Issuer(settings.issuer_url, signer.public_key),
         signer=signer,
         store=open_store(settings.database_url),
+        profile=PROFILES[settings.profile],
         lifetime=settings.lifetime,
         bounds=Bounds(body_bytes=settings.body_limit),
     )

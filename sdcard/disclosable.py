@@ -54,3 +54,17 @@ def treatments(disclosable: Disclosable, place: Place = ()) -> Iterator[tuple[Pl
     for segment, (treatment, part) in parts:
         yield (*place, segment), treatment
         yield from treatments(part, (*place, segment))
+
+
+def shows(disclosable: Disclosable, place: Place) -> bool:
+    """Whether the part at this place is shown: by itself, or with the whole that it belongs to."""
+    for segment in place:
+        if isinstance(disclosable, DisclosableObject):
+            treatment, disclosable = disclosable.members.get(str(segment), (Treatment.WITHHELD, None))
+        elif isinstance(disclosable, DisclosableArray) and isinstance(segment, int):
+            treatment, disclosable = disclosable.elements[segment]
+        else:
+            return True
+        if treatment is Treatment.WITHHELD:
+            return False
+    return True

@@ -56,21 +56,13 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
         Refused: ``encoding.utf8``, ``json.malformed``, ``json.duplicate-member``, ``json.number``,
             ``json.surrogate`` or ``json.depth``.
     """
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise Refused(Rule.UTF8, where) from None
+    text = _decode_utf8(data)
+    if text is None:
+        raise Refused(Rule.UTF8, where)
     _check_depth(text, where, depth)
-    try:
-        value: JsonValue = _DECODER.decode(text)
-    except _Inexact as inexact:
-        raise Refused(inexact.rule, where) from None
-    except (json.JSONDecodeError, RecursionError):
-        raise Refused(Rule.JSON_MALFORMED, where) from None
-    except ValueError:  # the interpreter's bound on the digits of an integer
-        raise Refused(Rule.JSON_NUMBER, where) from None
-    if "\\u" in text and _has_lone_surrogate(value):
-        raise Refused(Rule.JSON_SURROGATE, where)
+    value, fault = _read_json(text)
+    if fault:
+        raise Refused(fault, where)
     return value
 
 
@@ -95,6 +87,28 @@ def same_json(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(same_json, one, other))
     return bool(one == other)
+
+
+def _decode_utf8(data: bytes) -> str | None:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _read_json(text: str) -> tuple[JsonValue, Rule | None]:
+    """The value, or what is wrong. The refusal is raised elsewhere, since these exceptions carry the whole text."""
+    try:
+        value: JsonValue = _DECODER.decode(text)
+    except _Inexact as inexact:
+        return None, inexact.rule
+    except (json.JSONDecodeError, RecursionError):
+        return None, Rule.JSON_MALFORMED
+    except ValueError:  # the interpreter's bound on the digits of an integer
+        return None, Rule.JSON_NUMBER
+    if "\\u" in text and _has_lone_surrogate(value):
+        return None, Rule.JSON_SURROGATE
+    return value, None
 
 
 class _Inexact(Exception):

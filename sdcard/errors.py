@@ -53,7 +53,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule met at a place. ``hint`` says what a person can do about it and never quotes a value."""
+    """A rule met at a place. ``hint`` says what a person can do; it never quotes a value of a card or token."""
 
     rule: Rule
     where: Where

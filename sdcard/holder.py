@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sdcard.cards.card import Card
 from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.disclosable import Treatment, treatments
+from sdcard.disclosable import Treatment, shows, treatments
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.errors import Misuse, Part, Refused, Where
@@ -18,6 +18,7 @@ from sdcard.keybinding.creation import bind
 from sdcard.paths import ClaimPath, Place
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.status.reference import parse_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,16 @@ def accept_sd_card(text: str, acceptance: Acceptance, holder_key: PublicKey, now
         now: the present instant.
 
     Raises:
-        Refused: ``kb.unexpected`` for an SD-JWT+KB; ``cnf.other-key``; and every rule of RFC 9901 7.1.
+        Refused: ``kb.unexpected`` for an SD-JWT+KB; ``cnf.other-key``; ``status.malformed``; and every rule of
+            RFC 9901 7.1.
     """
     sd_jwt = parse_sd_jwt(text, acceptance.limits)
     if isinstance(sd_jwt, SdJwtWithKeyBinding):
         raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT), "An Issuer sends no KB-JWT.")
     issued = read_issued(sd_jwt, acceptance, check_instant(now), None)
+    claims = issued.verified.processed.claims
+    if "status" in claims:
+        parse_status(claims["status"])
     if issued.holder_key != holder_key:
         raise Refused(Rule.CNF_OTHER_KEY, Where(Part.ISSUER_JWT, ("cnf", "jwk")))
     return HeldSdCard(sd_jwt, issued)
@@ -93,7 +98,8 @@ def select_context(
     if card_format is None:
         raise Refused(Rule.CARD_FORMAT, Where(Part.ISSUER_JWT, ("card_format",)), "Select by path instead.")
     plan = plan_disclosure(Card(card_format, held.issued.members), policy, context, disclose)
-    selection = _select(held, set(plan.places))
+    revealed = held.issued.verified.processed.revealed
+    selection = Selection(tuple(one.disclosure.encoded for one in revealed if shows(plan.root, one.place)))
     _check_not_beyond(held, selection, plan)
     return selection
 
@@ -102,11 +108,15 @@ def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
     """The SD-JWT with the selected Disclosures, in the Issuer's order, without key binding.
 
     Raises:
-        Misuse: when the selection was made from another SD-Card.
+        Misuse: when the selection was made from another SD-Card, or lacks a Disclosure that holds another's digest
+            (R-77).
     """
     chosen = set(selection.disclosures)
     if not chosen <= set(held.sd_jwt.disclosures):
         raise Misuse("the selection was made from another SD-Card")
+    for one in held.issued.verified.processed.revealed:
+        if one.disclosure.encoded in chosen and one.parent and one.parent.encoded not in chosen:
+            raise Misuse("the selection lacks a Disclosure that holds another one's digest")
     return SdJwt(held.sd_jwt.issuer_jwt, tuple(text for text in held.sd_jwt.disclosures if text in chosen))
 
 
@@ -122,7 +132,7 @@ def present(
     """
     if signer.public_key != held.issued.holder_key:
         raise Misuse("the signer does not hold the key that the SD-Card is bound to")
-    return bind(disclose(held, selection), held.issued.verified.algorithm, challenge, signer, now)
+    return bind(disclose(held, selection), held.issued.verified.processed.algorithm, challenge, signer, now)
 
 
 def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:

@@ -1,6 +1,5 @@
 """Time as an argument: instants are Unix seconds (NumericDate, RFC 7519 2); nothing in the core reads a clock."""
 
-import math
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -10,6 +9,7 @@ from sdcard.rules import Rule
 Instant: TypeAlias = int | float
 """Seconds since 1970-01-01T00:00:00Z, without leap seconds; a fraction is allowed."""
 
+_FAR = 2**53
 MAX_PAST = 300
 MAX_FUTURE = 60
 MAX_SKEW = 60
@@ -25,8 +25,8 @@ class Clock(Protocol):
 
 def check_instant(value: object) -> Instant:
     """Give back an instant that a caller passed in, or raise ``Misuse``: a bool, NaN or text is no instant."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise Misuse("an instant is a finite number of Unix seconds")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_FAR < value < _FAR:
+        raise Misuse("an instant is a number of Unix seconds")
     return value
 
 
@@ -52,5 +52,7 @@ class FreshnessWindow:
     future: int = MAX_FUTURE
 
     def __post_init__(self) -> None:
+        if type(self.past) is not int or type(self.future) is not int:
+            raise Misuse("a freshness window is in whole seconds")
         if not 0 <= self.past <= MAX_PAST or not 0 <= self.future <= MAX_FUTURE:
             raise Misuse(f"a freshness window reaches at most {MAX_PAST} s back and {MAX_FUTURE} s ahead")

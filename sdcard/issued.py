@@ -19,7 +19,6 @@ from sdcard.sdjwt.verification import (
     parse_confirmation,
     verify_sd_jwt,
 )
-from sdcard.status.reference import StatusReference, parse_status
 from sdcard.trust import TrustedIssuers
 
 
@@ -31,7 +30,7 @@ class Acceptance:
         issuers: the trusted ones, with their keys.
         profile: what a well-formed SD-Card is.
         clock_skew: seconds by which an Issuer's clock may differ, at most 60.
-        published_keys: thumbprints of keys that anybody can sign with; an SD-Card bound to one is refused.
+        published_keys: thumbprints of keys that anybody can sign with; they neither issue nor hold.
         limits: bounds the work.
     """
 
@@ -42,7 +41,7 @@ class Acceptance:
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
-        if not 0 <= self.clock_skew <= MAX_SKEW:
+        if isinstance(self.clock_skew, str | bool) or not 0 <= self.clock_skew <= MAX_SKEW:
             raise Misuse(f"a clock skew is 0 to {MAX_SKEW} seconds")
 
 
@@ -56,7 +55,6 @@ class IssuedSdCard:
         holder_key: the key in ``cnf``.
         card_format: what the card's members follow, where the SD-Card says.
         members: the card's members that the Disclosures at hand show. Others may exist.
-        status: which status list entry speaks for it, if any.
         verified: the SD-JWT beneath.
     """
 
@@ -67,7 +65,6 @@ class IssuedSdCard:
     holder_key: PublicKey
     card_format: str | None
     members: JsonObject = field(repr=False)
-    status: StatusReference | None
     verified: VerifiedSdJwt = field(repr=False)
 
 
@@ -85,7 +82,9 @@ def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: s
     """
 
     def key_for(jws: Jws) -> PublicKey:
-        return acceptance.issuers.key_for(jws.payload.get("iss"), jws.header.get("kid"))
+        key = acceptance.issuers.key_for(jws.payload.get("iss"), jws.header.get("kid"))
+        check_not_published(key, acceptance.published_keys, jws.header_where.within("kid"))
+        return key
 
     verified = verify_sd_jwt(sd_jwt, key_for, acceptance.profile.accepted_types, acceptance.limits)
     check_in_clear(verified, acceptance.profile.required, NEVER_SELECTIVE)
@@ -103,7 +102,6 @@ def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: s
         holder_key=holder_key,
         card_format=_text(claims, "card_format", where) if "card_format" in claims else None,
         members={name: value for name, value in claims.items() if name not in RESERVED_AT_TOP},
-        status=parse_status(claims["status"]) if "status" in claims else None,
         verified=verified,
     )
 
@@ -117,6 +115,8 @@ def _check_vct(claims: JsonObject, profile: Profile) -> None:
 
 def _text(claims: JsonObject, name: str, where: Where) -> str:
     value = claims.get(name)
-    if not isinstance(value, str) or not value:
-        raise Refused(Rule.CLAIM_TYPE, where.within(name), "The claim must be a string that is not empty.")
+    if not isinstance(value, str):
+        raise Refused(Rule.CLAIM_TYPE, where.within(name), "The claim must be a string.")
+    if not value:
+        raise Refused(Rule.CLAIM_VALUE, where.within(name), "The claim must not be empty.")
     return value

@@ -3,7 +3,9 @@
 Between the two lies nothing but bytes to sign, so an HSM or a remote signer needs no second path.
 """
 
+import itertools
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -12,17 +14,25 @@ from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm
+from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import encode_signing_input, join_signature
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
+from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.names import CNF, SD_ALG
-from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.sdjwt.embedding import embed
 from sdcard.sdjwt.serialization import SdJwt
 from sdcard.status.reference import StatusReference
+
+AGENT_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+"""The pattern of an agent's id: what ``sub`` has after ``agent:``."""
+
+_URL = re.compile(r"https?://[^\s/?#]+[^\s]*")
+
+_ROOM = 4_096
+"""Bytes that a presentation needs beside what is signed and disclosed: two signatures and a KB-JWT."""
 
 DAY = 86_400
 DEFAULT_LIFETIME = 7 * DAY
@@ -33,11 +43,14 @@ ROUNDING = 3_600
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """Who issues: ``iss``, the key that signs (``kid`` is its thumbprint), and what is written."""
+    """Who issues: ``iss``, a URL, and the key that signs; ``kid`` is its thumbprint (SDC-1)."""
 
     identifier: str
     key: PublicKey
-    profile: Profile = SD_CARD
+
+    def __post_init__(self) -> None:
+        if not _URL.fullmatch(self.identifier):
+            raise Misuse("an Issuer is named by an http or https URL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +61,22 @@ class Validity:
     expires_at: int
 
     def __post_init__(self) -> None:
-        if not 0 < self.expires_at - self.issued_at <= MAX_LIFETIME + 2 * ROUNDING:
+        if type(self.issued_at) is not int or type(self.expires_at) is not int:
+            raise Misuse("times are whole Unix seconds")
+        if not 0 < self.expires_at - self.issued_at <= MAX_LIFETIME:
             raise Misuse(f"an SD-Card lives for up to {MAX_LIFETIME} s")
 
 
 def rounded_validity(now: Instant, lifetime: int = DEFAULT_LIFETIME, step: int = ROUNDING) -> Validity:
-    """A validity of at least ``lifetime`` seconds from now, both ends on a multiple of ``step`` around it."""
+    """A validity of ``lifetime`` seconds from now, both ends moved outwards to multiples of ``step``.
+
+    It never spans more than ``MAX_LIFETIME``; for a lifetime close to that, it ends up to one step early.
+    """
     if not 0 < lifetime <= MAX_LIFETIME or not 1 <= step <= ROUNDING:
         raise Misuse(f"a lifetime is 1 to {MAX_LIFETIME} s, a step 1 to {ROUNDING} s")
     check_instant(now)
-    return Validity(math.floor(now) // step * step, -(-(math.ceil(now) + lifetime) // step) * step)
+    start, end = math.floor(now) // step * step, -(-(math.ceil(now) + lifetime) // step) * step
+    return Validity(start, min(end, start + MAX_LIFETIME))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +94,7 @@ class SdCard:
 
     sd_jwt: SdJwt
     context: str
-    discloses: tuple[str, ...]
+    discloses: tuple[str, ...] = field(repr=False)
     holder_key: PublicKey
     validity: Validity
     status: StatusReference | None
@@ -92,20 +111,22 @@ class PreparedSdCard:
     disclosures: tuple[str, ...] = field(repr=False)
     issuer_key: PublicKey
     context: str
-    discloses: tuple[str, ...]
+    discloses: tuple[str, ...] = field(repr=False)
     holder_key: PublicKey
     validity: Validity
     status: StatusReference | None
 
     def complete(self, signature: bytes) -> SdCard:
-        """Add the signature, in JOSE form.
+        """Add the signature, in JOSE form, that came from wherever the key is.
 
         Raises:
-            Misuse: for a signature of the wrong length, such as a DER one.
+            Misuse: when it is not the Issuer's over these bytes: made with another key, for another SD-Card, or DER.
         """
-        parameters = EC_PARAMETERS.get(self.issuer_key.algorithm)
-        if len(signature) != (2 * parameters.size if parameters else 64):
-            raise Misuse("the signature is not in JOSE form")
+        if not self.issuer_key.verifies(self.signing_input, signature):
+            raise Misuse("the signature is not the Issuer's over this SD-Card, in JOSE form")
+        return self._join(signature)
+
+    def _join(self, signature: bytes) -> SdCard:
         sd_jwt = SdJwt(join_signature(self.signing_input, signature), self.disclosures)
         return SdCard(sd_jwt, self.context, self.discloses, self.holder_key, self.validity, self.status)
 
@@ -119,6 +140,7 @@ def prepare_sd_card(
     validity: Validity,
     salts: SaltSource,
     status: StatusReference | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> PreparedSdCard:
     """Everything of an SD-Card but the signature (RFC 9901 4.1; SD-Card 3.1).
 
@@ -130,13 +152,23 @@ def prepare_sd_card(
         validity: becomes ``iat`` and ``exp``.
         salts: fresh randomness.
         status: becomes the ``status`` claim, when there is a status list.
+        limits: what Holders and Verifiers read; nothing larger is issued.
+
+    Raises:
+        Refused: ``limit.disclosures`` or ``limit.bytes`` for a card that makes too large an SD-Card;
+            ``key.bound-elsewhere`` for the Issuer's own key.
+        Misuse: when ``agent_id`` is none.
     """
+    if not re.fullmatch(AGENT_ID, agent_id):
+        raise Misuse("an agent id is 1 to 128 letters, digits, `.`, `_` and `-`")
+    if holder_key == issuer.key:
+        raise Refused(Rule.KEY_BOUND_ELSEWHERE, Where(Part.KEY), "This is the Issuer's own key.")
     registered: JsonObject = {
         "iss": issuer.identifier,
         "sub": f"agent:{agent_id}",
         "iat": validity.issued_at,
         "exp": validity.expires_at,
-        "vct": issuer.profile.vct,
+        "vct": plan.profile.vct,
         CNF: {"jwk": dict(holder_key.to_jwk())},
         "card_format": plan.card_format,
         SD_ALG: DigestAlgorithm.SHA_256.value,
@@ -146,17 +178,21 @@ def prepare_sd_card(
     clear = {name: (Treatment.PLAIN, value) for name, value in registered.items()}
     claims = DisclosableObject({**plan.root.members, **clear}, plan.root.padded)
     embedded = embed(claims, DigestAlgorithm.SHA_256, salts, plan.policy.padded_size)
-    header: JsonObject = {"alg": issuer.key.algorithm.value, "typ": issuer.profile.typ, "kid": issuer.key.thumbprint}
+    header: JsonObject = {"alg": issuer.key.algorithm.value, "typ": plan.profile.typ, "kid": issuer.key.thumbprint}
+    signing_input = encode_signing_input(header, embedded.payload)
+    disclosures = tuple(disclosure.encoded for disclosure in embedded.disclosures)
+    _check_size(signing_input, disclosures, limits)
     return PreparedSdCard(
-        encode_signing_input(header, embedded.payload),
-        tuple(disclosure.encoded for disclosure in embedded.disclosures),
-        issuer.key,
-        plan.context,
-        plan.discloses,
-        holder_key,
-        validity,
-        status,
+        signing_input, disclosures, issuer.key, plan.context, plan.discloses, holder_key, validity, status
     )
+
+
+def _check_size(signing_input: bytes, disclosures: Sequence[str], limits: Limits) -> None:
+    where = Where(Part.CARD)
+    if len(disclosures) > limits.disclosures:
+        raise Refused(Rule.LIMIT_DISCLOSURES, where, f"An SD-Card has at most {limits.disclosures} Disclosures.")
+    if len(signing_input) + sum(map(len, disclosures)) + len(disclosures) > limits.presentation_bytes - _ROOM:
+        raise Refused(Rule.LIMIT_BYTES, where, "The SD-Card of this card would be too large to present.")
 
 
 def issue_sd_card(
@@ -176,7 +212,7 @@ def issue_sd_card(
     prepared = prepare_sd_card(
         issuer, plan, agent_id=agent_id, holder_key=holder_key, validity=validity, salts=salts, status=status
     )
-    return prepared.complete(signer.sign(prepared.signing_input))
+    return prepared._join(signer.sign(prepared.signing_input))
 
 
 def prepare_batch(
@@ -187,19 +223,39 @@ def prepare_batch(
     holder_keys: Sequence[PublicKey],
     validity: Validity,
     salts: SaltSource,
+    statuses: Sequence[StatusReference] = (),
+    limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[PreparedSdCard, ...]:
     """A Batch: for each plan, one SD-Card for each Holder key, in this order.
 
+    Args:
+        statuses: one for each SD-Card in this order, all different; or none at all, without a status list.
+        issuer, agent_id, validity, salts, limits: as in ``prepare_sd_card``.
+
     Raises:
         Refused: ``key.repeated``, at the number of the second one: a key names its Holder (RFC 9901 10.1).
+        Misuse: when ``statuses`` are too few, too many, or not all different (TSL-20).
     """
+    seen: set[str] = set()
     for number, key in enumerate(holder_keys):
-        if key in holder_keys[:number]:
+        if key.thumbprint in seen:
             raise Refused(Rule.KEY_REPEATED, Where(Part.KEY, (number,)))
+        seen.add(key.thumbprint)
+    pairs = [(plan, key) for plan in plans for key in holder_keys]
+    if statuses and not len(statuses) == len(set(statuses)) == len(pairs):
+        raise Misuse("each SD-Card of a Batch has a status of its own")
     return tuple(
-        prepare_sd_card(issuer, plan, agent_id=agent_id, holder_key=key, validity=validity, salts=salts)
-        for plan in plans
-        for key in holder_keys
+        prepare_sd_card(
+            issuer,
+            plan,
+            agent_id=agent_id,
+            holder_key=key,
+            validity=validity,
+            salts=salts,
+            status=status,
+            limits=limits,
+        )
+        for (plan, key), status in zip(pairs, statuses or itertools.repeat(None, len(pairs)), strict=True)
     )
 
 

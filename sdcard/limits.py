@@ -8,7 +8,7 @@ class Limits:
     """Upper bounds, inclusive. All work is linear in what they bound."""
 
     presentation_bytes: int = 1_048_576
-    """Everything else grows with it. The largest public agent cards have 60 kB; four times that, encoded, fit."""
+    """Everything else grows with it. The largest public agent cards have 60 kB and make SD-Cards of 200 kB."""
     card_bytes: int = 262_144
     """The same for a card document that is to be registered."""
     json_depth: int = 64

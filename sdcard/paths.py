@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sdcard.encoding import JsonValue
-from sdcard.errors import Refused, Where
+from sdcard.errors import Misuse, Refused, Where
 from sdcard.rules import Rule
 
 Segment: TypeAlias = str | int | None
@@ -30,16 +30,21 @@ class ClaimPath:
 
     segments: tuple[Segment, ...]
 
+    def __post_init__(self) -> None:
+        for segment in self.segments:
+            if not (segment is None or isinstance(segment, str) or (type(segment) is int and segment >= 0)):
+                raise Misuse("a path has member names, indices from 0 on, and None")
+
     @classmethod
     def parse(cls, text: str, where: Where) -> "ClaimPath":
         """Text form → path.
 
         Raises:
-            Refused: ``disclose.unknown`` where the text is no path.
+            Refused: ``path.malformed`` where the text is no path.
         """
         matches = list(_SEGMENT.finditer(text)) if len(text) <= _MAX_TEXT else []
         if not matches or ".".join(match.group() for match in matches) != text:
-            raise Refused(Rule.DISCLOSE_UNKNOWN, where, "A path is segments joined by dots, such as skills.*.id.")
+            raise Refused(Rule.PATH_MALFORMED, where, "A path is segments joined by dots, such as skills.*.id.")
         return cls(tuple(_parse_segment(match.group(), where) for match in matches))
 
     def __str__(self) -> str:
@@ -98,10 +103,17 @@ def _parse_segment(text: str, where: Where) -> Segment:
         return int(text)
     if not text.startswith('"'):
         return text
+    unquoted = _unquote(text)
+    if unquoted is None:
+        raise Refused(Rule.PATH_MALFORMED, where, "A quoted segment is a JSON string.")
+    return unquoted
+
+
+def _unquote(text: str) -> str | None:
     try:
         return str(json.loads(text))
     except ValueError:
-        raise Refused(Rule.DISCLOSE_UNKNOWN, where, "A quoted segment is a JSON string.") from None
+        return None
 
 
 def _encode_segment(segment: Segment) -> str:

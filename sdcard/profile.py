@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from sdcard.errors import Misuse
+
 _TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"
 
 
@@ -15,8 +17,6 @@ class Profile:
         accepted_vcts, accepted_types: read from one; a ``vct`` that is there must be among them.
         required: claims that must be in the Issuer-signed JWT itself, in the clear.
         also_clear: card members that are in the clear beside those of the card's format.
-        media_type: of a document that carries an SD-Card.
-        well_known_paths: where an agent publishes one.
     """
 
     name: str
@@ -26,13 +26,14 @@ class Profile:
     accepted_types: frozenset[str]
     required: frozenset[str]
     also_clear: tuple[str, ...]
-    media_type: str
-    well_known_paths: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for names in (self.accepted_vcts, self.accepted_types, self.required):
+            if not isinstance(names, frozenset):
+                raise Misuse("what a profile accepts and requires are frozensets")
 
 
 _REQUIRED = frozenset({"iss", "sub", "iat", "exp", "vct", "cnf"})
-_MEDIA_TYPE = "application/vnd.sd-jwt+json"
-_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 
 SD_CARD = Profile(
     name="sd-card",
@@ -42,8 +43,6 @@ SD_CARD = Profile(
     accepted_types=frozenset({"dc+sd-jwt"}),
     required=_REQUIRED,
     also_clear=(),
-    media_type=_MEDIA_TYPE,
-    well_known_paths=_PATHS,
 )
 """Our default: explicit typing, endpoints selective."""
 
@@ -55,8 +54,6 @@ AGENT_SD_JWT_02 = Profile(
     accepted_types=frozenset({"dc+sd-jwt", "JWT"}),
     required=_REQUIRED,
     also_clear=("url",),
-    media_type=_MEDIA_TYPE,
-    well_known_paths=_PATHS,
 )
 """What draft-nandakumar-agent-sd-jwt-02 prints: ``typ: JWT``, ``url`` in the clear, two spellings of ``vct``."""
 

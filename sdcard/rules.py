@@ -77,6 +77,7 @@ class Rule(StrEnum):
     DISCLOSURE_UNREFERENCED = "disclosure.unreferenced", "No digest refers to this Disclosure.", "RFC 9901 7.1"
     CLAIM_MISSING = "claim.missing", "A required claim is not there.", "RFC 9901 7.1, 9.7"
     CLAIM_TYPE = "claim.type", "A claim has the wrong type.", "RFC 7519 4.1"
+    CLAIM_VALUE = "claim.value", "A claim has a value that cannot be used.", "RFC 7519 4.1, RFC 9901 4.3"
     CLAIM_NOT_IN_CLEAR = (
         "claim.not-in-clear",
         "A claim that must be in the clear is selectively disclosable.",
@@ -128,6 +129,7 @@ class Rule(StrEnum):
     )
     CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
     CONTEXT_REPEATED = "context.repeated", "The disclosure context was given twice.", "SD-Card 3.3.1"
+    PATH_MALFORMED = "path.malformed", "Text is not a claim path.", "SD-JWT VC 4.6"
     DISCLOSE_UNKNOWN = "disclose.unknown", "There is no such claim or claim group.", "SD-Card 3.3.1"
     DISCLOSE_BEYOND_CEILING = "disclose.beyond-ceiling", "This context never shows that.", "policy"
     DISCLOSE_EMPTY = "disclose.nothing-behind", "The card has nothing behind this entry.", "policy"

@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from sdcard.errors import Misuse
+
 SALT_BYTES = 16
 """128 bits, as RFC 9901 9.3 recommends."""
 
@@ -12,6 +14,18 @@ class SaltSource(Protocol):
     def draw(self, count: int) -> bytes:
         """``count`` salts of ``SALT_BYTES`` bytes, one after another."""
         ...
+
+
+def draw_salts(source: SaltSource, count: int) -> bytes:
+    """Ask for salts, and do not work with fewer bytes than were asked for.
+
+    Raises:
+        Misuse: when the source gives another number of bytes.
+    """
+    drawn = source.draw(count)
+    if len(drawn) != count * SALT_BYTES:
+        raise Misuse(f"a salt source gives {SALT_BYTES} bytes for each salt")
+    return drawn
 
 
 class SaltPool:
@@ -27,7 +41,7 @@ class SaltPool:
     def take(self) -> bytes:
         """One salt that nobody else gets."""
         if self._next == len(self._bytes):
-            self._bytes = self._source.draw(self._CHUNK)
+            self._bytes = draw_salts(self._source, self._CHUNK)
             self._next = 0
         salt = self._bytes[self._next : self._next + SALT_BYTES]
         self._next += SALT_BYTES

@@ -4,11 +4,12 @@ An Issuer is trusted because the Verifier listed it, never because its ``iss`` r
 outside the list (RFC 9901 7.1 step 2.c, RFC 8725 3.10, SD-Card 7.2).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sdcard.encoding import parse_json_object
-from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.errors import Part, Refused, Where
 from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
@@ -22,6 +23,10 @@ class TrustedIssuers:
     """``iss`` → its keys by ``kid``."""
 
     keys: Mapping[str, KeySet]
+
+    def __post_init__(self) -> None:
+        frozen = {issuer: MappingProxyType(dict(keys)) for issuer, keys in self.keys.items()}
+        object.__setattr__(self, "keys", MappingProxyType(frozen))
 
     @classmethod
     def of(cls, issuer: str, *keys: PublicKey) -> "TrustedIssuers":
@@ -84,17 +89,3 @@ def parse_trusted_issuers(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Trust
     return TrustedIssuers(
         {issuer: parse_key_set(keys, where.within("issuers", issuer)) for issuer, keys in issuers.items()}
     )
-
-
-def join_trust(parts: Sequence[TrustedIssuers]) -> TrustedIssuers:
-    """Several lists in one.
-
-    Raises:
-        Misuse: when two of them list the same Issuer.
-    """
-    joined: dict[str, KeySet] = {}
-    for part in parts:
-        if joined.keys() & part.keys.keys():
-            raise Misuse("an Issuer is listed twice")
-        joined.update(part.keys)
-    return TrustedIssuers(joined)

@@ -14,7 +14,7 @@ from sdcard.keybinding.challenge import Answering, KeyBinding, Unbound, Unsolici
 from sdcard.keybinding.verification import Bound, check_single_use, verify_key_binding
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
-from sdcard.status.reference import Checked, Status, StatusReference, Unchecked, check_status
+from sdcard.status.reference import Checked, Status, Unchecked, check_status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,6 @@ class VerifiedCard:
         issued_at, expires_at: Unix seconds.
         holder_key: the key that the SD-Card is bound to.
         key_binding: the verified KB-JWT, or ``Unbound`` with the Verifier's reason.
-        status_reference: which status list entry speaks for it, if any.
         status: the Verifier's decision: checked, or not and why.
         hidden: digests without a Disclosure: decoys, and members that were not shown; nobody can tell which.
     """
@@ -62,7 +61,6 @@ class VerifiedCard:
     expires_at: Instant
     holder_key: PublicKey
     key_binding: Bound | Unbound
-    status_reference: StatusReference | None
     status: Status = field(repr=False)
     hidden: int
 
@@ -77,20 +75,20 @@ def verify_presentation(presentation: str, expectations: Expectations, now: Inst
 
     Raises:
         Refused: with the rule that says no, and where.
-        Misuse: when ``now`` is no instant.
+        Misuse: when ``presentation`` is no text, or ``now`` no instant.
     """
     check_instant(now)
     arrived = parse_sd_jwt(presentation, expectations.limits)
     match arrived, expectations.key_binding:
         case SdJwt(), Unbound() as unbound:
             issued = read_issued(arrived, expectations, now, None)
-            check_status(issued.status, expectations.status, now)
+            check_status(issued.verified.processed.claims, expectations.status, now)
             return _verified(issued, unbound, expectations.status)
         case SdJwtWithKeyBinding(), (Answering() | Unsolicited()) as expected:
             issued = read_issued(arrived.sd_jwt, expectations, now, expected.audience)
-            algorithm = issued.verified.algorithm
+            algorithm = issued.verified.processed.algorithm
             bound = verify_key_binding(arrived, issued.holder_key, algorithm, expected, now, expectations.limits)
-            check_status(issued.status, expectations.status, now)
+            check_status(issued.verified.processed.claims, expectations.status, now)
             check_single_use(bound, expected, now)
             return _verified(issued, bound, expectations.status)
         case SdJwt(), _:
@@ -109,7 +107,6 @@ def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, status: Status
         expires_at=issued.expires_at,
         holder_key=issued.holder_key,
         key_binding=key_binding,
-        status_reference=issued.status,
         status=status,
         hidden=issued.verified.processed.hidden,
     )

@@ -16,7 +16,18 @@ BRIDGES = {"issuer.py", "holder.py", "verifier.py", "issued.py"}
 TOKEN_COLUMN = {"jose", "sdjwt", "keybinding", "status", "dpop"}
 CARD_COLUMN = {"cards", "disclosure"}
 OUTSIDE = {"edge", "cli"}
-SHARED_BY_BOTH = {"errors", "rules", "encoding", "paths", "limits", "disclosable", "instants", "salts", "names"}
+SHARED_BY_BOTH = {
+    "errors",
+    "rules",
+    "encoding",
+    "paths",
+    "limits",
+    "disclosable",
+    "instants",
+    "salts",
+    "names",
+    "profile",
+}
 WORLDLY = {
     *(
         "os",

@@ -194,7 +194,7 @@ class WorldIssuer:
         profile: Profile = SD_CARD,
     ) -> DisclosurePlan:
         card = read_card(example() if document is None else document)
-        return plan_disclosure(card, policy, context, disclose, profile.also_clear)
+        return plan_disclosure(card, policy, context, disclose, profile)
 
     def issue(
         self,
@@ -208,7 +208,7 @@ class WorldIssuer:
     ) -> SdCard:
         plan = self.plan(context, document, profile=profile) if isinstance(context, str) else context
         return issue_sd_card(
-            replace(self.issuer, profile=profile),
+            self.issuer,
             plan,
             self.signer,
             agent_id=AGENT_ID,

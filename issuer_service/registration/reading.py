@@ -203,7 +203,7 @@ def _check_context(asked: ContextRequested, where: Where, seen: set[str], terms:
 
 def _plan(card: Card, asked: ContextRequested, where: Where, terms: Terms) -> DisclosurePlan:
     here = where.within("disclose")
-    plan = plan_disclosure(card, terms.policy, asked.context, asked.disclose, terms.profile.also_clear, here)
+    plan = plan_disclosure(card, terms.policy, asked.context, asked.disclose, terms.profile, here)
     if sum(treatment is Treatment.SELECTIVE for _, treatment in treatments(plan.root)) > terms.limits.disclosures:
         hint = f"An SD-Card has at most {terms.limits.disclosures} Disclosures."
         raise Refused(Rule.LIMIT_DISCLOSURES, Where(Part.CARD), hint)

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from issuer_service.problems import FindingShown
 from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.issuer import AGENT_ID
 from sdcard.rules import Rule
 
 REQUEST = Where(Part.REQUEST)
@@ -35,7 +36,7 @@ def _given(value: object) -> object:
 
 
 Given: TypeAlias = Annotated[T | None, BeforeValidator(_given)]
-AgentId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+AgentId: TypeAlias = Annotated[str, StringConstraints(pattern=f"^{AGENT_ID}$")]
 Entry: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_ENTRY)]
 Jwk: TypeAlias = dict[str, Any]
 Jwks: TypeAlias = Annotated[list[Jwk], Field(min_length=1, max_length=MOST_KEYS)]

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from issuer_service.access import Caller, check_limits
@@ -11,14 +10,10 @@ from issuer_service.registration.schemas import REQUEST
 from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow
 from issuer_service.wiring import Bounds, Wiring
 from sdcard.encoding import encode_json
-from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.errors import Finding, Refused
 from sdcard.instants import Instant
-from sdcard.issuer import PreparedSdCard, SdCard, linkable_by, prepare_batch, rounded_validity
-from sdcard.limits import Limits
+from sdcard.issuer import SdCard, linkable_by, prepare_batch, rounded_validity
 from sdcard.rules import Rule
-
-_ROOM = 4_096
-"""Bytes for two signatures and a KB-JWT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +51,7 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> Batch:
 
 
 def _issue(wiring: Wiring, caller: Caller, body: bytes, now: Instant) -> tuple[Registration, Batch]:
-    terms = Terms(wiring.policy, wiring.issuer.profile, wiring.published_keys, wiring.limits)
+    terms = Terms(wiring.policy, wiring.profile, wiring.published_keys, wiring.limits)
     registration = read_registration(body, terms)
     check_limits(caller, registration.agent_id, registration.card)
     _check_work(registration, wiring.bounds)
@@ -67,8 +62,8 @@ def _issue(wiring: Wiring, caller: Caller, body: bytes, now: Instant) -> tuple[R
         holder_keys=[holder.key for holder in registration.keys],
         validity=rounded_validity(now, wiring.lifetime),
         salts=wiring.salts,
+        limits=wiring.limits,
     )
-    _check_presentable(prepared, wiring.limits)
     cards = tuple(one.complete(wiring.signer.sign(one.signing_input)) for one in prepared)
     batch_id = wiring.salts.draw(1).hex()
     return registration, Batch(batch_id, registration.agent_id, cards, linkable_by(cards), registration.findings)
@@ -82,14 +77,6 @@ def _check_work(registration: Registration, bounds: Bounds) -> None:
         raise Refused(Rule.LIMIT_DISCLOSURES, REQUEST, "Register fewer keys or contexts at a time.")
     if size > bounds.batch_bytes:
         raise Refused(Rule.LIMIT_BYTES, REQUEST, "Register fewer keys or contexts at a time.")
-
-
-def _check_presentable(prepared: Sequence[PreparedSdCard], limits: Limits) -> None:
-    """Refuse to issue what no Verifier would read."""
-    for one in prepared:
-        size = len(one.signing_input) + sum(len(disclosure) + 1 for disclosure in one.disclosures)
-        if size > limits.presentation_bytes - _ROOM:
-            raise Refused(Rule.LIMIT_BYTES, Where(Part.CARD), "The SD-Card of this card would be too large to present.")
 
 
 def _row(caller: Caller, registration: Registration, batch: Batch, now: Instant) -> RegistrationRow:

@@ -1,7 +1,7 @@
 """``Card``: a validated agent card, whatever format its document follows; and finding names that no card may use."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sdcard.cards.format import CardFormat
 from sdcard.encoding import JsonObject, JsonValue
@@ -22,8 +22,8 @@ class Card:
     """
 
     format: CardFormat
-    document: JsonObject
-    findings: tuple[Finding, ...] = ()
+    document: JsonObject = field(repr=False)
+    findings: tuple[Finding, ...] = field(default=(), repr=False)
 
 
 def reserved_members(document: JsonObject) -> tuple[Finding, ...]:

@@ -40,7 +40,7 @@ class Scene:
 
     def bind(self, sd_jwt: SdJwt, challenge: Challenge) -> str:
         """Any SD-JWT with a genuine KB-JWT over it: the Holder itself may be the attacker."""
-        return str(bind(sd_jwt, self.held.issued.verified.algorithm, challenge, self.holder, self.now))
+        return str(bind(sd_jwt, self.held.issued.verified.processed.algorithm, challenge, self.holder, self.now))
 
 
 @dataclass(frozen=True, slots=True)

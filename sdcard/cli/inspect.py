@@ -7,12 +7,10 @@ import typer
 from rich.text import Text
 
 from sdcard.cli.output import AsJson, cell, console, print_json, read_token_text, table
-from sdcard.errors import Part, Where
-from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
+from sdcard.errors import Part
 from sdcard.jose.jws import parse_jws
 from sdcard.limits import DEFAULT_LIMITS as LIMITS
 from sdcard.paths import ClaimPath
-from sdcard.sdjwt.disclosure import parse_disclosure
 from sdcard.sdjwt.processing import process_payload
 from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt
 
@@ -39,13 +37,7 @@ def describe(text: str) -> dict[str, Any]:
     arrived = parse_sd_jwt(text, LIMITS)
     sd_jwt = arrived.sd_jwt if isinstance(arrived, SdJwtWithKeyBinding) else arrived
     jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, LIMITS.json_depth)
-    disclosures = [
-        parse_disclosure(one, Where(Part.DISCLOSURE, (number,)), LIMITS.json_depth)
-        for number, one in enumerate(sd_jwt.disclosures)
-    ]
-    where = Where(Part.ISSUER_JWT, ("_sd_alg",))
-    algorithm = parse_digest_algorithm(jws.payload.get("_sd_alg", DigestAlgorithm.SHA_256.value), where)
-    processed = process_payload(jws.payload, disclosures, algorithm, LIMITS)
+    processed = process_payload(jws.payload, sd_jwt.disclosures, LIMITS)
     key_binding = None
     if isinstance(arrived, SdJwtWithKeyBinding):
         kb = parse_jws(arrived.kb_jwt, Part.KB_HEADER, Part.KB_JWT, LIMITS.json_depth)
@@ -58,7 +50,7 @@ def describe(text: str) -> dict[str, Any]:
         "disclosures": [
             {
                 "place": str(ClaimPath(one.place)),
-                "digest": algorithm.digest(one.disclosure.encoded),
+                "digest": processed.algorithm.digest(one.disclosure.encoded),
                 "value": one.disclosure.value,
             }
             for one in processed.revealed

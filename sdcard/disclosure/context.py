@@ -5,6 +5,7 @@ Table 1 is read so that each context contains the one before it. No claim names 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 EVERYTHING = "*"
 
@@ -23,10 +24,10 @@ class DisclosureContext:
     name: str
     default: tuple[str, ...]
     never: tuple[str, ...] = ()
-    narrowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    narrowed: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
 
-_SKILL_NAMES = {"skills": ("skills.*.id", "skills.*.name")}
+_SKILL_NAMES = MappingProxyType({"skills": ("skills.*.id", "skills.*.name")})
 
 PUBLIC = DisclosureContext("public", ("skills",), never=("security_context",), narrowed=_SKILL_NAMES)
 """Anybody: what the agent can do, by name. A public card cannot show a security scheme, whatever its Holder does."""

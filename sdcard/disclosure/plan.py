@@ -10,6 +10,8 @@ from sdcard.disclosure.policy import DisclosurePolicy, Grant, grant
 from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.paths import ClaimPath, Place
+from sdcard.profile import SD_CARD, Profile
+from sdcard.rules import Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,7 @@ class DisclosurePlan:
     Attributes:
         context: its name; never written into the SD-Card.
         card_format: becomes the claim ``card_format``.
+        profile: what is written.
         root: the card, each part with its treatment.
         policy: the operator's; its ladder says how many decoys there will be.
         places: where the shown parts are in the card.
@@ -28,11 +31,12 @@ class DisclosurePlan:
 
     context: str
     card_format: str
+    profile: Profile
     root: DisclosableObject = field(repr=False)
     policy: DisclosurePolicy = field(repr=False)
     places: frozenset[Place] = field(repr=False)
-    discloses: tuple[str, ...]
-    nothing_behind: tuple[str, ...]
+    discloses: tuple[str, ...] = field(repr=False)
+    nothing_behind: tuple[str, ...] = field(repr=False)
 
 
 def plan_disclosure(
@@ -40,7 +44,7 @@ def plan_disclosure(
     policy: DisclosurePolicy,
     context: str,
     disclose: Sequence[str] | None = None,
-    also_clear: Sequence[str] = (),
+    profile: Profile = SD_CARD,
     where: Where = Where(Part.POLICY),
 ) -> DisclosurePlan:
     """Decide for every part of a card whether, and how, an SD-Card for this context shows it.
@@ -50,7 +54,7 @@ def plan_disclosure(
         policy: the operator's.
         context: the name of one of its contexts.
         disclose: a registration's own list of groups, claims and paths in place of the context's default.
-        also_clear: members that the profile shows in the clear beside those of the card's format.
+        profile: what is written; says what is in the clear beside what the card's format demands.
         where: the place of ``disclose``, for refusals.
 
     Raises:
@@ -62,18 +66,29 @@ def plan_disclosure(
         raise Refused.because(reserved)
     unnamed = [name for name in card.document if name not in card.format.members]
     permitted = grant(policy.context(context, where), card.format, disclose, where, unnamed)
-    root = _Planner(card.format, permitted, {*card.format.always_disclosed, *also_clear}).object(card.document, ())
+    root = _Planner(card.format, permitted, {*card.format.always_disclosed, *profile.also_clear}).object(
+        card.document, ()
+    )
     places = [place for place, treatment in treatments(root) if treatment is not Treatment.WITHHELD]
     asked = permitted.shown if disclose is not None else ()
     return DisclosurePlan(
         context=context,
         card_format=card.format.name,
+        profile=profile,
         root=root,
         policy=policy,
         places=frozenset(places),
         discloses=tuple(dict.fromkeys(str(_family(place)) for place in places)),
         nothing_behind=tuple(scope.entry for scope in asked if not any(map(scope.holds, places))),
     )
+
+
+def _check_clear(clear: set[str], permitted: Grant, where: Where) -> None:
+    """Refuse a context that must not show what every SD-Card shows: one of the two would silently give way."""
+    for name in sorted(clear):
+        if permitted.forbids((name,)):
+            hint = f"The context {permitted.context} must not show {name}, which the format or profile always shows."
+            raise Refused(Rule.DISCLOSE_BEYOND_CEILING, where, hint)
 
 
 class _Planner:
@@ -87,13 +102,30 @@ class _Planner:
     def _part(self, value: JsonValue, place: Place) -> tuple[Treatment, Disclosable]:
         if len(place) == 1 and place[0] in self._clear:
             return Treatment.PLAIN, value
-        permitted = self._grant.permits(place) or (
-            self._format.goes_with_parent(place) and not self._grant.forbids(place)
-        )
-        if not permitted and not (isinstance(value, dict | list) and self._grant.leads_to(place)):
+        permitted = self._permits(place)
+        on_the_way = isinstance(value, dict | list) and self._grant.leads_to(place) and not self._grant.forbids(place)
+        if not permitted and not on_the_way:
             return Treatment.WITHHELD, None
-        treatment = Treatment.SELECTIVE if self._format.is_unit(place) else Treatment.PLAIN
-        return treatment, self._inside(value, place, permitted)
+        inside = self._inside(value, place, permitted)
+        if not permitted and value and not self._shows_something(inside, place):
+            return Treatment.WITHHELD, None
+        return (Treatment.SELECTIVE if self._format.is_unit(place) else Treatment.PLAIN), inside
+
+    def _permits(self, place: Place) -> bool:
+        along = self._format.goes_with_parent(place) and not self._grant.forbids(place)
+        return along or self._grant.permits(place)
+
+    def _shows_something(self, inside: Disclosable, place: Place) -> bool:
+        """Whether a part that was asked for is shown: a container emptied by its context would say what is not so."""
+        if isinstance(inside, DisclosableObject):
+            asked = ((name, t) for name, (t, _) in inside.members.items() if not self._only_along((*place, name)))
+            return any(treatment is not Treatment.WITHHELD for _, treatment in asked)
+        if isinstance(inside, DisclosableArray):
+            return any(treatment is not Treatment.WITHHELD for treatment, _ in inside.elements)
+        return False
+
+    def _only_along(self, place: Place) -> bool:
+        return self._format.goes_with_parent(place) and not self._grant.permits(place)
 
     def _inside(self, value: JsonValue, place: Place, permitted: bool) -> Disclosable:
         """Look inside only where something inside may be treated differently."""

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sdcard.cards.format import CardFormat
 from sdcard.disclosure.context import DIAGNOSTIC, EVERYTHING, FEDERATION, FULL, INTERNAL, PUBLIC, DisclosureContext
@@ -67,6 +68,7 @@ class DisclosurePolicy:
     def __post_init__(self) -> None:
         if not self.ladder or list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1:
             raise Misuse("a ladder is a rising row of positive sizes")
+        object.__setattr__(self, "contexts", MappingProxyType(dict(self.contexts)))
 
     def context(self, name: object, where: Where) -> DisclosureContext:
         """The context of this name.

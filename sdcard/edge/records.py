@@ -4,10 +4,11 @@ Several processes need a record that they share. Both records here are bounded a
 early would let a replay through.
 """
 
+import math
 import threading
 from collections.abc import Hashable
 
-from sdcard.errors import Part, Refused, Where
+from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import FreshnessWindow, Instant
 from sdcard.keybinding.challenge import Challenge, NonceUse, new_challenge
 from sdcard.rules import Rule
@@ -23,18 +24,20 @@ class _Expiring:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._until: dict[Hashable, Instant] = {}
-        self._earliest: Instant = 0
+        self._earliest: Instant = math.inf
 
     def add(self, member: Hashable, until: Instant, now: Instant) -> bool:
         """False when the member is there already."""
-        if self._until.get(member, now) >= now and member in self._until:
+        end = self._until.get(member)
+        if end is not None and end >= now:
             return False
         if len(self._until) >= self._capacity and self._earliest < now:
             self._until = {m: end for m, end in self._until.items() if end >= now}
-            self._earliest = min(self._until.values(), default=until)
+            self._earliest = min(self._until.values(), default=math.inf)
         if len(self._until) >= self._capacity:
             raise Refused(Rule.KB_RECORD, Where(Part.KB_JWT, ("nonce",)), "The record is full.")
         self._until[member] = until
+        self._earliest = min(self._earliest, until)
         return True
 
     def remove(self, member: Hashable, now: Instant) -> bool:
@@ -68,7 +71,8 @@ class MemoryChallengeRecord:
         """A fresh challenge, to be answered within the record's lifetime."""
         challenge = new_challenge(self._audience, self._salts, window, interaction_id)
         with self._lock:
-            self._open.add(challenge, now + self._lifetime, now)
+            if not self._open.add(challenge, now + self._lifetime, now):
+                raise Misuse("the salt source repeats itself")
         return challenge
 
     def consume(self, challenge: Challenge, now: Instant) -> bool:

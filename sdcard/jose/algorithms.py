@@ -5,6 +5,7 @@ A signature algorithm follows from the key, never from a header (RFC 8725 3.1). 
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 
 from cryptography.hazmat.primitives import hashes
@@ -29,19 +30,28 @@ class SignatureAlgorithm(StrEnum):
         return ("EdDSA", "Ed25519") if self is SignatureAlgorithm.EDDSA else (self.value,)
 
 
+@dataclass(frozen=True, slots=True)
 class EcParameters:
-    """One ECDSA curve: its coordinates have ``size`` bytes and its signatures are twice as long (RFC 7518 3.4)."""
+    """One ECDSA curve: its coordinates have ``size`` bytes and its signatures are twice as long (RFC 7518 3.4).
 
-    def __init__(self, crv: str, curve: ec.EllipticCurve, digest: hashes.HashAlgorithm, size: int) -> None:
-        self.crv, self.curve, self.size = crv, curve, size
-        self.ecdsa = ec.ECDSA(digest)
-        self.deterministic = ec.ECDSA(digest, deterministic_signing=True)
+    Coordinates are below ``prime`` (SEC 1 3.2.2.1).
+    """
+
+    crv: str
+    curve: ec.EllipticCurve
+    ecdsa: ec.ECDSA
+    size: int
+    prime: int
 
 
 EC_PARAMETERS = {
-    SignatureAlgorithm.ES256: EcParameters("P-256", ec.SECP256R1(), hashes.SHA256(), 32),
-    SignatureAlgorithm.ES384: EcParameters("P-384", ec.SECP384R1(), hashes.SHA384(), 48),
-    SignatureAlgorithm.ES512: EcParameters("P-521", ec.SECP521R1(), hashes.SHA512(), 66),
+    SignatureAlgorithm.ES256: EcParameters(
+        "P-256", ec.SECP256R1(), ec.ECDSA(hashes.SHA256()), 32, 2**256 - 2**224 + 2**192 + 2**96 - 1
+    ),
+    SignatureAlgorithm.ES384: EcParameters(
+        "P-384", ec.SECP384R1(), ec.ECDSA(hashes.SHA384()), 48, 2**384 - 2**128 - 2**96 + 2**32 - 1
+    ),
+    SignatureAlgorithm.ES512: EcParameters("P-521", ec.SECP521R1(), ec.ECDSA(hashes.SHA512()), 66, 2**521 - 1),
 }
 EC_ALGORITHMS = {parameters.crv: algorithm for algorithm, parameters in EC_PARAMETERS.items()}
 

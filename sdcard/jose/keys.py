@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from sdcard.encoding import decode_base64url, encode_base64url, encode_json
 from sdcard.errors import Misuse, Refused, Where
 from sdcard.jose.algorithms import EC_ALGORITHMS, EC_PARAMETERS, SignatureAlgorithm
+from sdcard.jose.ed25519 import is_usable
 from sdcard.rules import Rule
 
 _Key: TypeAlias = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
@@ -120,8 +121,10 @@ def check_not_published(key: PublicKey, published: frozenset[str], where: Where)
 def _parse_ec(jwk: Mapping[str, object], algorithm: SignatureAlgorithm, where: Where) -> PublicKey:
     parameters = EC_PARAMETERS[algorithm]
     x, y = (_coordinate(jwk, name, parameters.size, where) for name in ("x", "y"))
+    numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), parameters.curve)
+    if max(numbers.x, numbers.y) >= parameters.prime:
+        raise Refused(Rule.KEY_MALFORMED, where, "A coordinate is not below the curve's prime.")
     try:
-        numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), parameters.curve)
         key = numbers.public_key()
     except ValueError:
         raise Refused(Rule.KEY_MALFORMED, where, "The point is not on the curve.") from None
@@ -131,6 +134,8 @@ def _parse_ec(jwk: Mapping[str, object], algorithm: SignatureAlgorithm, where: W
 
 def _parse_ed25519(jwk: Mapping[str, object], where: Where) -> PublicKey:
     x = _coordinate(jwk, "x", 32, where)
+    if not is_usable(x):
+        raise Refused(Rule.KEY_MALFORMED, where.within("x"), "This is no point that a key can be.")
     key = ed25519.Ed25519PublicKey.from_public_bytes(x)
     return _wrap(SignatureAlgorithm.EDDSA, {"crv": "Ed25519", "kty": "OKP", "x": encode_base64url(x)}, key)
 

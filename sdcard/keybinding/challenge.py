@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Misuse
 from sdcard.instants import FreshnessWindow, Instant
-from sdcard.salts import SaltSource
+from sdcard.salts import SaltSource, draw_salts
 
 MAX_NONCE_LENGTH = 256
 
@@ -31,9 +31,10 @@ class Challenge:
     interaction_id: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.nonce, str) or not 1 <= len(self.nonce) <= MAX_NONCE_LENGTH:
+        _check_text("a nonce", self.nonce)
+        if len(self.nonce) > MAX_NONCE_LENGTH:
             raise Misuse(f"a nonce has 1 to {MAX_NONCE_LENGTH} characters")
-        _check_audience(self.audience)
+        _check_terms(self.audience, self.window, self.interaction_id)
 
 
 def new_challenge(
@@ -43,7 +44,7 @@ def new_challenge(
     interaction_id: str | None = None,
 ) -> Challenge:
     """A challenge with a fresh 128-bit nonce: for a Verifier, or for a Holder that presents unsolicited."""
-    return Challenge(encode_base64url(salts.draw(1)), audience, window or FreshnessWindow(), interaction_id)
+    return Challenge(encode_base64url(draw_salts(salts, 1)), audience, window or FreshnessWindow(), interaction_id)
 
 
 class ChallengeRecord(Protocol):
@@ -104,7 +105,11 @@ class Answering:
 
 @dataclass(frozen=True, slots=True)
 class Unsolicited:
-    """The Holder chose the nonce; ``seen`` remembers it for as long as the answer could stay fresh."""
+    """The Holder chose the nonce; ``seen`` remembers it for as long as the answer could stay fresh.
+
+    A Verifier that also answers challenges does so under another audience: under the same one, an answer that somebody
+    overheard would count as unsolicited once.
+    """
 
     audience: str
     seen: ReplayRecord
@@ -112,7 +117,7 @@ class Unsolicited:
     interaction_id: str | None = None
 
     def __post_init__(self) -> None:
-        _check_audience(self.audience)
+        _check_terms(self.audience, self.window, self.interaction_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +127,7 @@ class Unbound:
     reason: str
 
     def __post_init__(self) -> None:
-        if not self.reason.strip():
-            raise Misuse("say why no key binding is expected")
+        _check_text("the reason why no key binding is expected", self.reason)
 
 
 KeyBinding: TypeAlias = Answering | Unsolicited | Unbound
@@ -137,6 +141,15 @@ class ConsumedByCaller:
         return True
 
 
-def _check_audience(audience: object) -> None:
-    if not isinstance(audience, str) or not audience:
-        raise Misuse("an audience is a string that is not empty")
+def _check_terms(audience: object, window: object, interaction_id: object) -> None:
+    _check_text("an audience", audience)
+    if not isinstance(window, FreshnessWindow):
+        raise Misuse("a window is a FreshnessWindow")
+    if interaction_id is not None:
+        _check_text("an interaction id", interaction_id)
+
+
+def _check_text(what: str, value: object) -> None:
+    """A text that can be written as JSON and is not blank."""
+    if not isinstance(value, str) or not value.strip() or any("\ud800" <= c <= "\udfff" for c in value):
+        raise Misuse(f"{what} is a text that is not blank")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Refused, Where
-from sdcard.instants import FreshnessWindow, Instant, parse_numeric_date
+from sdcard.instants import MAX_PAST, FreshnessWindow, Instant, parse_numeric_date
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
@@ -82,12 +82,12 @@ def check_nonce(claims: JsonObject, expected: Answering | Unsolicited) -> str:
     """Refuse an answer to another challenge, and a nonce too long to remember. 7.3 step 5.f (R-45, R-90).
 
     Raises:
-        Refused: ``kb.nonce-mismatch`` or ``claim.type``, at ``kb-jwt/nonce``.
+        Refused: ``kb.nonce-mismatch``, ``claim.type`` or ``claim.value``, at ``kb-jwt/nonce``.
     """
     where = Where(Part.KB_JWT, ("nonce",))
     nonce = _text(claims, "nonce")
     if not 1 <= len(nonce) <= MAX_NONCE_LENGTH:
-        raise Refused(Rule.CLAIM_TYPE, where, f"A nonce has 1 to {MAX_NONCE_LENGTH} characters.")
+        raise Refused(Rule.CLAIM_VALUE, where, f"A nonce has 1 to {MAX_NONCE_LENGTH} characters.")
     if isinstance(expected, Answering) and not _same(nonce, expected.challenge.nonce):
         raise Refused(Rule.KB_NONCE, where)
     return nonce
@@ -142,6 +142,9 @@ def check_validity(claims: JsonObject, now: Instant) -> None:
 def check_single_use(bound: Bound, expected: Answering | Unsolicited, now: Instant) -> None:
     """Use up the nonce. Last of all checks, or anybody could burn nonces with presentations that fail (R-90, 9.5).
 
+    A nonce that the Holder chose is remembered for the widest window there is: another caller of the same record may
+    accept older answers than this one does.
+
     Raises:
         Refused: ``kb.replayed`` or ``kb.record-unavailable``, at ``kb-jwt/nonce``.
     """
@@ -149,7 +152,7 @@ def check_single_use(bound: Bound, expected: Answering | Unsolicited, now: Insta
         first = expected.issued.consume(expected.challenge, now)
     else:
         use = NonceUse(bound.holder_key.thumbprint, bound.audience, bound.nonce)
-        first = expected.seen.first_use(use, bound.issued_at + expected.window.past, now)
+        first = expected.seen.first_use(use, bound.issued_at + MAX_PAST, now)
     if not first:
         raise Refused(Rule.KB_REPLAYED, Where(Part.KB_JWT, ("nonce",)))
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
-from sdcard.jose.algorithms import DigestAlgorithm
+from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
 from sdcard.limits import Limits
 from sdcard.names import ELLIPSIS, RESERVED_ANYWHERE, SD, SD_ALG
 from sdcard.paths import Place
 from sdcard.rules import Rule
-from sdcard.sdjwt.disclosure import Disclosure
+from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +33,38 @@ class ProcessedPayload:
         claims: the Processed SD-JWT Payload.
         revealed: every Disclosure with its place, parents before children.
         hidden: how many digests no Disclosure matched: decoys and what is withheld; nobody can tell which (R-58).
+        algorithm: of the digests, as ``_sd_alg`` names it, sha-256 by default (R-12); ``sd_hash`` uses it too.
     """
 
     claims: JsonObject = field(repr=False)
-    revealed: tuple[Revealed, ...]
+    revealed: tuple[Revealed, ...] = field(repr=False)
     hidden: int
+    algorithm: DigestAlgorithm
 
 
-def process_payload(
-    payload: JsonObject, disclosures: Sequence[Disclosure], algorithm: DigestAlgorithm, limits: Limits
-) -> ProcessedPayload:
+def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Limits) -> ProcessedPayload:
     """Replace digests by what their Disclosures say, remove the others, and account for every Disclosure.
 
     Args:
-        payload: of the Issuer-signed JWT, verified.
-        disclosures: in the order sent.
-        algorithm: the one that the payload's ``_sd_alg`` names.
+        payload: of the Issuer-signed JWT.
+        disclosures: as text, in the order sent.
         limits: bounds digests and the depth of the result.
 
     Raises:
-        Refused: ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.digests`` or ``json.depth``. A place inside
-            a Disclosure is given as that Disclosure's number.
+        Refused: ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.digests``, ``encoding.*`` or ``json.*``. A place
+            inside a Disclosure is given as that Disclosure's number.
     """
-    walk = _Walk(algorithm, disclosures, limits)
+    algorithm = DigestAlgorithm.SHA_256
+    if SD_ALG in payload:
+        algorithm = parse_digest_algorithm(payload[SD_ALG], Where(Part.ISSUER_JWT, (SD_ALG,)))
+    parsed = [
+        parse_disclosure(text, Where(Part.DISCLOSURE, (number,)), limits.json_depth)
+        for number, text in enumerate(disclosures)
+    ]
+    walk = _Walk(algorithm, parsed, limits)
     claims = walk.object({name: value for name, value in payload.items() if name != SD_ALG}, _Spot())
     walk.check_all_referenced()
-    return ProcessedPayload(claims, tuple(walk.revealed), walk.hidden)
+    return ProcessedPayload(claims, tuple(walk.revealed), walk.hidden, algorithm)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from sdcard.errors import Part, Refused, Where
+from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.limits import Limits
 from sdcard.names import SEPARATOR
 from sdcard.rules import Rule
@@ -37,7 +37,10 @@ def parse_sd_jwt(text: str, limits: Limits) -> SdJwt | SdJwtWithKeyBinding:
 
     Raises:
         Refused: ``sd-jwt.format``, ``limit.bytes`` or ``limit.disclosures``.
+        Misuse: for something that is no text.
     """
+    if not isinstance(text, str):
+        raise Misuse("an SD-JWT is a str")
     where = Where(Part.PRESENTATION)
     if len(text) > limits.presentation_bytes:
         raise Refused(Rule.LIMIT_BYTES, where)

@@ -3,16 +3,14 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from sdcard.encoding import JsonObject
+from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant, parse_numeric_date
-from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
 from sdcard.jose.jws import Jws, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.limits import Limits
-from sdcard.names import CNF, SD_ALG
+from sdcard.names import CNF, RESERVED_ANYWHERE
 from sdcard.rules import Rule
-from sdcard.sdjwt.disclosure import parse_disclosure
 from sdcard.sdjwt.processing import ProcessedPayload, process_payload
 from sdcard.sdjwt.serialization import SdJwt
 
@@ -24,12 +22,10 @@ class VerifiedSdJwt:
     Attributes:
         payload: what the Issuer signed, digests and all.
         processed: the Processed SD-JWT Payload and where each Disclosure belongs.
-        algorithm: of the digests; ``sd_hash`` uses the same.
     """
 
     payload: JsonObject = field(repr=False)
     processed: ProcessedPayload
-    algorithm: DigestAlgorithm
 
 
 def verify_sd_jwt(
@@ -47,17 +43,9 @@ def verify_sd_jwt(
         Refused: ``jws.*``, ``encoding.*``, ``json.*``, ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.*``,
             and what ``key_for`` refuses with.
     """
-    depth = limits.json_depth
-    jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, depth)
+    jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
     verify_jws(jws, key_for(jws), types)
-    algorithm = DigestAlgorithm.SHA_256
-    if SD_ALG in jws.payload:
-        algorithm = parse_digest_algorithm(jws.payload[SD_ALG], Where(Part.ISSUER_JWT, (SD_ALG,)))
-    disclosures = [
-        parse_disclosure(text, Where(Part.DISCLOSURE, (number,)), depth)
-        for number, text in enumerate(sd_jwt.disclosures)
-    ]
-    return VerifiedSdJwt(jws.payload, process_payload(jws.payload, disclosures, algorithm, limits), algorithm)
+    return VerifiedSdJwt(jws.payload, process_payload(jws.payload, sd_jwt.disclosures, limits))
 
 
 def check_in_clear(verified: VerifiedSdJwt, required: Collection[str], never_selective: Collection[str]) -> None:
@@ -73,9 +61,18 @@ def check_in_clear(verified: VerifiedSdJwt, required: Collection[str], never_sel
     for revealed in verified.processed.revealed:
         if revealed.place[0] in guarded:
             raise Refused(Rule.CLAIM_NOT_IN_CLEAR, where.within(revealed.place[0]))
+    for name in sorted(guarded & verified.payload.keys()):
+        if _holds_digests(verified.payload[name]):
+            raise Refused(Rule.CLAIM_NOT_IN_CLEAR, where.within(name))
     for name in sorted(required):
         if name not in verified.payload:
             raise Refused(Rule.CLAIM_MISSING, where.within(name))
+
+
+def _holds_digests(value: JsonValue) -> bool:
+    if isinstance(value, dict):
+        return not RESERVED_ANYWHERE.isdisjoint(value) or any(map(_holds_digests, value.values()))
+    return isinstance(value, list) and any(map(_holds_digests, value))
 
 
 def check_validity(claims: JsonObject, now: Instant, skew: int, audience: str | None) -> None:

@@ -58,7 +58,7 @@ class Unchecked:
     reason: str
 
     def __post_init__(self) -> None:
-        if not self.reason.strip():
+        if not isinstance(self.reason, str) or not self.reason.strip():
             raise Misuse("say why the status is not checked")
 
 
@@ -77,20 +77,25 @@ def parse_status(value: JsonValue) -> StatusReference:
     raise Refused(Rule.STATUS_MALFORMED, _WHERE)
 
 
-def check_status(reference: StatusReference | None, status: Status, now: Instant) -> None:
+def check_status(claims: JsonObject, status: Status, now: Instant) -> None:
     """Refuse a revoked or suspended SD-Card, and one whose status cannot be known (TSL-13, TSL-14).
 
     An SD-Card without a ``status`` claim has none: its Issuer gave it a lifetime only.
 
+    Args:
+        claims: the Processed SD-JWT Payload.
+        status: the Verifier's decision.
+        now: the present instant.
+
     Raises:
-        Refused: ``status.revoked``, ``status.suspended`` or ``status.unavailable``.
+        Refused: ``status.malformed``, ``status.revoked``, ``status.suspended`` or ``status.unavailable``.
     """
-    if reference is None or isinstance(status, Unchecked):
+    if isinstance(status, Unchecked) or "status" not in claims:
         return
-    value = status.source.status(reference, now)
+    value = status.source.status(parse_status(claims["status"]), now)
     if value == StatusValue.INVALID:
         raise Refused(Rule.STATUS_REVOKED, _WHERE)
     if value == StatusValue.SUSPENDED:
         raise Refused(Rule.STATUS_SUSPENDED, _WHERE)
-    if value != StatusValue.VALID:
+    if value != StatusValue.VALID or isinstance(value, bool) or not isinstance(value, int):
         raise Refused(Rule.STATUS_UNAVAILABLE, _WHERE, "The status has a value without a known meaning.")

@@ -72,7 +72,9 @@ def processed(text: str, key: PublicKey, now: Instant, challenge: Challenge | No
     check_validity(claims, now, 0, challenge.audience if challenge else None)
     if isinstance(arrived, SdJwtWithKeyBinding) and challenge is not None:
         expected = Answering(challenge, ConsumedByCaller())
-        bound = verify_key_binding(arrived, parse_confirmation(claims), verified.algorithm, expected, now, limits)
+        bound = verify_key_binding(
+            arrived, parse_confirmation(claims), verified.processed.algorithm, expected, now, limits
+        )
         check_single_use(bound, expected, now)
     return claims
 

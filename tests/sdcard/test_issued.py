@@ -22,8 +22,15 @@ def test_another_skew_is_misuse(world: World, skew: Any) -> None:
 @pytest.mark.parametrize("name", ["sub", "vct", "card_format"])
 @pytest.mark.parametrize("value", ["", None, 5, ["text"], {"a": 1}])
 def test_a_name_is_a_string_that_is_not_empty(world: World, name: str, value: Any) -> None:
-    with raises_rule("claim.type", at=f"issuer-jwt/{name}"):
+    with raises_rule("claim.value" if value == "" else "claim.type", at=f"issuer-jwt/{name}"):
         world.show_claims({name: value})
+
+
+def test_a_published_key_issues_nothing(world: World) -> None:
+    """SD-Card T-19: whoever reads RFC 9901 could sign as this Issuer."""
+    published = frozenset({world.issuer.signer.public_key.thumbprint})
+    with raises_rule("key.published", at="issuer-header/kid"):
+        world.show_claims({}, published_keys=published)
 
 
 @pytest.mark.parametrize("vct", ["urn:another", "URN:IETF:PARAMS:OAUTH:TOKEN-TYPE:SD-AGENT-CARD"])

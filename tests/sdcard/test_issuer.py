@@ -175,7 +175,9 @@ def test_times_are_rounded_outwards(now: float, lifetime: int, step: int) -> Non
     validity = rounded_validity(now, lifetime, step)
     assert validity.issued_at % step == validity.expires_at % step == 0
     assert now - step < validity.issued_at <= now
-    assert now + lifetime <= validity.expires_at < now + lifetime + step + 1
+    assert validity.expires_at < now + lifetime + step + 1
+    assert validity.expires_at >= min(now + lifetime, validity.issued_at + MAX_LIFETIME)
+    assert validity.expires_at - validity.issued_at <= MAX_LIFETIME
     assert isinstance(validity.issued_at, int)
     assert isinstance(validity.expires_at, int)
 

@@ -36,7 +36,7 @@ def test_text_forms(text: str, segments: tuple[str | int | None, ...]) -> None:
 
 @pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", 'a"b"', '"a', '"a"b', '"\\x"', '"\n"'])
 def test_no_paths(text: str) -> None:
-    with raises_rule("disclose.unknown", at="request/paths/0"):
+    with raises_rule("path.malformed", at="request/paths/0"):
         ClaimPath.parse(text, HERE)
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from sdcard import Misuse, TrustedIssuers, parse_trusted_issuers
+from sdcard import TrustedIssuers, parse_trusted_issuers
 from sdcard.errors import Part, Where
-from sdcard.trust import join_trust, parse_key_set
+from sdcard.trust import parse_key_set
 from tests.world import ISSUER, World, key, raises_rule
 
 ONE, TWO = key(1).public_key, key(2).public_key
@@ -117,10 +117,3 @@ def test_a_trust_document() -> None:
 def test_a_trust_document_that_is_wrong(text: bytes, rule: str, at: str) -> None:
     with raises_rule(rule, at):
         parse_trusted_issuers(text)
-
-
-def test_lists_are_joined_and_an_issuer_is_in_one_of_them() -> None:
-    one, other = TrustedIssuers.of(ISSUER, ONE), TrustedIssuers.of("https://other.example", TWO)
-    assert join_trust([one, other]).keys.keys() == {ISSUER, "https://other.example"}
-    with pytest.raises(Misuse):
-        join_trust([one, other, one])

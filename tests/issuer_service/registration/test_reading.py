@@ -46,7 +46,7 @@ BAD: dict[str, tuple[dict[str, Any], int, list[Expected]]] = {
     "a text that is no path": (
         contexts({"context": "full", "disclose": ["skills..id"]}),
         422,
-        [("disclose.unknown", "request/disclosure_contexts/0/disclose/0")],
+        [("path.malformed", "request/disclosure_contexts/0/disclose/0")],
     ),
     "a claim above the ceiling": (
         contexts({"context": "public", "disclose": ["security_context"]}),

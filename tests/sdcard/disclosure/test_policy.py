@@ -51,8 +51,8 @@ def test_what_entries_stand_for(context: str, disclose: list[str] | None, place:
     [
         ("full", ["provider", "skils"], "disclose.unknown", 1),
         ("full", ["x-other"], "disclose.unknown", 0),
-        ("full", [""], "disclose.unknown", 0),
-        ("full", ["skills..id"], "disclose.unknown", 0),
+        ("full", [""], "path.malformed", 0),
+        ("full", ["skills..id"], "path.malformed", 0),
         ("full", ['"skills.0"'], "disclose.unknown", 0),
         ("public", ["skills", "security_context"], "disclose.beyond-ceiling", 1),
         ("public", ["securitySchemes"], "disclose.beyond-ceiling", 0),

@@ -169,3 +169,37 @@ def test_a_key_is_its_thumbprint_and_its_messages_show_no_more() -> None:
     assert one == parse_public_jwk({**P256, "kid": "another name"}, HERE)
     assert one != key(2).public_key
     assert P256["x"] not in repr(one)
+
+
+# -- one key, one JWK -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_a_coordinate_is_below_the_prime(name: str) -> None:
+    """Else one key had many thumbprints, and could be registered as often."""
+    jwk = key(6, ec.SECP521R1()).public_key.to_jwk()
+    number = int.from_bytes(decode_base64url(jwk[name], HERE), "big")
+    alias = {**jwk, name: encode_base64url((number + 2**521 - 1).to_bytes(66, "big"))}
+
+    with raises_rule("key.malformed", at="key"):
+        parse_public_jwk(alias, HERE)
+
+
+SMALL_ORDER = [0, 1, 2**255 - 20, 55188659117513257062467267217118295137698188065244968500265048394206261417927]
+
+
+@pytest.mark.parametrize("sign", [0, 1])
+@pytest.mark.parametrize("y", [*SMALL_ORDER, 2, 2**255 - 19, 2**255 - 18, 2**255 - 1])
+def test_an_ed25519_key_is_a_point_that_somebody_can_hold(y: int, sign: int) -> None:
+    """Under a point of small order a constant signature verifies; 2 is no point; the others are second spellings."""
+    x = encode_base64url((y + (sign << 255)).to_bytes(32, "little"))
+
+    with raises_rule("key.malformed", at="key/x"):
+        parse_public_jwk({"kty": "OKP", "crv": "Ed25519", "x": x}, HERE)
+
+
+def test_every_real_ed25519_key_is_usable() -> None:
+    for _ in range(200):
+        public = ed25519.Ed25519PrivateKey.generate().public_key()
+        x = encode_base64url(public.public_bytes_raw())
+        assert parse_public_jwk({"kty": "OKP", "crv": "Ed25519", "x": x}, HERE).to_jwk()["x"] == x

@@ -36,7 +36,7 @@ def embedded(
 
 
 def everything(result: Embedded) -> JsonObject:
-    return process_payload(result.payload, result.disclosures, ALGORITHM, DEFAULT_LIMITS).claims
+    return process_payload(result.payload, [one.encoded for one in result.disclosures], DEFAULT_LIMITS).claims
 
 
 def test_each_treatment() -> None:

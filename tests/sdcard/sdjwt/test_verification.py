@@ -146,8 +146,10 @@ def test_sub_claims_of_a_claim_in_the_clear_are_in_the_clear_too(world: World) -
     jwk = seal_claim("jwk", dict(world.holder.key.to_jwk()))
     with raises_rule("claim.not-in-clear", at="issuer-jwt/cnf"):
         world.show_claims({"cnf": {"_sd": [digest(jwk)]}}, jwk)
-    with raises_rule("cnf.malformed", at="issuer-jwt/cnf"):
+    with raises_rule("claim.not-in-clear", at="issuer-jwt/cnf"):
         world.show_claims({"cnf": {"_sd": [digest(jwk)]}})
+    with raises_rule("claim.not-in-clear", at="issuer-jwt/status"):
+        world.show_claims({"status": {"status_list": {"_sd": [digest(jwk)]}}})
 
 
 def test_an_element_of_a_claim_in_the_clear_is_in_the_clear_too(world: World) -> None:
