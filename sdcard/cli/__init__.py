@@ -1,10 +1,13 @@
 """The ``sdcard`` command: one file for each noun. Exit status: 0 yes, 1 refused, 2 misuse."""
 
+import sys
+
 
 def main() -> None:
     """Run the command line, or say what is missing."""
     try:
         from sdcard.cli.app import run
     except ModuleNotFoundError as missing:
-        raise SystemExit(f"The command line needs {missing.name}: pip install 'sdcard[service]'") from None
-    run()
+        sys.stderr.write(f"The command line needs {missing.name}: pip install 'sdcard[service]'\n")
+        raise SystemExit(2) from None
+    raise SystemExit(run())

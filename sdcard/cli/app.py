@@ -1,12 +1,17 @@
-"""The command tree, and the one place where refusals and misuse become exit statuses."""
+"""The command tree, and the one place where outcomes become exit statuses: 0 yes, 1 refused, 2 misuse, 70 a bug."""
 
+import errno
+import os
 import sys
+import traceback
 
 import typer
+from typer.exceptions import TyperException
 
 from sdcard.cli import demo, inspect, keys, present, register, serve, token, verify
-from sdcard.cli.output import EXIT_MISUSE, EXIT_REFUSED, show_misuse, show_refusal
+from sdcard.cli.output import EXIT_BUG, EXIT_MISUSE, EXIT_REFUSED, show_misuse, show_refusal
 from sdcard.errors import Misuse, Refused
+from sdcard.rules import Rule
 
 app = typer.Typer(
     help="Agent Cards with selective disclosure: issue, present and verify SD-Cards (RFC 9901).",
@@ -21,14 +26,47 @@ for group in (keys, token):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2], help=group.HELP)
 
 
-def run() -> None:
-    """Run one command."""
-    as_json = "--json" in sys.argv
+_INTERRUPTED = 130
+"""What typer makes of Ctrl-C."""
+
+
+def run() -> int:
+    """Run one command; its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    as_json = "--json" in sys.argv[1:]
     try:
-        app()
+        status = _run(as_json)
+        if status == _INTERRUPTED:
+            show_misuse(Misuse("interrupted"), as_json)
+            status = EXIT_MISUSE
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # typer exits when the reader has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return EXIT_MISUSE
+    except OSError as error:
+        show_misuse(error, as_json=False)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return EXIT_MISUSE
+    return status
+
+
+def _run(as_json: bool) -> int:
+    try:
+        return app(standalone_mode=False) or 0
     except Refused as refusal:
         show_refusal(refusal, as_json)
-        raise SystemExit(EXIT_REFUSED) from None
-    except (Misuse, OSError) as misuse:
+        return EXIT_MISUSE if refusal.rule is Rule.STORE_UNAVAILABLE else EXIT_REFUSED
+    except ModuleNotFoundError as missing:
+        show_misuse(Misuse(f"this command needs {missing.name}: pip install 'sdcard[service]'"), as_json)
+    except (Misuse, TyperException) as misuse:
         show_misuse(misuse, as_json)
-        raise SystemExit(EXIT_MISUSE) from None
+    except OSError as error:
+        if error.errno in (errno.EPIPE, errno.ENOSPC):
+            raise
+        show_misuse(error, as_json)
+    except Exception:  # a bug of ours must not look like a refusal
+        traceback.print_exc()
+        return EXIT_BUG
+    return EXIT_MISUSE

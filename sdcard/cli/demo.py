@@ -1,5 +1,6 @@
 """``sdcard demo``: the whole story on real parts: a registry over HTTP, an agent, a Verifier, and six attacks."""
 
+import signal
 import tempfile
 from dataclasses import dataclass
 from importlib import resources
@@ -17,6 +18,7 @@ from sdcard.disclosure.plan import plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY
 from sdcard.edge.records import MemoryChallengeRecord
 from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.encoding import JsonObject
 from sdcard.errors import Refused
 from sdcard.holder import HeldSdCard, accept_sd_card, present, select_all
 from sdcard.instants import Instant
@@ -97,6 +99,7 @@ def command(as_json: AsJson = False) -> None:
     """Watch the whole story."""
     from sdcard.cli.registry_process import running_registry
 
+    signal.signal(signal.SIGTERM, _stop)
     with tempfile.TemporaryDirectory(prefix="sdcard-demo-") as directory, running_registry(Path(directory)) as desk:
         shown, fended = _story(desk.address, desk.token)
     good = all(s.as_promised for s in shown) and all(f.as_promised for f in fended)
@@ -106,6 +109,11 @@ def command(as_json: AsJson = False) -> None:
         _show(desk.address, shown, fended, good)
     if not good:
         raise typer.Exit(EXIT_REFUSED)
+
+
+def _stop(_: int, __: object) -> None:
+    """Told to stop, leave nothing behind: what is being cleaned up is cleaned up on the way out."""
+    raise KeyboardInterrupt
 
 
 def example_card() -> bytes:
@@ -118,25 +126,24 @@ def example_card() -> bytes:
 
 def _story(address: str, token: str) -> tuple[list[Shown], list[Fended]]:
     """Register over HTTP, accept as a Holder, present and verify from each context, then attack."""
-
     from sdcard.edge.registry import Registry
 
     clock, salts = SystemClock(), SystemSalts()
     holder = InMemorySigner(ec.generate_private_key(ec.SECP256R1()))
     card = parse_card(example_card())
     registry = Registry(address, token)
-    answer: Any = registry.register({
+    body: JsonObject = {
         "agent_id": AGENT_ID,
         **{name: card.document[name] for name in ("name", "description", "version")},
         "public_key": dict(holder.public_key.to_jwk()),
         "disclosure_contexts": [{"context": context} for context in CONTEXTS],
         "card": card.document,
-    })  # fmt: skip
+    }
     issuers, _ = registry.issuer()
+    answer = registry.register(body, CONTEXTS, [holder.public_key.thumbprint])
     acceptance = Acceptance(issuers=issuers)
     held = {
-        one["context"]: accept_sd_card(one["sd_card"], acceptance, holder.public_key, clock.now())
-        for one in answer["cards"]
+        one.context: accept_sd_card(one.sd_card, acceptance, holder.public_key, clock.now()) for one in answer.cards
     }
     challenges = MemoryChallengeRecord(AUDIENCE, salts)
     plan = plan_disclosure(card, DEFAULT_POLICY, "full")
@@ -146,7 +153,6 @@ def _story(address: str, token: str) -> tuple[list[Shown], list[Fended]]:
 
 
 def _present(context: str, held: HeldSdCard, scene: Scene, issuers: TrustedIssuers) -> Shown:
-
     challenge = scene.ask()
     presentation = present(held, select_all(held), challenge, scene.holder, scene.now)
     verified = _verify(str(presentation), Answering(challenge, scene.challenges), issuers, scene.now)
@@ -162,7 +168,6 @@ def _present(context: str, held: HeldSdCard, scene: Scene, issuers: TrustedIssue
 
 
 def _attack(scene: Scene, issuers: TrustedIssuers) -> list[Fended]:
-
     fended = []
     for attack in ATTACKS:
         attempt = attack.attempt(scene)
@@ -177,7 +182,6 @@ def _attack(scene: Scene, issuers: TrustedIssuers) -> list[Fended]:
 
 
 def _verify(presentation: str, expected: Answering, issuers: TrustedIssuers, now: Instant) -> VerifiedCard:
-
     status = Unchecked("the demo's registry keeps no status list")
     return verify_presentation(presentation, Expectations(issuers=issuers, key_binding=expected, status=status), now)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from sdcard.cli.output import AsJson, cell, console, print_json, read_token_text, table
+from sdcard.cli.output import AsJson, cell, console, print_json, read_sd_jwt, table
 from sdcard.errors import Part
 from sdcard.jose.jws import parse_jws
 from sdcard.limits import DEFAULT_LIMITS as LIMITS
@@ -25,7 +25,7 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Show what an SD-Card or presentation says."""
-    document = describe(read_token_text(text))
+    document = describe(read_sd_jwt(text))
     if as_json:
         print_json(document)
     else:

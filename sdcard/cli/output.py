@@ -16,6 +16,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from typer.exceptions import TyperException
 
 from sdcard.edge.system import SystemClock
 from sdcard.errors import Misuse, Part, Refused, Where
@@ -25,6 +26,7 @@ from sdcard.rules import Rule
 
 EXIT_REFUSED = 1
 EXIT_MISUSE = 2
+EXIT_BUG = 70
 MAX_INPUT = 16 * 1024 * 1024
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -66,7 +68,13 @@ def cell(text: object, style: str = "") -> Text:
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Text | str]]) -> Table:
     """A table that fits 80 columns."""
-    made = Table(title=title or None, title_justify="left", title_style="bold", header_style="dim", box=SIMPLE_HEAD)
+    made = Table(
+        title=cell(title) if title else None,
+        title_justify="left",
+        title_style="bold",
+        header_style="dim",
+        box=SIMPLE_HEAD,
+    )
     for column in columns:
         made.add_column(column, overflow="fold")
     for row in rows:
@@ -94,15 +102,18 @@ def show_refusal(refusal: Refused, as_json: bool) -> None:
 
 def show_misuse(misuse: Exception, as_json: bool) -> None:
     """Say what the command cannot work with."""
+    text = printable(misuse.format_message() if isinstance(misuse, TyperException) else str(misuse))
     if as_json:
-        print_json({"misuse": printable(str(misuse))})
+        print_json({"misuse": text})
     else:
-        Console(stderr=True, highlight=False).print(Text(f"Cannot do that: {printable(str(misuse))}", style="red"))
+        Console(stderr=True, highlight=False).print(Text(f"Cannot do that: {text}", style="red"))
 
 
 def read_bytes(source: str) -> bytes:
     """A file's bytes, or standard input's for ``-``."""
     if source == "-":
+        if sys.stdin is None:
+            raise Misuse("standard input is closed")
         data = sys.stdin.buffer.read(MAX_INPUT + 1)
     else:
         with Path(source).open("rb") as file:
@@ -112,19 +123,27 @@ def read_bytes(source: str) -> bytes:
     return data
 
 
-def read_token_text(source: str) -> str:
+def read_text(source: str) -> str:
+    """A short text in a file, such as a token; white space around it is not part of it."""
+    data = read_bytes(source)
+    if not data.isascii():
+        raise Misuse(f"{source} holds other than ASCII text")
+    return data.decode("ascii").strip()
+
+
+def read_sd_jwt(source: str) -> str:
     """An SD-JWT as text; white space around it, such as a final line break, is not part of it."""
-    try:
-        return read_bytes(source).decode("ascii").strip()
-    except UnicodeDecodeError:
-        raise Refused(Rule.SD_JWT_FORMAT, Where(Part.PRESENTATION), "The text is not ASCII.") from None
+    data = read_bytes(source)
+    if not data.isascii():
+        raise Refused(Rule.SD_JWT_FORMAT, Where(Part.PRESENTATION), "The text is not ASCII.")
+    return data.decode("ascii").strip()
 
 
 def parse_now(text: str | None) -> Instant:
     """``--now``: Unix seconds, or RFC 3339 with an offset; None is the machine's clock."""
     if text is None:
         return SystemClock().now()
-    if text.isascii() and text.isdigit():
+    if text.isascii() and text.isdigit() and len(text) <= 12:
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
@@ -137,4 +156,7 @@ def parse_now(text: str | None) -> Instant:
 
 def show_instant(instant: Instant) -> str:
     """Unix seconds → a text for people."""
-    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    try:
+        return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, ValueError, OSError):
+        return "in the distant past" if instant < 0 else "in the distant future"

@@ -13,7 +13,7 @@ from sdcard.cli.output import (
     print_json,
     print_lines,
     read_bytes,
-    read_token_text,
+    read_sd_jwt,
 )
 from sdcard.disclosure.policy import DEFAULT_POLICY
 from sdcard.edge.system import SystemSalts
@@ -57,7 +57,7 @@ def command(
 
     acceptance = Acceptance(issuers=parse_trusted_issuers(read_bytes(str(trust))), profile=find_profile(profile))
     signer, instant = load_signer(key), parse_now(now)
-    held = accept_sd_card(read_token_text(sd_card), acceptance, signer.public_key, instant)
+    held = accept_sd_card(read_sd_jwt(sd_card), acceptance, signer.public_key, instant)
     selection = _select(held, context, path or [])
     if nonce is None:
         challenge = new_challenge(audience, SystemSalts(), interaction_id=interaction_id)

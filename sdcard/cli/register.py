@@ -1,24 +1,41 @@
 """``sdcard register``: an agent's card becomes SD-Cards, kept in a directory."""
 
 import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sdcard.cards.reading import parse_card
-from sdcard.cli.output import AsJson, cell, console, parse_now, print_json, read_bytes, show_instant, table
-from sdcard.encoding import encode_json, parse_json_object
+from sdcard.cli.output import AsJson, cell, console, print_json, read_bytes, read_text, show_instant, table
+from sdcard.edge.system import SystemClock
+from sdcard.encoding import JsonObject, encode_json, parse_json_object
 from sdcard.errors import Misuse, Part, Where
 from sdcard.holder import accept_sd_card
 from sdcard.issued import Acceptance
+from sdcard.jose.keys import PublicKey
 from sdcard.limits import DEFAULT_LIMITS
+
+if TYPE_CHECKING:
+    from sdcard.edge.registry import Registered
 
 HELP = (
     "Register an agent card and keep the SD-Cards. The token comes from SDCARD_TOKEN or --token-file. "
     "Example: sdcard register card.json --registry http://127.0.0.1:8080 --agent-id georoute --key agent.jwk "
     "--context public --context internal --out cards"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an SD-Card is kept: named by what was asked for, never by what the registry answers."""
+
+    context: str
+    key: PublicKey
+    file: Path
 
 
 def command(
@@ -28,6 +45,7 @@ def command(
     key: Annotated[list[Path], typer.Option(help="A private JWK of the agent's (repeatable); stays here.")],
     context: Annotated[list[str], typer.Option(help="CONTEXT, or CONTEXT=ENTRY,ENTRY (repeatable).")],
     out: Annotated[Path, typer.Option(help="A directory for the SD-Cards and trust.json.")],
+    issuer: Annotated[str | None, typer.Option(help="Who the registry is, when not its address.")] = None,
     token_file: Annotated[Path | None, typer.Option(help="A file with the bearer token.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -35,38 +53,30 @@ def command(
     from sdcard.edge.key_files import load_signer
     from sdcard.edge.registry import Registry
 
-    token = read_bytes(str(token_file)).decode().strip() if token_file else os.environ.get("SDCARD_TOKEN")
+    keys = [load_signer(file).public_key for file in key]
+    contexts = [_context(text) for text in context]
+    body = _body(read_bytes(card), agent_id, keys, contexts)
+    places = _places([one["context"] for one in contexts], keys, out)
+    client = Registry(registry, _token(token_file))
+    issuers, trust = client.issuer(issuer)
+    _write(out / "trust.json", encode_json(trust) + b"\n")
+    asked = list(dict.fromkeys(place.context for place in places))
+    answer = client.register(body, asked, [one.thumbprint for one in keys])
+    acceptance, now = Acceptance(issuers=issuers), SystemClock().now()
+    for place, issued in zip(places, answer.cards, strict=True):
+        accept_sd_card(issued.sd_card, acceptance, place.key, now)
+        _write(place.file, issued.sd_card.encode("ascii") + b"\n")
+    if as_json:
+        print_json(_document(answer, places, out / "trust.json"))
+    else:
+        _show(answer, places, out / "trust.json")
+
+
+def _token(file: Path | None) -> str:
+    token = read_text(str(file)) if file else os.environ.get("SDCARD_TOKEN", "")
     if not token:
         raise Misuse("a bearer token is needed: set SDCARD_TOKEN, or give --token-file")
-    data = read_bytes(card)
-    parse_card(data)
-    document = parse_json_object(data, Where(Part.CARD), DEFAULT_LIMITS.json_depth)
-    signers = [load_signer(file) for file in key]
-    body: dict[str, Any] = {
-        "agent_id": agent_id,
-        **{name: document[name] for name in ("name", "description", "version")},
-        "public_keys": [signer.public_key.to_jwk() for signer in signers],
-        "disclosure_contexts": [_context(text) for text in context],
-        "card": document,
-    }
-    client = Registry(registry, token)
-    answer: dict[str, Any] = client.register(body)
-    issuers, trust = client.issuer()
-    acceptance, keys = Acceptance(issuers=issuers), {s.public_key.thumbprint: s.public_key for s in signers}
-    out.mkdir(parents=True, exist_ok=True)
-    files = []
-    for number, issued in enumerate(answer["cards"]):
-        thumbprint = issued.get("key_thumbprint") or next(iter(keys))
-        accept_sd_card(issued["sd_card"], acceptance, keys[thumbprint], parse_now(None))
-        suffix = f"-{number % len(signers)}" if len(signers) > 1 else ""
-        file = out / f"{issued['context']}{suffix}.sd-card"
-        _write(file, issued["sd_card"].encode() + b"\n")
-        files.append(str(file))
-    _write(out / "trust.json", encode_json(trust) + b"\n")
-    if as_json:
-        print_json({**answer, "files": files, "trust": str(out / "trust.json")})
-    else:
-        _show(answer, files, out / "trust.json")
+    return token
 
 
 def _context(text: str) -> dict[str, Any]:
@@ -74,20 +84,64 @@ def _context(text: str) -> dict[str, Any]:
     return {"context": name, "disclose": entries.split(",")} if equals else {"context": name}
 
 
+def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Sequence[dict[str, Any]]) -> JsonObject:
+    """The request, from a card that reads; the document is sent as it was written, signatures too."""
+    parse_card(data)
+    document = parse_json_object(data, Where(Part.CARD), DEFAULT_LIMITS.json_depth)
+    if not all(text.isprintable() for text in (agent_id, *(one["context"] for one in contexts))):
+        raise Misuse("--agent-id and --context are printable")
+    return {
+        "agent_id": agent_id,
+        **{name: document[name] for name in ("name", "description", "version")},
+        "public_keys": [dict(key.to_jwk()) for key in keys],
+        "disclosure_contexts": list(contexts),
+        "card": document,
+    }
+
+
+def _places(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[_Place]:
+    """Make sure that the answer can be kept, before the registry is asked to issue anything."""
+    out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    places = []
+    for context in contexts:
+        for number, key in enumerate(keys):
+            file = out / f"{context}{f'-{number}' if len(keys) > 1 else ''}.sd-card"
+            if file.parent != out or file.is_dir():
+                raise Misuse(f"no file for the context can be kept in {out}")
+            places.append(_Place(context, key, file))
+    return places
+
+
 def _write(file: Path, data: bytes) -> None:
-    """SD-Cards hold what others may not see: only the owner reads the file."""
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    """A whole file or none, that only its owner reads: SD-Cards hold what others may not see."""
+    descriptor, unfinished = tempfile.mkstemp(dir=file.parent, prefix=".")
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(data)
+    Path(unfinished).replace(file)
 
 
-def _show(answer: dict[str, Any], files: list[str], trust: Path) -> None:
+def _document(answer: "Registered", places: Sequence[_Place], trust: Path) -> dict[str, Any]:
+    return {
+        "agent_id": answer.agent_id,
+        "linkable_by": list(answer.linkable_by),
+        "cards": [
+            {"context": one.context, "file": str(place.file), "exp": one.expires_at, "key": one.key_thumbprint}
+            for place, one in zip(places, answer.cards, strict=True)
+        ],
+        "trust": str(trust),
+        "findings": [
+            {"rule": f.rule, "level": f.level, "where": str(f.where), "message": f.hint} for f in answer.findings
+        ],
+    }
+
+
+def _show(answer: "Registered", places: Sequence[_Place], trust: Path) -> None:
     rows = [
-        (one["context"], file, show_instant(one["exp"]), str(len(one["discloses"])))
-        for one, file in zip(answer["cards"], files, strict=True)
+        (one.context, str(place.file), show_instant(one.expires_at), str(one.claims))
+        for place, one in zip(places, answer.cards, strict=True)
     ]
     out = console()
-    out.print(table(f"Registered {answer['sub']}", ("context", "file", "valid until", "claims"), rows))
-    out.print(cell(f"Linkable by: {', '.join(answer['linkable_by']) or 'nothing'}. Issuer keys: {trust}"))
-    for finding in answer["findings"]:
-        out.print(cell(f"{finding['level']}: {finding['rule']} at {finding['where']} {finding['hint']}", "yellow"))
+    out.print(table(f"Registered {answer.agent_id}", ("context", "file", "valid until", "claims"), rows))
+    out.print(cell(f"Linkable by: {', '.join(answer.linkable_by) or 'nothing'}. Issuer keys: {trust}"))
+    for finding in answer.findings:
+        out.print(cell(f"{finding.level}: {finding}", "yellow"))

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from issuer_service.access import Scope, create_token
 from issuer_service.serving import address_of, bind, running
-from issuer_service.settings import Settings
 from issuer_service.stores.migrations import upgrade
-from issuer_service.wiring import Wiring, build_wiring
+from issuer_service.stores.sql import open_store
+from issuer_service.wiring import Wiring
 from sdcard.edge.key_files import create_key_file
+from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.issuer import Issuer
 
 HOUR = 3_600
 
@@ -26,22 +28,21 @@ class Desk:
 
 @contextmanager
 def running_registry(directory: Path) -> Iterator[Desk]:
-    """A registry that lives for as long as the block, with all it keeps in the directory."""
+    """A registry that lives for as long as the block, with all it keeps in the directory. No setting is read."""
     listening = bind()
-    key_file = directory / "issuer.jwk"
-    create_key_file(key_file)
+    signer = create_key_file(directory / "issuer.jwk")
     database = f"sqlite+aiosqlite:///{directory / 'registry.sqlite'}"
-    settings = Settings(issuer=address_of(listening), database_url=database, issuer_key_file=key_file)
     upgrade(database)
-    token = asyncio.run(_token(build_wiring(settings)))
-    with running(build_wiring(settings), listening) as address:
+    token = asyncio.run(_token(database))
+    issuer = Issuer(address_of(listening), signer.public_key)
+    with running(Wiring(issuer, signer, open_store(database)), listening) as address:
         yield Desk(address, token)
 
 
-async def _token(wiring: Wiring) -> str:
-    """Made on a wiring of its own: a connection belongs to the event loop that opened it."""
-    now = wiring.clock.now()
+async def _token(database: str) -> str:
+    """Made on a store of its own: a connection belongs to the event loop that opened it."""
+    store, now = open_store(database), SystemClock().now()
     try:
-        return await create_token(wiring.store, "demo", [Scope.AGENTS_REGISTER], {}, int(now) + HOUR, now, wiring.salts)
+        return await create_token(store, "demo", [Scope.AGENTS_REGISTER], {}, int(now) + HOUR, now, SystemSalts())
     finally:
-        await wiring.store.close()
+        await store.close()

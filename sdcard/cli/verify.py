@@ -14,7 +14,7 @@ from sdcard.cli.output import (
     parse_now,
     print_json,
     read_bytes,
-    read_token_text,
+    read_sd_jwt,
     show_instant,
     table,
 )
@@ -58,7 +58,7 @@ def command(
         key_binding=expected,
         status=_STATUS,
     )
-    card = verify_presentation(read_token_text(presentation), expectations, parse_now(now))
+    card = verify_presentation(read_sd_jwt(presentation), expectations, parse_now(now))
     if as_json:
         print_json(_document(card))
     else:

@@ -31,6 +31,8 @@ def create_key_file(path: Path, algorithm: SignatureAlgorithm = SignatureAlgorit
         Misuse: when there is something of this name.
         OSError: when the folder cannot be written to.
     """
+    if not path.name:
+        raise Misuse("a key file has a name")
     key = _generate(algorithm)
     text = json.dumps({**json.loads(key.export_private()), "kid": key.thumbprint(), "alg": algorithm.value})
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")

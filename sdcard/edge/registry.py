@@ -1,5 +1,12 @@
-"""A client of a registry, over HTTP: register an agent, fetch the registry's keys. Needs the ``cli`` extra."""
+"""A client of a registry, over HTTP: register an agent, fetch the registry's keys. Needs the ``cli`` extra.
 
+A registry is a stranger until its answer has been read: whatever is not of the documented shape is ``Misuse``.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
@@ -10,62 +17,112 @@ from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
 from sdcard.trust import TrustedIssuers, parse_key_set
 
-MAX_ANSWER = 16 * 1024 * 1024
-TIMEOUT = 30.0
+MAX_ANSWER = 64 * 1024 * 1024
+"""A Batch may have 32 MiB of cards, which base64 makes longer by a third."""
+TIMEOUT = 60.0
+_PAUSE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedAnswer:
+    """One SD-Card of the answer, and what the registry says of it."""
+
+    context: str
+    key_thumbprint: str
+    sd_card: str = field(repr=False)
+    claims: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The registry's answer to a registration."""
+
+    agent_id: str
+    linkable_by: tuple[str, ...]
+    cards: tuple[IssuedAnswer, ...]
+    findings: tuple[Finding, ...]
 
 
 class Registry:
-    """One registry at one address. No redirect is followed; answers are bounded in size and time."""
+    """One registry at one address. No redirect is followed; answers are bounded in size and time.
 
-    def __init__(self, address: str, token: str | None = None) -> None:
-        self._address = address.rstrip("/")
+    Args:
+        address: its URL.
+        token: a bearer token, for registering.
+        patience: for how many seconds to try again when nothing listens yet.
+    """
+
+    def __init__(self, address: str, token: str | None = None, patience: float = 5.0) -> None:
+        self._address, self._patience = address.rstrip("/"), patience
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise Misuse("the bearer token is not one: it has other than printable ASCII characters")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
-    def register(self, body: JsonObject) -> JsonObject:
-        """``POST /agents/register``: the registry's answer.
+    def register(self, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
+        """``POST /agents/register``. The answer must hold an SD-Card for each context and key, in this order.
 
         Raises:
             Refused: with the registry's findings, when it refuses.
             Misuse: when it cannot be reached, or answers as no registry does.
         """
-        return self._call("POST", "/agents/register", encode_json(body))
+        answer = self._call("POST", "/agents/register", 201, encode_json(body))
+        with _documented():
+            registered = _read_registered(answer)
+        asked = [(context, thumbprint) for context in contexts for thumbprint in thumbprints]
+        if [(one.context, one.key_thumbprint) for one in registered.cards] != asked:
+            raise Misuse("the registry's answer has other SD-Cards than were asked for")
+        return registered
 
-    def issuer(self) -> tuple[TrustedIssuers, JsonObject]:
+    def issuer(self, expected: str | None = None) -> tuple[TrustedIssuers, JsonObject]:
         """The registry as an Issuer: its keys, and the trust document that says the same.
 
         Fetching does not make it trusted: whoever keeps the result decides that.
 
-        Raises:
-            Misuse: as for ``register``.
-        """
-        metadata = self._call("GET", "/.well-known/jwt-vc-issuer")
-        name, jwks = metadata.get("issuer"), self._call("GET", "/.well-known/jwks.json")
-        if not isinstance(name, str):
-            raise Misuse("the registry's metadata names no issuer")
-        return TrustedIssuers({name: parse_key_set(jwks, Where(Part.TRUST))}), {"issuers": {name: jwks}}
+        Args:
+            expected: the Issuer that it must be, when that is not its address.
 
-    def _call(self, method: str, path: str, body: bytes | None = None) -> JsonObject:
-        headers = {**self._headers, "Accept": "application/json", "Content-Type": "application/json"}
-        try:
-            with (
-                httpx2.Client(timeout=TIMEOUT, follow_redirects=False, trust_env=False) as client,
-                client.stream(method, self._address + path, content=body, headers=headers) as answer,
-            ):
-                data = _bounded(answer)
-        except httpx2.InvalidURL:
-            raise Misuse("the registry's address is no URL") from None
-        except httpx2.HTTPError as error:
-            raise Misuse(f"the registry cannot be reached: {type(error).__name__}") from None
-        try:
-            document = parse_json_object(data, Where(Part.REQUEST), DEFAULT_LIMITS.json_depth)
-        except Refused:
-            raise Misuse(f"the registry's answer ({answer.status_code}) is not JSON") from None
-        if answer.status_code >= 400:
-            raise _refusal(document, answer.status_code)
+        Raises:
+            Misuse: as for ``register``, and when it calls itself otherwise.
+        """
+        expected = expected or self._address
+        metadata = self._call("GET", "/.well-known/jwt-vc-issuer", 200)
+        if metadata.get("issuer") != expected:
+            raise Misuse(f"the registry is not {expected}; say with --issuer who it is, if you trust it")
+        jwks = self._call("GET", "/.well-known/jwks.json", 200)
+        return TrustedIssuers({expected: parse_key_set(jwks, Where(Part.TRUST))}), {"issuers": {expected: jwks}}
+
+    def _call(self, method: str, path: str, success: int, body: bytes | None = None) -> JsonObject:
+        status, data = self._send(method, path, body)
+        document = _parse(data)
+        if document is None or not (status == success or 400 <= status < 600):
+            raise Misuse(f"the registry answered {status}, and not as a registry does")
+        if status != success:
+            raise _refusal(document, status)
         return document
 
+    def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        """Nothing is sent before a connection stands, so trying that again does nothing twice."""
+        headers = {**self._headers, "Accept": "application/json", "Content-Type": "application/json"}
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                with (
+                    httpx2.Client(timeout=TIMEOUT, follow_redirects=False, trust_env=False) as client,
+                    client.stream(method, self._address + path, content=body, headers=headers) as answer,
+                ):
+                    return answer.status_code, _bounded(answer)
+            except httpx2.ConnectError:
+                if time.monotonic() > deadline:
+                    raise Misuse("the registry cannot be reached: nothing listens there") from None
+                time.sleep(_PAUSE)
+            except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
+                raise Misuse("the registry's address is no http or https URL") from None
+            except httpx2.HTTPError as error:
+                raise Misuse(f"the registry cannot be reached: {type(error).__name__}") from None
 
-def _bounded(answer: Any) -> bytes:
+
+def _bounded(answer: httpx2.Response) -> bytes:
     data = bytearray()
     for chunk in answer.iter_bytes():
         data += chunk
@@ -74,19 +131,61 @@ def _bounded(answer: Any) -> bytes:
     return bytes(data)
 
 
+def _parse(data: bytes) -> JsonObject | None:
+    try:
+        return parse_json_object(data, Where(Part.REQUEST), DEFAULT_LIMITS.json_depth)
+    except Refused:
+        return None
+
+
+@contextmanager
+def _documented() -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, TypeError, ValueError):
+        raise Misuse("the registry's answer is not of the documented shape") from None
+
+
+def _read_registered(answer: Any) -> Registered:
+    return Registered(
+        agent_id=_text(answer["agent_id"]),
+        linkable_by=tuple(_text(name) for name in _list(answer["linkable_by"])),
+        cards=tuple(
+            IssuedAnswer(
+                context=_text(one["context"]),
+                key_thumbprint=_text(one["key_thumbprint"]),
+                sd_card=_text(one["sd_card"]),
+                claims=len(_list(one["discloses"])),
+                expires_at=int(one["exp"]),
+            )
+            for one in _list(answer["cards"])
+        ),
+        findings=tuple(_finding(one) for one in _list(answer["findings"])),
+    )
+
+
+def _finding(one: Any) -> Finding:
+    part, *path = _text(one["where"]).split("/")
+    rule = {rule.value: rule for rule in Rule}[_text(one["rule"])]
+    return Finding(rule, Where(Part(part), tuple(path)), _text(one["hint"]), Level(_text(one["level"])))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
 def _refusal(problem: JsonObject, status: int) -> Exception:
     """The registry's problem document as the refusal it came from."""
-    findings = problem.get("findings")
-    rules = {rule.value: rule for rule in Rule}
-    read = [
-        Finding(rules[str(one["rule"])], _where(str(one.get("where", ""))), str(one.get("hint", "")),
-                Level(str(one.get("level", "error"))))
-        for one in (findings if isinstance(findings, list) else [])
-        if isinstance(one, dict) and one.get("rule") in rules
-    ]  # fmt: skip
-    return Refused.because(read) if read else Misuse(f"the registry answered {status}")
-
-
-def _where(text: str) -> Where:
-    part, *path = text.split("/")
-    return Where(Part(part) if part in Part._value2member_map_ else Part.REQUEST, tuple(path))
+    try:
+        findings = [_finding(one) for one in _list(problem["findings"])]
+    except (KeyError, TypeError, ValueError):
+        findings = []
+    return Refused.because(findings) if findings else Misuse(f"the registry answered {status}")

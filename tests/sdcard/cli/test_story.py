@@ -25,9 +25,10 @@ def shown(sdcard: Sdcard, registered: Ran) -> Path:
 
 
 def test_registering_keeps_the_cards_where_only_their_owner_reads_them(registered: Ran) -> None:
-    assert registered.json["files"] == ["cards/public.sd-card", "cards/internal.sd-card"]
+    files = [one["file"] for one in registered.json["cards"]]
+    assert files == ["cards/public.sd-card", "cards/internal.sd-card"]
     assert registered.json["linkable_by"] == ["cnf", "sub"]
-    assert [stat.S_IMODE(Path(file).stat().st_mode) for file in registered.json["files"]] == [0o600, 0o600]
+    assert [stat.S_IMODE(Path(file).stat().st_mode) for file in files] == [0o600, 0o600]
 
 
 def test_what_was_chosen_is_what_a_verifier_sees(sdcard: Sdcard, shown: Path) -> None:
@@ -187,7 +188,7 @@ def test_a_registry_refusal_arrives_with_its_places(
         ("context.unknown", "request/disclosure_contexts/0/context"),
         ("disclose.unknown", "request/disclosure_contexts/1/disclose/0"),
     ]
-    assert not Path("cards").exists()
+    assert [file.name for file in Path("cards").iterdir()] == ["trust.json"]
 
 
 def test_a_wrong_token_is_refused(sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,3 +232,37 @@ def test_hostile_text_reaches_no_terminal(sdcard: Sdcard, registered: Ran, desk:
         assert "\x1b[31m" not in ran.out
         assert "\u202e" not in ran.out
         assert "[bold]markup[/bold]" in ran.out
+
+
+def test_nothing_is_asked_for_when_the_answer_could_not_be_kept(
+    sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SDCARD_TOKEN", desk.token)
+    sdcard("keys", "new", "agent.jwk")
+    card = ("register", str(ROOT / "examples" / "georoute.json"), "--registry", desk.address, "--key", "agent.jwk")
+    Path("blocked", "public.sd-card").mkdir(parents=True)
+    Path("file").touch()
+
+    for out in ("blocked", "file/below", "/proc/nowhere"):
+        ran = sdcard(*card, "--agent-id", "kept", "--context", "public", "--out", out, "--json")
+        assert ran.status == 2, out
+    ran = sdcard(*card, "--agent-id", "kept", "--context", "../escaped", "--out", "cards", "--json")
+    assert ran.status == 2
+
+    assert sdcard(*card, "--agent-id", "kept", "--context", "public", "--out", "cards", "--json").status == 0
+
+
+def test_registering_again_keeps_files_private(sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDCARD_TOKEN", desk.token)
+    sdcard("keys", "new", "agent.jwk")
+    Path("cards").mkdir()
+    Path("cards/public.sd-card").touch(mode=0o666)
+
+    ran = sdcard(
+        "register", str(ROOT / "examples" / "georoute.json"), "--registry", desk.address, "--agent-id", "again",
+        "--key", "agent.jwk", "--context", "public", "--out", "cards", "--json",
+    )  # fmt: skip
+
+    assert ran.status == 0
+    assert stat.S_IMODE(Path("cards/public.sd-card").stat().st_mode) == 0o600
+    assert sorted(file.name for file in Path("cards").iterdir()) == ["public.sd-card", "trust.json"]

@@ -1,0 +1,164 @@
+"""The client of a registry: what a stranger at the other end may answer, and what it can do with that."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from sdcard import Misuse, Refused
+from sdcard.edge import registry as client
+from sdcard.edge.registry import Registry
+from tests.world import key
+
+CARD = {"context": "public", "key_thumbprint": "k", "sd_card": "a~", "discloses": ["name"], "exp": 1, "status": None}
+FINDING = {"rule": "token.invalid", "level": "error", "where": "request/headers/authorization", "hint": ""}
+GOOD = {"agent_id": "a", "sub": "agent:a", "batch_id": "b", "linkable_by": [], "cards": [CARD], "findings": []}
+
+
+class Stranger:
+    """An HTTP server that answers whatever a test says."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, tuple[int, bytes, dict[str, str]]] = {}
+        self.asked: list[tuple[str, str]] = []
+        stranger = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                stranger.asked.append((self.command, self.path))
+                self.rfile.read(int(self.headers.get("content-length", 0)))
+                status, body, headers = stranger.answers[self.path]
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_POST = do_GET  # noqa: N815 the name that the standard library looks for
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Quiet."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+
+    def says(self, path: str, document: Any, status: int = 200, **headers: str) -> None:
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        self.answers[path] = (status, body, headers)
+
+
+@pytest.fixture
+def stranger() -> Iterator[Stranger]:
+    made = Stranger()
+    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+    thread.join()
+
+
+def register(stranger: Stranger) -> client.Registered:
+    return Registry(stranger.address, "token").register({}, ["public"], ["k"])
+
+
+def test_a_good_answer_is_read(stranger: Stranger) -> None:
+    stranger.says("/agents/register", GOOD, 201)
+
+    answer = register(stranger)
+
+    assert (answer.agent_id, answer.cards[0].sd_card, answer.cards[0].claims) == ("a", "a~", 1)
+    assert "a~" not in repr(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"not json",
+        b"[]",
+        {},
+        {**GOOD, "cards": 5},
+        {**GOOD, "cards": None},
+        {**GOOD, "cards": []},
+        {**GOOD, "cards": [CARD, CARD]},
+        {**GOOD, "cards": [{**CARD, "context": "../../escaped"}]},
+        {**GOOD, "cards": [{**CARD, "context": "internal"}]},
+        {**GOOD, "cards": [{**CARD, "key_thumbprint": "another"}]},
+        {**GOOD, "cards": [{**CARD, "sd_card": 5}]},
+        {**GOOD, "cards": [{**CARD, "exp": "soon"}]},
+        {**GOOD, "agent_id": None},
+        {**GOOD, "linkable_by": 5},
+        {**GOOD, "findings": [{**FINDING, "level": "weird"}]},
+        {**GOOD, "findings": [{**FINDING, "rule": ["x"]}]},
+        {**GOOD, "findings": [{**FINDING, "where": "nowhere/x"}]},
+        {name: value for name, value in GOOD.items() if name != "findings"},
+    ],
+)
+def test_an_answer_of_another_shape_is_misuse(stranger: Stranger, answer: Any) -> None:
+    stranger.says("/agents/register", answer, 201)
+
+    with pytest.raises(Misuse):
+        register(stranger)
+
+
+@pytest.mark.parametrize("status", [200, 301, 302, 307])
+def test_only_201_is_a_registration_and_no_redirect_is_followed(stranger: Stranger, status: int) -> None:
+    stranger.says("/agents/register", GOOD, status, location="/elsewhere")
+    stranger.says("/elsewhere", GOOD, 201)
+
+    with pytest.raises(Misuse):
+        register(stranger)
+    assert stranger.asked == [("POST", "/agents/register")]
+
+
+def test_findings_of_a_problem_document_arrive(stranger: Stranger) -> None:
+    stranger.says("/agents/register", {"findings": [FINDING]}, 401)
+
+    with pytest.raises(Refused) as caught:
+        register(stranger)
+    assert (caught.value.rule, str(caught.value.where)) == ("token.invalid", "request/headers/authorization")
+
+
+@pytest.mark.parametrize("problem", [{}, {"findings": []}, {"findings": [{"rule": "no.such"}]}, {"findings": "x"}])
+def test_a_problem_without_findings_is_misuse(stranger: Stranger, problem: Any) -> None:
+    stranger.says("/agents/register", problem, 500)
+
+    with pytest.raises(Misuse, match="500"):
+        register(stranger)
+
+
+def test_an_answer_is_bounded(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "MAX_ANSWER", 1000)
+    stranger.says("/agents/register", b" " * 1001, 201)
+
+    with pytest.raises(Misuse, match="too long"):
+        register(stranger)
+
+
+def test_a_registry_is_who_it_is_expected_to_be(stranger: Stranger) -> None:
+    jwks = {"keys": [key(1).public_key.to_jwk()]}
+    stranger.says("/.well-known/jwks.json", jwks)
+    stranger.says("/.well-known/jwt-vc-issuer", {"issuer": "https://bank.example"})
+
+    with pytest.raises(Misuse, match="--issuer"):
+        Registry(stranger.address).issuer()
+    issuers, trust = Registry(stranger.address).issuer("https://bank.example")
+    assert trust == {"issuers": {"https://bank.example": jwks}}
+    assert list(issuers.keys) == ["https://bank.example"]
+
+
+@pytest.mark.parametrize("address", ["nonsense", "ftp://127.0.0.1", "http://[", "file:///etc/passwd"])
+def test_an_address_is_an_http_url(address: str) -> None:
+    with pytest.raises(Misuse):
+        Registry(address, patience=0).issuer()
+
+
+@pytest.mark.parametrize("token", ["é", "a\nb", "\udcff"])
+def test_a_token_is_printable_ascii(token: str) -> None:
+    with pytest.raises(Misuse):
+        Registry("http://127.0.0.1:1", token)
