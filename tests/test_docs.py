@@ -1,12 +1,20 @@
-"""The map of the house is true: it names every module, and nothing that is not there."""
+"""The documents are true: the map names every module, threats and evidence name rules and tests that exist."""
 
 import re
+
+import pytest
 
 from sdcard.rules import Rule
 from tests.shared import ROOT
 
-MAP = (ROOT / "docs" / "where-things-live.md").read_text(encoding="utf-8")
-NAMED = set(re.findall(r"`((?:sdcard|issuer_service)/[^`]+)`", MAP))
+
+def read(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+NAMED = set(re.findall(r"`((?:sdcard|issuer_service)/[^`]+)`", read("where-things-live.md")))
+RULE_FAMILIES = {rule.value.partition(".")[0] for rule in Rule}
+THREATS = [line for line in read("threats.md").splitlines() if line.startswith("|") and "`tests/" in line]
 
 
 def test_every_place_on_the_map_exists() -> None:
@@ -23,13 +31,19 @@ def test_every_module_is_on_the_map() -> None:
     assert sorted(modules - NAMED) == []
 
 
-def test_threats_name_rules_and_tests_that_exist() -> None:
-    threats = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
-    families = {rule.value.partition(".")[0] for rule in Rule}
-    named = [
-        name for name in re.findall(r"`([a-z-]+\.[a-z-]+|[a-z-]+\.\*)`", threats) if name.split(".")[0] in families
-    ]
+@pytest.mark.parametrize("row", THREATS, ids=lambda row: row.split("|")[1].strip()[:40])
+def test_the_rules_of_a_threat_are_shown_by_its_tests(row: str) -> None:
+    files = [ROOT / name for name in re.findall(r"`(tests/[^`]*)`", row)]
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
+    rules = [name for name in re.findall(r"`([a-z-]+\.[a-z0-9-]+)`", row) if name.partition(".")[0] in RULE_FAMILIES]
 
-    assert named
-    assert [name for name in named if not name.endswith("*") and name not in set(Rule)] == []
-    assert [path for path in re.findall(r"`(tests/[^`]*)`", threats) if not (ROOT / path).exists()] == []
+    assert [name for name in rules if name not in set(Rule)] == []
+    assert [name for name in rules if f'"{name}"' not in text and Rule(name).name not in text] == []
+
+
+@pytest.mark.parametrize("name", ["evidence.md", "threats.md"])
+def test_every_test_that_is_named_exists(name: str) -> None:
+    files = re.findall(r"`(tests/[^`]*)`", read(name))
+
+    assert files
+    assert [file for file in files if not (ROOT / file).is_file()] == []
