@@ -20,6 +20,7 @@ from sdcard.limits import Limits
 from sdcard.paths import ClaimPath
 from sdcard.profile import AGENT_SD_JWT_02, SD_CARD, Profile
 from sdcard.rules import Rule
+from sdcard.sdjwt.json_form import to_flattened, to_general
 from sdcard.status.reference import Checked, Unchecked
 from sdcard.trust import TrustedIssuers, parse_trusted_issuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
@@ -72,5 +73,7 @@ __all__ = [
     "select_all",
     "select_context",
     "select_paths",
+    "to_flattened",
+    "to_general",
     "verify_presentation",
 ]

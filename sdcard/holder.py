@@ -40,7 +40,7 @@ def accept_sd_card(text: str, acceptance: Acceptance, holder_key: PublicKey, now
     """Check an SD-Card on receipt as a Verifier would, and that it is bound to our key (R-75, R-76).
 
     Args:
-        text: compact form, as issued: without a KB-JWT.
+        text: compact or in a JSON form, as issued: without a KB-JWT.
         acceptance: the Issuer we registered with, its keys, the profile.
         holder_key: ours.
         now: the present instant.

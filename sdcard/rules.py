@@ -42,14 +42,14 @@ class Rule(StrEnum):
 
     # -- JWS ----------------------------------------------------------------------------------------------------
     JWS_FORMAT = "jws.format", "Text is not a compact JWS of three non-empty parts.", "RFC 7515 7.1"
-    JWS_HEADER = "jws.header", "A header parameter is missing or has the wrong type.", "RFC 7515 4"
+    JWS_HEADER = "jws.header", "A header parameter is missing, there twice, or of the wrong type.", "RFC 7515 4, 7.2.1"
     JWS_ALG = "jws.alg", "The algorithm is not the one this key signs with.", "RFC 8725 3.1"
     JWS_CRIT = "jws.crit", "A critical header parameter is not understood.", "RFC 7515 4.1.11"
     JWS_TYP = "jws.typ", "The token is of another type than expected.", "RFC 8725 3.11"
     JWS_SIGNATURE = "jws.signature", "The signature does not verify.", "RFC 7515 5.2"
 
     # -- RFC 9901 -----------------------------------------------------------------------------------------------
-    SD_JWT_FORMAT = "sd-jwt.format", "Text is not an SD-JWT.", "RFC 9901 4"
+    SD_JWT_FORMAT = "sd-jwt.format", "Text is not an SD-JWT.", "RFC 9901 4, 8"
     KB_MISSING = "kb.missing", "A KB-JWT is required and none is there.", "RFC 9901 7.3"
     KB_UNEXPECTED = "kb.unexpected", "A KB-JWT is there and none is expected.", "RFC 9901 7.2, 7.3"
     SD_ALG = "sd.alg", "The digest algorithm is not supported.", "RFC 9901 4.1.1, 7.1"

@@ -69,7 +69,7 @@ def verify_presentation(presentation: str, expectations: Expectations, now: Inst
     """Verify a presentation in every respect, or refuse it; nothing in between is released (R-73, R-94).
 
     Args:
-        presentation: an SD-JWT or SD-JWT+KB, compact form.
+        presentation: an SD-JWT or SD-JWT+KB, compact or in a JSON form.
         expectations: what the Verifier demands, decided before it looks (R-81).
         now: the present instant, in Unix seconds.
 

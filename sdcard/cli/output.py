@@ -134,9 +134,10 @@ def read_text(source: str) -> str:
 def read_sd_jwt(source: str) -> str:
     """An SD-JWT as text; white space around it, such as a final line break, is not part of it."""
     data = read_bytes(source)
-    if not data.isascii():
-        raise Refused(Rule.SD_JWT_FORMAT, Where(Part.PRESENTATION), "The text is not ASCII.")
-    return data.decode("ascii").strip()
+    try:
+        return data.decode("utf-8").strip(" \t\r\n")
+    except UnicodeDecodeError:
+        raise Refused(Rule.UTF8, Where(Part.PRESENTATION)) from None
 
 
 def parse_now(text: str | None) -> Instant:

@@ -1,54 +1,43 @@
-"""Text ⇄ SD-JWT and SD-JWT+KB (RFC 9901 4). Compact form."""
-
-from dataclasses import dataclass, field
+"""Text ⇄ SD-JWT and SD-JWT+KB (RFC 9901 4, 8): the one entrance for every form, and the compact form itself."""
 
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.limits import Limits
 from sdcard.names import SEPARATOR
 from sdcard.rules import Rule
+from sdcard.sdjwt.json_form import parse_json_form
+from sdcard.sdjwt.values import AnySdJwt, SdJwt, SdJwtWithKeyBinding
+
+__all__ = ["SdJwt", "SdJwtWithKeyBinding", "parse_sd_jwt"]
+
+_WHERE = Where(Part.PRESENTATION)
 
 
-@dataclass(frozen=True, slots=True)
-class SdJwt:
-    """An Issuer-signed JWT and the Disclosures sent with it, as text and in the order sent."""
-
-    issuer_jwt: str
-    disclosures: tuple[str, ...] = field(repr=False)
-
-    def __str__(self) -> str:
-        return SEPARATOR.join((self.issuer_jwt, *self.disclosures, ""))
-
-
-@dataclass(frozen=True, slots=True)
-class SdJwtWithKeyBinding:
-    """SD-JWT+KB: an SD-JWT followed by its KB-JWT."""
-
-    sd_jwt: SdJwt
-    kb_jwt: str
-
-    def __str__(self) -> str:
-        return f"{self.sd_jwt}{self.kb_jwt}"
-
-
-def parse_sd_jwt(text: str, limits: Limits) -> SdJwt | SdJwtWithKeyBinding:
-    """Text → whichever of the two it is: what follows the last ``~`` decides (R-1 to R-5).
+def parse_sd_jwt(text: str, limits: Limits) -> AnySdJwt:
+    """Text → whichever of the two it is. A text that starts with ``{`` is in a JSON form (R-95), else compact.
 
     The parts are checked where they are read; an empty Disclosure is refused there.
 
     Raises:
-        Refused: ``sd-jwt.format``, ``limit.bytes`` or ``limit.disclosures``.
+        Refused: ``sd-jwt.format``, ``limit.bytes`` or ``limit.disclosures``; for a JSON form also what
+            ``parse_json_form`` refuses with.
         Misuse: for something that is no text.
     """
     if not isinstance(text, str):
         raise Misuse("an SD-JWT is a str")
-    where = Where(Part.PRESENTATION)
     if len(text) > limits.presentation_bytes:
-        raise Refused(Rule.LIMIT_BYTES, where)
+        raise Refused(Rule.LIMIT_BYTES, _WHERE)
+    parsed = parse_json_form(text, limits) if text.startswith("{") else _parse_compact(text)
+    sd_jwt = parsed.sd_jwt if isinstance(parsed, SdJwtWithKeyBinding) else parsed
+    if len(sd_jwt.disclosures) > limits.disclosures:
+        raise Refused(Rule.LIMIT_DISCLOSURES, _WHERE)
+    return parsed
+
+
+def _parse_compact(text: str) -> AnySdJwt:
+    """What follows the last ``~`` decides (R-1 to R-5)."""
     issuer_jwt, *disclosures = text.split(SEPARATOR)
     if not disclosures:
-        raise Refused(Rule.SD_JWT_FORMAT, where, "There is no `~`.")
+        raise Refused(Rule.SD_JWT_FORMAT, _WHERE, "There is no `~`.")
     kb_jwt = disclosures.pop()
-    if len(disclosures) > limits.disclosures:
-        raise Refused(Rule.LIMIT_DISCLOSURES, where)
     sd_jwt = SdJwt(issuer_jwt, tuple(disclosures))
     return SdJwtWithKeyBinding(sd_jwt, kb_jwt) if kb_jwt else sd_jwt

@@ -2,11 +2,15 @@
 
 import json
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from sdcard import Limits, to_flattened, to_general
 from sdcard.cli.registry_process import Desk
+from sdcard.sdjwt.serialization import parse_sd_jwt
+from sdcard.sdjwt.values import AnySdJwt
 from tests.sdcard.cli.conftest import Ran, Sdcard
 from tests.shared import ROOT
 
@@ -123,6 +127,19 @@ def test_inspect_reads_for_a_person(sdcard: Sdcard, registered: Ran) -> None:
     assert ran.status == 0
     assert "not verified" in ran.out
     assert "skills.0" in ran.out
+
+
+@pytest.mark.parametrize("encode", [to_flattened, to_general])
+def test_a_json_form_is_read_wherever_the_compact_form_is(
+    sdcard: Sdcard, shown: Path, encode: Callable[[AnySdJwt], str]
+) -> None:
+    document = encode(parse_sd_jwt(shown.read_text(encoding="ascii").strip(), Limits()))
+    Path("shown.json").write_text(document.replace('"payload"', '"x": "\u00e9", "payload"') + "\n", encoding="utf-8")
+
+    compact = sdcard("inspect", str(shown), "--json").json
+    assert sdcard("inspect", "shown.json", "--json").json == compact
+    verified = sdcard("verify", "shown.json", *TRUST, *ASK, "--json")
+    assert (verified.status, verified.json["verified"]) == (0, True)
 
 
 @pytest.mark.parametrize("text", ["", "no tilde", "~", "a.b.c~", "\udcff"])

@@ -1,0 +1,31 @@
+"""SD-JWT and SD-JWT+KB as values, whatever form they arrived in (RFC 9901 4)."""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from sdcard.names import SEPARATOR
+
+
+@dataclass(frozen=True, slots=True)
+class SdJwt:
+    """An Issuer-signed JWT and the Disclosures sent with it, as text and in the order sent."""
+
+    issuer_jwt: str
+    disclosures: tuple[str, ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        return SEPARATOR.join((self.issuer_jwt, *self.disclosures, ""))
+
+
+@dataclass(frozen=True, slots=True)
+class SdJwtWithKeyBinding:
+    """SD-JWT+KB: an SD-JWT followed by its KB-JWT."""
+
+    sd_jwt: SdJwt
+    kb_jwt: str
+
+    def __str__(self) -> str:
+        return f"{self.sd_jwt}{self.kb_jwt}"
+
+
+AnySdJwt: TypeAlias = SdJwt | SdJwtWithKeyBinding
