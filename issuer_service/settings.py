@@ -24,6 +24,8 @@ class Settings(BaseSettings):
         issuer: the registry's public URL, which becomes ``iss``. Without it, host and port give one, on loopback only.
         database_url: of SQLAlchemy, with an asynchronous driver.
         issuer_key_file: the private JWK that signs; ``sdcard keys new`` makes one.
+        other_issuer_keys: a JWKS file with other public keys of the Issuer, published too: the next one before it
+            signs, and the last one until its SD-Cards have expired.
         profile: which draft is written: ``sd-card`` or ``agent-sd-jwt-02``.
         lifetime_days: of an SD-Card.
         body_limit: the longest request body that is read, in bytes.
@@ -36,6 +38,7 @@ class Settings(BaseSettings):
     issuer: str | None = None
     database_url: str = Field(default=DEFAULT_DATABASE, repr=False)
     issuer_key_file: Path = Path("issuer.jwk")
+    other_issuer_keys: Path | None = None
     profile: Literal["sd-card", "agent-sd-jwt-02"] = "sd-card"
     lifetime_days: int = Field(default=7, ge=1, le=90)
     body_limit: int = Field(default=1024 * 1024, ge=1024, le=64 * 1024 * 1024)

@@ -49,7 +49,7 @@ async def issuer_metadata(wiring: FromWiring, response: Response) -> IssuerMetad
 async def key_set(wiring: FromWiring, response: Response) -> KeySet:
     """The Issuer's public keys."""
     response.headers["Cache-Control"] = _CACHE
-    return KeySet(keys=public_jwks(wiring.signer)["keys"])
+    return KeySet(keys=public_jwks(wiring.issuer.key, *wiring.other_keys)["keys"])
 
 
 @router.get("/healthz", summary="Whether the registry is well", responses=refusals(HTTPStatus.SERVICE_UNAVAILABLE))

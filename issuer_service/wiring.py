@@ -6,12 +6,12 @@ from issuer_service.settings import Settings
 from issuer_service.stores.ports import Store
 from issuer_service.stores.sql import open_store
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
-from sdcard.edge.key_files import load_signer
+from sdcard.edge.key_files import load_public_keys, load_signer
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse, Part, Where
 from sdcard.instants import Clock
 from sdcard.issuer import DEFAULT_LIFETIME, Issuer
-from sdcard.jose.keys import PUBLISHED_KEYS, check_not_published
+from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 from sdcard.jose.signer import Signer
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.profile import PROFILES, SD_CARD, Profile
@@ -37,6 +37,7 @@ class Wiring:
     Attributes:
         issuer: who issues.
         signer: holds the Issuer's key.
+        other_keys: the Issuer's keys that are published too and do not sign here: next ones and last ones.
         store: remembers tokens, agents, Batches and what was done.
         clock, salts: time and randomness.
         policy: which contexts there are, and their ceilings.
@@ -54,6 +55,7 @@ class Wiring:
     policy: DisclosurePolicy = DEFAULT_POLICY
     profile: Profile = SD_CARD
     lifetime: int = DEFAULT_LIFETIME
+    other_keys: tuple[PublicKey, ...] = ()
     published_keys: frozenset[str] = PUBLISHED_KEYS
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
@@ -61,7 +63,11 @@ class Wiring:
     def __post_init__(self) -> None:
         if self.signer.public_key != self.issuer.key:
             raise Misuse("the signer does not hold the Issuer's key")
-        check_not_published(self.issuer.key, self.published_keys, Where(Part.KEY))
+        keys = (self.issuer.key, *self.other_keys)
+        if len({key.thumbprint for key in keys}) < len(keys):
+            raise Misuse("the Issuer's keys are all different")
+        for key in keys:
+            check_not_published(key, self.published_keys, Where(Part.KEY))
 
 
 def build_wiring(settings: Settings) -> Wiring:
@@ -69,8 +75,8 @@ def build_wiring(settings: Settings) -> Wiring:
 
     Raises:
         Misuse: for settings that make no registry.
-        Refused: ``key.…`` when the key file holds no key that may sign.
-        OSError: when it cannot be read.
+        Refused: ``key.…`` when a key file holds no key that may sign, or none that others may verify with.
+        OSError: when one cannot be read.
     """
     signer = load_signer(settings.issuer_key_file)
     return Wiring(
@@ -79,5 +85,6 @@ def build_wiring(settings: Settings) -> Wiring:
         store=open_store(settings.database_url),
         profile=PROFILES[settings.profile],
         lifetime=settings.lifetime,
+        other_keys=load_public_keys(settings.other_issuer_keys) if settings.other_issuer_keys else (),
         bounds=Bounds(body_bytes=settings.body_limit),
     )

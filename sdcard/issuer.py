@@ -31,8 +31,11 @@ AGENT_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 
 _URL = re.compile(r"https?://[^\s/?#]+[^\s]*")
 
-_ROOM = 4_096
-"""Bytes that a presentation needs beside what is signed and disclosed: two signatures and a KB-JWT."""
+_ROOM = 32_768
+"""Bytes that a presentation needs beside what is signed and disclosed.
+
+Two signatures, of up to 6,170 characters (ML-DSA-87), a KB-JWT, and in a JSON form two more for each Disclosure.
+"""
 
 DAY = 86_400
 DEFAULT_LIFETIME = 7 * DAY

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from sdcard import (
     DEFAULT_POLICY,
@@ -53,8 +53,9 @@ from sdcard.encoding import JsonObject, JsonValue, encode_base64url, encode_json
 from sdcard.holder import Selection
 from sdcard.issued import Acceptance
 from sdcard.issuer import Validity
-from sdcard.jose.algorithms import DigestAlgorithm
+from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
 from sdcard.jose.jws import join_signature
+from sdcard.jose.ml_dsa import private_key_of
 from sdcard.keybinding.challenge import KeyBinding
 from sdcard.salts import SALT_BYTES
 from sdcard.sdjwt.disclosure import Disclosure, make_disclosure
@@ -83,6 +84,20 @@ def raises_rule(rule: str, at: str) -> Iterator[None]:
 def key(number: int, curve: ec.EllipticCurve | None = None) -> InMemorySigner:
     """The signer of this number; the same in every run. Its private key is the number: for tests only."""
     return InMemorySigner(ec.derive_private_key(number + 1_000_003, curve or ec.SECP256R1()))
+
+
+def seed_of(algorithm: SignatureAlgorithm, number: int) -> bytes:
+    """The private 32 bytes of ``key_of``, for algorithms whose private keys are bytes."""
+    return hashlib.sha256(f"{algorithm}/{number}".encode()).digest()
+
+
+def key_of(algorithm: SignatureAlgorithm, number: int = 1) -> InMemorySigner:
+    """The signer of this algorithm and number; the same in every run. For tests only."""
+    if algorithm in EC_PARAMETERS:
+        return key(number, EC_PARAMETERS[algorithm].curve)
+    if algorithm is SignatureAlgorithm.EDDSA:
+        return InMemorySigner(ed25519.Ed25519PrivateKey.from_private_bytes(seed_of(algorithm, number)))
+    return InMemorySigner(private_key_of(algorithm, seed_of(algorithm, number)))
 
 
 def changed(claims: Mapping[str, Any], changes: Mapping[str, Any]) -> JsonObject:

@@ -9,28 +9,36 @@ from sdcard.cli.output import AsJson, print_json, print_lines
 from sdcard.errors import Misuse
 from sdcard.jose.algorithms import SignatureAlgorithm
 
-HELP = "Make keys."
+HELP = "Make keys, and publish their public halves."
 app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
 def group() -> None:
-    """Make keys."""
+    """Make keys, and publish their public halves."""
 
 
 @app.command("new")
 def new(
     file: Annotated[Path, typer.Argument(help="Where to write the private JWK; it must not exist.")],
-    algorithm: Annotated[str, typer.Option(help="ES256 or EdDSA.")] = "ES256",
+    algorithm: Annotated[str, typer.Option(help=f"One of {', '.join(SignatureAlgorithm)}.")] = "ES256",
     as_json: AsJson = False,
 ) -> None:
     """Make a private key in a file that only you can read. Example: sdcard keys new agent.jwk"""
     from sdcard.edge.key_files import create_key_file
 
-    if algorithm not in ("ES256", "EdDSA"):
-        raise Misuse("--algorithm is ES256 or EdDSA")
+    if algorithm not in SignatureAlgorithm._value2member_map_:
+        raise Misuse(f"--algorithm is one of {', '.join(SignatureAlgorithm)}")
     key = create_key_file(file, SignatureAlgorithm(algorithm)).public_key
     if as_json:
         print_json({"file": str(file), "thumbprint": key.thumbprint, "public_key": key.to_jwk()})
     else:
         print_lines(f"{file}: {algorithm}, thumbprint {key.thumbprint}")
+
+
+@app.command("public")
+def public(files: Annotated[list[Path], typer.Argument(help="Files with private JWKs.")]) -> None:
+    """Print the public halves as a JWKS. Example: sdcard keys public issuer.jwk next.jwk > issuer.jwks"""
+    from sdcard.edge.key_files import load_signer, public_jwks
+
+    print_json(public_jwks(*(load_signer(file).public_key for file in files)))

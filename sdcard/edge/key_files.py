@@ -1,20 +1,23 @@
-"""Private keys in files, as JWKs that only their owner can read (RFC 7517)."""
+"""Private keys in files, as JWKs that only their owner can read (RFC 7517, RFC 9964)."""
 
 import json
 import os
 import secrets
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from jwcrypto.common import JWException
 from jwcrypto.jwk import JWK
 
-from sdcard.encoding import JsonObject, JsonValue, parse_json_object
+from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.jose.algorithms import EC_PARAMETERS, SignatureAlgorithm
 from sdcard.jose.keys import PRIVATE_MEMBERS, PublicKey, parse_public_jwk
-from sdcard.jose.signer import InMemorySigner, Signer
+from sdcard.jose.ml_dsa import ML_DSA_PARAMETERS, SEED_SIZE, private_key_of
+from sdcard.jose.signer import InMemorySigner
 from sdcard.rules import Rule
 
 _WHERE = Where(Part.KEY)
@@ -29,12 +32,14 @@ def create_key_file(path: Path, algorithm: SignatureAlgorithm = SignatureAlgorit
 
     Raises:
         Misuse: when there is something of this name.
+        Refused: ``key.unsupported`` when this build of ``cryptography`` lacks the algorithm.
         OSError: when the folder cannot be written to.
     """
     if not path.name:
         raise Misuse("a key file has a name")
-    key = _generate(algorithm)
-    text = json.dumps({**json.loads(key.export_private()), "kid": key.thumbprint(), "alg": algorithm.value})
+    jwk = _generate(algorithm)
+    signer = _private_half(jwk, algorithm)
+    text = json.dumps({**jwk, "kid": signer.public_key.thumbprint, "alg": algorithm.value})
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with open(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
@@ -46,7 +51,7 @@ def create_key_file(path: Path, algorithm: SignatureAlgorithm = SignatureAlgorit
         raise Misuse(f"{path} exists; a key file is never overwritten") from None
     finally:
         unfinished.unlink(missing_ok=True)
-    return _signer(key)
+    return signer
 
 
 def load_signer(path: Path) -> InMemorySigner:
@@ -63,10 +68,22 @@ def load_signer(path: Path) -> InMemorySigner:
             raise Misuse(f"{path} is no file")
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise Misuse(f"{path} is open to others; chmod 600 it, and replace the key if they may have read it")
-        data = file.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise Refused(Rule.LIMIT_BYTES, _WHERE)
-    return _parse(parse_json_object(data, _WHERE, _DEPTH))
+        document = _read(file)
+    return _parse(document)
+
+
+def load_public_keys(path: Path) -> tuple[PublicKey, ...]:
+    """The keys of a JWKS file, every one of them: unlike a stranger's, one that is not understood is refused.
+
+    Raises:
+        Refused: ``key.…`` or a rule of the encodings, when it is no set of public keys of ours.
+        OSError: when it cannot be read.
+    """
+    with path.open("rb") as file:
+        entries = _read(file).get("keys")
+    if not isinstance(entries, list):
+        raise Refused(Rule.KEY_MALFORMED, _WHERE.within("keys"), "A JWKS is an object with an array `keys`.")
+    return tuple(parse_public_jwk(entry, _WHERE.within("keys", number)) for number, entry in enumerate(entries))
 
 
 def public_jwk(key: PublicKey) -> dict[str, str]:
@@ -74,29 +91,69 @@ def public_jwk(key: PublicKey) -> dict[str, str]:
     return {**key.to_jwk(), "kid": key.thumbprint, "alg": key.algorithm.value, "use": "sig"}
 
 
-def public_jwks(signer: Signer) -> dict[str, list[dict[str, str]]]:
-    """The JWKS that lets others verify what the signer signs (RFC 7517 5)."""
-    return {"keys": [public_jwk(signer.public_key)]}
+def public_jwks(*keys: PublicKey) -> dict[str, list[dict[str, str]]]:
+    """The JWKS that lets others verify what the keys sign (RFC 7517 5)."""
+    return {"keys": [public_jwk(key) for key in keys]}
 
 
-def _generate(algorithm: SignatureAlgorithm) -> JWK:
+def _read(file: BinaryIO) -> JsonObject:
+    data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise Refused(Rule.LIMIT_BYTES, _WHERE)
+    return parse_json_object(data, _WHERE, _DEPTH)
+
+
+def _generate(algorithm: SignatureAlgorithm) -> JsonObject:
+    """A new private JWK."""
+    if algorithm in ML_DSA_PARAMETERS:
+        seed = secrets.token_bytes(SEED_SIZE)
+        return {**_ml_dsa_signer(algorithm, seed).public_key.to_jwk(), "priv": encode_base64url(seed)}
     if algorithm is SignatureAlgorithm.EDDSA:
-        return JWK.generate(kty="OKP", crv="Ed25519")
-    return JWK.generate(kty="EC", crv=EC_PARAMETERS[algorithm].crv)
+        key = JWK.generate(kty="OKP", crv="Ed25519")
+    else:
+        key = JWK.generate(kty="EC", crv=EC_PARAMETERS[algorithm].crv)
+    return dict(key.export_private(as_dict=True))
 
 
 def _parse(document: JsonObject) -> InMemorySigner:
     """Both halves must be there and belong together, else every signature would be worthless to others."""
     public = parse_public_jwk(_public_half(document), _WHERE)
-    if "d" not in document:
-        raise Refused(Rule.KEY_MALFORMED, _WHERE.within("d"), "The file holds no private key.")
-    try:
-        signer = _signer(JWK(**document))
-    except (JWException, ValueError, TypeError):
-        raise Refused(Rule.KEY_MALFORMED, _WHERE.within("d"), "The private half is malformed.") from None
+    signer = _private_half(document, public.algorithm)
     if signer.public_key != public:
-        raise Refused(Rule.KEY_MALFORMED, _WHERE.within("d"), "The halves do not belong together.")
+        raise Refused(Rule.KEY_MALFORMED, _private_place(public.algorithm), "The halves do not belong together.")
     return signer
+
+
+def _private_half(document: JsonObject, algorithm: SignatureAlgorithm) -> InMemorySigner:
+    where = _private_place(algorithm)
+    if where.path[-1] not in document:
+        raise Refused(Rule.KEY_MALFORMED, where, "The file holds no private key.")
+    try:
+        if algorithm in ML_DSA_PARAMETERS:
+            return _ml_dsa_signer(algorithm, _seed(document, where))
+        return _signer(JWK(**document))
+    except (JWException, ValueError, TypeError):
+        raise Refused(Rule.KEY_MALFORMED, where, "The private half is malformed.") from None
+
+
+def _private_place(algorithm: SignatureAlgorithm) -> Where:
+    """The one private member of a key of this algorithm."""
+    return _WHERE.within("priv" if algorithm in ML_DSA_PARAMETERS else "d")
+
+
+def _seed(document: JsonObject, where: Where) -> bytes:
+    text = document["priv"]
+    if not isinstance(text, str):
+        raise TypeError
+    return decode_base64url(text, where)
+
+
+def _ml_dsa_signer(algorithm: SignatureAlgorithm, seed: bytes) -> InMemorySigner:
+    """``ValueError`` for a seed of another length."""
+    try:
+        return InMemorySigner(private_key_of(algorithm, seed))
+    except UnsupportedAlgorithm:
+        raise Refused(Rule.KEY_UNSUPPORTED, _WHERE, "This build of cryptography has no ML-DSA.") from None
 
 
 def _public_half(document: JsonObject) -> dict[str, JsonValue]:

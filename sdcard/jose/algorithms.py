@@ -17,17 +17,36 @@ from sdcard.rules import Rule
 
 
 class SignatureAlgorithm(StrEnum):
-    """JWS algorithms (RFC 7518 3.4, RFC 8037 3.1)."""
+    """JWS algorithms (RFC 7518 3.4, RFC 8037 3.1, RFC 9964 4)."""
 
     ES256 = "ES256"
     ES384 = "ES384"
     ES512 = "ES512"
     EDDSA = "EdDSA"
+    ML_DSA_44 = "ML-DSA-44"
+    ML_DSA_65 = "ML-DSA-65"
+    ML_DSA_87 = "ML-DSA-87"
 
     @property
     def header_names(self) -> tuple[str, ...]:
         """Spellings of ``alg`` that mean this one; RFC 9864 gives EdDSA over Ed25519 the name ``Ed25519``."""
         return ("EdDSA", "Ed25519") if self is SignatureAlgorithm.EDDSA else (self.value,)
+
+    @property
+    def signature_size(self) -> int:
+        """How many bytes a signature in JOSE form has, always."""
+        return _SIGNATURE_SIZES[self]
+
+
+_SIGNATURE_SIZES = {
+    SignatureAlgorithm.ES256: 64,
+    SignatureAlgorithm.ES384: 96,
+    SignatureAlgorithm.ES512: 132,
+    SignatureAlgorithm.EDDSA: 64,
+    SignatureAlgorithm.ML_DSA_44: 2_420,
+    SignatureAlgorithm.ML_DSA_65: 3_309,
+    SignatureAlgorithm.ML_DSA_87: 4_627,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,25 @@
 """Public keys: JWK in, JWK out, thumbprint, and the one algorithm that each key verifies with.
 
-RFC 7517 4, RFC 7518 6.2, RFC 8037 2, RFC 7638.
+RFC 7517 4, RFC 7518 6.2, RFC 8037 2, RFC 9964 3, RFC 7638.
 """
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from sdcard.encoding import decode_base64url, encode_base64url, encode_json
 from sdcard.errors import Misuse, Refused, Where
+from sdcard.jose import ed25519 as edwards
+from sdcard.jose import ml_dsa
 from sdcard.jose.algorithms import EC_ALGORITHMS, EC_PARAMETERS, SignatureAlgorithm
-from sdcard.jose.ed25519 import is_usable
 from sdcard.rules import Rule
 
-_Key: TypeAlias = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
+_Key: TypeAlias = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | ml_dsa.MlDsaPublicKey
 
 PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"})
 """JWK members that only a private or symmetric key has (RFC 7518 6, RFC 9964 for ``priv``)."""
@@ -29,6 +30,9 @@ PUBLISHED_KEYS = frozenset(
         "Q5yTSREAbvZL131ynDBhalXJcF9fL0foJlMN8u6ldiY",  # RFC 9901 A.5, Issuer
         "oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U",  # RFC 7515 A.3
         "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",  # RFC 8037 A.1
+        "T4xl70S7MT6Zeq6r9V9fPJGVn76wfnXJ21-gyo0Gu6o",  # RFC 9964, ML-DSA-44, and the same seed with the other two:
+        "Suiu29qbfuaBaR4Ats-c6XQBePB_OpAxAwcTR_0KXVM",  # 32 zero bytes
+        "tRn1JNIkgMsABVQBlXeDHxAIcclh-2IX0UdDEzPt5XU",
     }
 )
 """Thumbprints of keys whose private halves stand in a public document."""
@@ -54,16 +58,15 @@ class PublicKey:
 
     def verifies(self, message: bytes, signature: bytes) -> bool:
         """Whether the signature, in JOSE form, is this key's over the message. ES*: r and s, each of fixed size."""
+        if len(signature) != self.algorithm.signature_size:
+            return False
         try:
-            if isinstance(self._key, ed25519.Ed25519PublicKey):
-                self._key.verify(signature, message)
+            if isinstance(self._key, ec.EllipticCurvePublicKey):
+                half = len(signature) // 2
+                r, s = (int.from_bytes(part, "big") for part in (signature[:half], signature[half:]))
+                self._key.verify(encode_dss_signature(r, s), message, EC_PARAMETERS[self.algorithm].ecdsa)
             else:
-                parameters = EC_PARAMETERS[self.algorithm]
-                if len(signature) != 2 * parameters.size:
-                    return False
-                r, s = signature[: parameters.size], signature[parameters.size :]
-                der = encode_dss_signature(int.from_bytes(r, "big"), int.from_bytes(s, "big"))
-                self._key.verify(der, message, parameters.ecdsa)
+                self._key.verify(signature, message)
         except InvalidSignature:
             return False
         return True
@@ -84,7 +87,10 @@ def public_key(key: object) -> PublicKey:
     if isinstance(key, ed25519.Ed25519PublicKey):
         x = encode_base64url(key.public_bytes_raw())
         return _wrap(SignatureAlgorithm.EDDSA, {"crv": "Ed25519", "kty": "OKP", "x": x}, key)
-    raise Misuse("only P-256, P-384, P-521 and Ed25519 keys are supported")
+    post_quantum = ml_dsa.algorithm_of(key)
+    if post_quantum:
+        return _wrap_ml_dsa(post_quantum, cast(ml_dsa.MlDsaPublicKey, key))
+    raise Misuse("only P-256, P-384, P-521, Ed25519 and ML-DSA keys are supported")
 
 
 def parse_public_jwk(value: object, where: Where) -> PublicKey:
@@ -102,8 +108,10 @@ def parse_public_jwk(value: object, where: Where) -> PublicKey:
         key = _parse_ec(value, EC_ALGORITHMS[crv], where)
     elif kty == "OKP" and crv == "Ed25519":
         key = _parse_ed25519(value, where)
+    elif kty == "AKP":
+        key = _parse_ml_dsa(value, where)
     else:
-        raise Refused(Rule.KEY_UNSUPPORTED, where, "Use an EC key on P-256, P-384 or P-521, or Ed25519.")
+        raise Refused(Rule.KEY_UNSUPPORTED, where, "Use an EC key on P-256, P-384 or P-521, Ed25519, or ML-DSA.")
     _check_purpose(value, key, where)
     return key
 
@@ -120,7 +128,7 @@ def check_not_published(key: PublicKey, published: frozenset[str], where: Where)
 
 def _parse_ec(jwk: Mapping[str, object], algorithm: SignatureAlgorithm, where: Where) -> PublicKey:
     parameters = EC_PARAMETERS[algorithm]
-    x, y = (_coordinate(jwk, name, parameters.size, where) for name in ("x", "y"))
+    x, y = (_bytes(jwk, name, parameters.size, where) for name in ("x", "y"))
     numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), parameters.curve)
     if max(numbers.x, numbers.y) >= parameters.prime:
         raise Refused(Rule.KEY_MALFORMED, where, "A coordinate is not below the curve's prime.")
@@ -133,14 +141,38 @@ def _parse_ec(jwk: Mapping[str, object], algorithm: SignatureAlgorithm, where: W
 
 
 def _parse_ed25519(jwk: Mapping[str, object], where: Where) -> PublicKey:
-    x = _coordinate(jwk, "x", 32, where)
-    if not is_usable(x):
+    x = _bytes(jwk, "x", 32, where)
+    if not edwards.is_usable(x):
         raise Refused(Rule.KEY_MALFORMED, where.within("x"), "This is no point that a key can be.")
     key = ed25519.Ed25519PublicKey.from_public_bytes(x)
     return _wrap(SignatureAlgorithm.EDDSA, {"crv": "Ed25519", "kty": "OKP", "x": encode_base64url(x)}, key)
 
 
-def _coordinate(jwk: Mapping[str, object], name: str, size: int, where: Where) -> bytes:
+def _parse_ml_dsa(jwk: Mapping[str, object], where: Where) -> PublicKey:
+    """``alg`` is part of what an AKP key is: it must be there, and says how long ``pub`` is (RFC 9964 3)."""
+    alg = jwk.get("alg")
+    if not isinstance(alg, str):
+        raise Refused(Rule.KEY_MALFORMED, where.within("alg"), "An AKP key names its algorithm.")
+    algorithm = next((one for one in ml_dsa.ML_DSA_PARAMETERS if one == alg), None)
+    if algorithm is None:
+        raise Refused(Rule.KEY_UNSUPPORTED, where.within("alg"), "Use ML-DSA-44, ML-DSA-65 or ML-DSA-87.")
+    pub = _bytes(jwk, "pub", ml_dsa.ML_DSA_PARAMETERS[algorithm].public_size, where)
+    if not ml_dsa.is_usable(pub):
+        raise Refused(Rule.KEY_MALFORMED, where.within("pub"), "Anybody could sign under this key.")
+    try:
+        key = ml_dsa.public_key_of(algorithm, pub)
+    except UnsupportedAlgorithm:
+        raise Refused(Rule.KEY_UNSUPPORTED, where, "This build of cryptography has no ML-DSA.") from None
+    return _wrap_ml_dsa(algorithm, key)
+
+
+def _wrap_ml_dsa(algorithm: SignatureAlgorithm, key: ml_dsa.MlDsaPublicKey) -> PublicKey:
+    return _wrap(
+        algorithm, {"alg": algorithm.value, "kty": "AKP", "pub": encode_base64url(key.public_bytes_raw())}, key
+    )
+
+
+def _bytes(jwk: Mapping[str, object], name: str, size: int, where: Where) -> bytes:
     text = jwk.get(name)
     if not isinstance(text, str):
         raise Refused(Rule.KEY_MALFORMED, where.within(name), "The member must be a string.")

@@ -7,6 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from sdcard.jose.algorithms import EC_PARAMETERS
 from sdcard.jose.keys import PublicKey, public_key
+from sdcard.jose.ml_dsa import MlDsaPrivateKey
 
 
 class Signer(Protocol):
@@ -25,13 +26,13 @@ class Signer(Protocol):
 class InMemorySigner:
     """Signs with a private key of ``cryptography`` that lives in this process."""
 
-    def __init__(self, key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey) -> None:
+    def __init__(self, key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | MlDsaPrivateKey) -> None:
         self._key = key
         self.public_key = public_key(key.public_key())
 
     def sign(self, message: bytes) -> bytes:
-        """A signature over the message in JOSE form. ECDSA takes its nonce from the operating system."""
-        if isinstance(self._key, ed25519.Ed25519PrivateKey):
+        """A signature over the message in JOSE form. ECDSA and ML-DSA take randomness from the operating system."""
+        if not isinstance(self._key, ec.EllipticCurvePrivateKey):
             return self._key.sign(message)
         parameters = EC_PARAMETERS[self.public_key.algorithm]
         r, s = decode_dss_signature(self._key.sign(message, parameters.ecdsa))

@@ -3,8 +3,9 @@
 import pytest
 
 from sdcard.edge.key_files import public_jwks
+from sdcard.jose.algorithms import SignatureAlgorithm
 from tests.issuer_service.desk import Desk, OpenDesk
-from tests.world import ISSUER
+from tests.world import ISSUER, key_of
 
 
 def test_the_issuer_says_where_its_keys_are(registry: OpenDesk) -> None:
@@ -25,10 +26,16 @@ def test_no_header_changes_what_the_issuer_says(registry: OpenDesk, header: str)
 def test_the_keys_are_published_without_their_private_half(desk: Desk, registry: OpenDesk) -> None:
     response = registry.get("/.well-known/jwks.json")
 
-    assert response.json() == public_jwks(desk.signer)
+    assert response.json() == public_jwks(desk.signer.public_key)
     (jwk,) = response.json()["keys"]
     assert set(jwk) == {"kty", "crv", "x", "y", "kid", "alg", "use"}
     assert response.headers["cache-control"] == "public, max-age=300"
+
+
+def test_keys_that_do_not_sign_here_are_published_too(desk: Desk) -> None:
+    other = key_of(SignatureAlgorithm.ML_DSA_65).public_key
+    with desk.open(other_keys=(other,)) as registry:
+        assert registry.get("/.well-known/jwks.json").json() == public_jwks(desk.signer.public_key, other)
 
 
 def test_a_registry_in_good_health_says_so(registry: OpenDesk) -> None:

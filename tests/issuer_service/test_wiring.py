@@ -1,5 +1,6 @@
 """The composition root refuses keys that cannot speak for an Issuer."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import pytest
 from issuer_service.settings import Settings
 from issuer_service.wiring import build_wiring
 from sdcard import Misuse
-from sdcard.edge.key_files import create_key_file
+from sdcard.edge.key_files import create_key_file, public_jwks
+from sdcard.jose.algorithms import SignatureAlgorithm
 from tests.issuer_service.desk import Desk
-from tests.world import key, raises_rule
+from tests.world import key, key_of, raises_rule
 
 
 def test_settings_make_a_registry(tmp_path: Path) -> None:
@@ -21,6 +23,22 @@ def test_settings_make_a_registry(tmp_path: Path) -> None:
 
     assert (wiring.issuer.identifier, wiring.issuer.key) == ("https://registry.example", signer.public_key)
     assert (wiring.lifetime, wiring.bounds.body_bytes) == (settings.lifetime, 2048)
+
+
+@pytest.mark.parametrize("algorithm", SignatureAlgorithm)
+def test_a_key_of_every_algorithm_may_sign_or_wait(tmp_path: Path, algorithm: SignatureAlgorithm) -> None:
+    signer = create_key_file(tmp_path / "issuer.jwk", algorithm)
+    waiting = key_of(algorithm).public_key
+    (tmp_path / "others.jwks").write_text(json.dumps(public_jwks(waiting)))
+
+    wiring = build_wiring(Settings(issuer_key_file=tmp_path / "issuer.jwk", other_issuer_keys=tmp_path / "others.jwks"))
+
+    assert (wiring.issuer.key, wiring.other_keys) == (signer.public_key, (waiting,))
+
+
+def test_the_issuers_keys_are_all_different(desk: Desk) -> None:
+    with pytest.raises(Misuse):
+        replace(desk.wiring(), other_keys=(desk.signer.public_key,))
 
 
 def test_a_registry_without_its_key_does_not_start(tmp_path: Path) -> None:
@@ -36,3 +54,7 @@ def test_the_signer_holds_the_issuers_key(desk: Desk) -> None:
 def test_a_published_key_issues_nothing(desk: Desk) -> None:
     with raises_rule("key.published", "key"):
         replace(desk.wiring(), published_keys=frozenset({desk.signer.public_key.thumbprint}))
+    with raises_rule("key.published", "key"):
+        replace(
+            desk.wiring(), other_keys=(key(98).public_key,), published_keys=frozenset({key(98).public_key.thumbprint})
+        )

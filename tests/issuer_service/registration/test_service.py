@@ -157,7 +157,7 @@ def test_after_a_crash_the_same_request_succeeds(desk: Desk) -> None:
 
 def test_a_card_that_would_be_too_large_to_present_is_not_issued(desk: Desk) -> None:
     before = desk.rows()
-    with desk.open(limits=Limits(presentation_bytes=6_000)) as registry:
+    with desk.open(limits=Limits(presentation_bytes=34_672)) as registry:
         assert_refused(registry.post(request_with_card()), 413, ("limit.bytes", "card"))
         assert registry.post(request()).status_code == 201
     assert len(desk.rows()["agents"]) == len(before["agents"]) + 1

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jwcrypto.jwk import JWK
 
-from sdcard import Misuse
-from sdcard.edge.key_files import create_key_file, load_signer, public_jwk, public_jwks
+from sdcard import Misuse, Refused, Rule
+from sdcard.edge.key_files import create_key_file, load_public_keys, load_signer, public_jwk, public_jwks
+from sdcard.jose import ml_dsa
 from sdcard.jose.algorithms import SignatureAlgorithm
-from tests.world import raises_rule
+from tests.world import key, key_of, raises_rule
 
 
 @pytest.mark.parametrize("algorithm", SignatureAlgorithm)
@@ -103,25 +105,51 @@ def damaged(tmp_path: Path, algorithm: SignatureAlgorithm, **changes: Any) -> Pa
     return file
 
 
-BOTH = pytest.mark.parametrize("algorithm", [SignatureAlgorithm.ES256, SignatureAlgorithm.EDDSA])
+EVERY = pytest.mark.parametrize("algorithm", SignatureAlgorithm)
 
 
-@BOTH
+def private_member(algorithm: SignatureAlgorithm) -> str:
+    return "priv" if algorithm.startswith("ML-DSA") else "d"
+
+
+@EVERY
 def test_halves_that_do_not_belong_together_are_refused(tmp_path: Path, algorithm: SignatureAlgorithm) -> None:
-    other = tmp_path / "other.jwk"
+    other, name = tmp_path / "other.jwk", private_member(algorithm)
     create_key_file(other, algorithm)
 
-    with raises_rule("key.malformed", "key/d"):
-        load_signer(damaged(tmp_path, algorithm, d=json.loads(other.read_text())["d"]))
+    with raises_rule("key.malformed", f"key/{name}"):
+        load_signer(damaged(tmp_path, algorithm, **{name: json.loads(other.read_text())[name]}))
 
 
-@BOTH
-@pytest.mark.parametrize("private", [None, "", "!", "AA", 7])
+@EVERY
+@pytest.mark.parametrize("private", [None, "AAAA", 7, "A" * 44])
 def test_a_private_half_that_is_missing_or_malformed_is_refused(
     tmp_path: Path, algorithm: SignatureAlgorithm, private: Any
 ) -> None:
-    with raises_rule("key.malformed", "key/d"):
-        load_signer(damaged(tmp_path, algorithm, d=private))
+    name = private_member(algorithm)
+    with raises_rule("key.malformed", f"key/{name}"):
+        load_signer(damaged(tmp_path, algorithm, **{name: private}))
+
+
+@EVERY
+@pytest.mark.parametrize("private", ["", "!", "A=="])
+def test_a_private_half_that_is_no_base64url_is_refused(
+    tmp_path: Path, algorithm: SignatureAlgorithm, private: str
+) -> None:
+    name = private_member(algorithm)
+    with pytest.raises(Refused) as caught:
+        load_signer(damaged(tmp_path, algorithm, **{name: private}))
+    assert caught.value.rule in {Rule.KEY_MALFORMED, Rule.BASE64URL}
+    assert str(caught.value.where) == f"key/{name}"
+
+
+@EVERY
+def test_other_tools_read_our_key_files(tmp_path: Path, algorithm: SignatureAlgorithm) -> None:
+    signer = create_key_file(tmp_path / "agent.jwk", algorithm)
+    theirs = JWK.from_json((tmp_path / "agent.jwk").read_text())
+
+    assert theirs.has_private
+    assert theirs.thumbprint() == signer.public_key.thumbprint
 
 
 def test_a_key_for_encryption_signs_nothing(tmp_path: Path) -> None:
@@ -157,7 +185,49 @@ def test_what_is_no_key_is_refused(tmp_path: Path, text: str, rule: str, at: str
 def test_the_public_half_is_published_with_its_name_and_use(tmp_path: Path) -> None:
     key = create_key_file(tmp_path / "agent.jwk")
 
-    (published,) = public_jwks(key)["keys"]
+    (published,) = public_jwks(key.public_key)["keys"]
 
     assert published == public_jwk(key.public_key)
     assert published == {**key.public_key.to_jwk(), "kid": key.public_key.thumbprint, "alg": "ES256", "use": "sig"}
+
+
+# -- sets of public keys ----------------------------------------------------------------------------------------------
+
+
+def test_a_published_set_is_read_whole(tmp_path: Path) -> None:
+    keys = tuple(key_of(algorithm).public_key for algorithm in SignatureAlgorithm)
+    file = tmp_path / "keys.jwks"
+    file.write_text(json.dumps(public_jwks(*keys)))
+
+    assert load_public_keys(file) == keys
+
+
+@pytest.mark.parametrize(
+    ("document", "rule", "at"),
+    [
+        ([], "json.malformed", "key"),
+        ({}, "key.malformed", "key/keys"),
+        ({"keys": {}}, "key.malformed", "key/keys"),
+        ({"keys": [key(1).public_key.to_jwk(), {"kty": "RSA"}]}, "key.unsupported", "key/keys/1"),
+        ({"keys": [{**key(1).public_key.to_jwk(), "d": "AA"}]}, "key.private", "key/keys/0"),
+        ({"keys": [" " * 65_536]}, "limit.bytes", "key"),
+    ],
+)
+def test_a_set_with_anything_else_is_refused(tmp_path: Path, document: Any, rule: str, at: str) -> None:
+    file = tmp_path / "keys.jwks"
+    file.write_text(json.dumps(document))
+
+    with raises_rule(rule, at):
+        load_public_keys(file)
+
+
+def test_without_ml_dsa_no_such_key_is_made_or_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "agent.jwk"
+    create_key_file(file, SignatureAlgorithm.ML_DSA_65)
+    monkeypatch.setattr(ml_dsa, "_module", None)
+
+    with raises_rule("key.unsupported", "key"):
+        load_signer(file)
+    with raises_rule("key.unsupported", "key"):
+        create_key_file(tmp_path / "another.jwk", SignatureAlgorithm.ML_DSA_65)
+    assert os.listdir(tmp_path) == ["agent.jwk"]

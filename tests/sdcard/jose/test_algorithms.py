@@ -10,8 +10,15 @@ HERE = Where(Part.ISSUER_JWT, ("_sd_alg",))
 
 
 def test_the_sets_are_closed() -> None:
-    assert [str(one) for one in SignatureAlgorithm] == ["ES256", "ES384", "ES512", "EdDSA"]
+    classical, post_quantum = ["ES256", "ES384", "ES512", "EdDSA"], ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"]
+    assert [str(one) for one in SignatureAlgorithm] == classical + post_quantum
     assert [str(one) for one in DigestAlgorithm] == ["sha-256", "sha-384", "sha-512"]
+
+
+def test_signatures_have_the_sizes_of_their_standards() -> None:
+    """RFC 7518 3.4, RFC 8032 5.1.6, FIPS 204 table 2."""
+    sizes = [64, 96, 132, 64, 2_420, 3_309, 4_627]
+    assert [one.signature_size for one in SignatureAlgorithm] == sizes
 
 
 @pytest.mark.parametrize("algorithm", DigestAlgorithm)

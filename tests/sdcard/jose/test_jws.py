@@ -2,6 +2,8 @@
 
 import hashlib
 import hmac
+import json
+from collections.abc import Callable
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -11,8 +13,9 @@ from jwcrypto.jws import JWS
 from sdcard import InMemorySigner, parse_public_jwk
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.errors import Part, Where
+from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.jws import Jws, encode_signing_input, join_signature, parse_jws, verify_jws
-from tests.world import decode_part, key, raises_rule
+from tests.world import decode_part, key, key_of, raises_rule
 
 SIGNER = key(1)
 HEADER: JsonObject = {"alg": "ES256", "typ": "t"}
@@ -33,17 +36,56 @@ def test_what_we_sign_we_read() -> None:
     verify_jws(jws, SIGNER.public_key, {"t"})
 
 
-def test_what_we_sign_another_library_verifies_and_the_other_way_round() -> None:
-    jwk = JWK.generate(kty="EC", crv="P-256")
-    public = JWK(**SIGNER.public_key.to_jwk())
+@pytest.mark.parametrize("algorithm", SignatureAlgorithm)
+def test_what_we_sign_another_library_verifies(algorithm: SignatureAlgorithm) -> None:
+    signer = key_of(algorithm)
     theirs = JWS()
-    theirs.deserialize(signed(HEADER), public)
+    theirs.allowed_algs = [algorithm.value]
+    theirs.deserialize(signed({**HEADER, "alg": algorithm.value}, signer), JWK(**signer.public_key.to_jwk()))
     assert theirs.payload == encode_json({"a": "\u00f6"})
 
+
+@pytest.mark.parametrize("algorithm", SignatureAlgorithm)
+def test_what_another_library_signs_we_verify(algorithm: SignatureAlgorithm) -> None:
+    jwk = THEIRS[algorithm]()
     made = JWS(b'{"b":1}')
-    made.add_signature(jwk, None, '{"alg":"ES256","typ":"t"}')
+    made.allowed_algs = [algorithm.value]
+    made.add_signature(jwk, None, json.dumps({**HEADER, "alg": algorithm.value}))
     holder = parse_public_jwk(jwk.export_public(as_dict=True), Where(Part.KEY))
+    assert (holder.algorithm, holder.thumbprint) == (algorithm, jwk.thumbprint())
     verify_jws(parsed(made.serialize(compact=True)), holder, {"t"})
+
+
+THEIRS: dict[SignatureAlgorithm, Callable[[], JWK]] = {
+    SignatureAlgorithm.ES256: lambda: JWK.generate(kty="EC", crv="P-256"),
+    SignatureAlgorithm.ES384: lambda: JWK.generate(kty="EC", crv="P-384"),
+    SignatureAlgorithm.ES512: lambda: JWK.generate(kty="EC", crv="P-521"),
+    SignatureAlgorithm.EDDSA: lambda: JWK.generate(kty="OKP", crv="Ed25519"),
+    SignatureAlgorithm.ML_DSA_44: lambda: JWK.generate(kty="AKP", alg="ML-DSA-44"),
+    SignatureAlgorithm.ML_DSA_65: lambda: JWK.generate(kty="AKP", alg="ML-DSA-65"),
+    SignatureAlgorithm.ML_DSA_87: lambda: JWK.generate(kty="AKP", alg="ML-DSA-87"),
+}
+
+
+@pytest.mark.parametrize("algorithm", SignatureAlgorithm)
+@pytest.mark.parametrize("named", SignatureAlgorithm)
+def test_the_header_picks_no_algorithm(algorithm: SignatureAlgorithm, named: SignatureAlgorithm) -> None:
+    signer = key_of(algorithm)
+    jws = parsed(signed({**HEADER, "alg": named.value}, signer))
+    if named is algorithm:
+        verify_jws(jws, signer.public_key, {"t"})
+    else:
+        with raises_rule("jws.alg", at="kb-header/alg"):
+            verify_jws(jws, signer.public_key, {"t"})
+
+
+@pytest.mark.parametrize("algorithm", SignatureAlgorithm)
+@pytest.mark.parametrize("other", SignatureAlgorithm)
+def test_a_signature_of_another_key_is_none(algorithm: SignatureAlgorithm, other: SignatureAlgorithm) -> None:
+    """Under the right name too: what verifies depends on the key alone."""
+    jws = parsed(signed({**HEADER, "alg": algorithm.value}, key_of(other, 2)))
+    with raises_rule("jws.signature", at="kb-jwt/signature"):
+        verify_jws(jws, key_of(algorithm).public_key, {"t"})
 
 
 @pytest.mark.parametrize(

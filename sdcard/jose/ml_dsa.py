@@ -1,0 +1,111 @@
+"""ML-DSA keys (FIPS 204) as JOSE uses them (RFC 9964): raw public keys, seeds, and which of them may be used at all.
+
+A build of ``cryptography`` may lack some or all of it. Nothing here fails on import then; asking for a key does.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cryptography.exceptions import UnsupportedAlgorithm
+
+from sdcard.jose.algorithms import SignatureAlgorithm
+
+try:
+    from cryptography.hazmat.primitives.asymmetric import mldsa
+
+    _module: Any = mldsa
+except ImportError:
+    _module = None
+
+SEED_SIZE = 32
+"""Bytes of ``priv``: the seed that the key pair is made from (RFC 9964 3)."""
+_RHO_SIZE = 32
+_SHORT = frozenset({0, 2**10 - 1})
+
+
+class MlDsaPublicKey(Protocol):
+    """A public key of ``cryptography``."""
+
+    def verify(self, signature: bytes, data: bytes) -> None:
+        """Raise ``InvalidSignature`` for any other signature, with an empty context."""
+        ...
+
+    def public_bytes_raw(self) -> bytes:
+        """As FIPS 204 encodes it."""
+        ...
+
+
+class MlDsaPrivateKey(Protocol):
+    """A private key of ``cryptography``."""
+
+    def sign(self, data: bytes) -> bytes:
+        """A signature with an empty context; two of one message differ."""
+        ...
+
+    def public_key(self) -> MlDsaPublicKey:
+        """The public half."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MlDsaParameters:
+    """One parameter set: how many bytes a public key has, and the names that ``cryptography`` gives its classes."""
+
+    public_size: int
+    public_class: str
+    private_class: str
+
+
+ML_DSA_PARAMETERS = {
+    SignatureAlgorithm.ML_DSA_44: MlDsaParameters(1_312, "MLDSA44PublicKey", "MLDSA44PrivateKey"),
+    SignatureAlgorithm.ML_DSA_65: MlDsaParameters(1_952, "MLDSA65PublicKey", "MLDSA65PrivateKey"),
+    SignatureAlgorithm.ML_DSA_87: MlDsaParameters(2_592, "MLDSA87PublicKey", "MLDSA87PrivateKey"),
+}
+
+
+def algorithm_of(key: object) -> SignatureAlgorithm | None:
+    """The parameter set of a public key of ``cryptography``, or None for a key of another kind."""
+    for algorithm, parameters in ML_DSA_PARAMETERS.items():
+        known = getattr(_module, parameters.public_class, None)
+        if known is not None and isinstance(key, known):
+            return algorithm
+    return None
+
+
+def public_key_of(algorithm: SignatureAlgorithm, encoded: bytes) -> MlDsaPublicKey:
+    """Public key of the right size → key.
+
+    Raises:
+        UnsupportedAlgorithm: when this build of ``cryptography`` lacks it.
+    """
+    key: MlDsaPublicKey = _class(ML_DSA_PARAMETERS[algorithm].public_class).from_public_bytes(encoded)
+    return key
+
+
+def private_key_of(algorithm: SignatureAlgorithm, seed: bytes) -> MlDsaPrivateKey:
+    """Seed of ``SEED_SIZE`` bytes → private key.
+
+    Raises:
+        UnsupportedAlgorithm: when this build of ``cryptography`` lacks it.
+    """
+    key: MlDsaPrivateKey = _class(ML_DSA_PARAMETERS[algorithm].private_class).from_seed_bytes(seed)
+    return key
+
+
+def is_usable(encoded: bytes) -> bool:
+    """Whether a public key binds its signer at all.
+
+    It holds ``t1``, the upper bits of ``t``, ten for each coefficient. Where each is 0 or 1023, ``t`` is 0 or -1
+    everywhere: the challenge then changes next to nothing of what is verified, and anybody can sign. A key that was
+    made as FIPS 204 says is never like that.
+    """
+    packed = int.from_bytes(encoded[_RHO_SIZE:], "little")
+    digits = f"{packed:0{8 * (len(encoded) - _RHO_SIZE)}b}"
+    return any(int(digits[at : at + 10], 2) not in _SHORT for at in range(0, len(digits), 10))
+
+
+def _class(name: str) -> Any:
+    known = getattr(_module, name, None)
+    if known is None:
+        raise UnsupportedAlgorithm(f"this build of cryptography has no {name}")
+    return known

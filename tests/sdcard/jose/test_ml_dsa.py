@@ -1,0 +1,170 @@
+"""ML-DSA (FIPS 204) as JOSE uses it (RFC 9964): one key, one algorithm, exact sizes, and no crash without it."""
+
+from typing import Any
+
+import pytest
+from cryptography.exceptions import UnsupportedAlgorithm
+
+from sdcard import InMemorySigner, Misuse, parse_public_jwk
+from sdcard.encoding import decode_base64url, encode_base64url
+from sdcard.errors import Part, Where
+from sdcard.jose import ml_dsa
+from sdcard.jose.algorithms import SignatureAlgorithm
+from sdcard.jose.keys import PUBLISHED_KEYS, public_key
+from sdcard.trust import parse_key_set
+from tests.world import REMOVED, changed, key, key_of, raises_rule
+
+HERE = Where(Part.KEY)
+LEVELS = [SignatureAlgorithm.ML_DSA_44, SignatureAlgorithm.ML_DSA_65, SignatureAlgorithm.ML_DSA_87]
+SIZES = dict(zip(LEVELS, (1_312, 1_952, 2_592), strict=True))
+EVERY = pytest.mark.parametrize("level", LEVELS)
+
+
+def jwk_of(level: SignatureAlgorithm) -> dict[str, str]:
+    return key_of(level).public_key.to_jwk()
+
+
+def pub_of(level: SignatureAlgorithm) -> bytes:
+    return decode_base64url(jwk_of(level)["pub"], HERE)
+
+
+@EVERY
+def test_a_key_has_the_members_and_size_of_its_level(level: SignatureAlgorithm) -> None:
+    jwk = jwk_of(level)
+    assert list(jwk) == ["alg", "kty", "pub"]
+    assert (jwk["alg"], jwk["kty"], len(pub_of(level))) == (level.value, "AKP", SIZES[level])
+    assert parse_public_jwk({**jwk, "kid": "k", "use": "sig"}, HERE) == key_of(level).public_key
+
+
+@EVERY
+def test_the_keys_of_the_standard_are_published(level: SignatureAlgorithm) -> None:
+    """RFC 9964 prints the key pair whose seed is 32 zero bytes; for ML-DSA-44 with its thumbprint as ``kid``."""
+    printed = InMemorySigner(ml_dsa.private_key_of(level, bytes(32))).public_key
+    assert printed.thumbprint in PUBLISHED_KEYS
+    if level is SignatureAlgorithm.ML_DSA_44:
+        assert printed.thumbprint == "T4xl70S7MT6Zeq6r9V9fPJGVn76wfnXJ21-gyo0Gu6o"
+
+
+@EVERY
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_public_key_of_another_size_is_refused(level: SignatureAlgorithm, more: int) -> None:
+    pub = encode_base64url((pub_of(level) + b"\1")[: SIZES[level] + more])
+    with raises_rule("key.malformed", at="key/pub"):
+        parse_public_jwk({**jwk_of(level), "pub": pub}, HERE)
+
+
+@EVERY
+@pytest.mark.parametrize("other", LEVELS)
+def test_levels_are_not_confused(level: SignatureAlgorithm, other: SignatureAlgorithm) -> None:
+    """Neither in a JWK nor under a key: a level is part of the key and of its thumbprint."""
+    if other is level:
+        return
+    with raises_rule("key.malformed", at="key/pub"):
+        parse_public_jwk({**jwk_of(level), "alg": other.value}, HERE)
+    assert key_of(level).public_key != key_of(other).public_key
+    assert not key_of(level).public_key.verifies(b"m", key_of(other).sign(b"m"))
+
+
+@EVERY
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_signature_of_another_size_is_none(level: SignatureAlgorithm, more: int) -> None:
+    signer = key_of(level)
+    signature = signer.sign(b"m")
+    assert not signer.public_key.verifies(b"m", (signature + b"\0")[: len(signature) + more])
+    assert signer.public_key.verifies(b"m", signature)
+
+
+@EVERY
+def test_two_signatures_of_one_message_differ(level: SignatureAlgorithm) -> None:
+    assert key_of(level).sign(b"m") != key_of(level).sign(b"m")
+
+
+def test_a_signature_for_a_context_is_none() -> None:
+    """RFC 9964 4: the context is empty."""
+    private: Any = ml_dsa.private_key_of(LEVELS[0], bytes(31) + b"\1")
+    public = public_key(private.public_key())
+    assert public.verifies(b"m", private.sign(b"m"))
+    assert public.verifies(b"m", private.sign(b"m", b""))
+    assert not public.verifies(b"m", private.sign(b"m", b"a context"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "at"),
+    [
+        ({"alg": REMOVED}, "key.malformed", "key/alg"),
+        ({"alg": None}, "key.malformed", "key/alg"),
+        ({"alg": ["ML-DSA-44"]}, "key.malformed", "key/alg"),
+        ({"alg": "ml-dsa-44"}, "key.unsupported", "key/alg"),
+        ({"alg": "ML_DSA_44"}, "key.unsupported", "key/alg"),
+        ({"alg": "ES256"}, "key.unsupported", "key/alg"),
+        ({"alg": "SLH-DSA-SHA2-128s"}, "key.unsupported", "key/alg"),
+        ({"pub": REMOVED}, "key.malformed", "key/pub"),
+        ({"pub": 5}, "key.malformed", "key/pub"),
+        ({"pub": ""}, "encoding.base64url", "key/pub"),
+        ({"priv": "AA"}, "key.private", "key"),
+        ({"use": "enc"}, "key.unsupported", "key/use"),
+        ({"key_ops": ["sign"]}, "key.unsupported", "key/key_ops"),
+        ({"kty": "OKP"}, "key.unsupported", "key"),
+        ({"kty": "akp"}, "key.unsupported", "key"),
+    ],
+)
+def test_what_is_no_ml_dsa_key(changes: dict[str, Any], rule: str, at: str) -> None:
+    with raises_rule(rule, at=at):
+        parse_public_jwk(changed(jwk_of(LEVELS[0]), changes), HERE)
+
+
+@EVERY
+@pytest.mark.parametrize("filler", [b"\0", b"\xff"])
+def test_a_key_under_which_anybody_can_sign_is_refused(level: SignatureAlgorithm, filler: bytes) -> None:
+    pub = pub_of(level)[:32] + filler * (SIZES[level] - 32)
+    with raises_rule("key.malformed", at="key/pub"):
+        parse_public_jwk({**jwk_of(level), "pub": encode_base64url(pub)}, HERE)
+
+
+@EVERY
+def test_every_real_key_is_usable(level: SignatureAlgorithm) -> None:
+    for number in range(20):
+        signer = key_of(level, number)
+        assert parse_public_jwk(signer.public_key.to_jwk(), HERE) == signer.public_key
+
+
+def test_a_seed_has_one_size() -> None:
+    for size in (31, 33):
+        with pytest.raises(ValueError, match="32"):
+            ml_dsa.private_key_of(LEVELS[0], bytes(size))
+
+
+# -- a build of cryptography without it -------------------------------------------------------------------------------
+
+
+class OneLevel:
+    """What an older build offers: a single level, which OpenSSL then turns out not to have."""
+
+    class MLDSA65PublicKey:
+        @classmethod
+        def from_public_bytes(cls, encoded: bytes) -> None:
+            raise UnsupportedAlgorithm("not in this OpenSSL")
+
+
+@EVERY
+@pytest.mark.parametrize("module", [None, OneLevel])
+def test_without_ml_dsa_its_keys_are_unsupported(
+    level: SignatureAlgorithm, module: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jwk, private = jwk_of(level), ml_dsa.private_key_of(level, bytes(32))
+    monkeypatch.setattr(ml_dsa, "_module", module)
+
+    with raises_rule("key.unsupported", at="key"):
+        parse_public_jwk(jwk, HERE)
+    with pytest.raises(UnsupportedAlgorithm):
+        ml_dsa.private_key_of(level, bytes(32))
+    with pytest.raises(Misuse):
+        public_key(private.public_key())
+    assert parse_public_jwk(key(1).public_key.to_jwk(), HERE) == key(1).public_key
+
+
+def test_without_ml_dsa_a_key_set_still_gives_its_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    jwks = {"keys": [jwk_of(LEVELS[1]), key(1).public_key.to_jwk()]}
+    monkeypatch.setattr(ml_dsa, "_module", None)
+
+    assert list(parse_key_set(jwks, Where(Part.TRUST)).values()) == [key(1).public_key]
