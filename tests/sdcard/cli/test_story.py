@@ -9,6 +9,8 @@ import pytest
 
 from sdcard import Limits, to_flattened, to_general
 from sdcard.cli.registry_process import Desk
+from sdcard.edge.key_files import load_signer
+from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.sdjwt.serialization import parse_sd_jwt
 from sdcard.sdjwt.values import AnySdJwt
 from tests.sdcard.cli.conftest import Ran, Sdcard
@@ -187,6 +189,29 @@ def test_keys_are_never_overwritten(sdcard: Sdcard) -> None:
     assert sdcard("keys", "new", "agent.jwk", "--json").status == 2
     assert Path("agent.jwk").read_bytes() == before
     assert sdcard("keys", "new", "other.jwk", "--algorithm", "RS256", "--json").status == 2
+
+
+@pytest.mark.parametrize("algorithm", SignatureAlgorithm)
+def test_a_key_is_made_for_every_algorithm_and_published(sdcard: Sdcard, algorithm: SignatureAlgorithm) -> None:
+    made = sdcard("keys", "new", "agent.jwk", "--algorithm", algorithm.value, "--json").json
+    (published,) = sdcard("keys", "public", "agent.jwk").json["keys"]
+
+    assert published == {**made["public_key"], "kid": made["thumbprint"], "alg": algorithm.value, "use": "sig"}
+    assert load_signer(Path("agent.jwk")).public_key.algorithm is algorithm
+
+
+def test_an_agent_with_a_post_quantum_key(sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDCARD_TOKEN", desk.token)
+    sdcard("keys", "new", "pq.jwk", "--algorithm", "ML-DSA-65")
+    card, registry = str(ROOT / "examples" / "georoute.json"), ("--registry", desk.address)
+    asked = ("--agent-id", "post-quantum", "--key", "pq.jwk", "--context", "public", "--out", "pq")
+
+    assert sdcard("register", card, *registry, *asked).status == 0
+    trust = ("--trust", "pq/trust.json")
+    ran = sdcard("present", "pq/public.sd-card", "--key", "pq.jwk", *trust, *ASK)
+    Path("pq.txt").write_text(ran.out, encoding="ascii")
+
+    assert sdcard("verify", "pq.txt", *trust, *ASK, "--json").json["subject"] == "agent:post-quantum"
 
 
 def test_a_registry_refusal_arrives_with_its_places(
