@@ -83,9 +83,7 @@ def _print(times: dict[str, float]) -> None:
     out(f"{'':<42}{'SD-Card':>9}{'sd-jwt 0.10.4':>15}\n")
     for name, mine, theirs in rows:
         out(f"{name:<42}{mine:>9.2f}{'–' if theirs is None else format(theirs, '.2f'):>15}\n")
-    out(
-        "\n* We accept the text first, as RFC 9901 7.2 asks of a Holder: Issuer's signature included. sd-jwt does not.\n"
-    )
+    out("\n* We first check the text as RFC 9901 7.2 asks of a Holder, Issuer's signature included; sd-jwt does not.\n")
 
 
 if __name__ == "__main__":
