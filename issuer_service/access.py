@@ -15,6 +15,7 @@ from sdcard.cards.card import Card
 from sdcard.encoding import JsonValue, encode_base64url
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant
+from sdcard.issuer import AGENT_ID
 from sdcard.paths import ClaimPath, path
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
@@ -26,11 +27,18 @@ MOST_SUBJECT = 256
 _WHERE = Where(Part.REQUEST, ("headers", "authorization"))
 _CREDENTIALS = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
 _OTHER_SCHEME = re.compile(r"(?!bearer\b)[A-Za-z0-9!#$%&'*+.^_`|~-]+(?: .*)?", re.IGNORECASE | re.DOTALL)
-_AUTHORITY = re.compile(
-    r"(?:[a-z][a-z0-9+.-]*://)?(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?(?:[/?#].*)?",
-    re.IGNORECASE | re.DOTALL,
+_HOST = r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])"
+_AUTHORITIES = tuple(
+    re.compile(form, re.IGNORECASE | re.ASCII | re.DOTALL)
+    for form in (
+        rf"(?:https?|wss?|grpcs?)://(?P<host>{_HOST})(?::(?P<port>[0-9]{{1,5}}))?(?:[/?#].*)?",
+        rf"(?P<host>{_HOST}):(?P<port>[0-9]{{1,5}})",
+    )
 )
-"""A URL, or the host and port of a gRPC target. Anything that readers could take for another host is not one."""
+"""A URL, or the host and port of a gRPC target. Anything that readers could take for another host is not one: in
+``dns://a/b`` gRPC connects to ``b``."""
+_MOST_PORT = 65_535
+_TEXT = r"[^\ud800-\udfff]+"
 
 
 class Scope(StrEnum):
@@ -53,11 +61,21 @@ _LIMITED: Mapping[Limit, tuple[ClaimPath, ...]] = {
     Limit.ENDPOINT_HOSTS: (
         path("url"),
         path("supportedInterfaces", None, "url"),
+        path("supported_interfaces", None, "url"),
         path("additionalInterfaces", None, "url"),
+        path("additional_interfaces", None, "url"),
     ),
     Limit.SKILL_IDS: (path("skills", None, "id"),),
 }
-"""The places of a card that a limit is about, in any of its formats."""
+"""The places of a card that a limit is about, in any of its formats and in every spelling that their readers accept."""
+
+_LIMIT_VALUES: Mapping[Limit, re.Pattern[str]] = {
+    Limit.AGENT_ID_PREFIXES: re.compile(AGENT_ID),
+    Limit.PROVIDER_NAMES: re.compile(_TEXT),
+    Limit.ENDPOINT_HOSTS: re.compile(_HOST, re.IGNORECASE | re.ASCII),
+    Limit.SKILL_IDS: re.compile(_TEXT),
+}
+"""What a limit can hold. Another value would match nothing, or everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +107,15 @@ async def create_token(
         salts: fresh randomness.
 
     Raises:
-        Misuse: for an empty or unprintable subject, no scope, or an end that has passed.
+        Misuse: for an empty or unprintable subject, no scope, a limit that means nothing, or an end that has passed.
     """
     if not 1 <= len(subject) <= MOST_SUBJECT or not subject.isprintable():
         raise Misuse(f"a subject is 1 to {MOST_SUBJECT} printable characters")
     if not scopes:
         raise Misuse("a token has at least one scope")
+    for kind, values in limits.items():
+        if not all(map(_LIMIT_VALUES[kind].fullmatch, values)):
+            raise Misuse(f"{kind} holds a value that no registration could match, or that every one would")
     if expires_at <= now:
         raise Misuse("a token expires later than now")
     text = TOKEN_PREFIX + encode_base64url(salts.draw(2))
@@ -133,7 +154,8 @@ async def authorize(store: Store, authorization: Sequence[str], scope: Scope, no
 def check_limits(caller: Caller, agent_id: str, card: Card) -> None:
     """Refuse what lies beyond the limits of the caller's token.
 
-    A card that leaves something out claims nothing by it; whatever is there must be covered.
+    A card that leaves something out claims nothing by it; whatever is there must be covered. Members that the card's
+    specification does not have are outside the limits: its readers ignore them, and they can say anything.
 
     Raises:
         Refused: ``token.limit``, at every place that is not covered.
@@ -180,8 +202,16 @@ def _covers(limit: Limit, permitted: Sequence[str], value: JsonValue) -> bool:
         return False
     if limit is not Limit.ENDPOINT_HOSTS:
         return value in permitted
-    match = _AUTHORITY.fullmatch(value)
-    return match is not None and match.group("host").lower() in {host.lower() for host in permitted}
+    host = _host_of(value)
+    return host is not None and host in {one.lower() for one in permitted}
+
+
+def _host_of(url: str) -> str | None:
+    for form in _AUTHORITIES:
+        match = form.fullmatch(url)
+        if match and 1 <= int(match.group("port") or 1) <= _MOST_PORT:
+            return match.group("host").lower()
+    return None
 
 
 def _value_at(value: JsonValue, place: Sequence[str | int]) -> JsonValue:

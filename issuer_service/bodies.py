@@ -1,7 +1,10 @@
 """Request bodies: bounded while they arrive, since a declared length may be missing or wrong."""
 
+import asyncio
+
 from starlette.requests import Request
 
+from issuer_service.wiring import Bounds
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 
@@ -10,22 +13,27 @@ _HEADERS = _WHERE.within("headers")
 _MOST_DIGITS = 18
 
 
-async def read_json_body(request: Request, most_bytes: int) -> bytes:
+async def read_json_body(request: Request, bounds: Bounds) -> bytes:
     """The bytes of a JSON body. What is too long is refused before it is in memory, and not read to its end.
 
     Raises:
-        Refused: ``request.media-type``, or ``limit.bytes``.
+        Refused: ``request.media-type``, ``limit.bytes`` or ``request.timeout``.
     """
+    most_bytes = bounds.body_bytes
     _check_media_type(request)
     too_long = Refused(Rule.LIMIT_BYTES, _WHERE, f"A body has at most {most_bytes} bytes.")
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and (len(declared) > _MOST_DIGITS or int(declared) > most_bytes):
         raise too_long
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most_bytes:
-            raise too_long
+    try:
+        async with asyncio.timeout(bounds.body_seconds):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > most_bytes:
+                    raise too_long
+    except TimeoutError:
+        raise Refused(Rule.REQUEST_TIMEOUT, _WHERE, f"Send a body within {bounds.body_seconds:g} seconds.") from None
     return bytes(body)
 
 

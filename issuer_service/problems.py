@@ -29,6 +29,7 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
     HTTPStatus.FORBIDDEN: (Rule.TOKEN_SCOPE, Rule.TOKEN_LIMIT),
     HTTPStatus.NOT_FOUND: (Rule.REQUEST_TARGET,),
     HTTPStatus.METHOD_NOT_ALLOWED: (Rule.REQUEST_METHOD,),
+    HTTPStatus.REQUEST_TIMEOUT: (Rule.REQUEST_TIMEOUT,),
     HTTPStatus.CONFLICT: (Rule.AGENT_OWNED, Rule.KEY_BOUND_ELSEWHERE),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (Rule.LIMIT_BYTES, Rule.LIMIT_DISCLOSURES, Rule.LIMIT_DIGESTS),
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: (Rule.REQUEST_MEDIA_TYPE,),
@@ -174,10 +175,12 @@ def _detail(refusal: Refused) -> str:
 
 
 def _headers(rule: Rule) -> Mapping[str, str]:
-    """What OAuth (RFC 6750 3) and HTTP (RFC 9110 10.2.3) ask to say beside the status."""
+    """What OAuth (RFC 6750 3) and HTTP (RFC 9110 10.2.3, 15.5.9) ask to say beside the status."""
     if STATUS[rule] is HTTPStatus.UNAUTHORIZED:
         error = "" if rule is Rule.TOKEN_MISSING else ', error="invalid_token"'
         return {"WWW-Authenticate": f'Bearer realm="sd-card"{error}'}
     if STATUS[rule] is HTTPStatus.FORBIDDEN:
         return {"WWW-Authenticate": 'Bearer realm="sd-card", error="insufficient_scope"'}
+    if STATUS[rule] is HTTPStatus.REQUEST_TIMEOUT:
+        return {"Connection": "close"}
     return {"Retry-After": str(RETRY_AFTER)} if STATUS[rule] is HTTPStatus.SERVICE_UNAVAILABLE else {}

@@ -4,7 +4,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
@@ -17,6 +17,10 @@ from sdcard.errors import Misuse
 
 _log = logging.getLogger(__name__)
 
+_MOST_HEADER_BYTES = 65_536
+_MOST_CONNECTIONS = 512
+_KEEP_ALIVE_SECONDS = 5
+_STOP_SECONDS = 15
 _START_SECONDS = 30.0
 
 
@@ -36,22 +40,28 @@ def address_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: Settings, started: Callable[[str], None] = lambda url: None) -> None:
     """Prepare the database and serve until the process is told to stop.
 
+    The port comes first: a second registry that is started by mistake touches nothing.
+
+    Args:
+        settings: what the operator chose.
+        started: called with the URL once the registry answers there.
+
     Raises:
-        Misuse, Refused, OSError: as ``build_wiring`` and ``bind``.
+        Misuse, Refused, OSError: as ``build_wiring``, ``bind`` and ``upgrade``.
     """
     wiring = build_wiring(settings)
-    upgrade(settings.database_url)
     with bind(settings.host, settings.port) as listening:
-        _server(wiring).run(sockets=[listening])
+        upgrade(settings.database_url)
+        _server(wiring, lambda: started(address_of(listening))).run(sockets=[listening])
 
 
 @contextmanager
 def running(wiring: Wiring, listening: socket.socket) -> Iterator[str]:
     """A registry in a thread of its own for as long as the block lasts; gives its URL. Its database is prepared."""
-    server = _server(wiring)
+    server = _server(wiring, lambda: None)
     thread = threading.Thread(target=_run, args=(server, listening), name="registry", daemon=True)
     thread.start()
     try:
@@ -63,10 +73,33 @@ def running(wiring: Wiring, listening: socket.socket) -> Iterator[str]:
         listening.close()
 
 
-def _server(wiring: Wiring) -> uvicorn.Server:
-    """uvicorn without access log, since it would hold what clients send, and blind to forwarding headers."""
+class _Server(uvicorn.Server):
+    """Tells when it has started."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then tell."""
+        await super().startup(sockets)
+        self._tell()
+
+
+def _server(wiring: Wiring, started: Callable[[], None]) -> uvicorn.Server:
+    """uvicorn without access log, since it would hold what clients send, and blind to forwarding headers.
+
+    Of its two parsers httptools has no bound on a header, and adds to it in time that grows with the square of its
+    length: one client could stop everybody else. h11 has a bound. So have the connections that are served (the others
+    get a plain 503), the time that an idle one is kept, and the time that a stop waits for requests under way.
+    """
     config = uvicorn.Config(
         create_app(wiring),
+        http="h11",
+        h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_STOP_SECONDS,
         access_log=False,
         log_level="warning",
         proxy_headers=False,
@@ -74,7 +107,7 @@ def _server(wiring: Wiring) -> uvicorn.Server:
         ws="none",
         lifespan="on",
     )
-    return uvicorn.Server(config)
+    return _Server(config, started)
 
 
 def _run(server: uvicorn.Server, listening: socket.socket) -> None:

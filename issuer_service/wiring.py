@@ -1,5 +1,6 @@
 """``Wiring``: the composition root. Clock, randomness, keys and records are arguments of everything else."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 from issuer_service.settings import Settings
@@ -17,6 +18,9 @@ from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.profile import PROFILES, SD_CARD, Profile
 from sdcard.salts import SaltSource
 
+_BATCHES_AT_ONCE = 2
+"""More would not be done sooner, for threads share one interpreter; but they would slow everybody else."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -24,6 +28,8 @@ class Bounds:
 
     body_bytes: int = 1024 * 1024
     """Four times a card of the largest permitted size."""
+    body_seconds: float = 30.0
+    """From its first byte to its last. Whoever sends more slowly only holds a place."""
     batch_disclosures: int = 131_072
     """Of all SD-Cards of one Batch together; each costs a hash."""
     batch_bytes: int = 33_554_432
@@ -45,6 +51,7 @@ class Wiring:
         lifetime: of an SD-Card, in seconds.
         published_keys: thumbprints of keys that nobody may register.
         limits, bounds: how much work a caller may ask for.
+        turns: of those who have a Batch made; the others wait.
     """
 
     issuer: Issuer
@@ -59,6 +66,7 @@ class Wiring:
     published_keys: frozenset[str] = PUBLISHED_KEYS
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_BATCHES_AT_ONCE))
 
     def __post_init__(self) -> None:
         if self.signer.public_key != self.issuer.key:

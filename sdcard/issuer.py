@@ -52,7 +52,7 @@ class Issuer:
     key: PublicKey
 
     def __post_init__(self) -> None:
-        if not _URL.fullmatch(self.identifier):
+        if not isinstance(self.identifier, str) or not _URL.fullmatch(self.identifier):
             raise Misuse("an Issuer is named by an http or https URL")
 
 
@@ -162,7 +162,7 @@ def prepare_sd_card(
             ``key.bound-elsewhere`` for the Issuer's own key.
         Misuse: when ``agent_id`` is none.
     """
-    if not re.fullmatch(AGENT_ID, agent_id):
+    if not isinstance(agent_id, str) or not re.fullmatch(AGENT_ID, agent_id):
         raise Misuse("an agent id is 1 to 128 letters, digits, `.`, `_` and `-`")
     if holder_key == issuer.key:
         raise Refused(Rule.KEY_BOUND_ELSEWHERE, Where(Part.KEY), "This is the Issuer's own key.")

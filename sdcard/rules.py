@@ -145,6 +145,7 @@ class Rule(StrEnum):
     REQUEST_TARGET = "request.not-found", "There is nothing at this path.", "RFC 9110 15.5.5"
     REQUEST_METHOD = "request.method", "This path does not answer this method.", "RFC 9110 15.5.6"
     REQUEST_MEDIA_TYPE = "request.media-type", "The body is not sent as plain JSON.", "RFC 9110 15.5.16"
+    REQUEST_TIMEOUT = "request.timeout", "The body did not arrive in time.", "RFC 9110 15.5.9"
     AGENT_ID = "agent-id.malformed", "The agent id is not 1 to 128 letters, digits, `.`, `_` and `-`.", "registry"
     AGENT_OWNED = "agent.taken", "The agent id is not available.", "registry"
     CARD_DISAGREES = "card.disagrees", "The card and the request say different things.", "registry"

@@ -37,12 +37,20 @@ class SaltPool:
         self._source = source
         self._bytes = b""
         self._next = 0
+        self._taken: set[bytes] = set()
 
     def take(self) -> bytes:
-        """One salt that nobody else gets."""
+        """One salt that nobody else gets.
+
+        Raises:
+            Misuse: when the source gives one for the second time, or another number of bytes.
+        """
         if self._next == len(self._bytes):
             self._bytes = draw_salts(self._source, self._CHUNK)
             self._next = 0
         salt = self._bytes[self._next : self._next + SALT_BYTES]
         self._next += SALT_BYTES
+        if salt in self._taken:
+            raise Misuse("the salt source repeats itself")
+        self._taken.add(salt)
         return salt

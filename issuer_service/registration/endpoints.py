@@ -8,10 +8,8 @@ from fastapi.security import HTTPBearer
 from issuer_service.access import Scope, authorize
 from issuer_service.bodies import read_json_body
 from issuer_service.openapi import FromWiring, json_body, refusals
-from issuer_service.problems import show_findings
 from issuer_service.registration import service
-from issuer_service.registration.schemas import CardIssued, Registered, RegistrationRequest
-from sdcard.issuer import SdCard
+from issuer_service.registration.schemas import Registered, RegistrationRequest
 
 router = APIRouter(tags=["registration"])
 
@@ -22,6 +20,7 @@ _REFUSALS = refusals(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.UNAUTHORIZED,
     HTTPStatus.FORBIDDEN,
+    HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.CONFLICT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
@@ -32,34 +31,17 @@ _REFUSALS = refusals(
 
 @router.post(
     "/agents/register",
-    status_code=201,
+    status_code=HTTPStatus.CREATED,
+    response_model=Registered,
     summary="Register an agent and issue its SD-Cards",
     responses=_REFUSALS,
     openapi_extra=json_body(RegistrationRequest),
     dependencies=[Security(_DESCRIBED)],
 )
-async def register_agent(request: Request, response: Response, wiring: FromWiring) -> Registered:
+async def register_agent(request: Request, wiring: FromWiring) -> Response:
     """Register an agent, or register it again, and issue one SD-Card for each context and key."""
     authorization = request.headers.getlist("authorization")
     caller = await authorize(wiring.store, authorization, Scope.AGENTS_REGISTER, wiring.clock.now())
-    body = await read_json_body(request, wiring.bounds.body_bytes)
-    batch = await service.register_agent(wiring, caller, body)
-    response.headers["Cache-Control"] = "no-store"
-    return Registered(
-        agent_id=batch.agent_id,
-        sub=f"agent:{batch.agent_id}",
-        batch_id=batch.batch_id,
-        linkable_by=list(batch.linkable_by),
-        cards=[_issued(card) for card in batch.cards],
-        findings=show_findings(batch.findings),
-    )
-
-
-def _issued(card: SdCard) -> CardIssued:
-    return CardIssued(
-        context=card.context,
-        key_thumbprint=card.holder_key.thumbprint,
-        sd_card=str(card),
-        discloses=list(card.discloses),
-        exp=card.validity.expires_at,
-    )
+    body = await read_json_body(request, wiring.bounds)
+    answer = await service.register_agent(wiring, caller, body)
+    return Response(answer, HTTPStatus.CREATED, {"Cache-Control": "no-store"}, "application/json")

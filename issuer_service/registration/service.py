@@ -2,55 +2,39 @@
 
 import asyncio
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from issuer_service.access import Caller, check_limits
+from issuer_service.problems import show_findings
 from issuer_service.registration.reading import Registration, Terms, read_registration
-from issuer_service.registration.schemas import REQUEST
+from issuer_service.registration.schemas import REQUEST, CardIssued, Registered
 from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow
 from issuer_service.wiring import Bounds, Wiring
 from sdcard.encoding import encode_json
-from sdcard.errors import Finding, Refused
+from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.issuer import SdCard, linkable_by, prepare_batch, rounded_validity
 from sdcard.rules import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Everything issued for one registration.
+async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
+    """Register an agent and issue its Batch. Gives the answer: a ``Registered`` in JSON.
 
-    Attributes:
-        batch_id: names it.
-        agent_id: whose it is.
-        cards: in the order of contexts, and within one of keys.
-        linkable_by: claims by which two of them can be told to be one agent's.
-        findings: what the card's author would still mend.
-    """
-
-    batch_id: str
-    agent_id: str
-    cards: tuple[SdCard, ...] = field(repr=False)
-    linkable_by: tuple[str, ...]
-    findings: tuple[Finding, ...]
-
-
-async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> Batch:
-    """Register an agent and issue its Batch.
-
-    Reading and signing take a while, so they leave the event loop to others; the transaction comes last and is short.
+    Whatever grows with the request is done in a thread, by few at a time, so that the event loop is free for others;
+    the transaction comes last and is short.
 
     Raises:
         Refused: for every reason in the request at once; then for what the token does not cover; then
             ``agent.taken``, ``key.bound-elsewhere`` or ``store.unavailable``. Nothing is written then.
     """
+    async with wiring.turns:
+        row, answer = await asyncio.to_thread(_issue, wiring, caller, body)
+    await wiring.store.record_registration(row)
+    return answer
+
+
+def _issue(wiring: Wiring, caller: Caller, body: bytes) -> tuple[RegistrationRow, bytes]:
     now = wiring.clock.now()
-    registration, batch = await asyncio.to_thread(_issue, wiring, caller, body, now)
-    await wiring.store.record_registration(_row(caller, registration, batch, now))
-    return batch
-
-
-def _issue(wiring: Wiring, caller: Caller, body: bytes, now: Instant) -> tuple[Registration, Batch]:
     terms = Terms(wiring.policy, wiring.profile, wiring.published_keys, wiring.limits)
     registration = read_registration(body, terms)
     check_limits(caller, registration.agent_id, registration.card)
@@ -64,9 +48,10 @@ def _issue(wiring: Wiring, caller: Caller, body: bytes, now: Instant) -> tuple[R
         salts=wiring.salts,
         limits=wiring.limits,
     )
-    cards = tuple(one.complete(wiring.signer.sign(one.signing_input)) for one in prepared)
+    cards = [one.complete(wiring.signer.sign(one.signing_input)) for one in prepared]
     batch_id = wiring.salts.draw(1).hex()
-    return registration, Batch(batch_id, registration.agent_id, cards, linkable_by(cards), registration.findings)
+    row = _row(caller, registration, batch_id, cards, now)
+    return row, _answer(registration, batch_id, cards).model_dump_json().encode()
 
 
 def _check_work(registration: Registration, bounds: Bounds) -> None:
@@ -79,7 +64,30 @@ def _check_work(registration: Registration, bounds: Bounds) -> None:
         raise Refused(Rule.LIMIT_BYTES, REQUEST, "Register fewer keys or contexts at a time.")
 
 
-def _row(caller: Caller, registration: Registration, batch: Batch, now: Instant) -> RegistrationRow:
+def _answer(registration: Registration, batch_id: str, cards: Sequence[SdCard]) -> Registered:
+    return Registered(
+        agent_id=registration.agent_id,
+        sub=f"agent:{registration.agent_id}",
+        batch_id=batch_id,
+        linkable_by=list(linkable_by(cards)),
+        cards=[_issued(card) for card in cards],
+        findings=show_findings(registration.findings),
+    )
+
+
+def _issued(card: SdCard) -> CardIssued:
+    return CardIssued(
+        context=card.context,
+        key_thumbprint=card.holder_key.thumbprint,
+        sd_card=str(card),
+        discloses=list(card.discloses),
+        exp=card.validity.expires_at,
+    )
+
+
+def _row(
+    caller: Caller, registration: Registration, batch_id: str, cards: Sequence[SdCard], now: Instant
+) -> RegistrationRow:
     """What is remembered of it: of the SD-Cards their digests, of what they show the names."""
     return RegistrationRow(
         at=int(now),
@@ -88,8 +96,8 @@ def _row(caller: Caller, registration: Registration, batch: Batch, now: Instant)
         card_format=registration.card.format.name,
         card=encode_json(registration.card.document).decode(),
         keys=tuple(KeyRow(holder.key.thumbprint, holder.where) for holder in registration.keys),
-        batch_id=batch.batch_id,
-        cards=tuple(_card_row(card) for card in batch.cards),
+        batch_id=batch_id,
+        cards=tuple(_card_row(card) for card in cards),
         disclosed={plan.context: plan.discloses for plan in registration.plans},
     )
 

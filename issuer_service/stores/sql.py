@@ -2,14 +2,21 @@
 
 A registration is one short transaction, and signing lies before it. Its first statement writes, so SQLite takes its
 lock for writing at once and waits for it in turn; a transaction that reads first could not wait (SQLite, "WAL").
+
+A file that is deleted or replaced under a running registry lives on, without a name, for as long as a connection has it
+open, and what is written to it is lost. So a connection is used only while the name still leads to its file, and only
+the migrations make a new one.
 """
 
+import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import RowMapping, event, exc, insert, make_url, select, update
+from sqlalchemy import URL, AsyncAdaptedQueuePool, RowMapping, event, exc, insert, make_url, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from issuer_service.stores.ports import AuditEvent, RegistrationRow, TokenRow
@@ -22,14 +29,19 @@ _log = logging.getLogger(__name__)
 _ATTEMPTS = 3
 """Whoever loses a race finds the winner's rows when it looks again; keys can be lost to one winner after another."""
 
+_WRITERS = 10
+"""Of the 15 connections of a pool; the others are for readers alone. SQLite has one writer, whatever we do."""
+
 _OUR_FAULT = (exc.IntegrityError, exc.DataError, exc.ProgrammingError, exc.NotSupportedError)
 
 
 class SqlStore:
     """A ``Store`` in a relational database."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, patience: float) -> None:
         self.engine = engine
+        self._patience = patience
+        self._turns = asyncio.Semaphore(1 if engine.dialect.name == "sqlite" else _WRITERS)
 
     async def add_token(self, token: TokenRow) -> None:
         """Remember a token."""
@@ -41,13 +53,13 @@ class SqlStore:
             "created_at": token.created_at,
             "expires_at": token.expires_at,
         }
-        with _reachable():
-            async with self.engine.begin() as connection:
+        with reachable():
+            async with self._writing() as connection:
                 await connection.execute(insert(tokens).values(row))
 
     async def find_token(self, digest: str) -> TokenRow | None:
         """The token of this digest."""
-        with _reachable():
+        with reachable():
             async with self.engine.connect() as connection:
                 row = (await connection.execute(select(tokens).where(tokens.c.digest == digest))).mappings().first()
         return None if row is None else _token(row)
@@ -55,9 +67,9 @@ class SqlStore:
     async def record_registration(self, registration: RegistrationRow) -> None:
         """Write a registration in one transaction, or refuse it."""
         for _ in range(_ATTEMPTS):
-            with _reachable():
+            with reachable():
                 try:
-                    async with self.engine.begin() as connection:
+                    async with self._writing() as connection:
                         await _record(connection, registration)
                     return
                 except exc.IntegrityError:
@@ -66,7 +78,7 @@ class SqlStore:
 
     async def ping(self) -> None:
         """Make sure that the database answers and has our tables."""
-        with _reachable():
+        with reachable():
             async with self.engine.connect() as connection:
                 await connection.execute(select(tokens.c.digest).limit(1))
 
@@ -74,39 +86,83 @@ class SqlStore:
         """Close all connections."""
         await self.engine.dispose()
 
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction. Who waits to write waits here, where that takes no connection from those who read."""
+        async with asyncio.timeout(self._patience):
+            await self._turns.acquire()
+        try:
+            async with self.engine.begin() as connection:
+                yield connection
+        finally:
+            self._turns.release()
+
 
 def open_store(url: str, patience: float = 10.0) -> SqlStore:
     """A store for a database that ``migrations.upgrade`` has prepared. Connects when first asked.
 
     Args:
         url: of SQLAlchemy, with an asynchronous driver.
-        patience: how many seconds a writer waits for another one (SQLite).
+        patience: how many seconds a writer waits for others: once for those of this store, once for strangers.
 
     Raises:
         Misuse: when the URL is not one, or its driver is not at hand.
     """
     try:
         parsed = make_url(url)
-        waits = {"timeout": patience} if parsed.get_backend_name() == "sqlite" else {}
-        engine = create_async_engine(parsed, hide_parameters=True, connect_args=waits)
-    except (exc.ArgumentError, exc.InvalidRequestError, ImportError):
+        file = file_of(parsed)
+        if file:
+            parsed = parsed.set(database=file.absolute().as_uri()).update_query_dict({"mode": "rw", "uri": "true"})
+        engine = create_async_engine(
+            parsed,
+            hide_parameters=True,
+            connect_args={"timeout": patience} if parsed.get_backend_name() == "sqlite" else {},
+            poolclass=AsyncAdaptedQueuePool,
+            pool_timeout=patience,
+        )
+    except (exc.ArgumentError, exc.InvalidRequestError, ImportError, ValueError):
         raise Misuse("the database URL is one of SQLAlchemy with an asynchronous driver") from None
     if engine.dialect.name == "sqlite":
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+        event.listen(engine.sync_engine, "checkout", _check_file)
         logging.getLogger("aiosqlite").setLevel(logging.WARNING)  # below that it logs the values of every row
-    return SqlStore(engine)
+    return SqlStore(engine, patience)
 
 
-def _prepare_sqlite(connection: Any, _: object) -> None:
+def file_of(url: URL) -> Path | None:
+    """The file of a SQLite database; None for one in memory, and for a URI, which says itself how it is opened."""
+    name = url.database or ":"
+    return Path(name) if url.get_backend_name() == "sqlite" and not name.startswith((":", "file:")) else None
+
+
+def _prepare_sqlite(connection: Any, record: Any) -> None:
     """Readers and a writer side by side, and a commit that survives a loss of power."""
     cursor = connection.cursor()
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
+    cursor.execute("PRAGMA database_list")
+    file = cursor.fetchone()[2]
     cursor.close()
+    record.info["file"] = (file, _identity(file))
+
+
+def _check_file(_: object, record: Any, __: object) -> None:
+    file, identity = record.info["file"]
+    if _identity(file) != identity:
+        raise exc.DisconnectionError
+
+
+def _identity(file: str) -> tuple[int, int] | None:
+    """What the name leads to now; None when that is nothing, or the database is in memory."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 @contextmanager
-def _reachable() -> Iterator[None]:
+def reachable() -> Iterator[None]:
     """Refuse when the database cannot be reached, read or written. A wrong statement is our bug and stays one."""
     try:
         yield
@@ -139,14 +195,16 @@ async def _record(connection: AsyncConnection, new: RegistrationRow) -> None:
 
 
 async def _claim_agent(connection: AsyncConnection, new: RegistrationRow) -> None:
-    """An agent id belongs to whoever registered it first."""
-    mine = agents.c.agent_id == new.agent_id
-    owner = (await connection.execute(select(agents.c.subject).where(mine))).scalar()
-    if owner is not None and owner != new.subject:
+    """An agent id belongs to whoever registered it first, and so do its other spellings, which people would mix up."""
+    folded_id = new.agent_id.lower()
+    mine = agents.c.folded_id == folded_id
+    taken = (await connection.execute(select(agents.c.agent_id, agents.c.subject).where(mine))).first()
+    if taken is not None and tuple(taken) != (new.agent_id, new.subject):
         raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
     card = {"card_format": new.card_format, "card": new.card, "updated_at": new.at}
-    if owner is None:
-        first = {"agent_id": new.agent_id, "subject": new.subject, "registered_at": new.at}
+    if taken is None:
+        ids = {"agent_id": new.agent_id, "folded_id": folded_id}
+        first = {**ids, "subject": new.subject, "registered_at": new.at}
         await connection.execute(insert(agents).values({**card, **first}))
     else:
         await connection.execute(update(agents).where(mine).values(card))

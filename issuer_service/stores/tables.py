@@ -6,6 +6,7 @@ metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
         "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
         "ix": "ix_%(table_name)s_%(column_0_name)s",
     }
 )
@@ -25,6 +26,7 @@ agents = Table(
     "agents",
     metadata,
     Column("agent_id", String(128), primary_key=True),
+    Column("folded_id", String(128), nullable=False, unique=True),
     Column("subject", String(256), nullable=False),
     Column("card_format", String(64), nullable=False),
     Column("card", Text, nullable=False),

@@ -1,5 +1,6 @@
 """``sdcard serve``: the registry."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,18 +36,16 @@ def command(
     issuer_url, made = settings.issuer_url, not settings.issuer_key_file.exists()
     if made:
         create_key_file(settings.issuer_key_file)
-    started = {
-        "issuer": issuer_url,
-        "listening": f"{settings.host}:{settings.port}",
-        "issuer_key_file": str(settings.issuer_key_file),
-        "key_made": made,
-    }
-    if as_json:
-        print_json(started)
-    else:
-        note = " (new; back it up)" if made else ""
-        print_lines(f"{started['issuer']} on {started['listening']}, key {started['issuer_key_file']}{note}")
-    serve(settings)
+
+    def started(address: str) -> None:
+        key = str(settings.issuer_key_file)
+        if as_json:
+            print_json({"issuer": issuer_url, "address": address, "issuer_key_file": key, "key_made": made})
+        else:
+            print_lines(f"{issuer_url} at {address}, key {key}{' (new; back it up)' if made else ''}")
+        sys.stdout.flush()
+
+    serve(settings, started)
 
 
 def read_settings(**options: object) -> "Settings":

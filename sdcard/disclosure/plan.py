@@ -66,9 +66,9 @@ def plan_disclosure(
         raise Refused.because(reserved)
     unnamed = [name for name in card.document if name not in card.format.members]
     permitted = grant(policy.context(context, where), card.format, disclose, where, unnamed)
-    root = _Planner(card.format, permitted, {*card.format.always_disclosed, *profile.also_clear}).object(
-        card.document, ()
-    )
+    clear = {*card.format.always_disclosed, *profile.also_clear}
+    _check_clear(clear & card.document.keys(), permitted, where)
+    root = _Planner(card.format, permitted, clear).object(card.document, ())
     places = [place for place, treatment in treatments(root) if treatment is not Treatment.WITHHELD]
     asked = permitted.shown if disclose is not None else ()
     return DisclosurePlan(
@@ -107,7 +107,7 @@ class _Planner:
         if not permitted and not on_the_way:
             return Treatment.WITHHELD, None
         inside = self._inside(value, place, permitted)
-        if not permitted and value and not self._shows_something(inside, place):
+        if value and not self._shows_something(inside, place):
             return Treatment.WITHHELD, None
         return (Treatment.SELECTIVE if self._format.is_unit(place) else Treatment.PLAIN), inside
 
@@ -122,7 +122,7 @@ class _Planner:
             return any(treatment is not Treatment.WITHHELD for _, treatment in asked)
         if isinstance(inside, DisclosableArray):
             return any(treatment is not Treatment.WITHHELD for treatment, _ in inside.elements)
-        return False
+        return True
 
     def _only_along(self, place: Place) -> bool:
         return self._format.goes_with_parent(place) and not self._grant.permits(place)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url
-from sdcard.errors import Misuse
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.names import ELLIPSIS, SD
 from sdcard.salts import SaltPool, SaltSource
@@ -48,7 +47,6 @@ class _Embedder:
     def __init__(self, algorithm: DigestAlgorithm, salts: SaltSource, padded_size: Callable[[int], int]) -> None:
         self._algorithm, self._salts, self._padded_size = algorithm, SaltPool(salts), padded_size
         self.disclosures: list[Disclosure] = []
-        self._digests: set[str] = set()
 
     def _value(self, disclosable: Disclosable) -> JsonValue:
         if isinstance(disclosable, DisclosableObject):
@@ -99,17 +97,10 @@ class _Embedder:
     def _disclose(self, name: str | None, part: Disclosable) -> str:
         disclosure = make_disclosure(self._salts.take(), name, self._value(part))
         self.disclosures.append(disclosure)
-        return self._digest(disclosure.encoded)
+        return self._algorithm.digest(disclosure.encoded)
 
     def _decoy(self) -> str:
-        return self._digest(encode_base64url(self._salts.take()))
-
-    def _digest(self, text: str) -> str:
-        digest = self._algorithm.digest(text)
-        if digest in self._digests:
-            raise Misuse("the salt source repeats itself")
-        self._digests.add(digest)
-        return digest
+        return self._algorithm.digest(encode_base64url(self._salts.take()))
 
     def _below(self, bound: int) -> int:
         """A random number below the bound; 128 bits make the bias of the remainder vanish."""

@@ -3,15 +3,19 @@
 import asyncio
 import hashlib
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 
-from issuer_service.access import Limit, Scope
+from issuer_service.access import _LIMITED, Limit, Scope
 from issuer_service.stores.ports import TokenRow
 from issuer_service.stores.sql import open_store
 from sdcard import Misuse
+from sdcard.cards.a2a import v0_3, v1_0
+from sdcard.cards.a2a.shapes import ArrayOf, Object, Reach, Shape, Url, snake_case
+from sdcard.paths import ClaimPath, Segment
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request, request_with_card
 from tests.world import NOW, example
 
@@ -151,9 +155,79 @@ def test_the_hosts_of_older_cards_are_limited_too(desk: Desk, registry: OpenDesk
     assert {f"card/additionalInterfaces/{n}/url" for n in range(len(card["additionalInterfaces"]))} <= places  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("limit", _LIMITED)
+def test_a_limited_place_is_limited_in_its_other_spelling_too(limit: Limit) -> None:
+    twins = [
+        tuple(snake_case(segment) if isinstance(segment, str) else segment for segment in limited.segments)
+        for limited in _LIMITED[limit]
+    ]
+
+    assert set(map(ClaimPath, twins)) <= set(_LIMITED[limit])
+
+
+@pytest.mark.parametrize("shape", [v0_3.SHAPE, v1_0.SHAPE], ids=["0.3", "1.0"])
+def test_every_endpoint_of_a_card_is_limited(shape: Object) -> None:
+    found = list(endpoints(shape, ()))
+
+    assert found
+    assert set(found) <= set(_LIMITED[Limit.ENDPOINT_HOSTS])
+
+
+def endpoints(shape: Shape, segments: tuple[Segment, ...]) -> Iterator[ClaimPath]:
+    """Where a specification has a URL that programs connect to."""
+    if isinstance(shape, Url) and shape.reach is Reach.ENDPOINT:
+        yield ClaimPath(segments)
+    elif isinstance(shape, ArrayOf):
+        yield from endpoints(shape.element, (*segments, None))
+    elif isinstance(shape, Object):
+        for name, member in {**shape.members, **shape.legacy}.items():
+            yield from endpoints(member.shape, (*segments, name))
+
+
+def test_the_other_spelling_does_not_pass_a_limit(desk: Desk, registry: OpenDesk) -> None:
+    card = example()
+    card["supported_interfaces"] = card.pop("supportedInterfaces")
+    token = desk.new_token("bob", limits={Limit.ENDPOINT_HOSTS: ["other.example"]})
+
+    response = registry.post(request_with_card(card), authorization=f"Bearer {token}")
+
+    assert_refused(response, 403, *[("token.limit", f"card/supported_interfaces/{n}/url") for n in range(3)])
+
+
+def ask_for_endpoint(desk: Desk, registry: OpenDesk, url: str) -> Any:
+    card = {**example(), "supportedInterfaces": [{"url": url, "protocolBinding": "GRPC", "protocolVersion": "1.0"}]}
+    token = desk.new_token("bob", limits={Limit.ENDPOINT_HOSTS: ["good.example"]})
+    return registry.post(request_with_card(card), authorization=f"Bearer {token}")
+
+
 @pytest.mark.parametrize(
     "url",
     [
+        *(f"{scheme}://good.example/a2a" for scheme in ("https", "http", "wss", "ws", "grpc", "grpcs", "HTTPS")),
+        "good.example:1",
+        "good.example:65535",
+        "https://Good.Example:443?x#y",
+    ],
+)
+def test_the_permitted_host_passes_under_the_schemes_of_the_web_and_grpc(
+    desk: Desk, registry: OpenDesk, url: str
+) -> None:
+    assert ask_for_endpoint(desk, registry, url).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "dns://good.example/evil.example:443",
+        "xds://good.example/evil.example",
+        "git+x://good.example/",
+        "ftp://good.example/",
+        "http\u017f://good.example/",
+        "good.example/evil.example:443",
+        "good.example",
+        "good.example:0",
+        "good.example:65536",
+        "https://good.example:65536/",
         "https://evil.example\\@good.example/",
         "https://good.example@evil.example/",
         "https://good.example:443@evil.example/",
@@ -167,10 +241,7 @@ def test_the_hosts_of_older_cards_are_limited_too(desk: Desk, registry: OpenDesk
     ],
 )
 def test_no_spelling_of_another_host_passes_a_limit(desk: Desk, registry: OpenDesk, url: str) -> None:
-    card = {**example(), "supportedInterfaces": [{"url": url, "protocolBinding": "GRPC", "protocolVersion": "1.0"}]}
-    token = desk.new_token("bob", limits={Limit.ENDPOINT_HOSTS: ["good.example"]})
-
-    response = registry.post(request_with_card(card), authorization=f"Bearer {token}")
+    response = ask_for_endpoint(desk, registry, url)
 
     assert response.status_code in (403, 422)
     assert response.json()["where"] == "card/supportedInterfaces/0/url"
@@ -199,6 +270,29 @@ def test_a_token_is_kept_as_its_digest(desk: Desk) -> None:
 def test_a_subject_is_a_short_printable_text(desk: Desk, subject: str) -> None:
     with pytest.raises(Misuse):
         desk.new_token(subject)
+
+
+MEANINGLESS = {
+    Limit.AGENT_ID_PREFIXES: ["", "-x", "a b", "a" * 129],
+    Limit.PROVIDER_NAMES: ["", "\udc80"],
+    Limit.ENDPOINT_HOSTS: ["", "https://a.example", "a.example:443", "a.example/", "*.a.example", "ä.example"],
+    Limit.SKILL_IDS: ["", "\udc80"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("limit", "value"), [(limit, value) for limit in Limit for value in MEANINGLESS[limit]])
+def test_a_limit_that_no_card_or_every_card_would_meet_is_a_misuse(desk: Desk, limit: Limit, value: str) -> None:
+    before = desk.rows()
+
+    with pytest.raises(Misuse, match=limit.value):
+        desk.new_token("bob", limits={limit: ["good", value]})
+
+    assert desk.rows() == before
+
+
+@pytest.mark.parametrize("host", ["good.example", "Good.Example", "localhost", "10.0.0.1", "[::1]"])
+def test_a_limit_can_be_any_host(desk: Desk, host: str) -> None:
+    desk.new_token("bob", limits={Limit.ENDPOINT_HOSTS: [host]})
 
 
 def test_a_token_has_a_scope_and_a_future(desk: Desk) -> None:

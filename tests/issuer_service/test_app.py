@@ -50,7 +50,7 @@ def test_the_openapi_document_is_complete(registry: OpenDesk) -> None:
         "/agents/register", "/.well-known/jwt-vc-issuer", "/.well-known/jwks.json", "/healthz",
     }  # fmt: skip
     operation = document["paths"]["/agents/register"]["post"]
-    assert set(operation["responses"]) == {"201", "400", "401", "403", "409", "413", "415", "422", "503"}
+    assert set(operation["responses"]) == {"201", "400", "401", "403", "408", "409", "413", "415", "422", "503"}
     assert operation["security"] == [{"bearer": []}]
     assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
     for status, response in operation["responses"].items():

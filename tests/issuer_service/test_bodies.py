@@ -14,6 +14,7 @@ from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request
 from tests.world import raises_rule
 
 MEDIA_TYPE = ("request.media-type", "request/headers/content-type")
+BOUNDS = Bounds(body_bytes=1_000)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_an_endless_body_is_left_where_it_passes_the_limit() -> None:
     counted: list[int] = []
 
     with raises_rule("limit.bytes", "request"):
-        asyncio.run(read_json_body(asked(endless(counted)), 1_000))
+        asyncio.run(read_json_body(asked(endless(counted)), BOUNDS))
 
     assert len(counted) == 11
 
@@ -82,7 +83,7 @@ def test_a_body_that_declares_too_much_is_not_read_at_all(declared: str) -> None
     counted: list[int] = []
 
     with raises_rule("limit.bytes", "request"):
-        asyncio.run(read_json_body(asked(endless(counted), content_length=declared), 1_000))
+        asyncio.run(read_json_body(asked(endless(counted), content_length=declared), BOUNDS))
 
     assert counted == []
 
@@ -90,7 +91,7 @@ def test_a_body_that_declares_too_much_is_not_read_at_all(declared: str) -> None
 @pytest.mark.parametrize("declared", ["1", "-5", "x", "\u0661"])
 def test_a_body_that_declares_something_else_is_bounded_all_the_same(declared: str) -> None:
     with raises_rule("limit.bytes", "request"):
-        asyncio.run(read_json_body(asked(endless([]), content_length=declared), 1_000))
+        asyncio.run(read_json_body(asked(endless([]), content_length=declared), BOUNDS))
 
 
 def test_a_client_that_leaves_gets_no_row(desk: Desk) -> None:

@@ -37,6 +37,7 @@ def test_every_rule_makes_a_problem_document(rule: Rule) -> None:
     assert 400 <= response.status_code <= 503
     assert response.media_type == "application/problem+json"
     assert ("www-authenticate" in response.headers) == (response.status_code in (401, 403))
+    assert ("connection" in response.headers) == (response.status_code == 408)
     assert ("retry-after" in response.headers) == (response.status_code == 503)
 
 

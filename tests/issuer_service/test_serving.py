@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,16 +17,19 @@ import httpx2
 import pytest
 
 from issuer_service.access import Scope, create_token
-from issuer_service.serving import address_of, bind, running
+from issuer_service.serving import address_of, bind, running, serve
+from issuer_service.settings import Settings
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.sql import open_store
+from issuer_service.wiring import Bounds
 from sdcard import Misuse, TrustedIssuers, Where, accept_sd_card
 from sdcard.edge.key_files import create_key_file
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Part
 from sdcard.issued import Acceptance
 from sdcard.trust import parse_key_set
-from tests.issuer_service.desk import HOLDER, Desk, request, request_with_card
+from tests.issuer_service.desk import HOLDER, Desk, jwk, request, request_with_card
+from tests.world import example, key
 
 SERVES = "from issuer_service.serving import serve; from issuer_service.settings import Settings; serve(Settings())"
 MEBIBYTE = 1024 * 1024
@@ -178,3 +182,117 @@ def test_a_served_registry_stops_when_told_and_keeps_what_it_wrote(tmp_path: Pat
     upgrade(f"sqlite+aiosqlite:///{tmp_path}/served.sqlite")
     with closing(sqlite3.connect(tmp_path / "served.sqlite")) as connection:
         assert connection.execute("SELECT agent_id, subject FROM agents").fetchall() == [(body["agent_id"], "dave")]
+
+
+def test_a_huge_header_is_refused_and_stops_nobody(tmp_path: Path) -> None:
+    with process(tmp_path, free_port()) as (address, _), httpx2.Client(base_url=address, trust_env=False) as other:
+        done, latencies = threading.Event(), list[float]()
+
+        def look() -> None:
+            while not done.is_set():
+                began = time.monotonic()
+                assert other.get("/healthz").status_code == 200
+                latencies.append(time.monotonic() - began)
+
+        reader = threading.Thread(target=look)
+        reader.start()
+        began = time.monotonic()
+        assert send_huge_header(address) < 10 * MEBIBYTE
+        elapsed = time.monotonic() - began
+        done.set()
+        reader.join()
+
+    assert elapsed < 2
+    assert max(latencies) < 1
+
+
+def send_huge_header(address: str) -> int:
+    """How much of 40 MiB is sent before the registry hangs up."""
+    port = int(address.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        client.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: ")
+        for sent, some in enumerate(mebibytes(40)):
+            try:
+                client.sendall(some)
+            except ConnectionError:
+                return sent * len(some)
+    return 40 * MEBIBYTE
+
+
+def test_a_slow_body_is_not_waited_for(desk: Desk) -> None:
+    before = desk.rows()
+    listening = bind()
+    with running(desk.wiring(bounds=Bounds(body_seconds=0.2)), listening):
+        head = (
+            f"POST /agents/register HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {desk.token}\r\n"
+            "content-type: application/json\r\ncontent-length: 1000\r\n\r\n{"
+        )
+        with socket.create_connection(listening.getsockname()[:2], timeout=10) as client:
+            client.sendall(head.encode())
+            answer = b"".join(iter(lambda: client.recv(4096), b""))
+
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'"rule":"request.timeout"' in answer
+    assert desk.rows() == before
+
+
+def test_a_large_batch_leaves_others_alone(tmp_path: Path) -> None:
+    skills = [{"id": f"s{n}", "name": "n", "description": "d" * 3000, "tags": ["t"]} for n in range(70)]
+    contexts = [{"context": "full"}, {"context": "diagnostic"}]
+    keys = [jwk(key(100 + n)) for n in range(64)]
+    body = request_with_card(
+        {**example(), "skills": skills}, public_key=None, public_keys=keys, disclosure_contexts=contexts
+    )
+    with process(tmp_path, free_port()) as (address, _), httpx2.Client(base_url=address, trust_env=False) as client:
+        headers = {"authorization": f"Bearer {token_for(tmp_path)}"}
+        answers = list[int]()
+
+        def register() -> None:
+            answers.append(client.post("/agents/register", json=body, headers=headers, timeout=60).status_code)
+
+        writer = threading.Thread(target=register)
+        writer.start()
+        latencies = list[float]()
+        while writer.is_alive():
+            began = time.monotonic()
+            assert client.get("/healthz").status_code == 200
+            latencies.append(time.monotonic() - began)
+        writer.join()
+
+    assert answers == [201]
+    assert len(latencies) > 5
+    assert max(latencies) < 1
+
+
+def test_the_registry_tells_when_it_listens(tmp_path: Path) -> None:
+    create_key_file(tmp_path / "issuer.jwk")
+    port = free_port()
+    environment = {
+        **os.environ,
+        "SDCARD_PORT": str(port),
+        "SDCARD_DATABASE_URL": f"sqlite+aiosqlite:///{tmp_path}/served.sqlite",
+        "SDCARD_ISSUER_KEY_FILE": str(tmp_path / "issuer.jwk"),
+    }
+    script = SERVES.replace("serve(Settings())", "serve(Settings(), lambda url: print(url, flush=True))")
+    with subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().decode().strip()
+        assert url == f"http://127.0.0.1:{port}"
+        assert httpx2.get(f"{url}/healthz", trust_env=False).status_code == 200
+        server.send_signal(signal.SIGTERM)
+
+
+def test_a_registry_whose_port_is_taken_touches_nothing(tmp_path: Path) -> None:
+    create_key_file(tmp_path / "issuer.jwk")
+    started = list[str]()
+    with closing(bind()) as listening:
+        settings = Settings(
+            port=listening.getsockname()[1],
+            database_url=f"sqlite+aiosqlite:///{tmp_path}/served.sqlite",
+            issuer_key_file=tmp_path / "issuer.jwk",
+        )
+        with pytest.raises(OSError, match="in use"):
+            serve(settings, started.append)
+
+    assert started == []
+    assert not (tmp_path / "served.sqlite").exists()

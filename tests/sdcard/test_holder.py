@@ -97,6 +97,19 @@ def test_a_published_key_is_refused_on_receipt(world: World) -> None:
         world.holder.accept()
 
 
+def test_a_published_key_issues_nothing_that_is_accepted(world: World) -> None:
+    published = frozenset({world.issuer.signer.public_key.thumbprint})
+    world.holder.acceptance = replace(world.holder.acceptance, published_keys=published)
+    with raises_rule("key.published", at="issuer-header/kid"):
+        world.holder.accept()
+
+
+@pytest.mark.parametrize("status", [None, "text", {"another_mechanism": {}}, {"status_list": {"idx": -1, "uri": "u"}}])
+def test_a_status_that_no_verifier_could_check_is_refused_on_receipt(world: World, status: Any) -> None:
+    with raises_rule("status.malformed", at="issuer-jwt/status"):
+        world.holder.accept(world.issuer.sd_jwt(world.issuer.claims({"status": status})))
+
+
 # -- selection --------------------------------------------------------------------------------------------------------
 
 
@@ -211,6 +224,31 @@ def test_a_format_that_is_not_known_here_is_selected_by_path(world: World) -> No
     assert shown(world, held, select_paths(held, paths("x"))) == {"x": 1}
 
 
+def provided(world: World, selective: bool) -> HeldSdCard:
+    """Of an Issuer that gave the members of ``provider`` Disclosures of their own; ours gives it one."""
+    inner = [seal_claim("organization", "Example"), seal_claim("url", "https://geo.example.com")]
+    provider: JsonObject = {"_sd": [digest(one) for one in inner]}
+    if not selective:
+        return world.holder.accept(world.issuer.sd_jwt(world.issuer.claims({"provider": provider}), *inner))
+    outer = seal_claim("provider", provider)
+    return world.holder.accept(world.issuer.sd_jwt(world.issuer.claims({"_sd": [digest(outer)]}), outer, *inner))
+
+
+@pytest.mark.parametrize("selective", [True, False])
+def test_a_context_shows_the_whole_of_what_a_finer_card_divides(world: World, selective: bool) -> None:
+    held = provided(world, selective)
+    selection = select_context(held, DEFAULT_POLICY, "internal")
+    whole = {"provider": {"organization": "Example", "url": "https://geo.example.com"}}
+    assert same_json(shown(world, held, selection), whole)
+
+
+def test_a_context_shows_the_part_that_it_names_of_a_finer_card(world: World) -> None:
+    held = provided(world, selective=True)
+    selection = select_context(held, DEFAULT_POLICY, "internal", ["provider.url"])
+    assert same_json(shown(world, held, selection), {"provider": {"url": "https://geo.example.com"}})
+    assert len(select_context(held, DEFAULT_POLICY, "public").disclosures) == 0
+
+
 # -- sending ----------------------------------------------------------------------------------------------------------
 
 
@@ -228,6 +266,20 @@ def test_a_selection_of_another_card_is_misuse(world: World) -> None:
         disclose(held, select_all(other))
     with pytest.raises(Misuse):
         present(held, select_all(other), world.challenge, world.holder.signer, NOW)
+
+
+def test_a_selection_that_lacks_a_parent_is_misuse(world: World) -> None:
+    """R-77: a Verifier would refuse it."""
+    held = world.holder.accept()
+    for one in held.issued.verified.processed.revealed:
+        lone = Selection((one.disclosure.encoded,))
+        if one.parent is None:
+            assert disclose(held, lone).disclosures == lone.disclosures
+            continue
+        with pytest.raises(Misuse):
+            disclose(held, lone)
+        with pytest.raises(Misuse):
+            present(held, lone, world.challenge, world.holder.signer, NOW)
 
 
 def test_another_key_is_misuse(world: World) -> None:

@@ -13,7 +13,7 @@ def test_a_skew_up_to_60_seconds_is_a_choice(world: World, skew: float) -> None:
     assert Acceptance(issuers=world.issuer.trust, clock_skew=skew).clock_skew == skew  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("skew", [-1, 60.5, 61, float("nan"), float("inf")])
+@pytest.mark.parametrize("skew", [-1, 60.5, 61, float("nan"), float("inf"), True, "1"])
 def test_another_skew_is_misuse(world: World, skew: Any) -> None:
     with pytest.raises(Misuse):
         Acceptance(issuers=world.issuer.trust, clock_skew=skew)

@@ -7,32 +7,47 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from sdcard import (
     DEFAULT_POLICY,
+    Acceptance,
     Card,
+    DisclosurePlan,
+    DisclosurePolicy,
+    Issuer,
+    Limits,
     Misuse,
+    TrustedIssuers,
+    accept_sd_card,
     issue_sd_card,
     plan_disclosure,
     prepare_batch,
     prepare_sd_card,
+    present,
     rounded_validity,
+    select_all,
+    to_flattened,
+    to_general,
 )
 from sdcard.cards.reading import KNOWN_FORMATS
+from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.issuer import DEFAULT_LIFETIME, MAX_LIFETIME, ROUNDING, PreparedSdCard, Validity, linkable_by
-from sdcard.jose.algorithms import DigestAlgorithm
+from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.salts import SaltSource
 from sdcard.status.reference import StatusReference
-from tests.world import AGENT_ID, ISSUER, NOW, World, decode_part, digest, example, key, payload_of, raises_rule
+from tests.sdcard.bad_salts import BadSalts
+from tests.world import AGENT_ID, ISSUER, NOW, World, decode_part, digest, example, key, key_of, payload_of, raises_rule
 
 VALIDITY = rounded_validity(NOW)
 
 
-def prepared(world: World, context: str = "full") -> PreparedSdCard:
-    return prepare_sd_card(
-        world.issuer.issuer,
-        world.issuer.plan(context),
-        agent_id=AGENT_ID,
-        holder_key=world.holder.key,
-        validity=VALIDITY,
-        salts=world.salts,
-    )
+def prepared(world: World, plan: str | DisclosurePlan = "full", **changes: Any) -> PreparedSdCard:
+    arguments: dict[str, Any] = {
+        "agent_id": AGENT_ID,
+        "holder_key": world.holder.key,
+        "validity": VALIDITY,
+        "salts": world.salts,
+    }
+    chosen = world.issuer.plan(plan) if isinstance(plan, str) else plan
+    return prepare_sd_card(world.issuer.issuer, chosen, **(arguments | changes))
 
 
 # -- what is written --------------------------------------------------------------------------------------------------
@@ -82,7 +97,7 @@ def test_prepare_and_complete(world: World) -> None:
     assert card.discloses == one.discloses
 
 
-@pytest.mark.parametrize("size", [0, 32, 63, 65, 70, 71, 72, 96])
+@pytest.mark.parametrize("size", [0, 32, 63, 64, 65, 70, 71, 72, 96])
 def test_a_signature_of_another_form_is_misuse(world: World, size: int) -> None:
     with pytest.raises(Misuse):
         prepared(world).complete(bytes(size))
@@ -94,6 +109,13 @@ def test_a_der_signature_is_misuse(world: World) -> None:
     der = encode_dss_signature(int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big"))
     with pytest.raises(Misuse):
         one.complete(der)
+
+
+def test_a_signature_of_another_card_or_key_is_misuse(world: World) -> None:
+    one, other = prepared(world), prepared(world)
+    for cheat in (world.issuer.signer.sign(other.signing_input), key(9).sign(one.signing_input)):
+        with pytest.raises(Misuse):
+            one.complete(cheat)
 
 
 def test_a_signer_that_holds_another_key_is_misuse(world: World) -> None:
@@ -114,10 +136,136 @@ def test_a_prepared_card_shows_nothing_hidden_in_messages(world: World) -> None:
     assert "WyJ" not in repr(prepared(world))
 
 
+@pytest.mark.parametrize("agent_id", ["a", "0", "A-._9", "a" * 128])
+def test_an_agent_id_becomes_the_subject(world: World, agent_id: str) -> None:
+    payload = decode_part(prepared(world, agent_id=agent_id).signing_input.split(b".")[1].decode())
+    assert payload["sub"] == f"agent:{agent_id}"
+
+
+@pytest.mark.parametrize(
+    "agent_id",
+    ["", "a" * 129, "a\n", "\na", "a b", "a/b", "a:b", "-a", ".a", "_a", "\u0661", "a\u0661", "\u00e4", None, 5, b"a"],
+)
+def test_another_agent_id_is_misuse(world: World, agent_id: Any) -> None:
+    with pytest.raises(Misuse):
+        prepared(world, agent_id=agent_id)
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    ["", "registry.example", "ftp://registry.example", "https://", "https:///a", "https://a b", ISSUER + "\n", None, 5],
+)
+def test_an_issuer_without_a_url_is_misuse(world: World, identifier: Any) -> None:
+    with pytest.raises(Misuse):
+        Issuer(identifier, world.issuer.signer.public_key)
+
+
+def test_the_issuers_own_key_is_no_holders(world: World) -> None:
+    with raises_rule("key.bound-elsewhere", at="key"):
+        prepared(world, holder_key=world.issuer.signer.public_key)
+
+
+# -- salts ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ladder", [DEFAULT_POLICY.ladder, (1,)])
+@pytest.mark.parametrize("context", DEFAULT_POLICY.contexts)
+def test_bad_salts_are_misuse_however_few_are_needed(world: World, context: str, ladder: tuple[int, ...]) -> None:
+    plan = world.issuer.plan(context, policy=DisclosurePolicy(DEFAULT_POLICY.contexts, ladder))
+    bad: list[SaltSource] = [*(BadSalts(spare=spare) for spare in (-1024, -16, -1, 1, 16)), BadSalts(period=1)]
+    for salts in bad:
+        with pytest.raises(Misuse):
+            prepared(world, plan, salts=salts)
+
+
+# -- size -------------------------------------------------------------------------------------------------------------
+
+
+class CountingSigner:
+    """Remembers how often it was asked."""
+
+    def __init__(self) -> None:
+        self.public_key, self.asked = key(1).public_key, 0
+
+    def sign(self, message: bytes) -> bytes:
+        self.asked += 1
+        return key(1).sign(message)
+
+
+@pytest.mark.parametrize(
+    ("count", "members", "rule"),
+    [
+        (2_100, {"description": ".", "tags": []}, "limit.disclosures"),
+        (2_100, {"description": "."}, "limit.disclosures"),
+        (2_040, {"description": "." * 60}, "limit.bytes"),
+    ],
+)
+def test_a_card_that_nobody_could_present_is_not_issued(
+    world: World, count: int, members: JsonObject, rule: str
+) -> None:
+    skills: JsonValue = [{"id": str(number), "name": ".", **members} for number in range(count)]
+    document = {**example(), "skills": skills}
+    assert len(encode_json(document)) < DEFAULT_LIMITS.card_bytes, "it can be read"
+    signer = CountingSigner()
+
+    with raises_rule(rule, at="card"):
+        issue_sd_card(
+            world.issuer.issuer,
+            world.issuer.plan("full", document),
+            signer,
+            agent_id=AGENT_ID,
+            holder_key=world.holder.key,
+            validity=VALIDITY,
+            salts=world.salts,
+        )
+
+    assert signer.asked == 0
+
+
+def test_each_limit_is_inclusive(world: World) -> None:
+    plan = world.issuer.plan("public")
+    card = prepared(world, plan)
+    size = len(card.signing_input) + sum(map(len, card.disclosures)) + len(card.disclosures) + 32_768
+    count = len(card.disclosures)
+    assert prepared(world, plan, limits=Limits(presentation_bytes=size, disclosures=count)).context == "public"
+    with raises_rule("limit.bytes", at="card"):
+        prepared(world, plan, limits=Limits(presentation_bytes=size - 1))
+    with raises_rule("limit.disclosures", at="card"):
+        prepared(world, plan, limits=Limits(disclosures=count - 1))
+
+
+def test_the_largest_card_that_is_issued_can_be_accepted_and_presented(world: World) -> None:
+    card = world.issuer.issue("full", {**example(), "x-large": "x" * 400_000})
+    limits = Limits(presentation_bytes=len(str(card)) + 4_096)
+    world.holder.acceptance = Acceptance(issuers=world.issuer.trust, limits=limits)
+    text = world.holder.present(world.challenge, card)
+    assert world.verifier.verify(text, world.challenge, limits=limits).members["x-large"] == "x" * 400_000
+
+
+def test_the_largest_card_leaves_room_for_the_largest_signatures_in_every_form(world: World) -> None:
+    registry, agent = (key_of(SignatureAlgorithm.ML_DSA_87, number) for number in (1, 2))
+    issuer, now = Issuer(ISSUER, registry.public_key), world.clock.now()
+    plan = world.issuer.plan("full", {**example(), **{f"x{number}": 0 for number in range(4_050)}})
+    card = prepare_sd_card(
+        issuer, plan, agent_id=AGENT_ID, holder_key=agent.public_key, validity=VALIDITY, salts=world.salts
+    )
+    size = len(card.signing_input) + sum(map(len, card.disclosures)) + len(card.disclosures) + 32_768
+    limits, trust = Limits(presentation_bytes=size), TrustedIssuers.of(ISSUER, registry.public_key)
+    text = str(card.complete(registry.sign(card.signing_input)))
+
+    held = accept_sd_card(text, Acceptance(issuers=trust, limits=limits), agent.public_key, now)
+    for write in (str, to_flattened, to_general):
+        challenge = world.verifier.challenge()
+        shown = write(present(held, select_all(held), challenge, agent, now))
+        assert world.verifier.verify(shown, challenge, issuers=trust, limits=limits).members["x4049"] == 0
+
+
 # -- Batch ------------------------------------------------------------------------------------------------------------
 
 
-def batch(world: World, contexts: tuple[str, ...], *numbers: int) -> tuple[PreparedSdCard, ...]:
+def batch(
+    world: World, contexts: tuple[str, ...], *numbers: int, statuses: tuple[StatusReference, ...] = ()
+) -> tuple[PreparedSdCard, ...]:
     return prepare_batch(
         world.issuer.issuer,
         [world.issuer.plan(context) for context in contexts],
@@ -125,7 +273,12 @@ def batch(world: World, contexts: tuple[str, ...], *numbers: int) -> tuple[Prepa
         holder_keys=[key(number).public_key for number in numbers],
         validity=VALIDITY,
         salts=world.salts,
+        statuses=statuses,
     )
+
+
+def references(*indices: int) -> tuple[StatusReference, ...]:
+    return tuple(StatusReference("https://registry.example/statuslists/1", index) for index in indices)
 
 
 def test_a_batch_has_a_card_for_each_context_and_key(world: World) -> None:
@@ -142,6 +295,30 @@ def test_cards_of_a_batch_share_no_salt_digest_or_disclosure(world: World) -> No
     assert len(set(disclosures)) == len(set(salts)) == len({digest(one) for one in disclosures}) == len(disclosures)
     lists = [decode_part(card.signing_input.split(b".")[1].decode())["_sd"] for card in cards]
     assert len({one for digests in lists for one in digests}) == sum(map(len, lists))
+
+
+def test_swapped_signatures_of_a_batch_are_misuse(world: World) -> None:
+    cards = batch(world, ("public",), 5, 6)
+    signatures = [world.issuer.signer.sign(card.signing_input) for card in cards]
+    for card, signature in zip(cards, reversed(signatures), strict=True):
+        with pytest.raises(Misuse):
+            card.complete(signature)
+    assert [card.complete(one).context for card, one in zip(cards, signatures, strict=True)] == ["public"] * 2
+
+
+def test_each_card_of_a_batch_has_a_status_of_its_own(world: World) -> None:
+    statuses = references(3, 1, 4, 0)
+    cards = batch(world, ("public", "full"), 5, 6, statuses=statuses)
+    payloads = [decode_part(card.signing_input.split(b".")[1].decode()) for card in cards]
+    assert [card.status for card in cards] == list(statuses)
+    assert [payload["status"] for payload in payloads] == [status.to_claim() for status in statuses]
+    assert [card.status for card in batch(world, ("public",), 5, 6)] == [None, None]
+
+
+@pytest.mark.parametrize("indices", [(1,), (1, 2, 3), (1, 2, 3, 4, 5), (1, 2, 3, 1), (1, 1, 1, 1)])
+def test_statuses_too_few_too_many_or_repeated_are_misuse(world: World, indices: tuple[int, ...]) -> None:
+    with pytest.raises(Misuse):
+        batch(world, ("public", "full"), 5, 6, statuses=references(*indices))
 
 
 @pytest.mark.parametrize(("numbers", "second"), [((5, 5), 1), ((5, 6, 5), 2), ((5, 6, 6, 5), 2)])
@@ -190,7 +367,7 @@ def test_lifetimes_and_steps_are_bounded(lifetime: int, step: int) -> None:
         rounded_validity(NOW, lifetime, step)
 
 
-@pytest.mark.parametrize("now", [True, float("nan"), None, "1800000000"])
+@pytest.mark.parametrize("now", [True, float("nan"), None, "1800000000", 10**400])
 def test_an_instant_is_a_number(now: Any) -> None:
     with pytest.raises(Misuse):
         rounded_validity(now)
@@ -200,6 +377,15 @@ def test_an_instant_is_a_number(now: Any) -> None:
 def test_a_validity_is_bounded_too(lives: int) -> None:
     with pytest.raises(Misuse):
         Validity(NOW, NOW + lives)
+
+
+@pytest.mark.parametrize(
+    ("issued_at", "expires_at"),
+    [(float(NOW), NOW + 60), (NOW, NOW + 60.0), (NOW, NOW + 0.5), (float("nan"), NOW), (False, True), ("0", "1")],
+)
+def test_a_validity_is_in_whole_seconds(issued_at: Any, expires_at: Any) -> None:
+    with pytest.raises(Misuse):
+        Validity(issued_at, expires_at)
 
 
 def test_digests_are_sha_256(world: World) -> None:

@@ -1,10 +1,12 @@
 """Claim paths: text and value, one for the other, and which places they stand for."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdcard import ClaimPath, Refused
+from sdcard import ClaimPath, Misuse, Refused
 from sdcard.errors import Part, Where
 from sdcard.paths import Place, path
 from tests.world import outcome, raises_rule
@@ -114,3 +116,11 @@ def test_paths_that_include_others(wider: ClaimPath, narrower: ClaimPath, includ
 )
 def test_places_that_a_value_has(one: ClaimPath, found: list[Place]) -> None:
     assert one.find({"a": [{"b": 1}, 2], "c": {"0": None}}) == found
+
+
+@pytest.mark.parametrize("segment", [-1, True, False, 1.5, float("nan"), b"name", ("name",), ["name"]])
+def test_a_segment_of_another_kind_is_misuse(segment: Any) -> None:
+    with pytest.raises(Misuse):
+        ClaimPath(("skills", segment))
+    with pytest.raises(Misuse):
+        path(segment)

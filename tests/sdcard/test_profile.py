@@ -1,8 +1,11 @@
 """Profiles: what each writes, what each accepts, and that the default accepts no more than it says."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from sdcard import AGENT_SD_JWT_02, SD_CARD, Profile
+from sdcard import AGENT_SD_JWT_02, SD_CARD, Misuse, Profile
 from sdcard.issued import Acceptance
 from sdcard.profile import PROFILES
 from tests.world import World, decode_part, example, payload_of, raises_rule
@@ -73,3 +76,11 @@ def test_no_shipped_profile_lacks_a_type(profile: Profile) -> None:
     assert profile.typ in profile.accepted_types
     assert profile.required == {"iss", "sub", "iat", "exp", "vct", "cnf"}
     assert PROFILES[profile.name] is profile
+
+
+@pytest.mark.parametrize("name", ["accepted_vcts", "accepted_types", "required"])
+@pytest.mark.parametrize("names", ["dc+sd-jwt", ("dc+sd-jwt",), {"dc+sd-jwt"}, None])
+def test_names_that_are_no_frozenset_are_misuse(name: str, names: Any) -> None:
+    """In a text, every part of it would be accepted."""
+    with pytest.raises(Misuse):
+        replace(SD_CARD, **{name: names})

@@ -1,7 +1,7 @@
 """What holds for every card, every text and every choice: bounded, and in CI the same every time."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -13,16 +13,21 @@ from sdcard import (
     Card,
     ClaimPath,
     DisclosurePlan,
+    DisclosurePolicy,
     FreshnessWindow,
     Limits,
     Refused,
+    Rule,
+    Where,
     plan_disclosure,
     select_all,
     select_paths,
 )
 from sdcard.cards.reading import read_card
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
-from sdcard.encoding import JsonObject, encode_base64url, encode_json, same_json
+from sdcard.disclosure.context import DisclosureContext
+from sdcard.encoding import JsonObject, JsonValue, encode_base64url, encode_json, same_json
+from sdcard.errors import Part
 from sdcard.jose.signer import InMemorySigner
 from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import Place
@@ -94,6 +99,90 @@ def test_issue_accept_present_verify_gives_exactly_what_the_plan_allows(document
     text = world.holder.present(world.challenge, world.issuer.issue(plan))
     verified = world.verifier.verify(text, world.challenge)
     assert same_json(verified.members, allowed(plan.root))
+
+
+PATHS = {
+    "skills": ("*", "0", "*.id", "*.name", "*.tags", "*.foo", "*.*.foo", "*.securityRequirements", "0.x.a"),
+    "supportedInterfaces": ("*", "1", "*.url", "*.tenant", "*.nothing", "0.x"),
+    "capabilities": ("extensions", "extensions.*", "extensions.0.uri", "extensions.*.nothing", "*"),
+    "provider": ("organization", "*.*"),
+    "securitySchemes": ("*.a",),
+}
+ENTRIES = st.sampled_from(
+    [*FORMAT.groups, *PATHS, *(f"{name}.{rest}" for name, paths in PATHS.items() for rest in paths), "*"]
+)
+SMALL: st.SearchStrategy[JsonValue] = st.sampled_from(["", [], {}, [{}], {"a": {"foo": 1}}])
+CARDS: st.SearchStrategy[JsonObject] = DOCUMENTS | st.builds(
+    lambda card, skills, interfaces: {**card, "skills": skills, "supportedInterfaces": interfaces},
+    DOCUMENTS,
+    st.lists(st.dictionaries(st.sampled_from(["id", "name", "tags", "securityRequirements", "x"]), SMALL, max_size=3)),
+    st.lists(st.dictionaries(st.sampled_from(["url", "tenant", "x"]), SMALL, max_size=2), max_size=2),
+)
+"""Also skills and interfaces that no reader would let pass."""
+
+
+def places(part: Disclosable, source: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """Every place that a plan shows, down to the leaves, with what the card has there."""
+    yield place, source
+    parts: list[tuple[str | int, Disclosable]] = []
+    if isinstance(part, DisclosableObject):
+        parts = [(name, inner) for name, (how, inner) in part.members.items() if how is not Treatment.WITHHELD]
+    elif isinstance(part, DisclosableArray):
+        parts = [(number, inner) for number, (how, inner) in enumerate(part.elements) if how is not Treatment.WITHHELD]
+    elif isinstance(part, dict):
+        parts = list(part.items())
+    elif isinstance(part, list):
+        parts = list(enumerate(part))
+    for segment, inner in parts:
+        yield from places(inner, source[segment], (*place, segment))
+
+
+def is_part(shown: Any, source: Any) -> bool:
+    """Whether members and elements were left out and nothing else was done."""
+    if isinstance(shown, dict) and isinstance(source, dict):
+        return all(name in source and is_part(value, source[name]) for name, value in shown.items())
+    if isinstance(shown, list) and isinstance(source, list):
+        left = iter(source)
+        return all(any(is_part(value, other) for other in left) for value in shown)
+    return same_json(shown, source)
+
+
+def beneath(entries: Sequence[str]) -> list[ClaimPath]:
+    """The places of a ceiling, read apart from the code under test."""
+    return [
+        one
+        for entry in entries
+        for one in FORMAT.groups.get(entry, () if entry == "*" else (ClaimPath.parse(entry, Where(Part.POLICY)),))
+    ]
+
+
+@settings(max_examples=150)
+@given(
+    document=CARDS,
+    context=CONTEXTS | st.just("ceiling"),
+    disclose=st.none() | st.lists(ENTRIES, min_size=1, max_size=3),
+    never=st.lists(ENTRIES.filter(lambda entry: entry != "*"), max_size=2),
+)
+def test_whatever_is_asked_for_nothing_is_emptied_and_no_ceiling_is_exceeded(
+    document: JsonObject, context: str, disclose: list[str] | None, never: list[str]
+) -> None:
+    ceiling = DisclosureContext("ceiling", ("*",), tuple(never))
+    policy = DisclosurePolicy({**DEFAULT_POLICY.contexts, "ceiling": ceiling})
+    plan = outcome(lambda: plan_disclosure(Card(FORMAT, document), policy, context, disclose))
+    if isinstance(plan, Refused):
+        assert plan.rule is Rule.DISCLOSE_BEYOND_CEILING
+        return
+    shown = dict(places(plan.root, document))
+    assert plan.places <= shown.keys()
+    for place, source in shown.items():
+        assert not any(one.covers(place) for one in beneath(policy.contexts[context].never))
+        emptied = isinstance(source, dict | list) and source and not any(p[:-1] == place for p in shown if p)
+        assert not emptied, place
+    world = World()
+    text = world.holder.present(world.challenge, world.issuer.issue(plan))
+    members = world.verifier.verify(text, world.challenge).members
+    assert same_json(members, allowed(plan.root))
+    assert is_part(members, document)
 
 
 def resolve(value: Any, place: Place) -> Any:

@@ -117,3 +117,18 @@ def test_a_trust_document() -> None:
 def test_a_trust_document_that_is_wrong(text: bytes, rule: str, at: str) -> None:
     with raises_rule(rule, at):
         parse_trusted_issuers(text)
+
+
+def test_trust_cannot_be_changed() -> None:
+    keys: dict[str, Any] = {"a": ONE}
+    issuers = {ISSUER: keys}
+    for trust in (TrustedIssuers(issuers), TrustedIssuers.of(ISSUER, ONE)):
+        trusted: Any = trust.keys
+        with pytest.raises(TypeError):
+            trusted["https://cheat.example"] = keys
+        with pytest.raises(TypeError):
+            trusted[ISSUER]["b"] = TWO
+    trust = TrustedIssuers(issuers)
+    keys["b"] = TWO
+    issuers["https://cheat.example"] = keys
+    assert trust == TrustedIssuers({ISSUER: {"a": ONE}})

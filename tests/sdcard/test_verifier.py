@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sdcard import Answering, Checked, Expectations, Misuse, Unbound, Unchecked, verify_presentation
+from sdcard import Answering, Checked, Expectations, Misuse, Unbound, Unchecked, accept_sd_card, verify_presentation
 from sdcard.encoding import same_json
 from sdcard.keybinding.verification import Bound
 from tests.world import AUDIENCE, ISSUER, NOW, REMOVED, World, example, payload_of, raises_rule, unsigned
@@ -60,16 +60,24 @@ def test_an_undecided_verifier_is_misuse(world: World, undecided: Any) -> None:
         world.verifier.expectations(Unbound("a directory"), status=undecided)
 
 
-@pytest.mark.parametrize("skew", [-1, 61])
-def test_expectations_bound_the_skew_as_acceptance_does(world: World, skew: int) -> None:
+@pytest.mark.parametrize("skew", [-1, 61, True, "1"])
+def test_expectations_bound_the_skew_as_acceptance_does(world: World, skew: Any) -> None:
     with pytest.raises(Misuse):
         world.verifier.expectations(Unbound("a directory"), clock_skew=skew)
 
 
-@pytest.mark.parametrize("now", [True, None, "1800000000", float("nan"), float("inf")])
+@pytest.mark.parametrize("now", [True, None, "1800000000", float("nan"), float("inf"), 10**400])
 def test_an_instant_is_a_number(world: World, now: Any) -> None:
     with pytest.raises(Misuse):
         verify_presentation("", world.verifier.expectations(Unbound("a directory")), now)
+
+
+@pytest.mark.parametrize("presentation", [None, b"e30.e30.AA~", 5, ["e30.e30.AA~"]])
+def test_a_presentation_is_a_text(world: World, presentation: Any) -> None:
+    with pytest.raises(Misuse):
+        world.verifier.verify(presentation, world.challenge)
+    with pytest.raises(Misuse):
+        accept_sd_card(presentation, world.holder.acceptance, world.holder.key, NOW)
 
 
 # -- key binding ------------------------------------------------------------------------------------------------------

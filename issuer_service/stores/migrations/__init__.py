@@ -7,27 +7,38 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy import Connection, make_url
 
-from issuer_service.stores.sql import open_store
+from issuer_service.stores.sql import SqlStore, file_of, open_store, reachable
+from sdcard.errors import Misuse
 
 
 def upgrade(url: str) -> None:
-    """Bring the database to the present schema, creating it where there is none. Not for a running event loop."""
-    _create_private_file(url)
-    asyncio.run(_upgrade(url))
+    """Bring the database to the present schema, creating it where there is none. Not for a running event loop.
 
-
-def _create_private_file(url: str) -> None:
-    """A new SQLite file holds whole cards, so only its owner reads it. One that is there keeps its mode."""
-    parsed = make_url(url)
-    if parsed.get_backend_name() == "sqlite" and parsed.database and not parsed.database.startswith((":", "file:")):
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(parsed.database, os.O_CREAT | os.O_EXCL, 0o600))
-
-
-async def _upgrade(url: str) -> None:
+    Raises:
+        Misuse: as ``open_store``; and for a database of a later version of the registry.
+        Refused: ``store.unavailable``.
+    """
     store = open_store(url)
+    file = file_of(make_url(url))
+    with reachable():
+        if file:
+            _create_private(file)
+        try:
+            asyncio.run(_upgrade(store))
+        except CommandError:
+            raise Misuse("the database is of a later version of the registry") from None
+
+
+def _create_private(file: Path) -> None:
+    """A new SQLite file holds whole cards, so only its owner reads it. One that is there keeps its mode."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
+
+
+async def _upgrade(store: SqlStore) -> None:
     try:
         async with store.engine.begin() as connection:
             await connection.run_sync(migrate)

@@ -140,7 +140,7 @@ def test_cards_are_remembered_by_their_digests(desk: Desk, registry: OpenDesk) -
     assert rows["cards"] == [(digest, answer["batch_id"], "full", HOLDER.public_key.thumbprint, issued["exp"])]
     assert rows["batches"] == [(answer["batch_id"], "ai-assistant-v2", NOW)]
     assert rows["holder_keys"] == [(HOLDER.public_key.thumbprint, "ai-assistant-v2", NOW)]
-    ((agent_id, subject, card_format, card, _, _),) = rows["agents"]
+    ((agent_id, _, subject, card_format, card, _, _),) = rows["agents"]
     assert (agent_id, subject, card_format, json.loads(card)) == ("ai-assistant-v2", "alice", "a2a/1.0", example())
     ((sequence, event, at, actor, agent_id, batch_id, disclosed),) = rows["audit"]
     assert (sequence, event, at, actor) == (1, "agent.registered", NOW, "alice")

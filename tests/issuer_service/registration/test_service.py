@@ -1,5 +1,8 @@
 """Who an agent and a key belong to, and that a registration is all or nothing."""
 
+import threading
+import time
+
 import pytest
 from sqlalchemy import event
 
@@ -14,7 +17,7 @@ from tests.issuer_service.desk import (
     request,
     request_with_card,
 )
-from tests.world import at_once, example, key
+from tests.world import RecordingSalts, at_once, example, key
 
 
 def test_somebody_elses_agent_is_taken(desk: Desk, registry: OpenDesk) -> None:
@@ -40,8 +43,58 @@ def test_the_owner_registers_again_and_the_card_is_replaced(desk: Desk, registry
     assert first["batch_id"] != second["batch_id"]
     counts = desk.counts()
     assert (counts["agents"], counts["batches"], counts["audit"], counts["holder_keys"]) == (1, 2, 2, 1)
-    ((_, _, card_format, _, registered_at, updated_at),) = desk.rows()["agents"]
+    ((_, _, _, card_format, _, registered_at, updated_at),) = desk.rows()["agents"]
     assert (card_format, updated_at - registered_at) == ("a2a/1.0", 60)
+
+
+@pytest.mark.parametrize("subject", ["alice", "bob"])
+def test_another_spelling_of_an_agent_is_taken(desk: Desk, registry: OpenDesk, subject: str) -> None:
+    registry.register(request("Team-Router"))
+    token = desk.new_token(subject)
+    before = desk.rows()
+
+    response = registry.post(request("team-ROUTER", public_key=jwk(key(21))), authorization=f"Bearer {token}")
+
+    assert_refused(response, 409, ("agent.taken", "request/agent_id"))
+    assert desk.rows() == before
+
+
+def test_of_two_spellings_of_an_agent_that_are_asked_for_at_once_exactly_one_wins(
+    desk: Desk, registry: OpenDesk
+) -> None:
+    asks = iter([request(f"{first}gent", public_key=jwk(key(n))) for n, first in enumerate("aAaAaAaA", 30)])
+
+    statuses = at_once(lambda: registry.post(next(asks)).status_code, 8)
+
+    assert sorted(statuses) == [201] * 4 + [409] * 4
+    assert desk.counts()["agents"] == 1
+
+
+def test_few_batches_are_made_at_once(desk: Desk) -> None:
+    salts = CountingSalts()
+    asks = iter([request(f"agent-{n}", public_key=jwk(key(30 + n))) for n in range(8)])
+    with desk.open(salts=salts) as registry:
+        statuses = at_once(lambda: registry.post(next(asks)).status_code, 8)
+
+    assert statuses == [201] * 8
+    assert salts.most == 2
+
+
+class CountingSalts(RecordingSalts):
+    """Slow randomness that knows how many draw at once."""
+
+    def __init__(self) -> None:
+        super().__init__("counting")
+        self.lock, self.present, self.most = threading.Lock(), 0, 0
+
+    def draw(self, count: int) -> bytes:
+        with self.lock:
+            self.present += 1
+            self.most = max(self.most, self.present)
+        time.sleep(0.01)
+        with self.lock:
+            self.present -= 1
+            return super().draw(count)
 
 
 def test_the_owner_may_use_another_token(desk: Desk, registry: OpenDesk) -> None:

@@ -4,6 +4,9 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +14,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine
+from sqlalchemy import URL, create_engine
 
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow
@@ -19,8 +22,8 @@ from issuer_service.stores.sql import open_store
 from issuer_service.stores.tables import metadata
 from sdcard import Misuse, Where
 from sdcard.errors import Part
-from tests.issuer_service.desk import DIES_AT_COMMIT, TABLES, Desk, OpenDesk, assert_refused, request
-from tests.world import NOW, raises_rule
+from tests.issuer_service.desk import DIES_AT_COMMIT, TABLES, Desk, OpenDesk, assert_refused, jwk, request
+from tests.world import NOW, at_once, key, raises_rule
 
 UNAVAILABLE = ("store.unavailable", "request")
 ROW = RegistrationRow(
@@ -97,7 +100,8 @@ def test_the_database_itself_refuses_a_second_owner_and_a_second_binding(desk: D
     run_on(desk, ROW)
     with closing(sqlite3.connect(desk.file)) as connection:
         for statement in (
-            "INSERT INTO agents SELECT agent_id, 'bob', card_format, card, 0, 0 FROM agents",
+            "INSERT INTO agents SELECT agent_id, 'x', 'bob', card_format, card, 0, 0 FROM agents",
+            "INSERT INTO agents SELECT 'x', folded_id, 'bob', card_format, card, 0, 0 FROM agents",
             "INSERT INTO holder_keys SELECT thumbprint, agent_id, 0 FROM holder_keys",
         ):
             with pytest.raises(sqlite3.IntegrityError):
@@ -139,6 +143,65 @@ def test_a_locked_database_is_unavailable_and_then_is_not(desk: Desk) -> None:
         registry.register(request())
 
 
+def test_a_locked_database_leaves_readers_alone(desk: Desk) -> None:
+    latencies, done = list[float](), threading.Event()
+    bodies = iter([request(f"agent-{n}") for n in range(30)])
+    with desk.open(open_store(desk.url, patience=1.0)) as registry:
+
+        def look() -> None:
+            while not done.is_set():
+                began = time.monotonic()
+                assert registry.get("/healthz").status_code == 200
+                latencies.append(time.monotonic() - began)
+
+        with closing(sqlite3.connect(desk.file, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            reader = threading.Thread(target=look)
+            reader.start()
+            began = time.monotonic()
+            responses = at_once(lambda: registry.post(next(bodies)), 30)
+            elapsed = time.monotonic() - began
+            done.set()
+            reader.join()
+
+    assert len(responses) == 30
+    for response in responses:
+        assert_refused(response, 503, UNAVAILABLE)
+    assert elapsed < 4
+    assert max(latencies) < 0.9
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_acknowledged_once_the_file_is_gone(desk: Desk, tmp_path: Path, replaced: bool) -> None:
+    with desk.open() as registry:
+        registry.register(request())
+        gone = [file for end in ("", "-wal", "-shm") if (file := Path(f"{desk.file}{end}")).exists()]
+        assert len(gone) == 3
+        for file in gone:
+            file.rename(tmp_path / f"kept{file.suffix}")
+        if replaced:
+            desk.file.touch()
+
+        assert_refused(registry.get("/healthz"), 503, UNAVAILABLE)
+        assert_refused(registry.post(request("second", public_key=jwk(key(21)))), 503, UNAVAILABLE)
+        assert desk.file.exists() is replaced
+
+        for file in gone:
+            file.unlink(missing_ok=True)
+        upgrade(desk.url)
+        assert_refused(registry.post(request()), 401, ("token.invalid", "request/headers/authorization"))
+        registry.register(request(), desk.new_token("alice"))
+        assert desk.counts()["agents"] == 1
+
+
+def test_a_file_of_any_name_is_opened(tmp_path: Path) -> None:
+    file = tmp_path / "a name, 100% safe #?mode=memory"
+
+    upgrade(URL.create("sqlite+aiosqlite", database=str(file)).render_as_string())
+
+    assert [one.name for one in tmp_path.iterdir()] == [file.name]
+
+
 def test_a_database_that_is_not_there_is_unavailable(desk: Desk, tmp_path: Path) -> None:
     with desk.open(open_store(f"sqlite+aiosqlite:///{tmp_path}/nowhere/x.sqlite")) as registry:
         assert_refused(registry.post(request()), 503, UNAVAILABLE)
@@ -170,7 +233,44 @@ def test_a_process_that_dies_before_the_commit_leaves_nothing(desk: Desk) -> Non
         registry.register(request())
 
 
-@pytest.mark.parametrize("url", ["", "nonsense", "sqlite:///x", "nosuch://x", "sqlite+nosuch:///x"])
-def test_a_url_of_no_asynchronous_database_is_a_misuse(url: str) -> None:
+@pytest.mark.parametrize("prepare", [open_store, upgrade])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "nonsense",
+        "sqlite:///x",
+        "nosuch://x",
+        "sqlite+nosuch:///x",
+        "sqlite+aiosqlite://host/x",
+        "sqlite+aiosqlite:///x?timeout=long",
+        "sqlite+aiosqlite://:port/x",
+    ],
+)
+def test_a_url_of_no_asynchronous_database_is_a_misuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[str], object], url: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(Misuse, match="the database URL is one of SQLAlchemy"):
+        prepare(url)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("what", ["a folder", "a text", "in no folder", "beneath a file"])
+def test_a_database_that_cannot_be_prepared_is_unavailable(tmp_path: Path, what: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text").write_text("this is not a database, though it is long enough to be taken for one " * 20)
+    places = {"a folder": "folder", "a text": "text", "in no folder": "nowhere/x", "beneath a file": "text/x"}
+
+    with raises_rule(*UNAVAILABLE):
+        upgrade(f"sqlite+aiosqlite:///{tmp_path}/{places[what]}")
+
+
+def test_a_database_of_a_later_version_is_a_misuse(desk: Desk) -> None:
+    with closing(sqlite3.connect(desk.file)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'r9999'")
+
     with pytest.raises(Misuse):
-        open_store(url)
+        upgrade(desk.url)

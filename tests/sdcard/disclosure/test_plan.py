@@ -2,7 +2,9 @@
 
 import pytest
 
+from sdcard import AGENT_SD_JWT_02, SD_CARD, DisclosurePolicy, Profile
 from sdcard.disclosable import DisclosableArray, DisclosableObject, Treatment, treatments
+from sdcard.disclosure.context import DisclosureContext
 from sdcard.encoding import JsonObject, same_json
 from sdcard.paths import Place
 from tests.world import World, example, raises_rule, without
@@ -118,3 +120,109 @@ def test_a_narrow_entry_leaves_its_neighbours_out(
     members = world.holder.accept(world.issuer.issue(world.issuer.plan(context, disclose=disclose))).issued.members
     always = {name: example()[name] for name in ("name", "description", "version")}
     assert same_json(members, {**always, **shown})
+
+
+# -- nothing is shown emptied -----------------------------------------------------------------------------------------
+
+ALWAYS = ("name", "description", "version")
+FLEET: JsonObject = {
+    "id": "fleet-dispatch",
+    "name": "Fleet Dispatch",
+    "securityRequirements": [
+        {"schemes": {"identity": {"list": ["openid", "fleet:dispatch"]}, "partnerKey": {"list": []}}}
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("context", "disclose", "shown"),
+    [
+        ("public", ["skills.*.*.foo"], {}),
+        ("public", ["skills.*.foo"], {}),
+        ("public", ["supportedInterfaces.*.nothing"], {}),
+        ("public", ["capabilities.extensions.*.params.nothing"], {}),
+        ("full", ["provider.nothing", "securitySchemes.*.nothing"], {}),
+        ("full", ["capabilities.extensions.9"], {}),
+        ("full", ["supportedInterfaces.*.tenant"], {"supportedInterfaces": [{"tenant": "logistics-partners"}]}),
+        (
+            "internal",
+            ["security_context"],
+            {
+                "supportedInterfaces": [{"tenant": "logistics-partners"}],
+                "skills": [FLEET],
+                **{name: example()[name] for name in ("securitySchemes", "securityRequirements")},
+            },
+        ),
+    ],
+)
+def test_a_container_in_which_nothing_was_asked_for_is_left_out(
+    world: World, context: str, disclose: list[str], shown: JsonObject
+) -> None:
+    plan = world.issuer.plan(context, disclose=disclose)
+    members = world.holder.accept(world.issuer.issue(plan)).issued.members
+    assert same_json(members, {**{name: example()[name] for name in ALWAYS}, **shown})
+
+
+def test_a_container_that_is_empty_itself_is_kept(world: World) -> None:
+    document: JsonObject = {**example(), "provider": {}, "capabilities": {"extensions": []}}
+    plan = world.issuer.plan("full", document, ["provider.nothing", "capabilities.extensions.*.uri"])
+    members = world.holder.accept(world.issuer.issue(plan)).issued.members
+    assert same_json(members["provider"], {})
+    assert same_json(members["capabilities"], {"extensions": []})
+
+
+# -- a ceiling --------------------------------------------------------------------------------------------------------
+
+
+def below(*never: str) -> DisclosurePolicy:
+    return DisclosurePolicy({"partners": DisclosureContext("partners", ("*",), never)})
+
+
+def test_a_container_that_its_ceiling_empties_is_left_out(world: World) -> None:
+    policy = below("provider.url", "provider.organization", "capabilities.extensions.*.*")
+    shown = world.issuer.plan("partners", policy=policy).root.members
+    assert shown["provider"] == (WITHHELD, None)
+    assert ("capabilities", "extensions") not in world.issuer.plan("partners", policy=policy).places
+
+
+def test_what_goes_along_with_its_parent_does_not_beyond_the_ceiling(world: World) -> None:
+    skills = world.issuer.plan("partners", disclose=["skills.*.tags"], policy=below("skills.*.name")).places
+    assert {place[2] for place in skills if len(place) == 3} == {"id", "tags"}
+
+
+def test_an_empty_container_beyond_the_ceiling_is_left_out_too(world: World) -> None:
+    document: JsonObject = {**example(), "capabilities": {"extensions": [{}, {}]}}
+    policy, extensions = below("capabilities.extensions.0"), ("capabilities", "extensions")
+    places = world.issuer.plan("partners", document, ["capabilities.extensions.*.uri"], policy).places
+    assert {place for place in places if len(place) == 3} == {(*extensions, 1)}
+
+
+@pytest.mark.parametrize(
+    ("never", "document", "profile"),
+    [
+        ("name", "georoute.json", SD_CARD),
+        ("description", "georoute.json", SD_CARD),
+        ("protocolVersion", "georoute-0.3.json", SD_CARD),
+        ("endpoints", "georoute-0.3.json", AGENT_SD_JWT_02),
+        ("url", "georoute-0.3.json", AGENT_SD_JWT_02),
+    ],
+)
+def test_a_ceiling_below_what_is_always_shown_is_refused(
+    world: World, never: str, document: str, profile: Profile
+) -> None:
+    """Or either the operator's promise or the standard's would silently give way."""
+    with raises_rule("disclose.beyond-ceiling", at="policy"):
+        world.issuer.plan("partners", example(document), ["skills"], below(never), profile)
+
+
+@pytest.mark.parametrize(
+    ("never", "document", "profile"),
+    [
+        ("endpoints", "georoute-0.3.json", SD_CARD),
+        ("endpoints", "georoute.json", AGENT_SD_JWT_02),
+        ("security_context", "georoute-0.3.json", AGENT_SD_JWT_02),
+    ],
+)
+def test_a_ceiling_that_can_be_kept_is(world: World, never: str, document: str, profile: Profile) -> None:
+    plan = world.issuer.plan("partners", example(document), ["skills"], below(never), profile)
+    assert {place[0] for place in plan.places} & {"url", "supportedInterfaces"} <= set(profile.also_clear)

@@ -1,5 +1,7 @@
 """A context's entries, read for one card format; and the ladder."""
 
+from typing import Any
+
 import pytest
 
 from sdcard import DEFAULT_POLICY, DisclosurePolicy, Misuse, Refused
@@ -97,3 +99,20 @@ def test_the_ladder(count: int, size: int) -> None:
 def test_a_ladder_rises(ladder: tuple[int, ...]) -> None:
     with pytest.raises(Misuse):
         DisclosurePolicy(DEFAULT_POLICY.contexts, ladder)
+
+
+def test_a_policy_cannot_be_changed() -> None:
+    contexts: Any = DEFAULT_POLICY.contexts
+    with pytest.raises(TypeError):
+        contexts["public"] = DEFAULT_POLICY.contexts["full"]
+    for context in DEFAULT_POLICY.contexts.values():
+        narrowed: Any = context.narrowed
+        with pytest.raises(TypeError):
+            narrowed["skills"] = ("skills",)
+
+
+def test_a_policy_is_not_changed_by_what_it_was_made_of() -> None:
+    contexts = dict(DEFAULT_POLICY.contexts)
+    policy = DisclosurePolicy(contexts)
+    del contexts["public"]
+    assert policy.context("public", HERE).name == "public"

@@ -2,9 +2,10 @@
 
 import pytest
 
-from sdcard import FreshnessWindow
+from sdcard import FreshnessWindow, Misuse
 from sdcard.edge.records import MemoryChallengeRecord, MemoryReplayRecord
 from sdcard.keybinding.challenge import NonceUse
+from tests.sdcard.bad_salts import BadSalts
 from tests.world import AUDIENCE, NOW, RecordingSalts, at_once, raises_rule
 
 USE = NonceUse("thumbprint", AUDIENCE, "nonce")
@@ -87,3 +88,25 @@ def test_a_full_record_has_room_again_once_a_member_has_left() -> None:
     with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
         record.first_use(uses[3], until=NOW + 30, now=NOW + 12)
     assert not record.first_use(uses[1], until=NOW + 40, now=NOW + 20)
+
+
+def test_a_full_record_has_room_again_whichever_member_has_left() -> None:
+    """Not only the one that was the first to leave when it looked last."""
+    record = MemoryReplayRecord(capacity=2)
+    a, b, c, d = (NonceUse("holder", AUDIENCE, nonce) for nonce in "abcd")
+    assert record.first_use(a, until=1360, now=1000)
+    assert record.first_use(b, until=1001, now=1000)
+    assert record.first_use(c, until=1003, now=1002)
+    with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+        record.first_use(d, until=1300, now=1003)
+    assert record.first_use(d, until=1300, now=1004)
+    assert not record.first_use(a, until=1360, now=1004), "who is still there is remembered"
+
+
+@pytest.mark.parametrize("period", [1, 3])
+def test_a_challenge_that_is_issued_twice_is_misuse(period: int) -> None:
+    record = MemoryChallengeRecord(AUDIENCE, BadSalts(period=period))
+    first, *_ = [record.issue(NOW) for _ in range(period)]
+    with pytest.raises(Misuse):
+        record.issue(NOW)
+    assert record.consume(first, NOW), "the good ones stay open"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sdcard import Answering, Challenge, FreshnessWindow, Limits, Refused, Unbound
+from sdcard import Answering, Challenge, FreshnessWindow, Limits, Refused, Unbound, Unsolicited
 from sdcard.edge.records import MemoryReplayRecord
 from sdcard.errors import Part, Where
 from sdcard.instants import Instant
@@ -329,6 +329,16 @@ def test_a_use_is_remembered_for_as_long_as_it_could_stay_fresh(world: World, ia
     world.clock.advance(1)
     with raises_rule("kb.stale", at="kb-jwt/iat"):
         world.verifier.verify(presentation, expected)
+
+
+@pytest.mark.parametrize("later", [10, 11, 300])
+def test_a_use_is_remembered_for_whoever_shares_the_record_and_accepts_older_answers(world: World, later: int) -> None:
+    narrow, wide = (Unsolicited(AUDIENCE, world.verifier.seen, FreshnessWindow(past)) for past in (10, 300))
+    presentation = world.holder.present(Challenge("own", AUDIENCE))
+    assert world.verifier.verify(presentation, narrow).issuer
+    world.clock.advance(later)
+    with raises_rule("kb.replayed", at="kb-jwt/nonce"):
+        world.verifier.verify(presentation, wide)
 
 
 @pytest.mark.parametrize(

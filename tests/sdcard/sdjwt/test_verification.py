@@ -158,6 +158,31 @@ def test_an_element_of_a_claim_in_the_clear_is_in_the_clear_too(world: World) ->
         world.show_claims({"aka_vcts": [{"...": digest(vct)}]}, vct)
 
 
+@pytest.mark.parametrize(
+    ("name", "inside"),
+    [
+        ("cnf", lambda cnf, absent: {**cnf, "_sd": [absent]}),
+        ("cnf", lambda cnf, absent: {"jwk": {**cnf["jwk"], "_sd": [absent]}}),
+        ("cnf", lambda cnf, absent: {**cnf, "x": [{"...": absent}]}),
+        ("cnf", lambda cnf, absent: {**cnf, "_sd": []}),
+        ("status", lambda _, absent: {"_sd": [absent]}),
+        ("status", lambda _, absent: {"status_list": {"idx": 0, "uri": "u", "_sd": [absent]}}),
+        ("aka_vcts", lambda _, absent: ["urn:a", {"...": absent}]),
+        ("aka_vcts", lambda _, absent: [["urn:a", {"x": {"_sd": [absent]}}]]),
+        ("vct#integrity", lambda _, absent: {"_sd": [absent]}),
+    ],
+)
+def test_digests_beneath_a_claim_in_the_clear_are_refused_even_when_nothing_is_shown(
+    world: World, name: str, inside: Any
+) -> None:
+    value = inside(world.issuer.claims()["cnf"], digest("absent"))
+    sd_jwt = world.issuer.sd_jwt(world.issuer.claims({name: value}))
+    with raises_rule("claim.not-in-clear", at=f"issuer-jwt/{name}"):
+        world.show(sd_jwt)
+    with raises_rule("claim.not-in-clear", at=f"issuer-jwt/{name}"):
+        world.holder.accept(sd_jwt)
+
+
 # -- times ------------------------------------------------------------------------------------------------------------
 
 

@@ -83,8 +83,8 @@ def test_a_status_that_is_not_looked_at_says_why(world: World) -> None:
     assert verified.status == Unchecked("offline")
 
 
-@pytest.mark.parametrize("reason", ["", " "])
-def test_a_reason_is_a_reason(reason: str) -> None:
+@pytest.mark.parametrize("reason", ["", " ", None, 5, b"offline"])
+def test_a_reason_is_a_reason(reason: Any) -> None:
     with pytest.raises(Misuse):
         Unchecked(reason)
 

@@ -23,12 +23,14 @@ def upgrade() -> None:
     op.create_table(
         "agents",
         sa.Column("agent_id", sa.String(128), nullable=False),
+        sa.Column("folded_id", sa.String(128), nullable=False),
         sa.Column("subject", sa.String(256), nullable=False),
         sa.Column("card_format", sa.String(64), nullable=False),
         sa.Column("card", sa.Text, nullable=False),
         sa.Column("registered_at", sa.BigInteger, nullable=False),
         sa.Column("updated_at", sa.BigInteger, nullable=False),
         sa.PrimaryKeyConstraint("agent_id", name="pk_agents"),
+        sa.UniqueConstraint("folded_id", name="uq_agents_folded_id"),
     )
     op.create_table(
         "holder_keys",

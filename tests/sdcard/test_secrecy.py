@@ -1,0 +1,264 @@
+"""What was hidden, or could not be read, is in no exception and in no ``repr()``: both end up in logs."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sdcard import (
+    ClaimPath,
+    Misuse,
+    Refused,
+    parse_card,
+    parse_trusted_issuers,
+    prepare_sd_card,
+    rounded_validity,
+    select_all,
+)
+from sdcard.cards.reading import read_card
+from sdcard.edge.key_files import load_signer
+from sdcard.encoding import JsonObject, encode_base64url, encode_json
+from sdcard.errors import Part, Where
+from tests.world import AGENT_ID, ISSUER, NOW, World, decode_part, digest, example, key, seal_claim
+
+CANARY = "canary"
+MALFORMED = (
+    b'{"canary": canary}',
+    b'{"canary": "canary"',
+    b'"canary',
+    b'{"a": "canary", "a": "canary"}',
+    b'{"a": "canary", "n": NaN}',
+    b'{"a": "canary", "n": 1e400}',
+    b'{"a": "canary", "n": ' + b"9" * 5_000 + b"}",
+    b'{"a": "canary", "s": "\\ud800"}',
+    b'{"a": "canary\xff"}',
+    b'{"a": "canary"}' + b"[" * 100,
+    b'"canary"',
+)
+"""Texts that are no good JSON object."""
+
+
+def carried(value: object, seen: set[int] | None = None) -> Iterator[object]:
+    """Everything that a log which takes an exception apart could come across."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    yield value
+    inner: list[object] = []
+    if isinstance(value, BaseException):
+        names = ("__cause__", "__context__", "__notes__", *(name for name in dir(value) if name[:2] != "__"))
+        inner = [getattr(value, name, None) for name in names]
+    elif is_dataclass(value) and not isinstance(value, type):
+        inner = [getattr(value, one.name) for one in fields(value)]
+    elif isinstance(value, dict):
+        inner = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        inner = list(value)
+    for one in inner:
+        yield from carried(one, seen)
+
+
+def check_carries_nothing(action: Callable[[], object], *hidden: str) -> None:
+    with pytest.raises((Refused, Misuse)) as caught:
+        action()
+    for one in carried(caught.value):
+        for text in (CANARY, *hidden):
+            assert text not in f"{one} {one!r}", type(one)
+
+
+# -- exceptions -------------------------------------------------------------------------------------------------------
+
+
+def test_an_exception_is_taken_apart_to_the_last_attribute() -> None:
+    """The tests below would find these."""
+
+    def hide() -> None:
+        try:
+            b"canary\xff".decode()
+        except UnicodeDecodeError:
+            raise Misuse("hidden") from None
+
+    for careless in (hide, lambda: json.loads('"canary')):
+        with pytest.raises((Misuse, json.JSONDecodeError)) as caught:
+            careless()
+        assert CANARY not in f"{caught.value!r}"
+        assert any(CANARY in str(one) for one in carried(caught.value))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *map(encode_base64url, MALFORMED),
+        encode_base64url(b'["salt", "canary-name", "canary", "canary"]'),
+        encode_base64url(b'["salt"]' + b" " * 8 + b'"canary"'),
+        encode_base64url(b'["canary", "_sd", "canary"]'),
+        encode_base64url(b'["canary", "canary"]'),
+        encode_base64url(b'["canary", "iss", "canary"]'),
+        encode_base64url(b'["canary", "x", {"canary": {"...": "canary"}}]'),
+        encode_base64url(b'["canary", "x", {"canary": {"_sd": "canary"}}]'),
+        encode_base64url(b'["canary", "x", [{"...": "canary", "canary": 1}]]'),
+        "canary!",
+        "canary=",
+        "canary\u00f6",
+        "canary.canary",
+    ],
+)
+def test_a_disclosure_that_is_refused_leaves_no_trace(world: World, text: str) -> None:
+    holding = world.issuer.claims({"_sd": [digest(text)]}) if text.isascii() else world.issuer.claims()
+    sd_jwt = world.issuer.sd_jwt(holding, text)
+    check_carries_nothing(lambda: world.show(sd_jwt), text)
+    check_carries_nothing(lambda: world.holder.accept(sd_jwt), text)
+
+
+@pytest.mark.parametrize("data", MALFORMED, ids=range(len(MALFORMED)))
+def test_a_token_that_is_refused_leaves_no_trace(world: World, data: bytes) -> None:
+    text = encode_base64url(data)
+    good, signature = world.issuer.sign(world.issuer.claims()).rsplit(".", 1)
+    header, payload = good.split(".")
+    for jwt in (f"{text}.{payload}.{signature}", f"{header}.{text}.{signature}", f"{header}.{payload}.canary!"):
+        check_carries_nothing(lambda jwt=jwt: world.holder.accept(f"{jwt}~"), text)  # type: ignore[misc]
+    unbound = str(world.holder.unbound())
+    for kb_jwt in (f"{text}.{text}.AA", "canary", "canary.canary.canary!"):
+        check_carries_nothing(lambda kb_jwt=kb_jwt: world.verifier.verify(unbound + kb_jwt, world.challenge), text)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("data", MALFORMED, ids=range(len(MALFORMED)))
+def test_a_document_that_is_refused_leaves_no_trace(data: bytes, tmp_path: Path) -> None:
+    check_carries_nothing(lambda: parse_card(data))
+    check_carries_nothing(lambda: parse_trusted_issuers(data))
+    check_carries_nothing(lambda: load_signer(key_file(tmp_path, data)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": ["canary"]},
+        {"description": {"canary": "canary"}},
+        {"iconUrl": "javascript:canary"},
+        {"documentationUrl": "canary\n"},
+        {"skills": "canary"},
+        {"skills": [{"id": "canary", "name": "canary"}, {"id": "canary", "name": 5}]},
+        {"skills": [{"id": 5, "name": "canary", "description": ["canary"], "tags": "canary"}]},
+        {"supportedInterfaces": [{"url": "canary", "protocolBinding": ["canary"]}]},
+        {"provider": "canary"},
+        {"securityRequirements": [{"schemes": ["canary"]}]},
+        {"status": "canary", "_sd": ["canary"], "...": "canary"},
+        {"supportedInterfaces": None, "agent_id": "canary", "skills": None},
+    ],
+)
+def test_a_card_that_is_refused_leaves_no_value(changes: dict[str, Any]) -> None:
+    check_carries_nothing(lambda: parse_card(encode_json({**example(), **changes})))
+
+
+JWK = key(1).public_key.to_jwk()
+
+
+@pytest.mark.parametrize(
+    "jwk",
+    [
+        "canary",
+        {**JWK, "kty": ["canary"]},
+        {**JWK, "x": "canary"},
+        {**JWK, "x": "canary!"},
+        {**JWK, "y": JWK["x"], "kid": "canary"},
+        {**JWK, "kid": ["canary"]},
+        {**JWK, "d": "canary"},
+        {"kty": "OKP", "crv": "Ed25519", "x": encode_base64url(b"\xff" * 32), "kid": "canary"},
+    ],
+)
+def test_a_trust_document_that_is_refused_leaves_no_value(jwk: Any) -> None:
+    document: JsonObject = {"issuers": {ISSUER: {"keys": [jwk, {**JWK, "d": "canary"}]}}}
+    check_carries_nothing(lambda: parse_trusted_issuers(encode_json(document)))
+
+
+@pytest.mark.parametrize("text", ['"canary', '"\\canary"', "canary..canary", 'canary"', "canary." * 200, "canary"])
+def test_a_path_that_is_refused_leaves_no_trace(world: World, text: str) -> None:
+    if text != "canary":
+        check_carries_nothing(lambda: ClaimPath.parse(text, Where(Part.REQUEST)))
+    check_carries_nothing(lambda: world.issuer.plan("full", disclose=[text]))
+
+
+def key_file(folder: Path, data: bytes) -> Path:
+    file = folder / "key.jwk"
+    file.write_bytes(data)
+    file.chmod(0o600)
+    return file
+
+
+PRIVATE_NUMBER = 1 + 1_000_003
+"""The private half of ``key(1)``."""
+PRIVATE = encode_base64url(PRIVATE_NUMBER.to_bytes(32, "big"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"d": "canary"},
+        {"d": "canary!"},
+        {"d": ["canary"]},
+        {"d": encode_base64url(b"canary" + bytes(26))},
+        {"d": encode_base64url(b"\xff" * 32)},
+        {"d": 5, "kid": "canary"},
+        {"x": "canary", "d": PRIVATE},
+        {"crv": "P-384", "d": PRIVATE},
+        {"kty": "oct", "k": "canary"},
+        {"kty": "canary", "d": PRIVATE},
+        {"use": "canary", "d": PRIVATE},
+        {"d": PRIVATE, "x": key(2).public_key.to_jwk()["x"], "y": key(2).public_key.to_jwk()["y"]},
+    ],
+)
+def test_a_key_file_that_is_refused_leaves_no_trace(changes: dict[str, Any], tmp_path: Path) -> None:
+    hidden = [str(changes["d"])] if len(str(changes.get("d", ""))) > 5 else []
+    check_carries_nothing(lambda: load_signer(key_file(tmp_path, encode_json({**JWK, **changes}))), *hidden)
+
+
+# -- repr -------------------------------------------------------------------------------------------------------------
+
+
+def loggable(world: World, context: str) -> tuple[list[object], list[str]]:
+    """One of each value that a program might log, full of canaries; and what else must not be seen in it."""
+    document: JsonObject = {
+        **example(),
+        "description": "canary",
+        "x-canary": "canary",
+        "provider": {"organization": "canary", "url": "https://canary.example"},
+        "securitySchemes": {"canary": {"httpAuthSecurityScheme": {"scheme": "canary"}}},
+        "securityRequirements": [{"schemes": {"canary": {"list": ["canary"]}}}],
+        "skills": [{"id": "canary", "name": "canary", "description": "canary", "tags": ["canary"], "x-canary": 1}],
+    }
+    plan = world.issuer.plan(context, document)
+    prepared = prepare_sd_card(
+        world.issuer.issuer,
+        plan,
+        agent_id=AGENT_ID,
+        holder_key=world.holder.key,
+        validity=rounded_validity(NOW),
+        salts=world.salts,
+    )
+    card = prepared.complete(world.issuer.signer.sign(prepared.signing_input))
+    held = world.holder.accept(card)
+    verified = held.issued.verified
+    values = [
+        *(read_card(document), plan, prepared, card, card.sd_jwt, select_all(held)),
+        *(held, held.issued, verified, verified.processed, verified.processed.revealed[0].disclosure),
+        world.verifier.verify(world.holder.present(world.challenge, card), world.challenge),
+        world.verifier.expectations(world.verifier.answering(world.challenge)),
+        world.issuer.signer,
+    ]
+    salts = [decode_part(one)[0] for one in card.sd_jwt.disclosures]
+    return values, [CANARY, *card.sd_jwt.disclosures, *salts, PRIVATE, str(PRIVATE_NUMBER)]
+
+
+@pytest.mark.parametrize("context", ["public", "internal", "full"])
+def test_a_repr_shows_nothing_that_is_hidden(world: World, context: str) -> None:
+    values, hidden = loggable(world, context)
+    for value in values:
+        assert not [one for one in hidden if one in repr(value)], type(value)
+
+
+def test_a_sealed_claim_shows_neither_salt_name_nor_value() -> None:
+    assert repr(seal_claim("canary", {"canary": "canary"}, "canary")) == "Disclosure(…)"
