@@ -1,4 +1,4 @@
-"""A Node process with the npm libraries in it, asked one line at a time. Installs them once, outside the checkout's tree.
+"""A Node process with the npm libraries in it, asked one line at a time. Installs them once, into `build`.
 
 `tests/node` says which versions; what they need lies in `build/node-peers`, one folder for each state of the lock.
 """
@@ -34,6 +34,9 @@ class NodePeer:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
         )
+        assert self._process.stdin
+        assert self._process.stdout
+        self._requests, self._answers = self._process.stdin, self._process.stdout
 
     def ask(self, peer: str, op: str, **request: Any) -> Any:
         """The answer to one request.
@@ -41,12 +44,11 @@ class NodePeer:
         Raises:
             PeerRefused: with the library's own words.
         """
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(json.dumps({"peer": peer, "op": op, **request}) + "\n")
-        self._process.stdin.flush()
+        self._requests.write(json.dumps({"peer": peer, "op": op, **request}) + "\n")
+        self._requests.flush()
         watchdog = threading.Timer(ANSWER_S, self._process.kill)
         watchdog.start()
-        line = self._process.stdout.readline()
+        line = self._answers.readline()
         watchdog.cancel()
         assert line, f"the Node process ended, or gave no answer in {ANSWER_S} s"
         answer = json.loads(line)
@@ -55,14 +57,13 @@ class NodePeer:
         return answer.get("text", answer.get("claims"))
 
     def close(self) -> None:
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.close()
+        self._requests.close()
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._process.stdout.close()
+        self._answers.close()
 
 
 def installed() -> Path:
