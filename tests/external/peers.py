@@ -3,16 +3,34 @@
 import time
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from sd_jwt.common import SDObj
 
-from sdcard import DEFAULT_POLICY, Answering, Challenge, ClaimPath, InMemorySigner, Limits, select_paths
+from sdcard import (
+    DEFAULT_POLICY,
+    Acceptance,
+    Answering,
+    Challenge,
+    ClaimPath,
+    InMemorySigner,
+    Issuer,
+    Limits,
+    PublicKey,
+    TrustedIssuers,
+    accept_sd_card,
+    issue_sd_card,
+    present,
+    rounded_validity,
+    select_all,
+    select_paths,
+)
 from sdcard.encoding import JsonObject, encode_base64url
 from sdcard.errors import Part, Where
 from sdcard.keybinding.challenge import ConsumedByCaller
 from sdcard.keybinding.verification import verify_key_binding
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.sdjwt.verification import VerifiedSdJwt, parse_confirmation, verify_sd_jwt
-from tests.world import AUDIENCE, World, key
+from tests.world import AGENT_ID, AUDIENCE, ISSUER, World, key
 
 CONTEXTS = tuple(DEFAULT_POLICY.contexts)
 DOCUMENTS = ("georoute.json", "georoute-0.3.json")
@@ -35,18 +53,23 @@ def private_jwk(signer: InMemorySigner, number: int) -> dict[str, str]:
 
 
 def ours(
-    text: str, signer: InMemorySigner, types: tuple[str, ...] = ("example+sd-jwt",), nonce: str | None = None
+    text: str,
+    issuer: InMemorySigner | PublicKey,
+    types: tuple[str, ...] = ("example+sd-jwt",),
+    nonce: str | None = None,
+    holder: PublicKey = HOLDER.public_key,
 ) -> tuple[VerifiedSdJwt, SdJwt]:
     """A text by our SD-JWT layer, and its KB-JWT too when a nonce is expected."""
+    issuer_key = issuer.public_key if isinstance(issuer, InMemorySigner) else issuer
     limits, arrived = Limits(), parse_sd_jwt(text, Limits())
     sd_jwt = arrived if isinstance(arrived, SdJwt) else arrived.sd_jwt
-    verified = verify_sd_jwt(sd_jwt, lambda _: signer.public_key, types, limits)
+    verified = verify_sd_jwt(sd_jwt, lambda _: issuer_key, types, limits)
     if nonce is not None:
         assert isinstance(arrived, SdJwtWithKeyBinding)
         expected = Answering(Challenge(nonce, AUDIENCE), ConsumedByCaller())
         holder_key = parse_confirmation(verified.processed.claims)
         bound = verify_key_binding(arrived, holder_key, verified.processed.algorithm, expected, time.time(), limits)
-        assert bound.holder_key == HOLDER.public_key
+        assert bound.holder_key == holder
     return verified, sd_jwt
 
 
@@ -55,6 +78,33 @@ def presented(world: World, paths: tuple[str, ...]) -> str:
     held = world.holder.accept()
     selection = select_paths(held, [ClaimPath.parse(one, Where(Part.REQUEST)) for one in paths])
     return world.holder.present(world.challenge, world.holder.card, selection)
+
+
+OTHER_KEYS = {
+    "ES384": (key(21, ec.SECP384R1()), key(22, ec.SECP384R1())),
+    "ES512": (key(23, ec.SECP521R1()), key(24, ec.SECP521R1())),
+    "EdDSA": tuple(
+        InMemorySigner(ed25519.Ed25519PrivateKey.from_private_bytes(bytes([number] * 32))) for number in (25, 26)
+    ),
+}
+"""Algorithm → keys of an Issuer and a Holder."""
+
+
+def presented_with(world: World, signer: InMemorySigner, holder: InMemorySigner) -> str:
+    """A whole SD-Card of this Issuer, presented by this Holder to the world's Verifier."""
+    issuer = Issuer(ISSUER, signer.public_key)
+    card = issue_sd_card(
+        issuer,
+        world.issuer.plan("full"),
+        signer,
+        agent_id=AGENT_ID,
+        holder_key=holder.public_key,
+        validity=rounded_validity(world.clock.now()),
+        salts=world.salts,
+    )
+    acceptance = Acceptance(issuers=TrustedIssuers.of(ISSUER, signer.public_key))
+    held = accept_sd_card(str(card), acceptance, holder.public_key, world.clock.now())
+    return str(present(held, select_all(held), world.challenge, holder, world.clock.now()))
 
 
 def hidden(name: str) -> SDObj:

@@ -21,6 +21,7 @@ from tests.external.peers import (
     HOLDER,
     HOLDER_NUMBER,
     NONCE,
+    OTHER_KEYS,
     SELECTIONS,
     SIGNER,
     SIGNER_NUMBER,
@@ -28,6 +29,7 @@ from tests.external.peers import (
     own,
     plain,
     presented,
+    presented_with,
     private_jwk,
 )
 from tests.world import AUDIENCE, NOW, World, decode_part, digest, example, raises_rule, seal_claim, seal_element
@@ -44,8 +46,17 @@ def theirs(
 ) -> JsonObject:
     """The Processed SD-JWT Payload by their reckoning; with a nonce, key binding is required."""
     public = {name: value for name, value in (jwk or ISSUER_KEY).items() if name != "d"}
+    audience = AUDIENCE if nonce else None
+    bound = nonce is not None
     claims: JsonObject = node.ask(
-        peer, "verify", text=text, issuer_key=public, nonce=nonce, audience=AUDIENCE if nonce else None, now=int(now)
+        peer,
+        "verify",
+        text=text,
+        issuer_key=public,
+        key_binding=bound,
+        nonce=nonce,
+        audience=audience,
+        now=int(now),
     )
     return claims
 
@@ -70,6 +81,19 @@ def test_they_accept_our_key_binding(node: NodePeer, world: World, peer: str, co
     assert same_json({name: their_claims[name] for name in ours}, ours)
     with pytest.raises(PeerRefused):
         theirs(node, peer, text, jwk, "another")
+
+
+@pytest.mark.parametrize("algorithm", OTHER_KEYS)
+def test_other_algorithms(node: NodePeer, world: World, peer: str, algorithm: str) -> None:
+    """`@sd-jwt/crypto-nodejs` has no Ed25519. RFC 9901 7.1 step 2.a leaves the set to the Verifier."""
+    signer, holder = OTHER_KEYS[algorithm]
+    text = presented_with(world, signer, holder)
+    jwk = signer.public_key.to_jwk()
+    if (peer, algorithm) == ("core", "EdDSA"):
+        with pytest.raises(PeerRefused, match="no algorithm"):
+            theirs(node, peer, text, jwk, world.challenge.nonce)
+    else:
+        assert theirs(node, peer, text, jwk, world.challenge.nonce)["name"] == example()["name"]
 
 
 @pytest.mark.parametrize("paths", SELECTIONS)

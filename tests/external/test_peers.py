@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from jwcrypto.jwk import JWK
+from jwcrypto.jws import InvalidJWSSignature
 from sd_jwt.holder import SDJWTHolder
 from sd_jwt.issuer import SDJWTIssuer
 from sd_jwt.verifier import SDJWTVerifier
@@ -18,6 +19,7 @@ from tests.external.peers import (
     HOLDER,
     HOLDER_NUMBER,
     NONCE,
+    OTHER_KEYS,
     SELECTIONS,
     SIGNER,
     SIGNER_NUMBER,
@@ -25,6 +27,7 @@ from tests.external.peers import (
     own,
     plain,
     presented,
+    presented_with,
     private_jwk,
 )
 from tests.world import AUDIENCE, World, example
@@ -58,6 +61,16 @@ def test_they_accept_our_key_binding(world: World, context: str) -> None:
     assert same_json({name: their_claims[name] for name in ours}, ours)
     with pytest.raises(ValueError, match="nonce"):
         theirs(text, world.issuer.signer, "another")
+
+
+@pytest.mark.parametrize("algorithm", OTHER_KEYS)
+def test_other_algorithms(world: World, algorithm: str) -> None:
+    """For KB-JWTs theirs knows ES256 only; RFC 9901 7.3 step 5.b leaves the set to the Verifier."""
+    signer, holder = OTHER_KEYS[algorithm]
+    text = presented_with(world, signer, HOLDER)
+    assert theirs(text, signer, world.challenge.nonce)["name"] == example()["name"]
+    with pytest.raises(InvalidJWSSignature, match="alg"):
+        theirs(presented_with(world, signer, holder), signer, world.challenge.nonce)
 
 
 @pytest.mark.parametrize("paths", SELECTIONS)

@@ -4,12 +4,14 @@
 //
 // Both libraries leave signatures to their caller. `core` gets what its own package @sd-jwt/crypto-nodejs offers;
 // `meeco` gets the callbacks of its README, which are written with `jose`. Nothing else is checked here.
-import { createHash } from 'node:crypto';
+import { createHash, webcrypto } from 'node:crypto';
 import { createInterface } from 'node:readline';
 import { SDJsonpath, decodeJWT, issueSDJWT, verifySDJWT } from '@meeco/sd-jwt';
 import { SDJwtInstance } from '@sd-jwt/core';
 import { ES256, ES384, ES512, digest, generateSalt } from '@sd-jwt/crypto-nodejs';
 import { CompactSign, importJWK, jwtVerify } from 'jose';
+
+globalThis.crypto ??= webcrypto; // Node 18, which Debian 12 has, does not show it to `jose` by itself
 
 const CURVES = { 'P-256': ES256, 'P-384': ES384, 'P-521': ES512 };
 
@@ -66,14 +68,14 @@ const meeco = {
     return { text: await SDJsonpath.getJWT(text, select, getHasher) };
   },
 
-  async verify({ text, issuer_key: key, nonce, audience, now, leeway = 0 }) {
+  async verify({ text, issuer_key: key, key_binding: bound = false, nonce, audience, now, leeway = 0 }) {
     const at = { currentDate: new Date(now * 1000), clockTolerance: leeway };
     const verifier = async (jwt) => jwtVerify(jwt, await importJWK(key, decodeJWT(jwt).header.alg), at);
     const kbVerifier = async (jwt, holder) => {
       const verified = await jwtVerify(jwt, await importJWK(holder, decodeJWT(jwt).header.alg), at);
       return verified.payload.aud === audience && verified.payload.nonce === nonce;
     };
-    return { claims: await verifySDJWT(text, verifier, getHasher, nonce ? { kb: { verifier: kbVerifier } } : undefined) };
+    return { claims: await verifySDJWT(text, verifier, getHasher, bound ? { kb: { verifier: kbVerifier } } : undefined) };
   },
 };
 
