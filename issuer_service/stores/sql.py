@@ -11,11 +11,13 @@ the migrations make a new one.
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import aiosqlite
 from sqlalchemy import URL, AsyncAdaptedQueuePool, RowMapping, event, exc, insert, make_url, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -111,14 +113,12 @@ def open_store(url: str, patience: float = 10.0) -> SqlStore:
     try:
         parsed = make_url(url)
         file = file_of(parsed)
-        if file:
-            parsed = parsed.set(database=file.absolute().as_uri()).update_query_dict({"mode": "rw", "uri": "true"})
         engine = create_async_engine(
             parsed,
             hide_parameters=True,
-            connect_args={"timeout": patience} if parsed.get_backend_name() == "sqlite" else {},
             poolclass=AsyncAdaptedQueuePool,
             pool_timeout=patience,
+            **({"async_creator": _opener(file, patience)} if file else {}),
         )
     except (exc.ArgumentError, exc.InvalidRequestError, ImportError, ValueError):
         raise Misuse("the database URL is one of SQLAlchemy with an asynchronous driver") from None
@@ -135,14 +135,31 @@ def file_of(url: URL) -> Path | None:
     return Path(name) if url.get_backend_name() == "sqlite" and not name.startswith((":", "file:")) else None
 
 
+def _opener(file: Path, patience: float) -> Callable[[], Awaitable[aiosqlite.Connection]]:
+    """Opens the file, and never makes one. Opened once before, since an attempt that fails in aiosqlite's own thread
+    answers an event loop that may be gone by then.
+    """
+    uri = f"{file.absolute().as_uri()}?mode=rw"
+
+    async def connect() -> aiosqlite.Connection:
+        sqlite3.connect(uri, uri=True).close()
+        return await aiosqlite.connect(uri, uri=True, timeout=patience)
+
+    return connect
+
+
 def _prepare_sqlite(connection: Any, record: Any) -> None:
     """Readers and a writer side by side, and a commit that survives a loss of power."""
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.execute("PRAGMA database_list")
-    file = cursor.fetchone()[2]
-    cursor.close()
+    try:
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.execute("PRAGMA database_list")
+        file = cursor.fetchone()[2]
+        cursor.close()
+    except sqlite3.Error:
+        connection.close()  # nobody else knows of it yet, and its thread would outlive the event loop
+        raise
     record.info["file"] = (file, _identity(file))
 
 

@@ -1,0 +1,14 @@
+"""One Node process for all tests that ask npm's libraries."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.external.node_peers import NodePeer, installed
+
+
+@pytest.fixture(scope="session")
+def node() -> Iterator[NodePeer]:
+    peer = NodePeer(installed())
+    yield peer
+    peer.close()
