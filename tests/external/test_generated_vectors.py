@@ -52,6 +52,12 @@ def test_every_case_gives_the_expected_answer(name: str) -> None:
     assert answers == ANSWERS[name]
 
 
+def test_what_is_no_sd_jwt_is_named() -> None:
+    documents = {f"{name}/{case['id']}" for name in ANSWERS for case in manifest(name) if case["kind"] in DOCUMENTS}
+    assert len(documents) == 2
+    assert documents <= OTHERWISE.keys()
+
+
 def figures() -> dict[int, Any]:
     return {figure["n"]: figure["json"] for figure in read_json("ietf-sd-jwt-vc", "draft_json_blocks.json")}
 
