@@ -1,25 +1,17 @@
 """The examples of RFC 9901 and what was derived from them, through the SD-JWT layer alone: they are no SD-Cards."""
 
-import json
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from sdcard import Answering, Challenge, Instant, Limits, PublicKey, Refused, Rule
-from sdcard.encoding import JsonObject, same_json
+from sdcard import Refused, Rule
+from sdcard.encoding import same_json
 from sdcard.errors import Part, Where
 from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.jose.keys import parse_public_jwk
-from sdcard.keybinding.challenge import ConsumedByCaller
-from sdcard.keybinding.verification import check_single_use, verify_key_binding
 from sdcard.sdjwt.disclosure import parse_disclosure
-from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
-from sdcard.sdjwt.verification import check_validity, parse_confirmation, verify_sd_jwt
-from tests.shared import shared_dir
+from tests.external.vectors import manifest, read_json, run
 
-TYPES = ("example+sd-jwt", "dc+sd-jwt")
+FOLDER = "rfc9901"
 
 RULES = {
     "R-2": {Rule.SD_JWT_FORMAT},
@@ -35,51 +27,8 @@ RULES = {
 """Rule of the checklist → rules of ours."""
 
 
-def folder() -> Path:
-    return shared_dir() / "vectors" / "rfc9901"
-
-
-def read(name: str) -> Any:
-    return json.loads((folder() / name).read_text(encoding="utf-8"))
-
-
-def manifest() -> list[dict[str, Any]]:
-    cases: list[dict[str, Any]] = read("manifest.json")["cases"]
-    return cases
-
-
-def key_of(case: dict[str, Any]) -> PublicKey:
-    return parse_public_jwk(read(case.get("key_file", "issuer_public.jwk.json")), Where(Part.KEY))
-
-
-def processed(text: str, key: PublicKey, now: Instant, challenge: Challenge | None) -> JsonObject:
-    """The adapter: what RFC 9901 7.1 and 7.3 make of a text. Without a challenge no key binding is expected."""
-    limits, arrived = Limits(), parse_sd_jwt(text, Limits())
-    if isinstance(arrived, SdJwtWithKeyBinding) and challenge is None:
-        raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT))
-    if isinstance(arrived, SdJwt) and challenge is not None:
-        raise Refused(Rule.KB_MISSING, Where(Part.PRESENTATION))
-    sd_jwt = arrived if isinstance(arrived, SdJwt) else arrived.sd_jwt
-    verified = verify_sd_jwt(sd_jwt, lambda _: key, TYPES, limits)
-    claims = verified.processed.claims
-    check_validity(claims, now, 0, challenge.audience if challenge else None)
-    if isinstance(arrived, SdJwtWithKeyBinding) and challenge is not None:
-        expected = Answering(challenge, ConsumedByCaller())
-        bound = verify_key_binding(
-            arrived, parse_confirmation(claims), verified.processed.algorithm, expected, now, limits
-        )
-        check_single_use(bound, expected, now)
-    return claims
-
-
-def run(case: dict[str, Any], text: str) -> JsonObject:
-    required = case.get("key_binding") == "required"
-    challenge = Challenge(case["expected_nonce"], case["expected_aud"]) if required else None
-    return processed(text, key_of(case), case["clock"], challenge)
-
-
 def test_every_case_is_run() -> None:
-    kinds = Counter(case["kind"] for case in manifest())
+    kinds = Counter(case["kind"] for case in manifest(FOLDER))
     assert kinds == {
         "sd-jwt": 10,
         "sd-jwt+kb": 5,
@@ -97,13 +46,13 @@ LISTS = ("disclosure-digest-list", "list")
 
 def test_every_example_verifies_to_the_expected_payload() -> None:
     agreed, compared = [], 0
-    for case in manifest():
+    for case in manifest(FOLDER):
         if case["kind"] in LISTS:
             continue
         assert case["expected"] == "accept"
-        claims = run(case, (folder() / case["file"]).read_text(encoding="ascii").strip())
+        claims = run(FOLDER, case).processed.claims
         if "expected_payload_file" in case:
-            assert same_json(claims, read(case["expected_payload_file"])), case["id"]
+            assert same_json(claims, read_json(FOLDER, case["expected_payload_file"])), case["id"]
             compared += 1
         agreed.append(case["id"])
     assert (len(agreed), compared) == (18, 10)
@@ -111,16 +60,16 @@ def test_every_example_verifies_to_the_expected_payload() -> None:
 
 def test_every_derived_negative_is_refused_for_its_reason() -> None:
     agreed = []
-    for case in read("derived_negative.json"):
+    for case in read_json(FOLDER, "derived_negative.json"):
         with pytest.raises(Refused) as caught:
-            run(case, case["token"])
+            run(FOLDER, case, case["token"])
         assert caught.value.rule in RULES[case["rule"]], f"{case['id']}: {caught.value}"
         agreed.append(case["id"])
     assert len(set(agreed)) == 14
 
 
 def test_every_disclosure_has_its_contents_and_its_digest() -> None:
-    steps = read("disclosure_steps.json")["disclosures"]
+    steps = read_json(FOLDER, "disclosure_steps.json")["disclosures"]
     for step in steps:
         disclosure = parse_disclosure(step["disclosure"], Where(Part.DISCLOSURE, (0,)), 16)
         if "contents" in step:
