@@ -21,10 +21,11 @@ from sd_jwt.verifier import SDJWTVerifier
 
 from sdcard.encoding import JsonObject, same_json
 from tests.external import test_public_cases as cases
-from tests.external import test_rfc9901_vectors as vectors
+from tests.external import vectors
 from tests.external.node_peers import NodePeer, PeerRefused
 from tests.shared import ROOT
 
+RFC_9901 = "rfc9901"
 PROFILE_ONLY = ("needs a non-empty string vct", "needs a W3C VCDM @context")
 """What `openvc-core` says of an SD-JWT that it has verified and that is no SD-JWT VC, as hardly any of these is."""
 
@@ -81,11 +82,11 @@ def attempts() -> Iterator[Attempt]:
             expected.get("claims_include", {}),
             expected.get("claims_absent", []),
         )
-    for case in vectors.manifest():
+    for case in vectors.manifest(RFC_9901):
         if case["kind"] in ("sd-jwt", "sd-jwt+kb"):
-            text = (vectors.folder() / case["file"]).read_text(encoding="ascii").strip()
+            text = vectors.read_text(RFC_9901, case["file"])
             yield _of_the_rfc(case, text, None)
-    for case in vectors.read("derived_negative.json"):
+    for case in vectors.read_json(RFC_9901, "derived_negative.json"):
         yield _of_the_rfc(case, case["token"], case["rule"])
 
 
@@ -94,16 +95,16 @@ def _of_the_rfc(case: dict[str, Any], text: str, reject: str | None) -> Attempt:
     return Attempt(
         case["id"],
         text,
-        [dict(vectors.key_of(case).to_jwk())],
+        [dict(vectors.key_of(RFC_9901, case).to_jwk())],
         required,
         case["expected_aud"] if required else None,
         case["expected_nonce"] if required else None,
         case["clock"],
         0,
         300,
-        lambda: vectors.run(case, text),
+        lambda: vectors.run(RFC_9901, case, text).processed.claims,
         reject,
-        vectors.read(case["expected_payload_file"]) if "expected_payload_file" in case else {},
+        vectors.read_json(RFC_9901, case["expected_payload_file"]) if "expected_payload_file" in case else {},
         [],
     )
 
