@@ -1,0 +1,76 @@
+"""``sdcard vectors``: run test vectors of the documented format, ours or anybody's, through our own code."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sdcard.cli.output import EXIT_REFUSED, AsJson, console, print_json, print_lines, read_bytes, table
+from sdcard.errors import Misuse
+from sdcard.vectors import Vector, parse_vector
+
+HELP = "Run test vectors through our own code."
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Run test vectors through our own code."""
+
+
+@app.command("check")
+def check(
+    directories: Annotated[list[Path] | None, typer.Argument(metavar="[DIR]...", help="Default: vectors.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run every vector beneath the directories. Exit status 0: all as expected; 1: some not; 2: no such vectors."""
+    passed, failed = Counter[str](), Counter[str]()
+    failures: list[dict[str, str]] = []
+    for file in _files(directories or [Path("vectors")]):
+        vector, got = _run(file)
+        folder = str(file.parent)
+        if got == vector.expected:
+            passed[folder] += 1
+        else:
+            failed[folder] += 1
+            failures.append({"file": str(file), "about": vector.about, "expected": vector.expected, "got": got})
+    folders = sorted(passed.keys() | failed.keys())
+    if not folders:
+        raise Misuse("there are no vectors")
+    if as_json:
+        counts = {folder: {"passed": passed[folder], "failed": failed[folder]} for folder in folders}
+        total = {"passed": passed.total(), "failed": failed.total()}
+        print_json({**total, "folders": counts, "failures": failures})
+    else:
+        rows = [(folder, str(passed[folder]), str(failed[folder])) for folder in folders]
+        total_row = ("all", str(passed.total()), str(failed.total()))
+        console().print(table("Vectors", ("folder", "passed", "failed"), [*rows, total_row]))
+        for one in failures:
+            expected, got = (one[name].replace("\n", ", ") for name in ("expected", "got"))
+            print_lines(f"{one['file']}: expected {expected}; got {got}")
+    if failures:
+        raise typer.Exit(EXIT_REFUSED)
+
+
+def _run(file: Path) -> tuple[Vector, str]:
+    try:
+        vector = parse_vector(read_bytes(str(file)))
+        return vector, vector.run()
+    except Misuse as misuse:
+        raise Misuse(f"{file}: {misuse}") from None
+
+
+def _files(directories: list[Path]) -> Iterator[Path]:
+    """Every ``*.json``, but in folders where a ``package.json`` says that a program lives."""
+    for directory in directories:
+        if not directory.is_dir():
+            raise Misuse(f"{directory} is no directory")
+        for folder, inner, names in os.walk(directory):
+            if "package.json" in names:
+                inner.clear()
+                continue
+            inner.sort()
+            yield from (Path(folder, name) for name in sorted(names) if name.endswith(".json"))

@@ -1,0 +1,317 @@
+"""Test vectors: one JSON text → ``Vector`` → what our own code makes of it. The format is in ``docs/vectors.md``.
+
+Uses the front door, as a stranger would. A text that is not of the format is ``Misuse``: nothing was tested.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from sdcard import (
+    Acceptance,
+    Answering,
+    Challenge,
+    Checked,
+    Expectations,
+    FreshnessWindow,
+    Limits,
+    Misuse,
+    Refused,
+    Rule,
+    Unbound,
+    Unchecked,
+    Unsolicited,
+    VerifiedCard,
+    Where,
+    accept_sd_card,
+    parse_card,
+    parse_public_jwk,
+    parse_trusted_issuers,
+    verify_presentation,
+)
+from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_object, same_json
+from sdcard.errors import Finding, Part
+from sdcard.instants import Instant
+from sdcard.keybinding.challenge import KeyBinding, NonceUse
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.names import RESERVED_AT_TOP
+from sdcard.profile import PROFILES
+from sdcard.status.reference import StatusReference
+
+FORMAT = "sd-card-vectors/1"
+ACCEPTED = "accepted"
+NEEDS = frozenset(
+    {
+        *("sd-card", "card", "json-form", "key-binding", "unsolicited", "status", "limits"),
+        *("ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "sha-384", "sha-512"),
+    }
+)
+"""Features beyond ES256, sha-256 and the compact form; who lacks one that a vector needs leaves the vector out."""
+
+_DEPTH = 64
+_RULES = {rule.value: rule for rule in Rule}
+_VERIFIED = frozenset({"iss", "sub", "iat", "exp", "card_format"})
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """One case.
+
+    Attributes:
+        about: what is special about the document, in a few words.
+        standard: the section, and the row of the rules, that decides.
+        needs: features that a reader must have for the case to mean anything.
+        expected: the outcome.
+        rules: every rule that the outcome names.
+        run: what our code makes of it, in the same words as ``expected``.
+    """
+
+    about: str
+    standard: str
+    needs: frozenset[str]
+    expected: str
+    rules: frozenset[Rule]
+    run: Callable[[], str] = field(repr=False)
+
+
+def parse_vector(data: bytes) -> Vector:
+    """JSON text → vector; every member is known, or the text is not of the format.
+
+    Raises:
+        Misuse: saying what is wrong, for a person.
+    """
+    try:
+        document = parse_json_object(data, Where(Part.REQUEST), _DEPTH)
+    except Refused as refusal:
+        raise Misuse(f"no strict JSON object: {refusal.rule.sentence}") from None
+    kind = document.get("kind")
+    if document.get("format") != FORMAT or not isinstance(kind, str) or kind not in _KINDS:
+        raise Misuse(f"`format` is {FORMAT} and `kind` one of {', '.join(_KINDS)}")
+    accepted = document.get("expect") == ACCEPTED
+    own, result, runner = _KINDS[kind]
+    required = {"format", "about", "standard", "kind", "document", "expect", *own}
+    required |= ({result} if accepted or result == "findings" else set()) | (set() if accepted else {"where"})
+    _closed(document, "the vector", required, {"needs", *({"expectations"} - own)})
+    needs = frozenset(_texts(document.get("needs", []), "needs"))
+    if not needs <= NEEDS:
+        raise Misuse(f"`needs` are among {', '.join(sorted(NEEDS))}")
+    rules = [] if accepted else [_text(document, "expect")]
+    outcome = ACCEPTED if accepted else f"{_text(document, 'expect')} at {_text(document, 'where')}"
+    if result == "findings":
+        findings = _texts(document["findings"], "findings")
+        rules += [finding.split(" ")[0] for finding in findings]
+        outcome = "\n".join((outcome, *findings))
+    if unknown := [rule for rule in rules if rule not in _RULES]:
+        raise Misuse(f"there is no rule {unknown[0]}")
+    return Vector(
+        about=_text(document, "about"),
+        standard=_text(document, "standard"),
+        needs=needs,
+        expected=outcome,
+        rules=frozenset(_RULES[rule] for rule in rules),
+        run=runner(document, _object(document.get("expectations", {}), "expectations")),
+    )
+
+
+# -- the three kinds ------------------------------------------------------------------------------------------------
+
+
+def _verify(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
+    """A presentation in front of a Verifier."""
+    text, now = _text(document, "document"), _instant(document)
+    _closed(expectations, "expectations", {"key_binding"}, {"profile", "clock_skew", "limits", "statuses"})
+    settings = _acceptance(expectations)
+    key_binding = _key_binding(_object(expectations["key_binding"], "key_binding"))
+    status = Checked(_Statuses(expectations["statuses"])) if "statuses" in expectations else Unchecked("not the case")
+
+    def run() -> str:
+        trust = parse_trusted_issuers(encode_json(document["trust"]))
+        wanted = Expectations(issuers=trust, key_binding=key_binding, status=status, **settings)
+        card = verify_presentation(text, wanted, now)
+        claims = _object(document.get("claims", {}), "claims")
+        hidden = RESERVED_AT_TOP - _VERIFIED
+        return _compare(_shown(card), {name: value for name, value in claims.items() if name not in hidden})
+
+    return _outcome(run)
+
+
+def _accept(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
+    """An SD-Card that its Holder receives."""
+    text, now = _text(document, "document"), _instant(document)
+    _closed(expectations, "expectations", {"holder_key"}, {"profile", "clock_skew", "limits"})
+    settings = _acceptance(expectations)
+    try:
+        holder_key = parse_public_jwk(expectations["holder_key"], Where(Part.KEY))
+    except Refused as refusal:
+        raise Misuse(f"`holder_key`: {refusal.rule.sentence}") from None
+
+    def run() -> str:
+        trust = parse_trusted_issuers(encode_json(document["trust"]))
+        held = accept_sd_card(text, Acceptance(issuers=trust, **settings), holder_key, now)
+        return _compare(held.issued.verified.processed.claims, document.get("claims", {}))
+
+    return _outcome(run)
+
+
+def _card(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
+    """A card document that is to be registered."""
+    text = _text(document, "document")
+    _closed(expectations, "expectations", set(), {"limits"})
+    limits = _limits(expectations)
+
+    def run() -> str:
+        try:
+            outcome, findings = ACCEPTED, parse_card(text.encode(), limits).findings
+        except Refused as refusal:
+            outcome, findings = f"{refusal.rule} at {refusal.where}", refusal.findings
+        return "\n".join((outcome, *map(_finding, findings)))
+
+    return run
+
+
+_Runner = Callable[[JsonObject, JsonObject], Callable[[], str]]
+_KINDS: Mapping[str, tuple[frozenset[str], str, _Runner]] = {
+    "verify": (frozenset({"now", "trust", "expectations"}), "claims", _verify),
+    "accept": (frozenset({"now", "trust", "expectations"}), "claims", _accept),
+    "card": (frozenset(), "findings", _card),
+}
+"""Kind → members of its own, the member that says what is accepted, and what runs it."""
+
+
+def _outcome(run: Callable[[], str]) -> Callable[[], str]:
+    def outcome() -> str:
+        try:
+            return run()
+        except Refused as refusal:
+            return f"{refusal.rule} at {refusal.where}"
+
+    return outcome
+
+
+def _compare(shown: JsonValue, claims: JsonValue) -> str:
+    return ACCEPTED if same_json(shown, claims) else "accepted, with other claims"
+
+
+def _shown(card: VerifiedCard) -> JsonObject:
+    claims: JsonObject = {"iss": card.issuer, "sub": card.subject, "iat": card.issued_at, "exp": card.expires_at}
+    if card.card_format is not None:
+        claims["card_format"] = card.card_format
+    return {**claims, **card.members}
+
+
+def _finding(finding: Finding) -> str:
+    return f"{finding.rule} at {finding.where} ({finding.level})"
+
+
+# -- expectations ---------------------------------------------------------------------------------------------------
+
+
+def _acceptance(expectations: JsonObject) -> dict[str, Any]:
+    profile = expectations.get("profile", "sd-card")
+    if not isinstance(profile, str) or profile not in PROFILES:
+        raise Misuse(f"`profile` is one of {', '.join(PROFILES)}")
+    skew = expectations.get("clock_skew", 0)
+    if type(skew) is not int:
+        raise Misuse("`clock_skew` is a whole number")
+    return {"profile": PROFILES[profile], "clock_skew": skew, "limits": _limits(expectations)}
+
+
+def _limits(expectations: JsonObject) -> Limits:
+    known = {one.name for one in fields(Limits)}
+    given = _closed(_object(expectations.get("limits", {}), "limits"), "limits", set(), known)
+    numbers = {name: value for name, value in given.items() if type(value) is int and value > 0}
+    if len(numbers) != len(given):
+        raise Misuse("limits are positive whole numbers")
+    return Limits(**numbers) if numbers else DEFAULT_LIMITS
+
+
+def _key_binding(given: JsonObject) -> KeyBinding:
+    """Exactly one of three: a nonce to be answered, an audience for what comes unasked, or no key binding."""
+    if "unbound" in given:
+        _closed(given, "key_binding", {"unbound"}, set())
+        return Unbound(_text(given, "unbound"))
+    _closed(given, "key_binding", {"audience"}, {"nonce", "answered", "seen", "interaction_id", "past", "future"})
+    audience = _text(given, "audience")
+    past, future = given.get("past", 300), given.get("future", 60)
+    if type(past) is not int or type(future) is not int:
+        raise Misuse("`past` and `future` are whole seconds")
+    window = FreshnessWindow(past, future)
+    interaction_id = _text(given, "interaction_id") if "interaction_id" in given else None
+    if "nonce" not in given:
+        return Unsolicited(audience, _Seen(_texts(given.get("seen", []), "seen")), window, interaction_id)
+    if "seen" in given or given.get("answered", False) not in (True, False):
+        raise Misuse("with a `nonce` goes `answered`, true or false, and no `seen`")
+    challenge = Challenge(_text(given, "nonce"), audience, window, interaction_id)
+    return Answering(challenge, _Asked(given.get("answered") is not True))
+
+
+class _Asked:
+    """A record of one challenge, which is open or was answered before."""
+
+    def __init__(self, is_open: bool) -> None:
+        self._is_open = is_open
+
+    def consume(self, challenge: Challenge, now: Instant) -> bool:
+        return self._is_open
+
+
+class _Seen:
+    """A record of nonces that this Holder used with this Verifier before."""
+
+    def __init__(self, nonces: tuple[str, ...]) -> None:
+        self._nonces = nonces
+
+    def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
+        return use.nonce not in self._nonces
+
+
+class _Statuses:
+    """Status lists as an object, URI → index → value; what is not in it cannot be known."""
+
+    def __init__(self, given: JsonValue) -> None:
+        lists = _object(given, "statuses")
+        self._known = {(uri, idx): value for uri, one in lists.items() for idx, value in _object(one, uri).items()}
+
+    def status(self, reference: StatusReference, now: Instant) -> int:
+        value = self._known.get((reference.uri, str(reference.index)))
+        if type(value) is not int:
+            raise Refused(Rule.STATUS_UNAVAILABLE, Where(Part.ISSUER_JWT, ("status",)))
+        return value
+
+
+# -- closed sets of members -----------------------------------------------------------------------------------------
+
+
+def _closed(members: JsonObject, what: str, required: set[str] | frozenset[str], optional: set[str]) -> JsonObject:
+    if missing := sorted(required - members.keys()):
+        raise Misuse(f"{what} has no `{missing[0]}`")
+    if unknown := sorted(members.keys() - required - optional):
+        raise Misuse(f"{what} has a member `{unknown[0]}` that does not belong there")
+    return members
+
+
+def _object(value: JsonValue, what: str) -> JsonObject:
+    if not isinstance(value, dict):
+        raise Misuse(f"`{what}` is an object")
+    return value
+
+
+def _text(members: JsonObject, name: str) -> str:
+    value = members[name]
+    if not isinstance(value, str):
+        raise Misuse(f"`{name}` is a string")
+    return value
+
+
+def _texts(value: JsonValue, what: str) -> tuple[str, ...]:
+    texts = tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+    if not isinstance(value, list) or len(texts) != len(value):
+        raise Misuse(f"`{what}` is an array of strings")
+    return texts
+
+
+def _instant(document: JsonObject) -> Instant:
+    now = document["now"]
+    if isinstance(now, bool) or not isinstance(now, int | float):
+        raise Misuse("`now` is a number of Unix seconds")
+    return now

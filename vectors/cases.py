@@ -1,0 +1,897 @@
+"""Every case, topic by topic. What is expected is written here by hand, never taken from what our code answers."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sdcard.cards.reading import read_card
+from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
+from sdcard.disclosure.plan import plan_disclosure
+from sdcard.disclosure.policy import DEFAULT_POLICY
+from sdcard.encoding import JsonObject, JsonValue, encode_json
+from sdcard.issuer import Issuer, Validity, issue_sd_card
+from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
+from sdcard.profile import AGENT_SD_JWT_02, SD_CARD
+from sdcard.rules import Rule
+from sdcard.sdjwt.json_form import to_flattened, to_general
+from sdcard.sdjwt.values import SdJwt, SdJwtWithKeyBinding
+from vectors.actors import (
+    AUDIENCE,
+    HOLDER,
+    ISSUER,
+    ISSUER_ID,
+    NONCE,
+    NOW,
+    REMOVED,
+    STRANGER,
+    Actor,
+    FixedSalts,
+    bound,
+    claim,
+    claims,
+    decoy,
+    digest,
+    element,
+    header,
+    jwt,
+    kb_jwt,
+    raw,
+    resigned,
+    sd_jwt,
+    trust,
+)
+
+UNBOUND: JsonObject = {"unbound": "the case is about something else"}
+ANSWER: JsonObject = {"audience": AUDIENCE, "nonce": NONCE}
+UNASKED: JsonObject = {"audience": AUDIENCE}
+LIST = "https://registry.example/status/1"
+RULES = {rule.value: rule for rule in Rule}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One vector: ``name`` is folder and file; ``expect`` a rule, or None for an accepted document."""
+
+    name: str
+    about: str
+    standard: str
+    document: str
+    expect: Rule | None = None
+    where: str = ""
+    claims: JsonObject | None = None
+    kind: str = "verify"
+    key_binding: JsonObject | None = None
+    expectations: JsonObject | None = None
+    trust: JsonValue = None
+    now: int | float = NOW
+    needs: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+
+
+def no(name: str, rule: Rule, where: str, about: str, standard: str, document: object, **more: Any) -> Case:
+    """A document that must be refused."""
+    return Case(name, about, standard, str(document), rule, where, **more)
+
+
+def yes(name: str, shown: JsonObject, about: str, standard: str, document: object, **more: Any) -> Case:
+    """A document that must be accepted, with exactly these claims."""
+    return Case(name, about, standard, str(document), None, claims=shown, **more)
+
+
+# -- SD-JWT: digests and Disclosures ----------------------------------------------------------------------------------
+
+STREET, CITY = claim("street", "Main Street 1"), claim("city", "Springfield")
+
+
+def accepted_sd_jwts() -> Iterator[Case]:
+    """RFC 9901 4.2 and 7.1: what Disclosures look like, and what becomes of digests without one."""
+    good = claims()
+    two = sd_jwt(claims(_sd=sorted(map(digest, (STREET, CITY)))), STREET, CITY)
+    both = {**good, "street": "Main Street 1", "city": "Springfield"}
+    yield yes("object-claims", both, "two claims of an object", "RFC 9901 4.2.1, R-16, R-62", two)
+    turned = SdJwt(two.issuer_jwt, (CITY, STREET))
+    yield yes("any-order", both, "Disclosures in another order than digests", "RFC 9901 7.1, R-50", turned)
+    one = SdJwt(two.issuer_jwt, (CITY,))
+    yield yes("withheld-claim", {**good, "city": "Springfield"}, "one of two claims", "RFC 9901 7.1, R-58, R-67", one)
+    yield yes("nothing-disclosed", good, "no Disclosure at all", "RFC 9901 7.1, R-58", SdJwt(two.issuer_jwt, ()))
+    yield yes("nothing-selective", good, "an SD-JWT without digests", "RFC 9901 4, R-2", sd_jwt(good))
+    yield yes("empty-digest-list", good, "`_sd` is empty", "RFC 9901 4.2.4.1, R-26", sd_jwt(claims(_sd=[])))
+    named = sd_jwt(claims(_sd_alg="sha-256", _sd=[digest(CITY)]), CITY)
+    yield yes("named-sha-256", {**good, "city": "Springfield"}, "`_sd_alg` is removed", "RFC 9901 7.1, R-68", named)
+    address = sd_jwt(claims(address={"_sd": [digest(CITY)], "country": "US"}), CITY)
+    nested: JsonObject = {**good, "address": {"country": "US", "city": "Springfield"}}
+    yield yes("nested-object", nested, "`_sd` in an inner object", "RFC 9901 4.2.4.1, R-25", address)
+    emptied = sd_jwt(claims(address={"_sd": [digest(CITY)]}))
+    yield yes("emptied-object", {**good, "address": {}}, "an emptied object stays", "RFC 9901 7.1, R-67", emptied)
+    outer = claim("address", {"_sd": [digest(CITY)], "country": "US"})
+    recursive = sd_jwt(claims(_sd=[digest(outer)]), outer, CITY)
+    yield yes("recursive", nested, "a Disclosure that holds a digest", "RFC 9901 4.2.6, R-31, R-63", recursive)
+    parent_only: JsonObject = {**good, "address": {"country": "US"}}
+    alone = SdJwt(recursive.issuer_jwt, (outer,))
+    yield yes("recursive-parent-only", parent_only, "the parent without its child", "RFC 9901 7.1, R-58", alone)
+    hidden: list[JsonValue] = ["DE", None, {}, "FR"]
+    elements = [element(value, number) for number, value in enumerate(hidden)]
+    places: list[JsonValue] = ["US"]
+    places += [{"...": digest(one)} for one in elements]
+    array = sd_jwt(claims(nationalities=places), *elements[:3])
+    shown: JsonObject = {**good, "nationalities": ["US", "DE", None, {}]}
+    yield yes(
+        "array-elements", shown, "null and {} stay, a withheld element vanishes", "RFC 9901 7.1, R-65, R-66", array
+    )
+    deep = element({"_sd": [digest(CITY)], "inner": [{"...": digest(elements[0])}]}, 9)
+    mixed = sd_jwt(claims(places=[{"...": digest(deep)}]), deep, CITY, elements[0])
+    inside: JsonObject = {**good, "places": [{"inner": ["DE"], "city": "Springfield"}]}
+    yield yes("recursive-array", inside, "objects and arrays in a disclosed element", "RFC 9901 4.2.6, R-31", mixed)
+    blurred = sd_jwt(claims(_sd=[decoy(), digest(CITY)], list=[1, {"...": decoy("d2")}]), CITY)
+    rest: JsonObject = {**good, "list": [1], "city": "Springfield"}
+    yield yes("decoys", rest, "decoys in an object and an array", "RFC 9901 4.2.5, R-29, R-58", blurred)
+    spaced = raw(' [ "salt" ,\r\n\t"c\\u0069ty" , "Spr\\u0069ngfield" ] ')
+    free = sd_jwt(claims(_sd=[digest(spaced)]), spaced)
+    yield yes("free-spelling", {**good, "city": "Springfield"}, "white space and escapes", "RFC 9901 4.2.1, R-21", free)
+    values: JsonValue = [2**70, -0.5, 1.0, 1, True, None, "ü \U0001f600", {"": []}]
+    kept = claim("values", values)
+    every = sd_jwt(claims(_sd=[digest(kept)]), kept)
+    yield yes("every-json-type", {**good, "values": values}, "values are kept exactly", "RFC 9901 4.2.1, R-19", every)
+
+
+def refused_sd_jwts() -> Iterator[Case]:
+    """RFC 9901 7.1, steps 3 to 5."""
+    at, step3 = "disclosure/0", "RFC 9901 7.1 step 3"
+    city = [digest(CITY)]
+
+    def one(disclosure: str) -> SdJwt:
+        return sd_jwt(claims(_sd=[digest(disclosure)]), disclosure)
+
+    def placed(disclosure: str) -> SdJwt:
+        return sd_jwt(claims(list=[{"...": digest(disclosure)}]), disclosure)
+
+    for name in ("SHA-256", "sha-256-64", "sha256", "md5"):
+        document = sd_jwt(claims(_sd_alg=name, _sd=city), CITY)
+        yield no(f"sd-alg-{name.lower() if name != 'SHA-256' else 'upper-case'}", Rule.SD_ALG, "issuer-jwt/_sd_alg",
+                 f"`_sd_alg` is {name}", "RFC 9901 4.1.1, R-13, R-54", document)  # fmt: skip
+    yield no("sd-alg-null", Rule.SD_ALG, "issuer-jwt/_sd_alg", "`_sd_alg` is null", "RFC 9901 4.1.1, R-13, R-54",
+             sd_jwt(claims(_sd_alg=None)))  # fmt: skip
+    yield no("sd-alg-nested", Rule.SD_RESERVED_NAME, "issuer-jwt/address", "`_sd_alg` in an inner object",
+             "RFC 9901 4.1.1, R-11", sd_jwt(claims(address={"_sd_alg": "sha-256"})))  # fmt: skip
+    yield no("sd-alg-in-disclosure", Rule.SD_RESERVED_NAME, at, "`_sd_alg` in a disclosed value",
+             "RFC 9901 4.1.1, R-11", one(claim("address", {"_sd_alg": "sha-256"})))  # fmt: skip
+    for name, value in {"string": digest(CITY), "number-in-it": [*city, 1], "null": None}.items():
+        yield no(f"digest-list-{name}", Rule.SD_DIGEST_LIST, "issuer-jwt", "`_sd` is no array of strings",
+                 "RFC 9901 4.2.4.1, R-25", sd_jwt(claims(_sd=value)))  # fmt: skip
+    for name, member in {"with-company": {"...": digest(CITY), "a": 1}, "number": {"...": 5}}.items():
+        yield no(f"placeholder-{name}", Rule.SD_PLACEHOLDER, "issuer-jwt/list/0", "no placeholder of the right shape",
+                 "RFC 9901 4.2.4.2, R-28", sd_jwt(claims(list=[member])))  # fmt: skip
+    yield no("placeholder-outside-array", Rule.SD_PLACEHOLDER, "issuer-jwt/a", "`...` in an object that is no element",
+             "RFC 9901 4.1, R-7", sd_jwt(claims(a={"...": digest(CITY)})))  # fmt: skip
+    twice = "RFC 9901 7.1 step 4, R-8, R-69"
+    yield no("digest-twice", Rule.DIGEST_REPEATED, "issuer-jwt", "one digest twice in `_sd`", twice,
+             sd_jwt(claims(_sd=city * 2), CITY))  # fmt: skip
+    yield no("decoy-twice", Rule.DIGEST_REPEATED, "issuer-jwt", "a digest without a Disclosure, at two levels", twice,
+             sd_jwt(claims(a={"_sd": [decoy()]}, _sd=[decoy()])))  # fmt: skip
+    outer = claim("address", {"_sd": [digest(CITY)]})
+    yield no("digest-twice-recursive", Rule.DIGEST_REPEATED, "disclosure/1", "in the payload and in a Disclosure",
+             twice, sd_jwt(claims(_sd=[digest(CITY), digest(outer)]), CITY, outer))  # fmt: skip
+    shapes = {"one-element": '["salt"]', "four-elements": '["salt","a",1,2]', "number-as-salt": '[1,"a",1]',
+              "number-as-name": '["salt",1,1]', "object": '{"a":1}', "string": '"salt"'}  # fmt: skip
+    for name, text in shapes.items():
+        yield no(f"disclosure-{name}", Rule.DISCLOSURE_FORMAT, at, "no array of a salt, perhaps a name, and a value",
+                 "RFC 9901 4.2.1, 4.2.2, R-16, R-17, R-22, R-60", one(raw(text)))  # fmt: skip
+    yield no("element-as-claim", Rule.DISCLOSURE_KIND, at, "two elements, and the digest in `_sd`",
+             f"{step3}, R-59", one(element("x")))  # fmt: skip
+    yield no("claim-as-element", Rule.DISCLOSURE_KIND, at, "three elements, and the digest in an array",
+             f"{step3}, R-64", placed(CITY))  # fmt: skip
+    for name, reserved in {"sd": "_sd", "ellipsis": "...", "sd-alg": "_sd_alg"}.items():
+        yield no(f"disclosed-name-{name}", Rule.DISCLOSURE_NAME, at, f"a Disclosure of the claim `{reserved}`",
+                 f"{step3}, R-11, R-18, R-60", one(claim(reserved, [])))  # fmt: skip
+    yield no("claim-in-clear-too", Rule.DISCLOSURE_COLLISION, at, "the disclosed claim is in the clear too",
+             f"{step3}, R-61", one(claim("name", "Other")))  # fmt: skip
+    first, second = claim("city", "Springfield"), raw('["other","city","Shelbyville"]')
+    pair = sd_jwt(claims(_sd=[digest(first), digest(second)]), first, second)
+    yield no("claim-disclosed-twice", Rule.DISCLOSURE_COLLISION, "disclosure/1", "two Disclosures of one claim",
+             f"{step3}, R-61", pair)  # fmt: skip
+    yield no("disclosure-twice", Rule.DISCLOSURE_REPEATED, "disclosure/1", "one Disclosure sent twice",
+             "RFC 9901 7.1 step 5, R-70, R-78", sd_jwt(claims(_sd=city), CITY, CITY))  # fmt: skip
+    step5 = "RFC 9901 7.1 step 5, R-70"
+    yield no("disclosure-foreign", Rule.DISCLOSURE_UNREFERENCED, "disclosure/1", "of another SD-JWT", step5,
+             sd_jwt(claims(_sd=city), CITY, STREET))  # fmt: skip
+    yield no("disclosure-tampered", Rule.DISCLOSURE_UNREFERENCED, at, "another value than the Issuer's", step5,
+             sd_jwt(claims(_sd=city), claim("city", "Shelbyville")))  # fmt: skip
+    yield no("disclosure-orphan", Rule.DISCLOSURE_UNREFERENCED, at, "a child whose parent is not there", step5,
+             sd_jwt(claims(_sd=[digest(outer)]), CITY))  # fmt: skip
+    respelt = raw(json.dumps(["salt", "city", "Springfield"]))
+    other = raw('["salt","city","Springfield"]')
+    yield no("disclosure-respelt", Rule.DISCLOSURE_UNREFERENCED, at, "the same JSON in another spelling",
+             "RFC 9901 4.2.3, R-21, R-23, R-55", sd_jwt(claims(_sd=[digest(respelt)]), other))  # fmt: skip
+    hexadecimal = hashlib.sha256(CITY.encode()).hexdigest()
+    yield no("digest-in-hex", Rule.DISCLOSURE_UNREFERENCED, at, "the digest is hexadecimal",
+             "RFC 9901 4.2.3, R-24", sd_jwt(claims(_sd=[hexadecimal]), CITY))  # fmt: skip
+    good = sd_jwt(claims(_sd=city), CITY)
+    yield no("no-tilde", Rule.SD_JWT_FORMAT, "presentation", "a JWT without a final `~`", "RFC 9901 4, R-2",
+             good.issuer_jwt)  # fmt: skip
+    yield no("empty-text", Rule.SD_JWT_FORMAT, "presentation", "nothing at all", "RFC 9901 4, R-1", "")
+    yield no("empty-disclosure", Rule.BASE64URL, at, "`~~`", "RFC 9901 4, R-5", f"{good.issuer_jwt}~~{CITY}~")
+
+
+# -- JWS: the Issuer-signed JWT ---------------------------------------------------------------------------------------
+
+
+def jws() -> Iterator[Case]:
+    """RFC 9901 7.1 step 2; RFC 7515; RFC 8725."""
+    good, good_jwt = claims(), jwt(claims())
+    foreign = header(jwk=STRANGER.jwk)
+    kid = header(kid=REMOVED)
+    yield yes("no-kid", good, "no `kid`, and the Issuer has one key", "RFC 7515 4.1.4", f"{jwt(good, kid)}~")
+    extra = header(cty="x", custom={"a": 1}, jku="https://attacker.example/jwks", x5u="https://attacker.example")
+    yield yes("other-parameters", good, "parameters that are never looked at", "RFC 8725 3.10, JWK-13",
+              f"{jwt(good, extra)}~")  # fmt: skip
+    for part in ("", ".", f"{good_jwt}.x", good_jwt.rpartition(".")[0] + "."):
+        number = part.count(".") if part else 9
+        yield no({9: "no-jwt", 1: "one-dot", 3: "four-parts", 2: "no-signature"}[number], Rule.JWS_FORMAT, "issuer-jwt",
+                 "not three parts that are not empty", "RFC 7515 7.1, R-5", f"{part}~")  # fmt: skip
+    for name in ("alg", "typ", "kid"):
+        yield no(f"{name}-number", Rule.JWS_HEADER, f"issuer-header/{name}", f"`{name}` is a number",
+                 "RFC 7515 4.1", f"{jwt(good, header(**{name: 1}))}~")  # fmt: skip
+    alg = "issuer-header/alg"
+    for name in ("none", "HS256", "RS256", "ES384", "es256", "EdDSA"):
+        spelling = "lower-case" if name == "es256" else name.lower()
+        yield no(f"alg-{spelling}", Rule.JWS_ALG, alg, f"`alg` is {name}, the key is of ES256",
+                 "RFC 9901 7.1 step 2.a, R-6, R-51; RFC 8725 3.1", f"{jwt(good, header(alg=name))}~")  # fmt: skip
+    yield no("alg-absent", Rule.JWS_ALG, alg, "no `alg`", "RFC 7515 4.1.1", f"{jwt(good, header(alg=REMOVED))}~")
+    for name, value in {"unknown": ["exp"], "empty": [], "b64": ["b64"]}.items():
+        yield no(f"crit-{name}", Rule.JWS_CRIT, "issuer-header/crit", "`crit` with nothing that is understood",
+                 "RFC 7515 4.1.11, JWK-9", f"{jwt(good, header(crit=value, b64=True))}~")  # fmt: skip
+    for name, typ in {
+        "jwt": "JWT",
+        "kb-jwt": "kb+jwt",
+        "absent": REMOVED,
+        "media-type": "application/dc+sd-jwt",
+    }.items():
+        yield no(f"typ-{name}", Rule.JWS_TYP, "issuer-header/typ", "the token is of another type",
+                 "RFC 8725 3.11, R-9, VC-1", f"{jwt(good, header(typ=typ))}~", needs=("sd-card",))  # fmt: skip
+    at, section = "issuer-jwt/signature", "RFC 9901 7.1 step 2.b, R-52"
+    signing_input, _, text = good_jwt.rpartition(".")
+    message = signing_input.encode()
+    genuine = ISSUER.sign(message)
+    r, s = genuine[:32], genuine[32:]
+    flipped = bytes((*genuine[:10], genuine[10] ^ 1, *genuine[11:]))
+    bad = {"flipped": flipped, "der": ISSUER.der(message), "short": genuine[:-1], "long": genuine + b"\0",
+           "zero": bytes(64), "s-above-order": r + b"\xff" * 32, "halves-swapped": s + r,
+           "by-another-key": STRANGER.sign(message)}  # fmt: skip
+    for name, signature in bad.items():
+        yield no(f"signature-{name}", Rule.JWS_SIGNATURE, at, "not this key's signature in JOSE form",
+                 f"{section}; RFC 7518 3.4, JWK-8", f"{resigned(good_jwt, signature)}~")  # fmt: skip
+    yield no("payload-changed", Rule.JWS_SIGNATURE, at, "another payload than the signed one", section,
+             f"{'.'.join((signing_input.split('.')[0], raw(encode_json(claims(name='Other'))), text))}~")  # fmt: skip
+    yield no("header-jwk", Rule.JWS_SIGNATURE, at, "signed with the key in the header",
+             "RFC 8725 3.10, R-53, JWK-13", f"{jwt(good, foreign, STRANGER)}~")  # fmt: skip
+
+
+def trusted() -> Iterator[Case]:
+    """RFC 9901 7.1 step 2.c; RFC 7517."""
+    good = sd_jwt(claims())
+    here: JsonObject = {**ISSUER.jwk, "kid": ISSUER.public_key.thumbprint}
+
+    def keys(*entries: JsonValue) -> JsonObject:
+        return {"issuers": {ISSUER_ID: {"keys": list(entries)}}}
+
+    yield yes("two-keys", claims(), "`kid` chooses among the Issuer's keys", "RFC 7515 4.1.4", good,
+              trust=trust(STRANGER, ISSUER))  # fmt: skip
+    rsa: JsonObject = {"kty": "RSA", "n": "AQAB", "e": "AQAB", "kid": "rsa"}
+    yield yes("unknown-kind-of-key", claims(), "a key of an unknown kind is left out", "RFC 7517 5, JWK-5", good,
+              trust=keys(rsa, here))  # fmt: skip
+    yield no("issuer-unknown", Rule.ISSUER_UNKNOWN, "issuer-jwt/iss", "an Issuer that nobody trusts",
+             "RFC 9901 7.1 step 2.c, R-53", sd_jwt(claims(iss="https://rogue.example")))  # fmt: skip
+    yield no("issuer-with-slash", Rule.ISSUER_UNKNOWN, "issuer-jwt/iss", "`iss` is compared exactly", "RFC 7519 4.1.1",
+             sd_jwt(claims(iss=f"{ISSUER_ID}/")))  # fmt: skip
+    yield no("issuer-absent", Rule.ISSUER_UNKNOWN, "issuer-jwt/iss", "no `iss`", "RFC 9901 7.1 step 2.c, R-53",
+             sd_jwt(claims(iss=REMOVED)))  # fmt: skip
+    at = "issuer-header/kid"
+    yield no("key-unknown", Rule.ISSUER_KEY_UNKNOWN, at, "the Issuer has no key of this `kid`",
+             "RFC 9901 7.1 step 2.c, JWK-4", good, trust=trust(STRANGER))  # fmt: skip
+    yield no("no-kid-two-keys", Rule.ISSUER_KEY_UNKNOWN, at, "keys are not tried one after another", "JWK-4",
+             f"{jwt(claims(), header(kid=REMOVED))}~", trust=trust(STRANGER, ISSUER))  # fmt: skip
+    two: JsonObject = {"issuers": {ISSUER_ID: {"keys": [STRANGER.jwk]}, "https://other.example": {"keys": [here]}}}
+    yield no("key-of-another-issuer", Rule.ISSUER_KEY_UNKNOWN, at, "a key speaks for its own Issuer only",
+             "RFC 9901 7.1 step 2.c, R-53", good,
+             trust=two)  # fmt: skip
+    yield no("no-issuers", Rule.TRUST_MALFORMED, "trust", "a trust document without Issuers", "trust", good,
+             trust={"issuers": {}})  # fmt: skip
+    first = f"trust/issuers/{ISSUER_ID}/keys"
+    yield no("kid-twice", Rule.TRUST_MALFORMED, f"{first}/1/kid", "two keys of one `kid`", "RFC 7517 4.5, JWK-4", good,
+             trust=keys(here, {**STRANGER.jwk, "kid": here["kid"]}))  # fmt: skip
+    yield no("private-key", Rule.KEY_PRIVATE, f"{first}/0", "a private member in a public document", "JWK-6", good,
+             trust=keys({**here, "d": "bm90IGEgcmVhbCBvbmU"}))  # fmt: skip
+    faults: dict[str, tuple[str, JsonObject]] = {
+        "off-curve": ("", {"y": here["x"]}),
+        "long-x": ("/x", {"x": f"AAAA{here['x']}"}),
+        "no-y": ("/y", {"y": None}),
+    }
+    for name, (place, change) in faults.items():
+        yield no(f"key-{name}", Rule.KEY_MALFORMED, f"{first}/0{place}", "no point of the curve", "JWK-1, JWK-2", good,
+                 trust=keys({**here, **change}))  # fmt: skip
+
+
+# -- times ------------------------------------------------------------------------------------------------------------
+
+
+def times() -> Iterator[Case]:
+    """RFC 7519 4.1.4 to 4.1.6 on the processed payload: one second below, at and above each bound."""
+    for name, change, rule, skew in (
+        ("exp-1-after-now", {"exp": NOW + 1}, None, 0),
+        ("exp-now", {"exp": NOW}, Rule.EXPIRED, 0),
+        ("exp-1-before-now", {"exp": NOW - 1}, Rule.EXPIRED, 0),
+        ("exp-fraction", {"exp": NOW + 0.5}, None, 0),
+        ("exp-within-skew", {"exp": NOW - 59}, None, 60),
+        ("exp-at-skew", {"exp": NOW - 60}, Rule.EXPIRED, 60),
+        ("nbf-1-before-now", {"nbf": NOW - 1}, None, 0),
+        ("nbf-now", {"nbf": NOW}, None, 0),
+        ("nbf-1-after-now", {"nbf": NOW + 1}, Rule.NOT_YET_VALID, 0),
+        ("nbf-at-skew", {"nbf": NOW + 60}, None, 60),
+        ("nbf-beyond-skew", {"nbf": NOW + 61}, Rule.NOT_YET_VALID, 60),
+        ("iat-now", {"iat": NOW}, None, 0),
+        ("iat-1-after-now", {"iat": NOW + 1}, Rule.ISSUED_IN_FUTURE, 0),
+        ("iat-at-skew", {"iat": NOW + 60}, None, 60),
+    ):
+        expectations: JsonObject = {"clock_skew": skew} if skew else {}
+        claim_name = next(iter(change))
+        case = (f"{claim_name} {change[claim_name] - NOW:+} s, clock skew {skew} s", "RFC 7519 4.1, R-71, JWK-12",
+                sd_jwt(claims(**change)))  # fmt: skip
+        if rule:
+            yield no(name, rule, f"issuer-jwt/{claim_name}", *case, expectations=expectations)
+        else:
+            yield yes(name, claims(**change), *case, expectations=expectations)
+    for name in ("exp", "nbf", "iat"):
+        for kind, value in {"string": str(NOW), "true": True, "null": None}.items():
+            yield no(f"{name}-{kind}", Rule.CLAIM_TYPE, f"issuer-jwt/{name}", f"`{name}` is no number",
+                     "RFC 7519 2, JWK-12", sd_jwt(claims(**{name: value})))  # fmt: skip
+
+
+# -- key binding ------------------------------------------------------------------------------------------------------
+
+
+def key_bindings() -> Iterator[Case]:
+    """RFC 9901 4.3 and 7.3. The Verifier's decision stands before it looks."""
+    shown, good = sd_jwt(claims(_sd=sorted(map(digest, (STREET, CITY)))), CITY), {**claims(), "city": "Springfield"}
+    section = "RFC 9901 7.3 step 5"
+
+    def accepted(name: str, about: str, standard: str, document: str, key_binding: JsonObject = ANSWER) -> Case:
+        needs = () if "nonce" in key_binding else ("unsolicited",)
+        return yes(name, good, about, standard, document, key_binding=key_binding, needs=needs)
+
+    def refused(name: str, rule: Rule, where: str, about: str, standard: str, document: str, **more: Any) -> Case:
+        place = f"kb-{where}" if where.startswith(("jwt", "header")) else where
+        return no(name, rule, place, about, standard, document, **{"key_binding": ANSWER, **more})
+
+    yield accepted("answer", "an answer to the challenge", f"{section}, R-84 to R-94", bound(shown))
+    yield accepted("unsolicited", "the Holder chose the nonce", "RFC 9901 7.3, R-90", bound(shown, nonce="x"), UNASKED)
+    yield accepted("extra-claims", "claims that nobody asked for", "RFC 9901 4.3, R-48",
+                   bound(shown, interaction_id="i", exp=NOW + 1, nbf=NOW, extra={"a": 1}))  # fmt: skip
+    yield accepted("interaction", "the interaction that was asked for", "SD-Card 5.2.2",
+                   bound(shown, interaction_id="i-1"), {**ANSWER, "interaction_id": "i-1"})  # fmt: skip
+    for name, moved in {"oldest": -300, "newest": 60, "fraction": -0.5}.items():
+        yield accepted(f"iat-{name}", f"created {moved} s from now", f"{section}.e, R-89",
+                       bound(shown, iat=NOW + moved))  # fmt: skip
+    yield accepted("narrow-window", "as old as a narrower window allows", f"{section}.e, R-89",
+                   bound(shown, iat=NOW - 10), {**ANSWER, "past": 10, "future": 0})  # fmt: skip
+    yield refused("missing", Rule.KB_MISSING, "presentation", "a KB-JWT is demanded, none is there",
+                  "RFC 9901 7.3 step 2, R-82", str(shown))  # fmt: skip
+    yield refused("missing-unsolicited", Rule.KB_MISSING, "presentation", "the same without a challenge",
+                  "RFC 9901 7.3 step 2, R-82", str(shown), key_binding=UNASKED, needs=("unsolicited",))  # fmt: skip
+    yield refused("unexpected", Rule.KB_UNEXPECTED, "jwt", "a KB-JWT is there, none is expected",
+                  "RFC 9901 7.3, R-3, R-93", bound(shown), key_binding=UNBOUND, needs=("sd-card",))  # fmt: skip
+    freshness = f"{section}.e, R-89"
+    yield refused("stale", Rule.KB_STALE, "jwt/iat", "created 301 s ago", freshness, bound(shown, iat=NOW - 301))
+    yield refused("from-future", Rule.KB_FROM_FUTURE, "jwt/iat", "created in 61 s", freshness,
+                  bound(shown, iat=NOW + 61))  # fmt: skip
+    yield refused("stale-narrow", Rule.KB_STALE, "jwt/iat", "too old for a narrower window", freshness,
+                  bound(shown, iat=NOW - 11), key_binding={**ANSWER, "past": 10})  # fmt: skip
+    yield refused("nonce", Rule.KB_NONCE, "jwt/nonce", "an answer to another challenge", f"{section}.f, R-90",
+                  bound(shown, nonce="another"))  # fmt: skip
+    yield refused("nonce-too-long", Rule.CLAIM_VALUE, "jwt/nonce", "a nonce that no record can keep", f"{section}.f",
+                  bound(shown, nonce="n" * 257), key_binding=UNASKED, needs=("sd-card", "unsolicited"))  # fmt: skip
+    yield refused("audience", Rule.KB_AUDIENCE, "jwt/aud", "for another Verifier", f"{section}.f, R-90",
+                  bound(shown, aud="https://other.example"))  # fmt: skip
+    yield refused("audience-with-slash", Rule.KB_AUDIENCE, "jwt/aud", "`aud` is compared exactly",
+                  f"{section}.f, R-90", bound(shown, aud=f"{AUDIENCE}/"))  # fmt: skip
+    yield refused("audience-array", Rule.CLAIM_TYPE, "jwt/aud", "`aud` is an array", "RFC 9901 4.3, R-44",
+                  bound(shown, aud=[AUDIENCE]))  # fmt: skip
+    answer = kb_jwt(shown)
+    others = {
+        "disclosure-added": SdJwt(shown.issuer_jwt, (CITY, STREET)),
+        "disclosure-dropped": SdJwt(shown.issuer_jwt, ()),
+    }
+    for name, other in others.items():
+        yield refused(name, Rule.KB_SD_HASH, "jwt/sd_hash", "the KB-JWT was made for other Disclosures",
+                      f"{section}.g, R-91", f"{other}{answer}")  # fmt: skip
+    both = SdJwt(shown.issuer_jwt, (CITY, STREET))
+    turned = SdJwt(shown.issuer_jwt, (STREET, CITY))
+    yield refused("disclosures-reordered", Rule.KB_SD_HASH, "jwt/sd_hash", "the same Disclosures in another order",
+                  f"{section}.g, R-46, R-91", f"{turned}{kb_jwt(both)}")  # fmt: skip
+    yield refused("sd-hash-without-tilde", Rule.KB_SD_HASH, "jwt/sd_hash", "`sd_hash` leaves the last `~` out",
+                  "RFC 9901 4.3.1, R-46", bound(shown, sd_hash=digest(str(shown)[:-1])))  # fmt: skip
+    long = sd_jwt(claims(_sd_alg="sha-512"))
+    yield refused("sd-hash-fixed-sha-256", Rule.KB_SD_HASH, "jwt/sd_hash", "sha-256, and `_sd_alg` is sha-512",
+                  "RFC 9901 4.3.1, R-47", bound(long), needs=("sha-512",))  # fmt: skip
+    yield refused("interaction-other", Rule.KB_INTERACTION, "jwt/interaction_id", "of another interaction",
+                  "SD-Card 5.2.2", bound(shown, interaction_id="i-2"),
+                  key_binding={**ANSWER, "interaction_id": "i-1"}, needs=("sd-card",))  # fmt: skip
+    yield refused("interaction-absent", Rule.KB_INTERACTION, "jwt/interaction_id", "of no interaction",
+                  "SD-Card 5.2.2", bound(shown), key_binding={**ANSWER, "interaction_id": "i-1"},
+                  needs=("sd-card",))  # fmt: skip
+    yield refused("replayed", Rule.KB_REPLAYED, "jwt/nonce", "the challenge was answered before", "RFC 9901 9.5, R-90",
+                  bound(shown), key_binding={**ANSWER, "answered": True}, needs=("sd-card",))  # fmt: skip
+    yield refused("replayed-unsolicited", Rule.KB_REPLAYED, "jwt/nonce", "the Holder's nonce was used before",
+                  "RFC 9901 9.5, R-90", bound(shown, nonce="x"), key_binding={**UNASKED, "seen": ["w", "x"]},
+                  needs=("sd-card", "unsolicited"))  # fmt: skip
+    for name, typ in {
+        "jwt": "JWT",
+        "absent": REMOVED,
+        "issuer": SD_CARD.typ,
+        "media-type": "application/kb+jwt",
+    }.items():
+        yield refused(f"typ-{name}", Rule.JWS_TYP, "header/typ", "`typ` is not kb+jwt", f"{section}.d, R-41, R-88",
+                      bound(shown, {"typ": typ}))  # fmt: skip
+    for name in ("none", "HS256", "ES384"):
+        yield refused(f"alg-{name.lower()}", Rule.JWS_ALG, "header/alg", f"`alg` is {name}, the key is of ES256",
+                      f"{section}.b, R-42, R-86", bound(shown, {"alg": name}))  # fmt: skip
+    yield refused("alg-none-unsigned", Rule.JWS_FORMAT, "jwt", "`alg` is none, no signature", f"{section}.b, R-42",
+                  bound(shown, {"alg": "none"}).rpartition(".")[0] + ".")  # fmt: skip
+    yield refused("crit", Rule.JWS_CRIT, "header/crit", "`crit` in the KB-JWT", "RFC 7515 4.1.11, JWK-9",
+                  bound(shown, {"crit": ["x"], "x": 1}))  # fmt: skip
+    yield refused("another-key", Rule.JWS_SIGNATURE, "jwt/signature", "signed with another key than in `cnf`",
+                  f"{section}.c, R-87", bound(shown, None, STRANGER))  # fmt: skip
+    yield refused("header-jwk", Rule.JWS_SIGNATURE, "jwt/signature", "the key in the header counts for nothing",
+                  "RFC 9901 4.3.2, R-49", bound(shown, {"jwk": STRANGER.jwk}, STRANGER))  # fmt: skip
+    yield refused("issuers-key", Rule.JWS_SIGNATURE, "jwt/signature", "the Issuer's key is not the Holder's",
+                  f"{section}.c, R-87", bound(shown, None, ISSUER))  # fmt: skip
+    for name in ("iat", "nonce", "aud", "sd_hash"):
+        yield refused(f"no-{name.replace('_', '-')}", Rule.CLAIM_MISSING, f"jwt/{name}", f"no `{name}`",
+                      "RFC 9901 4.3, R-43 to R-46", bound(shown, **{name: REMOVED}))  # fmt: skip
+        yield refused(f"{name.replace('_', '-')}-type", Rule.CLAIM_TYPE, f"jwt/{name}", f"`{name}` has another type",
+                      "RFC 9901 4.3, R-43 to R-46", bound(shown, **{name: ["x"]}))  # fmt: skip
+    yield refused("exp", Rule.EXPIRED, "jwt/exp", "the KB-JWT has expired", f"{section}.h, R-92",
+                  bound(shown, exp=NOW))  # fmt: skip
+    yield refused("nbf", Rule.NOT_YET_VALID, "jwt/nbf", "the KB-JWT is not valid yet", f"{section}.h, R-92",
+                  bound(shown, nbf=NOW + 1))  # fmt: skip
+    text = bound(shown)
+    yield refused("tilde-after-kb-jwt", Rule.KB_MISSING, "presentation", "the KB-JWT stands among the Disclosures",
+                  "RFC 9901 4, R-1, R-4", f"{text}~")  # fmt: skip
+
+
+# -- SD-Card ----------------------------------------------------------------------------------------------------------
+
+
+def sd_cards() -> Iterator[Case]:
+    """What an SD-Card has beyond RFC 9901: required claims, `vct`, `cnf`, status, contexts."""
+    own = ("sd-card",)
+    for name in ("sub", "iat", "exp", "vct", "cnf"):
+        yield no(f"no-{name}", Rule.CLAIM_MISSING, f"issuer-jwt/{name}", f"no `{name}`", "RFC 9901 7.1 step 6, R-72",
+                 sd_jwt(claims(**{name: REMOVED})), needs=own)  # fmt: skip
+    for name in ("exp", "cnf", "sub"):
+        hidden = claim(name, claims()[name])
+        document = sd_jwt(claims(**{name: REMOVED}, _sd=[digest(hidden)]), hidden)
+        yield no(f"selective-{name}", Rule.CLAIM_NOT_IN_CLEAR, f"issuer-jwt/{name}", f"`{name}` can be withheld",
+                 "RFC 9901 9.7, R-34, VC-5", document, needs=own)  # fmt: skip
+    inside = claim("jwk", HOLDER.jwk)
+    yield no("selective-within-cnf", Rule.CLAIM_NOT_IN_CLEAR, "issuer-jwt/cnf", "a part of `cnf` can be withheld",
+             "SD-JWT VC 2.2.2.2, VC-5", sd_jwt(claims(cnf={"_sd": [digest(inside)]}), inside), needs=own)  # fmt: skip
+    yield no("sub-number", Rule.CLAIM_TYPE, "issuer-jwt/sub", "`sub` is a number", "RFC 7519 4.1.2",
+             sd_jwt(claims(sub=1)), needs=own)  # fmt: skip
+    yield no("sub-empty", Rule.CLAIM_VALUE, "issuer-jwt/sub", "`sub` is empty", "RFC 7519 4.1.2",
+             sd_jwt(claims(sub="")), needs=own)  # fmt: skip
+    yield no("vct-other", Rule.VCT, "issuer-jwt/vct", "a credential of another type", "SD-Card 3.1, VC-3",
+             sd_jwt(claims(vct="https://other.example/id")), needs=own)  # fmt: skip
+    aud = claims(aud=["https://a.example", AUDIENCE])
+    yield yes("audience", aud, "`aud` names this Verifier among others", "RFC 7519 4.1.3, R-71",
+              bound(sd_jwt(aud)), key_binding=ANSWER, needs=own)  # fmt: skip
+    for name, rule, audience in (("other", Rule.TOKEN_AUDIENCE, "https://a.example"), ("type", Rule.CLAIM_TYPE, [1])):
+        yield no(f"audience-{name}", rule, "issuer-jwt/aud", "`aud` does not name this Verifier",
+                 "RFC 7519 4.1.3, R-71", bound(sd_jwt(claims(aud=audience))), key_binding=ANSWER,
+                 needs=own)  # fmt: skip
+    malformed: dict[str, JsonValue] = {"string": "x", "kid-only": {"kid": "1"}, "jku": {"jku": "https://a.example"},
+                                       "empty-jwk": {"jwk": {}}, "null": None}  # fmt: skip
+    for name, value in malformed.items():
+        yield no(f"cnf-{name}", Rule.CNF, "issuer-jwt/cnf", "`cnf` holds no key", "RFC 7800 3.2, R-85, VC-8",
+                 sd_jwt(claims(cnf=value)), needs=own)  # fmt: skip
+    a5: JsonObject = {"kty": "EC", "crv": "P-256", "x": "TCAER19Zvu3OHF4j4W4vfSVoHIP1ILilDls7vCeGemc",
+                      "y": "ZxjiWWbZMQGHVWKVQ4hbSIirsVfuecCE6t4jT9F2HZQ"}  # fmt: skip
+    keys: dict[str, tuple[Rule, str, JsonObject]] = {
+        "private": (Rule.KEY_PRIVATE, "", {**HOLDER.jwk, "d": "bm90IGEgcmVhbCBvbmU"}),
+        "rsa": (Rule.KEY_UNSUPPORTED, "", {"kty": "RSA", "n": "AQAB", "e": "AQAB"}),
+        "symmetric": (Rule.KEY_PRIVATE, "", {"kty": "oct", "k": "c2VjcmV0"}),
+        "secp256k1": (Rule.KEY_UNSUPPORTED, "", {**HOLDER.jwk, "crv": "secp256k1"}),
+        "for-encryption": (Rule.KEY_UNSUPPORTED, "/use", {**HOLDER.jwk, "use": "enc"}),
+        "of-another-alg": (Rule.KEY_UNSUPPORTED, "/alg", {**HOLDER.jwk, "alg": "ES384"}),
+        "off-curve": (Rule.KEY_MALFORMED, "", {**HOLDER.jwk, "y": HOLDER.jwk["x"]}),
+        "small-order": (Rule.KEY_MALFORMED, "/x", {"kty": "OKP", "crv": "Ed25519", "x": f"AQ{'A' * 41}"}),
+        "published": (Rule.KEY_PUBLISHED, "", a5),
+    }
+    for name, (rule, member, jwk) in keys.items():
+        yield no(f"cnf-{name}", rule, f"issuer-jwt/cnf/jwk{member}", "the key in `cnf` cannot be used",
+                 "RFC 7517 4, RFC 7800 3.2, JWK-1 to JWK-6; SD-Card T-19", sd_jwt(claims(cnf={"jwk": jwk})),
+                 needs=own)  # fmt: skip
+    older = claims(vct="urn:ietf:params:oauth:token-type:sd-a2a-agent-card")
+    yield yes("draft-02", older, "`typ` and `vct` as the draft prints them", "draft-nandakumar-agent-sd-jwt-02",
+              f"{jwt(older, header(typ='JWT'))}~", expectations={"profile": AGENT_SD_JWT_02.name},
+              needs=own)  # fmt: skip
+    yield from _statuses()
+    yield from _contexts()
+
+
+def _statuses() -> Iterator[Case]:
+    listed = claims(status={"status_list": {"idx": 7, "uri": LIST}})
+    section = "Token Status List 7.1, 8.3, TSL-13, TSL-14"
+
+    def known(**values: int) -> JsonObject:
+        return {"statuses": {LIST: {name.lstrip("_"): value for name, value in values.items()}}}
+
+    yield yes("status-valid", listed, "the list says 0", section, sd_jwt(listed), expectations=known(_7=0))
+    yield yes("status-none", claims(), "no status claim", section, sd_jwt(claims()), expectations=known(_7=1))
+    refusals = {"revoked": (Rule.STATUS_REVOKED, known(_7=1)), "suspended": (Rule.STATUS_SUSPENDED, known(_7=2)),
+                "other-value": (Rule.STATUS_UNAVAILABLE, known(_7=3)),
+                "unavailable": (Rule.STATUS_UNAVAILABLE, known(_8=0))}  # fmt: skip
+    for name, (rule, expectations) in refusals.items():
+        yield no(f"status-{name}", rule, "issuer-jwt/status", "the list does not say 0", section, sd_jwt(listed),
+                 expectations=expectations)  # fmt: skip
+    for name, idx in {"negative": -1, "string": "7", "true": True}.items():
+        yield no(f"status-index-{name}", Rule.STATUS_MALFORMED, "issuer-jwt/status", "`idx` is no index",
+                 "Token Status List 6, TSL-9", sd_jwt(claims(status={"status_list": {"idx": idx, "uri": LIST}})),
+                 expectations=known(_7=0))  # fmt: skip
+
+
+def _contexts() -> Iterator[Case]:
+    """The five contexts of both A2A generations, issued by our own code; the expectation is the plan's, not its own."""
+    for generation, document in CARDS.items():
+        for context in DEFAULT_POLICY.contexts:
+            plan = plan_disclosure(read_card(document), DEFAULT_POLICY, context)
+            name = f"{context}-a2a-{generation}"
+            issued = issue_sd_card(
+                Issuer(ISSUER_ID, ISSUER.public_key), plan, ISSUER, agent_id="georoute", holder_key=HOLDER.public_key,
+                validity=Validity(NOW - 3600, NOW + 3600), salts=FixedSalts(name),
+            )  # fmt: skip
+            members = _shown(plan.root)
+            assert isinstance(members, dict)
+            registered = claims(card_format=plan.card_format, name=REMOVED, description=REMOVED, version=REMOVED)
+            yield yes(f"context-{name}", {**registered, **members}, f"everything that {context} shows",
+                      "SD-Card 3.3.1", bound(issued.sd_jwt), key_binding=ANSWER, needs=("sd-card",))  # fmt: skip
+
+
+def _shown(part: Disclosable) -> JsonValue:
+    """A plan's tree without what it withholds."""
+    if isinstance(part, DisclosableObject):
+        return {name: _shown(inner) for name, (how, inner) in part.members.items() if how is not Treatment.WITHHELD}
+    if isinstance(part, DisclosableArray):
+        return [_shown(inner) for how, inner in part.elements if how is not Treatment.WITHHELD]
+    return part
+
+
+# -- Holder -----------------------------------------------------------------------------------------------------------
+
+
+def holders() -> Iterator[Case]:
+    """RFC 9901 7.2: what a Holder does with what its Issuer sends."""
+    good = claims(_sd=[digest(CITY)])
+    sent, shown = sd_jwt(good, CITY), {**claims(), "city": "Springfield"}
+    yield yes("received", shown, "an SD-Card for us", "RFC 9901 7.2, R-76", sent)
+    listed = claims(status={"status_list": {"idx": 7, "uri": LIST}})
+    yield yes(
+        "with-status", listed, "an SD-Card with a status", "RFC 9901 7.2, R-76", sd_jwt(listed), needs=("status",)
+    )
+    yield no(
+        "with-kb-jwt", Rule.KB_UNEXPECTED, "kb-jwt", "an Issuer sends no KB-JWT", "RFC 9901 7.2, R-75", bound(sent)
+    )
+    yield no("another-holder", Rule.CNF_OTHER_KEY, "issuer-jwt/cnf/jwk", "bound to another key", "RFC 9901 7.2, R-76",
+             sd_jwt(claims(STRANGER)))  # fmt: skip
+    yield no("status-malformed", Rule.STATUS_MALFORMED, "issuer-jwt/status", "a status that nobody can check",
+             "Token Status List 6, TSL-9", sd_jwt(claims(status={"other": 1})), needs=("status",))  # fmt: skip
+    yield no("expired", Rule.EXPIRED, "issuer-jwt/exp", "an expired SD-Card", "RFC 9901 7.2, R-76",
+             sd_jwt(claims(exp=NOW)))  # fmt: skip
+    yield no("tampered", Rule.DISCLOSURE_UNREFERENCED, "disclosure/0", "a changed Disclosure", "RFC 9901 7.2, R-76",
+             sd_jwt(good, STREET))  # fmt: skip
+
+
+# -- algorithms -------------------------------------------------------------------------------------------------------
+
+
+def algorithms() -> Iterator[Case]:
+    """RFC 7518 3.4, RFC 8037, RFC 9864, RFC 9964, and the digests of RFC 9901 4.1.1."""
+    shown: JsonObject = {"city": "Springfield"}
+    for algorithm in SignatureAlgorithm:
+        issuer, holder = Actor("issuer", algorithm), Actor("holder", algorithm)
+        name, needs = algorithm.lower(), () if algorithm is SignatureAlgorithm.ES256 else (algorithm.value,)
+        for role, sent, trusted_key in (
+            ("both", bound(sd_jwt(claims(holder, _sd=[digest(CITY)]), CITY, signer=issuer), None, holder), issuer),
+            ("issuer", bound(sd_jwt(claims(_sd=[digest(CITY)]), CITY, signer=issuer)), issuer),
+            ("holder", bound(sd_jwt(claims(holder, _sd=[digest(CITY)]), CITY), None, holder), ISSUER),
+        ):
+            expected = {**claims(HOLDER if role == "issuer" else holder), **shown}
+            yield yes(f"{name}-{role}", expected, f"{algorithm} by {role}", "RFC 9901 4.1, 4.3, R-6, R-42", sent,
+                      key_binding=ANSWER, trust=trust(trusted_key), needs=needs)  # fmt: skip
+        good = jwt(claims(_sd=[digest(CITY)]), None, issuer)
+        signature = issuer.sign(good.rpartition(".")[0].encode())
+        flipped = bytes((*signature[:40], signature[40] ^ 1, *signature[41:]))
+        for fault, bad in {"flipped": flipped, "short": signature[:-1]}.items():
+            yield no(f"{name}-{fault}", Rule.JWS_SIGNATURE, "issuer-jwt/signature", f"no signature of {algorithm}",
+                     "RFC 9901 7.1 step 2.b, R-52", f"{resigned(good, bad)}~{CITY}~", trust=trust(issuer),
+                     needs=needs)  # fmt: skip
+        other = "ML-DSA-87" if algorithm is SignatureAlgorithm.ML_DSA_44 else "ML-DSA-44"
+        yield no(f"{name}-said-to-be-another", Rule.JWS_ALG, "issuer-header/alg", f"`alg` is {other}",
+                 "RFC 9901 7.1 step 2.a, R-51", f"{jwt(claims(), header(issuer, alg=other), issuer)}~",
+                 trust=trust(issuer), needs=needs)  # fmt: skip
+    edwards = Actor("issuer", SignatureAlgorithm.EDDSA)
+    named = f"{jwt(claims(), header(edwards, alg='Ed25519'), edwards)}~"
+    yield yes("ed25519-by-name", claims(), "`alg` is Ed25519", "RFC 9864 2.2", named,
+              trust=trust(edwards), needs=("EdDSA",))  # fmt: skip
+    for digests in DigestAlgorithm:
+        hashed = claims(_sd_alg=digests.value, _sd=[digest(CITY, digests)])
+        document = bound(sd_jwt(hashed, CITY), None, HOLDER, digests)
+        needs = () if digests is DigestAlgorithm.SHA_256 else (digests.value,)
+        yield yes(digests.value, {**claims(), **shown}, f"digests and `sd_hash` of {digests}",
+                  "RFC 9901 4.1.1, 4.3.1, R-13, R-47", document, key_binding=ANSWER, needs=needs)  # fmt: skip
+        wrong = claims(_sd_alg=digests.value, _sd=[DigestAlgorithm.SHA_512.digest(CITY)[:43]])
+        yield no(f"{digests}-other-digest", Rule.DISCLOSURE_UNREFERENCED, "disclosure/0", "a digest of another kind",
+                 "RFC 9901 7.1 step 3, R-55", sd_jwt(wrong, CITY), needs=needs)  # fmt: skip
+
+
+# -- encodings and limits ---------------------------------------------------------------------------------------------
+
+
+def encodings() -> Iterator[Case]:
+    """RFC 7515 2, RFC 8259, RFC 8725 2.4: one spelling, or a refusal."""
+    good = encode_json(claims())
+    strict = "RFC 7515 2, R-5, JWK-10"
+    disclosures = {"padding": f"{raw('[1,2]')}=", "standard-alphabet": "+/+/", "white-space": f"{CITY} ",
+                   "line-break": f"{CITY}\n", "one-character": f"{CITY}AAA"[: len(CITY) // 4 * 4 + 1],
+                   "not-ascii": "é" * 4}  # fmt: skip
+    for name, text in disclosures.items():
+        yield no(f"disclosure-{name}", Rule.BASE64URL, "disclosure/0", "a Disclosure in another spelling", strict,
+                 f"{jwt(claims(_sd=[decoy()]))}~{text}~")  # fmt: skip
+    stray = raw('["s","a",11]')
+    assert len(stray) % 4 == 0
+    bits = raw('["s","a",1]')
+    yield no("disclosure-stray-bits", Rule.BASE64URL, "disclosure/0", "bits left over in the last character", strict,
+             sd_jwt(claims(_sd=[digest(f"{bits[:-1]}{chr(ord(bits[-1]) + 1)}")]),
+                    f"{bits[:-1]}{chr(ord(bits[-1]) + 1)}"))  # fmt: skip
+    protected, payload, signature = jwt(claims()).split(".")
+    yield no("signature-stray-bits", Rule.BASE64URL, "issuer-jwt/signature", "another text of the same signature",
+             strict, f"{protected}.{payload}.{signature[:-1]}{chr(ord(signature[-1]) + 1)}~")  # fmt: skip
+    yield no("signature-padding", Rule.BASE64URL, "issuer-jwt/signature", "`=` after the signature", strict,
+             f"{protected}.{payload}.{signature}==~")  # fmt: skip
+    yield no("line-break-at-end", Rule.JWS_FORMAT, "kb-jwt", "a line break after the last `~`", "RFC 9901 4, R-5",
+             f"{protected}.{payload}.{signature}~\n", key_binding=ANSWER)  # fmt: skip
+    unique = "RFC 7515 4, RFC 7519 4, R-57, JWK-11"
+    texts: dict[str, tuple[Rule, str, bytes]] = {
+        "not-utf8": (Rule.UTF8, "RFC 8259 8.1, R-57", b'"a":"\xff"'),
+        "duplicate": (Rule.JSON_DUPLICATE, unique, b'"name":"Other"'),
+        "duplicate-escaped": (Rule.JSON_DUPLICATE, unique, b'"n\\u0061me":"Other"'),
+        "duplicate-nested": (Rule.JSON_DUPLICATE, unique, b'"a":[{"b":1,"b":1}]'),
+        "nan": (Rule.JSON_NUMBER, "RFC 8259 6, R-57", b'"a":NaN'),
+        "infinity": (Rule.JSON_NUMBER, "RFC 8259 6, R-57", b'"a":-Infinity'),
+        "number-too-large": (Rule.JSON_NUMBER, "RFC 8259 6", b'"a":1e400'),
+        "number-too-precise": (Rule.JSON_NUMBER, "RFC 8259 6", b'"a":0.12345678901234567890'),
+        "lone-surrogate": (Rule.JSON_SURROGATE, "RFC 8259 8.2", b'"a":"\\ud800"'),
+        "trailing-comma": (Rule.JSON_MALFORMED, "RFC 8259 2", b'"a":1,'),
+        "single-quotes": (Rule.JSON_MALFORMED, "RFC 8259 2", b"'a':1"),
+        "leading-zero": (Rule.JSON_MALFORMED, "RFC 8259 6", b'"a":01'),
+        "control-character": (Rule.JSON_MALFORMED, "RFC 8259 7", b'"a":"\n"'),
+    }
+    rounding = {"number-too-large", "number-too-precise", "lone-surrogate"}
+    for name, (rule, standard, member) in texts.items():
+        needs = ("sd-card",) if name in rounding else ()
+        yield no(f"payload-{name}", rule, "issuer-jwt", "the payload is no strict JSON", standard,
+                 f"{jwt(good[:-1] + b',' + member + b'}')}~", needs=needs)  # fmt: skip
+    for name in ("not-utf8", "duplicate-nested", "nan", "lone-surrogate", "trailing-comma"):
+        rule, standard, member = texts[name]
+        bad = raw(b'["salt","a",{' + member + b"}]")
+        yield no(f"disclosed-{name}", rule, "disclosure/0", "a Disclosure is no strict JSON", standard,
+                 sd_jwt(claims(_sd=[digest(bad)]), bad), needs=("sd-card",) if name in rounding else ())  # fmt: skip
+    twice = encode_json(header())[:-1] + b',"alg":"ES256"}'
+    yield no("header-duplicate", Rule.JSON_DUPLICATE, "issuer-header", "`alg` twice", unique,
+             f"{jwt(good, twice)}~")  # fmt: skip
+    for name, octets in {"array": b"[]", "string": b'"x"', "empty-text": b" ", "two-values": good + b"{}",
+                       "byte-order-mark": b"\xef\xbb\xbf" + good}.items():  # fmt: skip
+        yield no(f"payload-{name}", Rule.JSON_MALFORMED, "issuer-jwt", "the payload is no JSON object",
+                 "RFC 7519 7.2", f"{jwt(octets)}~")  # fmt: skip
+    twice_kb = jwt(encode_json({"iat": NOW, "aud": AUDIENCE, "nonce": NONCE})[:-1] + b',"nonce":"other"}',
+                   {"alg": "ES256", "typ": "kb+jwt"}, HOLDER)  # fmt: skip
+    yield no("kb-jwt-duplicate", Rule.JSON_DUPLICATE, "kb-jwt", "`nonce` twice in a KB-JWT", unique,
+             f"{sd_jwt(claims())}{twice_kb}", key_binding=ANSWER)  # fmt: skip
+
+
+def limits() -> Iterator[Case]:
+    """Bounds on work, one below and one above. The case says which bounds it asks for."""
+    shown = sd_jwt(claims(_sd=sorted(map(digest, (STREET, CITY)))), STREET, CITY)
+    both = {**claims(), "street": "Main Street 1", "city": "Springfield"}
+    size = len(str(shown))
+
+    def bounds(**numbers: int) -> JsonObject:
+        return {"limits": {**numbers}}
+
+    for name, rule, where, reach in (
+        ("presentation_bytes", Rule.LIMIT_BYTES, "presentation", size),
+        ("disclosures", Rule.LIMIT_DISCLOSURES, "presentation", 2),
+        ("digests", Rule.LIMIT_DIGESTS, "issuer-jwt", 2),
+    ):
+        yield yes(f"{name.replace('_', '-')}-at", both, f"as many {name} as allowed", "limits", shown,
+                  expectations=bounds(**{name: reach}))  # fmt: skip
+        yield no(f"{name.replace('_', '-')}-above", rule, where, f"one too many of {name}", "limits", shown,
+                 expectations=bounds(**{name: reach - 1}))  # fmt: skip
+    nested: JsonValue = 1
+    for _ in range(11):
+        nested = [nested]
+    deep = claims(a=nested)
+    yield yes("depth-at", deep, "as deep as allowed", "limits", sd_jwt(deep), expectations=bounds(json_depth=12))
+    yield no("depth-above", Rule.JSON_DEPTH, "issuer-jwt", "one level too deep", "limits", sd_jwt(deep),
+             expectations=bounds(json_depth=11))  # fmt: skip
+    inner = claim("b", [[[1]]])
+    outer = claim("a", {"_sd": [digest(inner)]})
+    yield no("depth-through-disclosures", Rule.JSON_DEPTH, "disclosure/1", "each is shallow, the result is deep",
+             "limits", sd_jwt(claims(x={"_sd": [digest(outer)]}), outer, inner),
+             expectations=bounds(json_depth=5))  # fmt: skip
+
+
+# -- JSON forms -------------------------------------------------------------------------------------------------------
+
+
+def json_forms() -> Iterator[Case]:
+    """RFC 9901 8; RFC 7515 7.2."""
+    plain = sd_jwt(claims(_sd=sorted(map(digest, (STREET, CITY)))), STREET, CITY)
+    with_kb = SdJwtWithKeyBinding(plain, kb_jwt(plain))
+    shown = {**claims(), "street": "Main Street 1", "city": "Springfield"}
+    section = "RFC 9901 8.1, R-96 to R-98"
+    for name, write in {"flattened": to_flattened, "general": to_general}.items():
+        yield yes(name, shown, f"{name}, without a KB-JWT", section, write(plain))
+        yield yes(f"{name}-with-kb-jwt", shown, f"{name}, with a KB-JWT", section, write(with_kb), key_binding=ANSWER)
+    flat: dict[str, Any] = json.loads(to_flattened(with_kb))
+    general: dict[str, Any] = json.loads(to_general(with_kb))
+    first = general["signatures"][0]
+    bare = {name: value for name, value in flat.items() if name != "header"}
+
+    def text(base: dict[str, Any], **changes: Any) -> str:
+        return json.dumps({**base, **changes})
+
+    def head(**changes: Any) -> str:
+        return text(flat, header={**flat["header"], **changes})
+
+    none = {**claims()}
+    yield yes("no-unprotected-header", none, "no header, so no Disclosures", section, text(bare))
+    yield yes("white-space", shown, "white space and unknown members", "RFC 7515 7.2.1",
+              json.dumps({**flat, "extra": 1}, indent=3), key_binding=ANSWER)  # fmt: skip
+    other = {"protected": raw("{}"), "signature": raw("x"), "header": {"kid": "2"}}
+    yield yes("second-signature", shown, "the first signature counts", "RFC 9901 8.2",
+              text(general, signatures=[first, other]), key_binding=ANSWER, needs=("sd-card",))  # fmt: skip
+    nameless = SdJwt(jwt(claims(), header(kid=REMOVED)), ())
+    form = json.loads(to_flattened(nameless))
+    yield yes("unprotected-kid", none, "an unprotected `kid` of nobody's is not looked at", "RFC 9901 8.1, R-100",
+              text(form, header={"kid": "x"}))  # fmt: skip
+    at = "presentation"
+    for name, member in {"disclosures": [STREET], "kb_jwt": "x"}.items():
+        spelt = name.replace("_", "-")
+        yield no(f"{spelt}-at-top", Rule.SD_JWT_FORMAT, f"{at}/{name}", f"`{name}` outside the header",
+                 "RFC 9901 8.1, R-96, R-97", text(flat, **{name: member}), key_binding=ANSWER)  # fmt: skip
+        later = {**other, "header": {name: member}}
+        yield no(f"{spelt}-in-second-signature", Rule.SD_JWT_FORMAT, f"{at}/signatures/1/header/{name}",
+                 f"`{name}` in a later signature", "RFC 9901 8.3, R-99", text(general, signatures=[first, later]),
+                 key_binding=ANSWER)  # fmt: skip
+    shapes: dict[str, tuple[str, str]] = {
+        "disclosures-string": ("/header/disclosures", head(disclosures=CITY)),
+        "disclosures-numbers": ("/header/disclosures", head(disclosures=[1])),
+        "kb-jwt-null": ("/header/kb_jwt", head(kb_jwt=None)),
+        "header-array": ("/header", text(flat, header=[])),
+        "payload-absent": ("/payload", text({"protected": "x", "signature": "x"})),
+        "signature-empty": ("/signature", text(flat, signature="")),
+        "no-signatures": ("/signatures", text(general, signatures=[])),
+        "both-forms": ("/protected", text(general, protected=first["protected"])),
+    }
+    for name, (place, document) in shapes.items():
+        yield no(name, Rule.SD_JWT_FORMAT, f"{at}{place}", "the shape of neither form", "RFC 7515 7.2, RFC 9901 8",
+                 document, key_binding=ANSWER)  # fmt: skip
+    yield no("parameter-twice", Rule.JWS_HEADER, f"{at}/header", "`alg` is protected and unprotected",
+             "RFC 7515 7.2.1, R-101", head(alg="ES256"), key_binding=ANSWER)  # fmt: skip
+    yield no("crit-unprotected", Rule.JWS_CRIT, f"{at}/header/crit", "`crit` that nobody signed", "RFC 7515 4.1.11",
+             head(crit=["x"]), key_binding=ANSWER)  # fmt: skip
+    yield no("member-twice", Rule.JSON_DUPLICATE, at, "`payload` twice", "RFC 7515 4, R-57",
+             f'{text(flat)[:-1]},"payload":"x"}}', key_binding=ANSWER)  # fmt: skip
+    yield no("reordered", Rule.KB_SD_HASH, "kb-jwt/sd_hash", "`sd_hash` is over the order of `disclosures`",
+             "RFC 9901 8.1, R-98", head(disclosures=[CITY, STREET]), key_binding=ANSWER)  # fmt: skip
+    yield no("kb-jwt-absent", Rule.KB_MISSING, at, "a KB-JWT is demanded, none is there", "RFC 9901 7.3 step 2, R-82",
+             to_flattened(plain), key_binding=ANSWER)  # fmt: skip
+    unsigned = {name: value for name, value in header().items() if name != "alg"}
+    form = json.loads(to_flattened(SdJwt(jwt(claims(), unsigned), ())))
+    yield no("alg-unprotected", Rule.JWS_ALG, "issuer-header/alg", "`alg` stands in the unprotected header only",
+             "RFC 9901 8.1, R-100", text(form, header={"alg": "ES256"}))  # fmt: skip
+
+
+# -- cards ------------------------------------------------------------------------------------------------------------
+
+PROVIDER: JsonObject = {"organization": "Example Geo", "url": "https://geo.example"}
+CARD_1_0: JsonObject = {
+    "name": "GeoRoute",
+    "description": "Plans routes",
+    "version": "1.2.0",
+    "supportedInterfaces": [
+        {"url": "https://georoute.example/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+        {"url": "https://georoute.example/b", "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": "t"},
+    ],
+    "provider": PROVIDER,
+    "documentationUrl": "https://georoute.example/docs",
+    "capabilities": {"streaming": True, "extensions": [{"uri": "https://geo.example/x", "required": False}]},
+    "securitySchemes": {"key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}},
+    "securityRequirements": [{"schemes": {"key": {"list": []}}}],
+    "defaultInputModes": ["text/plain"],
+    "defaultOutputModes": ["text/plain"],
+    "skills": [
+        {"id": "route", "name": "Route", "description": "Finds a way", "tags": ["a"], "examples": ["To Springfield"]},
+        {"id": "traffic", "name": "Traffic", "description": "Says where not to go", "tags": ["b"]},
+    ],
+}
+CARD_0_3: JsonObject = {
+    **{name: value for name, value in CARD_1_0.items() if name not in ("supportedInterfaces", "securityRequirements")},
+    "protocolVersion": "0.3.0",
+    "url": "https://georoute.example/a2a",
+    "preferredTransport": "JSONRPC",
+    "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}},
+    "security": [{"key": []}],
+}
+CARDS = {"0.3": CARD_0_3, "1.0": CARD_1_0}
+
+
+def cards() -> Iterator[Case]:
+    """A2A agent cards as a registry reads them: every finding, errors first."""
+
+    def case(name: str, about: str, document: JsonValue, *findings: str, **more: Any) -> Case:
+        """The first error refuses; without one the card is accepted."""
+        text = document if isinstance(document, str) else json.dumps(document)
+        first = next((one for one in findings if one.endswith("(error)")), "").removesuffix(" (error)")
+        rule, _, where = first.partition(" at ")
+        return Case(name, about, "A2A AgentCard", text, RULES[rule] if rule else None, where, kind="card",
+                    findings=findings, **more)  # fmt: skip
+
+    def with_(**changes: Any) -> JsonObject:
+        return {name: value for name, value in {**CARD_1_0, **changes}.items() if value is not REMOVED}
+
+    yield case("a2a-1.0", "a card of A2A 1.0", CARD_1_0)
+    yield case("a2a-0.3", "a card of A2A 0.3", CARD_0_3)
+    yield case("unknown-member", "a member that A2A does not name is kept", with_(x_own=1),
+               "card.member-unknown at card/x_own (note)")  # fmt: skip
+    yield case("signatures", "signatures are dropped", with_(signatures=[{"protected": "x", "signature": "y"}]),
+               "card.signatures at card/signatures (warning)")  # fmt: skip
+    yield case("no-card", "an object that is no card", {"hello": 1}, "card.format at card (error)")
+    yield case("no-name", "a required member is not there", with_(name=REMOVED),
+               "card.member-missing at card/name (error)")  # fmt: skip
+    yield case("name-number", "a member of another type", with_(name=1), "card.member-type at card/name (error)")
+    yield case("dangerous-url", "a URL that runs something", with_(documentationUrl="javascript:alert(1)"),
+               "card.member-value at card/documentationUrl (error)")  # fmt: skip
+    skill = CARD_1_0["skills"]
+    assert isinstance(skill, list)
+    yield case("skill-id-twice", "two skills of one id", with_(skills=[skill[0], skill[0]]),
+               "card.ambiguous at card/skills/1/id (error)")  # fmt: skip
+    yield case("reserved-member", "a member that would be taken for a claim", with_(exp=1),
+               "card.reserved-member at card/exp (error)")  # fmt: skip
+    yield case("hidden-digests", "a member named `_sd` deep inside", with_(provider={**PROVIDER, "_sd": []}),
+               "card.reserved-member at card/provider/_sd (error)")  # fmt: skip
+    two = with_(name=1, version=REMOVED)
+    yield case("two-errors", "all that is wrong at once", two, "card.member-type at card/name (error)",
+               "card.member-missing at card/version (error)")  # fmt: skip
+    yield case("duplicate-member", "a member twice", '{"name":"A","name":"B"}', "json.duplicate-member at card (error)")
+    yield case("too-large", "more bytes than allowed", CARD_1_0, "limit.bytes at card (error)",
+               expectations={"limits": {"card_bytes": 100}})  # fmt: skip
+
+
+TOPICS = {
+    "sd-jwt": (accepted_sd_jwts, refused_sd_jwts),
+    "jws": (jws,),
+    "trust": (trusted,),
+    "times": (times,),
+    "key-binding": (key_bindings,),
+    "sd-card": (sd_cards,),
+    "holder": (holders,),
+    "algorithms": (algorithms,),
+    "encoding": (encodings,),
+    "limits": (limits,),
+    "json-forms": (json_forms,),
+    "cards": (cards,),
+}
+"""Folder → what makes its cases."""

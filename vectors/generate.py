@@ -1,0 +1,182 @@
+"""Writes every vector, and the table of rules in ``docs/``: ``python -m vectors.generate [--check]``.
+
+Regenerating gives the same bytes. ``--check`` writes nothing and fails when anything would change.
+"""
+
+import ast
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from sdcard.encoding import JsonObject, JsonValue, decode_base64url
+from sdcard.errors import Part, Where
+from sdcard.rules import Rule
+from sdcard.vectors import ACCEPTED, FORMAT, Vector, parse_vector
+from vectors.actors import HOLDER, Actor, trust
+from vectors.cases import TOPICS, UNBOUND, Case
+
+ROOT = Path(__file__).resolve().parent.parent
+RULES_PAGE = "docs/rules.md"
+
+_ASKING = "It answers a caller's request; the document that was given plays no part in it."
+_REGISTRY = "A registry says it about a request or about its own records."
+NOT_TRIGGERED = {
+    Rule.KB_RECORD: "A Verifier's own record cannot be reached.",
+    Rule.KEY_REPEATED: "It is about two keys of one registration.",
+    Rule.KEY_BOUND_ELSEWHERE: "It is about the records of a registry.",
+    **dict.fromkeys(
+        (Rule.CONTEXT_UNKNOWN, Rule.PATH_MALFORMED, Rule.DISCLOSE_UNKNOWN, Rule.DISCLOSE_BEYOND_CEILING,
+         Rule.DISCLOSE_EMPTY, Rule.SELECTION_COARSE, Rule.SELECTION),
+        _ASKING,
+    ),
+    **dict.fromkeys(
+        (Rule.CONTEXT_REPEATED, Rule.REQUEST, Rule.REQUEST_TARGET, Rule.REQUEST_METHOD, Rule.REQUEST_MEDIA_TYPE, Rule.REQUEST_TIMEOUT,
+         Rule.AGENT_ID, Rule.AGENT_OWNED, Rule.CARD_DISAGREES, Rule.TOKEN_MISSING, Rule.TOKEN_INVALID,
+         Rule.TOKEN_SCOPE, Rule.TOKEN_LIMIT, Rule.STORE_UNAVAILABLE, Rule.REGISTRY_FAILED),
+        _REGISTRY,
+    ),
+}  # fmt: skip
+"""Rules that no presentation, SD-Card, trust document or card triggers, and why."""
+
+_HEAD = """# Rules
+
+<!-- Written by `python -m vectors.generate`; the tests prove it current. -->
+
+Every reason to refuse: its id, what it says, the section that decides, where it is raised, and the
+[vectors](vectors.md) that show it. Ids are never renamed and never reused.
+
+| rule | it says | standard | raised in | vectors |
+|---|---|---|---|---|
+"""
+_NOT_REASONS = {"sdcard/rules.py", "sdcard/cli/attacks.py", "issuer_service/problems.py"}
+"""Files that name rules and raise none of them."""
+
+
+def generate() -> dict[str, bytes]:
+    """Path → bytes of every file, as it should be."""
+    for signing_input, signature in _kept_signatures():
+        Actor.kept.setdefault(signing_input, []).append(signature)
+    files: dict[str, bytes] = {}
+    for topic, makers in TOPICS.items():
+        for case in (case for make in makers for case in make()):
+            name = f"vectors/{topic}/{case.name}.json"
+            assert name not in files, name
+            files[name] = json.dumps(_document(topic, case), indent=2, ensure_ascii=True).encode() + b"\n"
+    files[RULES_PAGE] = _rules_page({name: parse_vector(data) for name, data in files.items()}).encode()
+    return files
+
+
+def _document(topic: str, case: Case) -> JsonObject:
+    needs = set(case.needs)
+    expectations: JsonObject = dict(case.expectations or {})
+    kind = "accept" if topic == "holder" else case.kind
+    if kind == "verify":
+        expectations["key_binding"] = case.key_binding or UNBOUND
+    if kind == "accept":
+        expectations["holder_key"] = HOLDER.jwk
+    for need, present in (
+        ("card", kind == "card"),
+        ("json-form", kind != "card" and case.document.startswith("{")),
+        ("key-binding", case.key_binding is not None and case.key_binding != UNBOUND),
+        ("status", "statuses" in expectations),
+        ("limits", "limits" in expectations),
+    ):
+        needs |= {need} if present else set()
+    document: JsonObject = {"format": FORMAT, "about": case.about, "standard": case.standard, "kind": kind}
+    if needs:
+        document["needs"] = list[JsonValue](sorted(needs))
+    if kind != "card":
+        document |= {"now": case.now, "trust": case.trust or trust()}
+    if expectations:
+        document["expectations"] = expectations
+    document |= {"document": case.document, "expect": case.expect.value if case.expect else ACCEPTED}
+    if case.expect:
+        document["where"] = case.where
+    elif kind != "card":
+        document["claims"] = case.claims
+    if kind == "card":
+        document["findings"] = list[JsonValue](case.findings)
+    return document
+
+
+def _kept_signatures() -> Iterator[tuple[bytes, bytes]]:
+    """Every signature that stands in a compact vector, by what it signs. Only ML-DSA asks for them."""
+    for file in sorted((ROOT / "vectors" / "algorithms").glob("*.json")):
+        for part in str(json.loads(file.read_bytes())["document"]).split("~"):
+            signing_input, _, signature = part.rpartition(".")
+            if signing_input:
+                yield signing_input.encode(), decode_base64url(signature, Where(Part.PRESENTATION))
+
+
+def _rules_page(vectors: Mapping[str, Vector]) -> str:
+    shown = defaultdict(list)
+    for name, vector in vectors.items():
+        for rule in vector.rules:
+            shown[rule].append(name)
+    raised = _raised()
+    rows = [
+        f"| `{rule}` | {rule.sentence} | {rule.standard} | {'<br>'.join(f'`{one}`' for one in sorted(raised[rule]))} "
+        f"| {_links(shown[rule]) or 'none: ' + NOT_TRIGGERED[rule]} |\n"
+        for rule in Rule
+    ]
+    return _HEAD + "".join(rows)
+
+
+def _links(names: list[str]) -> str:
+    links = [f"[{Path(name).parent.name}/{Path(name).stem}](../{name})" for name in names[:2]]
+    return "<br>".join(links + [f"and {len(names) - 2} more"] * (len(names) > 2))
+
+
+def _raised() -> dict[Rule, set[str]]:
+    """Rule → files that name it otherwise than to compare something with it."""
+    raised = defaultdict(set)
+    for package in ("sdcard", "issuer_service"):
+        for file in sorted((ROOT / package).rglob("*.py")):
+            name = file.relative_to(ROOT).as_posix()
+            if name not in _NOT_REASONS:
+                for rule in _named(ast.parse(file.read_text(encoding="utf-8"))):
+                    raised[rule].add(name)
+    return raised
+
+
+def _named(node: ast.AST) -> Iterator[Rule]:
+    if isinstance(node, ast.Compare):
+        return
+    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Rule" and node.attr in Rule.__members__:
+        yield Rule[node.attr]
+    for child in ast.iter_child_nodes(node):
+        yield from _named(child)
+
+
+def stale(files: Mapping[str, bytes]) -> list[str]:
+    """Files that are not as they should be, and vectors that nothing makes any more."""
+    written = {
+        file.relative_to(ROOT).as_posix() for topic in TOPICS for file in (ROOT / "vectors" / topic).glob("*.json")
+    }
+    differing = {
+        name for name, data in files.items() if not (ROOT / name).is_file() or (ROOT / name).read_bytes() != data
+    }
+    return sorted(differing | written - files.keys())
+
+
+def main() -> int:
+    """Write everything, or with ``--check`` say what would change."""
+    files = generate()
+    changes = stale(files)
+    if "--check" in sys.argv[1:]:
+        print(*changes or ["nothing would change"], sep="\n")
+        return 1 if changes else 0
+    for name in changes:
+        if name in files:
+            (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
+            (ROOT / name).write_bytes(files[name])
+        else:
+            (ROOT / name).unlink()
+    print(f"{len(files) - 1} vectors, {len(changes)} files changed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
