@@ -384,11 +384,18 @@ def _links(one: _Observed, other: _Observed) -> tuple[Link, ...]:
         places[what, how, Verdict.AVOIDABLE].append((where, where))
     verdicts, whats = list(Verdict), list(What)
     return tuple(
-        Link(what, how, verdict, tuple(sorted(where, key=lambda pair: [str(place) for place in pair])))
+        Link(what, how, verdict, tuple(sorted(where, key=_in_order)))
         for (what, how, verdict), where in sorted(
             places.items(), key=lambda item: (verdicts.index(item[0][2]), whats.index(item[0][0]))
         )
     )
+
+
+def _in_order(places: tuple[Where, Where]) -> list[tuple[str, list[tuple[int, str]]]]:
+    """By part, then by path, with numbers in their own order."""
+    return [
+        (where.part, [(step, "") if isinstance(step, int) else (-1, step) for step in where.path]) for where in places
+    ]
 
 
 def _near(one: _Observed, other: _Observed) -> Iterator[tuple[What, How, Where]]:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from sdcard.cli.output import EXIT_REFUSED, AsJson, cell, console, print_json, read_sd_jwt, table
 from sdcard.errors import Misuse, Refused, Where
-from sdcard.linkability import How, Link, LinkabilityReport, Pair, Verdict, report_linkability
+from sdcard.linkability import How, Link, LinkabilityReport, Pair, Verdict, What, report_linkability
 
 HELP = (
     "Say which values SD-Cards or presentations share, and which of those could differ. Nothing is verified, and no "
@@ -18,7 +18,8 @@ HELP = (
 )
 
 _PLACES = 3
-"""How many places of one kind a person is shown."""
+_MEMBERS = 20
+"""How many places of one kind a person is shown, and how many members of the card."""
 
 _COLOURS = {Verdict.AVOIDABLE: "yellow", Verdict.BY_CONTENT: "", Verdict.UNAVOIDABLE: "dim"}
 
@@ -97,9 +98,13 @@ def _show(sources: Sequence[str], report: LinkabilityReport) -> None:
 def _row(link: Link) -> tuple[Text, Text, Text]:
     style = _COLOURS[link.verdict]
     what = link.what if link.how is How.SAME else f"{link.what} ({link.how})"
-    places = [_place(one, other) for one, other in link.places[:_PLACES]]
-    if len(link.places) > _PLACES:
-        places.append(f"and {len(link.places) - _PLACES} more")
+    if link.what is What.MEMBER:  # nobody looks for the parts of a member before its name
+        places = list(dict.fromkeys(f"card/{one.path[0]}" for one, _ in link.places))
+        most = _MEMBERS
+    else:
+        places, most = [_place(one, other) for one, other in link.places], _PLACES
+    if len(places) > most:
+        places[most:] = [f"and {len(places) - most} more"]
     return cell(what, style), Text("\n").join(cell(place, style) for place in places), cell(link.verdict, style)
 
 

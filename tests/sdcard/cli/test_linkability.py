@@ -58,6 +58,9 @@ def test_a_person_reads_the_same(sdcard: Sdcard, apart: None, world: World) -> N
     assert "Nothing avoidable links them." in ran.out
     assert "Nothing was verified" in ran.out
     assert "agent:georoute" not in ran.out
+    assert [name for name in ("issuer-jwt/sub", "card/name", "card/description", "card/skills") if name in ran.out] == [
+        *("issuer-jwt/sub", "card/name", "card/description", "card/skills"),
+    ]
 
     ran = sdcard("linkability", "0", "0")
     assert ran.status == 1
