@@ -265,7 +265,8 @@ def prepare_batch(
 def linkable_by(cards: Sequence[SdCard | PreparedSdCard]) -> tuple[str, ...]:
     """The claims by which somebody who sees two of these SD-Cards of one agent can tell that they are one's.
 
-    ``sub`` always; ``cnf`` when two share a key. Names and texts of the card itself link too and are not listed.
+    ``sub`` always; ``cnf`` when two share a key. It is what ``report_linkability`` finds of these two claims, known
+    without a signature. Names and texts of the card itself link too and are not listed.
     """
     if len(cards) < 2:
         return ()

@@ -7,12 +7,9 @@ import typer
 from rich.text import Text
 
 from sdcard.cli.output import AsJson, cell, console, print_json, read_sd_jwt, table
-from sdcard.errors import Part
-from sdcard.jose.jws import parse_jws
 from sdcard.limits import DEFAULT_LIMITS as LIMITS
 from sdcard.paths import ClaimPath
-from sdcard.sdjwt.processing import process_payload
-from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.sdjwt.unverified import read_unverified
 
 HELP = (
     "Show what an SD-Card or presentation says. Nothing is verified: no signature, no time, no trust. "
@@ -34,14 +31,9 @@ def command(
 
 def describe(text: str) -> dict[str, Any]:
     """Read the parts and put every Disclosure in its place. Raises Refused where the text is no SD-JWT."""
-    arrived = parse_sd_jwt(text, LIMITS)
-    sd_jwt = arrived.sd_jwt if isinstance(arrived, SdJwtWithKeyBinding) else arrived
-    jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, LIMITS.json_depth)
-    processed = process_payload(jws.payload, sd_jwt.disclosures, LIMITS)
-    key_binding = None
-    if isinstance(arrived, SdJwtWithKeyBinding):
-        kb = parse_jws(arrived.kb_jwt, Part.KB_HEADER, Part.KB_JWT, LIMITS.json_depth)
-        key_binding = {"header": kb.header, "payload": kb.payload}
+    read = read_unverified(text, LIMITS)
+    jws, processed, kb = read.jws, read.processed, read.kb_jwt
+    key_binding = {"header": kb.header, "payload": kb.payload} if kb else None
     return {
         "verified": False,
         "kind": "SD-JWT+KB" if key_binding else "SD-JWT",

@@ -1,0 +1,459 @@
+"""What links two SD-Cards: each kind of value, one at a time, and a Batch of our own."""
+
+import itertools
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdcard import Limits, SdCard, prepare_batch, rounded_validity
+from sdcard.encoding import JsonObject
+from sdcard.issuer import linkable_by
+from sdcard.linkability import CLOSE, HOUR, How, LinkabilityReport, Pair, Verdict, What, report_linkability
+from sdcard.names import RESERVED_AT_TOP
+from sdcard.status.reference import StatusReference
+from tests.world import AGENT_ID, AUDIENCE, NOW, REMOVED, World, digest, key, raises_rule, seal_claim, seal_element
+
+LIST = "https://registry.example/statuslists/1"
+ODD = NOW + 123
+"""No whole hour, and not the second before one."""
+
+Found = dict[str, str]
+
+APART: JsonObject = {"iss": "i", "sub": "s", "vct": "v", "card_format": "c", "name": "n", "description": "d"}
+"""Claims for a second card, so that it shares as little as possible with the world's."""
+
+
+def pair(one: object, other: object) -> Pair:
+    (found,) = report_linkability([str(one), str(other)]).pairs
+    return found
+
+
+def found(one: object, other: object) -> Found:
+    """What links two texts, with the verdicts."""
+    return {link.what.value: link.verdict.value for link in pair(one, other).links}
+
+
+def where(one: object, other: object, what: What) -> list[tuple[str, str]]:
+    return [
+        (str(here), str(there)) for link in pair(one, other).links if link.what is what for here, there in link.places
+    ]
+
+
+def signed(world: World, claims: JsonObject, *disclosures: Any, **header: Any) -> str:
+    """Claims of which nothing else is there, under a header of their own."""
+    return str(world.issuer.sd_jwt(claims, *disclosures, header={"kid": REMOVED, "typ": REMOVED, **header}))
+
+
+def both(world: World, one: JsonObject, other: JsonObject) -> Found:
+    """What links two texts that have these claims and, beside them, only the algorithm in common."""
+    links = found(signed(world, one), signed(world, other))
+    assert links.pop("alg") == "unavoidable"
+    return links
+
+
+# -- one kind of value at a time --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["iss", "sub", "aud", "vct", "vct#integrity", "aka_vcts", "card_format", "_sd_alg"])
+def test_what_an_issuers_cards_have_in_common_is_unavoidable(world: World, name: str) -> None:
+    value = "sha-256" if name == "_sd_alg" else "x"
+    assert list(both(world, {name: value}, {name: value}).values()) == ["unavoidable"]
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED_AT_TOP))
+def test_no_reserved_claim_is_taken_for_a_member_of_the_card(world: World, name: str) -> None:
+    value: Any = "sha-256" if name == "_sd_alg" else ODD if name in {"iat", "nbf", "exp"} else {"x": "y"}
+    links = both(world, {name: value}, {name: value})
+    assert len(links) == 1
+    assert "member" not in links
+
+
+def test_an_identifier_of_the_token_is_avoidable(world: World) -> None:
+    assert both(world, {"jti": "x"}, {"jti": "x"}) == {"jti": "avoidable"}
+    assert both(world, {"jti": "x"}, {"jti": "y"}) == {}
+
+
+@pytest.mark.parametrize("name", ["iat", "nbf", "exp"])
+@pytest.mark.parametrize(
+    ("one", "other", "verdict"),
+    [
+        (ODD, ODD, "avoidable"),
+        (ODD, ODD + 0.0, "avoidable"),
+        (ODD + 0.5, ODD + 0.5, "avoidable"),
+        (ODD, ODD + CLOSE - 1, "avoidable"),
+        (ODD, ODD + CLOSE, "avoidable"),
+        (ODD, ODD + CLOSE + 1, None),
+        (NOW // HOUR * HOUR, NOW // HOUR * HOUR, "unavoidable"),
+        (NOW // HOUR * HOUR + 1, NOW // HOUR * HOUR + 1, "avoidable"),
+        (NOW // HOUR * HOUR, NOW // HOUR * HOUR + 1, "avoidable"),
+        (0, HOUR, None),
+        (10**400, 1.5, None),
+        ("soon", "soon", "avoidable"),
+        ("soon", "late", None),
+        (True, True, "avoidable"),
+        (True, 1, None),
+    ],
+)
+def test_times(world: World, name: str, one: Any, other: Any, verdict: str | None) -> None:
+    assert both(world, {name: one}, {name: other}) == ({name: verdict} if verdict else {})
+    assert both(world, {name: other}, {name: one}) == ({name: verdict} if verdict else {})
+
+
+def test_the_last_second_of_an_hour_is_rounded_for_an_expiry_only(world: World) -> None:
+    last = NOW // HOUR * HOUR - 1
+    assert both(world, {"exp": last}, {"exp": last}) == {"exp": "unavoidable"}
+    assert both(world, {"exp": last}, {"exp": last + 1}) == {}
+    assert both(world, {"iat": last}, {"iat": last}) == {"iat": "avoidable"}
+
+
+def test_times_that_are_near_are_said_to_be_near(world: World) -> None:
+    (near,) = [link for link in pair(signed(world, {"iat": ODD}), signed(world, {"iat": ODD + 1})).links
+               if link.what is What.IAT]  # fmt: skip
+    assert near.how is How.CLOSE
+
+
+def entry(index: int, uri: str = LIST) -> JsonObject:
+    return {"status": StatusReference(uri, index).to_claim()}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "links"),
+    [
+        (entry(5), entry(5), {"status": "avoidable", "status-list": "unavoidable"}),
+        (entry(5), entry(6), {"status": "avoidable", "status-list": "unavoidable"}),
+        (entry(5), entry(7), {"status-list": "unavoidable"}),
+        (entry(5), entry(5, "https://other.example"), {}),
+        (entry(5), entry(6, "https://other.example"), {}),
+        ({"status": {"other": "x"}}, {"status": {"other": "x"}}, {"status": "avoidable"}),
+        ({"status": "x"}, {"status": "x"}, {"status": "avoidable"}),
+        ({"status": {"other": "x"}}, {"status": {"other": "y"}}, {}),
+        (
+            {"status": {**StatusReference(LIST, 1).to_claim(), "other": "x"}},
+            {"status": {**StatusReference(LIST, 9).to_claim(), "other": "x"}},
+            {"status": "avoidable", "status-list": "unavoidable"},
+        ),
+    ],
+)
+def test_statuses(world: World, one: JsonObject, other: JsonObject, links: Found) -> None:
+    assert both(world, one, other) == links
+
+
+def jwk(number: int) -> JsonObject:
+    return dict(key(number).public_key.to_jwk())
+
+
+def test_a_holder_key_is_avoidable_and_its_kind_is_not(world: World) -> None:
+    one, other = (jwk(number) for number in (5, 6))
+    assert both(world, {"cnf": {"jwk": one}}, {"cnf": {"jwk": one}}) == {"cnf": "avoidable"}
+    assert both(world, {"cnf": {"jwk": one}}, {"cnf": {"jwk": {**one, "use": "sig"}}}) == {
+        "cnf": "avoidable",
+        "key-type": "unavoidable",
+    }
+    assert both(world, {"cnf": {"jwk": one}}, {"cnf": {"jwk": other}}) == {"key-type": "unavoidable"}
+    assert both(world, {"cnf": {"jwk": {**one, "kid": "k"}}}, {"cnf": {"jwk": {**other, "kid": "k"}}}) == {
+        "cnf": "avoidable",
+        "key-type": "unavoidable",
+    }
+    assert both(world, {"cnf": {"kid": "k"}}, {"cnf": {"kid": "k"}}) == {"cnf": "avoidable"}
+
+
+def test_rsa_keys_share_an_exponent_and_nothing_by_it(world: World) -> None:
+    one, other = ({"kty": "RSA", "e": "AQAB", "n": n} for n in ("AA", "AQ"))
+    assert both(world, {"cnf": {"jwk": dict(one)}}, {"cnf": {"jwk": dict(other)}}) == {"key-type": "unavoidable"}
+
+
+@pytest.mark.parametrize(
+    ("header", "what", "verdict"),
+    [
+        ({"kid": "k"}, "kid", "unavoidable"),
+        ({"x5c": ["c"]}, "kid", "unavoidable"),
+        ({"typ": "t"}, "typ", "unavoidable"),
+        ({"serial": "x"}, "header", "avoidable"),
+    ],
+)
+def test_headers(world: World, header: dict[str, Any], what: str, verdict: str) -> None:
+    links = found(signed(world, {}, **header), signed(world, {"jti": "x"}, **header))
+    assert links == {"alg": "unavoidable", what: verdict}
+
+
+def test_what_the_card_says_is_by_content(world: World) -> None:
+    one: JsonObject = {"name": "A", "skills": [{"id": "a", "name": "x"}, {"id": "b"}], "provider": {"url": "u"}}
+    other: JsonObject = {"name": "A", "skills": [{"id": "b", "name": "z"}], "provider": {"url": "v"}}
+    assert both(world, one, other) == {"member": "by-content"}
+    assert where(signed(world, one), signed(world, other), What.MEMBER) == [
+        ("card/name", "card/name"),
+        ("card/skills/*/id", "card/skills/*/id"),
+    ]
+
+
+def test_numbers_and_truth_are_not_the_same(world: World) -> None:
+    assert both(world, {"x": 1}, {"x": True}) == {}
+    assert both(world, {"x": 1}, {"x": 1.0}) == {}
+    assert both(world, {"x": {"a": 1, "b": 2}}, {"x": {"b": 2, "a": 1}}) == {"member": "by-content"}
+
+
+# -- salts, Disclosures, digests, signature ---------------------------------------------------------------------------
+
+
+def test_a_salt_used_twice_is_found_whatever_it_salts(world: World) -> None:
+    one, other = seal_claim("a", 1, "salt"), seal_element(2, "salt")
+    first = signed(world, {"_sd": [digest(one)]}, one)
+    second = signed(world, {"x": [{"...": digest(other)}]}, other)
+    assert found(first, second) == {"alg": "unavoidable", "salt": "avoidable"}
+    assert where(first, second, What.SALT) == [("disclosure/0", "disclosure/0")]
+
+
+def test_a_digest_that_both_have_is_found_though_one_hides_its_disclosure(world: World) -> None:
+    one = seal_claim("a", 1)
+    first, second = signed(world, {"_sd": [digest(one)]}, one), signed(world, {"x": {"_sd": [digest(one)]}})
+    assert found(first, second) == {"alg": "unavoidable", "digest": "avoidable"}
+    assert where(first, second, What.DIGEST) == [("issuer-jwt/_sd/0", "issuer-jwt/x/_sd/0")]
+
+
+def test_a_digest_within_a_disclosure_is_found(world: World) -> None:
+    inner = seal_element("x")
+    one, other = seal_claim("a", [{"...": digest(inner)}], "s1"), seal_claim("a", [{"...": digest(inner)}], "s2")
+    first, second = signed(world, {"_sd": [digest(one)]}, one), signed(world, {"_sd": [digest(other)]}, other)
+    assert found(first, second)["digest"] == "avoidable"
+    assert where(first, second, What.DIGEST) == [("disclosure/0/0", "disclosure/0/0")]
+
+
+def test_a_disclosure_that_both_have_shares_everything_about_it(world: World) -> None:
+    one = seal_claim("name", "x")
+    first, second = (signed(world, {"_sd": [digest(one)], "jti": jti}, one) for jti in ("1", "2"))
+    assert found(first, second) == {
+        **dict.fromkeys(("salt", "digest", "disclosure"), "avoidable"),
+        "member": "by-content",
+        "alg": "unavoidable",
+    }
+
+
+def test_a_claim_in_the_clear_and_disclosed_is_the_same_claim(world: World) -> None:
+    one = seal_claim("sub", "agent:a")
+    first, second = signed(world, {"_sd": [digest(one)]}, one), signed(world, {"sub": "agent:a"})
+    assert found(first, second) == {"alg": "unavoidable", "sub": "unavoidable"}
+
+
+# -- presentations ----------------------------------------------------------------------------------------------------
+
+
+def test_two_presentations_of_one_card(world: World) -> None:
+    one = world.holder.present(world.challenge)
+    world.clock.advance(7)
+    links = found(one, world.holder.present(world.verifier.challenge()))
+    assert {what for what, verdict in links.items() if verdict == "avoidable"} == {
+        "cnf", "salt", "digest", "disclosure", "signature", "kb-sd-hash",
+    }  # fmt: skip
+    assert {what for what in links if what.startswith("kb-")} == {"kb-aud", "kb-header", "kb-sd-hash"}
+
+
+def test_what_the_holder_says_twice_is_avoidable(world: World) -> None:
+    challenge = world.verifier.challenge(interaction_id="i")
+    cards = [world.issuer.issue(holder_key=world.holder.key) for _ in range(2)]
+    extra = {"interaction_id": "i", "x": {"y": 1}}
+    one, other = (world.holder.bind(card.sd_jwt, challenge, extra, {"kid": "k"}) for card in cards)
+    links = {what: verdict for what, verdict in found(one, other).items() if what.startswith("kb-")}
+    assert links == {
+        **dict.fromkeys(("kb-nonce", "kb-interaction-id", "kb-iat", "kb-other"), "avoidable"),
+        **dict.fromkeys(("kb-aud", "kb-header"), "unavoidable"),
+    }
+
+
+def test_one_presentation_twice_shares_its_binding_too(world: World) -> None:
+    text = world.holder.present(world.challenge)
+    links = found(text, text)
+    assert {"kb-signature", "kb-sd-hash", "kb-nonce", "signature"} <= {
+        what for what, verdict in links.items() if verdict == "avoidable"
+    }
+
+
+def test_one_side_without_a_binding_shares_none(world: World) -> None:
+    assert not any(
+        what.startswith("kb-") for what in found(world.holder.unbound(), world.holder.present(world.challenge))
+    )
+
+
+# -- a Batch of our own -----------------------------------------------------------------------------------------------
+
+CONTEXTS = ("public", "internal", "diagnostic", "federation", "full")
+
+
+def batch(
+    world: World, contexts: tuple[str, ...], numbers: range, statuses: tuple[StatusReference, ...] = ()
+) -> list[SdCard]:
+    prepared = prepare_batch(
+        world.issuer.issuer,
+        [world.issuer.plan(context) for context in contexts],
+        agent_id=AGENT_ID,
+        holder_keys=[key(number).public_key for number in numbers],
+        validity=rounded_validity(world.clock.now()),
+        salts=world.salts,
+        statuses=statuses,
+    )
+    return [card.complete(world.issuer.signer.sign(card.signing_input)) for card in prepared]
+
+
+def report(cards: list[SdCard]) -> LinkabilityReport:
+    return report_linkability(list(map(str, cards)))
+
+
+def test_fresh_keys_leave_nothing_avoidable(world: World) -> None:
+    """Ten keys for each context, none of them used twice."""
+    cards = [
+        card
+        for number, context in enumerate(CONTEXTS)
+        for card in batch(world, (context,), range(number * 10 + 10, number * 10 + 20))
+    ]
+    result = report(cards)
+    assert len(cards) == 50
+    assert len(result.pairs) == 50 * 49 // 2
+    assert (result.avoidable, result.patterns) == ((), ())
+    assert {link.what for one in result.pairs for link in one.links} == {
+        *(What.MEMBER, What.SUB, What.ISS, What.VCT, What.CARD_FORMAT, What.SD_ALG, What.ALG, What.TYP, What.KID),
+        *(What.IAT, What.EXP, What.KEY_TYPE),
+    }
+
+
+def test_ten_keys_for_all_contexts_link_by_key_what_has_the_same_key(world: World) -> None:
+    cards = batch(world, CONTEXTS, range(10, 20))
+    result = report(cards)
+    assert result.avoidable == (What.CNF,)
+    assert [one.avoidable for one in result.pairs] == [
+        frozenset({What.CNF} if cards[one.one].holder_key == cards[one.other].holder_key else ())
+        for one in result.pairs
+    ]
+
+
+def test_one_key_links_by_exactly_that_key(world: World) -> None:
+    result = report(batch(world, CONTEXTS, range(10, 11)))
+    assert {one.avoidable for one in result.pairs} == {frozenset({What.CNF})}
+
+
+def test_a_profile_of_one_issuer_is_no_reason_to_share_statuses(world: World) -> None:
+    statuses = tuple(StatusReference(LIST, index) for index in (907, 3, 412))
+    assert report(batch(world, ("public",), range(10, 13), statuses)).avoidable == ()
+    statuses = tuple(StatusReference(LIST, index) for index in (907, 3, 908))
+    result = report(batch(world, ("public",), range(10, 13), statuses))
+    assert [(one.one, one.other) for one in result.pairs if one.avoidable] == [(0, 2)]
+
+
+@given(
+    contexts=st.lists(st.sampled_from(CONTEXTS), unique=True, max_size=3),
+    keys=st.integers(0, 3),
+    chosen=st.sets(st.integers(0, 8)),
+)
+def test_the_registry_says_what_the_report_finds(contexts: list[str], keys: int, chosen: set[int]) -> None:
+    """``linkable_by`` of any part of any Batch is what the report finds of ``cnf`` and ``sub``."""
+    cards = [
+        card for number, card in enumerate(batch(World(), tuple(contexts), range(10, 10 + keys))) if number in chosen
+    ]
+    result = report(cards)
+    whats = {link.what.value for one in result.pairs for link in one.links}
+    assert tuple(sorted(whats & {"cnf", "sub"})) == linkable_by(cards)
+    assert set(result.avoidable) <= {What.CNF}
+
+
+# -- batches of many --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entries", "patterns"),
+    [
+        ([(LIST, 10), (LIST, 30), (LIST, 20)], [("status-step", (0, 1, 2))]),
+        ([(LIST, 10), (LIST, 20)], []),
+        ([(LIST, 10), (LIST, 20), (LIST, 31)], []),
+        ([(LIST, 10), ("u", 0), (LIST, 20), (LIST, 30)], [("status-step", (0, 2, 3))]),
+        ([("u", 1), ("v", 1), ("w", 1)], [("status-lists-of-one", (0, 1, 2))]),
+        ([("u", 1), ("v", 1)], []),
+        ([("u", 1), ("v", 1), ("u", 7)], []),
+        ([("u", 1), ("v", 1), ("w", 1), ("w", 4)], []),
+    ],
+)
+def test_patterns_of_statuses(
+    world: World, entries: list[tuple[str, int]], patterns: list[tuple[str, tuple[int, ...]]]
+) -> None:
+    result = report_linkability([signed(world, entry(index, uri)) for uri, index in entries])
+    assert [(one.what, one.cards) for one in result.patterns] == patterns
+    assert set(result.avoidable) == {what for what, _ in patterns}
+
+
+def test_nothing_and_one_are_linked_to_nothing(world: World) -> None:
+    for texts in ([], [str(world.holder.card)]):
+        result = report_linkability(texts)
+        assert (result.pairs, result.patterns, result.avoidable) == ((), (), ())
+
+
+# -- properties -------------------------------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, "a", "b"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=6,
+)
+CLAIMS = st.dictionaries(
+    st.sampled_from(["a", "b", "cnf", "status", "iat", "exp", "jti", "sub", "name", "aud"]), JSON, max_size=5
+)
+
+
+@given(one=CLAIMS, other=CLAIMS)
+def test_it_does_not_matter_which_is_first(one: JsonObject, other: JsonObject) -> None:
+    world = World()
+    first, second = signed(world, one), signed(world, other)
+    assert found(first, second) == found(second, first)
+
+
+@given(claims=CLAIMS)
+def test_every_claim_of_two_equal_cards_is_found(claims: JsonObject) -> None:
+    world = World()
+    text = signed(world, claims)
+    places = {str(here) for link in pair(text, text).links for here, _ in link.places}
+    assert {place.split("/")[1] for place in places if place.split("/")[0] in {"card", "issuer-jwt"}} == {
+        *claims,
+        "signature",
+    }
+
+
+def test_no_value_is_in_the_report(world: World) -> None:
+    """Canaries in every claim, salt and nonce."""
+    secret = seal_claim("secret", "canary-value", "canary-salt")
+    claims: JsonObject = {
+        **dict.fromkeys(("sub", "iss", "jti", "name", "vct", "aud", "iat"), "canary"),
+        "cnf": {"jwk": {"kid": "canary"}},
+        "status": StatusReference("canary", 7).to_claim(),
+        "_sd": [digest(secret)],
+    }
+    text = world.holder.bind(world.issuer.sd_jwt(claims, secret), replace(world.challenge, nonce="canary"))
+    result = report_linkability([text, text])
+    assert {*What} - {link.what for link in result.pairs[0].links} == {
+        *(What.STATUS_STEP, What.STATUS_LISTS_OF_ONE, What.HEADER, What.KB_INTERACTION_ID, What.KB_OTHER, What.NBF),
+        *(What.EXP, What.CARD_FORMAT, What.SD_ALG, What.KEY_TYPE),
+    }
+    assert "canary" not in repr(result)
+    assert digest(secret) not in repr(result)
+
+
+def test_what_is_no_sd_jwt_is_refused(world: World) -> None:
+    with raises_rule("sd-jwt.format", at="presentation"):
+        report_linkability([str(world.holder.card), "x"])
+    with raises_rule("limit.bytes", at="presentation"):
+        report_linkability([str(world.holder.card)], Limits(presentation_bytes=100))
+
+
+def test_a_signature_that_does_not_verify_makes_no_difference(world: World) -> None:
+    """It reads, as ``inspect`` does; an expired or forged text links as well as a genuine one."""
+    one, other = world.issuer.issue("public"), world.issuer.issue("public")
+    forged = world.issuer.sd_jwt({**world.issuer.claims(), "exp": 1}, header={"alg": "none"})
+    assert found(one, other)["cnf"] == found(one, forged)["cnf"] == "avoidable"
+
+
+def test_every_verdict_is_given_by_some_pair(world: World) -> None:
+    cards = [world.issuer.issue(context) for context in ("public", "full")]
+    links = pair(*cards).links
+    assert [link.verdict for link in links] == sorted((link.verdict for link in links), key=list(Verdict).index)
+    assert {link.verdict for link in links} == set(Verdict)
+    assert AUDIENCE not in json.dumps([repr(link) for link in links])
+    assert list(itertools.chain(*(link.places for link in links)))
