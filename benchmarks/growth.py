@@ -1,7 +1,7 @@
 """How verification grows with what an attacker controls: ``python -m benchmarks.growth``.
 
-Decoys to 100,000, Disclosures to 10,000. Prints microseconds per unit and the exponent of a power law fitted over the last decade: 1.0 is linear. The Issuer's
-signature is real and costs the same in every row, so small rows look dearer per unit.
+Decoys to 100,000, Disclosures to 10,000. Prints microseconds per unit and the exponent of a power law fitted over the
+last decade: 1.0 is linear. The Issuer's signature is real and costs the same in every row, so small rows look dearer.
 """
 
 import math
