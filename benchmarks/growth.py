@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from sdcard.disclosable import DisclosableObject, Treatment
+from sdcard.disclosable import Disclosable, DisclosableObject, Treatment
 from sdcard.edge.system import SystemSalts
 from sdcard.encoding import JsonObject
 from sdcard.jose.algorithms import DigestAlgorithm
@@ -25,6 +25,7 @@ from sdcard.sdjwt.verification import verify_sd_jwt
 SIGNER = InMemorySigner(ec.generate_private_key(ec.SECP256R1()))
 LIMITS = Limits(presentation_bytes=2**30, disclosures=100_000, digests=1_000_000)
 ROUNDS = 5
+Members = dict[str, tuple[Treatment, Disclosable]]
 
 
 def main() -> None:
@@ -48,19 +49,19 @@ def with_decoys(count: int) -> str:
 
 def with_disclosures(count: int) -> str:
     """That many claims, each with a Disclosure."""
-    members = {f"claim-{number}": (Treatment.SELECTIVE, number) for number in range(count)}
-    return _signed(DisclosableObject(members, padded=False), lambda real: real)  # type: ignore[arg-type]
+    members: Members = {f"claim-{number}": (Treatment.SELECTIVE, number) for number in range(count)}
+    return _signed(DisclosableObject(members, padded=False), lambda real: real)
 
 
 def with_chains(count: int) -> str:
     """The same number in chains of ten, each Disclosure in the one before it."""
-    members = {}
+    members: Members = {}
     for chain in range(count // 10):
         inner = DisclosableObject({}, padded=False)
         for depth in range(10):
             inner = DisclosableObject({f"c{depth}": (Treatment.SELECTIVE, inner)}, padded=False)
         members[f"chain-{chain}"] = (Treatment.PLAIN, inner)
-    return _signed(DisclosableObject(members, padded=False), lambda real: real)  # type: ignore[arg-type]
+    return _signed(DisclosableObject(members, padded=False), lambda real: real)
 
 
 def verification(text: str) -> float:

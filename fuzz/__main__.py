@@ -6,7 +6,7 @@ the signatures is reached too. Needs atheris (``uv run --with atheris python -m 
 
 import sys
 
-import atheris  # type: ignore[import-not-found,unused-ignore]
+import atheris
 from cryptography.hazmat.primitives.asymmetric import ec
 
 with atheris.instrument_imports(include=["sdcard"]):

@@ -36,7 +36,7 @@ class Acceptance:
 
     issuers: TrustedIssuers
     profile: Profile = SD_CARD
-    clock_skew: int = 0
+    clock_skew: int | float = 0
     published_keys: frozenset[str] = PUBLISHED_KEYS
     limits: Limits = DEFAULT_LIMITS
 

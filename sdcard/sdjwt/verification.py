@@ -75,7 +75,7 @@ def _holds_digests(value: JsonValue) -> bool:
     return isinstance(value, list) and any(map(_holds_digests, value))
 
 
-def check_validity(claims: JsonObject, now: Instant, skew: int, audience: str | None) -> None:
+def check_validity(claims: JsonObject, now: Instant, skew: int | float, audience: str | None) -> None:
     """Step 6, on the processed payload: ``exp`` (exclusive), ``nbf``, ``iat`` and ``aud``, where they are (R-71).
 
     Args:

@@ -152,7 +152,10 @@ def test_the_hosts_of_older_cards_are_limited_too(desk: Desk, registry: OpenDesk
 
     places = {f["where"] for f in response.json()["findings"]}
     assert "card/url" in places
-    assert {f"card/additionalInterfaces/{n}/url" for n in range(len(card["additionalInterfaces"]))} <= places  # type: ignore[arg-type]
+    interfaces = card["additionalInterfaces"]
+    assert isinstance(interfaces, list)
+    assert interfaces
+    assert {f"card/additionalInterfaces/{number}/url" for number in range(len(interfaces))} <= places
 
 
 @pytest.mark.parametrize("limit", _LIMITED)

@@ -42,7 +42,7 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_is_out_of_range_is_refused(changes: dict[str, int]) -> None:
     with pytest.raises(ValidationError):
-        Settings(**changes)  # type: ignore[arg-type]
+        Settings.model_validate(changes)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.world import AGENT_ID, ISSUER, REMOVED, World, raises_rule
 
 @pytest.mark.parametrize("skew", [0, 0.5, 60])
 def test_a_skew_up_to_60_seconds_is_a_choice(world: World, skew: float) -> None:
-    assert Acceptance(issuers=world.issuer.trust, clock_skew=skew).clock_skew == skew  # type: ignore[arg-type]
+    assert Acceptance(issuers=world.issuer.trust, clock_skew=skew).clock_skew == skew
 
 
 @pytest.mark.parametrize("skew", [-1, 60.5, 61, float("nan"), float("inf"), True, "1"])

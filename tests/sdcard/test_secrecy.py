@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,10 +121,10 @@ def test_a_token_that_is_refused_leaves_no_trace(world: World, data: bytes) -> N
     good, signature = world.issuer.sign(world.issuer.claims()).rsplit(".", 1)
     header, payload = good.split(".")
     for jwt in (f"{text}.{payload}.{signature}", f"{header}.{text}.{signature}", f"{header}.{payload}.canary!"):
-        check_carries_nothing(lambda jwt=jwt: world.holder.accept(f"{jwt}~"), text)  # type: ignore[misc]
+        check_carries_nothing(partial(world.holder.accept, f"{jwt}~"), text)
     unbound = str(world.holder.unbound())
     for kb_jwt in (f"{text}.{text}.AA", "canary", "canary.canary.canary!"):
-        check_carries_nothing(lambda kb_jwt=kb_jwt: world.verifier.verify(unbound + kb_jwt, world.challenge), text)  # type: ignore[misc]
+        check_carries_nothing(partial(world.verifier.verify, unbound + kb_jwt, world.challenge), text)
 
 
 @pytest.mark.parametrize("data", MALFORMED, ids=range(len(MALFORMED)))

@@ -26,7 +26,7 @@ def test_a_verified_card_is_what_was_shown(world: World) -> None:
 def test_a_verified_card_cannot_be_changed_and_shows_little_in_messages(world: World) -> None:
     verified = world.verifier.verify(world.holder.present(world.challenge), world.challenge)
     with pytest.raises(FrozenInstanceError):
-        verified.issuer = "another"  # type: ignore[misc]
+        verified.issuer = "another"  # type: ignore[misc]  # that it is frozen is the test
     assert "Fleet" not in repr(verified)
 
 
@@ -126,7 +126,7 @@ def test_a_verifier_without_a_name_is_no_audience(world: World, aud: str) -> Non
 
 def test_the_first_step_that_fails_names_the_refusal(world: World) -> None:
     """7.3: the SD-JWT before the KB-JWT, and both before the status and the nonce."""
-    source = Checked(source=None)  # type: ignore[arg-type]
+    source = Checked(source=None)  # type: ignore[arg-type]  # the missing source is the test
     good = world.holder.unbound()
     bad_both = world.holder.bind(
         world.issuer.sd_jwt(world.issuer.claims({"exp": NOW, "status": {"status_list": {"idx": 0, "uri": "u"}}})),
