@@ -127,6 +127,9 @@ class Rule(StrEnum):
         "Card signatures do not survive partial disclosure; they are dropped.",
         "A2A 8.4, SD-Card T-32",
     )
+    CARD_SECRET = "card.secret", "Something looks like a key, a token or a password.", "SD-Card 7.4.3 (SDC-25)"
+    CARD_PERSONAL = "card.personal-data", "Something looks like personal data.", "SD-Card 7.4.3 (SDC-25)"
+    CARD_INTERNAL_HOST = "card.internal-host", "A host can be reached from inside only.", "SD-Card 7.4.3 (SDC-25)"
     CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
     CONTEXT_REPEATED = "context.repeated", "The disclosure context was given twice.", "SD-Card 3.3.1"
     PATH_MALFORMED = "path.malformed", "Text is not a claim path.", "SD-JWT VC 4.6"

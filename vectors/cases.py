@@ -876,6 +876,12 @@ def cards() -> Iterator[Case]:
     yield case("two-errors", "all that is wrong at once", two, "card.member-type at card/name (error)",
                "card.member-missing at card/version (error)")  # fmt: skip
     yield case("duplicate-member", "a member twice", '{"name":"A","name":"B"}', "json.duplicate-member at card (error)")
+    yield case("secret", "a text that looks like a token", with_(x_key="client_secret=abcd1234"),
+               "card.member-unknown at card/x_key (note)", "card.secret at card/x_key (warning)")  # fmt: skip
+    yield case("personal-data", "a mail address of a person", with_(description="Ask jane.doe@example.com."),
+               "card.personal-data at card/description (warning)")  # fmt: skip
+    yield case("internal-host", "a host inside a network", with_(documentationUrl="https://10.0.0.1/docs"),
+               "card.internal-host at card/documentationUrl (warning)")  # fmt: skip
     yield case("too-large", "more bytes than allowed", CARD_1_0, "limit.bytes at card (error)",
                expectations={"limits": {"card_bytes": 100}})  # fmt: skip
 

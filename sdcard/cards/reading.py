@@ -4,7 +4,7 @@ A new card format is one room beside ``a2a/``, one row in ``_SIGNS`` and one in 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -12,6 +12,7 @@ from sdcard.cards import summary
 from sdcard.cards.a2a import detection, v0_3, v1_0
 from sdcard.cards.card import Card, reserved_members
 from sdcard.cards.format import CardFormat
+from sdcard.cards.lint import suspicious
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS, Limits
@@ -56,6 +57,16 @@ class Examination:
     findings: tuple[Finding, ...]
     card: Card | None
 
+    def strictly(self) -> "Examination":
+        """The same for an author who wants no warnings: each one is an error."""
+        if all(finding.level is not Level.WARNING for finding in self.findings):
+            return self
+        raised = [
+            replace(finding, level=Level.ERROR) if finding.level is Level.WARNING else finding
+            for finding in self.findings
+        ]
+        return Examination(self.kind, tuple(raised), None)
+
 
 def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Card:
     """The bytes of a card document → Card.
@@ -89,7 +100,12 @@ def examine_document(document: JsonObject) -> Examination:
     detected = _detect(document)
     if isinstance(detected, Foreign):
         return Examination(detected.name, (Finding(Rule.CARD_FORMAT, _WHERE, detected.hint),), None)
-    findings = [*reserved_members(document), *_CHECKS[detected.name](document), *_dropped(document)]
+    findings = [
+        *reserved_members(document),
+        *_CHECKS[detected.name](document),
+        *suspicious(document),
+        *_dropped(document),
+    ]
     errors = [finding for finding in findings if finding.level is Level.ERROR]
     if errors:
         others = [finding for finding in findings if finding.level is not Level.ERROR]

@@ -109,8 +109,8 @@ def show_misuse(misuse: Exception, as_json: bool) -> None:
         Console(stderr=True, highlight=False).print(Text(f"Cannot do that: {text}", style="red"))
 
 
-def read_bytes(source: str) -> bytes:
-    """A file's bytes, or standard input's for ``-``."""
+def read_bytes(source: str, part: Part = Part.PRESENTATION) -> bytes:
+    """A file's bytes, or standard input's for ``-``; ``part`` is what a refusal calls it."""
     if source == "-":
         if sys.stdin is None:
             raise Misuse("standard input is closed")
@@ -119,7 +119,7 @@ def read_bytes(source: str) -> bytes:
         with Path(source).open("rb") as file:
             data = file.read(MAX_INPUT + 1)
     if len(data) > MAX_INPUT:
-        raise Refused(Rule.LIMIT_BYTES, Where(Part.PRESENTATION))
+        raise Refused(Rule.LIMIT_BYTES, Where(part))
     return data
 
 
