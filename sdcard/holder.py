@@ -105,7 +105,7 @@ def select_context(
 
 
 def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
-    """The SD-JWT with the selected Disclosures, in the Issuer's order, without key binding.
+    """The SD-JWT with the selected Disclosures, in the Issuer's order and once each, without key binding (R-78).
 
     Raises:
         Misuse: when the selection was made from another SD-Card, or lacks a Disclosure that holds another's digest

@@ -90,7 +90,7 @@ def accepted_sd_jwts() -> Iterator[Case]:
     good = claims()
     two = sd_jwt(claims(_sd=sorted(map(digest, (STREET, CITY)))), STREET, CITY)
     both = {**good, "street": "Main Street 1", "city": "Springfield"}
-    yield yes("object-claims", both, "two claims of an object", "RFC 9901 4.2.1, R-16, R-62", two)
+    yield yes("object-claims", both, "two claims of an object", "RFC 9901 4.1.1, 4.2.1, R-12, R-16, R-62", two)
     turned = SdJwt(two.issuer_jwt, (CITY, STREET))
     yield yes("any-order", both, "Disclosures in another order than digests", "RFC 9901 7.1, R-50", turned)
     one = SdJwt(two.issuer_jwt, (CITY,))
@@ -102,7 +102,7 @@ def accepted_sd_jwts() -> Iterator[Case]:
     yield yes("named-sha-256", {**good, "city": "Springfield"}, "`_sd_alg` is removed", "RFC 9901 7.1, R-68", named)
     address = sd_jwt(claims(address={"_sd": [digest(CITY)], "country": "US"}), CITY)
     nested: JsonObject = {**good, "address": {"country": "US", "city": "Springfield"}}
-    yield yes("nested-object", nested, "`_sd` in an inner object", "RFC 9901 4.2.4.1, R-25", address)
+    yield yes("nested-object", nested, "`_sd` in an inner object", "RFC 9901 4.2.4.1, R-25, R-56", address)
     emptied = sd_jwt(claims(address={"_sd": [digest(CITY)]}))
     yield yes("emptied-object", {**good, "address": {}}, "an emptied object stays", "RFC 9901 7.1, R-67", emptied)
     outer = claim("address", {"_sd": [digest(CITY)], "country": "US"})
@@ -123,7 +123,13 @@ def accepted_sd_jwts() -> Iterator[Case]:
     deep = element({"_sd": [digest(CITY)], "inner": [{"...": digest(elements[0])}]}, 9)
     mixed = sd_jwt(claims(places=[{"...": digest(deep)}]), deep, CITY, elements[0])
     inside: JsonObject = {**good, "places": [{"inner": ["DE"], "city": "Springfield"}]}
-    yield yes("recursive-array", inside, "objects and arrays in a disclosed element", "RFC 9901 4.2.6, R-31", mixed)
+    yield yes(
+        "recursive-array",
+        inside,
+        "objects and arrays in a disclosed element",
+        "RFC 9901 4.2.6, 7.1, R-31, R-56, R-63",
+        mixed,
+    )
     blurred = sd_jwt(claims(_sd=[decoy(), digest(CITY)], list=[1, {"...": decoy("d2")}]), CITY)
     rest: JsonObject = {**good, "list": [1], "city": "Springfield"}
     yield yes("decoys", rest, "decoys in an object and an array", "RFC 9901 4.2.5, R-29, R-58", blurred)
@@ -173,11 +179,12 @@ def refused_sd_jwts() -> Iterator[Case]:
     outer = claim("address", {"_sd": [digest(CITY)]})
     yield no("digest-twice-recursive", Rule.DIGEST_REPEATED, "disclosure/1", "in the payload and in a Disclosure",
              twice, sd_jwt(claims(_sd=[digest(CITY), digest(outer)]), CITY, outer))  # fmt: skip
-    shapes = {"one-element": '["salt"]', "four-elements": '["salt","a",1,2]', "number-as-salt": '[1,"a",1]',
-              "number-as-name": '["salt",1,1]', "object": '{"a":1}', "string": '"salt"'}  # fmt: skip
-    for name, text in shapes.items():
+    shapes = {"one-element": ('["salt"]', "R-22"), "four-elements": ('["salt","a",1,2]', "R-16"),
+              "number-as-salt": ('[1,"a",1]', "R-17"), "number-as-name": ('["salt",1,1]', "R-18, R-60"),
+              "object": ('{"a":1}', "R-16, R-22"), "string": ('"salt"', "R-16, R-22")}  # fmt: skip
+    for name, (text, row) in shapes.items():
         yield no(f"disclosure-{name}", Rule.DISCLOSURE_FORMAT, at, "no array of a salt, perhaps a name, and a value",
-                 "RFC 9901 4.2.1, 4.2.2, R-16, R-17, R-22, R-60", one(raw(text)))  # fmt: skip
+                 f"RFC 9901 4.2.1, 4.2.2, {row}", one(raw(text)))  # fmt: skip
     yield no("element-as-claim", Rule.DISCLOSURE_KIND, at, "two elements, and the digest in `_sd`",
              f"{step3}, R-59", one(element("x")))  # fmt: skip
     yield no("claim-as-element", Rule.DISCLOSURE_KIND, at, "three elements, and the digest in an array",
@@ -241,7 +248,7 @@ def jws() -> Iterator[Case]:
     yield no("alg-absent", Rule.JWS_ALG, alg, "no `alg`", "RFC 7515 4.1.1", f"{jwt(good, header(alg=REMOVED))}~")
     for name, value in {"unknown": ["exp"], "empty": [], "b64": ["b64"]}.items():
         yield no(f"crit-{name}", Rule.JWS_CRIT, "issuer-header/crit", "`crit` with nothing that is understood",
-                 "RFC 7515 4.1.11, JWK-9", f"{jwt(good, header(crit=value, b64=True))}~")  # fmt: skip
+                 "RFC 7515 4.1.11, R-52, JWK-9", f"{jwt(good, header(crit=value, b64=True))}~")  # fmt: skip
     for name, typ in {
         "jwt": "JWT",
         "kb-jwt": "kb+jwt",
@@ -446,11 +453,11 @@ def key_bindings() -> Iterator[Case]:
                   "RFC 9901 4.3.2, R-49", bound(shown, {"jwk": STRANGER.jwk}, STRANGER))  # fmt: skip
     yield refused("issuers-key", Rule.JWS_SIGNATURE, "jwt/signature", "the Issuer's key is not the Holder's",
                   f"{section}.c, R-87", bound(shown, None, ISSUER))  # fmt: skip
-    for name in ("iat", "nonce", "aud", "sd_hash"):
+    for name, row in {"iat": "R-43", "nonce": "R-45", "aud": "R-44", "sd_hash": "R-46"}.items():
         yield refused(f"no-{name.replace('_', '-')}", Rule.CLAIM_MISSING, f"jwt/{name}", f"no `{name}`",
-                      "RFC 9901 4.3, R-43 to R-46", bound(shown, **{name: REMOVED}))  # fmt: skip
+                      f"RFC 9901 4.3, {row}", bound(shown, **{name: REMOVED}))  # fmt: skip
         yield refused(f"{name.replace('_', '-')}-type", Rule.CLAIM_TYPE, f"jwt/{name}", f"`{name}` has another type",
-                      "RFC 9901 4.3, R-43 to R-46", bound(shown, **{name: ["x"]}))  # fmt: skip
+                      f"RFC 9901 4.3, {row}", bound(shown, **{name: ["x"]}))  # fmt: skip
     yield refused("exp", Rule.EXPIRED, "jwt/exp", "the KB-JWT has expired", f"{section}.h, R-92",
                   bound(shown, exp=NOW))  # fmt: skip
     yield refused("nbf", Rule.NOT_YET_VALID, "jwt/nbf", "the KB-JWT is not valid yet", f"{section}.h, R-92",
@@ -522,7 +529,7 @@ def sd_cards() -> Iterator[Case]:
 
 def _statuses() -> Iterator[Case]:
     listed = claims(status={"status_list": {"idx": 7, "uri": LIST}})
-    section = "Token Status List 7.1, 8.3, TSL-13, TSL-14"
+    section = "Token Status List 7.1, 8.3, VC-15, TSL-13, TSL-14"
 
     def known(**values: int) -> JsonObject:
         return {"statuses": {LIST: {name.lstrip("_"): value for name, value in values.items()}}}
@@ -627,9 +634,9 @@ def algorithms() -> Iterator[Case]:
     for digests in DigestAlgorithm:
         hashed = claims(_sd_alg=digests.value, _sd=[digest(CITY, digests)])
         document = bound(sd_jwt(hashed, CITY), None, HOLDER, digests)
-        needs = () if digests is DigestAlgorithm.SHA_256 else (digests.value,)
+        needs, row = ((), "R-14, ") if digests is DigestAlgorithm.SHA_256 else ((digests.value,), "")
         yield yes(digests.value, {**claims(), **shown}, f"digests and `sd_hash` of {digests}",
-                  "RFC 9901 4.1.1, 4.3.1, R-13, R-47", document, key_binding=ANSWER, needs=needs)  # fmt: skip
+                  f"RFC 9901 4.1.1, 4.3.1, R-13, {row}R-47", document, key_binding=ANSWER, needs=needs)  # fmt: skip
         wrong = claims(_sd_alg=digests.value, _sd=[DigestAlgorithm.SHA_512.digest(CITY)[:43]])
         yield no(f"{digests}-other-digest", Rule.DISCLOSURE_UNREFERENCED, "disclosure/0", "a digest of another kind",
                  "RFC 9901 7.1 step 3, R-55", sd_jwt(wrong, CITY), needs=needs)  # fmt: skip

@@ -88,7 +88,7 @@ def _issued(card: SdCard) -> CardIssued:
 def _row(
     caller: Caller, registration: Registration, batch_id: str, cards: Sequence[SdCard], now: Instant
 ) -> RegistrationRow:
-    """What is remembered of it: of the SD-Cards their digests, of what they show the names."""
+    """What is remembered of it: of the SD-Cards their digests, of what they show the names (R-38)."""
     return RegistrationRow(
         at=int(now),
         subject=caller.subject,
