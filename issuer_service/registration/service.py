@@ -35,7 +35,8 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
 
 def _issue(wiring: Wiring, caller: Caller, body: bytes) -> tuple[RegistrationRow, bytes]:
     now = wiring.clock.now()
-    terms = Terms(wiring.policy, wiring.profile, wiring.published_keys, wiring.limits)
+    own = frozenset(key.thumbprint for key in (wiring.issuer.key, *wiring.other_keys))
+    terms = Terms(wiring.policy, wiring.profile, wiring.published_keys, own, wiring.limits)
     registration = read_registration(body, terms)
     check_limits(caller, registration.agent_id, registration.card)
     _check_work(registration, wiring.bounds)
