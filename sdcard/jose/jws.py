@@ -1,7 +1,7 @@
 """Compact JWS (RFC 7515): parse, sign, verify; the reader always says which ``typ`` it expects (RFC 8725 3.11)."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, encode_json, parse_json_object
 from sdcard.errors import Part, Refused, Where
@@ -21,10 +21,10 @@ class Jws:
         header_where, payload_where: what refusals call the two.
     """
 
-    header: JsonObject
-    payload: JsonObject
-    signing_input: bytes
-    signature: bytes
+    header: JsonObject = field(repr=False)
+    payload: JsonObject = field(repr=False)
+    signing_input: bytes = field(repr=False)
+    signature: bytes = field(repr=False)
     header_where: Where
     payload_where: Where
 
