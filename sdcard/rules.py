@@ -144,7 +144,7 @@ class Rule(StrEnum):
     DISCLOSE_EMPTY = "disclose.nothing-behind", "The card has nothing behind this entry.", "policy"
     SELECTION_COARSE = (
         "selection.too-coarse",
-        "A Disclosure that is needed shows what must stay hidden.",
+        "What has to be shown shows what must stay hidden too.",
         "RFC 9901 7.2",
     )
     SELECTION = "selection.not-held", "The SD-Card holds no such claim.", "RFC 9901 7.2"
