@@ -127,6 +127,23 @@ class Rule(StrEnum):
         "Card signatures do not survive partial disclosure; they are dropped.",
         "A2A 8.4, SD-Card T-32",
     )
+    CARD_SIGNATURE_VERIFIED = "card.signature-verified", "A trusted key signed the card.", "A2A 1.0 8.4.3"
+    CARD_SIGNATURE_UNTRUSTED = (
+        "card.signature-untrusted",
+        "No trusted key can verify a signature of the card.",
+        "A2A 1.0 8.4.3, RFC 8725 3.10",
+    )
+    CARD_SIGNATURE_INVALID = (
+        "card.signature-invalid",
+        "A signature of the card names a trusted key and is not its own.",
+        "A2A 1.0 8.4.3, RFC 7515 5.2",
+    )
+    CARD_UNSIGNED_MEMBER = (
+        "card.unsigned-member",
+        "What signed the card does not cover this part of it.",
+        "A2A 1.0 8.4.1",
+    )
+    CARD_UNSIGNABLE = "card.not-signable", "Nothing says what a signature of this card is over.", "A2A 1.0 8.4.1"
     CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
     CONTEXT_REPEATED = "context.repeated", "The disclosure context was given twice.", "SD-Card 3.3.1"
     PATH_MALFORMED = "path.malformed", "Text is not a claim path.", "SD-JWT VC 4.6"

@@ -35,7 +35,7 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
 
 def _issue(wiring: Wiring, caller: Caller, body: bytes) -> tuple[RegistrationRow, bytes]:
     now = wiring.clock.now()
-    terms = Terms(wiring.policy, wiring.profile, wiring.published_keys, wiring.limits)
+    terms = Terms(wiring.policy, wiring.profile, wiring.published_keys, wiring.limits, wiring.card_signers)
     registration = read_registration(body, terms)
     check_limits(caller, registration.agent_id, registration.card)
     _check_work(registration, wiring.bounds)
