@@ -29,6 +29,7 @@ from sdcard import (
     parse_trusted_issuers,
     verify_presentation,
 )
+from sdcard.cards.a2a.signatures.verification import parse_card_signers
 from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_object, same_json
 from sdcard.errors import Finding, Part
 from sdcard.instants import Instant
@@ -42,7 +43,7 @@ FORMAT = "sd-card-vectors/1"
 ACCEPTED = "accepted"
 NEEDS = frozenset(
     {
-        *("sd-card", "card", "json-form", "key-binding", "unsolicited", "status", "limits"),
+        *("sd-card", "card", "card-signatures", "json-form", "key-binding", "unsolicited", "status", "limits"),
         *("ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "sha-384", "sha-512"),
     }
 )
@@ -156,12 +157,16 @@ def _accept(document: JsonObject, expectations: JsonObject) -> Callable[[], str]
 def _card(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
     """A card document that is to be registered."""
     text = _text(document, "document")
-    _closed(expectations, "expectations", set(), {"limits"})
+    _closed(expectations, "expectations", set(), {"limits", "signers"})
     limits = _limits(expectations)
+    try:
+        signers = parse_card_signers(encode_json(expectations.get("signers", {"keys": []})))
+    except Refused as refusal:
+        raise Misuse(f"`signers`: {refusal.rule.sentence}") from None
 
     def run() -> str:
         try:
-            outcome, findings = ACCEPTED, parse_card(text.encode(), limits).findings
+            outcome, findings = ACCEPTED, parse_card(text.encode(), limits, signers).findings
         except Refused as refusal:
             outcome, findings = f"{refusal.rule} at {refusal.where}", refusal.findings
         return "\n".join((outcome, *map(_finding, findings)))

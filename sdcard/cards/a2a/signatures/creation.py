@@ -1,5 +1,6 @@
 """Signing a card in the form of A2A 1.0 (8.4.2), in two steps: prepare (bytes to sign) and complete (the signature)."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -79,9 +80,13 @@ def prepare_card_signature(
 
 
 def _https(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme != "https" or not parts.hostname or not url.isascii() or not url.isprintable() or " " in url:
-        raise Misuse("--jku is an https URL, such as https://agent.example/jwks.json")
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme == "https" and bool(parts.hostname)
+    except ValueError:
+        good = False
+    if not good or not re.fullmatch(r"[!-~]+", url):
+        raise Misuse("`jku` is an https URL, such as https://agent.example/jwks.json")
     return url
 
 

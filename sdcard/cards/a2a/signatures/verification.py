@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from sdcard.cards.a2a.signatures.forms import Canonical, canonical_forms
+from sdcard.cards.a2a.signatures.forms import Canonical, canonical_forms, forms_of
 from sdcard.cards.format import CardFormat
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, parse_json, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
@@ -88,7 +88,7 @@ def check_signatures(document: JsonObject, card_format: CardFormat, signers: Car
     One that verifies is enough (8.4.3); what it does not cover is named. Without any, a warning says so.
     """
     signatures = document.get("signatures")
-    if not isinstance(signatures, list):
+    if not isinstance(signatures, list) or not forms_of(card_format.name):
         return
     if len(signatures) > MOST_SIGNATURES:
         hint = f"Keep the signatures by keys in use: a card has at most {MOST_SIGNATURES}."
