@@ -106,6 +106,13 @@ def test_what_an_sdk_will_trip_over_is_said(changes: JsonObject, place: str) -> 
     assert found(TIDY | changes) == [("warning", "card.member-value", place)]
 
 
+def test_a_member_that_nobody_signs_is_named_once() -> None:
+    assert found(TIDY | {"x-own": "", "description": ""}) == [
+        ("warning", "card.unsigned-member", "card/x-own"),
+        ("warning", "card.member-value", "card/description"),
+    ]
+
+
 def test_defaults_that_both_leave_out_are_no_trouble() -> None:
     extension: JsonObject = {"uri": "urn:x", "required": False}
     assert found(TIDY | {"capabilities": {"streaming": False, "extensions": [extension]}, "securitySchemes": {}}) == []

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sdcard import InMemorySigner, parse_card
 from sdcard.cards.a2a.signatures.forms import SDK_0_3, SDK_1_0, SDK_1_3, SPECIFICATION, WHOLE_CARD, Form
@@ -20,7 +22,7 @@ from sdcard.cards.a2a.signatures.verification import (
 from sdcard.cards.reading import examine_card, examine_document, read_card
 from sdcard.cards.summary import FORMAT as SUMMARY
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, encode_json, same_json
-from sdcard.errors import Finding, Part, Where
+from sdcard.errors import Finding, Level, Part, Where
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PUBLISHED_KEYS
 from tests.sdcard.cards.a2a.signatures.signed import SIGNER, TRUSTED, over_all, signature, signature_with, signed
@@ -355,6 +357,21 @@ def test_spelling_and_order_of_members_do_not_matter() -> None:
     assert about(reordered) == [VERIFIED]
     text = json.dumps(reordered, indent=2, ensure_ascii=True).encode()
     assert parse_card(text, signers=TRUSTED).findings[-1].rule == "card.signature-verified"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(changes=st.dictionaries(st.sampled_from([*CARD, "x", "type"]), JSON, max_size=3), header=JSON)
+def test_whatever_a_signed_card_holds_it_is_read_or_refused(changes: JsonObject, header: JsonValue) -> None:
+    one = signature(CARD)
+    for made in ({**one, "header": header}, {**one, "protected": header}, {**one, "signature": header}):
+        examination = examine_document(signed({**CARD, **changes}, made), TRUSTED)
+        assert (examination.card is None) is any(f.level is Level.ERROR for f in examination.findings)
 
 
 # -- who is trusted ---------------------------------------------------------------------------------------------------
