@@ -25,11 +25,11 @@ from sdcard import (
     Where,
     accept_sd_card,
     parse_card,
+    parse_card_signers,
     parse_public_jwk,
     parse_trusted_issuers,
     verify_presentation,
 )
-from sdcard.cards.a2a.signatures.verification import parse_card_signers
 from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_object, same_json
 from sdcard.errors import Finding, Part
 from sdcard.instants import Instant
