@@ -25,6 +25,7 @@ from sdcard import (
     Where,
     accept_sd_card,
     parse_card,
+    parse_card_signers,
     parse_public_jwk,
     parse_trusted_issuers,
     verify_presentation,
@@ -43,7 +44,7 @@ FORMAT = "sd-card-vectors/1"
 ACCEPTED = "accepted"
 NEEDS = frozenset(
     {
-        *("sd-card", "card", "json-form", "key-binding", "unsolicited", "status", "limits"),
+        *("sd-card", "card", "card-signatures", "json-form", "key-binding", "unsolicited", "status", "limits"),
         *("ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "sha-384", "sha-512"),
     }
 )
@@ -157,12 +158,17 @@ def _accept(document: JsonObject, expectations: JsonObject) -> Callable[[], str]
 def _card(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
     """A card document that is to be registered."""
     text = _text(document, "document")
-    _closed(expectations, "expectations", set(), {"limits"})
+    _closed(expectations, "expectations", set(), {"limits", "signers"})
     limits = _limits(expectations)
+    try:
+        data = encode_json(expectations.get("signers", {"keys": []}))
+        signers = parse_card_signers(data, limits, PUBLISHED_KEYS - VECTOR_KEYS)
+    except Refused as refusal:
+        raise Misuse(f"`signers`: {refusal.rule.sentence}") from None
 
     def run() -> str:
         try:
-            outcome, findings = ACCEPTED, parse_card(text.encode(), limits).findings
+            outcome, findings = ACCEPTED, parse_card(text.encode(), limits, signers).findings
         except Refused as refusal:
             outcome, findings = f"{refusal.rule} at {refusal.where}", refusal.findings
         return "\n".join((outcome, *map(_finding, findings)))

@@ -35,7 +35,7 @@ from sdcard.keybinding.challenge import ConsumedByCaller
 from sdcard.vectors import ACCEPTED, NEEDS, parse_vector
 from tests.shared import ROOT
 from tests.world import raises_rule
-from vectors.actors import HOLDER, STRANGER, Actor
+from vectors.actors import CARD_SIGNER, HOLDER, STRANGER, Actor
 from vectors.cases import TOPICS
 from vectors.generate import NOT_TRIGGERED, generate, stale
 
@@ -139,7 +139,7 @@ def test_every_key_of_the_vectors_is_published_so_nobody_trusts_it_by_mistake() 
     made = {Actor(role, one).public_key for role in ("issuer", "holder") for one in SignatureAlgorithm}
     met = {key for data in VECTORS.values() for key in keys_in(json.loads(data))}
 
-    assert {key.thumbprint for key in made | {STRANGER.public_key}} == VECTOR_KEYS
+    assert {key.thumbprint for key in made | {STRANGER.public_key, CARD_SIGNER.public_key}} == VECTOR_KEYS
     assert made <= met
     assert [key.thumbprint for key in met if key.thumbprint not in PUBLISHED_KEYS] == []
 

@@ -19,6 +19,7 @@ from sdcard.sdjwt.json_form import to_flattened, to_general
 from sdcard.sdjwt.values import SdJwt, SdJwtWithKeyBinding
 from vectors.actors import (
     AUDIENCE,
+    CARD_SIGNER,
     HOLDER,
     ISSUER,
     ISSUER_ID,
@@ -871,7 +872,8 @@ def cards() -> Iterator[Case]:
     yield case("unknown-member", "a member that A2A does not name is kept", with_(x_own=1),
                "card.member-unknown at card/x_own (note)")  # fmt: skip
     yield case("signatures", "signatures are dropped", with_(signatures=[{"protected": "x", "signature": "y"}]),
-               "card.signatures at card/signatures (warning)")  # fmt: skip
+               "card.signatures at card/signatures (note)",
+               "card.signature-untrusted at card/signatures/0 (warning)")  # fmt: skip
     yield case("no-card", "an object that is no card", {"hello": 1}, "card.format at card (error)")
     yield case("no-name", "a required member is not there", with_(name=REMOVED),
                "card.member-missing at card/name (error)")  # fmt: skip
@@ -900,6 +902,131 @@ def cards() -> Iterator[Case]:
                expectations={"limits": {"card_bytes": 100}})  # fmt: skip
 
 
+SIGNED: JsonObject = {
+    "name": "Café Route",
+    "description": "",
+    "version": "1.2.0",
+    "supportedInterfaces": [
+        {"url": "https://georoute.example/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    ],
+    "capabilities": {"streaming": False, "extensions": [{"uri": "https://geo.example/x", "params": {"n": 1}}]},
+    "defaultInputModes": ["text/plain"],
+    "defaultOutputModes": ["text/plain"],
+    "skills": [{"id": "s", "name": "S", "description": "d", "tags": ["t"]}],
+}
+"""A card of which A2A 1.0 signs every member."""
+
+
+def card_signatures() -> Iterator[Case]:
+    """Signatures of A2A cards, over canonical forms that are written here and not by our own code."""
+    signers: JsonObject = {"signers": {"keys": [{**CARD_SIGNER.jwk, "kid": CARD_SIGNER.public_key.thumbprint}]}}
+    at = "card/signatures"
+
+    def case(name: str, about: str, standard: str, card: JsonObject, made: list[JsonObject], *findings: str) -> Case:
+        document = json.dumps({**card, "signatures": list[JsonValue](made)})
+        found = [one if " at " in one else f"{one} at {at}/0" for one in findings]
+        found = [one if one.endswith(")") else f"{one} ({LEVELS[one.split(' ')[0]]})" for one in found]
+        errors = [one for one in found if one.endswith("(error)")]
+        others = [one for one in found if not one.endswith("(error)")]
+        general = [] if card.get("description") else ["card.member-value at card/description (warning)"]
+        general += ["card.member-unknown at card/x-own (note)"] if "x-own" in card else []
+        rule, _, where = errors[0].removesuffix(" (error)").partition(" at ") if errors else ("", "", "")
+        told = [*errors, *general, f"card.signatures at {at} (note)", *others]
+        if errors:  # a refusal leaves notes out
+            told = [one for one in told if not one.endswith("(note)")]
+        return Case(name, about, standard, document, RULES[rule] if rule else None, where, kind="card",
+                    findings=tuple(told), expectations=signers, needs=("card-signatures",))  # fmt: skip
+
+    invalid, header_fault = f"card.signature-invalid at {at}/0/signature", f"card.signature-invalid at {at}/0/protected"
+    good, own = signature(jcs(SIGNED)), {**SIGNED, "x-own": 1}
+
+    yield case("specification", "over the form of A2A 1.0", "A2A 1.0 8.4.1", SIGNED, [good], "card.signature-verified")
+    defaults: JsonObject = {**SIGNED, "securitySchemes": {}, "capabilities": {"streaming": False, "extensions": [
+        {"uri": "https://geo.example/x", "required": False, "params": {"n": 1}}]}}  # fmt: skip
+    yield case("defaults", "what neither is REQUIRED nor `optional` is left out at its default", "A2A 1.0 8.4.1",
+               defaults, [good], "card.signature-verified")  # fmt: skip
+    yield case("unknown-member", "a member that A2A does not name is not signed", "A2A 1.0 8.4.1, 5.7", own, [good],
+               "card.signature-verified", "card.unsigned-member at card/x-own")  # fmt: skip
+    yield case("whole-card", "RFC 8785 over the card as it is", "RFC 8785 3", own, [signature(jcs(own))],
+               "card.signature-verified")  # fmt: skip
+    sdk = {name: value for name, value in SIGNED.items() if value != ""}
+    bare = "card.unsigned-member at card/description"
+    yield case("sdk-1.3", "over the form of a2a-sdk 1.3, without what is empty", "A2A 1.0 8.4.1", SIGNED,
+               [signature(jcs(sdk))], "card.signature-verified", bare)  # fmt: skip
+    escaped = json.dumps(sdk, sort_keys=True, separators=(",", ":")).replace('"n":1', '"n":1.0')
+    yield case("sdk-1.0", "over the form of a2a-sdk 1.0, with escapes and floats", "A2A 1.0 8.4.1", SIGNED,
+               [signature(escaped)], "card.signature-verified", bare)  # fmt: skip
+    former = json.dumps({name: v for name, v in CARD_0_3.items() if name not in SDK_0_3_LEAVES_OUT}
+                        | {"securitySchemes": {"key": {"in": "header", "name": "X-Key"}}},
+                        sort_keys=True, separators=(",", ":"))  # fmt: skip
+    yield case("sdk-0.3", "a 0.3 card over the form of a2a-sdk 0.3, which drops a requirement without scopes",
+               "A2A 0.3.0", CARD_0_3, [signature(former)], "card.signature-verified",
+               "card.unsigned-member at card/security")  # fmt: skip
+    yield case("no-trusted-key", "by a key that nobody listed", "A2A 1.0 8.4.3", SIGNED,
+               [signature(jcs(SIGNED), STRANGER)], "card.signature-untrusted")  # fmt: skip
+    yield case("own-key", "by a stranger's key that the header brings along", "RFC 8725 3.10", SIGNED,
+               [signature(jcs(SIGNED), STRANGER, jwk=STRANGER.jwk, jku="https://evil.example/jwks.json")],
+               "card.signature-untrusted")  # fmt: skip
+    yield case("posing", "by a stranger under the name of a trusted key", "RFC 7515 5.2", SIGNED,
+               [signature(jcs(SIGNED), STRANGER, kid=CARD_SIGNER.public_key.thumbprint)], invalid)  # fmt: skip
+    yield case("changed", "another version than was signed", "A2A 1.0 8.4.3", {**SIGNED, "version": "1.2.1"}, [good],
+               invalid)  # fmt: skip
+    yield case("added-default", "an `optional` member that was added with its default", "A2A 1.0 8.4.1",
+               {**SIGNED, "iconUrl": "https://georoute.example/i.png"}, [good], invalid)  # fmt: skip
+    for name, changes in HEADER_FAULTS.items():
+        yield case(name, f"a header with {json.dumps(changes)}", "RFC 7515 4.1, RFC 8725 3.1, 3.11", SIGNED,
+                   [signature(jcs(SIGNED), **changes)], header_fault)  # fmt: skip
+    yield case("no-kid", "a header that names no key", "A2A 1.0 8.4.2", SIGNED, [signature(jcs(SIGNED), kid=REMOVED)],
+               "card.signature-untrusted")  # fmt: skip
+    outside: JsonObject = {"header": {"kid": CARD_SIGNER.public_key.thumbprint}}
+    yield case("unprotected-kid", "a header that names its key where nobody signed it", "RFC 7515 7.2.1", SIGNED,
+               [signature(jcs(SIGNED), kid=REMOVED) | outside], "card.signature-untrusted")  # fmt: skip
+    yield case("kid-twice", "a key named in both headers", "RFC 7515 7.2.1", SIGNED, [good | outside],
+               f"card.signature-invalid at {at}/0/header")  # fmt: skip
+    yield case("one-of-two", "one that verifies beside a stranger's", "A2A 1.0 8.4.3", SIGNED,
+               [good, signature(jcs(SIGNED), STRANGER)], "card.signature-verified",
+               f"card.signature-untrusted at {at}/1 (note)")  # fmt: skip
+    yield case("one-is-invalid", "one that verifies beside an invalid one by the same key", "A2A 1.0 8.4.3", SIGNED,
+               [good, signature(jcs({**SIGNED, "version": "1"}))], "card.signature-verified",
+               f"card.signature-invalid at {at}/1/signature")  # fmt: skip
+    extension: JsonObject = {"uri": "https://geo.example/x", "params": {"n": 2**53 + 1}}
+    large: JsonObject = {**SIGNED, "capabilities": {"extensions": [extension]}}
+    yield case("no-canonical-form", "an integer that no double holds", "RFC 8785 3.2.2.3, D", large,
+               [signature(jcs(large))], invalid)  # fmt: skip
+    yield case("too-many", "seventeen signatures", "limits", SIGNED, [good] * 17,
+               f"card.member-value at {at} (error)")  # fmt: skip
+
+
+LEVELS = {
+    "card.signature-verified": "note",
+    "card.signature-untrusted": "warning",
+    "card.signature-invalid": "error",
+    "card.unsigned-member": "warning",
+}
+HEADER_FAULTS: dict[str, dict[str, Any]] = {
+    "alg-none": {"alg": "none"},
+    "alg-hs256": {"alg": "HS256"},
+    "alg-es384": {"alg": "ES384"},
+    "typ-jwt": {"typ": "JWT"},
+    "crit": {"crit": ["x-own"], "x-own": 1},
+    "b64": {"b64": False, "crit": ["b64"]},
+}
+SDK_0_3_LEAVES_OUT = ("protocolVersion", "preferredTransport", "security")
+
+
+def jcs(document: JsonObject) -> str:
+    """RFC 8785, for documents with ASCII names and without floats."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def signature(payload: str, signer: Actor = CARD_SIGNER, **changes: Any) -> JsonObject:
+    """An ``AgentCardSignature`` over any payload, under a header with changes."""
+    good = {"alg": "ES256", "typ": "JOSE", "kid": signer.public_key.thumbprint}
+    members = {name: value for name, value in {**good, **changes}.items() if value is not REMOVED}
+    protected = raw(json.dumps(members))
+    return {"protected": protected, "signature": raw(signer.sign(f"{protected}.{raw(payload)}".encode()))}
+
+
 TOPICS = {
     "sd-jwt": (accepted_sd_jwts, refused_sd_jwts),
     "jws": (jws,),
@@ -913,5 +1040,6 @@ TOPICS = {
     "limits": (limits,),
     "json-forms": (json_forms,),
     "cards": (cards,),
+    "card-signatures": (card_signatures,),
 }
 """Folder → what makes its cases."""

@@ -27,7 +27,7 @@ NOT_TRIGGERED = {
     Rule.KEY_BOUND_ELSEWHERE: "It is about the records of a registry.",
     **dict.fromkeys(
         (Rule.CONTEXT_UNKNOWN, Rule.PATH_MALFORMED, Rule.DISCLOSE_UNKNOWN, Rule.DISCLOSE_BEYOND_CEILING,
-         Rule.DISCLOSE_EMPTY, Rule.SELECTION_COARSE, Rule.SELECTION),
+         Rule.DISCLOSE_EMPTY, Rule.SELECTION_COARSE, Rule.SELECTION, Rule.CARD_UNSIGNABLE),
         _ASKING,
     ),
     **dict.fromkeys(

@@ -14,6 +14,7 @@ from issuer_service.registration.schemas import (
     check_no_others,
     read_section,
 )
+from sdcard.cards.a2a.signatures.verification import CardSigners
 from sdcard.cards.card import Card
 from sdcard.cards.reading import read_card
 from sdcard.cards.summary import summary_card
@@ -45,6 +46,7 @@ class Terms:
         published_keys: thumbprints of keys that nobody may register.
         issuer_keys: those of the Issuer, next ones and last ones too: it does not vouch for itself.
         limits: how much work a card may make.
+        card_signers: whose signatures over a card count.
     """
 
     policy: DisclosurePolicy
@@ -52,6 +54,7 @@ class Terms:
     published_keys: frozenset[str]
     issuer_keys: frozenset[str]
     limits: Limits
+    card_signers: CardSigners
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ def _read_card(document: Mapping[str, Any], identity: Identity | None, terms: Te
     if len(encode_json(given)) > terms.limits.card_bytes:
         raise Refused(Rule.LIMIT_BYTES, where, f"A card has at most {terms.limits.card_bytes} bytes.")
     found = _Findings()
-    card = found.attempt(read_card, given)
+    card = found.attempt(read_card, given, terms.card_signers)
     found.attempt(_check_agreement, document, given)
     found.close()
     return card

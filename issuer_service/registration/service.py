@@ -36,7 +36,7 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
 def _issue(wiring: Wiring, caller: Caller, body: bytes) -> tuple[RegistrationRow, bytes]:
     now = wiring.clock.now()
     own = frozenset(key.thumbprint for key in (wiring.issuer.key, *wiring.other_keys))
-    terms = Terms(wiring.policy, wiring.profile, wiring.published_keys, own, wiring.limits)
+    terms = Terms(wiring.policy, wiring.profile, wiring.published_keys, own, wiring.limits, wiring.card_signers)
     registration = read_registration(body, terms)
     check_limits(caller, registration.agent_id, registration.card)
     _check_work(registration, wiring.bounds)

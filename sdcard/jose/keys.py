@@ -41,6 +41,7 @@ VECTOR_KEYS = frozenset(
         "Q1pw82t99Utv3v-4_hMRC3EwDHWXxw9lzs5JvNBscMk",  # holder, ML-DSA-65
         "Kx8luOM5D7g5NU3fadenbMvVCCS9jhWHbwLgC7t8K-w",  # holder, ML-DSA-87
         "8Ix_S_OBahmOsdxEWG-FhIB05uV_1kDvukN56ufFuPE",  # stranger, ES256
+        "0KEND0-oE52ngfYf3ViOwEJgpuoblFYIBFPoVCHhoB4",  # card signer, ES256
     }
 )
 """Thumbprints of the keys of our test vectors: their private halves follow from seeds in ``vectors/actors.py``."""
