@@ -67,6 +67,17 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class MediaType:
+    """The name of a media type. A bare word such as ``text`` is common, and every reader takes it."""
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a value that is no string, is empty, or has not two parts."""
+        yield from Text(empty=Level.WARNING).check(value, where)
+        if isinstance(value, str) and value and "/" not in value:
+            yield Finding(Rule.CARD_MEMBER_VALUE, where, "Write a media type, such as text/plain.", Level.NOTE)
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One of a closed set of strings."""
 
