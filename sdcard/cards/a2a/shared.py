@@ -96,8 +96,9 @@ SAID = Text(empty=Level.WARNING)
 NAMED = Text(empty=Level.ERROR)
 FLAG = Flag()
 ANY_OBJECT = Object()
-NAME_URL = Url(Reach.NAME)
-LINK = Url(Reach.LINK)
+NAME_URL = Url(Reach.NAME, empty=Level.NOTE)
+LINK = Url(Reach.LINK, empty=Level.NOTE)
+NEEDED_LINK = Url(Reach.LINK)
 ENDPOINT = Url(Reach.ENDPOINT)
 TEXTS = ArrayOf(TEXT)
 MODES = ArrayOf(MediaType())
@@ -120,7 +121,7 @@ OLD_AUTHENTICATION = Object({"credentials": CREDENTIALS})
 """``authentication`` of 0.1, in a card of a later generation, whose readers ignore it."""
 
 EXTENSION: Mapping[str, Member] = {
-    "uri": Member(NAME_URL, Need.EXPECTED, "the URI that identifies the extension"),
+    "uri": Member(Url(Reach.NAME, Level.WARNING), Need.EXPECTED, "the URI that identifies the extension"),
     "description": Member(TEXT),
     "required": Member(FLAG),
     "params": Member(ANY_OBJECT),
@@ -138,7 +139,7 @@ SIGNATURES = ArrayOf(
 
 PROVIDER: Mapping[str, Member] = {
     "organization": Member(SAID, Need.EXPECTED, "who runs the agent"),
-    "url": Member(LINK, Need.EXPECTED, "where to learn about who runs the agent"),
+    "url": Member(Url(Reach.LINK, Level.WARNING), Need.EXPECTED, "where to learn about who runs the agent"),
 }
 
 COMMON: Mapping[str, Member] = {
@@ -194,8 +195,8 @@ ALTERNATIVES = ArrayOf(MapOf(TEXTS))
 REQUIREMENTS = ArrayOf(Object({"schemes": Member(MapOf(Object({"list": Member(TEXTS)})))}))
 """``securityRequirements`` of 1.0, which says the same."""
 
-_AUTHORIZATION = {"authorizationUrl": Member(LINK, Need.REQUIRED, "where the user grants access")}
-_TOKEN = {"tokenUrl": Member(LINK, Need.REQUIRED, "where tokens are issued")}
+_AUTHORIZATION = {"authorizationUrl": Member(NEEDED_LINK, Need.REQUIRED, "where the user grants access")}
+_TOKEN = {"tokenUrl": Member(NEEDED_LINK, Need.REQUIRED, "where tokens are issued")}
 _REST_OF_FLOW = {
     "refreshUrl": Member(LINK),
     "scopes": Member(MapOf(TEXT), Need.EXPECTED, "an object that explains each scope, or an empty one"),
@@ -206,7 +207,7 @@ OAUTH_FLOWS: Mapping[str, Mapping[str, Member]] = {
     "implicit": {**_AUTHORIZATION, **_REST_OF_FLOW},
     "password": {**_TOKEN, **_REST_OF_FLOW},
     "deviceCode": {
-        "deviceAuthorizationUrl": Member(LINK, Need.REQUIRED, "where a device asks for its code"),
+        "deviceAuthorizationUrl": Member(NEEDED_LINK, Need.REQUIRED, "where a device asks for its code"),
         **_TOKEN,
         **_REST_OF_FLOW,
     },
@@ -221,7 +222,7 @@ HTTP_AUTH: Mapping[str, Member] = {
     "description": Member(TEXT),
 }
 OPEN_ID_CONNECT: Mapping[str, Member] = {
-    "openIdConnectUrl": Member(LINK, Need.REQUIRED, "where the OpenID Connect metadata is"),
+    "openIdConnectUrl": Member(NEEDED_LINK, Need.REQUIRED, "where the OpenID Connect metadata is"),
     "description": Member(TEXT),
 }
 
