@@ -52,7 +52,7 @@ _PKCE = {"pkceRequired": Member(FLAG)}
 _DEPRECATED = {name: Member(LINK) for name in ("authorizationUrl", "tokenUrl", "refreshUrl")} | {
     "scopes": Member(MapOf(TEXT))
 }
-_FLOWS = Object(
+FLOWS = Object(
     {
         "authorizationCode": Member(Object({**OAUTH_FLOWS["authorizationCode"], **_PKCE})),
         "clientCredentials": Member(Object(OAUTH_FLOWS["clientCredentials"])),
@@ -64,7 +64,7 @@ _FLOWS = Object(
 )
 """Nothing is demanded of the two deprecated flows."""
 
-_WRAPPERS = Object(
+WRAPPERS = Object(
     {
         "apiKeySecurityScheme": Member(
             Object(
@@ -79,7 +79,7 @@ _WRAPPERS = Object(
         "oauth2SecurityScheme": Member(
             Object(
                 {
-                    "flows": Member(_FLOWS, Need.REQUIRED, "an object with one OAuth flow"),
+                    "flows": Member(FLOWS, Need.REQUIRED, "an object with one OAuth flow"),
                     "oauth2MetadataUrl": Member(LINK),
                     "description": Member(TEXT),
                 }
@@ -98,12 +98,12 @@ class _Scheme:
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
         """Find what is wrong with it in the generation that it is written for."""
-        if isinstance(value, dict) and "type" in value and not any(find(value, name) for name in _WRAPPERS.members):
+        if isinstance(value, dict) and "type" in value and not any(find(value, name) for name in WRAPPERS.members):
             hint = "This is a scheme of A2A 0.3; 1.0 has it inside a member such as `apiKeySecurityScheme`."
             yield Finding(Rule.CARD_AMBIGUOUS, where, hint, Level.WARNING)
             yield from v0_3.SCHEME.check(value, where)
         else:
-            yield from _WRAPPERS.check(value, where)
+            yield from WRAPPERS.check(value, where)
 
 
 _INTERFACES = ArrayOf(
