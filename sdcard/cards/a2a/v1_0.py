@@ -48,6 +48,7 @@ from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Where
 from sdcard.rules import Rule
 
+_MOST_LEVELS = 40
 _PKCE = {"pkceRequired": Member(FLAG)}
 _DEPRECATED = {name: Member(LINK) for name in ("authorizationUrl", "tokenUrl", "refreshUrl")} | {
     "scopes": Member(MapOf(TEXT))
@@ -106,6 +107,27 @@ class _Scheme:
             yield from WRAPPERS.check(value, where)
 
 
+@dataclass(frozen=True, slots=True)
+class _Struct:
+    """A free object. Readers in protobuf stop at a hundred messages, and spend two on each level of it."""
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a value that is no object, or that they would not read."""
+        yield from Object().check(value, where)
+        level: list[JsonValue] = [value]
+        for _ in range(_MOST_LEVELS):
+            level = [inner for outer in level for inner in _children(outer)]
+        if level:
+            hint = f"Nest at most {_MOST_LEVELS} levels: readers in protobuf stop there."
+            yield Finding(Rule.CARD_MEMBER_VALUE, where, hint)
+
+
+def _children(value: JsonValue) -> list[JsonValue]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
 _INTERFACES = ArrayOf(
     Object(
         {
@@ -122,7 +144,7 @@ _INTERFACES = ArrayOf(
 _CAPABILITIES = Object(
     {
         **FLAGS,
-        "extensions": Member(ArrayOf(Object({**EXTENSION, "uri": Member(NAME_URL)}))),
+        "extensions": Member(ArrayOf(Object({**EXTENSION, "uri": Member(NAME_URL), "params": Member(_Struct())}))),
         "extendedAgentCard": Member(FLAG),
     },
     legacy={"stateTransitionHistory": Member(HISTORY.shape, advice="A2A 1.0 dropped it")},

@@ -4,12 +4,16 @@ import hashlib
 import json
 from typing import Any
 
+import pytest
+
 from sdcard import Acceptance, HeldSdCard, TrustedIssuers, accept_sd_card, select_all
 from sdcard import present as present_card
+from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
 from sdcard.holder import disclose
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, assert_refused, jwk, request, request_with_card
+from tests.sdcard.cards.documents import georoute_0_1, georoute_0_2, georoute_0_3
 from tests.world import ISSUER, NOW, World, example, key
 
 
@@ -78,12 +82,16 @@ def test_a_card_is_issued_in_every_context(registry: OpenDesk) -> None:
     assert members["federation"] == members["public"]
 
 
-def test_the_older_generation_of_cards_is_registered_too(registry: OpenDesk) -> None:
-    card = example("georoute-0.3.json")
-
+@pytest.mark.parametrize(
+    ("card", "card_format"), [(georoute_0_3(), "a2a/0.3"), (georoute_0_2(), "a2a/0.2"), (georoute_0_1(), "a2a/0.1")]
+)
+def test_the_older_generations_of_cards_are_registered_too(
+    registry: OpenDesk, card: JsonObject, card_format: str
+) -> None:
     (issued,) = registry.register(request_with_card(card))["cards"]
 
-    assert accept(registry, issued).issued.members == card
+    held = accept(registry, issued)
+    assert (held.issued.members, held.issued.card_format) == (card, card_format)
 
 
 def test_what_was_issued_is_presented_and_verified(registry: OpenDesk, world: World) -> None:

@@ -1,5 +1,7 @@
 """A2A 1.0: start from a good card, change one thing, expect one finding at one place."""
 
+from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -290,6 +292,16 @@ def test_and_it_is_checked_as_one_of_0_3(scheme: JsonObject, rule: str, where: s
 def test_a_wrapper_decides_whatever_type_stands_beside_it() -> None:
     scheme = {"type": "magic", "mtlsSecurityScheme": {}}
     assert told(changed(georoute(), ("securitySchemes", "more"), scheme)) == set()
+
+
+@pytest.mark.parametrize("wrap", [lambda value: {"a": value}, lambda value: [value]], ids=["objects", "arrays"])
+def test_parameters_that_protobuf_readers_cannot_read_are_an_error(wrap: Callable[[Any], Any]) -> None:
+    place = ("capabilities", "extensions", 0, "params")
+    params: JsonObject = {"a": reduce(lambda value, _: wrap(value), range(38), 1)}
+    assert told(changed(georoute(), place, params)) == set()
+    assert told(changed(georoute(), place, {"a": wrap(wrap(params["a"]))})) == {
+        ("error", "card.member-value", "card/capabilities/extensions/0/params"),
+    }
 
 
 def test_the_word_text_is_read_as_a_media_type_with_a_note() -> None:
