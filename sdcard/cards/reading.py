@@ -183,10 +183,10 @@ _MANIFEST = Foreign("manifest", "This looks like a plugin or agent manifest. Giv
 _LIST = Foreign("capability-list", "This lists capabilities and has no skills; in an A2A card, `skills` has that list.")
 
 _SIGNS: tuple[tuple[_Question, CardFormat | Foreign], ...] = (
+    (_is_kno, _KNO),
     (detection.is_1_0, v1_0.FORMAT),
     (detection.is_0_3, v0_3.FORMAT),
     (_has_any("agentCard", "agent_card"), _SIGSTORE),
-    (_is_kno, _KNO),
     (detection.is_0_1, v0_1.FORMAT),
     (detection.is_0_2, v0_2.FORMAT),
     (_has("agent_id"), _AGENTCARD),

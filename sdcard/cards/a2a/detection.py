@@ -12,6 +12,8 @@ from sdcard.encoding import JsonObject, JsonValue
 _KNOWN_TO_1_0 = frozenset(v1_0.SHAPE.members) | frozenset(map(snake_case, v1_0.SHAPE.members))
 _TWO_WORDS = tuple(name for name in v0_3.SHAPE.members if snake_case(name) != name)
 _ONLY_A2A = ("defaultInputModes", "defaultOutputModes", *v0_2.BROUGHT[2:])
+_OF_OTHERS = ("agent_id", "schema_version", "registrations", "services", "tools", "serverInfo", "mcpServers")
+"""Members of other documents, some of which list skills at a URL too."""
 
 
 def is_1_0(document: JsonObject) -> bool:
@@ -70,7 +72,9 @@ def _is_card(document: JsonObject) -> bool:
         return False
     capabilities = document.get("capabilities")
     flags = isinstance(capabilities, dict) and any(_has(capabilities, name) for name in v0_2.CAPABILITIES.members)
-    return _lists_skills(document) or flags or any(_has(document, name) for name in _ONLY_A2A)
+    if flags or any(_has(document, name) for name in _ONLY_A2A):
+        return True
+    return _lists_skills(document) and not any(_has(document, name) for name in _OF_OTHERS)
 
 
 def _lists_skills(document: JsonObject) -> bool:

@@ -94,6 +94,15 @@ def test_the_older_generations_of_cards_are_registered_too(
     assert (held.issued.members, held.issued.card_format) == (card, card_format)
 
 
+@pytest.mark.parametrize("absent", [{}, {"description": None}])
+def test_a_card_without_a_description_says_no_less_than_the_request(registry: OpenDesk, absent: JsonObject) -> None:
+    card = {name: value for name, value in georoute_0_1().items() if name != "description"} | absent
+
+    (issued,) = registry.register(request_with_card(card, description="What the request calls it"))["cards"]
+
+    assert accept(registry, issued).issued.members == card
+
+
 def test_what_was_issued_is_presented_and_verified(registry: OpenDesk, world: World) -> None:
     (issued,) = registry.register(request_with_card())["cards"]
     held = accept(registry, issued)

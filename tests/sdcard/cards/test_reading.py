@@ -90,10 +90,13 @@ OLD = {
     [
         ({"agentCard": georoute(), "attestations": {}}, "sigstore"),
         ({"$schema": "agent-card@0.1.0", "id": "a", **OLD}, "KNO"),
+        ({"$schema": "agent-card@0.1.0", "url": "a", "skills": [], "default_input_modes": ["text"]}, "KNO"),
         ({"agent_id": "a", "name": "b", "version": "1", "capabilities": [{"id": "c"}], "endpoint": {}}, "agent_id"),
         ({"schema_version": "v1", "name_for_model": "a", "api": {}, "auth": {}}, "manifest"),
         ({"type": "https://eips.example.com/8004", "name": "a", "services": []}, "ERC-8004"),
         ({"protocolVersion": "2025-06-18", "serverInfo": {}, "capabilities": {}, "tools": []}, "MCP"),
+        ({"agent_id": "a", "url": "https://a.example.com", "skills": [{"name": "s"}]}, "agent_id"),
+        ({"schema_version": "v1", "url": "https://a.example.com", "skills": [{"name": "s", "id": 1}]}, "manifest"),
         ({"mcpServers": {}}, "MCP"),
         ({"$schema": "https://static.modelcontextprotocol.io/x.json", "name": "a", "remotes": []}, "MCP"),
         ({"name": "a", "tools": [], "capabilities": ["x"]}, "manifest"),
