@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 with atheris.instrument_imports(include=["sdcard"]):
     from sdcard import Acceptance, ClaimPath, Expectations, InMemorySigner, Refused, TrustedIssuers, Unchecked
-    from sdcard.cards.reading import parse_card
+    from sdcard.cards.reading import parse_card, parse_card_file
     from sdcard.encoding import encode_base64url, encode_json
     from sdcard.errors import Part, Where
     from sdcard.holder import accept_sd_card
@@ -77,6 +77,7 @@ TARGETS = (
     _kb_jwt,
     _header,
     lambda data, _: parse_card(data),
+    lambda data, _: parse_card_file(data),
     lambda data, _: parse_trusted_issuers(data),
     lambda _, text: parse_public_jwk({"kty": "EC", "crv": "P-256", "x": text, "y": text[::-1]}, Where(Part.KEY)),
     lambda _, text: ClaimPath.parse(text, Where(Part.REQUEST)),

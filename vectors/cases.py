@@ -886,6 +886,38 @@ def cards() -> Iterator[Case]:
                expectations={"limits": {"card_bytes": 100}})  # fmt: skip
 
 
+def card_files() -> Iterator[Case]:
+    """Cards in files: JSON as editors save it, and of YAML what JSON can say."""
+    whole = "".join(f"{name}: {json.dumps(value)}\n" for name, value in CARD_1_0.items())
+
+    def case(name: str, about: str, text: str, *findings: str, standard: str = "YAML 1.2.2") -> Case:
+        first = next((one for one in findings if one.endswith("(error)")), "").removesuffix(" (error)")
+        rule, _, where = first.partition(" at ")
+        return Case(name, about, standard, text, RULES[rule] if rule else None, where, kind="card-file",
+                    findings=findings)  # fmt: skip
+
+    yield case("byte-order-mark", "JSON behind a byte order mark", "\ufeff" + json.dumps(CARD_1_0),
+               "encoding.byte-order-mark at card (warning)", standard="RFC 8259 8.1")  # fmt: skip
+    yield case("yaml", "the same card in YAML", whole)
+    kept = "card.member-unknown at card/x_own (note)"
+    yield case("yaml-date", "YAML 1.1 takes it for a date, YAML 1.2 for text", whole + "x_own: 2026-11-28\n",
+               "yaml.ambiguous at card/x_own (warning)", kept)  # fmt: skip
+    yield case("yaml-no", "`no` is text", whole + "x_own: no\n", "yaml.ambiguous at card/x_own (warning)", kept)
+    for name, about, text, finding in (
+        ("yaml-flow", "an unclosed list", "x_own: [", "yaml.malformed at card"),
+        ("yaml-alias", "an alias", "x_own: &a 1\nx_two: *a\n", "yaml.feature at card/x_own"),
+        ("yaml-tag", "a tag", "x_own: !!str 1\n", "yaml.feature at card/x_own"),
+        ("yaml-merge", "a merge", "x_own: {<<: {a: 1}}\n", "yaml.feature at card/x_own"),
+        ("yaml-two-documents", "a second document", whole + "---\n" + whole, "yaml.feature at card"),
+        ("yaml-number-key", "a key that is no string", "1: a\n", "yaml.feature at card"),
+        ("yaml-duplicate-key", "a key twice", "x_own: {a: 1, 'a': 1}\n", "json.duplicate-member at card/x_own/a"),
+        ("yaml-infinite", "a number that JSON has not", "x_own: .inf\n", "json.number at card/x_own"),
+        ("yaml-line-separator", "a line break of YAML 1.1 alone", "x_own: a\u2028b\n", "yaml.ambiguous at card"),
+    ):
+        yield case(name, about, text if text.startswith(whole) else whole + text, f"{finding} (error)")
+    yield case("yaml-text", "a text that is no mapping", "an agent\n", "yaml.malformed at card (error)")
+
+
 TOPICS = {
     "sd-jwt": (accepted_sd_jwts, refused_sd_jwts),
     "jws": (jws,),
@@ -898,6 +930,6 @@ TOPICS = {
     "encoding": (encodings,),
     "limits": (limits,),
     "json-forms": (json_forms,),
-    "cards": (cards,),
+    "cards": (cards, card_files),
 }
 """Folder → what makes its cases."""

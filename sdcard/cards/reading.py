@@ -11,6 +11,7 @@ from typing import TypeAlias
 from sdcard.cards import summary
 from sdcard.cards.a2a import detection, v0_3, v1_0
 from sdcard.cards.card import Card, reserved_members
+from sdcard.cards.documents import read_document
 from sdcard.cards.format import CardFormat
 from sdcard.cards.lint import suspicious
 from sdcard.encoding import JsonObject, parse_json_object
@@ -69,12 +70,21 @@ class Examination:
 
 
 def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Card:
-    """The bytes of a card document → Card.
+    """The bytes of a card document → Card. For what anybody may have sent, and so strict JSON alone.
 
     Raises:
         Refused: ``limit.bytes``, a rule of ``parse_json_object``, or as ``read_card``.
     """
     return read_card(_parse(data, limits))
+
+
+def parse_card_file(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Card:
+    """The bytes of a file that its author keeps → Card: strict JSON, JSON behind a byte order mark, or YAML.
+
+    Raises:
+        Refused: as ``documents.read_document``, or as ``read_card``.
+    """
+    return _card_of(_examine_file(data, limits))
 
 
 def read_card(document: JsonObject) -> Card:
@@ -88,19 +98,33 @@ def read_card(document: JsonObject) -> Card:
 
 
 def examine_card(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Examination:
-    """The bytes of a document → everything there is to say about it, for tools that help an author."""
+    """The bytes of a file → everything there is to say about it, for tools that help an author.
+
+    Reads what ``parse_card_file`` reads.
+    """
     try:
-        return examine_document(_parse(data, limits))
+        return _examine_file(data, limits)
     except Refused as refusal:
         return Examination("", refusal.findings, None)
 
 
 def examine_document(document: JsonObject) -> Examination:
     """A document → everything there is to say about it. Authors mend a card in one go when they see all at once."""
+    return _examine(document, ())
+
+
+def _examine_file(data: bytes, limits: Limits) -> Examination:
+    read = read_document(data, limits)
+    return _examine(read.document, read.findings)
+
+
+def _examine(document: JsonObject, about_text: Iterable[Finding]) -> Examination:
     detected = _detect(document)
     if isinstance(detected, Foreign):
-        return Examination(detected.name, (Finding(Rule.CARD_FORMAT, _WHERE, detected.hint),), None)
+        finding = Finding(Rule.CARD_FORMAT, _WHERE, detected.hint)
+        return Examination(detected.name, (finding, *about_text), None)
     findings = [
+        *about_text,
         *reserved_members(document),
         *_CHECKS[detected.name](document),
         *suspicious(document),
