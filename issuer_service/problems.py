@@ -113,6 +113,8 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.TRUST_MALFORMED,
         Rule.VCT,
         Rule.STATUS_MALFORMED,
+        Rule.STATUS_LIST_MALFORMED,
+        Rule.STATUS_LIST_OTHER,
         Rule.STATUS_REVOKED,
         Rule.STATUS_SUSPENDED,
     ),

@@ -113,6 +113,12 @@ class Rule(StrEnum):
     STATUS_REVOKED = "status.revoked", "The SD-Card was revoked.", "Token Status List 7.1"
     STATUS_SUSPENDED = "status.suspended", "The SD-Card is suspended.", "Token Status List 7.1"
     STATUS_UNAVAILABLE = "status.unavailable", "The status could not be checked.", "Token Status List 8.3"
+    STATUS_LIST_MALFORMED = (
+        "status-list.malformed",
+        "The status list is not packed and compressed as it must be.",
+        "Token Status List 4",
+    )
+    STATUS_LIST_OTHER = "status-list.other", "The status list is another one.", "Token Status List 8.3"
 
     # -- cards and what they may show ---------------------------------------------------------------------------
     CARD_FORMAT = "card.format", "The document is no agent card of a known format.", "A2A"

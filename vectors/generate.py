@@ -23,6 +23,8 @@ RULES_PAGE = "docs/rules.md"
 _ASKING = "It answers a caller's request; the document that was given plays no part in it."
 _REGISTRY = "A registry says it about a request or about its own records."
 NOT_TRIGGERED = {
+    Rule.STATUS_LIST_MALFORMED: "It is about a status list, which no presentation carries.",
+    Rule.STATUS_LIST_OTHER: "It is about a status list, which no presentation carries.",
     Rule.KB_RECORD: "A Verifier's own record cannot be reached.",
     Rule.KEY_REPEATED: "It is about two keys of one registration.",
     Rule.KEY_BOUND_ELSEWHERE: "It is about the records of a registry.",
