@@ -58,6 +58,8 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.CARD_AMBIGUOUS,
         Rule.CARD_RESERVED,
         Rule.CARD_SIGNATURES,
+        Rule.CARD_LOST,
+        Rule.CARD_UNCONVERTIBLE,
         Rule.CARD_DISAGREES,
         Rule.CARD_SECRET,
         Rule.CARD_PERSONAL,

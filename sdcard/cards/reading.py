@@ -13,6 +13,8 @@ from sdcard.cards.a2a import detection, v0_3, v1_0
 from sdcard.cards.card import Card, reserved_members
 from sdcard.cards.documents import read_document
 from sdcard.cards.format import CardFormat
+from sdcard.cards.kno import card as kno_card
+from sdcard.cards.kno import format as kno_format
 from sdcard.cards.lint import suspicious
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
@@ -24,7 +26,10 @@ _WHERE = Where(Part.CARD)
 _SIGNATURES = "signatures"
 
 KNOWN_FORMATS: Mapping[str, CardFormat] = MappingProxyType(
-    {card_format.name: card_format for card_format in (v0_3.FORMAT, v1_0.FORMAT, summary.FORMAT)}
+    {
+        card_format.name: card_format
+        for card_format in (v0_3.FORMAT, v1_0.FORMAT, kno_format.V0_1, kno_format.V0_2, summary.FORMAT)
+    }
 )
 """Every value of ``card_format``."""
 
@@ -32,6 +37,8 @@ _CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = MappingProxyT
     {
         v0_3.FORMAT.name: v0_3.check,
         v1_0.FORMAT.name: v1_0.check,
+        kno_format.V0_1.name: kno_card.check,
+        kno_format.V0_2.name: kno_card.check,
     }
 )
 
@@ -170,10 +177,6 @@ def _has_any(*names: str) -> _Question:
     return lambda document: any(document.get(name) is not None for name in names)
 
 
-def _is_kno(document: JsonObject) -> bool:
-    return str(document.get("$schema")).startswith("agent-card@")
-
-
 def _is_registration_file(document: JsonObject) -> bool:
     return _has("type")(document) and _has_any("registrations", "services")(document)
 
@@ -192,7 +195,8 @@ _NOTHING = Foreign("", "This looks like no agent card. A2A 1.0 has `supportedInt
 _SIGSTORE = Foreign(
     "sigstore-a2a", "This looks like a wrapper of sigstore-a2a. Give the card that is inside `agentCard`."
 )
-_KNO = Foreign("kno", "This looks like a KNO agent card, and only A2A 1.0 and 0.3 are read.")
+_BLUEPRINT = Foreign("agent-blueprint", "This is a KNO agent blueprint. Give the agent card that is made from it.")
+_SERVICE = Foreign("service-config", "This is a KNO service. One that is an agent says `subtype: agent-card`.")
 _AGENTCARD = Foreign("agentcard", "This looks like a card with an `agent_id`; only A2A 1.0 and 0.3 are read.")
 _ERC_8004 = Foreign("erc-8004", "This looks like an ERC-8004 registration. Give the A2A card that it refers to.")
 _MCP = Foreign("mcp", "This looks like an MCP or tool description. Give an A2A card for the agent that uses it.")
@@ -200,11 +204,15 @@ _MANIFEST = Foreign("manifest", "This looks like a plugin or agent manifest. Giv
 _LIST = Foreign("", "This lists capabilities and has no skills; in an A2A card, `skills` has that list.")
 
 _SIGNS: tuple[tuple[_Question, CardFormat | Foreign], ...] = (
+    (kno_format.is_0_1, kno_format.V0_1),
+    (kno_format.is_0_2, kno_format.V0_2),
+    (kno_format.is_blueprint, _BLUEPRINT),
+    (kno_format.is_other_service, _SERVICE),
     (detection.is_1_0, v1_0.FORMAT),
     (detection.is_0_3, v0_3.FORMAT),
     (detection.says_older, _OLDER),
     (_has("agentCard"), _SIGSTORE),
-    (_is_kno, _KNO),
+    (kno_format.is_unlabelled, kno_format.V0_2),
     (_has("agent_id"), _AGENTCARD),
     (_is_registration_file, _ERC_8004),
     (_is_tool_server, _MCP),
