@@ -918,6 +918,78 @@ def card_files() -> Iterator[Case]:
     yield case("yaml-text", "a text that is no mapping", "an agent\n", "yaml.malformed at card (error)")
 
 
+KNO: JsonObject = {
+    "$schema": "agent-card@0.2.1",
+    "id": "01KKSY7MK56WAKNP2QVKKZ1RXP",
+    "name": "Drift Agent",
+    "url": "https://agent.example/a2a",
+    "version": "1.0.0",
+    "capabilities": {"streaming": True},
+    "authentication": {"schemes": ["Bearer"]},
+    "skills": [{"id": "find", "name": "Find"}],
+    "ownership": {"context": "tenant", "possibility_slug": "springfield"},
+    "perception": {"domains": ["schemas"], "refresh": "on-change"},
+    "goals": [{"id": "no-drift", "description": "Nothing drifts", "metric": "findings", "target": "0"}],
+    "boundaries": ["MUST NOT modify files"],
+    "budget_override": {"max_phase_tokens": 1000, "warn_threshold_pct": 0.8},
+}
+
+
+def kno_cards() -> Iterator[Case]:
+    """KNO agent cards (agent-card-schema 0.2.1): what its JSON Schema says, and what only its prose does."""
+
+    def case(name: str, about: str, row: str, changes: JsonObject, *findings: str) -> Case:
+        first = next((one for one in findings if one.endswith("(error)")), "").removesuffix(" (error)")
+        rule, _, where = first.partition(" at ")
+        return Case(f"kno-{name}", about, f"KNO agent-card-schema 0.2.1 ({row})", json.dumps({**KNO, **changes}),
+                    RULES[rule] if rule else None, where, kind="card", findings=findings)  # fmt: skip
+
+    def one(name: str, about: str, row: str, changes: JsonObject, rule: str, place: str, level: str = "error") -> Case:
+        return case(name, about, row, changes, f"card.{rule} at card/{place} ({level})")
+
+    goal: JsonObject = {"id": "a", "description": "b", "metric": "c", "target": "0"}
+    yield case("card", "a card with a persona", "KNO-1", {})
+    yield one("no-ownership", "nobody owns the agent", "KNO-1", {"ownership": None}, "member-missing", "ownership")
+    yield one("id", "an id of 25 characters", "KNO-2", {"id": "01KKSY8ABC123DEF456GHI789"}, "member-value", "id",
+              "warning")  # fmt: skip
+    yield one("schema", "a version that there is not", "KNO-3", {"$schema": "agent-card@0.3.0"}, "member-value",
+              "$schema")  # fmt: skip
+    service: JsonObject = {"$schema": "service-config@0.3.0", "subtype": "agent-card"}
+    yield case("service", "a service that is an agent", "KNO-3", service)
+    yield case("blueprint", "what cards are made from", "KNO-3", {"$schema": "agent-blueprint@0.2.0"},
+               "card.format at card (error)")  # fmt: skip
+    yield one("version", "a version without its quotes", "KNO-4", {"version": 0.1}, "member-type", "version")
+    yield one("secret", "a secret for credentials", "KNO-8",
+              {"authentication": {"schemes": ["Bearer"], "credentials": "client_secret"}}, "member-value",
+              "authentication/credentials")  # fmt: skip
+    yield one("no-skills", "an agent without skills", "KNO-10", {"skills": []}, "member-value", "skills")
+    yield one("tenant", "a tenant without a slug", "KNO-13", {"ownership": {"context": "tenant"}}, "member-missing",
+              "ownership/possibility_slug")  # fmt: skip
+    yield one("platform", "a platform with a slug", "KNO-14",
+              {"ownership": {"context": "platform", "possibility_slug": "x"}}, "ambiguous",
+              "ownership/possibility_slug", "warning")  # fmt: skip
+    yield one("refresh", "a refresh that there is not", "KNO-16", {"perception": {"refresh": "hourly"}},
+              "member-value", "perception/refresh")  # fmt: skip
+    yield one("two-targets", "a target and a query for it", "KNO-18", {"goals": [{**goal, "target_query": "x"}]},
+              "ambiguous", "goals/0/target_query")  # fmt: skip
+    yield one("target", "a target that is a number", "KNO-18", {"goals": [{**goal, "target": 0}]}, "member-type",
+              "goals/0/target")  # fmt: skip
+    yield one("boundary", "a boundary of unclear strictness", "KNO-19", {"boundaries": ["Never sleep"]},
+              "member-value", "boundaries/0", "warning")  # fmt: skip
+    budgets: tuple[tuple[str, JsonObject, str], ...] = (
+        ("percent", {"warn_threshold_pct": 80}, "member-value"),
+        ("no-tokens", {"max_phase_tokens": 0}, "member-value"),
+        ("tokens-true", {"max_phase_tokens": True}, "member-type"),
+        ("tokens-fraction", {"max_phase_tokens": 1.0}, "member-type"),
+    )
+    for name, budget, rule in budgets:
+        place = f"budget_override/{next(iter(budget))}"
+        yield one(name, "a budget that cannot be kept", "KNO-20", {"budget_override": budget}, rule, place)
+    yield case("older", "members that its version has not", "KNO-22", {"$schema": "agent-card@0.1.0"},
+               *(f"card.ambiguous at card/{name} (warning)"
+                 for name in ("perception", "goals", "boundaries", "budget_override")))  # fmt: skip
+
+
 TOPICS = {
     "sd-jwt": (accepted_sd_jwts, refused_sd_jwts),
     "jws": (jws,),
@@ -930,6 +1002,6 @@ TOPICS = {
     "encoding": (encodings,),
     "limits": (limits,),
     "json-forms": (json_forms,),
-    "cards": (cards, card_files),
+    "cards": (cards, card_files, kno_cards),
 }
 """Folder → what makes its cases."""

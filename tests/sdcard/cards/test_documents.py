@@ -184,7 +184,7 @@ def test_numbers_that_json_would_not_spell_or_keep_are_refused(scalar: str) -> N
 def test_every_scalar_that_pyyaml_takes_for_something_else_is_the_same_to_us_or_refused_or_warned_about() -> None:
     """A second opinion on our table of YAML 1.1."""
     characters = "0179_.+-:eExXonyNtTfFlu~=<b "
-    for text in (a + b + c + d for a in characters for b in characters for c in characters for d in "01._:e"):
+    for text in (a + b + c + d for a in characters for b in characters for c in characters for d in ("", "0")):
         try:
             theirs = yaml.safe_load(text)
         except (yaml.YAMLError, ValueError):
