@@ -890,11 +890,11 @@ def card_files() -> Iterator[Case]:
     """Cards in files: JSON as editors save it, and of YAML what JSON can say."""
     whole = "".join(f"{name}: {json.dumps(value)}\n" for name, value in CARD_1_0.items())
 
-    def case(name: str, about: str, text: str, *findings: str, standard: str = "YAML 1.2.2") -> Case:
+    def case(name: str, about: str, text: str, *findings: str, standard: str = "YAML 1.2.2", **more: Any) -> Case:
         first = next((one for one in findings if one.endswith("(error)")), "").removesuffix(" (error)")
         rule, _, where = first.partition(" at ")
         return Case(name, about, standard, text, RULES[rule] if rule else None, where, kind="card-file",
-                    findings=findings)  # fmt: skip
+                    findings=findings, **more)  # fmt: skip
 
     yield case("byte-order-mark", "JSON behind a byte order mark", "\ufeff" + json.dumps(CARD_1_0),
                "encoding.byte-order-mark at card (warning)", standard="RFC 8259 8.1")  # fmt: skip
@@ -916,6 +916,8 @@ def card_files() -> Iterator[Case]:
     ):
         yield case(name, about, text if text.startswith(whole) else whole + text, f"{finding} (error)")
     yield case("yaml-text", "a text that is no mapping", "an agent\n", "yaml.malformed at card (error)")
+    yield case("yaml-too-large", "more bytes of YAML than allowed", whole, "limit.bytes at card (error)",
+               standard="limits", expectations={"limits": {"yaml_bytes": 100}})  # fmt: skip
 
 
 KNO: JsonObject = {

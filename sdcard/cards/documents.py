@@ -55,6 +55,9 @@ def read_document(data: bytes, limits: Limits = DEFAULT_LIMITS) -> ReadDocument:
         raise Refused(Rule.LIMIT_BYTES, _WHERE, f"A card has at most {limits.card_bytes} bytes.")
     text = data.removeprefix(_BOM.encode())
     if not text.lstrip(b" \t\r\n").startswith((b"{", b"[")):
+        if len(text) > limits.yaml_bytes:
+            hint = f"A card in YAML has at most {limits.yaml_bytes} bytes; in JSON it may be longer."
+            raise Refused(Rule.LIMIT_BYTES, _WHERE, hint)
         return parse_yaml(text, _WHERE, limits.json_depth)
     document = parse_json_object(text, _WHERE, limits.json_depth)
     return ReadDocument(document, () if text == data else (_byte_order_mark(),))

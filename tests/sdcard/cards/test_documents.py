@@ -1,6 +1,8 @@
 """Bytes of files → documents: one text is one document, or it is refused with its place, in time that is bounded."""
 
 import time
+from functools import partial
+from itertools import product
 
 import pytest
 import yaml
@@ -98,9 +100,11 @@ def test_what_is_wrong_with_the_text_is_told_with_what_is_wrong_with_the_card() 
 
 def test_the_limits_are_those_of_cards() -> None:
     data = b"a: b"
-    assert read_document(data, Limits(card_bytes=4)).document == {"a": "b"}
-    with raises_rule("limit.bytes", at="card"):
-        read_document(data, Limits(card_bytes=3))
+    assert read_document(data, Limits(card_bytes=4, yaml_bytes=4)).document == {"a": "b"}
+    for limits in (Limits(card_bytes=3), Limits(yaml_bytes=3)):
+        with raises_rule("limit.bytes", at="card"):
+            read_document(data, limits)
+    assert read_document(b'{"a":1}', Limits(yaml_bytes=3)).document == {"a": 1}
 
 
 # -- plain scalars ----------------------------------------------------------------------------------------------------
@@ -183,15 +187,14 @@ def test_numbers_that_json_would_not_spell_or_keep_are_refused(scalar: str) -> N
 
 def test_every_scalar_that_pyyaml_takes_for_something_else_is_the_same_to_us_or_refused_or_warned_about() -> None:
     """A second opinion on our table of YAML 1.1."""
-    characters = "0179_.+-:eExXonyNtTfFlu~=<b "
-    for text in (a + b + c + d for a in characters for b in characters for c in characters for d in ("", "0")):
-        try:
-            theirs = yaml.safe_load(text)
-        except (yaml.YAMLError, ValueError):
-            continue
-        if not isinstance(theirs, str | dict | list):
-            result = outcome(lambda text=text: read(f"a: {text}"))  # type: ignore[misc]  # mypy cannot infer a lambda's default
-            assert isinstance(result, Refused) or result.findings or same_json(result.document["a"], theirs), text
+    told_apart = 0
+    for text in map("".join, product("0179_.+-:eExXonyNtTfFlu~=<b ", repeat=3)):
+        result = outcome(partial(read, f"a: {text}"))
+        if isinstance(result, ReadDocument) and not result.findings:
+            theirs = yaml.safe_load(f"a: {text}")
+            assert same_json(result.document, theirs), text
+            told_apart += not isinstance(theirs["a"], str)
+    assert told_apart > 100
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------
@@ -290,7 +293,7 @@ def test_the_line_of_a_fault_is_told() -> None:
 
 # -- bounds -----------------------------------------------------------------------------------------------------------
 
-SIZE = DEFAULT_LIMITS.card_bytes
+SIZE = DEFAULT_LIMITS.yaml_bytes
 
 
 @pytest.mark.parametrize(
@@ -339,11 +342,11 @@ def test_nesting_is_bounded(before: str, opening: str, after: str) -> None:
     ids=lambda text: text[:12].encode().hex(),
 )
 def test_the_time_for_hostile_text_is_bounded(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     result = outcome(lambda: read(text[:SIZE]))
 
     assert isinstance(result, Refused | ReadDocument)
-    assert time.perf_counter() - start < 20  # 5 s on a slow machine; what is not linear takes minutes
+    assert time.process_time() - start < 20  # 1.2 s on an idle machine; what is not linear takes minutes
 
 
 def test_a_laughing_text_does_not_grow() -> None:
