@@ -77,7 +77,9 @@ def test_every_rule_of_the_standard_is_raised_by_a_function_that_says_which_row(
     assert silent == {
         "sdcard/edge/records.py:_Expiring.add",
         "sdcard/keybinding/verification.py:check_interaction",
-    }, "the memory's own limits, and SD-Card 5.2.2"
+        "sdcard/status/token.py:verify_status_list_token",
+        "sdcard/status/token.py:_expiry",
+    }, "the memory's own limits, SD-Card 5.2.2, and the times of a status list"
 
 
 def test_a_rule_is_found_where_it_is_raised() -> None:

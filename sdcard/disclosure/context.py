@@ -12,7 +12,8 @@ EVERYTHING = "*"
 
 @dataclass(frozen=True, slots=True)
 class DisclosureContext:
-    """What one audience sees. Entries are claim groups, claims, paths, or ``*`` for everything.
+    """What one audience sees. Entries are claim groups, claims, paths, or ``*`` for everything
+    that the card's format does not call private.
 
     Attributes:
         name: what a registration calls it.

@@ -135,7 +135,7 @@ def _scope(
     entry: str, card_format: CardFormat, narrowed: Mapping[str, tuple[str, ...]], where: Where, unnamed: Sequence[str]
 ) -> Scope:
     if entry == EVERYTHING:
-        return Scope(entry, (ClaimPath(()),))
+        return Scope(entry, (ClaimPath(()),), card_format.private)
     if entry in narrowed:
         return Scope(entry, tuple(ClaimPath.parse(text, where) for text in narrowed[entry]))
     if entry in card_format.groups:

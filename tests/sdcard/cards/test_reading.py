@@ -39,7 +39,8 @@ def test_the_examples_have_nothing_to_mend(file: str, name: str) -> None:
 
 
 def test_the_known_formats_are_named_as_they_are_looked_up() -> None:
-    assert set(KNOWN_FORMATS) == {"a2a/0.1", "a2a/0.2", "a2a/0.3", "a2a/1.0", "summary"}
+    older = {"a2a/0.1", "a2a/0.2", "a2a/0.3"}
+    assert set(KNOWN_FORMATS) == {*older, "a2a/1.0", "kno/0.1", "kno/0.2", "summary"}
     assert all(card_format.name == name for name, card_format in KNOWN_FORMATS.items())
 
 
@@ -89,8 +90,7 @@ OLD = {
     ("document", "hint"),
     [
         ({"agentCard": georoute(), "attestations": {}}, "sigstore"),
-        ({"$schema": "agent-card@0.1.0", "id": "a", **OLD}, "KNO"),
-        ({"$schema": "agent-card@0.1.0", "url": "a", "skills": [], "default_input_modes": ["text"]}, "KNO"),
+        ({"$schema": "agent-blueprint@0.2.0", "id": "a", **OLD}, "blueprint"),
         ({"agent_id": "a", "name": "b", "version": "1", "capabilities": [{"id": "c"}], "endpoint": {}}, "agent_id"),
         ({"schema_version": "v1", "name_for_model": "a", "api": {}, "auth": {}}, "manifest"),
         ({"type": "https://eips.example.com/8004", "name": "a", "services": []}, "ERC-8004"),
