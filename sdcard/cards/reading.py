@@ -100,18 +100,25 @@ def examine_document(document: JsonObject) -> Examination:
     detected = _detect(document)
     if isinstance(detected, Foreign):
         return Examination(detected.name, (Finding(Rule.CARD_FORMAT, _WHERE, detected.hint),), None)
+    return examine_as(detected.name, document)
+
+
+def examine_as(name: str, document: JsonObject) -> Examination:
+    """As ``examine_document``, for a document of which somebody says what it follows: a value of ``card_format``."""
+    if name not in _CHECKS:
+        return Examination("", (Finding(Rule.CARD_FORMAT, _WHERE, "Name a format that documents can have."),), None)
     findings = [
         *reserved_members(document),
-        *_CHECKS[detected.name](document),
+        *_CHECKS[name](document),
         *suspicious(document),
         *_dropped(document),
     ]
     errors = [finding for finding in findings if finding.level is Level.ERROR]
     if errors:
         others = [finding for finding in findings if finding.level is not Level.ERROR]
-        return Examination(detected.name, (*errors, *others), None)
+        return Examination(name, (*errors, *others), None)
     kept = {name: value for name, value in document.items() if name != _SIGNATURES}
-    return Examination(detected.name, tuple(findings), Card(detected, kept, tuple(findings)))
+    return Examination(name, tuple(findings), Card(KNOWN_FORMATS[name], kept, tuple(findings)))
 
 
 def _parse(data: bytes, limits: Limits) -> JsonObject:

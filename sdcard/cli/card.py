@@ -2,15 +2,16 @@
 
 import typer
 
-from sdcard.cli import card_check
+from sdcard.cli import card_check, card_convert
 
-HELP = "Check an agent card."
+HELP = "Check and convert agent cards."
 app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
 def group() -> None:
-    """Check an agent card."""
+    """Check and convert agent cards."""
 
 
 app.command("check", help=card_check.HELP)(card_check.command)
+app.command("convert", help=card_convert.HELP)(card_convert.command)

@@ -33,12 +33,14 @@ class ProcessedPayload:
         claims: the Processed SD-JWT Payload.
         revealed: every Disclosure with its place, parents before children.
         hidden: how many digests no Disclosure matched: decoys and what is withheld; nobody can tell which (R-58).
+        emptied: the objects and arrays of which digests were removed and nothing is left. Absence is not emptiness.
         algorithm: of the digests, as ``_sd_alg`` names it, sha-256 by default (R-12); ``sd_hash`` uses it too.
     """
 
     claims: JsonObject = field(repr=False)
     revealed: tuple[Revealed, ...] = field(repr=False)
     hidden: int
+    emptied: frozenset[Place] = field(repr=False)
     algorithm: DigestAlgorithm
 
 
@@ -64,7 +66,7 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
     walk = _Walk(algorithm, parsed, limits)
     claims = walk.object({name: value for name, value in payload.items() if name != SD_ALG}, _Spot())
     walk.check_all_referenced()
-    return ProcessedPayload(claims, tuple(walk.revealed), walk.hidden, algorithm)
+    return ProcessedPayload(claims, tuple(walk.revealed), walk.hidden, frozenset(walk.emptied), algorithm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class _Walk:
             self._unreferenced[digest] = number, disclosure
         self._met: set[str] = set()
         self.revealed: list[Revealed] = []
+        self.emptied: list[Place] = []
 
     @property
     def hidden(self) -> int:
@@ -132,6 +135,8 @@ class _Walk:
             if found:
                 number, disclosure = found
                 self._insert(number, disclosure, result, spot)
+        if digests and not result:
+            self.emptied.append(spot.place)
         return result
 
     def _insert(self, number: int, disclosure: Disclosure, result: JsonObject, spot: _Spot) -> None:
@@ -167,6 +172,8 @@ class _Walk:
                     raise Refused(Rule.DISCLOSURE_KIND, where, "An array element has a salt and a value only.")
                 self.revealed.append(Revealed(here.place, disclosure, spot.holder))
                 result.append(self._disclosed(disclosure, _Spot(here.place, where, disclosure)))
+        if elements and not result:
+            self.emptied.append(spot.place)
         return result
 
     def _disclosed(self, disclosure: Disclosure, spot: _Spot) -> JsonValue:
