@@ -36,10 +36,7 @@ def to_interfaces(source: dict[str, Any], version: str, losses: Losses) -> list[
     ]
     seen = {_text(interfaces[0])}
     where = CARD.within("additionalInterfaces")
-    others = source.get("additionalInterfaces")
-    if others == []:
-        losses.add(where, "It is empty, which is the same as not there.", Level.NOTE)
-    for index, other in enumerate(others or []):
+    for index, other in enumerate(source.get("additionalInterfaces", [])):
         here = where.within(index)
         own = without(other, ("protocolVersion", "tenant"), here, losses)
         interface = {**renamed(own, "transport", "protocolBinding", here, losses), "protocolVersion": spoken}
@@ -48,6 +45,8 @@ def to_interfaces(source: dict[str, Any], version: str, losses: Losses) -> list[
             continue
         seen.add(_text(interface))
         interfaces.append(interface)
+    if "additionalInterfaces" in source and len(interfaces) == 1:
+        losses.add(where, "It is left out: it says no more than the endpoint.", Level.NOTE)
     return interfaces
 
 

@@ -13,6 +13,8 @@ from sdcard.rules import Rule
 
 MISTAKEN = "It is left out: the other A2A version would take it for its own member of this name."
 
+SPELT = "It is spelt in camelCase."
+
 
 class Losses:
     """Findings about what is lost, one for a place: a later one knows more."""
@@ -29,7 +31,7 @@ class Losses:
     def respell(self, where: Where, spelling: str) -> None:
         """The author spelt the last member of this place otherwise."""
         self._spelt[where] = spelling
-        self.add(where, "It is spelt in camelCase.", Level.NOTE)
+        self.add(where, SPELT, Level.NOTE)
 
     def all(self) -> tuple[Finding, ...]:
         """All of them, in the order in which their places were met."""
