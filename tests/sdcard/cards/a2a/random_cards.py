@@ -69,9 +69,9 @@ def _flows(obj: Obj) -> dict[str, Strategy]:
 
 
 def _common(obj: Obj) -> tuple[dict[str, Strategy], dict[str, Strategy]]:
-    required = {"name": TEXT, "description": TEXT, "version": TEXT}
+    required: dict[str, Strategy] = {"name": TEXT, "description": TEXT, "version": TEXT}
     optional = {
-        "provider": obj({}, {"organization": TEXT, "url": URL}),
+        "provider": obj({"organization": TEXT, "url": URL}, {}),
         "documentationUrl": URL,
         "iconUrl": URL,
     }

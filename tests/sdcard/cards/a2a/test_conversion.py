@@ -1,12 +1,14 @@
 """Between the A2A versions: what is carried, what is lost, and that there and back nothing changes beside that."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sdcard.cards.a2a import v0_3
 from sdcard.cards.a2a.losses import SPELT
 from sdcard.cards.card import Card
 from sdcard.cards.conversion import Conversion
@@ -204,6 +206,12 @@ def covers(way: set[str], other: set[str]) -> bool:
 # -- members one by one -----------------------------------------------------------------------------------------------
 
 
+def at(value: Any, *place: str | int) -> Any:
+    for segment in place:
+        value = value[segment]
+    return value
+
+
 def test_the_example_of_0_3_becomes_1_0() -> None:
     converted = convert(georoute_0_3())
     assert lost(converted) == {
@@ -214,4 +222,171 @@ def test_the_example_of_0_3_becomes_1_0() -> None:
         {"url": f"https://georoute-agent.example.com/a2a/{end}", "protocolBinding": binding, "protocolVersion": "0.3.0"}
         for end, binding in (("v1", "JSONRPC"), ("grpc", "GRPC"), ("json", "HTTP+JSON"))
     ]
-    assert converted.document["capabilities"]["extendedAgentCard"] is True  # type: ignore[index, call-overload]  # JSON
+    assert at(converted.document, "capabilities", "extendedAgentCard") is True
+    assert at(converted.document, "skills", 2, "securityRequirements") == [
+        {"schemes": {"identity": {"list": ["openid", "fleet:dispatch"]}, "partnerKey": {"list": []}}}
+    ]
+    assert at(converted.document, "securitySchemes", "partnerKey") == {
+        "apiKeySecurityScheme": {
+            "description": "A key issued to partners",
+            "location": "header",
+            "name": "X-Partner-Key",
+        }
+    }
+
+
+def test_the_example_of_1_0_becomes_0_3() -> None:
+    converted = convert(georoute())
+    assert lost(converted) == {
+        ("warning", "card/supportedInterfaces/0/protocolVersion"),
+        ("warning", "card/supportedInterfaces/1/tenant"),
+    }
+    assert converted.document["url"] == "https://georoute-agent.example.com/a2a/v1"
+    assert converted.document["supportsAuthenticatedExtendedCard"] is True
+    assert converted.document["protocolVersion"] == "1.0", "nobody claims that the agent speaks 0.3"
+
+
+def test_a_conversion_leaves_the_card_as_it_was() -> None:
+    for document in (georoute(), georoute_0_3()):
+        card = read_card(document)
+        before = repr(card.document)
+        convert_card(card, OTHER[card.format.name])
+        assert repr(card.document) == before
+
+
+@pytest.mark.parametrize("document", [georoute(), georoute_0_3()])
+@pytest.mark.parametrize(
+    ("signatures", "level"), [([{"protected": "e30", "signature": "eA"}], "warning"), ([], "note")]
+)
+def test_signatures_are_lost_and_listed(document: JsonObject, signatures: Any, level: str) -> None:
+    converted = convert({**document, "signatures": signatures})
+    assert "signatures" not in converted.document
+    assert (level, "card/signatures") in lost(converted)
+
+
+def test_a_card_that_says_what_it_requires_in_the_words_of_1_0_only_is_refused() -> None:
+    """Before 1.0 nobody reads that member; without it the 1.0 card would look as if nothing were required."""
+    needs: Any = [{"schemes": {"service": {"list": []}}}]
+    document = changed(georoute_0_3(), ("security",), ABSENT)
+    with raises_rule("card.not-convertible", at="card/securityRequirements"):
+        convert({**document, "securityRequirements": needs})
+    with raises_rule("card.not-convertible", at="card/skills/0/security_requirements"):
+        convert(changed(georoute_0_3(), ("skills", 0, "security_requirements"), needs))
+
+
+def test_where_both_versions_say_what_is_required_the_cards_own_is_converted() -> None:
+    converted = convert({**georoute_0_3(), "securityRequirements": [{"schemes": {}}]})
+    assert ("warning", "card/securityRequirements") in lost(converted)
+    assert at(converted.document, "securityRequirements", 0, "schemes").keys() == {"identity"}
+
+
+def test_a_1_0_card_that_says_what_it_requires_as_0_3_did_still_requires_it() -> None:
+    """As the specification's own sample cards do, and as the SDK reads them."""
+    document = changed(georoute(), ("securityRequirements",), ABSENT)
+    converted = convert({**document, "security": [{"identity": ["openid"]}]})
+    assert converted.document["security"] == [{"identity": ["openid"]}]
+    assert ("note", "card/security") in lost(converted)
+
+
+def test_members_of_0_3_in_a_1_0_card_give_way_and_the_list_says_whether_they_say_anything_else() -> None:
+    mixed = {**georoute(), "url": "https://elsewhere.example", "protocolVersion": "1.0"}
+    converted = convert(mixed)
+    assert converted.document["url"] == "https://georoute-agent.example.com/a2a/v1"
+    assert {("warning", "card/url"), ("note", "card/protocolVersion")} <= lost(converted)
+
+
+def older(version: str, **changes: Any) -> Card:
+    """A small card of a version before 0.3, as a reader of that version would hand it over."""
+    document: JsonObject = {
+        "name": "A",
+        "description": "d",
+        "version": "1",
+        "url": "https://a.example",
+        "capabilities": {},
+        "skills": [],
+        **changes,
+    }
+    return Card(replace(v0_3.FORMAT, name=f"a2a/{version}"), document)
+
+
+@pytest.mark.parametrize("version", ["0.1", "0.2"])
+def test_an_older_card_says_in_1_0_which_version_it_speaks(version: str) -> None:
+    [interface] = at(convert_card(older(version), "a2a/1.0").document, "supportedInterfaces")
+    assert interface == {"url": "https://a.example", "protocolBinding": "JSONRPC", "protocolVersion": version}
+
+
+@pytest.mark.parametrize("said", [{}, {"protocolVersion": "0.2.5"}])
+def test_an_older_card_that_becomes_0_3_is_warned_that_it_now_says_so(said: JsonObject) -> None:
+    converted = convert_card(older("0.2", **said), "a2a/0.3")
+    assert converted.document["protocolVersion"] == "0.3.0"
+    assert lost(converted) == {("warning", "card/protocolVersion")}
+
+
+@pytest.mark.parametrize("target", ["a2a/0.3", "a2a/1.0"])
+def test_the_authentication_of_0_1_becomes_schemes_and_requirements(target: str) -> None:
+    card = older("0.1", authentication={"schemes": ["Bearer", "basic", "x402"], "credentials": "hidden", "x": 1})
+    converted = convert_card(card, target)
+    assert {
+        ("note", "card/authentication"),
+        ("warning", "card/authentication/credentials"),
+        ("warning", "card/authentication/x"),
+        ("warning", "card/authentication/schemes/2"),
+    } <= lost(converted)
+    assert "hidden" not in repr(converted) + str([str(finding) for finding in converted.lost])
+    back = converted.document if target == "a2a/0.3" else convert(converted.document).document
+    assert back["securitySchemes"] == {
+        "bearer": {"type": "http", "scheme": "Bearer"},
+        "basic": {"type": "http", "scheme": "basic"},
+    }
+    assert back["security"] == [{"bearer": []}, {"basic": []}]
+
+
+@pytest.mark.parametrize("target", ["a2a/0.3", "a2a/1.0"])
+@pytest.mark.parametrize(
+    "authentication", [{"schemes": ["x402"]}, {"schemes": ["none", "x"]}, {"type": "bearer"}, {"schemes": "bearer"}]
+)
+def test_where_nobody_can_tell_what_0_1_requires_no_card_is_made(target: str, authentication: JsonObject) -> None:
+    """A card without requirements would send clients to the agent as if it were open to everybody."""
+    with raises_rule("card.not-convertible", at="card/authentication/schemes"):
+        convert_card(older("0.1", authentication=authentication), target)
+
+
+@pytest.mark.parametrize("authentication", [{"schemes": ["None"]}, {"schemes": []}, {}, None])
+def test_an_0_1_card_that_requires_nothing_still_requires_nothing(authentication: Any) -> None:
+    document = convert_card(older("0.1", authentication=authentication), "a2a/1.0").document
+    assert not {"authentication", "securityRequirements", "securitySchemes"} & document.keys()
+
+
+def test_requirements_said_in_two_ways_are_not_merged() -> None:
+    card = older(
+        "0.1",
+        authentication={"schemes": ["bearer"]},
+        securitySchemes={"web": {"type": "http", "scheme": "basic"}},
+        security=[{"web": []}],
+    )
+    with raises_rule("card.not-convertible", at="card/authentication"):
+        convert_card(card, "a2a/1.0")
+
+
+def test_what_is_no_card_of_0_3_in_an_older_one_is_refused_with_every_place() -> None:
+    card = older("0.2", securitySchemes=[], skills=[{"id": "s", "name": 1}])
+    refused = outcome(lambda: convert_card(card, "a2a/1.0"))
+    assert isinstance(refused, Refused)
+    places = {(finding.rule, str(finding.where)) for finding in refused.findings}
+    assert places == {(Rule.CARD_UNCONVERTIBLE, f"card/{place}") for place in ("securitySchemes", "skills/0/name")}
+
+
+@given(st.data())
+def test_findings_name_places_as_the_author_spelt_them(data: st.DataObject) -> None:
+    document = data.draw(cards(data.draw(st.sampled_from(["0.3", "1.0"])), odd=True))
+    card, converted = checked(document)
+    if isinstance(converted, Refused):
+        return
+    absent = ("preferredTransport", "protocolVersion", "list", "schemes")
+    for finding in converted.lost:
+        inner: Any = card.document
+        for segment in finding.where.path[:-1]:
+            inner = inner[segment]
+        last = finding.where.path[-1]
+        there = last in inner if isinstance(inner, dict) else int(last) < len(inner)
+        assert there or last in absent, finding
