@@ -3,11 +3,12 @@
 import pytest
 
 from sdcard.cards.converting import TARGETS, convert_card
-from sdcard.cards.reading import examine_document, read_card
+from sdcard.cards.reading import examine_card, examine_document, read_card
 from sdcard.cards.summary import summary_card
 from sdcard.encoding import JsonObject
-from sdcard.errors import Level, Misuse
+from sdcard.errors import Level, Misuse, Refused
 from tests.sdcard.cards.documents import changed, georoute, georoute_0_3
+from tests.shared import shared_dir
 from tests.world import raises_rule
 
 
@@ -23,6 +24,21 @@ def test_a_card_that_has_the_format_already_is_not_touched(document: JsonObject)
     card = read_card(changed(document, ("signatures",), []))
     with raises_rule("card.not-convertible", at="card"):
         convert_card(card, card.format.name)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_wild_card_becomes_a_card_or_is_refused_for_a_reason(target: str) -> None:
+    converted, refused = [], {}
+    for file in sorted((shared_dir() / "cards" / "wild").glob("*.json")):
+        card = examine_card(file.read_bytes()).card
+        if card is None or card.format.name == target:
+            continue
+        try:
+            converted.append(convert_card(card, target))
+        except Refused as refusal:
+            refused[file.name] = {(finding.rule, str(finding.where)) for finding in refusal.findings}
+    assert refused == {}
+    assert len(converted) >= 5
 
 
 @pytest.mark.parametrize("target", TARGETS)
