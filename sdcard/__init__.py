@@ -4,7 +4,12 @@ The public names. Data flows one way: ``parse_card`` → ``plan_disclosure`` →
 ``present`` → ``verify_presentation``. Anything may raise ``Refused``, with a rule and a place, or ``Misuse``.
 """
 
+from sdcard.cards.a2a.signatures.creation import prepare_card_signature
+from sdcard.cards.a2a.signatures.verification import CardSigners, parse_card_signers
 from sdcard.cards.card import Card
+from sdcard.cards.conversion import Conversion
+from sdcard.cards.converting import convert_card
+from sdcard.cards.partial import PartialCard
 from sdcard.cards.reading import parse_card
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
@@ -32,9 +37,11 @@ __all__ = [
     "Acceptance",
     "Answering",
     "Card",
+    "CardSigners",
     "Challenge",
     "Checked",
     "ClaimPath",
+    "Conversion",
     "DisclosurePlan",
     "DisclosurePolicy",
     "Expectations",
@@ -46,6 +53,7 @@ __all__ = [
     "Issuer",
     "Limits",
     "Misuse",
+    "PartialCard",
     "Profile",
     "PublicKey",
     "Refused",
@@ -59,14 +67,17 @@ __all__ = [
     "VerifiedCard",
     "Where",
     "accept_sd_card",
+    "convert_card",
     "disclose",
     "issue_sd_card",
     "new_challenge",
     "parse_card",
+    "parse_card_signers",
     "parse_public_jwk",
     "parse_trusted_issuers",
     "plan_disclosure",
     "prepare_batch",
+    "prepare_card_signature",
     "prepare_sd_card",
     "present",
     "rounded_validity",

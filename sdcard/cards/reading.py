@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 from sdcard.cards import summary
 from sdcard.cards.a2a import detection, v0_3, v1_0
+from sdcard.cards.a2a.signatures.forms import forms_of
+from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners, check_signatures
 from sdcard.cards.card import Card, reserved_members
 from sdcard.cards.format import CardFormat
 from sdcard.cards.lint import suspicious
@@ -68,56 +70,57 @@ class Examination:
         return Examination(self.kind, tuple(raised), None)
 
 
-def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Card:
+def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
     """The bytes of a card document → Card.
 
     Raises:
         Refused: ``limit.bytes``, a rule of ``parse_json_object``, or as ``read_card``.
     """
-    return read_card(_parse(data, limits))
+    return read_card(_parse(data, limits), signers)
 
 
-def read_card(document: JsonObject) -> Card:
+def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
     """A card document → Card, with its members exactly as they came and nothing filled in.
+
+    Args:
+        document: the card. Its ``signatures`` are checked here and are not in the Card.
+        signers: whose signatures count. Without one that does, a finding says that nobody vouches for the card.
 
     Raises:
         Refused: ``card.format`` alone where the document is of no known format; otherwise every ``card.…`` rule
             that it breaks, and the warnings after them.
     """
-    return _card_of(examine_document(document))
+    return _card_of(examine_document(document, signers))
 
 
-def examine_card(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Examination:
+def examine_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Examination:
     """The bytes of a document → everything there is to say about it, for tools that help an author."""
     try:
-        return examine_document(_parse(data, limits))
+        return examine_document(_parse(data, limits), signers)
     except Refused as refusal:
         return Examination("", refusal.findings, None)
 
 
-def examine_document(document: JsonObject) -> Examination:
+def examine_document(document: JsonObject, signers: CardSigners = NOBODY) -> Examination:
     """A document → everything there is to say about it. Authors mend a card in one go when they see all at once."""
     detected = _detect(document)
     if isinstance(detected, Foreign):
         return Examination(detected.name, (Finding(Rule.CARD_FORMAT, _WHERE, detected.hint),), None)
-    return examine_as(detected.name, document)
+    return examine_as(detected.name, document, signers)
 
 
-def examine_as(name: str, document: JsonObject) -> Examination:
+def examine_as(name: str, document: JsonObject, signers: CardSigners = NOBODY) -> Examination:
     """As ``examine_document``, for a document of which somebody says what it follows: a value of ``card_format``."""
     if name not in _CHECKS:
         return Examination("", (Finding(Rule.CARD_FORMAT, _WHERE, "Name a format that documents can have."),), None)
-    findings = [
-        *reserved_members(document),
-        *_CHECKS[name](document),
-        *suspicious(document),
-        *_dropped(document),
-    ]
+    findings = [*reserved_members(document), *_CHECKS[name](document), *suspicious(document)]
+    dropped = {_SIGNATURES} if forms_of(name) else set()
+    findings += [*_dropped(document.keys() & dropped), *check_signatures(document, KNOWN_FORMATS[name], signers)]
     errors = [finding for finding in findings if finding.level is Level.ERROR]
     if errors:
         others = [finding for finding in findings if finding.level is not Level.ERROR]
         return Examination(name, (*errors, *others), None)
-    kept = {name: value for name, value in document.items() if name != _SIGNATURES}
+    kept = {member: value for member, value in document.items() if member not in dropped}
     return Examination(name, tuple(findings), Card(KNOWN_FORMATS[name], kept, tuple(findings)))
 
 
@@ -137,12 +140,10 @@ def _detect(document: JsonObject) -> CardFormat | Foreign:
     return next((answer for question, answer in _SIGNS if question(document)), _NOTHING)
 
 
-def _dropped(document: JsonObject) -> Iterable[Finding]:
-    """Say that signatures are not in the Card. An empty list of them is no loss."""
-    if _SIGNATURES in document:
-        hint = "The signatures were not checked, and they are dropped: they would not survive partial disclosure."
-        level = Level.WARNING if document[_SIGNATURES] else Level.NOTE
-        yield Finding(Rule.CARD_SIGNATURES, _WHERE.within(_SIGNATURES), hint, level)
+def _dropped(names: Iterable[str]) -> Iterable[Finding]:
+    """Say that signatures are not in the Card; what they were worth, ``check_signatures`` says."""
+    hint = "Signatures are dropped once they are checked: they would not survive partial disclosure."
+    return [Finding(Rule.CARD_SIGNATURES, _WHERE.within(name), hint, Level.NOTE) for name in names]
 
 
 def _has(*names: str) -> _Question:

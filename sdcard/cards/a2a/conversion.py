@@ -118,9 +118,9 @@ def _opened(card: Card, found: Iterable[Finding], shape: Shape, losses: Losses) 
     errors = [Finding(Rule.CARD_UNCONVERTIBLE, f.where, f.hint) for f in found if f.level is Level.ERROR]
     if errors:
         raise Refused.because(errors)
-    signed = [finding.level for finding in card.findings if finding.where.path[:1] == ("signatures",)]
+    signed = [finding.where.path for finding in card.findings if finding.where.path[:1] == ("signatures",)]
     if signed:
-        level = Level.NOTE if all(level is Level.NOTE for level in signed) else Level.WARNING
+        level = Level.WARNING if max(map(len, signed)) > 1 else Level.NOTE
         losses.add(CARD.within("signatures"), "Sign the converted card: a signature is over the card as it was.", level)
     source: dict[str, Any] = tidy(card.document, shape, CARD, losses)
     return source
@@ -192,7 +192,7 @@ def _requirements_to_1_0(members: dict[str, Any], schemes: Restated, where: Wher
 
 
 def _requirements_to_0_3(members: dict[str, Any], schemes: Restated, where: Where, losses: Losses) -> JsonObject:
-    """What is required. A card that says it only as 0.3 did means it all the same: the specification's samples do so."""
+    """What is required. A card that says it only as 0.3 did means it too: the specification's samples do."""
     if "securityRequirements" in members:
         there = where.within("securityRequirements")
         required = unwrap(members["securityRequirements"], there, losses)
