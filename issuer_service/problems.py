@@ -65,6 +65,7 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.CARD_UNSIGNABLE,
         Rule.CARD_LOST,
         Rule.CARD_UNCONVERTIBLE,
+        Rule.CARD_INCOMPLETE,
         Rule.CARD_DISAGREES,
         Rule.CARD_SECRET,
         Rule.CARD_PERSONAL,

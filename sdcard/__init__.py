@@ -7,6 +7,9 @@ The public names. Data flows one way: ``parse_card`` → ``plan_disclosure`` →
 from sdcard.cards.a2a.signatures.creation import prepare_card_signature
 from sdcard.cards.a2a.signatures.verification import CardSigners, parse_card_signers
 from sdcard.cards.card import Card
+from sdcard.cards.conversion import Conversion
+from sdcard.cards.converting import convert_card
+from sdcard.cards.partial import PartialCard
 from sdcard.cards.reading import parse_card, parse_card_file
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
@@ -38,6 +41,7 @@ __all__ = [
     "Challenge",
     "Checked",
     "ClaimPath",
+    "Conversion",
     "DisclosurePlan",
     "DisclosurePolicy",
     "Expectations",
@@ -49,6 +53,7 @@ __all__ = [
     "Issuer",
     "Limits",
     "Misuse",
+    "PartialCard",
     "Profile",
     "PublicKey",
     "Refused",
@@ -62,6 +67,7 @@ __all__ = [
     "VerifiedCard",
     "Where",
     "accept_sd_card",
+    "convert_card",
     "disclose",
     "issue_sd_card",
     "new_challenge",

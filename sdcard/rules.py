@@ -159,6 +159,7 @@ class Rule(StrEnum):
     CARD_UNSIGNABLE = "card.not-signable", "Nothing says what a signature of this card is over.", "A2A 1.0 8.4.1"
     CARD_LOST = "card.lost-in-conversion", "A member cannot be carried over.", "A2A AgentCard"
     CARD_UNCONVERTIBLE = "card.not-convertible", "No sound card of the other format can be made of it.", "A2A AgentCard"
+    CARD_INCOMPLETE = "card.incomplete", "What the card's format demands was not all disclosed.", "SD-Card T-31"
     CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
     CONTEXT_REPEATED = "context.repeated", "The disclosure context was given twice.", "SD-Card 3.3.1"
     PATH_MALFORMED = "path.malformed", "Text is not a claim path.", "SD-JWT VC 4.6"

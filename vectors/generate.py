@@ -26,6 +26,7 @@ NOT_TRIGGERED = {
     Rule.KEY_REPEATED: "It is about two keys of one registration.",
     Rule.KEY_BOUND_ELSEWHERE: "It is about the records of a registry.",
     **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),
+    Rule.CARD_INCOMPLETE: "It is about handing over what was verified.",
     **dict.fromkeys(
         (Rule.CONTEXT_UNKNOWN, Rule.PATH_MALFORMED, Rule.DISCLOSE_UNKNOWN, Rule.DISCLOSE_BEYOND_CEILING,
          Rule.DISCLOSE_EMPTY, Rule.SELECTION_COARSE, Rule.SELECTION, Rule.CARD_UNSIGNABLE),

@@ -149,6 +149,13 @@ def _examine(document: JsonObject, about_text: Iterable[Finding], signers: CardS
     return _judge(document, detected, about_text, signers)
 
 
+def examine_as(name: str, document: JsonObject, signers: CardSigners = NOBODY) -> Examination:
+    """As ``examine_document``, for a document of which somebody says what it follows: a value of ``card_format``."""
+    if name not in _CHECKS:
+        return Examination("", (Finding(Rule.CARD_FORMAT, _WHERE, "Name a format that documents can have."),), None)
+    return _judge(document, KNOWN_FORMATS[name], (), signers)
+
+
 def _judge(
     document: JsonObject, card_format: CardFormat, about_text: Iterable[Finding], signers: CardSigners
 ) -> Examination:

@@ -60,6 +60,8 @@ def test_what_was_chosen_is_what_a_verifier_sees(sdcard: Sdcard, shown: Path) ->
     assert sorted(ran.json["members"]) == ["description", "name", "skills", "version"]
     assert [skill["id"] for skill in ran.json["members"]["skills"]] == ["route-optimizer-traffic"]
     assert ran.json["card_format"] == "a2a/1.0"
+    assert ran.json["complete"] is False
+    assert "card/supportedInterfaces" in ran.json["missing"]
 
 
 def test_a_person_reads_the_same(sdcard: Sdcard, shown: Path) -> None:
