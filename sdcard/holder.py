@@ -16,6 +16,7 @@ from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import Challenge
 from sdcard.keybinding.creation import bind
 from sdcard.paths import ClaimPath, Place
+from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.status.reference import parse_status
@@ -86,18 +87,30 @@ def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
 
 
 def select_context(
-    held: HeldSdCard, policy: DisclosurePolicy, context: str, disclose: Sequence[str] | None = None
+    held: HeldSdCard,
+    policy: DisclosurePolicy,
+    context: str,
+    disclose: Sequence[str] | None = None,
+    profile: Profile = SD_CARD,
 ) -> Selection:
     """What a context shows, of what the SD-Card holds, and never more.
 
+    Args:
+        held: the SD-Card.
+        policy: says what the context shows.
+        context: its name.
+        disclose: groups, claims and paths in place of the context's own choice.
+        profile: by which the SD-Card was accepted; what it puts in the clear, no context can hide.
+
     Raises:
         Refused: ``context.unknown``, ``disclose.*``; ``card.format`` when the card's format is not known here;
-            ``selection.too-coarse`` when a Disclosure that is needed shows something that the context withholds.
+            ``selection.too-coarse`` when the Issuer put something in the clear that the context withholds, or a
+            Disclosure that is needed shows it.
     """
     card_format = KNOWN_FORMATS.get(held.issued.card_format or "")
     if card_format is None:
         raise Refused(Rule.CARD_FORMAT, Where(Part.ISSUER_JWT, ("card_format",)), "Select by path instead.")
-    plan = plan_disclosure(Card(card_format, held.issued.members), policy, context, disclose)
+    plan = plan_disclosure(Card(card_format, held.issued.members), policy, context, disclose, profile)
     revealed = held.issued.verified.processed.revealed
     selection = Selection(tuple(one.disclosure.encoded for one in revealed if shows(plan.root, one.place)))
     _check_not_beyond(held, selection, plan)
@@ -142,11 +155,12 @@ def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
 
 
 def _check_not_beyond(held: HeldSdCard, selection: Selection, plan: DisclosurePlan) -> None:
-    """A withheld part is shown by the Disclosure nearest above it, if that one is selected."""
+    """A withheld part is shown by the Disclosure nearest above it, if that one is selected; in the clear, always."""
     carriers = {one.place: one.disclosure.encoded for one in held.issued.verified.processed.revealed}
     selected = set(selection.disclosures)
     for place, treatment in treatments(plan.root):
         if treatment is Treatment.WITHHELD:
             above = (place[:length] for length in range(len(place), 0, -1))
-            if next((carriers[one] for one in above if one in carriers), None) in selected:
+            carrier = next((carriers[one] for one in above if one in carriers), None)
+            if carrier is None or carrier in selected:
                 raise Refused(Rule.SELECTION_COARSE, Where(Part.POLICY), f"Context: {plan.context}.")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sdcard.paths import ClaimPath, Place
+from sdcard.paths import ClaimPath, Place, Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,6 @@ class CardFormat:
             return True
         return any(unit.matches(place) for unit in self.units) and not self.goes_with_parent(place)
 
-    def goes_with_parent(self, place: Place) -> bool:
+    def goes_with_parent(self, place: tuple[Segment, ...]) -> bool:
         """Whether the place is shown whenever its parent is."""
         return any(one.matches(place) for one in self.together)
