@@ -87,10 +87,10 @@ class ClaimPath:
         return len(self.segments) == len(place) and self._agrees(place)
 
     def _agrees(self, segments: tuple[Segment, ...]) -> bool:
-        return all(
-            mine is None or (mine == theirs and type(mine) is type(theirs))
-            for mine, theirs in zip(self.segments, segments, strict=False)
-        )
+        for mine, theirs in zip(self.segments, segments, strict=False):
+            if mine is not None and not (mine == theirs and type(mine) is type(theirs)):
+                return False
+        return True
 
 
 def _steps(place: Place, value: JsonValue, segment: Segment) -> list[tuple[Place, JsonValue]]:

@@ -91,7 +91,7 @@ class ContextRequested(Section):
     disclose: Given[Entries] = Field(default=None, description="Groups, claims or paths, in place of the default.")
     partner: Given[Partner] = Field(
         default=None,
-        description="For `federation` alone: whom it is for, by issuer URL or token subject. The SD-Card shows what the "
+        description="For `federation` alone: whom it is for, by issuer URL or token subject. It shows what the "
         "agreement lists, or without one in force what `public` shows.",
     )
 

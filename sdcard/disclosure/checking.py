@@ -273,7 +273,7 @@ def _missing(policy: "DisclosurePolicy", outer: str, inner: str, card_format: Ca
 
 def _shown_places(grant: Grant, card_format: CardFormat) -> Iterator[ClaimPath]:
     """What the context shows, what lies on the way there, and what goes along with it."""
-    for shown in grant.shown():
+    for shown in grant.shown:
         yield from (ClaimPath(shown.segments[:length]) for length in range(1, len(shown.segments)))
         yield shown
         for along in card_format.together:

@@ -194,12 +194,20 @@ def _meaning(value: JsonValue) -> Meaning:
 
 def _ladder(value: JsonValue, findings: list[Finding]) -> tuple[int, ...]:
     steps = value if isinstance(value, list) else []
-    ladder = tuple(int(step) for step in steps if isinstance(step, int | float) and 1 <= step <= _HIGHEST_STEP)
-    if ladder and list(ladder) == sorted(set(ladder)):
-        return ladder
-    if ladder:
+    ladder = tuple(step for step in map(_whole, steps) if step is not None and 1 <= step <= _HIGHEST_STEP)
+    if not ladder or len(ladder) < len(steps):
+        return DEFAULT_POLICY.ladder
+    if list(ladder) != sorted(set(ladder)):
         findings.append(Finding(Rule.POLICY_MALFORMED, POLICY.within("ladder"), "Each size is above the one before."))
-    return DEFAULT_POLICY.ladder
+        return DEFAULT_POLICY.ladder
+    return ladder
+
+
+def _whole(value: JsonValue) -> int | None:
+    """A whole number, as JSON Schema understands one: 4.0 is the same as 4, and true is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        return None
+    return int(value)
 
 
 def _agreements(value: JsonValue, findings: list[Finding]) -> Iterator[Agreement]:
@@ -214,13 +222,11 @@ def _agreements(value: JsonValue, findings: list[Finding]) -> Iterator[Agreement
 
 def _instant(agreement: JsonObject, name: str, where: Where, findings: list[Finding]) -> int | None:
     value = agreement.get(name)
-    instant = parse_rfc3339(value) if isinstance(value, str) else value
-    if isinstance(instant, bool) or not isinstance(instant, int | float):
-        instant = None
-    if isinstance(value, str) and (instant is None or not 0 <= instant == int(instant)):
+    instant = _whole(parse_rfc3339(value) if isinstance(value, str) else value)
+    if isinstance(value, str) and (instant is None or instant < 0):
         hint = (
             "Use RFC 3339 with an offset, such as 2027-01-31T00:00:00Z, or Unix seconds; whole seconds, from 1970 on."
         )
         findings.append(Finding(Rule.POLICY_MALFORMED, where.within(name), hint))
         return None
-    return None if instant is None else int(instant)
+    return instant

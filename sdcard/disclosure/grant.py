@@ -6,7 +6,7 @@ neither is narrower is refused when it is made (``checking.py``), so there is al
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sdcard.cards.format import CardFormat
 from sdcard.cards.reading import KNOWN_FORMATS
@@ -43,7 +43,7 @@ class Row:
 
     def decides(self, place: tuple[Segment, ...]) -> bool:
         """Whether the row has a say about this place."""
-        return self.path.covers(place) and not any(p.covers(place) for p in self.scope.apart)
+        return self.path.covers(place) and not (self.scope.apart and any(p.covers(place) for p in self.scope.apart))
 
     @property
     def narrowness(self) -> tuple[int, int]:
@@ -77,7 +77,8 @@ class Vocabulary:
         if mine is None:
             return Scope(entry, (ClaimPath.parse(entry, where),))
         others = (p for name, paths in self.card_format.groups.items() if name != entry for p in paths)
-        apart = tuple(p for p in others if any(m.includes(p) for m in mine)) if entry not in self.groups else ()
+        built_in = entry in self.card_format.groups
+        apart = tuple(p for p in others if any(m.includes(p) for m in mine)) if built_in else ()
         narrower = self._meaning(self.narrowed.get(entry, {}))
         paths = mine if narrower is None else tuple(p for p in narrower if any(m.includes(p) for m in mine))
         return Scope(entry, paths, apart, is_group=True)
@@ -103,10 +104,10 @@ class Vocabulary:
         return scope
 
     def _group(self, entry: str) -> tuple[ClaimPath, ...] | None:
-        if entry in self.groups:
-            return self._meaning(self.groups[entry]) or ()
         if entry in self.card_format.groups:
             return self.card_format.groups[entry]
+        if entry in self.groups:
+            return self._meaning(self.groups[entry]) or ()
         return () if entry in _GROUPS and entry not in self.card_format.members else None
 
     def _meaning(self, meaning: Meaning) -> tuple[ClaimPath, ...] | None:
@@ -120,13 +121,25 @@ class Grant:
 
     Attributes:
         context: its name.
-        rows: how its entries treat what they cover.
+        rows: how its entries treat what they cover, the narrowest first.
         lists: what is asked for in place of the context's own choice; a place must be on each of them.
+        shown: paths that cover everything that may be shown, and lead to every exception from what is withheld.
     """
 
     context: str
     rows: tuple[Row, ...]
     lists: tuple[tuple[Scope, ...], ...] = ()
+    shown: tuple[ClaimPath, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(sorted(self.rows, key=lambda row: row.narrowness, reverse=True)))
+        shown = [row.path for row in self.rows if row.treatment is not Treatment.WITHHELD]
+        if self.lists:
+            asked = [ClaimPath(())]
+            for one in self.lists:
+                asked = _overlaps(asked, [p for scope in one for p in scope.paths])
+            shown = [*asked, *_overlaps(asked, shown)]
+        object.__setattr__(self, "shown", tuple(dict.fromkeys(shown)))
 
     def treatment(self, place: tuple[Segment, ...]) -> Treatment:
         """Whether this place may be shown, and whether in the clear."""
@@ -148,21 +161,15 @@ class Grant:
 
     def row(self, place: tuple[Segment, ...]) -> Row | None:
         """The row that decides about this place."""
-        return max((row for row in self.rows if row.decides(place)), key=lambda row: row.narrowness, default=None)
-
-    def shown(self) -> Iterator[ClaimPath]:
-        """Paths that cover everything that may be shown."""
-        if self.lists:
-            yield from (p for scope in self.lists[-1] for p in scope.paths)
-        else:
-            yield from (row.path for row in self.rows if row.treatment is not Treatment.WITHHELD)
+        for row in self.rows:
+            if row.decides(place):
+                return row
+        return None
 
     def plain(self) -> Iterator[ClaimPath]:
         """Paths that cover everything that may be shown in the clear."""
-        for row in self.rows:
-            if row.treatment is Treatment.PLAIN:
-                shared = [row.path.overlap(p) for p in self.shown()] if self.lists else [row.path]
-                yield from (p for p in shared if p is not None)
+        plain = [row.path for row in self.rows if row.treatment is Treatment.PLAIN]
+        yield from _overlaps(plain, self.shown)
 
     def selective(self) -> Iterator[ClaimPath]:
         """Paths that the context gives a Disclosure of their own."""
@@ -172,11 +179,11 @@ class Grant:
         """Whether something at or beneath this place may be shown, and not in the clear."""
         if self.treatment(place) is Treatment.SELECTIVE:
             return True
-        return any(self.treatment(p.segments) is Treatment.SELECTIVE for p in self.shown() if p.leads_to(place))
+        return any(self.treatment(p.segments) is Treatment.SELECTIVE for p in self.shown if p.leads_to(place))
 
     def leads_to(self, place: tuple[Segment, ...]) -> bool:
         """Whether something beneath this place may be shown."""
-        return any(p.leads_to(place) for p in self.shown())
+        return any(p.leads_to(place) for p in self.shown)
 
     def edges(self) -> Iterator[ClaimPath]:
         """Paths at which the treatment of places may change."""
@@ -255,6 +262,10 @@ def _reaches(grant: Grant, claim_path: ClaimPath) -> bool:
     overlaps = (claim_path.overlap(edge) for edge in grant.edges())
     places = (claim_path.segments, *(p.segments for p in overlaps if p is not None))
     return any(grant.permits(place) if grant.lists else not grant.forbids(place) for place in places)
+
+
+def _overlaps(some: Sequence[ClaimPath], others: Sequence[ClaimPath]) -> list[ClaimPath]:
+    return list(dict.fromkeys(p for one in some for other in others if (p := one.overlap(other))))
 
 
 def family(card_format: CardFormat) -> str:

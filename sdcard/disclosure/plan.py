@@ -111,6 +111,8 @@ class _Planner:
         self._bare = frozenset(_bare(card.document, permitted))
         named = (p for p in permitted.selective() if not card.format.goes_with_parent(p.segments))
         self._own = tuple(dict.fromkeys((*card.format.units, *named)))
+        edges = dict.fromkeys((*card.format.units, *permitted.edges()))
+        self._edges = tuple(p for p in edges if p.segments[1:])
 
     def object(self, members: Mapping[str, JsonValue], place: Place, covered: bool) -> DisclosableObject:
         parts = {name: self._part(value, (*place, name), covered) for name, value in members.items()}
@@ -166,7 +168,7 @@ class _Planner:
 
     def _divides(self, place: Place) -> bool:
         """Whether a unit or an exception of the grant lies beneath this place."""
-        return any(p.leads_to(place) for p in (*self._format.units, *self._grant.edges()))
+        return any(p.leads_to(place) for p in self._edges)
 
     def _separates(self, place: Place, covered: bool) -> bool:
         """Whether this context could show a part of this place by a Disclosure of its own, present or not."""
@@ -183,7 +185,7 @@ class _Planner:
             return self._grant.treatment((*place, last)) is Treatment.SELECTIVE
         if self._grant.treatment(place) is Treatment.SELECTIVE:
             return True
-        asked = (p.segments[len(place)] for p in self._grant.shown() if p.leads_to(place))
+        asked = (p.segments[len(place)] for p in self._grant.shown if p.leads_to(place))
         return any(segment is None or self._format.is_unit((*place, segment)) for segment in asked)
 
 
