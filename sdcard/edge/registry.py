@@ -154,7 +154,7 @@ def _read_registered(answer: Any) -> Registered:
         cards=tuple(
             IssuedAnswer(
                 context=_text(one["context"]),
-                agreement=None if one["agreement"] is None else _text(one["agreement"]["partner"]),
+                agreement=None if one.get("agreement") is None else _text(one["agreement"]["partner"]),
                 key_thumbprint=_text(one["key_thumbprint"]),
                 sd_card=_text(one["sd_card"]),
                 claims=len(_list(one["discloses"])),

@@ -13,7 +13,7 @@ from sdcard.disclosable import Treatment
 from sdcard.disclosure.agreement import Agreement
 from sdcard.disclosure.document import parse_policy, read_policy
 from sdcard.disclosure.schema import SCHEMA
-from sdcard.encoding import JsonObject, encode_json
+from sdcard.encoding import JsonObject, JsonValue, encode_json
 from tests.shared import ROOT
 from tests.world import outcome, raises_rule
 
@@ -274,7 +274,7 @@ def test_what_is_wrong_is_found_at_its_place(case: str) -> None:
 
 
 def agreement(**changes: Any) -> JsonObject:
-    good = {"partner": "p", "discloses": ["skills"], "expires": 2_000_000_000}
+    good: dict[str, Any] = {"partner": "p", "discloses": ["skills"], "expires": 2_000_000_000}
     return {"agreements": [{name: value for name, value in {**good, **changes}.items() if value is not ...}]}
 
 
@@ -327,11 +327,12 @@ def test_an_agreement_stays_below_the_operators_own_ceiling() -> None:
 )
 def test_one_agreement_at_a_time_holds_with_a_partner(first: Any, second: Any, clash: bool) -> None:
     def document(other: str) -> JsonObject:
-        rows: list[dict[str, Any]] = [
+        rows: list[JsonObject] = [
             {"partner": partner, "discloses": ["skills"], "not_before": start, "expires": end}
             for partner, (start, end) in (("p", first), (other, second))
         ]
-        return {"agreements": [{name: value for name, value in row.items() if value is not None} for row in rows]}
+        kept: list[JsonValue] = [{name: one for name, one in row.items() if one is not None} for row in rows]
+        return {"agreements": kept}
 
     assert len(read_policy(document("other")).agreements) == 2
     if clash:

@@ -306,7 +306,7 @@ def test_a_registration_shows_what_it_asks_for_and_nothing_withheld(
         check_held(issued, card, card_format, how)
 
 
-@pytest.mark.parametrize(("one", "other"), itertools.permutations(Treatment, 2))
+@pytest.mark.parametrize(("one", "other"), list(itertools.permutations(Treatment, 2)))
 def test_the_random_policies_say_something(one: Treatment, other: Treatment) -> None:
     """Enough of them are read, with every treatment, for the properties above to mean something."""
     claims: list[JsonObject] = [{"skills": str(one), path: str(other)} for path in PATHS]
