@@ -36,7 +36,16 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
 
 def _issue(wiring: Wiring, caller: Caller, body: bytes) -> tuple[RegistrationRow, bytes]:
     now = wiring.clock.now()
-    terms = Terms(wiring.policy, wiring.profile, wiring.published_keys, wiring.limits, now)
+    own = frozenset(key.thumbprint for key in (wiring.issuer.key, *wiring.other_keys))
+    terms = Terms(
+        policy=wiring.policy,
+        profile=wiring.profile,
+        published_keys=wiring.published_keys,
+        issuer_keys=own,
+        limits=wiring.limits,
+        card_signers=wiring.card_signers,
+        now=now,
+    )
     registration = read_registration(body, terms)
     check_limits(caller, registration.agent_id, registration.card)
     _check_work(registration, wiring.bounds)
@@ -96,7 +105,7 @@ def _issued(card: SdCard, plan: DisclosurePlan) -> CardIssued:
 def _row(
     caller: Caller, registration: Registration, batch_id: str, cards: Sequence[SdCard], now: Instant
 ) -> RegistrationRow:
-    """What is remembered of it: of the SD-Cards their digests, of what they show the names."""
+    """What is remembered of it: of the SD-Cards their digests, of what they show the names (R-38)."""
     return RegistrationRow(
         at=int(now),
         subject=caller.subject,

@@ -18,6 +18,7 @@ class CardFormat:
         together: exceptions from ``units``: these stay in the clear inside their parent and are shown with it.
         groups: names of the draft's registration request (3.3.1) → the claims they stand for. A place belongs to the
             group with the longest path that covers it.
+        private: places that ``*`` does not stand for; only an entry that names them shows them.
     """
 
     name: str
@@ -26,6 +27,7 @@ class CardFormat:
     units: tuple[ClaimPath, ...]
     together: tuple[ClaimPath, ...]
     groups: Mapping[str, tuple[ClaimPath, ...]]
+    private: tuple[ClaimPath, ...] = ()
 
     def is_unit(self, place: Place) -> bool:
         """Whether the place gets a Disclosure of its own when it is not always disclosed."""

@@ -4,14 +4,17 @@ A new card format is one room beside ``a2a/``, one row in ``_SIGNS`` and one in 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
 from sdcard.cards import summary
 from sdcard.cards.a2a import detection, v0_3, v1_0
+from sdcard.cards.a2a.signatures.forms import forms_of
+from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners, check_signatures
 from sdcard.cards.card import Card, reserved_members
 from sdcard.cards.format import CardFormat
+from sdcard.cards.lint import suspicious
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS, Limits
@@ -56,45 +59,61 @@ class Examination:
     findings: tuple[Finding, ...]
     card: Card | None
 
+    def strictly(self) -> "Examination":
+        """The same for an author who wants no warnings: each one is an error."""
+        if all(finding.level is not Level.WARNING for finding in self.findings):
+            return self
+        raised = [
+            replace(finding, level=Level.ERROR) if finding.level is Level.WARNING else finding
+            for finding in self.findings
+        ]
+        return Examination(self.kind, tuple(raised), None)
 
-def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Card:
+
+def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
     """The bytes of a card document → Card.
 
     Raises:
         Refused: ``limit.bytes``, a rule of ``parse_json_object``, or as ``read_card``.
     """
-    return read_card(_parse(data, limits))
+    return read_card(_parse(data, limits), signers)
 
 
-def read_card(document: JsonObject) -> Card:
+def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
     """A card document → Card, with its members exactly as they came and nothing filled in.
+
+    Args:
+        document: the card. Its ``signatures`` are checked here and are not in the Card.
+        signers: whose signatures count. Without one that does, a finding says that nobody vouches for the card.
 
     Raises:
         Refused: ``card.format`` alone where the document is of no known format; otherwise every ``card.…`` rule
             that it breaks, and the warnings after them.
     """
-    return _card_of(examine_document(document))
+    return _card_of(examine_document(document, signers))
 
 
-def examine_card(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Examination:
+def examine_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Examination:
     """The bytes of a document → everything there is to say about it, for tools that help an author."""
     try:
-        return examine_document(_parse(data, limits))
+        return examine_document(_parse(data, limits), signers)
     except Refused as refusal:
         return Examination("", refusal.findings, None)
 
 
-def examine_document(document: JsonObject) -> Examination:
+def examine_document(document: JsonObject, signers: CardSigners = NOBODY) -> Examination:
     """A document → everything there is to say about it. Authors mend a card in one go when they see all at once."""
     detected = _detect(document)
     if isinstance(detected, Foreign):
         return Examination(detected.name, (Finding(Rule.CARD_FORMAT, _WHERE, detected.hint),), None)
-    findings = [*reserved_members(document), *_CHECKS[detected.name](document), *_dropped(document)]
+    findings = [*reserved_members(document), *_CHECKS[detected.name](document), *suspicious(document)]
+    dropped = {_SIGNATURES} if forms_of(detected.name) else set()
+    findings += [*_dropped(document.keys() & dropped), *check_signatures(document, detected, signers)]
     errors = [finding for finding in findings if finding.level is Level.ERROR]
     if errors:
         others = [finding for finding in findings if finding.level is not Level.ERROR]
         return Examination(detected.name, (*errors, *others), None)
-    kept = {name: value for name, value in document.items() if name != _SIGNATURES}
+    kept = {name: value for name, value in document.items() if name not in dropped}
     return Examination(detected.name, tuple(findings), Card(detected, kept, tuple(findings)))
 
 
@@ -114,12 +133,10 @@ def _detect(document: JsonObject) -> CardFormat | Foreign:
     return next((answer for question, answer in _SIGNS if question(document)), _NOTHING)
 
 
-def _dropped(document: JsonObject) -> Iterable[Finding]:
-    """Say that signatures are not in the Card. An empty list of them is no loss."""
-    if _SIGNATURES in document:
-        hint = "The signatures were not checked, and they are dropped: they would not survive partial disclosure."
-        level = Level.WARNING if document[_SIGNATURES] else Level.NOTE
-        yield Finding(Rule.CARD_SIGNATURES, _WHERE.within(_SIGNATURES), hint, level)
+def _dropped(names: Iterable[str]) -> Iterable[Finding]:
+    """Say that signatures are not in the Card; what they were worth, ``check_signatures`` says."""
+    hint = "Signatures are dropped once they are checked: they would not survive partial disclosure."
+    return [Finding(Rule.CARD_SIGNATURES, _WHERE.within(name), hint, Level.NOTE) for name in names]
 
 
 def _has(*names: str) -> _Question:

@@ -32,7 +32,6 @@ from sdcard.holder import (
 from sdcard.issued import Acceptance
 from sdcard.keybinding.challenge import Challenge, new_challenge
 from sdcard.paths import ClaimPath
-from sdcard.profile import Profile
 from sdcard.trust import parse_trusted_issuers
 
 HELP = (
@@ -62,7 +61,7 @@ def command(
     acceptance = Acceptance(issuers=parse_trusted_issuers(read_bytes(str(trust))), profile=find_profile(profile))
     signer, instant = load_signer(key), parse_now(now)
     held = accept_sd_card(read_sd_jwt(sd_card), acceptance, signer.public_key, instant)
-    selection = _select(held, context, read_policy(policy), find_profile(profile), path or [])
+    selection = _select(held, context, read_policy(policy), path or [])
     if nonce is None:
         challenge = new_challenge(audience, SystemSalts(), interaction_id=interaction_id)
     else:
@@ -74,13 +73,11 @@ def command(
         print_lines(text)
 
 
-def _select(
-    held: HeldSdCard, context: str | None, policy: DisclosurePolicy, profile: Profile, paths: list[str]
-) -> Selection:
+def _select(held: HeldSdCard, context: str | None, policy: DisclosurePolicy, paths: list[str]) -> Selection:
     if context is not None and paths:
         raise Misuse("give --context or --path, not both")
     if context is not None:
-        return select_context(held, policy, context, profile=profile)
+        return select_context(held, policy, context)
     if paths:
         where = Where(Part.REQUEST, ("paths",))
         return select_paths(held, [ClaimPath.parse(text, where.within(i)) for i, text in enumerate(paths)])

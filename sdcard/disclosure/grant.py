@@ -72,7 +72,7 @@ class Vocabulary:
             Refused: ``path.malformed``.
         """
         if entry == EVERYTHING:
-            return Scope(entry, (ClaimPath(()),))
+            return Scope(entry, (ClaimPath(()),), self.card_format.private)
         mine = self._group(entry)
         if mine is None:
             return Scope(entry, (ClaimPath.parse(entry, where),))
@@ -242,6 +242,8 @@ def read_rows(context: DisclosureContext, entry: str, vocabulary: Vocabulary, wh
         Refused: ``path.malformed``.
     """
     scope = vocabulary.read(entry, where)
+    if entry == EVERYTHING and context.claims[entry] is Treatment.WITHHELD:
+        scope = replace(scope, apart=())
     for p in scope.paths:
         yield Row(p, scope, context.claims[entry])
 

@@ -158,7 +158,7 @@ from tests.issuer_service.stores.test_sql import ROW
 
 async def die() -> None:
     store = open_store(sys.argv[1])
-    event.listen(store.engine.sync_engine, "commit", lambda _: os._exit(9))
+    event.listen(store.database.engine.sync_engine, "commit", lambda _: os._exit(9))
     await store.record_registration(ROW)
 
 asyncio.run(die())

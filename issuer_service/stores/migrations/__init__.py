@@ -10,7 +10,7 @@ from alembic.config import Config
 from alembic.util import CommandError
 from sqlalchemy import Connection, make_url
 
-from issuer_service.stores.sql import SqlStore, file_of, open_store, reachable
+from issuer_service.stores.connecting import Database, file_of, open_database, reachable
 from sdcard.errors import Misuse
 
 
@@ -18,16 +18,16 @@ def upgrade(url: str) -> None:
     """Bring the database to the present schema, creating it where there is none. Not for a running event loop.
 
     Raises:
-        Misuse: as ``open_store``; and for a database of a later version of the registry.
+        Misuse: as ``open_database``; and for a database of a later version of the registry.
         Refused: ``store.unavailable``.
     """
-    store = open_store(url)
+    database = open_database(url)
     file = file_of(make_url(url))
     with reachable():
         if file:
             _create_private(file)
         try:
-            asyncio.run(_upgrade(store))
+            asyncio.run(_upgrade(database))
         except CommandError:
             raise Misuse("the database is of a later version of the registry") from None
 
@@ -38,12 +38,12 @@ def _create_private(file: Path) -> None:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
 
 
-async def _upgrade(store: SqlStore) -> None:
+async def _upgrade(database: Database) -> None:
     try:
-        async with store.engine.begin() as connection:
+        async with database.engine.begin() as connection:
             await connection.run_sync(migrate)
     finally:
-        await store.close()
+        await database.close()
 
 
 def migrate(connection: Connection) -> None:

@@ -78,7 +78,7 @@ def test_the_file_is_in_wal_mode_and_connections_are_careful(desk: Desk) -> None
         store = open_store(desk.url)
         names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         try:
-            async with store.engine.connect() as connection:
+            async with store.database.engine.connect() as connection:
                 return [(await connection.exec_driver_sql(f"PRAGMA {name}")).scalar() for name in names]
         finally:
             await store.close()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sdcard import AGENT_SD_JWT_02, DisclosurePolicy, SdCard, select_context, select_paths
+from sdcard import DisclosurePolicy, SdCard, select_context, select_paths
 from sdcard.disclosable import treatments
 from sdcard.disclosure.document import read_policy
 from sdcard.encoding import JsonObject
@@ -167,14 +167,3 @@ def test_what_is_plain_cannot_be_hidden_when_presenting_by_context(world: World)
     assert len(select_context(held, ours, "mine").disclosures) == len(held.sd_jwt.disclosures)
     with raises_rule("selection.too-coarse", at="policy"):
         select_context(held, ours, "public")
-
-
-def test_what_a_profile_puts_in_the_clear_no_context_has_to_hide(world: World) -> None:
-    plan = world.issuer.plan("full", example("georoute-0.3.json"), profile=AGENT_SD_JWT_02)
-    world.holder.acceptance = type(world.holder.acceptance)(issuers=world.issuer.trust, profile=AGENT_SD_JWT_02)
-    held = world.holder.accept(world.issuer.issue(plan))
-
-    public = DisclosurePolicy(world.issuer.plan("public").policy.contexts)
-    assert select_context(held, public, "public", profile=AGENT_SD_JWT_02).disclosures
-    with raises_rule("selection.too-coarse", at="policy"):
-        select_context(held, public, "public")
