@@ -29,6 +29,11 @@ class CardFormat:
     groups: Mapping[str, tuple[ClaimPath, ...]]
     private: tuple[ClaimPath, ...] = ()
 
+    @property
+    def family(self) -> str:
+        """The name without its version."""
+        return self.name.partition("/")[0]
+
     def is_unit(self, place: Place) -> bool:
         """Whether the place gets a Disclosure of its own when it is not always disclosed."""
         if len(place) == 1:

@@ -12,7 +12,7 @@ from sdcard.cards.format import CardFormat
 from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosable import Treatment
 from sdcard.disclosure.context import BUILT_IN, EVERYTHING, FEDERATION, PUBLIC, DisclosureContext, Meaning
-from sdcard.disclosure.grant import Grant, Row, Vocabulary, check_within, family, nearest, read_rows
+from sdcard.disclosure.grant import Grant, Row, Vocabulary, check_within, nearest, read_rows
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
@@ -26,7 +26,7 @@ POLICY = Where(Part.POLICY)
 MOST_PATHS = 256
 """Of one context, in one format: every two of them are compared."""
 _FORMATS = tuple(KNOWN_FORMATS.values())
-_FAMILIES = tuple(dict.fromkeys(map(family, _FORMATS)))
+_FAMILIES = tuple(dict.fromkeys(one.family for one in _FORMATS))
 _NAMES = frozenset(name for one in _FORMATS for name in (*one.groups, *one.members, *one.always_disclosed))
 _RESERVED = "No card has a member of this name: in an SD-Card it belongs to a claim with another meaning."
 
@@ -88,7 +88,7 @@ def _check_path(policy: "DisclosurePolicy", text: str, where: Where, families: t
     except Refused as refusal:
         yield from refusal.findings
         return
-    formats = [one for one in _FORMATS if not families or family(one) in families]
+    formats = [one for one in _FORMATS if not families or one.family in families]
     members = {name for one in formats for name in (*one.members, *one.always_disclosed)}
     if len(segments) > DEFAULT_LIMITS.json_depth:
         hint = f"No card is so deep; a path has at most {DEFAULT_LIMITS.json_depth} segments."

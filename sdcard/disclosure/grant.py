@@ -111,7 +111,7 @@ class Vocabulary:
         return () if entry in _GROUPS and entry not in self.card_format.members else None
 
     def _meaning(self, meaning: Meaning) -> tuple[ClaimPath, ...] | None:
-        texts = meaning.get(family(self.card_format), meaning.get(EVERYTHING))
+        texts = meaning.get(self.card_format.family, meaning.get(EVERYTHING))
         return None if texts is None else tuple(map(_path, texts))
 
 
@@ -268,11 +268,6 @@ def _reaches(grant: Grant, claim_path: ClaimPath) -> bool:
 
 def _overlaps(some: Sequence[ClaimPath], others: Sequence[ClaimPath]) -> list[ClaimPath]:
     return list(dict.fromkeys(p for one in some for other in others if (p := one.overlap(other))))
-
-
-def family(card_format: CardFormat) -> str:
-    """What the versions of a card format have in common: ``a2a/1.0`` → ``a2a``."""
-    return card_format.name.partition("/")[0]
 
 
 def nearest(text: str, known: Sequence[str]) -> str:
