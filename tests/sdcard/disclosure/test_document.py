@@ -468,3 +468,53 @@ def test_any_document_is_read_or_refused_and_what_is_read_has_the_published_shap
 @given(st.binary(max_size=60) | st.text(alphabet='[]{}".=a1\n#-:TZ', max_size=60).map(str.encode))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     assert isinstance(outcome(lambda: parse_policy(data)), DisclosurePolicy | Refused)
+
+
+# -- containment ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer"),
+    [
+        ({"skills": "selective"}, {"*": "selective"}),
+        ({"skills": "selective"}, {"skills": "plain"}),
+        ({"skills.*.tags": "selective"}, {"skills": "selective"}),
+        ({"skills.0": "plain"}, {"skills.0": "selective"}),
+        ({"name": "plain"}, {}),
+        ({}, {}),
+    ],
+)
+def test_what_is_contained_is_accepted(inner: Any, outer: Any) -> None:
+    document: Any = {"contexts": {"a": {"claims": inner}, "b": {"claims": outer, "contains": ["a"]}}}
+    assert read_policy(document).contexts["b"].contains == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "missing"),
+    [
+        ({"skills.*": "selective"}, {"skills": "selective"}, "skills.*.security"),
+        ({"*": "selective"}, dict.fromkeys(("skills", "endpoints", "provider"), "selective"), "*"),
+        ({"skills.*.id": "selective"}, {"skills.*.tags": "selective"}, "skills.*.id"),
+        ({"skills": "selective"}, {"skills": "selective", "skills.7": "withheld"}, "skills.7"),
+        # an empty array of skills is shown by the one, and not by the other
+        ({"skills.0": "selective"}, {"skills": "withheld", "skills.0": "selective"}, "skills"),
+        # shown along with the tags, though nobody asks for it
+        (
+            {"skills.*.tags": "selective"},
+            {"skills.*.tags": "selective", "skills.*.name": "withheld"},
+            "skills.*.name",
+        ),
+        # a skill without an id is shown empty by the one, and not by the other
+        (
+            {"skills.*.id": "selective"},
+            {"skills": "selective", "skills.*": "withheld", "skills.*.id": "selective"},
+            "skills.*",
+        ),
+        # what belongs to another group than the one that is withheld
+        ({"*": "selective", "skills": "withheld"}, {"*": "selective", "skills.0": "withheld"}, "skills.0.security"),
+    ],
+)
+def test_a_place_that_is_not_contained_is_named(inner: Any, outer: Any, missing: str) -> None:
+    document = {"contexts": {"a": {"claims": inner}, "b": {"claims": outer, "contains": ["a"]}}}
+    assert findings(document) == [("policy.containment", "policy/contexts/b/contains/0")]
+    assert f"The context a shows {missing}, and b does not." in hints(document)
