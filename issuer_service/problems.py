@@ -76,6 +76,13 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.DISCLOSE_UNKNOWN,
         Rule.DISCLOSE_BEYOND_CEILING,
         Rule.DISCLOSE_EMPTY,
+        Rule.POLICY_TOML,
+        Rule.POLICY_MALFORMED,
+        Rule.POLICY_AMBIGUOUS,
+        Rule.POLICY_ALWAYS,
+        Rule.POLICY_CONTAINMENT,
+        Rule.AGREEMENT_UNEXPECTED,
+        Rule.AGREEMENT_NONE,
         Rule.SELECTION,
         Rule.SELECTION_COARSE,
         # what is wrong with an SD-Card or a presentation of one

@@ -165,6 +165,13 @@ class Rule(StrEnum):
     PATH_MALFORMED = "path.malformed", "Text is not a claim path.", "SD-JWT VC 4.6"
     DISCLOSE_UNKNOWN = "disclose.unknown", "There is no such claim or claim group.", "SD-Card 3.3.1"
     DISCLOSE_BEYOND_CEILING = "disclose.beyond-ceiling", "This context never shows that.", "policy"
+    POLICY_TOML = "policy.toml", "Text is not TOML.", "TOML 1.0"
+    POLICY_MALFORMED = "policy.malformed", "The policy is not of the documented shape.", "policy"
+    POLICY_AMBIGUOUS = "policy.ambiguous", "Two parts of the policy contradict or repeat each other.", "policy"
+    POLICY_ALWAYS = "policy.always-disclosed", "Every SD-Card shows this member in the clear.", "SD-Card 3.1"
+    POLICY_CONTAINMENT = "policy.containment", "A context does not show what it says that it contains.", "policy"
+    AGREEMENT_UNEXPECTED = "agreement.unexpected", "A partner is named where no agreement decides.", "policy"
+    AGREEMENT_NONE = "agreement.none-in-force", "No agreement with this partner is in force.", "policy"
     DISCLOSE_EMPTY = "disclose.nothing-behind", "The card has nothing behind this entry.", "policy"
     SELECTION_COARSE = (
         "selection.too-coarse",

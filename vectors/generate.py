@@ -18,6 +18,7 @@ from vectors.pages import ROOT, rules_page
 RULES_PAGE = "docs/rules.md"
 
 _ASKING = "It answers a caller's request; the document that was given plays no part in it."
+_POLICY = "It is about an operator's policy, and a vector is about a document that travels."
 _REGISTRY = "A registry says it about a request or about its own records."
 NOT_TRIGGERED = {
     Rule.STATUS_LIST_MALFORMED: "It is about a status list, which no presentation carries.",
@@ -32,6 +33,11 @@ NOT_TRIGGERED = {
          Rule.DISCLOSE_EMPTY, Rule.SELECTION_COARSE, Rule.SELECTION, Rule.CARD_UNSIGNABLE),
         _ASKING,
     ),
+    **dict.fromkeys(
+        (Rule.POLICY_TOML, Rule.POLICY_MALFORMED, Rule.POLICY_AMBIGUOUS, Rule.POLICY_ALWAYS, Rule.POLICY_CONTAINMENT),
+        _POLICY,
+    ),
+    **dict.fromkeys((Rule.AGREEMENT_UNEXPECTED, Rule.AGREEMENT_NONE), _ASKING),
     **dict.fromkeys(
         (Rule.CONTEXT_REPEATED, Rule.REQUEST, Rule.REQUEST_TARGET, Rule.REQUEST_METHOD, Rule.REQUEST_MEDIA_TYPE,
          Rule.REQUEST_TIMEOUT, Rule.AGENT_ID, Rule.AGENT_OWNED, Rule.CARD_DISAGREES, Rule.TOKEN_MISSING,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sdcard.paths import ClaimPath, Place
+from sdcard.paths import ClaimPath, Place, Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,17 @@ class CardFormat:
     groups: Mapping[str, tuple[ClaimPath, ...]]
     private: tuple[ClaimPath, ...] = ()
 
+    @property
+    def family(self) -> str:
+        """The name without its version."""
+        return self.name.partition("/")[0]
+
     def is_unit(self, place: Place) -> bool:
         """Whether the place gets a Disclosure of its own when it is not always disclosed."""
         if len(place) == 1:
             return True
         return any(unit.matches(place) for unit in self.units) and not self.goes_with_parent(place)
 
-    def goes_with_parent(self, place: Place) -> bool:
+    def goes_with_parent(self, place: tuple[Segment, ...]) -> bool:
         """Whether the place is shown whenever its parent is."""
         return any(one.matches(place) for one in self.together)
