@@ -136,6 +136,26 @@ class Rule(StrEnum):
     CARD_SECRET = "card.secret", "Something looks like a key, a token or a password.", "SD-Card 7.4.3 (SDC-25)"
     CARD_PERSONAL = "card.personal-data", "Something looks like personal data.", "SD-Card 7.4.3 (SDC-25)"
     CARD_INTERNAL_HOST = "card.internal-host", "A host can be reached from inside only.", "SD-Card 7.4.3 (SDC-25)"
+    AGENTCARD_COST_FLOOR = (
+        "agentcard.cost-floor",
+        "A cost lies between zero and the Landauer limit.",
+        "AgentCard draft-00 2.6.1 (AEV-13)",
+    )
+    AGENTCARD_SELF_DECLARED = (
+        "agentcard.self-declared",
+        "What an agent says of its own standing is no ground for trust.",
+        "AgentCard draft-00 8.4 (AEV-21)",
+    )
+    AGENTCARD_DIALECT = (
+        "agentcard.dialect",
+        "AgentCard has several dialects, and this one was not taken for granted.",
+        "AgentCard draft-00 2 (AEV-23)",
+    )
+    AGENTCARD_FETCHED = (
+        "agentcard.fetched-otherwise",
+        "The endpoint has another scheme than the address that the card came from.",
+        "AgentCard draft-00 8.5 (AEV-20)",
+    )
     CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
     CONTEXT_REPEATED = "context.repeated", "The disclosure context was given twice.", "SD-Card 3.3.1"
     PATH_MALFORMED = "path.malformed", "Text is not a claim path.", "SD-JWT VC 4.6"

@@ -10,11 +10,13 @@ from typing import TypeAlias
 
 from sdcard.cards import summary
 from sdcard.cards.a2a import detection, v0_3, v1_0
+from sdcard.cards.agentcard import dialects
+from sdcard.cards.agentcard.embedding import parse_embedded
 from sdcard.cards.card import Card, reserved_members
 from sdcard.cards.format import CardFormat
 from sdcard.cards.lint import suspicious
 from sdcard.encoding import JsonObject, parse_json_object
-from sdcard.errors import Finding, Level, Part, Refused, Where
+from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
 
@@ -24,6 +26,7 @@ _SIGNATURES = "signatures"
 
 KNOWN_FORMATS: Mapping[str, CardFormat] = MappingProxyType(
     {card_format.name: card_format for card_format in (v0_3.FORMAT, v1_0.FORMAT, summary.FORMAT)}
+    | {dialect.format.name: dialect.format for dialect in dialects.DIALECTS}
 )
 """Every value of ``card_format``."""
 
@@ -31,8 +34,14 @@ _CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = MappingProxyT
     {
         v0_3.FORMAT.name: v0_3.check,
         v1_0.FORMAT.name: v1_0.check,
+        **{dialect.format.name: dialect.check for dialect in dialects.DIALECTS},
     }
 )
+
+_DEFAULTS: Mapping[str, CardFormat] = MappingProxyType(
+    {card_format.family: card_format for card_format in (v1_0.FORMAT, dialects.DRAFT.format)}
+)
+"""Family → how a document is judged that is said to be of the family and shows no marks of a version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,7 @@ def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Card:
     """The bytes of a card document → Card.
 
     Raises:
-        Refused: ``limit.bytes``, a rule of ``parse_json_object``, or as ``read_card``.
+        Refused: ``limit.bytes``, a rule of ``parse_json_object`` or ``parse_embedded``, or as ``read_card``.
     """
     return read_card(_parse(data, limits))
 
@@ -87,37 +96,50 @@ def read_card(document: JsonObject) -> Card:
     return _card_of(examine_document(document))
 
 
-def examine_card(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Examination:
-    """The bytes of a document → everything there is to say about it, for tools that help an author."""
+def examine_card(data: bytes, limits: Limits = DEFAULT_LIMITS, expected: str | None = None) -> Examination:
+    """The bytes of a document → everything there is to say about it, for tools that help an author.
+
+    Arguments and misuse as ``examine_document``.
+    """
     try:
-        return examine_document(_parse(data, limits))
+        return examine_document(_parse(data, limits), expected)
     except Refused as refusal:
         return Examination("", refusal.findings, None)
 
 
-def examine_document(document: JsonObject) -> Examination:
-    """A document → everything there is to say about it. Authors mend a card in one go when they see all at once."""
-    detected = _detect(document)
+def examine_document(document: JsonObject, expected: str | None = None) -> Examination:
+    """A document → everything there is to say about it. Authors mend a card in one go when they see all at once.
+
+    Args:
+        document: the document.
+        expected: what it is said to be: a format, such as ``agentcard/readme-1.0``, by which it is then judged; or a
+            family, such as ``agentcard``, within which its marks decide. Without it they decide alone.
+
+    Raises:
+        Misuse: when there is no such format or family.
+    """
+    detected = _detect(document) if expected is None else _expect(document, expected)
     if isinstance(detected, Foreign):
         return Examination(detected.name, (Finding(Rule.CARD_FORMAT, _WHERE, detected.hint),), None)
     findings = [
         *reserved_members(document),
         *_CHECKS[detected.name](document),
         *suspicious(document),
-        *_dropped(document),
+        *_dropped(document, detected),
     ]
     errors = [finding for finding in findings if finding.level is Level.ERROR]
     if errors:
         others = [finding for finding in findings if finding.level is not Level.ERROR]
         return Examination(detected.name, (*errors, *others), None)
-    kept = {name: value for name, value in document.items() if name != _SIGNATURES}
+    kept = {name: value for name, value in document.items() if not _drops(name, detected)}
     return Examination(detected.name, tuple(findings), Card(detected, kept, tuple(findings)))
 
 
 def _parse(data: bytes, limits: Limits) -> JsonObject:
     if len(data) > limits.card_bytes:
         raise Refused(Rule.LIMIT_BYTES, _WHERE, f"A card has at most {limits.card_bytes} bytes.")
-    return parse_json_object(data, _WHERE, limits.json_depth)
+    embedded = parse_embedded(data, limits.json_depth)
+    return parse_json_object(data, _WHERE, limits.json_depth) if embedded is None else embedded
 
 
 def _card_of(examination: Examination) -> Card:
@@ -130,9 +152,25 @@ def _detect(document: JsonObject) -> CardFormat | Foreign:
     return next((answer for question, answer in _SIGNS if question(document)), _NOTHING)
 
 
-def _dropped(document: JsonObject) -> Iterable[Finding]:
+def _expect(document: JsonObject, expected: str) -> CardFormat:
+    """The format to judge by, for a document that is said to be of this format or family."""
+    if expected in _CHECKS:
+        return KNOWN_FORMATS[expected]
+    if expected not in _DEFAULTS:
+        raise Misuse(f"a card format is one of {', '.join((*_DEFAULTS, *_CHECKS))}")
+    detected = _detect(document)
+    is_of_family = isinstance(detected, CardFormat) and detected.family == expected
+    return detected if isinstance(detected, CardFormat) and is_of_family else _DEFAULTS[expected]
+
+
+def _drops(name: str, card_format: CardFormat) -> bool:
+    """Whether a member is not carried over: signatures, in the formats that define them."""
+    return name == _SIGNATURES and name in card_format.members
+
+
+def _dropped(document: JsonObject, card_format: CardFormat) -> Iterable[Finding]:
     """Say that signatures are not in the Card. An empty list of them is no loss."""
-    if _SIGNATURES in document:
+    if _SIGNATURES in document and _drops(_SIGNATURES, card_format):
         hint = "The signatures were not checked, and they are dropped: they would not survive partial disclosure."
         level = Level.WARNING if document[_SIGNATURES] else Level.NOTE
         yield Finding(Rule.CARD_SIGNATURES, _WHERE.within(_SIGNATURES), hint, level)
@@ -169,7 +207,7 @@ _SIGSTORE = Foreign(
     "sigstore-a2a", "This looks like a wrapper of sigstore-a2a. Give the card that is inside `agentCard`."
 )
 _KNO = Foreign("kno", "This looks like a KNO agent card, and only A2A 1.0 and 0.3 are read.")
-_AGENTCARD = Foreign("agentcard", "This looks like a card with an `agent_id`; only A2A 1.0 and 0.3 are read.")
+_AGENTCARD = Foreign("", "This has an `agent_id`; an AgentCard also has an array `capabilities`, and an object `endpoint`.")
 _ERC_8004 = Foreign("erc-8004", "This looks like an ERC-8004 registration. Give the A2A card that it refers to.")
 _MCP = Foreign("mcp", "This looks like an MCP or tool description. Give an A2A card for the agent that uses it.")
 _MANIFEST = Foreign("manifest", "This looks like a plugin or agent manifest. Give an A2A card for the agent.")
@@ -181,6 +219,9 @@ _SIGNS: tuple[tuple[_Question, CardFormat | Foreign], ...] = (
     (detection.says_older, _OLDER),
     (_has("agentCard"), _SIGSTORE),
     (_is_kno, _KNO),
+    (dialects.is_mcp, dialects.MCP.format),
+    (dialects.is_readme, dialects.README.format),
+    (dialects.is_agentcard, dialects.DRAFT.format),
     (_has("agent_id"), _AGENTCARD),
     (_is_registration_file, _ERC_8004),
     (_is_tool_server, _MCP),

@@ -7,6 +7,7 @@ and so a card that mixes generations, or is spelt in snake_case, shows no more t
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from sdcard.cards.format import Fact
 from sdcard.cards.shapes import (
     ArrayOf,
     Choice,
@@ -79,6 +80,17 @@ GROUPS: Mapping[str, tuple[ClaimPath, ...]] = MappingProxyType(
             *_TENANTS,
         ),
         "provider": (path("provider"),),
+    }
+)
+FACTS: Mapping[Fact, tuple[ClaimPath, ...]] = MappingProxyType(
+    {
+        Fact.PROVIDER: (path("provider", "organization"),),
+        Fact.ENDPOINT: _both_spellings(
+            path("url"),
+            path("supportedInterfaces", None, "url"),
+            path("additionalInterfaces", None, "url"),
+        ),
+        Fact.SKILL: (path("skills", None, "id"),),
     }
 )
 

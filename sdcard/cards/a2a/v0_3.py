@@ -13,6 +13,7 @@ from sdcard.cards.a2a.shared import (
     COMMON_CAPABILITIES,
     COMMON_SKILL,
     ENDPOINT,
+    FACTS,
     FLAG,
     GROUPS,
     HTTP_AUTH,
@@ -100,6 +101,7 @@ FORMAT = CardFormat(
     units=UNITS,
     together=TOGETHER,
     groups=GROUPS,
+    facts=FACTS,
 )
 
 

@@ -15,6 +15,7 @@ from sdcard.cards.a2a.shared import (
     COMMON_SKILL,
     DEVICE_CODE,
     ENDPOINT,
+    FACTS,
     FLAG,
     GROUPS,
     HTTP_AUTH,
@@ -129,6 +130,7 @@ FORMAT = CardFormat(
     units=UNITS,
     together=TOGETHER,
     groups=GROUPS,
+    facts=FACTS,
 )
 
 
