@@ -136,6 +136,8 @@ class Rule(StrEnum):
     CARD_SECRET = "card.secret", "Something looks like a key, a token or a password.", "SD-Card 7.4.3 (SDC-25)"
     CARD_PERSONAL = "card.personal-data", "Something looks like personal data.", "SD-Card 7.4.3 (SDC-25)"
     CARD_INTERNAL_HOST = "card.internal-host", "A host can be reached from inside only.", "SD-Card 7.4.3 (SDC-25)"
+    CARD_LOST = "card.lost-in-conversion", "A member cannot be carried over.", "A2A AgentCard"
+    CARD_UNCONVERTIBLE = "card.not-convertible", "No sound card of the other format can be made of it.", "A2A AgentCard"
     AGENTCARD_COST_FLOOR = (
         "agentcard.cost-floor",
         "A cost lies between zero and the Landauer limit.",

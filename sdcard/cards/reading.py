@@ -207,7 +207,9 @@ _SIGSTORE = Foreign(
     "sigstore-a2a", "This looks like a wrapper of sigstore-a2a. Give the card that is inside `agentCard`."
 )
 _KNO = Foreign("kno", "This looks like a KNO agent card, and only A2A 1.0 and 0.3 are read.")
-_AGENTCARD = Foreign("", "This has an `agent_id`; an AgentCard also has an array `capabilities`, and an object `endpoint`.")
+_AGENTCARD = Foreign(
+    "", "This has an `agent_id`, but not the array `capabilities` and the object `endpoint` of an AgentCard."
+)
 _ERC_8004 = Foreign("erc-8004", "This looks like an ERC-8004 registration. Give the A2A card that it refers to.")
 _MCP = Foreign("mcp", "This looks like an MCP or tool description. Give an A2A card for the agent that uses it.")
 _MANIFEST = Foreign("manifest", "This looks like a plugin or agent manifest. Give an A2A card for the agent.")

@@ -1,7 +1,7 @@
 """The shapes that a specification gives its members, as data, and the walk that compares a document with them.
 
 Owns how findings about missing, misspelt, mistyped and unsafe members are worded. Knows no card: the tables are in the
-files of the generations. Unless a row says otherwise null counts as absent, and members that no table names are nobody's
+files of the formats. Unless a row says otherwise null counts as absent, and members that no table names are nobody's
 business, as in ProtoJSON and in every A2A version (1.0, 5.7).
 """
 

@@ -18,16 +18,18 @@ class DisclosureContext:
         name: what a registration calls it.
         default: shown when a registration does not say.
         never: the ceiling: not shown, whatever a registration says.
-        narrowed: groups that mean less here → the paths they mean.
+        narrowed: groups that mean less here → family of card formats, or ``*`` for the others → the paths they mean.
     """
 
     name: str
     default: tuple[str, ...]
     never: tuple[str, ...] = ()
-    narrowed: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    narrowed: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=lambda: MappingProxyType({}))
 
 
-_SKILL_NAMES = MappingProxyType({"skills": ("skills.*.id", "skills.*.name")})
+_SKILL_NAMES = MappingProxyType(
+    {"skills": {EVERYTHING: ("skills.*.id", "skills.*.name"), "agentcard": ("capabilities.*.id",)}}
+)
 
 PUBLIC = DisclosureContext("public", ("skills",), never=("security_context",), narrowed=_SKILL_NAMES)
 """Anybody: what the agent can do, by name. A public card cannot show a security scheme, whatever its Holder does."""

@@ -132,12 +132,17 @@ def _check_ceiling(scope: Scope, never: Sequence[Scope], where: Where, context: 
 
 
 def _scope(
-    entry: str, card_format: CardFormat, narrowed: Mapping[str, tuple[str, ...]], where: Where, unnamed: Sequence[str]
+    entry: str,
+    card_format: CardFormat,
+    narrowed: Mapping[str, Mapping[str, tuple[str, ...]]],
+    where: Where,
+    unnamed: Sequence[str],
 ) -> Scope:
     if entry == EVERYTHING:
         return Scope(entry, (ClaimPath(()),))
     if entry in narrowed:
-        return Scope(entry, tuple(ClaimPath.parse(text, where) for text in narrowed[entry]))
+        meaning = narrowed[entry].get(card_format.family, narrowed[entry][EVERYTHING])
+        return Scope(entry, tuple(ClaimPath.parse(text, where) for text in meaning))
     if entry in card_format.groups:
         mine = card_format.groups[entry]
         others = (p for name, paths in card_format.groups.items() if name != entry for p in paths)

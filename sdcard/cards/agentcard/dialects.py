@@ -1,8 +1,9 @@
 """The dialects of AgentCard 1.0, as data: the Internet-Draft, the README with its schema.json, and the MCP server.
 
 The project that wrote the draft has several validators, and they disagree with it and with each other. Each dialect is
-a shape table; how a card may be disclosed is the same for all. The draft is the default: another one is chosen for
-members that only it has, or by name. None of them refuses a member that it does not know (draft-00 5, rule 10).
+a shape table; how a card may be disclosed is the same for all. The draft is the default: another one is chosen by name,
+or where the draft refuses a card with members that only the other one has. None of them refuses a member that it does
+not know (draft-00 5, rule 10).
 
 Levels and tables: AEV-1 to AEV-18, AEV-21 and AEV-23.
 """
@@ -45,7 +46,7 @@ GROUPS: Mapping[str, tuple[ClaimPath, ...]] = MappingProxyType(
         "provider": (),
     }
 )
-"""``goal_subscriptions`` say what an agent is up to, and with whom: they are in no group, and so in *diagnostic* alone."""
+"""``goal_subscriptions`` say what an agent is up to: they are in no group, and so in *diagnostic* and *full* alone."""
 
 
 # -- shapes that all dialects share -----------------------------------------------------------------------------------
@@ -161,12 +162,14 @@ class Dialect:
 
     def _name_dialect(self, document: JsonObject) -> Iterator[Finding]:
         if self is not DRAFT:
-            hint = f"This was read as {self.title}. To read it as the draft, name the format {DRAFT.format.name}."
+            hint = f"This was judged by {self.title}. To judge it by the draft, name the format {DRAFT.format.name}."
             yield Finding(Rule.AGENTCARD_DIALECT, _CARD, hint, Level.NOTE)
         elif not self.fits(document):
             for other in (README, MCP):
                 if other.fits(document):
-                    hint = f"The shape would be right for {other.title}; if it is that, name the format {other.format.name}."
+                    hint = (
+                        f"By {other.title} its shape is right; if it follows that, name the format {other.format.name}."
+                    )
                     yield Finding(Rule.AGENTCARD_DIALECT, _CARD, hint, Level.NOTE)
 
 
@@ -225,7 +228,7 @@ _DRAFT_SHAPE = _card(
 )
 DRAFT = Dialect(
     _format("draft-00", _DRAFT_SHAPE, (_URL,)),
-    "draft-aevum-agentcard-00",
+    "the Internet-Draft",
     _DRAFT_SHAPE,
     (
         path("goal_subscriptions"),
@@ -296,7 +299,7 @@ _README_SHAPE = _card(
 )
 README = Dialect(
     _format("readme-1.0", _README_SHAPE, (_URL, path("endpoint", "health_url"))),
-    "the README and its schema.json",
+    "the README's schema.json",
     _README_SHAPE,
     (
         path("endpoint", "health_url"),
@@ -310,7 +313,7 @@ README = Dialect(
 _MCP_SHAPE = _card(
     {**_DRAFT_CAPABILITY, "input_schema": _optional(_SCHEMA), "output_schema": _optional(_SCHEMA)},
     Endpoint(
-        _DRAFT_PROTOCOLS,
+        {**_DRAFT_PROTOCOLS, "http": ("http", "https")},
         binding=frozenset(),
         members={
             "auth": _optional(
@@ -351,7 +354,7 @@ _MCP_SHAPE = _card(
 )
 MCP = Dialect(
     _format("mcp-0.1", _MCP_SHAPE, (_URL,)),
-    "the project's MCP server",
+    "the MCP server's schema",
     _MCP_SHAPE,
     (
         path("pricing", "currency_unit"),
@@ -367,6 +370,10 @@ DIALECTS = (DRAFT, README, MCP)
 # -- which of them ----------------------------------------------------------------------------------------------------
 
 
+_BROUGHT_BY_DRAFT = ("https", "stdio")
+"""Protocols that the README does not have."""
+
+
 def is_agentcard(document: JsonObject) -> bool:
     """It has two of what only an AgentCard has: an id, an array of capabilities, an object for its endpoint."""
     endpoint = document.get("endpoint")
@@ -379,13 +386,16 @@ def is_agentcard(document: JsonObject) -> bool:
 
 
 def is_mcp(document: JsonObject) -> bool:
-    """It has members of the MCP server's own schema."""
-    return is_agentcard(document) and MCP.is_marked(document)
+    """It is no card of the draft, and has members of the MCP server's own schema."""
+    return is_agentcard(document) and MCP.is_marked(document) and not DRAFT.fits(document)
 
 
 def is_readme(document: JsonObject) -> bool:
-    """It has members of the README's own, and none that the draft brought."""
-    return is_agentcard(document) and README.is_marked(document) and not DRAFT.is_marked(document)
+    """It is no card of the draft, and has members of the README's own and none that the draft brought."""
+    endpoint = document.get("endpoint")
+    protocol = endpoint.get("protocol") if isinstance(endpoint, dict) else None
+    is_marked = README.is_marked(document) and not DRAFT.is_marked(document) and protocol not in _BROUGHT_BY_DRAFT
+    return is_agentcard(document) and is_marked and not DRAFT.fits(document)
 
 
 # -- rules across members ---------------------------------------------------------------------------------------------
@@ -410,7 +420,9 @@ def _self_declared(document: JsonObject) -> Iterator[Finding]:
     metadata = document.get("metadata")
     for name, value in metadata.items() if isinstance(metadata, dict) else ():
         if name.startswith("pacr:"):
-            hint = "Nobody but the agent says this. Ask the ledger before you rely on it; it is never a ground for trust."
+            hint = (
+                "Nobody but the agent says this. Ask the ledger before you rely on it; it is never a ground for trust."
+            )
             if value == "banned":
                 hint = "The agent says of itself that it is banned: do not call it."
             yield Finding(Rule.AGENTCARD_SELF_DECLARED, _CARD.within("metadata", name), hint, Level.NOTE)

@@ -45,8 +45,8 @@ def faulty_schemas(document: JsonObject) -> Iterator[Finding]:
 def _schemas(document: JsonObject) -> Iterator[tuple[Where, JsonObject]]:
     spelling, capabilities = find_list(document, "capabilities")
     for index, capability in enumerate(capabilities):
-        for name in MEMBERS if isinstance(capability, dict) else ():
-            schema = capability.get(name)
+        for name in MEMBERS:
+            schema = capability.get(name) if isinstance(capability, dict) else None
             if isinstance(schema, dict):
                 yield Where(Part.CARD).within(spelling, index, name), schema
 

@@ -1,6 +1,6 @@
 """The shapes of values that only AgentCard has: spellings, amounts, and the endpoint whose URL fits its protocol.
 
-The project's own validators end their patterns with ``$``, which lets a line feed through, and with a ``\\d`` that knows
+The project's own validators end their patterns with ``$``, which lets a line feed through, and use a ``\\d`` that knows
 the digits of every script; here a pattern is matched as a whole and in ASCII.
 """
 
@@ -115,7 +115,9 @@ class Endpoint:
     def _check_url(self, url: str, protocol: JsonValue, where: Where) -> Iterator[Finding]:
         scheme = _scheme(url)
         if scheme is None:
-            hint = "Write an absolute URI as in RFC 3986, such as https://agent.example.com/api; escape other characters."
+            hint = (
+                "Write an absolute URI as in RFC 3986, such as https://agent.example.com/api; escape other characters."
+            )
             yield Finding(Rule.CARD_MEMBER_VALUE, where, hint)
             return
         if not (scheme == "file" and protocol == _LOCAL_PROGRAM):
@@ -133,7 +135,7 @@ def _scheme(url: str) -> str | None:
     if match is None:
         return None
     scheme, host = match["scheme"].lower(), match["host"] or ""
-    if scheme in _NEEDS_HOST and not host or host.startswith("[") and not _is_ip_literal(host[1:-1]):
+    if (scheme in _NEEDS_HOST and not host) or (host.startswith("[") and not _is_ip_literal(host[1:-1])):
         return None
     return scheme
 
