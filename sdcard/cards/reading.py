@@ -5,6 +5,7 @@ A new card format is one room beside ``a2a/``, one row in ``_SIGNS`` and one in 
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -34,7 +35,7 @@ _CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = MappingProxyT
     {
         v0_3.FORMAT.name: v0_3.check,
         v1_0.FORMAT.name: v1_0.check,
-        **{dialect.format.name: dialect.check for dialect in dialects.DIALECTS},
+        **{dialect.format.name: partial(dialects.check, dialect) for dialect in dialects.DIALECTS},
     }
 )
 
