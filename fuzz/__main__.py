@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 with atheris.instrument_imports(include=["sdcard"]):
     from sdcard import Acceptance, ClaimPath, Expectations, InMemorySigner, Refused, TrustedIssuers, Unchecked
+    from sdcard.cards.a2a.signatures.verification import CardSigners
     from sdcard.cards.reading import parse_card
     from sdcard.encoding import encode_base64url, encode_json
     from sdcard.errors import Part, Where
@@ -37,6 +38,12 @@ CLAIMS = encode_json({
     "iss": ISSUER, "sub": "agent:a", "iat": NOW, "exp": NOW + 60, "vct": EXPECTED.profile.vct,
     "cnf": {"jwk": dict(HOLDER.public_key.to_jwk())},
 })[:-1]  # fmt: skip
+
+CARD = encode_json({
+    "name": "A", "description": "B", "version": "1", "capabilities": {}, "skills": [],
+    "supportedInterfaces": [{"url": "https://a.example", "protocolBinding": "GRPC", "protocolVersion": "1.0"}],
+})[:-1]  # fmt: skip
+SIGNERS = CardSigners({"k": KEY.public_key})
 
 
 def one_input(data: bytes) -> None:
@@ -71,12 +78,21 @@ def _header(data: bytes, _: str) -> None:
     verify_presentation(f"{_signed(data or b'{}', CLAIMS + b'}', KEY)}~", EXPECTED, NOW)
 
 
+def _signed_card(data: bytes, _: str) -> None:
+    """More members in a card, and after NUL more in the header of a signature that names a trusted key."""
+    members, _, header = data.partition(b"\0")
+    protected = encode_base64url(b'{"kid":"k","alg":"ES256"' + header + b"}")
+    signature = encode_json({"protected": protected, "signature": encode_base64url(KEY.sign(data))})
+    parse_card(CARD + members + b',"signatures":[' + signature + b"]}", signers=SIGNERS)
+
+
 TARGETS = (
     lambda _, text: verify_presentation(text, EXPECTED, NOW),
     _payload,
     _kb_jwt,
     _header,
     lambda data, _: parse_card(data),
+    _signed_card,
     lambda data, _: parse_trusted_issuers(data),
     lambda _, text: parse_public_jwk({"kty": "EC", "crv": "P-256", "x": text, "y": text[::-1]}, Where(Part.KEY)),
     lambda _, text: ClaimPath.parse(text, Where(Part.REQUEST)),

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from issuer_service.settings import Settings
 from issuer_service.stores.ports import Store
 from issuer_service.stores.sql import open_store
+from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
-from sdcard.edge.key_files import load_public_keys, load_signer
+from sdcard.edge.key_files import load_card_signers, load_public_keys, load_signer
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse, Part, Where
 from sdcard.instants import Clock
@@ -49,6 +50,7 @@ class Wiring:
         policy: which contexts there are, and their ceilings.
         profile: what is written.
         lifetime: of an SD-Card, in seconds.
+        card_signers: whose signatures over an agent card count.
         published_keys: thumbprints of keys that nobody may register.
         limits, bounds: how much work a caller may ask for.
         turns: of those who have a Batch made; the others wait.
@@ -63,6 +65,7 @@ class Wiring:
     profile: Profile = SD_CARD
     lifetime: int = DEFAULT_LIFETIME
     other_keys: tuple[PublicKey, ...] = ()
+    card_signers: CardSigners = NOBODY
     published_keys: frozenset[str] = PUBLISHED_KEYS
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
@@ -74,7 +77,7 @@ class Wiring:
         keys = (self.issuer.key, *self.other_keys)
         if len({key.thumbprint for key in keys}) < len(keys):
             raise Misuse("the Issuer's keys are all different")
-        for key in keys:
+        for key in (*keys, *self.card_signers.keys.values()):
             check_not_published(key, self.published_keys, Where(Part.KEY))
 
 
@@ -94,5 +97,6 @@ def build_wiring(settings: Settings) -> Wiring:
         profile=PROFILES[settings.profile],
         lifetime=settings.lifetime,
         other_keys=load_public_keys(settings.other_issuer_keys) if settings.other_issuer_keys else (),
+        card_signers=load_card_signers(settings.card_signers) if settings.card_signers else NOBODY,
         bounds=Bounds(body_bytes=settings.body_limit),
     )

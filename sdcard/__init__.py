@@ -4,6 +4,8 @@ The public names. Data flows one way: ``parse_card`` → ``plan_disclosure`` →
 ``present`` → ``verify_presentation``. Anything may raise ``Refused``, with a rule and a place, or ``Misuse``.
 """
 
+from sdcard.cards.a2a.signatures.creation import prepare_card_signature
+from sdcard.cards.a2a.signatures.verification import CardSigners, parse_card_signers
 from sdcard.cards.card import Card
 from sdcard.cards.reading import parse_card
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
@@ -32,6 +34,7 @@ __all__ = [
     "Acceptance",
     "Answering",
     "Card",
+    "CardSigners",
     "Challenge",
     "Checked",
     "ClaimPath",
@@ -63,10 +66,12 @@ __all__ = [
     "issue_sd_card",
     "new_challenge",
     "parse_card",
+    "parse_card_signers",
     "parse_public_jwk",
     "parse_trusted_issuers",
     "plan_disclosure",
     "prepare_batch",
+    "prepare_card_signature",
     "prepare_sd_card",
     "present",
     "rounded_validity",

@@ -136,6 +136,23 @@ class Rule(StrEnum):
     CARD_SECRET = "card.secret", "Something looks like a key, a token or a password.", "SD-Card 7.4.3 (SDC-25)"
     CARD_PERSONAL = "card.personal-data", "Something looks like personal data.", "SD-Card 7.4.3 (SDC-25)"
     CARD_INTERNAL_HOST = "card.internal-host", "A host can be reached from inside only.", "SD-Card 7.4.3 (SDC-25)"
+    CARD_SIGNATURE_VERIFIED = "card.signature-verified", "A trusted key signed the card.", "A2A 1.0 8.4.3"
+    CARD_SIGNATURE_UNTRUSTED = (
+        "card.signature-untrusted",
+        "No trusted key can verify a signature of the card.",
+        "A2A 1.0 8.4.3, RFC 8725 3.10",
+    )
+    CARD_SIGNATURE_INVALID = (
+        "card.signature-invalid",
+        "A signature of the card names a trusted key and is not its own.",
+        "A2A 1.0 8.4.3, RFC 7515 5.2",
+    )
+    CARD_UNSIGNED_MEMBER = (
+        "card.unsigned-member",
+        "What signed the card does not cover this part of it.",
+        "A2A 1.0 8.4.1",
+    )
+    CARD_UNSIGNABLE = "card.not-signable", "Nothing says what a signature of this card is over.", "A2A 1.0 8.4.1"
     CARD_LOST = "card.lost-in-conversion", "A member cannot be carried over.", "A2A AgentCard"
     CARD_UNCONVERTIBLE = "card.not-convertible", "No sound card of the other format can be made of it.", "A2A AgentCard"
     AGENTCARD_COST_FLOOR = (
@@ -166,7 +183,7 @@ class Rule(StrEnum):
     DISCLOSE_EMPTY = "disclose.nothing-behind", "The card has nothing behind this entry.", "policy"
     SELECTION_COARSE = (
         "selection.too-coarse",
-        "A Disclosure that is needed shows what must stay hidden.",
+        "What has to be shown shows what must stay hidden too.",
         "RFC 9901 7.2",
     )
     SELECTION = "selection.not-held", "The SD-Card holds no such claim.", "RFC 9901 7.2"

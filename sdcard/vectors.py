@@ -25,6 +25,7 @@ from sdcard import (
     Where,
     accept_sd_card,
     parse_card,
+    parse_card_signers,
     parse_public_jwk,
     parse_trusted_issuers,
     verify_presentation,
@@ -32,6 +33,7 @@ from sdcard import (
 from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_object, same_json
 from sdcard.errors import Finding, Part
 from sdcard.instants import Instant
+from sdcard.jose.keys import PUBLISHED_KEYS, VECTOR_KEYS
 from sdcard.keybinding.challenge import KeyBinding, NonceUse
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.names import RESERVED_AT_TOP
@@ -42,7 +44,7 @@ FORMAT = "sd-card-vectors/1"
 ACCEPTED = "accepted"
 NEEDS = frozenset(
     {
-        *("sd-card", "card", "json-form", "key-binding", "unsolicited", "status", "limits"),
+        *("sd-card", "card", "card-signatures", "json-form", "key-binding", "unsolicited", "status", "limits"),
         *("ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "sha-384", "sha-512"),
     }
 )
@@ -156,12 +158,17 @@ def _accept(document: JsonObject, expectations: JsonObject) -> Callable[[], str]
 def _card(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
     """A card document that is to be registered."""
     text = _text(document, "document")
-    _closed(expectations, "expectations", set(), {"limits"})
+    _closed(expectations, "expectations", set(), {"limits", "signers"})
     limits = _limits(expectations)
+    try:
+        data = encode_json(expectations.get("signers", {"keys": []}))
+        signers = parse_card_signers(data, limits, PUBLISHED_KEYS - VECTOR_KEYS)
+    except Refused as refusal:
+        raise Misuse(f"`signers`: {refusal.rule.sentence}") from None
 
     def run() -> str:
         try:
-            outcome, findings = ACCEPTED, parse_card(text.encode(), limits).findings
+            outcome, findings = ACCEPTED, parse_card(text.encode(), limits, signers).findings
         except Refused as refusal:
             outcome, findings = f"{refusal.rule} at {refusal.where}", refusal.findings
         return "\n".join((outcome, *map(_finding, findings)))
@@ -213,7 +220,13 @@ def _acceptance(expectations: JsonObject) -> dict[str, Any]:
     skew = expectations.get("clock_skew", 0)
     if type(skew) is not int:
         raise Misuse("`clock_skew` is a whole number")
-    return {"profile": PROFILES[profile], "clock_skew": skew, "limits": _limits(expectations)}
+    published = PUBLISHED_KEYS - VECTOR_KEYS
+    return {
+        "profile": PROFILES[profile],
+        "clock_skew": skew,
+        "published_keys": published,
+        "limits": _limits(expectations),
+    }
 
 
 def _limits(expectations: JsonObject) -> Limits:

@@ -72,6 +72,7 @@ class Actor:
 
 
 ISSUER, HOLDER, STRANGER = (Actor(role) for role in ("issuer", "holder", "stranger"))
+CARD_SIGNER = Actor("card signer")
 
 
 class FixedSalts:

@@ -14,6 +14,7 @@ from issuer_service.registration.schemas import (
     check_no_others,
     read_section,
 )
+from sdcard.cards.a2a.signatures.verification import CardSigners
 from sdcard.cards.card import Card
 from sdcard.cards.reading import read_card
 from sdcard.cards.summary import summary_card
@@ -43,13 +44,17 @@ class Terms:
         policy: the contexts on offer.
         profile: what is in the clear.
         published_keys: thumbprints of keys that nobody may register.
+        issuer_keys: those of the Issuer, next ones and last ones too: it does not vouch for itself.
         limits: how much work a card may make.
+        card_signers: whose signatures over a card count.
     """
 
     policy: DisclosurePolicy
     profile: Profile
     published_keys: frozenset[str]
+    issuer_keys: frozenset[str]
     limits: Limits
+    card_signers: CardSigners
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +150,8 @@ def _placed(single: dict[str, Any] | None, several: list[dict[str, Any]] | None)
 def _read_key(jwk: Mapping[str, Any], where: Where, terms: Terms) -> HolderKey:
     key = parse_public_jwk(jwk, where)
     check_not_published(key, terms.published_keys, where)
+    if key.thumbprint in terms.issuer_keys:
+        raise Refused(Rule.KEY_BOUND_ELSEWHERE, where, "This is a key of the registry's own.")
     return HolderKey(key, where)
 
 
@@ -162,7 +169,7 @@ def _read_card(document: Mapping[str, Any], identity: Identity | None, terms: Te
     if len(encode_json(given)) > terms.limits.card_bytes:
         raise Refused(Rule.LIMIT_BYTES, where, f"A card has at most {terms.limits.card_bytes} bytes.")
     found = _Findings()
-    card = found.attempt(read_card, given)
+    card = found.attempt(read_card, given, terms.card_signers)
     found.attempt(_check_agreement, document, given, card)
     found.close()
     return card

@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 from sdcard.cards import summary
 from sdcard.cards.a2a import detection, v0_3, v1_0
+from sdcard.cards.a2a.signatures.forms import forms_of
+from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners, check_signatures
 from sdcard.cards.agentcard import dialects
 from sdcard.cards.agentcard.embedding import parse_embedded
 from sdcard.cards.card import Card, reserved_members
@@ -78,41 +80,48 @@ class Examination:
         return Examination(self.kind, tuple(raised), None)
 
 
-def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Card:
+def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
     """The bytes of a card document → Card.
 
     Raises:
         Refused: ``limit.bytes``, a rule of ``parse_json_object`` or ``parse_embedded``, or as ``read_card``.
     """
-    return read_card(_parse(data, limits))
+    return read_card(_parse(data, limits), signers)
 
 
-def read_card(document: JsonObject) -> Card:
+def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
     """A card document → Card, with its members exactly as they came and nothing filled in.
+
+    Args:
+        document: the card. Its ``signatures`` are checked here and are not in the Card.
+        signers: whose signatures count. Without one that does, a finding says that nobody vouches for the card.
 
     Raises:
         Refused: ``card.format`` alone where the document is of no known format; otherwise every ``card.…`` rule
             that it breaks, and the warnings after them.
     """
-    return _card_of(examine_document(document))
+    return _card_of(examine_document(document, signers))
 
 
-def examine_card(data: bytes, limits: Limits = DEFAULT_LIMITS, expected: str | None = None) -> Examination:
+def examine_card(
+    data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY, expected: str | None = None
+) -> Examination:
     """The bytes of a document → everything there is to say about it, for tools that help an author.
 
     Arguments and misuse as ``examine_document``.
     """
     try:
-        return examine_document(_parse(data, limits), expected)
+        return examine_document(_parse(data, limits), signers, expected)
     except Refused as refusal:
         return Examination("", refusal.findings, None)
 
 
-def examine_document(document: JsonObject, expected: str | None = None) -> Examination:
+def examine_document(document: JsonObject, signers: CardSigners = NOBODY, expected: str | None = None) -> Examination:
     """A document → everything there is to say about it. Authors mend a card in one go when they see all at once.
 
     Args:
         document: the document.
+        signers: as in ``read_card``.
         expected: what it is said to be: a format, such as ``agentcard/readme-1.0``, by which it is then judged; or a
             family, such as ``agentcard``, within which its marks decide. Without it they decide alone.
 
@@ -122,17 +131,14 @@ def examine_document(document: JsonObject, expected: str | None = None) -> Exami
     detected = _detect(document) if expected is None else _expect(document, expected)
     if isinstance(detected, Foreign):
         return Examination(detected.name, (Finding(Rule.CARD_FORMAT, _WHERE, detected.hint),), None)
-    findings = [
-        *reserved_members(document),
-        *_CHECKS[detected.name](document),
-        *suspicious(document),
-        *_dropped(document, detected),
-    ]
+    findings = [*reserved_members(document), *_CHECKS[detected.name](document), *suspicious(document)]
+    dropped = {_SIGNATURES} if forms_of(detected.name) else set()
+    findings += [*_dropped(document.keys() & dropped), *check_signatures(document, detected, signers)]
     errors = [finding for finding in findings if finding.level is Level.ERROR]
     if errors:
         others = [finding for finding in findings if finding.level is not Level.ERROR]
         return Examination(detected.name, (*errors, *others), None)
-    kept = {name: value for name, value in document.items() if not _drops(name, detected)}
+    kept = {name: value for name, value in document.items() if name not in dropped}
     return Examination(detected.name, tuple(findings), Card(detected, kept, tuple(findings)))
 
 
@@ -164,17 +170,10 @@ def _expect(document: JsonObject, expected: str) -> CardFormat:
     return detected if isinstance(detected, CardFormat) and is_of_family else _DEFAULTS[expected]
 
 
-def _drops(name: str, card_format: CardFormat) -> bool:
-    """Whether a member is not carried over: signatures, in the formats that define them."""
-    return name == _SIGNATURES and name in card_format.members
-
-
-def _dropped(document: JsonObject, card_format: CardFormat) -> Iterable[Finding]:
-    """Say that signatures are not in the Card. An empty list of them is no loss."""
-    if _SIGNATURES in document and _drops(_SIGNATURES, card_format):
-        hint = "The signatures were not checked, and they are dropped: they would not survive partial disclosure."
-        level = Level.WARNING if document[_SIGNATURES] else Level.NOTE
-        yield Finding(Rule.CARD_SIGNATURES, _WHERE.within(_SIGNATURES), hint, level)
+def _dropped(names: Iterable[str]) -> Iterable[Finding]:
+    """Say that signatures are not in the Card; what they were worth, ``check_signatures`` says."""
+    hint = "Signatures are dropped once they are checked: they would not survive partial disclosure."
+    return [Finding(Rule.CARD_SIGNATURES, _WHERE.within(name), hint, Level.NOTE) for name in names]
 
 
 def _has(*names: str) -> _Question:

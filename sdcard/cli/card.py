@@ -2,15 +2,16 @@
 
 import typer
 
-from sdcard.cli import card_check
+from sdcard.cli import card_check, card_sign
 
-HELP = "Check an agent card."
+HELP = "Check an agent card, and sign it."
 app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
 def group() -> None:
-    """Check an agent card."""
+    """Check an agent card, and sign it."""
 
 
 app.command("check", help=card_check.HELP)(card_check.command)
+app.command("sign", help=card_sign.HELP)(card_sign.command)

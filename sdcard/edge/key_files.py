@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from jwcrypto.common import JWException
 from jwcrypto.jwk import JWK
 
+from sdcard.cards.a2a.signatures.verification import CardSigners, parse_card_signers
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.jose.algorithms import EC_PARAMETERS, SignatureAlgorithm
@@ -86,6 +87,17 @@ def load_public_keys(path: Path) -> tuple[PublicKey, ...]:
     return tuple(parse_public_jwk(entry, _WHERE.within("keys", number)) for number, entry in enumerate(entries))
 
 
+def load_card_signers(path: Path) -> CardSigners:
+    """The keys of a JWKS file that are trusted to sign agent cards. Keys of kinds that are not used here are left out.
+
+    Raises:
+        Refused: as ``parse_card_signers``, or ``limit.bytes``.
+        OSError: when it cannot be read.
+    """
+    with path.open("rb") as file:
+        return parse_card_signers(_read_bytes(file))
+
+
 def public_jwk(key: PublicKey) -> dict[str, str]:
     """The key as its owner publishes it: with ``kid``, ``alg`` and ``use`` (RFC 7517 4)."""
     return {**key.to_jwk(), "kid": key.thumbprint, "alg": key.algorithm.value, "use": "sig"}
@@ -97,10 +109,14 @@ def public_jwks(*keys: PublicKey) -> dict[str, list[dict[str, str]]]:
 
 
 def _read(file: BinaryIO) -> JsonObject:
+    return parse_json_object(_read_bytes(file), _WHERE, _DEPTH)
+
+
+def _read_bytes(file: BinaryIO) -> bytes:
     data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise Refused(Rule.LIMIT_BYTES, _WHERE)
-    return parse_json_object(data, _WHERE, _DEPTH)
+    return data
 
 
 def _generate(algorithm: SignatureAlgorithm) -> JsonObject:

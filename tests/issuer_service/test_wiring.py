@@ -9,6 +9,7 @@ import pytest
 from issuer_service.settings import Settings
 from issuer_service.wiring import build_wiring
 from sdcard import Misuse
+from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
 from sdcard.edge.key_files import create_key_file, public_jwks
 from sdcard.jose.algorithms import SignatureAlgorithm
 from tests.issuer_service.desk import Desk
@@ -34,6 +35,23 @@ def test_a_key_of_every_algorithm_may_sign_or_wait(tmp_path: Path, algorithm: Si
     wiring = build_wiring(Settings(issuer_key_file=tmp_path / "issuer.jwk", other_issuer_keys=tmp_path / "others.jwks"))
 
     assert (wiring.issuer.key, wiring.other_keys) == (signer.public_key, (waiting,))
+
+
+def test_the_signers_of_cards_are_read(tmp_path: Path) -> None:
+    create_key_file(tmp_path / "issuer.jwk")
+    signer = key(5).public_key
+    (tmp_path / "signers.jwks").write_text(json.dumps(public_jwks(signer)))
+
+    wiring = build_wiring(Settings(issuer_key_file=tmp_path / "issuer.jwk", card_signers=tmp_path / "signers.jwks"))
+
+    assert dict(wiring.card_signers.keys) == {signer.thumbprint: signer}
+    assert build_wiring(Settings(issuer_key_file=tmp_path / "issuer.jwk")).card_signers is NOBODY
+
+
+def test_a_published_key_signs_no_card(desk: Desk) -> None:
+    signers = CardSigners.of(key(5).public_key)
+    with raises_rule("key.published", "key"):
+        replace(desk.wiring(), card_signers=signers, published_keys=frozenset({key(5).public_key.thumbprint}))
 
 
 def test_the_issuers_keys_are_all_different(desk: Desk) -> None:

@@ -53,7 +53,7 @@ def to_1_0(card: Card) -> Conversion:
         "skills": [_skill(capability) for capability in _capabilities(source)],
         **_security(_object(endpoint.get("auth"))),
     }
-    errors = [finding for finding in examine_document(document, _A2A).findings if finding.level is Level.ERROR]
+    errors = [finding for finding in examine_document(document, expected=_A2A).findings if finding.level is Level.ERROR]
     if errors:
         raise Refused.because([Finding(Rule.CARD_UNCONVERTIBLE, error.where, error.hint) for error in errors])
     return Conversion(document, tuple(_lost(source, endpoint)))

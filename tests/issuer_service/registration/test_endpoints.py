@@ -10,6 +10,7 @@ from sdcard.errors import Part, Where
 from sdcard.holder import disclose
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, assert_refused, jwk, request, request_with_card
+from tests.sdcard.cards.a2a.signatures.signed import TRUSTED, signature, signed
 from tests.world import ISSUER, NOW, World, example, key
 
 
@@ -127,6 +128,40 @@ def test_the_findings_of_a_card_are_told_with_its_success(registry: OpenDesk) ->
     answer = registry.register(request_with_card(card))
 
     assert ("card.signatures", "card/signatures") in [(f["rule"], f["where"]) for f in answer["findings"]]
+    assert ("card.signature-untrusted", "warning") in [(f["rule"], f["level"]) for f in answer["findings"]]
+
+
+def test_a_card_signed_by_a_trusted_key_is_said_to_be(desk: Desk) -> None:
+    card = signed(example(), signature(example()))
+
+    with desk.open(card_signers=TRUSTED) as registry:
+        answer = registry.register(request_with_card(card))
+
+    assert [(f["rule"], f["level"]) for f in answer["findings"]] == [
+        ("card.signatures", "note"),
+        ("card.signature-verified", "note"),
+    ]
+
+
+def test_a_card_that_was_changed_after_a_trusted_key_signed_it_is_refused(desk: Desk) -> None:
+    card = signed(example() | {"iconUrl": "https://evil.example/i.png"}, signature(example()))
+
+    with desk.open(card_signers=TRUSTED) as registry:
+        response = registry.post(request_with_card(card))
+
+    assert_refused(response, 422, ("card.signature-invalid", "card/signatures/0/signature"))
+    assert desk.counts()["cards"] == 0
+
+
+def test_what_a_trusted_signature_does_not_cover_is_named_with_its_success(desk: Desk) -> None:
+    card = signed(example() | {"x-added": 1}, signature(example()))
+
+    with desk.open(card_signers=TRUSTED) as registry:
+        findings = registry.register(request_with_card(card))["findings"]
+
+    assert ("card.unsigned-member", "warning", "card/x-added") in [
+        (f["rule"], f["level"], f["where"]) for f in findings
+    ]
 
 
 def test_cards_are_remembered_by_their_digests(desk: Desk, registry: OpenDesk) -> None:

@@ -70,7 +70,7 @@ def test_any_change_reads_unchanged_or_is_refused_with_hints_that_quote_nothing(
 ) -> None:
     for place in places(document):
         other = changed(document, place, value)
-        examination = examine_document(other, name)
+        examination = examine_document(other, expected=name)
         assert all(finding.hint and "canary" not in finding.hint for finding in examination.findings)
         if examination.card is not None:
             assert same_json(examination.card.document, other)

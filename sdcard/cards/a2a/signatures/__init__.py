@@ -1,0 +1,1 @@
+"""A2A card signatures (JWS over a canonical form of the card): what is signed, verifying, creating."""

@@ -1,0 +1,195 @@
+"""The canonical forms that card signatures are made over: a card document → the bytes that are signed.
+
+A2A 1.0 defines one (8.4.1): the members that ``a2a.proto`` names, with its rules of presence, in RFC 8785. A2A 0.3
+defines none. What software in use signs differs from both, so there are several forms, tried in this order. All but
+one read the card into types first, so members that these lack, and values that they leave out, are not signed:
+``Canonical.unsigned`` says which.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import rfc8785
+
+from sdcard.cards.a2a.signatures.members import CARD_0_3, CARD_1_0, Field, Message
+from sdcard.cards.shapes import find, snake_case
+from sdcard.encoding import JsonObject, JsonValue, same_json
+from sdcard.errors import Part, Where
+
+_CARD = Where(Part.CARD)
+_SIGNATURES = "signatures"
+_EMPTY: tuple[JsonValue, ...] = (None, "", [], {})
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One canonical form.
+
+    Attributes:
+        name: what people call it.
+        message: the members that are signed; None for all, as they stand.
+        drops_empty: whether null, empty strings, arrays and objects are left out wherever they are.
+        encode: the rest → bytes. ``ValueError`` for a value that it has no bytes for.
+    """
+
+    name: str
+    message: Message | None
+    drops_empty: bool
+    encode: Callable[[JsonValue], bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Canonical:
+    """A card in one form.
+
+    Attributes:
+        form: which.
+        payload: the bytes that are signed.
+        unsigned: every place of the card that could be another, or not be there, without changing a byte of them.
+    """
+
+    form: Form
+    payload: bytes = field(repr=False)
+    unsigned: tuple[Where, ...] = field(repr=False)
+
+
+def canonical_json(value: JsonValue) -> bytes:
+    """JSON value → its one text by RFC 8785.
+
+    Numbers are doubles there. An integer that none of them is written as has no such text.
+
+    Raises:
+        ValueError: for such an integer, for NaN and infinities, and for lone surrogates.
+    """
+    return rfc8785.dumps(_as_doubles(value))
+
+
+def _as_doubles(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {name: _as_doubles(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_as_doubles(inner) for inner in value]
+    return _as_double(value) if type(value) is int else value
+
+
+def _as_double(number: int) -> int | float:
+    """The library takes integers to 2^53 - 1 only; larger ones when RFC 8785 writes them as they stand."""
+    if abs(number) < 2**53:
+        return number
+    try:
+        double = float(number)
+    except OverflowError:
+        raise ValueError("too large for a double") from None
+    if rfc8785.dumps(double) != str(number).encode("ascii"):
+        raise ValueError("a double would say another number")
+    return double
+
+
+def _ascii_json(value: JsonValue) -> bytes:
+    """What Python's ``json`` writes with sorted names: other characters escaped, floats as Python shows them."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _ascii_json_of_floats(value: JsonValue) -> bytes:
+    """The same after a ``google.protobuf.Struct``, which holds numbers as doubles, so that 1 becomes 1.0."""
+    return _ascii_json(_as_floats(value))
+
+
+def _as_floats(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {name: _as_floats(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_as_floats(inner) for inner in value]
+    return float(_as_double(value)) if type(value) is int else value
+
+
+SPECIFICATION = Form("the form of A2A 1.0", CARD_1_0, False, canonical_json)
+WHOLE_CARD = Form("RFC 8785 over the whole card", None, False, canonical_json)
+SDK_1_3 = Form("the form of a2a-sdk 1.3", CARD_1_0, True, canonical_json)
+SDK_1_0 = Form("the form of a2a-sdk 1.0", CARD_1_0, True, _ascii_json_of_floats)
+SDK_0_3 = Form("the form of a2a-sdk 0.3", CARD_0_3, True, _ascii_json)
+
+
+def forms_of(format_name: str) -> tuple[Form, ...]:
+    """The forms of a card format, in the order in which they are tried; none but for A2A.
+
+    A form of another generation is never tried: a card that mixes both would be called signed where only the part is
+    that its readers ignore.
+    """
+    if not format_name.startswith("a2a/"):
+        return ()
+    return (SPECIFICATION, WHOLE_CARD, SDK_1_3, SDK_1_0) if format_name == "a2a/1.0" else (WHOLE_CARD, SDK_0_3)
+
+
+def canonical_forms(document: JsonObject, format_name: str) -> tuple[Canonical, ...]:
+    """The card in each form of its format; one that has no bytes for a value of it is left out."""
+    made = (canonical_form(document, form) for form in forms_of(format_name))
+    return tuple(one for one in made if one is not None)
+
+
+def canonical_form(document: JsonObject, form: Form) -> Canonical | None:
+    """The card in one form; None when the form has no bytes for a value of it."""
+    card = {name: value for name, value in document.items() if name != _SIGNATURES}
+    reading = _Reading(form.drops_empty)
+    try:
+        carried = card if form.message is None else reading.message(card, form.message, _CARD)
+        payload = form.encode(carried)
+    except (ValueError, RecursionError):
+        return None
+    return Canonical(form, payload, tuple(reading.unsigned))
+
+
+class _Reading:
+    """One way through a card, that remembers what it did not take along."""
+
+    def __init__(self, drops_empty: bool) -> None:
+        self._drops_empty = drops_empty
+        self.unsigned: list[Where] = []
+
+    def message(self, value: JsonValue, message: Message, where: Where) -> JsonValue:
+        """An object of a type. What is none of that type is carried as it is; reading a card says what is wrong."""
+        if not isinstance(value, dict):
+            return value
+        carried: JsonObject = {}
+        known: set[str] = set()
+        for name, one in message.fields_of(value.get("type")).items():
+            known |= {name, snake_case(name)}
+            spelling, content = find(value, name) or (name, None)
+            if content is not None and not same_json(content, one.default):
+                for kept in self._kept(content, where.within(spelling), self._field(one)):
+                    carried[name] = kept
+        self.unsigned += [where.within(name) for name in value if name not in known]
+        return carried
+
+    def _field(self, one: Field) -> "_Step":
+        message = one.message
+        if message is None:
+            return self._any
+        if one.repeated:
+            return lambda value, where: self._each(value, where, lambda i, place: self.message(i, message, place))
+        return lambda value, where: self.message(value, message, where)
+
+    def _any(self, value: JsonValue, where: Where) -> JsonValue:
+        return self._each(value, where, self._any) if self._drops_empty else value
+
+    def _each(self, value: JsonValue, where: Where, step: "_Step") -> JsonValue:
+        if isinstance(value, dict):
+            places = ((name, inner, where.within(name)) for name, inner in value.items())
+            return {name: kept for name, inner, place in places for kept in self._kept(inner, place, step)}
+        if isinstance(value, list):
+            return [kept for i, inner in enumerate(value) for kept in self._kept(inner, where.within(i), step)]
+        return value
+
+    def _kept(self, value: JsonValue, where: Where, step: "_Step") -> list[JsonValue]:
+        """What the step makes of the value, or nothing where the form leaves it out, and then it is named whole."""
+        before = len(self.unsigned)
+        made = step(value, where)
+        if not self._drops_empty or not any(same_json(made, empty) for empty in _EMPTY):
+            return [made]
+        self.unsigned[before:] = [where]
+        return []
+
+
+_Step: TypeAlias = Callable[[JsonValue, Where], JsonValue]

@@ -1,0 +1,185 @@
+"""Verifying the signatures of a card, with keys from a trusted set and nothing else (A2A 8.4.3, SD-Card T-32).
+
+A header names a key of the set, by ``kid``; it never brings one along or says where to fetch it (RFC 8725 3.10), and
+the algorithm is the key's. The unprotected header is signed by nobody, so nothing in it is believed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+from sdcard.cards.a2a.signatures.forms import Canonical, canonical_forms, forms_of
+from sdcard.cards.format import CardFormat
+from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, parse_json, parse_json_object
+from sdcard.errors import Finding, Level, Part, Refused, Where
+from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
+from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.rules import Rule
+from sdcard.trust import parse_key_set
+
+MOST_SIGNATURES = 16
+"""Each one may cost four signature checks over the whole card. Several are for changing keys (A2A 8.4.3)."""
+
+_WHERE = Where(Part.CARD, ("signatures",))
+_DEPTH = 8
+_PROTECTED_ONLY = ("crit", "b64")
+
+
+@dataclass(frozen=True, slots=True)
+class CardSigners:
+    """The keys that are trusted to sign cards, by ``kid``. Whoever holds one of them may sign any card."""
+
+    keys: Mapping[str, PublicKey]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
+
+    @classmethod
+    def of(cls, *keys: PublicKey) -> "CardSigners":
+        """Keys whose ``kid`` values are RFC 7638 thumbprints."""
+        return cls({key.thumbprint: key for key in keys})
+
+
+NOBODY = CardSigners({})
+"""Nobody is trusted: every signature is one that no trusted key can verify."""
+
+
+def parse_card_signers(
+    data: bytes, limits: Limits = DEFAULT_LIMITS, published_keys: frozenset[str] = PUBLISHED_KEYS
+) -> CardSigners:
+    """JWKS (RFC 7517 5) → the signers that are trusted. Keys of other kinds are left out, as in ``parse_key_set``.
+
+    Raises:
+        Refused: ``trust.malformed`` for what is no JWKS or repeats a ``kid``; ``key.malformed``, ``key.private``, or
+            ``key.published`` for a key that anybody can sign with; or a rule of the encodings.
+    """
+    where = Where(Part.TRUST)
+    signers = CardSigners(parse_key_set(parse_json(data, where, limits.json_depth), where))
+    for kid, key in signers.keys.items():
+        check_not_published(key, published_keys, where.within(kid))
+    return signers
+
+
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    key: PublicKey
+    canonical: Canonical
+
+
+@dataclass(frozen=True, slots=True)
+class _Untrusted:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Invalid:
+    place: str
+    reason: str
+
+
+_Outcome: TypeAlias = _Verified | _Untrusted | _Invalid
+
+
+def check_signatures(document: JsonObject, card_format: CardFormat, signers: CardSigners) -> Iterator[Finding]:
+    """Find out what the signatures of a card are worth.
+
+    A signature that names a trusted key and is not its own is an error: somebody changed the card, or the signature.
+    One that verifies is enough (8.4.3); what it does not cover is named. Without any, a warning says so.
+    """
+    signatures = document.get("signatures")
+    if not isinstance(signatures, list) or not forms_of(card_format.name):
+        return
+    if len(signatures) > MOST_SIGNATURES:
+        hint = f"Keep the signatures by keys in use: a card has at most {MOST_SIGNATURES}."
+        yield Finding(Rule.CARD_MEMBER_VALUE, _WHERE, hint)
+        return
+    verifier = _Verifier(document, card_format, signers)
+    outcomes = {number: verifier.outcome(one) for number, one in enumerate(signatures) if isinstance(one, dict)}
+    verified = [outcome for outcome in outcomes.values() if isinstance(outcome, _Verified)]
+    for number, outcome in outcomes.items():
+        yield _finding(outcome, _WHERE.within(number), Level.NOTE if verified else Level.WARNING)
+    yield from unsigned_members([one.canonical for one in verified])
+
+
+def unsigned_members(signed: Iterable[Canonical]) -> Iterator[Finding]:
+    """Find the places that are in none of the forms that were signed."""
+    uncovered = [{where.path for where in canonical.unsigned} for canonical in signed]
+    for path in dict.fromkeys(path for paths in uncovered for path in sorted(paths, key=str)):
+        if all(any(path[:end] in paths for end in range(1, len(path) + 1)) for paths in uncovered):
+            hint = "The signature does not cover this: it could have been added or changed by anybody."
+            yield Finding(Rule.CARD_UNSIGNED_MEMBER, Where(Part.CARD, path), hint, Level.WARNING)
+
+
+def _finding(outcome: _Outcome, where: Where, untrusted: Level) -> Finding:
+    if isinstance(outcome, _Verified):
+        hint = f"Verified with the trusted key {outcome.key.thumbprint}, over {outcome.canonical.form.name}."
+        return Finding(Rule.CARD_SIGNATURE_VERIFIED, where, hint, Level.NOTE)
+    if isinstance(outcome, _Untrusted):
+        return Finding(Rule.CARD_SIGNATURE_UNTRUSTED, where, outcome.reason, untrusted)
+    return Finding(Rule.CARD_SIGNATURE_INVALID, where.within(outcome.place), outcome.reason)
+
+
+class _Verifier:
+    """Verifies one card's signatures. Its forms are made once, when the first signature by a trusted key asks."""
+
+    def __init__(self, document: JsonObject, card_format: CardFormat, signers: CardSigners) -> None:
+        self._document, self._format, self._signers = document, card_format, signers
+        self._forms: tuple[Canonical, ...] | None = None
+
+    def outcome(self, signature: JsonObject) -> _Outcome:
+        protected = signature.get("protected")
+        header = _header(protected)
+        kid = None if header is None else header.get("kid")
+        if header is None or not isinstance(protected, str):
+            return _Untrusted("The protected header cannot be read, so the signature names no key.")
+        if not isinstance(kid, str):
+            return _Untrusted("The protected header has no `kid`, so the signature names no key.")
+        key = self._signers.keys.get(kid)
+        if key is None:
+            return _Untrusted("Its key is not among the trusted ones. Add it if you trust whoever has it.")
+        fault = _header_fault(header, signature.get("header"), key)
+        return fault or self._verify(protected, signature.get("signature"), key)
+
+    def _verify(self, protected: str, encoded: JsonValue, key: PublicKey) -> _Outcome:
+        signature = _signature(encoded)
+        if signature is None:
+            return _Invalid("signature", "This is no base64url without padding.")
+        if self._forms is None:
+            self._forms = canonical_forms(self._document, self._format.name)
+        for canonical in self._forms:
+            signing_input = f"{protected}.{encode_base64url(canonical.payload)}".encode("ascii")
+            if key.verifies(signing_input, signature):
+                return _Verified(key, canonical)
+        if not self._forms:
+            return _Invalid("signature", "A value of the card, such as a large integer, has no canonical form.")
+        return _Invalid("signature", "It is not this card's. Sign the card again after the last change to it.")
+
+
+def _header(protected: JsonValue) -> JsonObject | None:
+    if not isinstance(protected, str):
+        return None
+    try:
+        return parse_json_object(decode_base64url(protected, _WHERE), _WHERE, _DEPTH)
+    except Refused:
+        return None
+
+
+def _header_fault(header: JsonObject, unprotected: JsonValue, key: PublicKey) -> _Invalid | None:
+    """What a header says that no signature over a card may say, or that its key cannot (RFC 7515 4.1, 7.2.1)."""
+    if header.keys() & set(_PROTECTED_ONLY):
+        return _Invalid("protected", "No extension may be critical, and the payload is always encoded.")
+    if header.get("typ", "JOSE") != "JOSE":
+        return _Invalid("protected", "`typ` is JOSE or absent; this is a token of another kind.")
+    if header.get("alg") not in key.algorithm.header_names:
+        return _Invalid("protected", f"The trusted key signs with {key.algorithm} and nothing else.")
+    if isinstance(unprotected, dict) and unprotected.keys() & {*header, *_PROTECTED_ONLY}:
+        return _Invalid("header", "Nobody signed the unprotected header; it cannot say these things (RFC 7515 7.2.1).")
+    return None
+
+
+def _signature(encoded: JsonValue) -> bytes | None:
+    try:
+        return decode_base64url(encoded, _WHERE) if isinstance(encoded, str) else None
+    except Refused:
+        return None
