@@ -182,7 +182,7 @@ def _check_agreement(document: Mapping[str, Any], given: Mapping[str, Any], card
     differing = [
         Finding(Rule.CARD_DISAGREES, REQUEST.within(name), hint)
         for name in names
-        if name in document and name in given and document[name] != given[name]
+        if name in document and given.get(name) is not None and document[name] != given[name]
     ]
     if differing:
         raise Refused.because(differing)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from sdcard.cards import summary
-from sdcard.cards.a2a import detection, v0_3, v1_0
+from sdcard.cards.a2a import detection, v0_1, v0_2, v0_3, v1_0
 from sdcard.cards.a2a.signatures.forms import forms_of
 from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners, check_signatures
 from sdcard.cards.agentcard import dialects
@@ -28,13 +28,18 @@ _WHERE = Where(Part.CARD)
 _SIGNATURES = "signatures"
 
 KNOWN_FORMATS: Mapping[str, CardFormat] = MappingProxyType(
-    {card_format.name: card_format for card_format in (v0_3.FORMAT, v1_0.FORMAT, summary.FORMAT)}
+    {
+        card_format.name: card_format
+        for card_format in (v0_1.FORMAT, v0_2.FORMAT, v0_3.FORMAT, v1_0.FORMAT, summary.FORMAT)
+    }
     | {dialect.format.name: dialect.format for dialect in dialects.DIALECTS}
 )
 """Every value of ``card_format``."""
 
 _CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = MappingProxyType(
     {
+        v0_1.FORMAT.name: v0_1.check,
+        v0_2.FORMAT.name: v0_2.check,
         v0_3.FORMAT.name: v0_3.check,
         v1_0.FORMAT.name: v1_0.check,
         **{dialect.format.name: partial(dialects.check, dialect) for dialect in dialects.DIALECTS},
@@ -193,44 +198,45 @@ def _is_registration_file(document: JsonObject) -> bool:
 
 
 def _is_tool_server(document: JsonObject) -> bool:
-    return _has_any("serverInfo", "mcpServers", "tools")(document) and not _has("skills")(document)
+    if "modelcontextprotocol" in str(document.get("$schema")):
+        return True
+    if _has_any("serverInfo", "mcpServers")(document):
+        return not _has("skills")(document)
+    return _has("tools", "protocolVersion")(document) and not _has("skills")(document)
 
 
 def _lists_capabilities_only(document: JsonObject) -> bool:
     return isinstance(document.get("capabilities"), list) and not _has("skills")(document)
 
 
-_OLDER = Foreign("a2a/0.2", "This looks like an A2A card from before 0.3. Bring it to A2A 1.0, or to 0.3.")
-_OLDEST = Foreign("a2a/0.1", "This looks like an A2A 0.1 card. Bring it to A2A 1.0, or to 0.3.")
 _NOTHING = Foreign("", "This looks like no agent card. A2A 1.0 has `supportedInterfaces`, 0.3 has `url` and `skills`.")
 _SIGSTORE = Foreign(
     "sigstore-a2a", "This looks like a wrapper of sigstore-a2a. Give the card that is inside `agentCard`."
 )
-_KNO = Foreign("kno", "This looks like a KNO agent card, and only A2A 1.0 and 0.3 are read.")
+_KNO = Foreign("kno", "This looks like a KNO agent card, and only A2A cards are read.")
 _AGENTCARD = Foreign(
     "", "This has an `agent_id`, but not the array `capabilities` and the object `endpoint` of an AgentCard."
 )
 _ERC_8004 = Foreign("erc-8004", "This looks like an ERC-8004 registration. Give the A2A card that it refers to.")
 _MCP = Foreign("mcp", "This looks like an MCP or tool description. Give an A2A card for the agent that uses it.")
 _MANIFEST = Foreign("manifest", "This looks like a plugin or agent manifest. Give an A2A card for the agent.")
-_LIST = Foreign("", "This lists capabilities and has no skills; in an A2A card, `skills` has that list.")
+_LIST = Foreign("capability-list", "This lists capabilities and has no skills; in an A2A card, `skills` has that list.")
 
 _SIGNS: tuple[tuple[_Question, CardFormat | Foreign], ...] = (
+    (_is_kno, _KNO),
     (detection.is_1_0, v1_0.FORMAT),
     (detection.is_0_3, v0_3.FORMAT),
-    (detection.says_older, _OLDER),
-    (_has("agentCard"), _SIGSTORE),
-    (_is_kno, _KNO),
+    (_has_any("agentCard", "agent_card"), _SIGSTORE),
+    (detection.is_0_1, v0_1.FORMAT),
+    (detection.is_0_2, v0_2.FORMAT),
     (dialects.is_mcp, dialects.MCP.format),
     (dialects.is_readme, dialects.README.format),
     (dialects.is_agentcard, dialects.DRAFT.format),
     (_has("agent_id"), _AGENTCARD),
     (_is_registration_file, _ERC_8004),
     (_is_tool_server, _MCP),
-    (_has("schema_version"), _MANIFEST),
+    (_has_any("schema_version", "name_for_model", "tools"), _MANIFEST),
     (_lists_capabilities_only, _LIST),
-    (detection.is_0_1, _OLDEST),
-    (detection.is_before_0_3, _OLDER),
     (detection.is_beginning, v1_0.FORMAT),
 )
 """What a document looks like: the first question that is answered with yes decides."""

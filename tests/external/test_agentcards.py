@@ -10,7 +10,7 @@ from sdcard.cards.agentcard.conversion import to_1_0
 from sdcard.cards.reading import examine_card, read_card
 from sdcard.encoding import JsonObject, JsonValue, same_json
 from tests.external.a2a_sdks import ask_sdk
-from tests.external.test_wild_cards import is_part, verified_members
+from tests.external.test_wild_cards import is_part, verified
 from tests.sdcard.cards.agentcard.cards import MINIMAL, conformance, mcp, readme, whole
 from tests.world import World
 
@@ -31,7 +31,7 @@ def valid_cases() -> list[JsonObject]:
 def test_every_valid_case_comes_through_every_context(world: World) -> None:
     documents = [*valid_cases(), MINIMAL, whole(), readme(), mcp()]
     for document in documents:
-        shown = {context: verified_members(world, context, document) for context in DEFAULT_POLICY.contexts}
+        shown = {context: verified(world, context, document)[1] for context in DEFAULT_POLICY.contexts}
         for context, members in shown.items():
             assert is_part(members, document), context
             assert members.keys() >= ALWAYS
@@ -46,10 +46,10 @@ def test_each_context_shows_of_a_whole_card_what_it_is_for(world: World) -> None
     names: JsonValue = [{"id": "tool.route_optimizer"}, {"id": "com.example.fleet.dispatch"}]
     always = {name: document[name] for name in ALWAYS}
 
-    public = verified_members(world, "public", document)
+    _, public = verified(world, "public", document)
     assert same_json(public, always | {"capabilities": names})
 
-    internal = verified_members(world, "internal", document)
+    _, internal = verified(world, "internal", document)
     endpoint = {"protocol": "https", "url": "https://georoute-agent.example.com/api"}
     own = {name: document[name] for name in ("capabilities", "pricing", "metadata")}
     assert same_json(internal, always | own | {"endpoint": endpoint})
@@ -73,9 +73,9 @@ def test_a_registration_can_ask_for_each_part(world: World, entry: str, shown: J
     document = whole()
     card = world.issuer.issue(world.issuer.plan("full", document, [entry]))
     challenge = world.verifier.challenge()
-    verified = world.verifier.verify(world.holder.present(challenge, card), world.verifier.answering(challenge))
-    assert same_json(verified.members, {name: document[name] for name in ALWAYS} | shown)
-    assert verified.card_format == "agentcard/draft-00"
+    seen = world.verifier.verify(world.holder.present(challenge, card), world.verifier.answering(challenge))
+    assert same_json(seen.members, {name: document[name] for name in ALWAYS} | shown)
+    assert seen.card_format == "agentcard/draft-00"
 
 
 def test_a2a_sdk_parses_every_converted_card_strictly_and_says_the_same() -> None:
