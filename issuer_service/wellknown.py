@@ -1,6 +1,7 @@
 """What anybody may fetch: who the Issuer is, its keys, and whether the registry is well.
 
-All of it comes from the settings; the ``Host`` that a client sends names nothing (SD-JWT VC 4, RFC 7517 5).
+All of it comes from the settings; the ``Host`` that a client sends names nothing (SD-JWT VC 4, VC-13; RFC 7517 5;
+RFC 9901 9.8, R-35).
 """
 
 from http import HTTPStatus

@@ -27,7 +27,7 @@ def encode_base64url(data: bytes) -> str:
 
 
 def decode_base64url(text: str, where: Where) -> bytes:
-    """Base64url without padding → bytes; every byte string has exactly one text that is accepted.
+    """Base64url without padding → bytes; every byte string has exactly one text that is accepted (R-5).
 
     Raises:
         Refused: ``encoding.base64url`` for an empty text, another character, padding, or bits left over.
@@ -45,7 +45,7 @@ def encode_json(value: JsonValue) -> bytes:
 
 
 def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
-    """UTF-8 JSON → value, unchanged or refused: never repaired, never rounded.
+    """UTF-8 JSON → value, unchanged or refused: never repaired, never rounded (R-57).
 
     Args:
         data: the text. Its size is the caller's to bound.

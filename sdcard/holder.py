@@ -16,6 +16,7 @@ from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import Challenge
 from sdcard.keybinding.creation import bind
 from sdcard.paths import ClaimPath, Place
+from sdcard.profile import Profile
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.status.reference import parse_status
@@ -23,10 +24,11 @@ from sdcard.status.reference import parse_status
 
 @dataclass(frozen=True, slots=True)
 class HeldSdCard:
-    """An SD-Card that its Holder has checked and may present."""
+    """An SD-Card that its Holder has checked, by this profile, and may present."""
 
     sd_jwt: SdJwt
     issued: IssuedSdCard
+    profile: Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def accept_sd_card(text: str, acceptance: Acceptance, holder_key: PublicKey, now
         parse_status(claims["status"])
     if issued.holder_key != holder_key:
         raise Refused(Rule.CNF_OTHER_KEY, Where(Part.ISSUER_JWT, ("cnf", "jwk")))
-    return HeldSdCard(sd_jwt, issued)
+    return HeldSdCard(sd_jwt, issued, acceptance.profile)
 
 
 def select_all(held: HeldSdCard) -> Selection:
@@ -88,11 +90,12 @@ def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
 def select_context(
     held: HeldSdCard, policy: DisclosurePolicy, context: str, disclose: Sequence[str] | None = None
 ) -> Selection:
-    """What a context shows, of what the SD-Card holds, and never more.
+    """What a context shows, of what the SD-Card holds, and never more but what its profile has in the clear.
 
     Raises:
         Refused: ``context.unknown``, ``disclose.*``; ``card.format`` when the card's format is not known here;
-            ``selection.too-coarse`` when a Disclosure that is needed shows something that the context withholds.
+            ``selection.too-coarse`` when something that the context withholds stands in the clear, or is shown by a
+            Disclosure that is needed.
     """
     card_format = KNOWN_FORMATS.get(held.issued.card_format or "")
     if card_format is None:
@@ -105,7 +108,7 @@ def select_context(
 
 
 def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
-    """The SD-JWT with the selected Disclosures, in the Issuer's order, without key binding.
+    """The SD-JWT with the selected Disclosures, in the Issuer's order and once each, without key binding (R-78).
 
     Raises:
         Misuse: when the selection was made from another SD-Card, or lacks a Disclosure that holds another's digest
@@ -142,11 +145,13 @@ def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
 
 
 def _check_not_beyond(held: HeldSdCard, selection: Selection, plan: DisclosurePlan) -> None:
-    """A withheld part is shown by the Disclosure nearest above it, if that one is selected."""
+    """A withheld part is shown by the Disclosure nearest above it, if that one is selected; without one, always."""
     carriers = {one.place: one.disclosure.encoded for one in held.issued.verified.processed.revealed}
     selected = set(selection.disclosures)
     for place, treatment in treatments(plan.root):
-        if treatment is Treatment.WITHHELD:
+        if treatment is Treatment.WITHHELD and place[0] not in held.profile.also_clear:
             above = (place[:length] for length in range(len(place), 0, -1))
-            if next((carriers[one] for one in above if one in carriers), None) in selected:
-                raise Refused(Rule.SELECTION_COARSE, Where(Part.POLICY), f"Context: {plan.context}.")
+            carrier = next((carriers[one] for one in above if one in carriers), None)
+            if carrier is None or carrier in selected:
+                hint = f"Context: {plan.context}." + " It stands in the clear." * (carrier is None)
+                raise Refused(Rule.SELECTION_COARSE, Where(Part.POLICY), hint)

@@ -14,7 +14,6 @@ from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import encode_signing_input, join_signature
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
@@ -71,7 +70,7 @@ class Validity:
 
 
 def rounded_validity(now: Instant, lifetime: int = DEFAULT_LIFETIME, step: int = ROUNDING) -> Validity:
-    """A validity of ``lifetime`` seconds from now, both ends moved outwards to multiples of ``step``.
+    """A validity of ``lifetime`` seconds from now, both ends moved outwards to multiples of ``step`` (R-37, HAIP-3).
 
     It never spans more than ``MAX_LIFETIME``; for a lifetime close to that, it ends up to one step early.
     """
@@ -145,10 +144,10 @@ def prepare_sd_card(
     status: StatusReference | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> PreparedSdCard:
-    """Everything of an SD-Card but the signature (RFC 9901 4.1; SD-Card 3.1).
+    """Everything of an SD-Card but the signature (RFC 9901 4.1, R-15; SD-Card 3.1; HAIP-2).
 
     Args:
-        issuer: who issues.
+        issuer: who issues; the digests are as strong as its key's signatures (9.4, R-33).
         plan: the card, with a treatment for each part.
         agent_id: becomes ``sub``, after ``agent:``.
         holder_key: becomes ``cnf.jwk``: exactly the members that RFC 7638 names.
@@ -174,13 +173,13 @@ def prepare_sd_card(
         "vct": plan.profile.vct,
         CNF: {"jwk": dict(holder_key.to_jwk())},
         "card_format": plan.card_format,
-        SD_ALG: DigestAlgorithm.SHA_256.value,
+        SD_ALG: issuer.key.algorithm.digest.value,
     }
     if status is not None:
         registered["status"] = status.to_claim()
     clear = {name: (Treatment.PLAIN, value) for name, value in registered.items()}
     claims = DisclosableObject({**plan.root.members, **clear}, plan.root.padded)
-    embedded = embed(claims, DigestAlgorithm.SHA_256, salts, plan.policy.padded_size)
+    embedded = embed(claims, issuer.key.algorithm.digest, salts, plan.policy.padded_size)
     header: JsonObject = {"alg": issuer.key.algorithm.value, "typ": plan.profile.typ, "kid": issuer.key.thumbprint}
     signing_input = encode_signing_input(header, embedded.payload)
     disclosures = tuple(disclosure.encoded for disclosure in embedded.disclosures)
@@ -229,7 +228,7 @@ def prepare_batch(
     statuses: Sequence[StatusReference] = (),
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[PreparedSdCard, ...]:
-    """A Batch: for each plan, one SD-Card for each Holder key, in this order.
+    """A Batch: for each plan, one SD-Card for each Holder key, in this order, each with salts of its own (R-36).
 
     Args:
         statuses: one for each SD-Card in this order, all different; or none at all, without a status list.

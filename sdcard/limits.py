@@ -17,6 +17,8 @@ class Limits:
     """Each costs a hash and a JSON reading."""
     digests: int = 65_536
     """Each costs a look-up and a place in memory; decoys count."""
+    status_list_bytes: int = 1_048_576
+    """Of a status list once it is inflated: a million statuses of any width."""
 
 
 DEFAULT_LIMITS = Limits()

@@ -19,6 +19,7 @@ from typing import TypeGuard
 
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url
 from sdcard.errors import Part, Refused, Where
+from sdcard.instants import Instant, check_instant
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.names import CNF, ELLIPSIS, INTERACTION_ID, SD, SD_ALG, SD_HASH
 from sdcard.sdjwt.unverified import UnverifiedSdJwt, read_unverified
@@ -30,6 +31,9 @@ HOUR = 3_600
 CLOSE = 10
 """Unrounded times that are at most so many seconds apart come from one moment of issuing, not from a random choice."""
 
+NEAR = 300
+"""An ``iat`` or ``nbf`` further from the moment of receipt does not tell that moment: it stands for something older."""
+
 
 class Verdict(StrEnum):
     """What to make of a value that two texts share."""
@@ -39,7 +43,7 @@ class Verdict(StrEnum):
     BY_CONTENT = "by-content"
     """The card itself says the same in both; a context that shows less shares less."""
     UNAVOIDABLE = "unavoidable"
-    """Common to an Issuer's cards, or demanded by the draft, as ``sub`` is; or a rounded time, which tells little."""
+    """Common to an Issuer's cards, or demanded by the draft, as ``sub`` is; or a time that tells little."""
 
 
 class How(StrEnum):
@@ -48,8 +52,6 @@ class How(StrEnum):
     SAME = "same"
     CLOSE = "close"
     """Times a few seconds apart."""
-    ADJACENT = "adjacent"
-    """Neighbours in one status list."""
 
 
 class What(StrEnum):
@@ -65,9 +67,9 @@ class What(StrEnum):
     NBF = "nbf"
     EXP = "exp"
     STATUS = "status"
-    """One entry of one status list, or two neighbours."""
+    """One entry of one status list."""
     STATUS_STEP = "status-step"
-    """Of a whole batch: indices at a constant distance."""
+    """Of three or more: neighbours in one status list, or all of them at a constant distance."""
     STATUS_LISTS_OF_ONE = "status-lists-of-one"
     """Of a whole batch: a list for each card, so that asking for a list tells whose status is asked."""
     HEADER = "header"
@@ -109,7 +111,7 @@ _VERDICTS: Mapping[What, Verdict] = {
         Verdict.UNAVOIDABLE,
     ),
 }
-"""Everything else is avoidable: what is not known to be harmless counts against a card. Rounded times are excepted."""
+"""Everything else is avoidable: what is not known to be harmless counts against a card. For times, see ``_tells``."""
 
 _CLAIMS: Mapping[str, What] = {
     "sub": What.SUB,
@@ -195,7 +197,9 @@ class LinkabilityReport:
         return tuple(what for what in What if what in found)
 
 
-def report_linkability(texts: Sequence[str], limits: Limits = DEFAULT_LIMITS) -> LinkabilityReport:
+def report_linkability(
+    texts: Sequence[str], limits: Limits = DEFAULT_LIMITS, received: Instant | None = None
+) -> LinkabilityReport:
     """Compare SD-JWTs and SD-JWT+KBs, each with each. Reads them; verifies nothing.
 
     The work is linear in each pair of texts. One text alone is linked to nothing.
@@ -203,13 +207,19 @@ def report_linkability(texts: Sequence[str], limits: Limits = DEFAULT_LIMITS) ->
     Args:
         texts: compact form.
         limits: bounds the size of each.
+        received: when they came from their Issuer, if they came together: an ``iat`` or ``nbf`` far from it is not the
+            moment of issuing, but a fixed one that many cards share. None when nobody knows: then every unrounded time
+            counts.
 
     Raises:
         Refused: for a text that is no SD-JWT; see ``read_unverified``.
+        Misuse: when ``received`` is no instant.
     """
+    moment = None if received is None else Fraction(check_instant(received))
     seen = [_Observed.of(read_unverified(text, limits)) for text in texts]
     pairs = tuple(
-        Pair(one, other, _links(seen[one], seen[other])) for one, other in itertools.combinations(range(len(seen)), 2)
+        Pair(one, other, _links(seen[one], seen[other], moment))
+        for one, other in itertools.combinations(range(len(seen)), 2)
     )
     return LinkabilityReport(pairs, tuple(_patterns([one.status for one in seen])))
 
@@ -370,18 +380,18 @@ def _reference(claims: JsonObject) -> StatusReference | None:
 # -- what two texts share, and what many show -------------------------------------------------------------------------
 
 
-def _links(one: _Observed, other: _Observed) -> tuple[Link, ...]:
+def _links(one: _Observed, other: _Observed, received: Fraction | None) -> tuple[Link, ...]:
     shared = one.traces.keys() & other.traces.keys()
     wholes = {(trace.part, trace.path) for trace in shared if len(trace.path) == 1}
     places: dict[tuple[What, How, Verdict], list[tuple[Where, Where]]] = defaultdict(list)
     for trace in shared:
         if len(trace.path) < 2 or (trace.part, trace.path[:1]) not in wholes:
             verdict = _VERDICTS.get(trace.what, Verdict.AVOIDABLE)
-            if trace.what in one.times and _is_rounded(trace.what, one.times[trace.what]):
+            if trace.what in one.times and not _tells(trace.what, one.times[trace.what], received):
                 verdict = Verdict.UNAVOIDABLE
             places[trace.what, How.SAME, verdict].append((one.traces[trace], other.traces[trace]))
-    for what, how, where in _near(one, other):
-        places[what, how, Verdict.AVOIDABLE].append((where, where))
+    for what, where in _close(one, other, received):
+        places[what, How.CLOSE, Verdict.AVOIDABLE].append((where, where))
     verdicts, whats = list(Verdict), list(What)
     return tuple(
         Link(what, how, verdict, tuple(sorted(where, key=_in_order)))
@@ -398,14 +408,20 @@ def _in_order(places: tuple[Where, Where]) -> list[tuple[str, list[tuple[int, st
     ]
 
 
-def _near(one: _Observed, other: _Observed) -> Iterator[tuple[What, How, Where]]:
+def _close(one: _Observed, other: _Observed, received: Fraction | None) -> Iterator[tuple[What, Where]]:
     for what in one.times.keys() & other.times.keys():
         first, second = one.times[what], other.times[what]
-        if 0 < abs(first - second) <= CLOSE and not (_is_rounded(what, first) and _is_rounded(what, second)):
-            yield what, How.CLOSE, Where(Part.ISSUER_JWT, (what.value,))
-    here, there = one.status, other.status
-    if here and there and here.uri == there.uri and abs(here.index - there.index) == 1:
-        yield What.STATUS, How.ADJACENT, Where(Part.ISSUER_JWT, ("status", "status_list"))
+        if 0 < abs(first - second) <= CLOSE and any(_tells(what, time, received) for time in (first, second)):
+            yield what, Where(Part.ISSUER_JWT, (what.value,))
+
+
+def _tells(what: What, time: Fraction, received: Fraction | None) -> bool:
+    """Whether a time tells the moment of issuing: it is not rounded, and not far from that moment where it is known.
+
+    An ``exp`` is that moment and a lifetime that nobody is told, so nothing can be said to be far from it.
+    """
+    near = received is None or what is What.EXP or abs(time - received) <= NEAR
+    return near and not _is_rounded(what, time)
 
 
 def _is_rounded(what: What, time: Fraction) -> bool:
@@ -414,15 +430,22 @@ def _is_rounded(what: What, time: Fraction) -> bool:
 
 
 def _patterns(statuses: Sequence[StatusReference | None]) -> Iterator[Pattern]:
-    """Indices drawn at random are not evenly spaced; a list that only one card names tells who is asked about."""
+    """What indices drawn at random hardly are: three neighbours, or all at one distance. Two are too few to tell.
+
+    A list that only one card names tells who is asked about.
+    """
     lists: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, status in enumerate(statuses):
         if status is not None:
             lists[status.uri].append((status.index, number))
     for entries in lists.values():
         entries.sort()
-        steps = {after - before for (before, _), (after, _) in itertools.pairwise(entries)}
-        if len(entries) >= 3 and len(steps) == 1:
-            yield Pattern(What.STATUS_STEP, tuple(sorted(number for _, number in entries)))
+        steps = [after - before for (before, _), (after, _) in itertools.pairwise(entries)]
+        start = 0
+        for step, equal in itertools.groupby(steps):
+            end = start + len(list(equal))
+            if end - start >= 2 and (step == 1 or (step and end - start == len(steps))):
+                yield Pattern(What.STATUS_STEP, tuple(sorted(number for _, number in entries[start : end + 1])))
+            start = end
     if len(lists) >= 3 and all(len(entries) == 1 for entries in lists.values()):
         yield Pattern(What.STATUS_LISTS_OF_ONE, tuple(sorted(entries[0][1] for entries in lists.values())))

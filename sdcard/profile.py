@@ -31,6 +31,8 @@ class Profile:
         for names in (self.accepted_vcts, self.accepted_types, self.required):
             if not isinstance(names, frozenset):
                 raise Misuse("what a profile accepts and requires are frozensets")
+        if not isinstance(self.also_clear, tuple):
+            raise Misuse("the members that a profile has in the clear are a tuple")
 
 
 _REQUIRED = frozenset({"iss", "sub", "iat", "exp", "vct", "cnf"})

@@ -109,6 +109,12 @@ class Rule(StrEnum):
     STATUS_REVOKED = "status.revoked", "The SD-Card was revoked.", "Token Status List 7.1"
     STATUS_SUSPENDED = "status.suspended", "The SD-Card is suspended.", "Token Status List 7.1"
     STATUS_UNAVAILABLE = "status.unavailable", "The status could not be checked.", "Token Status List 8.3"
+    STATUS_LIST_MALFORMED = (
+        "status-list.malformed",
+        "The status list is not packed and compressed as it must be.",
+        "Token Status List 4",
+    )
+    STATUS_LIST_OTHER = "status-list.other", "The status list is another one.", "Token Status List 8.3"
 
     # -- cards and what they may show ---------------------------------------------------------------------------
     CARD_FORMAT = "card.format", "The document is no agent card of a known format.", "A2A"
@@ -127,6 +133,9 @@ class Rule(StrEnum):
         "Card signatures do not survive partial disclosure; they are dropped.",
         "A2A 8.4, SD-Card T-32",
     )
+    CARD_SECRET = "card.secret", "Something looks like a key, a token or a password.", "SD-Card 7.4.3 (SDC-25)"
+    CARD_PERSONAL = "card.personal-data", "Something looks like personal data.", "SD-Card 7.4.3 (SDC-25)"
+    CARD_INTERNAL_HOST = "card.internal-host", "A host can be reached from inside only.", "SD-Card 7.4.3 (SDC-25)"
     CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
     CONTEXT_REPEATED = "context.repeated", "The disclosure context was given twice.", "SD-Card 3.3.1"
     PATH_MALFORMED = "path.malformed", "Text is not a claim path.", "SD-JWT VC 4.6"
@@ -135,7 +144,7 @@ class Rule(StrEnum):
     DISCLOSE_EMPTY = "disclose.nothing-behind", "The card has nothing behind this entry.", "policy"
     SELECTION_COARSE = (
         "selection.too-coarse",
-        "A Disclosure that is needed shows what must stay hidden.",
+        "What has to be shown shows what must stay hidden too.",
         "RFC 9901 7.2",
     )
     SELECTION = "selection.not-held", "The SD-Card holds no such claim.", "RFC 9901 7.2"

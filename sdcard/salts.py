@@ -9,7 +9,7 @@ SALT_BYTES = 16
 
 
 class SaltSource(Protocol):
-    """Gives fresh, independent, unpredictable bytes (RFC 9901 9.3)."""
+    """Gives fresh, independent, unpredictable bytes (RFC 9901 9.3, R-32)."""
 
     def draw(self, count: int) -> bytes:
         """``count`` salts of ``SALT_BYTES`` bytes, one after another."""
@@ -40,7 +40,7 @@ class SaltPool:
         self._taken: set[bytes] = set()
 
     def take(self) -> bytes:
-        """One salt that nobody else gets.
+        """One salt that nobody else gets (R-17).
 
         Raises:
             Misuse: when the source gives one for the second time, or another number of bytes.

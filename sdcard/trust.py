@@ -36,6 +36,8 @@ class TrustedIssuers:
     def key_for(self, issuer: object, kid: object) -> PublicKey:
         """The one key that may have signed. Without ``kid``, only an Issuer with a single key has one (JWK-4).
 
+        Nothing in the token adds an Issuer or a key, or says how to find one (R-53, VC-10, VC-11, VC-22).
+
         Raises:
             Refused: ``issuer.unknown`` or ``issuer.key-unknown``.
         """

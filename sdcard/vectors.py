@@ -32,6 +32,7 @@ from sdcard import (
 from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_object, same_json
 from sdcard.errors import Finding, Part
 from sdcard.instants import Instant
+from sdcard.jose.keys import PUBLISHED_KEYS, VECTOR_KEYS
 from sdcard.keybinding.challenge import KeyBinding, NonceUse
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.names import RESERVED_AT_TOP
@@ -213,7 +214,13 @@ def _acceptance(expectations: JsonObject) -> dict[str, Any]:
     skew = expectations.get("clock_skew", 0)
     if type(skew) is not int:
         raise Misuse("`clock_skew` is a whole number")
-    return {"profile": PROFILES[profile], "clock_skew": skew, "limits": _limits(expectations)}
+    published = PUBLISHED_KEYS - VECTOR_KEYS
+    return {
+        "profile": PROFILES[profile],
+        "clock_skew": skew,
+        "published_keys": published,
+        "limits": _limits(expectations),
+    }
 
 
 def _limits(expectations: JsonObject) -> Limits:

@@ -68,6 +68,9 @@ class VerifiedCard:
 def verify_presentation(presentation: str, expectations: Expectations, now: Instant) -> VerifiedCard:
     """Verify a presentation in every respect, or refuse it; nothing in between is released (R-73, R-94).
 
+    A presentation that is not of the kind that was decided on goes no further (R-3, R-4, R-82, R-93); 7.1 comes before
+    the KB-JWT (R-84).
+
     Args:
         presentation: an SD-JWT or SD-JWT+KB, compact or in a JSON form.
         expectations: what the Verifier demands, decided before it looks (R-81).

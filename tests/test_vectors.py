@@ -1,20 +1,41 @@
 """Our vectors: in the documented format, current, complete over the rules, and usable without a line of our code."""
 
+import base64
 import json
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sdcard import DEFAULT_POLICY, Misuse, Rule
+from sdcard import (
+    DEFAULT_POLICY,
+    Answering,
+    Challenge,
+    Expectations,
+    Misuse,
+    Refused,
+    Rule,
+    Unchecked,
+    Where,
+    parse_public_jwk,
+    parse_trusted_issuers,
+    verify_presentation,
+)
+from sdcard.errors import Part
 from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
-from sdcard.jose.keys import PRIVATE_MEMBERS
+from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS, VECTOR_KEYS, PublicKey
+from sdcard.keybinding.challenge import ConsumedByCaller
 from sdcard.vectors import ACCEPTED, NEEDS, parse_vector
 from tests.shared import ROOT
+from tests.world import raises_rule
+from vectors.actors import HOLDER, STRANGER, Actor
 from vectors.cases import TOPICS
 from vectors.generate import NOT_TRIGGERED, generate, stale
 
@@ -95,6 +116,48 @@ def test_no_private_key_is_in_a_vector() -> None:
         for key in re.findall(r"\{[^{}]*\"kty\"[^{}]*\}", data.decode()):
             private = {name: value for name, value in json.loads(key).items() if name in PRIVATE_MEMBERS}
             assert private in ({}, {"d": "bm90IGEgcmVhbCBvbmU"})
+
+
+def keys_in(value: object) -> Iterator[PublicKey]:
+    """Every usable key in a JSON value, and in the headers and payloads of the tokens in its texts."""
+    if isinstance(value, dict):
+        if "kty" in value:
+            with suppress(Refused):
+                yield parse_public_jwk(value, Where(Part.KEY))
+        yield from keys_in(list(value.values()))
+    elif isinstance(value, list):
+        for one in value:
+            yield from keys_in(one)
+    elif isinstance(value, str):
+        for part in re.findall(r"eyJ[A-Za-z0-9_-]+|WyJ[A-Za-z0-9_-]+", value):
+            with suppress(ValueError):
+                yield from keys_in(json.loads(base64.urlsafe_b64decode(part + "===")))
+
+
+def test_every_key_of_the_vectors_is_published_so_nobody_trusts_it_by_mistake() -> None:
+    """Whoever reads ``vectors/actors.py`` can sign with them."""
+    made = {Actor(role, one).public_key for role in ("issuer", "holder") for one in SignatureAlgorithm}
+    met = {key for data in VECTORS.values() for key in keys_in(json.loads(data))}
+
+    assert {key.thumbprint for key in made | {STRANGER.public_key}} == VECTOR_KEYS
+    assert made <= met
+    assert [key.thumbprint for key in met if key.thumbprint not in PUBLISHED_KEYS] == []
+
+
+def test_what_a_reader_of_vectors_accepts_a_verifier_refuses() -> None:
+    issuers = parse_trusted_issuers(json.dumps(GOOD["trust"]).encode())
+    binding = Answering(Challenge("n-0S6_WzA2Mj", "https://verifier.example"), ConsumedByCaller())
+    expectations = Expectations(issuers=issuers, key_binding=binding, status=Unchecked("the case is another"))
+
+    assert parsed() == ACCEPTED
+    with raises_rule("key.published", at="issuer-header/kid"):
+        verify_presentation(GOOD["document"], expectations, GOOD["now"])
+    with raises_rule("key.published", at="issuer-jwt/cnf/jwk"):
+        verify_presentation(
+            GOOD["document"],
+            replace(expectations, published_keys=frozenset({HOLDER.public_key.thumbprint})),
+            GOOD["now"],
+        )
 
 
 # -- the loader -------------------------------------------------------------------------------------------------------

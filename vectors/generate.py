@@ -3,26 +3,25 @@
 Regenerating gives the same bytes. ``--check`` writes nothing and fails when anything would change.
 """
 
-import ast
 import json
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url
 from sdcard.errors import Part, Where
 from sdcard.rules import Rule
-from sdcard.vectors import ACCEPTED, FORMAT, Vector, parse_vector
+from sdcard.vectors import ACCEPTED, FORMAT, parse_vector
 from vectors.actors import HOLDER, Actor, trust
 from vectors.cases import TOPICS, UNBOUND, Case
+from vectors.pages import ROOT, rules_page
 
-ROOT = Path(__file__).resolve().parent.parent
 RULES_PAGE = "docs/rules.md"
 
 _ASKING = "It answers a caller's request; the document that was given plays no part in it."
 _REGISTRY = "A registry says it about a request or about its own records."
 NOT_TRIGGERED = {
+    Rule.STATUS_LIST_MALFORMED: "It is about a status list, which no presentation carries.",
+    Rule.STATUS_LIST_OTHER: "It is about a status list, which no presentation carries.",
     Rule.KB_RECORD: "A Verifier's own record cannot be reached.",
     Rule.KEY_REPEATED: "It is about two keys of one registration.",
     Rule.KEY_BOUND_ELSEWHERE: "It is about the records of a registry.",
@@ -40,19 +39,6 @@ NOT_TRIGGERED = {
 }  # fmt: skip
 """Rules that no presentation, SD-Card, trust document or card triggers, and why."""
 
-_HEAD = """# Rules
-
-<!-- Written by `python -m vectors.generate`; the tests prove it current. -->
-
-Every reason to refuse: its id, what it says, the section that decides, where it is raised, and the
-[vectors](vectors.md) that show it. Ids are never renamed and never reused.
-
-| rule | it says | standard | raised in | vectors |
-|---|---|---|---|---|
-"""
-_NOT_REASONS = {"sdcard/rules.py", "sdcard/cli/attacks.py", "issuer_service/problems.py"}
-"""Files that name rules and raise none of them."""
-
 
 def generate() -> dict[str, bytes]:
     """Path → bytes of every file, as it should be."""
@@ -64,7 +50,7 @@ def generate() -> dict[str, bytes]:
             name = f"vectors/{topic}/{case.name}.json"
             assert name not in files, name
             files[name] = json.dumps(_document(topic, case), indent=2, ensure_ascii=True).encode() + b"\n"
-    files[RULES_PAGE] = _rules_page({name: parse_vector(data) for name, data in files.items()}).encode()
+    files[RULES_PAGE] = rules_page({name: parse_vector(data) for name, data in files.items()}, NOT_TRIGGERED).encode()
     return files
 
 
@@ -108,46 +94,6 @@ def _kept_signatures() -> Iterator[tuple[bytes, bytes]]:
             signing_input, _, signature = part.rpartition(".")
             if signing_input:
                 yield signing_input.encode(), decode_base64url(signature, Where(Part.PRESENTATION))
-
-
-def _rules_page(vectors: Mapping[str, Vector]) -> str:
-    shown = defaultdict(list)
-    for name, vector in vectors.items():
-        for rule in vector.rules:
-            shown[rule].append(name)
-    raised = _raised()
-    rows = [
-        f"| `{rule}` | {rule.sentence} | {rule.standard} | {'<br>'.join(f'`{one}`' for one in sorted(raised[rule]))} "
-        f"| {_links(shown[rule]) or 'none: ' + NOT_TRIGGERED[rule]} |\n"
-        for rule in Rule
-    ]
-    return _HEAD + "".join(rows)
-
-
-def _links(names: list[str]) -> str:
-    links = [f"[{Path(name).parent.name}/{Path(name).stem}](../{name})" for name in names[:2]]
-    return "<br>".join(links + [f"and {len(names) - 2} more"] * (len(names) > 2))
-
-
-def _raised() -> dict[Rule, set[str]]:
-    """Rule → files that name it otherwise than to compare something with it."""
-    raised = defaultdict(set)
-    for package in ("sdcard", "issuer_service"):
-        for file in sorted((ROOT / package).rglob("*.py")):
-            name = file.relative_to(ROOT).as_posix()
-            if name not in _NOT_REASONS:
-                for rule in _named(ast.parse(file.read_text(encoding="utf-8"))):
-                    raised[rule].add(name)
-    return raised
-
-
-def _named(node: ast.AST) -> Iterator[Rule]:
-    if isinstance(node, ast.Compare):
-        return
-    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Rule" and node.attr in Rule.__members__:
-        yield Rule[node.attr]
-    for child in ast.iter_child_nodes(node):
-        yield from _named(child)
 
 
 def stale(files: Mapping[str, bytes]) -> list[str]:

@@ -43,12 +43,14 @@ class Terms:
         policy: the contexts on offer.
         profile: what is in the clear.
         published_keys: thumbprints of keys that nobody may register.
+        issuer_keys: those of the Issuer, next ones and last ones too: it does not vouch for itself.
         limits: how much work a card may make.
     """
 
     policy: DisclosurePolicy
     profile: Profile
     published_keys: frozenset[str]
+    issuer_keys: frozenset[str]
     limits: Limits
 
 
@@ -145,6 +147,8 @@ def _placed(single: dict[str, Any] | None, several: list[dict[str, Any]] | None)
 def _read_key(jwk: Mapping[str, Any], where: Where, terms: Terms) -> HolderKey:
     key = parse_public_jwk(jwk, where)
     check_not_published(key, terms.published_keys, where)
+    if key.thumbprint in terms.issuer_keys:
+        raise Refused(Rule.KEY_BOUND_ELSEWHERE, where, "This is a key of the registry's own.")
     return HolderKey(key, where)
 
 

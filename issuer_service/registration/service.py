@@ -35,7 +35,8 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
 
 def _issue(wiring: Wiring, caller: Caller, body: bytes) -> tuple[RegistrationRow, bytes]:
     now = wiring.clock.now()
-    terms = Terms(wiring.policy, wiring.profile, wiring.published_keys, wiring.limits)
+    own = frozenset(key.thumbprint for key in (wiring.issuer.key, *wiring.other_keys))
+    terms = Terms(wiring.policy, wiring.profile, wiring.published_keys, own, wiring.limits)
     registration = read_registration(body, terms)
     check_limits(caller, registration.agent_id, registration.card)
     _check_work(registration, wiring.bounds)
@@ -88,7 +89,7 @@ def _issued(card: SdCard) -> CardIssued:
 def _row(
     caller: Caller, registration: Registration, batch_id: str, cards: Sequence[SdCard], now: Instant
 ) -> RegistrationRow:
-    """What is remembered of it: of the SD-Cards their digests, of what they show the names."""
+    """What is remembered of it: of the SD-Cards their digests, of what they show the names (R-38)."""
     return RegistrationRow(
         at=int(now),
         subject=caller.subject,

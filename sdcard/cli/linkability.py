@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from sdcard.cli.output import EXIT_REFUSED, AsJson, cell, console, print_json, read_sd_jwt, table
+from sdcard.cli.output import EXIT_REFUSED, AsJson, cell, console, parse_instant, print_json, read_sd_jwt, table
 from sdcard.errors import Misuse, Refused, Where
 from sdcard.linkability import How, Link, LinkabilityReport, Pair, Verdict, What, report_linkability
 
@@ -28,13 +28,17 @@ def command(
     first: Annotated[str, typer.Argument(metavar="A", help="An SD-Card or presentation; - is standard input.")],
     second: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
     more: Annotated[list[str] | None, typer.Argument(metavar="MORE", help="The rest of a batch.")] = None,
+    received: Annotated[
+        str | None, typer.Option(help="When the batch came from its Issuer, if known: Unix seconds or RFC 3339.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say which values SD-Cards or presentations share."""
     sources = [first, second, *(more or ())]
     if sources.count("-") > 1:
         raise Misuse("standard input can be read once")
-    report = report_linkability([_read(source) for source in sources])
+    moment = None if received is None else parse_instant(received, "--received")
+    report = report_linkability([_read(source) for source in sources], received=moment)
     if as_json:
         print_json(_document(sources, report))
     else:

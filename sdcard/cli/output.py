@@ -109,8 +109,8 @@ def show_misuse(misuse: Exception, as_json: bool) -> None:
         Console(stderr=True, highlight=False).print(Text(f"Cannot do that: {text}", style="red"))
 
 
-def read_bytes(source: str) -> bytes:
-    """A file's bytes, or standard input's for ``-``."""
+def read_bytes(source: str, part: Part = Part.PRESENTATION) -> bytes:
+    """A file's bytes, or standard input's for ``-``; ``part`` is what a refusal calls it."""
     if source == "-":
         if sys.stdin is None:
             raise Misuse("standard input is closed")
@@ -119,7 +119,7 @@ def read_bytes(source: str) -> bytes:
         with Path(source).open("rb") as file:
             data = file.read(MAX_INPUT + 1)
     if len(data) > MAX_INPUT:
-        raise Refused(Rule.LIMIT_BYTES, Where(Part.PRESENTATION))
+        raise Refused(Rule.LIMIT_BYTES, Where(part))
     return data
 
 
@@ -141,17 +141,20 @@ def read_sd_jwt(source: str) -> str:
 
 
 def parse_now(text: str | None) -> Instant:
-    """``--now``: Unix seconds, or RFC 3339 with an offset; None is the machine's clock."""
-    if text is None:
-        return SystemClock().now()
+    """``--now``; None is the machine's clock."""
+    return SystemClock().now() if text is None else parse_instant(text, "--now")
+
+
+def parse_instant(text: str, option: str) -> Instant:
+    """What an option takes: Unix seconds, or RFC 3339 with an offset."""
     if text.isascii() and text.isdigit() and len(text) <= 12:
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise Misuse("--now takes Unix seconds, or an instant such as 2026-01-31T12:00:00Z") from None
+        raise Misuse(f"{option} takes Unix seconds, or an instant such as 2026-01-31T12:00:00Z") from None
     if moment.tzinfo is None:
-        raise Misuse("--now needs an offset, such as a final Z")
+        raise Misuse(f"{option} needs an offset, such as a final Z")
     return moment.timestamp()
 
 

@@ -17,7 +17,7 @@ from sdcard.rules import Rule
 
 
 class SignatureAlgorithm(StrEnum):
-    """JWS algorithms (RFC 7518 3.4, RFC 8037 3.1, RFC 9964 4)."""
+    """JWS algorithms (RFC 7518 3.4, RFC 8037 3.1, RFC 9964 4); HAIP asks for ES256 (HAIP-1)."""
 
     ES256 = "ES256"
     ES384 = "ES384"
@@ -31,6 +31,11 @@ class SignatureAlgorithm(StrEnum):
     def header_names(self) -> tuple[str, ...]:
         """Spellings of ``alg`` that mean this one; RFC 9864 gives EdDSA over Ed25519 the name ``Ed25519``."""
         return ("EdDSA", "Ed25519") if self is SignatureAlgorithm.EDDSA else (self.value,)
+
+    @property
+    def digest(self) -> "DigestAlgorithm":
+        """What an Issuer that signs with this one writes digests with (RFC 9901 9.4, R-33)."""
+        return _DIGESTS[self]
 
     @property
     def signature_size(self) -> int:
@@ -83,7 +88,7 @@ class DigestAlgorithm(StrEnum):
     SHA_512 = "sha-512"
 
     def digest(self, text: str) -> str:
-        """Base64url digest over the ASCII bytes of a text (RFC 9901 4.2.3)."""
+        """Base64url digest over the ASCII bytes of a text (RFC 9901 4.2.3, R-23, R-24)."""
         return encode_base64url(_HASHES[self](text.encode("ascii")).digest())
 
 
@@ -92,6 +97,18 @@ _HASHES: dict[DigestAlgorithm, Callable[[bytes], "hashlib._Hash"]] = {
     DigestAlgorithm.SHA_384: hashlib.sha384,
     DigestAlgorithm.SHA_512: hashlib.sha512,
 }
+
+
+_DIGESTS = {
+    SignatureAlgorithm.ES256: DigestAlgorithm.SHA_256,
+    SignatureAlgorithm.ES384: DigestAlgorithm.SHA_384,
+    SignatureAlgorithm.ES512: DigestAlgorithm.SHA_512,
+    SignatureAlgorithm.EDDSA: DigestAlgorithm.SHA_256,
+    SignatureAlgorithm.ML_DSA_44: DigestAlgorithm.SHA_256,
+    SignatureAlgorithm.ML_DSA_65: DigestAlgorithm.SHA_384,
+    SignatureAlgorithm.ML_DSA_87: DigestAlgorithm.SHA_512,
+}
+"""The shortest whose collisions are as hard to find as a signature is to forge: 128, 192, 256 bits (decision 0005)."""
 
 
 def parse_digest_algorithm(value: object, where: Where) -> DigestAlgorithm:

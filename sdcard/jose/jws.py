@@ -1,7 +1,7 @@
 """Compact JWS (RFC 7515): parse, sign, verify; the reader always says which ``typ`` it expects (RFC 8725 3.11)."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, encode_json, parse_json_object
 from sdcard.errors import Part, Refused, Where
@@ -21,16 +21,16 @@ class Jws:
         header_where, payload_where: what refusals call the two.
     """
 
-    header: JsonObject
-    payload: JsonObject
-    signing_input: bytes
-    signature: bytes
+    header: JsonObject = field(repr=False)
+    payload: JsonObject = field(repr=False)
+    signing_input: bytes = field(repr=False)
+    signature: bytes = field(repr=False)
     header_where: Where
     payload_where: Where
 
 
 def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> Jws:
-    """Text → JWS (R-5, R-57, JWK-10, JWK-11). The size of the text is the caller's to bound.
+    """Text → JWS (R-5, JWK-10, JWK-11). The size of the text is the caller's to bound.
 
     Raises:
         Refused: ``jws.format``, ``jws.header``, or a rule of the encodings.
@@ -49,21 +49,57 @@ def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> J
 
 
 def verify_jws(jws: Jws, key: PublicKey, types: Collection[str]) -> None:
-    """Check ``crit``, ``typ``, ``alg`` and the signature, with a key that the caller chose (R-51, R-52, JWK-14).
+    """Check algorithm, signature and type, with a key that the caller chose: RFC 9901 7.1 step 2, 7.3 steps 5.b to 5.d.
 
     Header parameters that carry keys (``jwk``, ``jku``, ``x5c``, ``x5u``) are never looked at (RFC 8725 3.10).
 
     Raises:
-        Refused: ``jws.crit``, ``jws.typ``, ``jws.alg`` or ``jws.signature``.
+        Refused: ``jws.alg``, ``jws.crit``, ``jws.signature`` or ``jws.typ``.
+    """
+    check_algorithm(jws, key)
+    check_nothing_critical(jws)
+    check_signature(jws, key)
+    check_type(jws, types)
+
+
+def check_algorithm(jws: Jws, key: PublicKey) -> None:
+    """Refuse every ``alg`` but the key's own: ``none`` and MACs too. RFC 8725 3.1 (R-6, R-42, R-51, R-86).
+
+    Raises:
+        Refused: ``jws.alg``.
+    """
+    if jws.header.get("alg") not in key.algorithm.header_names:
+        raise Refused(Rule.JWS_ALG, jws.header_where.within("alg"), f"The key signs with {key.algorithm}.")
+
+
+def check_nothing_critical(jws: Jws) -> None:
+    """Refuse ``crit``: we understand no extension. RFC 7515 4.1.11, a part of validating the signature (R-52, JWK-9).
+
+    Raises:
+        Refused: ``jws.crit``.
     """
     if "crit" in jws.header:
         raise Refused(Rule.JWS_CRIT, jws.header_where.within("crit"))
-    if jws.header.get("typ") not in types:
-        raise Refused(Rule.JWS_TYP, jws.header_where.within("typ"), "Expected: " + ", ".join(sorted(types)) + ".")
-    if jws.header.get("alg") not in key.algorithm.header_names:
-        raise Refused(Rule.JWS_ALG, jws.header_where.within("alg"), f"The key signs with {key.algorithm}.")
+
+
+def check_signature(jws: Jws, key: PublicKey) -> None:
+    """Refuse bytes that this key did not sign. RFC 7515 5.2; RFC 9901 7.1 step 2.b, 7.3 step 5.c (R-52, R-87).
+
+    Raises:
+        Refused: ``jws.signature``.
+    """
     if not key.verifies(jws.signing_input, jws.signature):
         raise Refused(Rule.JWS_SIGNATURE, jws.payload_where.within("signature"))
+
+
+def check_type(jws: Jws, types: Collection[str]) -> None:
+    """Refuse a token of another type. RFC 8725 3.11; RFC 9901 9.11, 7.3 step 5.d (R-9, R-41, R-88, VC-1, JWK-14).
+
+    Raises:
+        Refused: ``jws.typ``.
+    """
+    if jws.header.get("typ") not in types:
+        raise Refused(Rule.JWS_TYP, jws.header_where.within("typ"), "Expected: " + ", ".join(sorted(types)) + ".")
 
 
 def encode_signing_input(header: Mapping[str, JsonValue], payload: Mapping[str, JsonValue]) -> bytes:

@@ -24,7 +24,28 @@ _Key: TypeAlias = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | ml_dsa.
 PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"})
 """JWK members that only a private or symmetric key has (RFC 7518 6, RFC 9964 for ``priv``)."""
 
-PUBLISHED_KEYS = frozenset(
+VECTOR_KEYS = frozenset(
+    {
+        "DQJu6-4BhPOJJ9CaE0HbgzTbfu5CiG6U-6pSvFOGTcY",  # issuer, ES256
+        "RgcDKbP4YRYTu_xojgUoib4uRmAImpOpAhkEQdH1ES8",  # issuer, ES384
+        "Uf_nQVr1KlWBjkIBKXzD4K6u8UA_2Ba3ogMOAnvQsuc",  # issuer, ES512
+        "lNA4o_uit-vqSkU35DJyr0vYWdDP_KWlJNQ5tlMm9h0",  # issuer, EdDSA
+        "h6XXAVpsQP0s-m0i9vOVbdMcvRzG_F6hlRR1QTk5euQ",  # issuer, ML-DSA-44
+        "RyyyUCE4bAGCU9S0-g6oEXLOYvHc7OpCUgq321u4FvY",  # issuer, ML-DSA-65
+        "sznYmCRz_q-7ceilRydqbrSEh1R2-s8o0lf4_LinDLk",  # issuer, ML-DSA-87
+        "AlnaFV_9N50sif5_vxCvGrCZdntJgej_dwmIZ3ZZLbo",  # holder, ES256
+        "H5gFqsbYJUc45NFjCFx52HawUDm1NBfJ5IRfxwcdBDI",  # holder, ES384
+        "5Kqc_Ba70XLpVQCFNO_3OH9jTOCMEEc4sGPKD_2x1yE",  # holder, ES512
+        "XR4OwUVO270_v1sV8kz4o1_bA8Gj_JXcFFwRUf1QWDQ",  # holder, EdDSA
+        "j4m75uZHqf-4GnEGsOrLixjhrYxZmz67VMbRFtThj90",  # holder, ML-DSA-44
+        "Q1pw82t99Utv3v-4_hMRC3EwDHWXxw9lzs5JvNBscMk",  # holder, ML-DSA-65
+        "Kx8luOM5D7g5NU3fadenbMvVCCS9jhWHbwLgC7t8K-w",  # holder, ML-DSA-87
+        "8Ix_S_OBahmOsdxEWG-FhIB05uV_1kDvukN56ufFuPE",  # stranger, ES256
+    }
+)
+"""Thumbprints of the keys of our test vectors: their private halves follow from seeds in ``vectors/actors.py``."""
+
+PUBLISHED_KEYS = VECTOR_KEYS | frozenset(
     {
         "aISfTcr9M_Zd09AXGAAeFxnLbFY6lBa87UN515wm5d4",  # RFC 9901 A.5, Holder; every example of the SD-Card draft
         "Q5yTSREAbvZL131ynDBhalXJcF9fL0foJlMN8u6ldiY",  # RFC 9901 A.5, Issuer

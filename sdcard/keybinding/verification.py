@@ -14,6 +14,7 @@ from sdcard.limits import Limits
 from sdcard.names import INTERACTION_ID, KB_TYP, SD_HASH
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwtWithKeyBinding
+from sdcard.sdjwt.verification import check_already_valid, check_not_expired
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +80,14 @@ def check_freshness(claims: JsonObject, window: FreshnessWindow, now: Instant) -
 
 
 def check_nonce(claims: JsonObject, expected: Answering | Unsolicited) -> str:
-    """Refuse an answer to another challenge, and a nonce too long to remember. 7.3 step 5.f (R-45, R-90).
+    """Refuse an answer to another challenge, and a nonce too long to remember. 7.3 step 5.f (R-90).
 
     Raises:
         Refused: ``kb.nonce-mismatch``, ``claim.type`` or ``claim.value``, at ``kb-jwt/nonce``.
     """
-    where = Where(Part.KB_JWT, ("nonce",))
-    nonce = _text(claims, "nonce")
-    if not 1 <= len(nonce) <= MAX_NONCE_LENGTH:
-        raise Refused(Rule.CLAIM_VALUE, where, f"A nonce has 1 to {MAX_NONCE_LENGTH} characters.")
+    nonce = _read_nonce(claims)
     if isinstance(expected, Answering) and not _same(nonce, expected.challenge.nonce):
-        raise Refused(Rule.KB_NONCE, where)
+        raise Refused(Rule.KB_NONCE, Where(Part.KB_JWT, ("nonce",)))
     return nonce
 
 
@@ -133,10 +131,8 @@ def check_validity(claims: JsonObject, now: Instant) -> None:
         Refused: ``time.expired``, ``time.not-yet-valid`` or ``claim.type``.
     """
     where = Where(Part.KB_JWT)
-    if "exp" in claims and now >= parse_numeric_date(claims["exp"], where.within("exp")):
-        raise Refused(Rule.EXPIRED, where.within("exp"), "The KB-JWT has expired.")
-    if "nbf" in claims and now < parse_numeric_date(claims["nbf"], where.within("nbf")):
-        raise Refused(Rule.NOT_YET_VALID, where.within("nbf"), "The KB-JWT is not valid yet.")
+    check_not_expired(claims, now, where, "The KB-JWT has expired.")
+    check_already_valid(claims, now, where, "The KB-JWT is not valid yet.")
 
 
 def check_single_use(bound: Bound, expected: Answering | Unsolicited, now: Instant) -> None:
@@ -157,13 +153,24 @@ def check_single_use(bound: Bound, expected: Answering | Unsolicited, now: Insta
         raise Refused(Rule.KB_REPLAYED, Where(Part.KB_JWT, ("nonce",)))
 
 
+def _read_nonce(claims: JsonObject) -> str:
+    """The nonce, when a record can keep one of its length (R-45)."""
+    nonce = _text(claims, "nonce")
+    if not 1 <= len(nonce) <= MAX_NONCE_LENGTH:
+        where = Where(Part.KB_JWT, ("nonce",))
+        raise Refused(Rule.CLAIM_VALUE, where, f"A nonce has 1 to {MAX_NONCE_LENGTH} characters.")
+    return nonce
+
+
 def _required(claims: JsonObject, name: str) -> object:
+    """A claim that 4.3 demands (R-43 to R-46)."""
     if name not in claims:
         raise Refused(Rule.CLAIM_MISSING, Where(Part.KB_JWT, (name,)))
     return claims[name]
 
 
 def _text(claims: JsonObject, name: str) -> str:
+    """A claim that is one string: an array is none, even with a single entry (R-44, R-45, R-46)."""
     value = _required(claims, name)
     if not isinstance(value, str):
         raise Refused(Rule.CLAIM_TYPE, Where(Part.KB_JWT, (name,)), "The claim must be a single string.")

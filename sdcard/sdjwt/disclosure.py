@@ -37,7 +37,7 @@ def make_disclosure(salt: bytes, name: str | None, value: JsonValue) -> Disclosu
 
 
 def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:
-    """Base64url text → Disclosure.
+    """Base64url text → Disclosure: salt, perhaps a name, and any JSON value (R-5, R-16, R-17, R-19, R-22).
 
     Raises:
         Refused: ``disclosure.format``, or a rule of the encodings.

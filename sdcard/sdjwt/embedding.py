@@ -25,9 +25,10 @@ class Embedded:
 def embed(
     root: DisclosableObject, algorithm: DigestAlgorithm, salts: SaltSource, padded_size: Callable[[int], int]
 ) -> Embedded:
-    """Replace every selective part by its digest, leave withheld parts out, and add decoys where it says so.
+    """Replace every selective part by its digest, leave withheld parts out, and add decoys where it says so (R-30).
 
-    A decoy is the digest of the base64url text of 128 fresh random bits (4.2.5, R-29).
+    Plain parts stay as they are (R-10). A decoy is the digest of the base64url text of 128 fresh random bits
+    (4.2.5, R-29).
 
     Args:
         root: claims with treatments; no name in it is ``_sd`` or ``...`` (R-7).
@@ -95,6 +96,7 @@ class _Embedder:
         return spread
 
     def _disclose(self, name: str | None, part: Disclosable) -> str:
+        """The digest of a part whose own digests are in it already (4.2.6, R-31)."""
         disclosure = make_disclosure(self._salts.take(), name, self._value(part))
         self.disclosures.append(disclosure)
         return self._algorithm.digest(disclosure.encoded)

@@ -40,7 +40,8 @@ def parse_json_form(text: str, limits: Limits) -> AnySdJwt:
     signature, where = _first_signature(document)
     header = _unprotected(signature, where)
     protected = _text(signature, "protected", where)
-    _check_unprotected(header, protected, where.within("header"), limits)
+    _check_nothing_critical(header, where.within("header"))
+    _check_disjoint(header, protected, where.within("header"), limits)
     issuer_jwt = f"{protected}.{payload}.{_text(signature, 'signature', where)}"
     sd_jwt = SdJwt(issuer_jwt, _disclosures(header, where.within("header", DISCLOSURES)))
     if KB_JWT not in header:
@@ -78,14 +79,18 @@ def _first_signature(document: JsonObject) -> tuple[JsonObject, Where]:
     return objects[0], where.within(0)
 
 
-def _check_unprotected(header: JsonObject, protected: str, where: Where, limits: Limits) -> None:
-    """A parameter is protected or not, never both (R-101); ``crit`` is always protected (RFC 7515 4.1.11)."""
-    if "crit" in header:
-        raise Refused(Rule.JWS_CRIT, where.within("crit"), "Nobody signed it there.")
+def _check_disjoint(header: JsonObject, protected: str, where: Where, limits: Limits) -> None:
+    """Refuse a parameter that is protected and unprotected. RFC 7515 7.2.1 (R-101)."""
     if header:
         signed = Where(Part.ISSUER_HEADER)
         if header.keys() & parse_json_object(decode_base64url(protected, signed), signed, limits.json_depth).keys():
             raise Refused(Rule.JWS_HEADER, where, "A parameter is in the protected header too.")
+
+
+def _check_nothing_critical(header: JsonObject, where: Where) -> None:
+    """Refuse ``crit`` in an unprotected header. RFC 7515 4.1.11 (JWK-9)."""
+    if "crit" in header:
+        raise Refused(Rule.JWS_CRIT, where.within("crit"), "Nobody signed it there.")
 
 
 def _disclosures(header: JsonObject, where: Where) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Payload and Disclosures → Processed SD-JWT Payload (RFC 9901 7.1, steps 3 to 5).
+"""Payload and Disclosures → Processed SD-JWT Payload (RFC 9901 7.1, steps 2.d to 5). What is refused: ``steps.py``.
 
 One walk over the payload: each digest met is looked up once, so the work is linear in digests and Disclosures.
 """
@@ -8,12 +8,26 @@ from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
-from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
+from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.limits import Limits
-from sdcard.names import ELLIPSIS, RESERVED_ANYWHERE, SD, SD_ALG
+from sdcard.names import ELLIPSIS, SD, SD_ALG
 from sdcard.paths import Place
 from sdcard.rules import Rule
 from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure
+from sdcard.sdjwt.steps import (
+    check_all_referenced,
+    check_claim_is_new,
+    check_digest_is_new,
+    check_is_claim,
+    check_is_element,
+    check_name_is_free,
+    check_no_algorithm,
+    check_no_placeholder,
+    index_by_digest,
+    read_digest_algorithm,
+    read_digest_list,
+    read_placeholder,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +46,7 @@ class ProcessedPayload:
     Attributes:
         claims: the Processed SD-JWT Payload.
         revealed: every Disclosure with its place, parents before children.
-        hidden: how many digests no Disclosure matched: decoys and what is withheld; nobody can tell which (R-58).
+        hidden: how many digests no Disclosure matched: decoys and what is withheld; nobody can tell which (R-58, R-74).
         algorithm: of the digests, as ``_sd_alg`` names it, sha-256 by default (R-12); ``sd_hash`` uses it too.
     """
 
@@ -45,6 +59,8 @@ class ProcessedPayload:
 def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Limits) -> ProcessedPayload:
     """Replace digests by what their Disclosures say, remove the others, and account for every Disclosure.
 
+    ``_sd_alg`` is not part of the result (step 3.f, R-68).
+
     Args:
         payload: of the Issuer-signed JWT.
         disclosures: as text, in the order sent.
@@ -54,16 +70,15 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
         Refused: ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.digests``, ``encoding.*`` or ``json.*``. A place
             inside a Disclosure is given as that Disclosure's number.
     """
-    algorithm = DigestAlgorithm.SHA_256
-    if SD_ALG in payload:
-        algorithm = parse_digest_algorithm(payload[SD_ALG], Where(Part.ISSUER_JWT, (SD_ALG,)))
+    algorithm = read_digest_algorithm(payload)
     parsed = [
         parse_disclosure(text, Where(Part.DISCLOSURE, (number,)), limits.json_depth)
         for number, text in enumerate(disclosures)
     ]
-    walk = _Walk(algorithm, parsed, limits)
+    unreferenced = index_by_digest(parsed, algorithm)
+    walk = _Walk(unreferenced, limits)
     claims = walk.object({name: value for name, value in payload.items() if name != SD_ALG}, _Spot())
-    walk.check_all_referenced()
+    check_all_referenced(unreferenced)
     return ProcessedPayload(claims, tuple(walk.revealed), walk.hidden, algorithm)
 
 
@@ -82,14 +97,10 @@ class _Spot:
 
 
 class _Walk:
-    def __init__(self, algorithm: DigestAlgorithm, disclosures: Sequence[Disclosure], limits: Limits) -> None:
-        self._limits = limits
-        self._unreferenced: dict[str, tuple[int, Disclosure]] = {}
-        for number, disclosure in enumerate(disclosures):
-            digest = algorithm.digest(disclosure.encoded)
-            if digest in self._unreferenced:
-                raise Refused(Rule.DISCLOSURE_REPEATED, Where(Part.DISCLOSURE, (number,)))
-            self._unreferenced[digest] = number, disclosure
+    """Step 3, and 4 on the way. Takes every Disclosure that it puts in its place out of ``unreferenced``."""
+
+    def __init__(self, unreferenced: dict[str, tuple[int, Disclosure]], limits: Limits) -> None:
+        self._unreferenced, self._limits = unreferenced, limits
         self._met: set[str] = set()
         self.revealed: list[Revealed] = []
 
@@ -97,58 +108,42 @@ class _Walk:
     def hidden(self) -> int:
         return len(self._met) - len(self.revealed)
 
-    def check_all_referenced(self) -> None:
-        """Step 5 (R-70)."""
-        if self._unreferenced:
-            number = min(number for number, _ in self._unreferenced.values())
-            raise Refused(Rule.DISCLOSURE_UNREFERENCED, Where(Part.DISCLOSURE, (number,)))
-
     def value(self, value: JsonValue, spot: _Spot) -> JsonValue:
         if isinstance(value, dict):
-            if SD_ALG in value:
-                raise Refused(Rule.SD_RESERVED_NAME, spot.where, "`_sd_alg` belongs at the top level.")
+            check_no_algorithm(value, spot.where)
             return self.object(value, spot)
         if isinstance(value, list):
             return self._array(value, spot)
         return value
 
     def object(self, members: JsonObject, spot: _Spot) -> JsonObject:
-        """Step 3, for an object: its own members, then what its `_sd` discloses (R-56, R-62, R-67)."""
+        """An object's own members, without ``_sd`` (3.e), then what its ``_sd`` discloses (R-56, R-67)."""
         self._check_depth(spot)
-        if ELLIPSIS in members:
-            raise Refused(Rule.SD_PLACEHOLDER, spot.where)
+        check_no_placeholder(members, spot.where)
+        digests = read_digest_list(members, spot.where)
         result = {
             name: self.value(value, spot.member(name)) if isinstance(value, dict | list) else value
             for name, value in members.items()
             if name != SD
         }
-        digests = members.get(SD, [])
-        if not isinstance(digests, list):
-            raise Refused(Rule.SD_DIGEST_LIST, spot.where)
         for digest in digests:
-            if not isinstance(digest, str):
-                raise Refused(Rule.SD_DIGEST_LIST, spot.where)
             found = self._look_up(digest, spot)
             if found:
-                number, disclosure = found
-                self._insert(number, disclosure, result, spot)
+                self._insert(*found, result, spot)
         return result
 
     def _insert(self, number: int, disclosure: Disclosure, result: JsonObject, spot: _Spot) -> None:
-        """Step 3.c.ii, in its order (R-59 to R-63)."""
-        where, name = Where(Part.DISCLOSURE, (number,)), disclosure.name
-        if name is None:
-            raise Refused(Rule.DISCLOSURE_KIND, where, "An object's claim needs salt, name and value.")
-        if name in RESERVED_ANYWHERE or name == SD_ALG:
-            raise Refused(Rule.DISCLOSURE_NAME, where)
-        if name in result:
-            raise Refused(Rule.DISCLOSURE_COLLISION, where)
+        """Step 3.c.ii: a disclosed claim, beside the ``_sd`` that has its digest (R-62, R-63)."""
+        where = Where(Part.DISCLOSURE, (number,))
+        name = check_is_claim(disclosure, where)
+        check_name_is_free(name, where)
+        check_claim_is_new(name, result, where)
         inside = _Spot((*spot.place, name), where, disclosure)
         self.revealed.append(Revealed(inside.place, disclosure, spot.holder))
         result[name] = self._disclosed(disclosure, inside)
 
     def _array(self, elements: list[JsonValue], spot: _Spot) -> JsonValue:
-        """Step 3.c.iii and 3.d: disclosed elements take their place, the others vanish (R-64 to R-66)."""
+        """Step 3.c.iii and 3.d: disclosed elements take their place, the others vanish (R-65, R-66)."""
         self._check_depth(spot)
         result: list[JsonValue] = []
         for position, element in enumerate(elements):
@@ -156,15 +151,11 @@ class _Walk:
             if not isinstance(element, dict) or ELLIPSIS not in element:
                 result.append(self.value(element, here))
                 continue
-            digest = element[ELLIPSIS]
-            if len(element) != 1 or not isinstance(digest, str):
-                raise Refused(Rule.SD_PLACEHOLDER, here.where)
-            found = self._look_up(digest, here)
+            found = self._look_up(read_placeholder(element, here.where), here)
             if found:
                 number, disclosure = found
                 where = Where(Part.DISCLOSURE, (number,))
-                if disclosure.name is not None:
-                    raise Refused(Rule.DISCLOSURE_KIND, where, "An array element has a salt and a value only.")
+                check_is_element(disclosure, where)
                 self.revealed.append(Revealed(here.place, disclosure, spot.holder))
                 result.append(self._disclosed(disclosure, _Spot(here.place, where, disclosure)))
         return result
@@ -177,13 +168,15 @@ class _Walk:
         return self.value(disclosure.value, spot)
 
     def _look_up(self, digest: str, spot: _Spot) -> tuple[int, Disclosure] | None:
-        """Step 4: a digest met twice is refused, whether or not a Disclosure matches it (R-69)."""
-        if digest in self._met:
-            raise Refused(Rule.DIGEST_REPEATED, spot.where)
+        """Step 3.c.i: the Disclosure of a digest; a digest without one is no fault (R-58)."""
+        check_digest_is_new(digest, self._met, spot.where)
         self._met.add(digest)
+        self._check_count(spot)
+        return self._unreferenced.pop(digest, None)
+
+    def _check_count(self, spot: _Spot) -> None:
         if len(self._met) > self._limits.digests:
             raise Refused(Rule.LIMIT_DIGESTS, spot.where)
-        return self._unreferenced.pop(digest, None)
 
     def _check_depth(self, spot: _Spot) -> None:
         if len(spot.place) >= self._limits.json_depth:

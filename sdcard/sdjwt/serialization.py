@@ -13,7 +13,7 @@ _WHERE = Where(Part.PRESENTATION)
 
 
 def parse_sd_jwt(text: str, limits: Limits) -> AnySdJwt:
-    """Text → whichever of the two it is. A text that starts with ``{`` is in a JSON form (R-95), else compact.
+    """Text → whichever of the two it is. What starts with ``{`` is in a JSON form (R-95), else compact (VC-2, HAIP-6).
 
     The parts are checked where they are read; an empty Disclosure is refused there.
 
@@ -24,20 +24,28 @@ def parse_sd_jwt(text: str, limits: Limits) -> AnySdJwt:
     """
     if not isinstance(text, str):
         raise Misuse("an SD-JWT is a str")
-    if len(text) > limits.presentation_bytes:
-        raise Refused(Rule.LIMIT_BYTES, _WHERE)
+    _check_size(text, limits)
     parsed = parse_json_form(text, limits) if text.startswith("{") else _parse_compact(text)
     sd_jwt = parsed.sd_jwt if isinstance(parsed, SdJwtWithKeyBinding) else parsed
-    if len(sd_jwt.disclosures) > limits.disclosures:
-        raise Refused(Rule.LIMIT_DISCLOSURES, _WHERE)
+    _check_count(sd_jwt, limits)
     return parsed
 
 
 def _parse_compact(text: str) -> AnySdJwt:
-    """What follows the last ``~`` decides (R-1 to R-5)."""
+    """What follows the last ``~`` decides (R-1 to R-5, R-50, R-83)."""
     issuer_jwt, *disclosures = text.split(SEPARATOR)
     if not disclosures:
         raise Refused(Rule.SD_JWT_FORMAT, _WHERE, "There is no `~`.")
     kb_jwt = disclosures.pop()
     sd_jwt = SdJwt(issuer_jwt, tuple(disclosures))
     return SdJwtWithKeyBinding(sd_jwt, kb_jwt) if kb_jwt else sd_jwt
+
+
+def _check_size(text: str, limits: Limits) -> None:
+    if len(text) > limits.presentation_bytes:
+        raise Refused(Rule.LIMIT_BYTES, _WHERE)
+
+
+def _check_count(sd_jwt: SdJwt, limits: Limits) -> None:
+    if len(sd_jwt.disclosures) > limits.disclosures:
+        raise Refused(Rule.LIMIT_DISCLOSURES, _WHERE)

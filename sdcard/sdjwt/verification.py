@@ -31,7 +31,9 @@ class VerifiedSdJwt:
 def verify_sd_jwt(
     sd_jwt: SdJwt, key_for: Callable[[Jws], PublicKey], types: Collection[str], limits: Limits
 ) -> VerifiedSdJwt:
-    """Steps 1 to 5: separate, signature, digests, Disclosures (R-50 to R-70).
+    """Steps 1 to 5: separate, signature, digests, Disclosures (R-50).
+
+    The Issuer's key comes first (2.c): which algorithm is the right one (2.a) follows from it.
 
     Args:
         sd_jwt: the parsed text.
@@ -51,22 +53,36 @@ def verify_sd_jwt(
 def check_in_clear(verified: VerifiedSdJwt, required: Collection[str], never_selective: Collection[str]) -> None:
     """Refuse an SD-JWT that lacks a required claim, or lets a Holder hide one that must not be hidden.
 
-    RFC 9901 7.1 step 6, 9.7 (R-34, R-72); SD-JWT VC 2.2.2.2, sub-claims included (VC-5).
-
     Raises:
         Refused: ``claim.not-in-clear`` or ``claim.missing``, at the claim.
     """
-    where = Where(Part.ISSUER_JWT)
-    guarded = {*required, *never_selective}
-    for revealed in verified.processed.revealed:
-        if revealed.place[0] in guarded:
-            raise Refused(Rule.CLAIM_NOT_IN_CLEAR, where.within(revealed.place[0]))
-    for name in sorted(guarded & verified.payload.keys()):
-        if _holds_digests(verified.payload[name]):
-            raise Refused(Rule.CLAIM_NOT_IN_CLEAR, where.within(name))
+    check_not_selective(verified, {*required, *never_selective})
+    check_present(verified, required)
+
+
+def check_not_selective(verified: VerifiedSdJwt, guarded: Collection[str]) -> None:
+    """Refuse a claim that decides whether a token counts and that a Holder could withhold, in whole or in part.
+
+    RFC 9901 9.7 (R-34); SD-JWT VC 2.2.2.2, sub-claims included (VC-5); HAIP 6.1 (HAIP-4).
+
+    Raises:
+        Refused: ``claim.not-in-clear``, at the claim.
+    """
+    disclosed = [one.place[0] for one in verified.processed.revealed if one.place[0] in guarded]
+    hiding = sorted(name for name in verified.payload.keys() & guarded if _holds_digests(verified.payload[name]))
+    for name in disclosed + hiding:
+        raise Refused(Rule.CLAIM_NOT_IN_CLEAR, Where(Part.ISSUER_JWT, (name,)))
+
+
+def check_present(verified: VerifiedSdJwt, required: Collection[str]) -> None:
+    """Refuse an SD-JWT without a claim that is needed to decide: it may have been withheld. 7.1 step 6, 9.7 (R-72).
+
+    Raises:
+        Refused: ``claim.missing``, at the claim.
+    """
     for name in sorted(required):
         if name not in verified.payload:
-            raise Refused(Rule.CLAIM_MISSING, where.within(name))
+            raise Refused(Rule.CLAIM_MISSING, Where(Part.ISSUER_JWT, (name,)))
 
 
 def _holds_digests(value: JsonValue) -> bool:
@@ -76,7 +92,7 @@ def _holds_digests(value: JsonValue) -> bool:
 
 
 def check_validity(claims: JsonObject, now: Instant, skew: int | float, audience: str | None) -> None:
-    """Step 6, on the processed payload: ``exp`` (exclusive), ``nbf``, ``iat`` and ``aud``, where they are (R-71).
+    """Step 6, on the processed payload: ``exp``, ``nbf``, ``iat`` and ``aud``, where they are (R-71).
 
     Args:
         claims: the Processed SD-JWT Payload.
@@ -88,22 +104,63 @@ def check_validity(claims: JsonObject, now: Instant, skew: int | float, audience
         Refused: ``time.*``, ``audience.mismatch`` or ``claim.type``, at the claim.
     """
     where = Where(Part.ISSUER_JWT)
-    if "exp" in claims and now - skew >= parse_numeric_date(claims["exp"], where.within("exp")):
-        raise Refused(Rule.EXPIRED, where.within("exp"))
-    if "nbf" in claims and now + skew < parse_numeric_date(claims["nbf"], where.within("nbf")):
-        raise Refused(Rule.NOT_YET_VALID, where.within("nbf"))
-    if "iat" in claims and now + skew < parse_numeric_date(claims["iat"], where.within("iat")):
+    check_not_expired(claims, now - skew, where)
+    check_already_valid(claims, now + skew, where)
+    check_already_issued(claims, now + skew, where)
+    check_addressed(claims, audience, where)
+
+
+def check_not_expired(claims: JsonObject, now: Instant, where: Where, hint: str = "") -> None:
+    """Refuse a token from its ``exp`` on: the bound is exclusive. RFC 7519 4.1.4 (R-71, R-92).
+
+    Raises:
+        Refused: ``time.expired``, or ``claim.type`` for no NumericDate.
+    """
+    if "exp" in claims and now >= parse_numeric_date(claims["exp"], where.within("exp")):
+        raise Refused(Rule.EXPIRED, where.within("exp"), hint)
+
+
+def check_already_valid(claims: JsonObject, now: Instant, where: Where, hint: str = "") -> None:
+    """Refuse a token before its ``nbf``. RFC 7519 4.1.5 (R-71, R-92).
+
+    Raises:
+        Refused: ``time.not-yet-valid``, or ``claim.type`` for no NumericDate.
+    """
+    if "nbf" in claims and now < parse_numeric_date(claims["nbf"], where.within("nbf")):
+        raise Refused(Rule.NOT_YET_VALID, where.within("nbf"), hint)
+
+
+def check_already_issued(claims: JsonObject, now: Instant, where: Where) -> None:
+    """Refuse an SD-JWT that says it is from the future. RFC 7519 4.1.6 (R-71).
+
+    Raises:
+        Refused: ``time.issued-in-future``, or ``claim.type`` for no NumericDate.
+    """
+    if "iat" in claims and now < parse_numeric_date(claims["iat"], where.within("iat")):
         raise Refused(Rule.ISSUED_IN_FUTURE, where.within("iat"))
-    if "aud" in claims:
-        audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
-        if not all(isinstance(one, str) for one in audiences):
-            raise Refused(Rule.CLAIM_TYPE, where.within("aud"))
-        if audience not in audiences:
-            raise Refused(Rule.TOKEN_AUDIENCE, where.within("aud"))
+
+
+def check_addressed(claims: JsonObject, audience: str | None, where: Where) -> None:
+    """Refuse an SD-JWT that names others and not us. RFC 7519 4.1.3 (R-71).
+
+    Raises:
+        Refused: ``audience.mismatch``, or ``claim.type`` when ``aud`` is neither a string nor an array of strings.
+    """
+    if "aud" in claims and audience not in _read_audiences(claims["aud"], where.within("aud")):
+        raise Refused(Rule.TOKEN_AUDIENCE, where.within("aud"))
+
+
+def _read_audiences(value: JsonValue, where: Where) -> list[JsonValue]:
+    audiences: list[JsonValue] = value if isinstance(value, list) else [value]
+    if not all(isinstance(one, str) for one in audiences):
+        raise Refused(Rule.CLAIM_TYPE, where)
+    return audiences
 
 
 def parse_confirmation(claims: JsonObject) -> PublicKey:
-    """``cnf`` → the Holder's key (7.3 step 5.a, R-15, R-85, VC-8). References to keys elsewhere are never followed.
+    """``cnf`` → the Holder's key (4.1.2, 7.3 step 5.a, R-15, R-85, VC-7, HAIP-2).
+
+    References to keys elsewhere are never followed (VC-8).
 
     Raises:
         Refused: ``cnf.malformed``, ``key.private``, ``key.unsupported`` or ``key.malformed``.

@@ -78,7 +78,7 @@ def parse_status(value: JsonValue) -> StatusReference:
 
 
 def check_status(claims: JsonObject, status: Status, now: Instant) -> None:
-    """Refuse a revoked or suspended SD-Card, and one whose status cannot be known (TSL-13, TSL-14).
+    """Refuse a revoked or suspended SD-Card, and one whose status cannot be known (VC-15, TSL-13, TSL-14).
 
     An SD-Card without a ``status`` claim has none: its Issuer gave it a lifetime only.
 

@@ -14,7 +14,7 @@ from issuer_service.stores.ports import TokenRow
 from issuer_service.stores.sql import open_store
 from sdcard import Misuse
 from sdcard.cards.a2a import v0_3, v1_0
-from sdcard.cards.a2a.shapes import ArrayOf, Object, Reach, Shape, Url, snake_case
+from sdcard.cards.shapes import ArrayOf, Object, Reach, Shape, Url, snake_case
 from sdcard.paths import ClaimPath, Segment
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request, request_with_card
 from tests.world import NOW, example

@@ -1,12 +1,14 @@
 """Nothing that a client sent is logged, and what was withheld or secret occurs nowhere but where it belongs."""
 
+import base64
 import json
 import logging
+import re
 from typing import Any
 
 import pytest
 
-from sdcard.encoding import encode_base64url
+from sdcard.encoding import encode_base64url, encode_json
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, request, request_with_card
 from tests.world import example, key
 
@@ -39,6 +41,89 @@ def test_a_registration_is_logged_without_what_was_sent(
         assert desk.token not in place
         assert answer["cards"][0]["sd_card"][:40] not in place
         assert not any(salt in place for salt in salts_of(desk))
+
+
+FIXED = {"version", "protocolVersion", "protocolBinding", "location"}
+"""Members of a card that may not be any text."""
+PUBLIC = r"canary-(name|description|skills-\d+-(id|name))"
+SHOWS_NOT = {
+    "public": rf"(?!{PUBLIC}$).*",
+    "federation": rf"(?!{PUBLIC}$).*",
+    "internal": r".*(security|tenant|unknown).*",
+    "diagnostic": r"(?!)",
+    "full": r"(?!)",
+}
+"""Context → the canaries that no answer for it may hold: Table 1 of the draft."""
+
+
+def planted(value: Any, place: tuple[str, ...] = ()) -> Any:
+    """The same card with a canary of its own, which names the place, in every text that may be another one."""
+    if isinstance(value, dict):
+        return {name: planted(inner, (*place, name)) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [planted(inner, (*place, str(number))) for number, inner in enumerate(value)]
+    if not isinstance(value, str) or place[-1] in FIXED:
+        return value
+    canary = f"canary-{'-'.join(place)}".lower()
+    if value.startswith("https://"):
+        return f"https://{canary}.example/"
+    return f"text/{canary}" if place[-2:-1] and place[-2].endswith("Modes") else canary
+
+
+def canaries(text: str) -> set[str]:
+    return set(re.findall(r"canary-[\w-]+", text))
+
+
+def decoded(part: str) -> str:
+    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode("utf-8", "replace")
+
+
+def read_out(text: str) -> str:
+    """A text, and what the base64url in it says, however deep."""
+    parts = [part for part in re.findall(r"[A-Za-z0-9_-]{16,}", text) if len(part) % 4 != 1]
+    return "\n".join((text, *(read_out(decoded(part)) for part in parts)))
+
+
+@pytest.mark.parametrize("context", SHOWS_NOT)
+def test_an_answer_holds_what_its_context_shows_and_nothing_else_of_the_card(
+    desk: Desk, registry: OpenDesk, caplog: pytest.LogCaptureFixture, context: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    document = planted({**example(), "x-unknown": {"deep": ["x"]}})
+    every = canaries(json.dumps(document))
+    hidden = {one for one in every if re.fullmatch(SHOWS_NOT[context], one)}
+
+    answer = registry.register(request_with_card(document, disclosure_contexts=[{"context": context}]))
+
+    assert len(every) > 50
+    assert bool(hidden) is (context in {"public", "internal", "federation"})
+    assert canaries(read_out(json.dumps(answer))) == every - hidden
+    rows = desk.rows()
+    (agent,) = rows.pop("agents")
+    assert [column for column in agent if "canary" in str(column)] == [encode_json(document).decode()]
+    assert "canary" not in caplog.text + repr(rows)
+
+
+def test_private_keys_and_salts_are_where_they_belong_and_nowhere_else(
+    desk: Desk, registry: OpenDesk, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The Issuer's key in its signer alone; a salt in the one Disclosure that the agent gets, a decoy's nowhere."""
+    caplog.set_level(logging.DEBUG)
+    number = 10 + 1_000_003
+    private = [str(number), f"{number:064x}", encode_base64url(number.to_bytes(32, "big"))]
+
+    answer = json.dumps(registry.register(request_with_card(card())))
+    refused = registry.post(request("another", public_key=jwk(desk.signer))).text
+    published = registry.get("/.well-known/jwks.json").text + registry.get("/.well-known/jwt-vc-issuer").text
+
+    assert key(10).public_key == desk.signer.public_key
+    outside = caplog.text + refused + published + repr(desk.rows())
+    assert [one for one in private if one in read_out(answer) + outside] == []
+    assert [salt for salt in salts_of(desk) if salt in answer + outside] == []
+    disclosed = [json.loads(decoded(one))[0] for one in json.loads(answer)["cards"][0]["sd_card"].split("~")[1:-1]]
+    assert len(set(disclosed)) == len(disclosed) > 10
+    assert set(disclosed) < set(salts_of(desk))
+    assert read_out(answer).count(disclosed[0]) == 1
 
 
 BAD: dict[str, dict[str, Any]] = {

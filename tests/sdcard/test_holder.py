@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sdcard import (
+    AGENT_SD_JWT_02,
     DEFAULT_POLICY,
     Challenge,
     ClaimPath,
@@ -310,6 +311,30 @@ def test_a_ceiling_finer_than_a_disclosure_is_not_exceeded(world: World) -> None
 
     with raises_rule("selection.too-coarse", at="policy"):
         select_context(world.holder.accept(), DisclosurePolicy({"partners": context}), "partners")
+
+
+def test_a_context_is_not_exceeded_by_what_stands_in_the_clear(world: World) -> None:
+    """An Issuer with another policy hid nothing of the provider, or all of it but that there is one."""
+    provider: JsonObject = {"organization": "Example", "url": "https://geo.example.com"}
+    clear = world.holder.accept(world.issuer.sd_jwt(world.issuer.claims({"provider": provider})))
+
+    for held in (clear, provided(world, selective=False)):
+        with raises_rule("selection.too-coarse", at="policy"):
+            select_context(held, DEFAULT_POLICY, "public")
+    assert select_context(clear, DEFAULT_POLICY, "internal").disclosures == ()
+
+
+def test_what_the_profile_has_in_the_clear_is_no_reason_to_refuse_a_context(world: World) -> None:
+    """The draft prints ``url`` in the clear, in SD-Cards for everybody."""
+    world.holder.acceptance = replace(world.holder.acceptance, profile=AGENT_SD_JWT_02)
+    card = world.issuer.issue("full", example("georoute-0.3.json"), profile=AGENT_SD_JWT_02)
+
+    held = world.holder.accept(card)
+
+    text = str(present(held, select_context(held, DEFAULT_POLICY, "public"), world.challenge, world.holder.signer, NOW))
+    members = world.verifier.verify(text, world.challenge, profile=AGENT_SD_JWT_02).members
+    assert members["url"] == example("georoute-0.3.json")["url"]
+    assert members.keys() == {"name", "description", "version", "protocolVersion", "url", "skills"}
 
 
 def test_what_a_coarse_card_can_show_exactly_is_shown(world: World) -> None:

@@ -388,9 +388,35 @@ def test_a_validity_is_in_whole_seconds(issued_at: Any, expires_at: Any) -> None
         Validity(issued_at, expires_at)
 
 
-def test_digests_are_sha_256(world: World) -> None:
-    card = world.issuer.issue("public")
+@pytest.mark.parametrize(
+    ("algorithm", "digest"),
+    [
+        (SignatureAlgorithm.ES256, DigestAlgorithm.SHA_256),
+        (SignatureAlgorithm.ES384, DigestAlgorithm.SHA_384),
+        (SignatureAlgorithm.ES512, DigestAlgorithm.SHA_512),
+        (SignatureAlgorithm.EDDSA, DigestAlgorithm.SHA_256),
+        (SignatureAlgorithm.ML_DSA_44, DigestAlgorithm.SHA_256),
+        (SignatureAlgorithm.ML_DSA_65, DigestAlgorithm.SHA_384),
+        (SignatureAlgorithm.ML_DSA_87, DigestAlgorithm.SHA_512),
+    ],
+)
+def test_digests_are_as_strong_as_the_issuers_signature(
+    world: World, algorithm: SignatureAlgorithm, digest: DigestAlgorithm
+) -> None:
+    """R-33. The Holder's own key has no part in it."""
+    signer = key_of(algorithm, 1)
+    card = issue_sd_card(
+        Issuer(ISSUER, signer.public_key),
+        world.issuer.plan("public"),
+        signer,
+        agent_id=AGENT_ID,
+        holder_key=world.holder.key,
+        validity=rounded_validity(NOW),
+        salts=world.salts,
+    )
     (skills,) = (one for one in card.sd_jwt.disclosures if decode_part(one)[1] == "skills")
-    digests = payload_of(card.sd_jwt)["_sd"]
-    assert isinstance(digests, list)
-    assert DigestAlgorithm.SHA_256.digest(skills) in digests
+    payload = payload_of(card.sd_jwt)
+    assert payload["_sd_alg"] == digest.value
+    assert isinstance(payload["_sd"], list)
+    assert digest.digest(skills) in payload["_sd"]
+    assert {len(str(one)) for one in payload["_sd"]} == {len(digest.digest(""))}

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdcard import Limits, SdCard, prepare_batch, rounded_validity
+from sdcard import Limits, Misuse, SdCard, prepare_batch, rounded_validity
 from sdcard.encoding import JsonObject
 from sdcard.issuer import linkable_by
-from sdcard.linkability import CLOSE, HOUR, How, LinkabilityReport, Pair, Verdict, What, report_linkability
+from sdcard.linkability import CLOSE, HOUR, NEAR, How, LinkabilityReport, Pair, Verdict, What, report_linkability
 from sdcard.names import RESERVED_AT_TOP
 from sdcard.status.reference import StatusReference
 from tests.world import AGENT_ID, AUDIENCE, NOW, REMOVED, World, digest, key, raises_rule, seal_claim, seal_element
@@ -110,6 +110,34 @@ def test_the_last_second_of_an_hour_is_rounded_for_an_expiry_only(world: World) 
     assert both(world, {"iat": last}, {"iat": last}) == {"iat": "avoidable"}
 
 
+@pytest.mark.parametrize(("name", "far"), [("iat", "unavoidable"), ("nbf", "unavoidable"), ("exp", "avoidable")])
+def test_a_time_far_from_receipt_does_not_tell_it(world: World, name: str, far: str) -> None:
+    """An ``exp`` lies in the future by a lifetime that nobody knows, so it has no far."""
+
+    def same(time: int, received: float | None) -> str:
+        text = signed(world, {name: time})
+        (twice,) = report_linkability([text, text], received=received).pairs
+        (link,) = (one for one in twice.links if one.what.value == name)
+        return link.verdict.value
+
+    assert {same(ODD, moment) for moment in (ODD - NEAR, ODD, ODD + NEAR, None)} == {"avoidable"}
+    assert {same(ODD, moment) for moment in (ODD - NEAR - 0.5, ODD + NEAR + 1)} == {far}
+    assert same(NOW // HOUR * HOUR, NOW // HOUR * HOUR) == "unavoidable"
+
+
+@pytest.mark.parametrize(("received", "whats"), [(ODD - NEAR, [What.IAT]), (ODD - NEAR - 1, []), (None, [What.IAT])])
+def test_times_that_are_close_count_when_one_of_them_tells(
+    world: World, received: int | None, whats: list[What]
+) -> None:
+    texts = [signed(world, {"iat": time}) for time in (ODD, ODD + 1)]
+    assert list(report_linkability(texts, received=received).avoidable) == whats
+
+
+def test_what_is_no_instant_is_misuse(world: World) -> None:
+    with pytest.raises(Misuse):
+        report_linkability([], received=float("nan"))
+
+
 def test_times_that_are_near_are_said_to_be_near(world: World) -> None:
     (near,) = [link for link in pair(signed(world, {"iat": ODD}), signed(world, {"iat": ODD + 1})).links
                if link.what is What.IAT]  # fmt: skip
@@ -124,7 +152,7 @@ def entry(index: int, uri: str = LIST) -> JsonObject:
     ("one", "other", "links"),
     [
         (entry(5), entry(5), {"status": "avoidable", "status-list": "unavoidable"}),
-        (entry(5), entry(6), {"status": "avoidable", "status-list": "unavoidable"}),
+        (entry(5), entry(6), {"status-list": "unavoidable"}),
         (entry(5), entry(7), {"status-list": "unavoidable"}),
         (entry(5), entry(5, "https://other.example"), {}),
         (entry(5), entry(6, "https://other.example"), {}),
@@ -336,9 +364,8 @@ def test_one_key_links_by_exactly_that_key(world: World) -> None:
 def test_a_profile_of_one_issuer_is_no_reason_to_share_statuses(world: World) -> None:
     statuses = tuple(StatusReference(LIST, index) for index in (907, 3, 412))
     assert report(batch(world, ("public",), range(10, 13), statuses)).avoidable == ()
-    statuses = tuple(StatusReference(LIST, index) for index in (907, 3, 908))
-    result = report(batch(world, ("public",), range(10, 13), statuses))
-    assert [(one.one, one.other) for one in result.pairs if one.avoidable] == [(0, 2)]
+    statuses = tuple(StatusReference(LIST, index) for index in (907, 909, 908))
+    assert report(batch(world, ("public",), range(10, 13), statuses)).avoidable == (What.STATUS_STEP,)
 
 
 @given(
@@ -366,6 +393,13 @@ def test_the_registry_says_what_the_report_finds(contexts: list[str], keys: int,
         ([(LIST, 10), (LIST, 30), (LIST, 20)], [("status-step", (0, 1, 2))]),
         ([(LIST, 10), (LIST, 20)], []),
         ([(LIST, 10), (LIST, 20), (LIST, 31)], []),
+        ([(LIST, 10), (LIST, 20), (LIST, 30), (LIST, 900)], []),
+        ([(LIST, 8), (LIST, 900), (LIST, 7), (LIST, 6), (LIST, 2)], [("status-step", (0, 2, 3))]),
+        (
+            [(LIST, 1), (LIST, 2), (LIST, 3), (LIST, 10), (LIST, 11), (LIST, 12)],
+            [("status-step", (0, 1, 2)), ("status-step", (3, 4, 5))],
+        ),
+        ([(LIST, 1), (LIST, 2), (LIST, 40), (LIST, 41)], []),
         ([(LIST, 10), ("u", 0), (LIST, 20), (LIST, 30)], [("status-step", (0, 2, 3))]),
         ([("u", 1), ("v", 1), ("w", 1)], [("status-lists-of-one", (0, 1, 2))]),
         ([("u", 1), ("v", 1)], []),

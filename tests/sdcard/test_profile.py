@@ -84,3 +84,10 @@ def test_names_that_are_no_frozenset_are_misuse(name: str, names: Any) -> None:
     """In a text, every part of it would be accepted."""
     with pytest.raises(Misuse):
         replace(SD_CARD, **{name: names})
+
+
+@pytest.mark.parametrize("names", ["url", ["url"], {"url"}, None])
+def test_members_in_the_clear_that_are_no_tuple_are_misuse(names: Any) -> None:
+    """A text would have put ``u``, ``r`` and ``l`` in the clear, and ``url`` not."""
+    with pytest.raises(Misuse):
+        replace(AGENT_SD_JWT_02, also_clear=names)

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from sdcard import (
+    Checked,
     ClaimPath,
+    Limits,
     Misuse,
     Refused,
+    Rule,
     parse_card,
     parse_trusted_issuers,
     prepare_sd_card,
@@ -23,7 +26,11 @@ from sdcard.cards.reading import read_card
 from sdcard.edge.key_files import load_signer
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.errors import Part, Where
-from tests.world import AGENT_ID, ISSUER, NOW, World, decode_part, digest, example, key, seal_claim
+from sdcard.instants import Instant
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.sdjwt.unverified import read_unverified
+from sdcard.status.reference import StatusReference
+from tests.world import AGENT_ID, ISSUER, NOW, REMOVED, World, decode_part, digest, example, key, seal_claim
 
 CANARY = "canary"
 MALFORMED = (
@@ -113,6 +120,97 @@ def test_a_disclosure_that_is_refused_leaves_no_trace(world: World, text: str) -
     sd_jwt = world.issuer.sd_jwt(holding, text)
     check_carries_nothing(lambda: world.show(sd_jwt), text)
     check_carries_nothing(lambda: world.holder.accept(sd_jwt), text)
+
+
+SEALED = (
+    seal_claim("canary-name", {"canary": ["canary"]}, "canary-salt-1"),
+    seal_claim("canary-list", ["canary", {"canary-name": "canary"}], "canary-salt-2"),
+)
+HIDDEN = [text for one in SEALED for text in (one.encoded, one.salt, digest(one))]
+"""Texts of a good SD-JWT that no refusal of it may repeat, whatever it is refused for."""
+
+
+class Unreachable:
+    """A source of statuses that does not answer."""
+
+    def status(self, reference: StatusReference, now: Instant) -> int:
+        raise Refused(Rule.STATUS_UNAVAILABLE, Where(Part.ISSUER_JWT, ("status",)))
+
+
+CLAIM_FAULTS: dict[str, tuple[JsonObject, dict[str, Any]]] = {
+    "time.expired": ({"exp": NOW - 1}, {}),
+    "time.not-yet-valid": ({"nbf": NOW + 1}, {}),
+    "time.issued-in-future": ({"iat": NOW + 1}, {}),
+    "audience.mismatch": ({"aud": "canary"}, {}),
+    "claim.type": ({"exp": "canary"}, {}),
+    "claim.value": ({"sub": ""}, {}),
+    "issuer.unknown": ({"iss": "canary"}, {}),
+    "profile.vct": ({"vct": "canary"}, {}),
+    "cnf.malformed": ({"cnf": {"canary": "canary"}}, {}),
+    "key.private": ({"cnf": {"jwk": {"kty": "oct", "k": "canary"}}}, {}),
+    "key.unsupported": ({"cnf": {"jwk": {"kty": "canary", "x": "canary"}}}, {}),
+    "key.published": ({}, {"published_keys": frozenset({key(2).public_key.thumbprint})}),
+    "status.malformed": ({"status": {"canary": "canary"}}, {"status": Checked(Unreachable())}),
+    "status.unavailable": (
+        {"status": {"status_list": {"uri": "canary", "idx": 1}}},
+        {"status": Checked(Unreachable())},
+    ),
+    "sd.alg": ({"_sd_alg": "canary"}, {}),
+    "sd.reserved-name": ({"a": {"_sd_alg": "canary"}}, {}),
+    "sd.digest-list": ({"a": {"_sd": "canary"}}, {}),
+    "sd.placeholder": ({"a": {"...": "canary"}}, {}),
+    "digest.repeated": ({"a": {"_sd": [digest(SEALED[0])]}}, {}),
+    "disclosure.claim-exists": ({"canary-name": "x"}, {}),
+    "disclosure.kind": ({"a": [{"...": digest(SEALED[0])}], "_sd": [digest(SEALED[1])]}, {}),
+    "disclosure.unreferenced": ({"_sd": [digest(SEALED[0])]}, {}),
+    "limit.digests": ({}, {"limits": Limits(digests=1)}),
+    "limit.disclosures": ({}, {"limits": Limits(disclosures=1)}),
+    "limit.bytes": ({}, {"limits": Limits(presentation_bytes=100)}),
+    "json.depth": ({}, {"limits": Limits(json_depth=2)}),
+}
+"""Rule → what is wrong with an SD-JWT or with what the Verifier makes of it, beside Disclosures full of canaries."""
+
+
+@pytest.mark.parametrize("rule", CLAIM_FAULTS)
+def test_a_refusal_repeats_nothing_of_the_disclosures(world: World, rule: str) -> None:
+    changes, settings = CLAIM_FAULTS[rule]
+    holding: JsonObject = {"_sd": [digest(one) for one in SEALED], **changes}
+
+    def show() -> object:
+        return world.show_claims(holding, *SEALED, **settings)
+
+    with pytest.raises(Refused) as caught:
+        show()
+    assert caught.value.rule == rule
+    check_carries_nothing(show, *HIDDEN)
+
+
+KB_FAULTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "kb.stale": ({"iat": NOW - 301}, {}),
+    "kb.from-future": ({"iat": NOW + 61}, {}),
+    "kb.nonce-mismatch": ({"nonce": "canary"}, {}),
+    "kb.audience-mismatch": ({"aud": "canary"}, {}),
+    "kb.sd-hash": ({"sd_hash": "canary"}, {}),
+    "claim.type": ({"nonce": ["canary"]}, {}),
+    "claim.missing": ({"aud": REMOVED, "canary": "canary"}, {}),
+    "time.expired": ({"exp": NOW - 1, "canary": "canary"}, {}),
+    "jws.alg": ({}, {"alg": "canary"}),
+    "jws.typ": ({}, {"typ": "canary"}),
+    "jws.crit": ({}, {"crit": ["canary"], "canary": 1}),
+    "jws.header": ({}, {"kid": ["canary"]}),
+}
+
+
+@pytest.mark.parametrize("rule", KB_FAULTS)
+def test_a_refusal_of_a_kb_jwt_repeats_nothing_of_it_or_of_what_is_shown(world: World, rule: str) -> None:
+    claims, header = KB_FAULTS[rule]
+    sd_jwt = world.issuer.sd_jwt(world.issuer.claims({"_sd": [digest(one) for one in SEALED]}), *SEALED)
+    text = world.holder.bind(sd_jwt, world.challenge, claims, header)
+
+    with pytest.raises(Refused) as caught:
+        world.verifier.verify(text, world.challenge)
+    assert caught.value.rule == rule
+    check_carries_nothing(lambda: world.verifier.verify(text, world.challenge), *HIDDEN, world.challenge.nonce)
 
 
 @pytest.mark.parametrize("data", MALFORMED, ids=range(len(MALFORMED)))
@@ -243,9 +341,10 @@ def loggable(world: World, context: str) -> tuple[list[object], list[str]]:
     card = prepared.complete(world.issuer.signer.sign(prepared.signing_input))
     held = world.holder.accept(card)
     verified = held.issued.verified
-    values = [
+    values: list[object] = [
         *(read_card(document), plan, prepared, card, card.sd_jwt, select_all(held)),
         *(held, held.issued, verified, verified.processed, verified.processed.revealed[0].disclosure),
+        *(seen := read_unverified(world.holder.present(world.challenge, card), DEFAULT_LIMITS), seen.jws, seen.kb_jwt),
         world.verifier.verify(world.holder.present(world.challenge, card), world.challenge),
         world.verifier.expectations(world.verifier.answering(world.challenge)),
         world.issuer.signer,

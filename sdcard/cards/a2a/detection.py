@@ -4,7 +4,7 @@ The order in which the questions are asked is ``cards/reading.py``'s.
 """
 
 from sdcard.cards.a2a import v1_0
-from sdcard.cards.a2a.shapes import find, find_list, snake_case
+from sdcard.cards.shapes import find, find_list, snake_case
 from sdcard.encoding import JsonObject, JsonValue
 
 _KNOWN_TO_1_0 = frozenset(v1_0.SHAPE.members) | frozenset(map(snake_case, v1_0.SHAPE.members))

@@ -7,7 +7,7 @@ and so a card that mixes generations, or is spelt in snake_case, shows no more t
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from sdcard.cards.a2a.shapes import (
+from sdcard.cards.shapes import (
     ArrayOf,
     Choice,
     Flag,

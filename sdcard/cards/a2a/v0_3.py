@@ -5,7 +5,6 @@ A2A 0.3.0, ``specification/json/a2a.json``.
 
 from collections.abc import Iterator
 
-from sdcard.cards.a2a.shapes import ArrayOf, MapOf, Member, Need, Object, Tagged, find
 from sdcard.cards.a2a.shared import (
     ANY_OBJECT,
     API_KEY_NAME,
@@ -32,6 +31,7 @@ from sdcard.cards.a2a.shared import (
     undefined_schemes,
 )
 from sdcard.cards.format import CardFormat
+from sdcard.cards.shapes import ArrayOf, MapOf, Member, Need, Object, Tagged, find
 from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Level
 from sdcard.rules import Rule

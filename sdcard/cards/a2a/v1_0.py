@@ -6,7 +6,6 @@ cards that want to serve readers of both: those members are warned about, checke
 
 from collections.abc import Iterator
 
-from sdcard.cards.a2a.shapes import ArrayOf, MapOf, Member, Need, Object, find
 from sdcard.cards.a2a.shared import (
     ANY_OBJECT,
     API_KEY_NAME,
@@ -36,6 +35,7 @@ from sdcard.cards.a2a.shared import (
 )
 from sdcard.cards.a2a.v0_3 import INTERFACES as INTERFACES_0_3
 from sdcard.cards.format import CardFormat
+from sdcard.cards.shapes import ArrayOf, MapOf, Member, Need, Object, find
 from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Level, Where
 from sdcard.rules import Rule

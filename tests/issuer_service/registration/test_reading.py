@@ -185,6 +185,15 @@ def test_every_published_key_is_refused(registry: OpenDesk) -> None:
     assert len(PUBLISHED_KEYS) >= 4
 
 
+def test_a_key_of_the_registry_is_nobody_elses(desk: Desk) -> None:
+    """Nor one that signs next, or signed last: its holder could issue SD-Cards."""
+    next_one = key(97).public_key
+    with desk.open(other_keys=(next_one,)) as registry:
+        for own in (desk.signer.public_key, next_one):
+            response = registry.post(request(public_key=None, public_keys=[jwk(), dict(own.to_jwk())]))
+            assert_refused(response, 409, ("key.bound-elsewhere", "request/public_keys/1"))
+
+
 def test_everything_is_reported_at_once(registry: OpenDesk) -> None:
     body = {
         "agent_id": "-",
@@ -249,7 +258,7 @@ def test_a_million_errors_give_a_short_answer(registry: OpenDesk) -> None:
 
 def test_too_much_work_in_one_batch_is_refused(registry: OpenDesk) -> None:
     card = {**example(), **{f"x{n}": n for n in range(4_000)}}
-    body = request_with_card(card, public_key=None, public_keys=[jwk(key(n)) for n in range(64)])
+    body = request_with_card(card, public_key=None, public_keys=[jwk(key(n)) for n in range(100, 164)])
 
     assert_refused(registry.post(body), 413, ("limit.disclosures", "request"))
 
@@ -257,7 +266,7 @@ def test_too_much_work_in_one_batch_is_refused(registry: OpenDesk) -> None:
 def test_a_batch_of_too_many_bytes_is_refused(registry: OpenDesk) -> None:
     card = {**example(), "x": "a" * 250_000}
     every = [{"context": name} for name in ("public", "internal", "diagnostic", "federation", "full")]
-    keys = [jwk(key(n)) for n in range(64)]
+    keys = [jwk(key(n)) for n in range(100, 164)]
     body = request_with_card(card, public_key=None, public_keys=keys, disclosure_contexts=every)
 
     assert_refused(registry.post(body), 413, ("limit.bytes", "request"))

@@ -86,7 +86,7 @@ OLD = {
         ({"protocolVersion": "2025-06-18", "serverInfo": {}, "capabilities": {}, "tools": []}, "MCP"),
         ({"mcpServers": {}}, "MCP"),
         ({"name": "a", "url": "https://a.example.com", "capabilities": ["x"]}, "no skills"),
-        ({"id": "a", "owner": "b"}, "no A2A card"),
+        ({"id": "a", "owner": "b"}, "no agent card"),
     ],
 )
 def test_other_documents_are_refused_once_with_what_they_look_like(document: JsonObject, hint: str) -> None:

@@ -105,6 +105,21 @@ def test_near_values_are_said_to_be_near(sdcard: Sdcard, world: World) -> None:
     assert "iat (close)" in ran.out
 
 
+def test_when_a_batch_was_received_can_be_said(sdcard: Sdcard, world: World) -> None:
+    for number in range(2):
+        text = str(world.issuer.sd_jwt({"iat": 1_800_000_123, "jti": str(number)}))
+        Path(f"{number}").write_text(text, encoding="ascii")
+
+    near, far = (
+        sdcard("linkability", "0", "1", "--received", moment) for moment in ("1800000130", "2027-01-16T09:00:00Z")
+    )
+    assert (near.status, far.status) == (1, 0)
+    assert sdcard("linkability", "0", "1").status == 1
+    wrong = sdcard("linkability", "0", "1", "--received", "yesterday")
+    assert wrong.status == 2
+    assert "--received takes" in wrong.err
+
+
 def test_a_name_is_hostile_text(sdcard: Sdcard, world: World) -> None:
     for number in range(2):
         card = world.issuer.sd_jwt({"\x1b[31m\u202e[bold]x[/bold]": 1, "jti": str(number)})

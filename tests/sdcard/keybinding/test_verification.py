@@ -180,9 +180,14 @@ def test_an_altered_signature_is_refused(world: World) -> None:
 
 
 def test_another_token_of_the_holder_is_no_kb_jwt(world: World) -> None:
-    """JWK-14: the SD-Card itself, offered in its place."""
-    sd_jwt = world.holder.unbound()
+    """JWK-14: signed with the Holder's own key, with all the claims of an answer."""
     with raises_rule("jws.typ", at="kb-header/typ"):
+        world.verifier.verify(answer(world, header={"typ": "dc+sd-jwt"}), world.challenge)
+
+
+def test_the_sd_card_itself_is_no_kb_jwt(world: World) -> None:
+    sd_jwt = world.holder.unbound()
+    with raises_rule("jws.signature", at="kb-jwt/signature"):
         world.verifier.verify(f"{sd_jwt}{sd_jwt.issuer_jwt}", world.challenge)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sdcard.cards.a2a.shapes import Reach, Url, snake_case
+from sdcard.cards.shapes import Reach, Url, snake_case
 from sdcard.errors import Part, Where
 
 

@@ -1,0 +1,159 @@
+"""What no card should hold, whatever its format: secrets, personal data, and hosts that only insiders reach.
+
+A card is made to be shown. These are warnings, since a program can only guess; each names a place and quotes nothing.
+
+SD-Card 7.4.3 (SDC-25), AgentCard AEV-22, KNO-8.
+"""
+
+import re
+from collections.abc import Iterator
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from sdcard.encoding import JsonObject, JsonValue
+from sdcard.errors import Finding, Level, Part, Where
+from sdcard.rules import Rule
+
+_SECRET_TEXT = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY"
+    r"|(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10}"  # a signed JWT
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
+    r"|\b(?:gh[oprsu]_|hf_|npm_|[rs]k_live_|sk-(?:ant-|live-|proj-)?)[A-Za-z0-9]{16}"
+    r"|\b(?:github_pat_|glpat-|xox[abeprs]-|pypi-|ya29\.|SG\.)[\w.-]{16}"
+    r"|\bAIza[\w-]{35}"
+    r"|\b(?:Bearer|Basic) {1,3}(?=[\w.~+/-]{0,64}[0-9])[\w.~+/-]{16}"
+    r"|\b(?:password|passwd)[\"']? ?= ?[\"']?[^\s\"'{<$*]{4}"
+    r"|\b(?:client[_-]?secret|api[_-]?key|(?:access|refresh)[_-]token|private[_-]key)"
+    r"[\"']? ?[=:] ?[\"']?[^\s\"'{<$*]{4}"
+    r"|[?&](?:token|key|sig|signature|secret|code)=[\w.~+/%-]{16}",
+    re.ASCII | re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(r"[<${*\[]|your|xxx", re.IGNORECASE)
+_SECRET_NAMES = frozenset(
+    {"password", "passwd", "secret", "clientsecret", "apikey", "accesstoken", "refreshtoken", "privatekey", "secretkey"}
+)
+_PRIVATE_JWK = frozenset({"d", "k", "p", "q", "dp", "dq", "qi", "priv"})
+
+_EMAIL = re.compile(r"(?<![\w.+-])([\w.+-]{1,64})@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b", re.ASCII)
+_OFFICES = frozenset(
+    (
+        "abuse",
+        "admin",
+        "agent",
+        "agents",
+        "api",
+        "billing",
+        "contact",
+        "dev",
+        "hello",
+        "help",
+        "info",
+        "legal",
+        "noreply",
+    )
+    + ("no-reply", "office", "ops", "press", "privacy", "sales", "security", "service", "support", "team", "webmaster")
+)
+"""Mail addresses that no single person has."""
+_PHONE = re.compile(r"(?<![\w+])\+[1-9](?:[ ().-]{0,2}[0-9]){7,14}(?![\w])", re.ASCII)
+_CARD_NUMBER = re.compile(r"(?<![\w.-])[0-9](?:[ -]?[0-9]){12,18}(?![\w-])", re.ASCII)
+
+_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[^\s:/?#@\[\]]{1,253}):[0-9]{1,5}")
+_INSIDE = ("local", "localhost", "internal", "intranet", "lan", "corp", "home", "private", "localdomain", "home.arpa")
+
+
+def suspicious(document: JsonObject) -> Iterator[Finding]:
+    """Find what looks as if it should not be shown to anybody, or is of no use to anybody who sees it."""
+    waiting: list[tuple[JsonValue, Where]] = [(document, Where(Part.CARD))]
+    while waiting:
+        value, where = waiting.pop()
+        if isinstance(value, dict):
+            yield from _suspicious_members(value, where)
+            waiting += [(inner, where.within(name)) for name, inner in reversed(value.items())]
+        elif isinstance(value, list):
+            waiting += [(inner, where.within(index)) for index, inner in reversed(list(enumerate(value)))]
+        elif isinstance(value, str):
+            yield from _suspicious_text(value, where)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a text looks like a key, a token or a password, or has one in it."""
+    return bool(_SECRET_TEXT.search(text)) or _has_password(text)
+
+
+def _suspicious_members(members: JsonObject, where: Where) -> Iterator[Finding]:
+    for name, value in members.items():
+        if isinstance(value, str) and value and _plain(name) in _SECRET_NAMES and not _is_told_elsewhere(value):
+            yield _secret(where.within(name))
+    if "kty" in members and any(isinstance(members.get(name), str) for name in _PRIVATE_JWK):
+        yield _secret(where)
+
+
+def _is_told_elsewhere(value: str) -> bool:
+    """Whether there is no secret here, or one that its text gives away already."""
+    return bool(_PLACEHOLDER.match(value)) or holds_secret(value)
+
+
+def _suspicious_text(text: str, where: Where) -> Iterator[Finding]:
+    if holds_secret(text):
+        yield _secret(where)
+    if _is_personal(text):
+        hint = "Name a role instead of a person, such as support@example.com: whoever gets the card keeps this."
+        yield Finding(Rule.CARD_PERSONAL, where, hint, Level.WARNING)
+    if _is_inside(_host(text)):
+        hint = "Name a host that the readers of the card reach; this one tells them only how the inside is built."
+        yield Finding(Rule.CARD_INTERNAL_HOST, where, hint, Level.WARNING)
+
+
+def _secret(where: Where) -> Finding:
+    hint = "Remove it, and replace it wherever it is used: this looks like a key, a token or a password."
+    return Finding(Rule.CARD_SECRET, where, hint, Level.WARNING)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _has_password(text: str) -> bool:
+    """Whether a URL carries a password before its host."""
+    try:
+        return "@" in text and "://" in text and bool(urlsplit(text).password)
+    except ValueError:
+        return False
+
+
+def _is_personal(text: str) -> bool:
+    if any(found[1].lower() not in _OFFICES for found in _EMAIL.finditer(text)) or _PHONE.search(text):
+        return True
+    return any(_is_payment_card([int(c) for c in found[0] if c.isdigit()]) for found in _CARD_NUMBER.finditer(text))
+
+
+def _is_payment_card(digits: list[int]) -> bool:
+    """The check digit of ISO/IEC 7812, and a first digit that payment cards have."""
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
+    return digits[0] in (3, 4, 5, 6) and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+def _host(text: str) -> str:
+    """The host of a text that is a URL, or a gRPC address, as a whole; empty for any other text.
+
+    A single word before a colon and digits may be anything, such as the name of a block chain.
+    """
+    if len(text) > 2048:
+        return ""
+    address = _HOST_AND_PORT.fullmatch(text)
+    if address:
+        host = address[1].strip("[]")
+        return host if "." in host or ":" in host or host.lower() == "localhost" else ""
+    try:
+        return (urlsplit(text).hostname or "") if "://" in text and " " not in text else ""
+    except ValueError:
+        return ""
+
+
+def _is_inside(host: str) -> bool:
+    host = host.rstrip(".").lower()
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return bool(host) and ("." not in host or host.endswith(tuple(f".{name}" for name in _INSIDE)))
+    return not address.is_global

@@ -1,0 +1,102 @@
+"""``sdcard card check``: everything that is wrong with card documents, for their authors and their CI."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from sdcard.cards.reading import Examination, examine_card
+from sdcard.cli.output import EXIT_REFUSED, cell, console, printable, read_bytes
+from sdcard.errors import Finding, Level, Misuse, Part, Refused
+
+HELP = "Say what is wrong with agent cards. Example: sdcard card check --strict agent-card.json cards/"
+
+_SUFFIXES = (".json", ".kno", ".yaml", ".yml")
+_STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.NOTE: "dim"}
+
+
+def command(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|DIR|-...", help=f"Cards; of a directory, every {', '.join(_SUFFIXES)}; - is standard input."
+        ),
+    ],
+    strict: Annotated[bool, typer.Option("--strict", help="Take every warning for an error.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a file, one a line.")] = False,
+) -> None:
+    """Check every file. Exit status 0: all valid; 1: some not; 2: misuse, such as a file that is not there."""
+    checked = invalid = 0
+    for file in [file for source in sources for file in _files(source)]:
+        examination = _examine(file)
+        if strict:
+            examination = examination.strictly()
+        checked += 1
+        invalid += examination.card is None
+        _print_line(file, examination) if as_json else _show(file, examination)
+    if not checked:
+        raise Misuse("there is no card document to check")
+    if not as_json:
+        console().print(Text(f"{checked} checked, {invalid} not valid", style="bold"))
+    if invalid:
+        raise typer.Exit(EXIT_REFUSED)
+
+
+def _files(source: str) -> Iterator[str]:
+    """The source itself, or every card-like file beneath a directory; nothing hidden."""
+    if source == "-" or not Path(source).is_dir():
+        if source != "-" and not Path(source).exists():
+            raise Misuse(f"{source} is not there")
+        yield source
+        return
+    for folder, inner, names in os.walk(source):
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        yield from (str(Path(folder, name)) for name in sorted(names) if _is_card_like(name))
+
+
+def _is_card_like(name: str) -> bool:
+    return name.lower().endswith(_SUFFIXES) and not name.startswith(".")
+
+
+def _examine(source: str) -> Examination:
+    try:
+        data = read_bytes(source, Part.CARD)
+    except Refused as refusal:
+        return Examination("", refusal.findings, None)
+    return examine_card(data)
+
+
+def _print_line(source: str, examination: Examination) -> None:
+    card_format, _, version = examination.kind.partition("/")
+    line = {
+        "file": source,
+        "format": card_format or None,
+        "version": version or None,
+        "valid": examination.card is not None,
+        "findings": [
+            {"rule": f.rule.value, "level": f.level.value, "where": str(f.where), "message": f.hint or f.rule.sentence}
+            for f in examination.findings
+        ],
+    }
+    sys.stdout.write(json.dumps(line) + "\n")
+
+
+def _show(source: str, examination: Examination) -> None:
+    out = console()
+    verdict = ("valid", "bold green") if examination.card else ("not valid", "bold red")
+    kind = examination.kind or "no agent card"
+    out.print(Text.assemble(cell(source, "bold"), ": ", verdict, f", {printable(kind)}"))
+    for finding in examination.findings:
+        out.print(_finding(finding))
+
+
+def _finding(finding: Finding) -> Text:
+    place = printable(str(finding.where))
+    level = (f"{finding.level.value:>9} ", _STYLES[finding.level])
+    return Text.assemble(level, (place, "bold"), f" {printable(finding.hint or finding.rule.sentence)} ",
+                         (finding.rule.value, "dim"))  # fmt: skip

@@ -1,0 +1,92 @@
+"""``StatusList``: statuses ⇄ packed, compressed bytes (Token Status List 4)."""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url
+from sdcard.errors import Misuse, Refused, Where
+from sdcard.rules import Rule
+
+_BITS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusList:
+    """One status for each index from 0 on.
+
+    Attributes:
+        bits: of one status: 1, 2, 4 or 8 (TSL-1).
+        packed: the statuses, those of the lowest indices in the lowest bits of the first bytes (TSL-2).
+    """
+
+    bits: int
+    packed: bytes = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.packed) * 8 // self.bits
+
+    def status(self, index: int) -> int | None:
+        """The status at an index; None beyond the list's end, where nothing can be said (TSL-12)."""
+        if not 0 <= index < len(self):
+            return None
+        byte, position = divmod(index * self.bits, 8)
+        return self.packed[byte] >> position & (1 << self.bits) - 1
+
+    def to_claim(self) -> JsonObject:
+        """The value of ``status_list``: ZLIB at its highest level, in base64url (TSL-3, TSL-4)."""
+        return {"bits": self.bits, "lst": encode_base64url(zlib.compress(self.packed, 9))}
+
+
+def pack_statuses(statuses: Mapping[int, int], size: int, bits: int) -> StatusList:
+    """Statuses by index → list; every index that is not named is VALID (TSL-22).
+
+    Args:
+        statuses: index → status.
+        size: how many indices there are; whole bytes of them.
+        bits: of one status.
+
+    Raises:
+        Misuse: for a width that is none, a size that fills no whole bytes, an index outside, or a status too wide.
+    """
+    if bits not in _BITS or size < 1 or size * bits % 8:
+        raise Misuse("a status list has 1, 2, 4 or 8 bits a status, and fills whole bytes")
+    packed = bytearray(size * bits // 8)
+    for index, status in statuses.items():
+        if not 0 <= index < size or not 0 <= status < 1 << bits:
+            raise Misuse("a status has an index in the list, and fits into its bits")
+        byte, position = divmod(index * bits, 8)
+        packed[byte] |= status << position
+    return StatusList(bits, bytes(packed))
+
+
+def parse_status_list(value: JsonValue, where: Where, most_bytes: int) -> StatusList:
+    """``status_list`` claim → list.
+
+    Args:
+        value: the claim.
+        where: its place.
+        most_bytes: how large the list may become; a few bytes can inflate to gigabytes (TSL-3).
+
+    Raises:
+        Refused: ``status-list.malformed``, ``limit.bytes`` or ``encoding.base64url``.
+    """
+    match value:
+        case {"bits": int(bits), "lst": str(text)} if bits in _BITS and type(bits) is int:
+            return StatusList(
+                bits, _inflate(decode_base64url(text, where.within("lst")), where.within("lst"), most_bytes)
+            )
+    raise Refused(Rule.STATUS_LIST_MALFORMED, where)
+
+
+def _inflate(data: bytes, where: Where, most_bytes: int) -> bytes:
+    inflater = zlib.decompressobj()
+    try:
+        inflated = inflater.decompress(data, most_bytes + 1)
+    except zlib.error:
+        raise Refused(Rule.STATUS_LIST_MALFORMED, where, "This is no ZLIB stream.") from None
+    if len(inflated) > most_bytes:
+        raise Refused(Rule.LIMIT_BYTES, where, f"A status list has at most {most_bytes} bytes.")
+    if not inflater.eof or inflater.unused_data:
+        raise Refused(Rule.STATUS_LIST_MALFORMED, where, "The ZLIB stream ends too soon or too late.")
+    return inflated
