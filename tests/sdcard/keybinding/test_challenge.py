@@ -66,7 +66,7 @@ def test_a_window_cannot_be_widened(past: Any, future: Any) -> None:
 
 @pytest.mark.parametrize("reason", ["", "  ", "\ud800", None, 5, b"a directory"])
 def test_no_key_binding_needs_a_reason(reason: Any) -> None:
-    with pytest.raises(Misuse):
+    with pytest.raises(Misuse, match=r"^the reason why no key binding is expected is a text that is not blank$"):
         Unbound(reason)
 
 
