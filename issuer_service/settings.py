@@ -26,6 +26,7 @@ class Settings(BaseSettings):
         issuer_key_file: the private JWK that signs; ``sdcard keys new`` makes one.
         other_issuer_keys: a JWKS file with other public keys of the Issuer, published too: the next one before it
             signs, and the last one until its SD-Cards have expired.
+        policy: a file with the disclosure policy, TOML or JSON; without one, the built-in policy.
         card_signers: a JWKS file with the keys that are trusted to sign agent cards. Without it nobody is, and every
             signature of a card is reported as one that no trusted key can verify.
         profile: which draft is written: ``sd-card`` or ``agent-sd-jwt-02``.
@@ -41,6 +42,7 @@ class Settings(BaseSettings):
     database_url: str = Field(default=DEFAULT_DATABASE, repr=False)
     issuer_key_file: Path = Path("issuer.jwk")
     other_issuer_keys: Path | None = None
+    policy: Path | None = None
     card_signers: Path | None = None
     profile: Literal["sd-card", "agent-sd-jwt-02"] = "sd-card"
     lifetime_days: int = Field(default=7, ge=1, le=90)

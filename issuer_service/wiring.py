@@ -2,11 +2,13 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from issuer_service.settings import Settings
 from issuer_service.stores.ports import Store
 from issuer_service.stores.sql import open_store
 from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
+from sdcard.disclosure.document import parse_policy
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.key_files import load_card_signers, load_public_keys, load_signer
 from sdcard.edge.system import SystemClock, SystemSalts
@@ -86,7 +88,8 @@ def build_wiring(settings: Settings) -> Wiring:
 
     Raises:
         Misuse: for settings that make no registry.
-        Refused: ``key.…`` when a key file holds no key that may sign, or none that others may verify with.
+        Refused: ``key.…`` when a key file holds no key that may sign, or none that others may verify with; every
+            finding about the policy.
         OSError: when one cannot be read.
     """
     signer = load_signer(settings.issuer_key_file)
@@ -94,9 +97,16 @@ def build_wiring(settings: Settings) -> Wiring:
         issuer=Issuer(settings.issuer_url, signer.public_key),
         signer=signer,
         store=open_store(settings.database_url),
+        policy=_load_policy(settings.policy) if settings.policy else DEFAULT_POLICY,
         profile=PROFILES[settings.profile],
         lifetime=settings.lifetime,
         other_keys=load_public_keys(settings.other_issuer_keys) if settings.other_issuer_keys else (),
         card_signers=load_card_signers(settings.card_signers) if settings.card_signers else NOBODY,
         bounds=Bounds(body_bytes=settings.body_limit),
     )
+
+
+def _load_policy(file: Path) -> DisclosurePolicy:
+    """Read no more of the file than a policy can have."""
+    with file.open("rb") as stream:
+        return parse_policy(stream.read(DEFAULT_LIMITS.policy_bytes + 1))

@@ -1,5 +1,7 @@
 """Time as an argument: instants are Unix seconds (NumericDate, RFC 7519 2); nothing in the core reads a clock."""
 
+import calendar
+import re
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -39,6 +41,29 @@ def parse_numeric_date(value: object, where: Where) -> Instant:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Refused(Rule.CLAIM_TYPE, where, "A NumericDate is a JSON number.")
     return value
+
+
+_RFC_3339 = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?"
+    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
+)
+
+
+def parse_rfc3339(text: str) -> Instant | None:
+    """``2026-01-31T12:00:00Z`` → Unix seconds; None for anything else. An offset is required, a leap second is none."""
+    match = _RFC_3339.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    fraction, sign, *offset = match.groups()[6:]
+    hours, minutes = (int(part or 0) for part in offset)
+    if not (year and 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]):
+        return None
+    if max(hour, hours) > 23 or max(minute, second, minutes) > 59:
+        return None
+    east = (-1 if sign == "-" else 1) * (3600 * hours + 60 * minutes)
+    whole = calendar.timegm((year, month, day, hour, minute, second)) - east
+    return whole + float(fraction) if fraction else whole
 
 
 @dataclass(frozen=True, slots=True)

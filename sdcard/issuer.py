@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sdcard.disclosable import DisclosableObject, Treatment
+from sdcard.disclosure.agreement import Agreement
 from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
@@ -79,6 +80,15 @@ def rounded_validity(now: Instant, lifetime: int = DEFAULT_LIFETIME, step: int =
     check_instant(now)
     start, end = math.floor(now) // step * step, -(-(math.ceil(now) + lifetime) // step) * step
     return Validity(start, min(end, start + MAX_LIFETIME))
+
+
+def _within(validity: Validity, agreement: Agreement | None) -> Validity:
+    """The part of a validity in which the agreement holds; it ends on a whole hour where that leaves any of it."""
+    if agreement is None:
+        return validity
+    hour = agreement.expires // ROUNDING * ROUNDING
+    end = hour if hour > validity.issued_at else agreement.expires
+    return Validity(validity.issued_at, min(validity.expires_at, end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +161,7 @@ def prepare_sd_card(
         plan: the card, with a treatment for each part.
         agent_id: becomes ``sub``, after ``agent:``.
         holder_key: becomes ``cnf.jwk``: exactly the members that RFC 7638 names.
-        validity: becomes ``iat`` and ``exp``.
+        validity: becomes ``iat`` and ``exp``; an SD-Card ends with the agreement that it was planned by, if not before.
         salts: fresh randomness.
         status: becomes the ``status`` claim, when there is a status list.
         limits: what Holders and Verifiers read; nothing larger is issued.
@@ -165,6 +175,7 @@ def prepare_sd_card(
         raise Misuse("an agent id is 1 to 128 letters, digits, `.`, `_` and `-`")
     if holder_key == issuer.key:
         raise Refused(Rule.KEY_BOUND_ELSEWHERE, Where(Part.KEY), "This is the Issuer's own key.")
+    validity = _within(validity, plan.agreement)
     registered: JsonObject = {
         "iss": issuer.identifier,
         "sub": f"agent:{agent_id}",

@@ -8,6 +8,7 @@ every element or member there. A name that holds a dot, is a number, or is ``*``
 import json
 import re
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TypeAlias
 
 from sdcard.encoding import JsonValue
@@ -17,6 +18,9 @@ from sdcard.rules import Rule
 Segment: TypeAlias = str | int | None
 Place: TypeAlias = tuple[str | int, ...]
 """Where one value is: member names and indices, without ``*``."""
+
+ANY = "*"
+"""How ``None`` is written."""
 
 _SEGMENT = re.compile(r'"(?:[^"\\]|\\.)*"|[^."]+')
 _MAX_TEXT = 1024
@@ -50,8 +54,8 @@ class ClaimPath:
     def __str__(self) -> str:
         return ".".join(map(_encode_segment, self.segments))
 
-    def covers(self, place: Place) -> bool:
-        """Whether the place is the path's own or lies beneath it."""
+    def covers(self, place: tuple[Segment, ...]) -> bool:
+        """Whether the place is the path's own or lies beneath it. ``None`` in it: a segment that no path names."""
         return len(self.segments) <= len(place) and self._agrees(place)
 
     def find(self, value: JsonValue) -> list[Place]:
@@ -65,19 +69,28 @@ class ClaimPath:
         """Whether the path covers every place that the other one covers."""
         return len(self.segments) <= len(other.segments) and self._agrees(other.segments)
 
-    def leads_to(self, place: Place) -> bool:
+    def overlap(self, other: "ClaimPath") -> "ClaimPath | None":
+        """The path that covers exactly the places that both cover; None where there are none."""
+        shared: list[Segment] = []
+        for mine, theirs in zip_longest(self.segments, other.segments):
+            if mine is not None and theirs is not None and not (mine == theirs and type(mine) is type(theirs)):
+                return None
+            shared.append(theirs if mine is None else mine)
+        return ClaimPath(tuple(shared))
+
+    def leads_to(self, place: tuple[Segment, ...]) -> bool:
         """Whether the place lies on the way to the path's own places."""
         return len(place) < len(self.segments) and self._agrees(place)
 
-    def matches(self, place: Place) -> bool:
+    def matches(self, place: tuple[Segment, ...]) -> bool:
         """Whether the place is the path's own."""
         return len(self.segments) == len(place) and self._agrees(place)
 
-    def _agrees(self, segments: tuple[Segment, ...] | Place) -> bool:
-        return all(
-            mine is None or (mine == theirs and type(mine) is type(theirs))
-            for mine, theirs in zip(self.segments, segments, strict=False)
-        )
+    def _agrees(self, segments: tuple[Segment, ...]) -> bool:
+        for mine, theirs in zip(self.segments, segments, strict=False):
+            if mine is not None and not (mine == theirs and type(mine) is type(theirs)):
+                return False
+        return True
 
 
 def _steps(place: Place, value: JsonValue, segment: Segment) -> list[tuple[Place, JsonValue]]:
@@ -97,7 +110,7 @@ def path(*segments: Segment) -> ClaimPath:
 
 
 def _parse_segment(text: str, where: Where) -> Segment:
-    if text == "*":
+    if text == ANY:
         return None
     if _INDEX.fullmatch(text):
         return int(text)
@@ -121,5 +134,5 @@ def _encode_segment(segment: Segment) -> str:
         return "*"
     if isinstance(segment, int):
         return str(segment)
-    plain = _SEGMENT.fullmatch(segment) and not segment.startswith('"') and segment != "*"
+    plain = _SEGMENT.fullmatch(segment) and not segment.startswith('"') and segment != ANY
     return segment if plain and not _INDEX.fullmatch(segment) else json.dumps(segment, ensure_ascii=False)

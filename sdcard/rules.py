@@ -28,6 +28,10 @@ class Rule(StrEnum):
     JSON_NUMBER = "json.number", "A number cannot be kept exactly, or is NaN or infinite.", "RFC 8259 6"
     JSON_SURROGATE = "json.surrogate", "A string holds a lone surrogate.", "RFC 8259 8.2"
     JSON_DEPTH = "json.depth", "Arrays and objects are nested too deeply.", "limits"
+    BYTE_ORDER_MARK = "encoding.byte-order-mark", "Text begins with a byte order mark.", "RFC 8259 8.1"
+    YAML_MALFORMED = "yaml.malformed", "Text is neither a JSON object nor a YAML mapping.", "YAML 1.2.2 5 to 9"
+    YAML_FEATURE = "yaml.feature", "Text uses a part of YAML that JSON has not.", "YAML 1.2.2 3.2, 10.2"
+    YAML_AMBIGUOUS = "yaml.ambiguous", "Versions of YAML read this differently.", "YAML 1.2.2 10.3"
     LIMIT_BYTES = "limit.bytes", "The input has too many bytes.", "limits"
     LIMIT_DISCLOSURES = "limit.disclosures", "There are too many Disclosures.", "limits"
     LIMIT_DIGESTS = "limit.digests", "There are too many digests.", "limits"
@@ -155,6 +159,7 @@ class Rule(StrEnum):
     CARD_UNSIGNABLE = "card.not-signable", "Nothing says what a signature of this card is over.", "A2A 1.0 8.4.1"
     CARD_LOST = "card.lost-in-conversion", "A member cannot be carried over.", "A2A AgentCard"
     CARD_UNCONVERTIBLE = "card.not-convertible", "No sound card of the other format can be made of it.", "A2A AgentCard"
+    CARD_INCOMPLETE = "card.incomplete", "What the card's format demands was not all disclosed.", "SD-Card T-31"
     AGENTCARD_COST_FLOOR = (
         "agentcard.cost-floor",
         "A cost lies between zero and the Landauer limit.",
@@ -180,6 +185,13 @@ class Rule(StrEnum):
     PATH_MALFORMED = "path.malformed", "Text is not a claim path.", "SD-JWT VC 4.6"
     DISCLOSE_UNKNOWN = "disclose.unknown", "There is no such claim or claim group.", "SD-Card 3.3.1"
     DISCLOSE_BEYOND_CEILING = "disclose.beyond-ceiling", "This context never shows that.", "policy"
+    POLICY_TOML = "policy.toml", "Text is not TOML.", "TOML 1.0"
+    POLICY_MALFORMED = "policy.malformed", "The policy is not of the documented shape.", "policy"
+    POLICY_AMBIGUOUS = "policy.ambiguous", "Two parts of the policy contradict or repeat each other.", "policy"
+    POLICY_ALWAYS = "policy.always-disclosed", "Every SD-Card shows this member in the clear.", "SD-Card 3.1"
+    POLICY_CONTAINMENT = "policy.containment", "A context does not show what it says that it contains.", "policy"
+    AGREEMENT_UNEXPECTED = "agreement.unexpected", "A partner is named where no agreement decides.", "policy"
+    AGREEMENT_NONE = "agreement.none-in-force", "No agreement with this partner is in force.", "policy"
     DISCLOSE_EMPTY = "disclose.nothing-behind", "The card has nothing behind this entry.", "policy"
     SELECTION_COARSE = (
         "selection.too-coarse",

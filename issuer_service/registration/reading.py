@@ -19,10 +19,12 @@ from sdcard.cards.card import Card
 from sdcard.cards.reading import read_card
 from sdcard.cards.summary import summary_card
 from sdcard.disclosable import Treatment, treatments
+from sdcard.disclosure.agreement import Partner
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.encoding import encode_json, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
+from sdcard.instants import Instant
 from sdcard.jose.keys import PublicKey, check_not_published, parse_public_jwk
 from sdcard.limits import Limits
 from sdcard.profile import Profile
@@ -46,6 +48,7 @@ class Terms:
         published_keys: thumbprints of keys that nobody may register.
         issuer_keys: those of the Issuer, next ones and last ones too: it does not vouch for itself.
         limits: how much work a card may make.
+        now: the present instant; it decides which agreements are in force.
         card_signers: whose signatures over a card count.
     """
 
@@ -54,6 +57,7 @@ class Terms:
     published_keys: frozenset[str]
     issuer_keys: frozenset[str]
     limits: Limits
+    now: Instant
     card_signers: CardSigners
 
 
@@ -73,7 +77,7 @@ class Registration:
         agent_id: the agent.
         card: its card.
         keys: one or more, all different.
-        plans: one for each context, all different.
+        plans: one for each context and partner, all different.
         findings: what a careful author would still mend.
     """
 
@@ -121,7 +125,11 @@ def read_registration(body: bytes, terms: Terms) -> Registration:
     found.close()
     if identity is None or keys is None or card is None or plans is None:
         raise AssertionError("what is missing was refused")
-    notes = tuple(note for number, plan in enumerate(plans) for note in _nothing_behind(plan, document, number))
+    notes = tuple(
+        note
+        for number, plan in enumerate(plans)
+        for note in (*_no_agreement(plan, document, number), *_nothing_behind(plan, document, number))
+    )
     return Registration(identity.agent_id, card, keys, plans, card.findings + notes)
 
 
@@ -191,31 +199,45 @@ def _check_agreement(document: Mapping[str, Any], given: Mapping[str, Any], card
 def _read_plans(document: Mapping[str, Any], card: Card | None, terms: Terms) -> tuple[DisclosurePlan, ...] | None:
     """A plan for each context; only the contexts are looked at when there is no card to plan for."""
     asked = read_section(Contexts, document).disclosure_contexts
-    found, plans, seen = _Findings(), list[DisclosurePlan](), set[str]()
+    found, plans, seen = _Findings(), list[DisclosurePlan](), set[tuple[str, str | None]]()
     for number, one in enumerate(asked):
         where = _CONTEXTS.within(number)
         if found.attempt(_check_context, one, where, seen, terms):
-            seen.add(one.context)
+            seen.add((one.context, one.partner))
             plan = card and found.attempt(_plan, card, one, where, terms)
             plans += [plan] if plan else []
     found.close()
     return tuple(plans)
 
 
-def _check_context(asked: ContextRequested, where: Where, seen: set[str], terms: Terms) -> bool:
+def _check_context(asked: ContextRequested, where: Where, seen: set[tuple[str, str | None]], terms: Terms) -> bool:
     terms.policy.context(asked.context, where.within("context"))
-    if asked.context in seen:
-        raise Refused(Rule.CONTEXT_REPEATED, where.within("context"), "Ask for each context once.")
+    terms.policy.agreement(asked.context, _partner(asked, terms), where.within("partner"))
+    if (asked.context, asked.partner) in seen:
+        raise Refused(Rule.CONTEXT_REPEATED, where.within("context"), "Ask for each context, or partner, once.")
     return True
+
+
+def _partner(asked: ContextRequested, terms: Terms) -> Partner | None:
+    return None if asked.partner is None else Partner(asked.partner, terms.now)
 
 
 def _plan(card: Card, asked: ContextRequested, where: Where, terms: Terms) -> DisclosurePlan:
     here = where.within("disclose")
-    plan = plan_disclosure(card, terms.policy, asked.context, asked.disclose, terms.profile, here)
+    partner = _partner(asked, terms)
+    plan = plan_disclosure(card, terms.policy, asked.context, asked.disclose, terms.profile, here, partner)
     if sum(treatment is Treatment.SELECTIVE for _, treatment in treatments(plan.root)) > terms.limits.disclosures:
         hint = f"An SD-Card has at most {terms.limits.disclosures} Disclosures."
         raise Refused(Rule.LIMIT_DISCLOSURES, Where(Part.CARD), hint)
     return plan
+
+
+def _no_agreement(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> list[Finding]:
+    """Say that a partner sees no more than anybody. Unknown, expired and coming agreements look alike from here."""
+    if plan.agreement or "partner" not in document["disclosure_contexts"][number]:
+        return []
+    hint = "The SD-Card shows what it would show to anybody. Ask the operator if something else was agreed."
+    return [Finding(Rule.AGREEMENT_NONE, _CONTEXTS.within(number, "partner"), hint, Level.WARNING)]
 
 
 def _nothing_behind(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> list[Finding]:

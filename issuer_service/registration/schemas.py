@@ -20,6 +20,7 @@ MOST_KEYS = 64
 MOST_CONTEXTS = 16
 MOST_ENTRIES = 64
 MOST_ENTRY = 256
+MOST_PARTNER = 256
 """Reading an unknown entry costs a search for the nearest known name."""
 _MOST_NAME = 64
 """A member with a longer name is not named in a place."""
@@ -38,6 +39,7 @@ def _given(value: object) -> object:
 Given: TypeAlias = Annotated[T | None, BeforeValidator(_given)]
 AgentId: TypeAlias = Annotated[str, StringConstraints(pattern=f"^{AGENT_ID}$")]
 Entry: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_ENTRY)]
+Partner: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_PARTNER)]
 Jwk: TypeAlias = dict[str, Any]
 Jwks: TypeAlias = Annotated[list[Jwk], Field(min_length=1, max_length=MOST_KEYS)]
 Entries: TypeAlias = Annotated[list[Entry], Field(max_length=MOST_ENTRIES)]
@@ -87,6 +89,11 @@ class ContextRequested(Section):
 
     context: str = Field(description="The name of a disclosure context, such as `public`.")
     disclose: Given[Entries] = Field(default=None, description="Groups, claims or paths, in place of the default.")
+    partner: Given[Partner] = Field(
+        default=None,
+        description="For `federation` alone: whom it is for, by issuer URL or token subject. It shows what the "
+        "agreement lists, or without one in force what `public` shows.",
+    )
 
 
 class Contexts(Section):
@@ -158,10 +165,18 @@ def _finding(kind: str, place: Iterable[str | int]) -> Finding:
     return Finding(rule, REQUEST.within(*path), _HINTS.get(kind, ""))
 
 
+class AgreementShown(BaseModel):
+    """The agreement that decided what an SD-Card can show. Nothing in the SD-Card itself tells of it."""
+
+    partner: str
+    expires: int = Field(description="Unix seconds. The SD-Card ends no later.")
+
+
 class CardIssued(BaseModel):
     """One SD-Card of a Batch."""
 
     context: str
+    agreement: AgreementShown | None = Field(description="Null where none decided.")
     key_thumbprint: str = Field(description="RFC 7638, SHA-256, of the key that it is bound to.")
     sd_card: str = Field(description="The SD-JWT with all Disclosures: for the agent alone.")
     discloses: list[str] = Field(description="The claims that it can show, as paths; `*` stands for every element.")

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from issuer_service.access import Caller, check_limits
 from issuer_service.problems import show_findings
 from issuer_service.registration.reading import Registration, Terms, read_registration
-from issuer_service.registration.schemas import REQUEST, CardIssued, Registered
+from issuer_service.registration.schemas import REQUEST, AgreementShown, CardIssued, Registered
 from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow
 from issuer_service.wiring import Bounds, Wiring
+from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
@@ -36,7 +37,15 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
 def _issue(wiring: Wiring, caller: Caller, body: bytes) -> tuple[RegistrationRow, bytes]:
     now = wiring.clock.now()
     own = frozenset(key.thumbprint for key in (wiring.issuer.key, *wiring.other_keys))
-    terms = Terms(wiring.policy, wiring.profile, wiring.published_keys, own, wiring.limits, wiring.card_signers)
+    terms = Terms(
+        policy=wiring.policy,
+        profile=wiring.profile,
+        published_keys=wiring.published_keys,
+        issuer_keys=own,
+        limits=wiring.limits,
+        card_signers=wiring.card_signers,
+        now=now,
+    )
     registration = read_registration(body, terms)
     check_limits(caller, registration.agent_id, registration.card)
     _check_work(registration, wiring.bounds)
@@ -71,14 +80,21 @@ def _answer(registration: Registration, batch_id: str, cards: Sequence[SdCard]) 
         sub=f"agent:{registration.agent_id}",
         batch_id=batch_id,
         linkable_by=list(linkable_by(cards)),
-        cards=[_issued(card) for card in cards],
+        cards=[_issued(card, plan) for card, plan in zip(cards, _plans(registration), strict=True)],
         findings=show_findings(registration.findings),
     )
 
 
-def _issued(card: SdCard) -> CardIssued:
+def _plans(registration: Registration) -> list[DisclosurePlan]:
+    """The plan of each SD-Card of the Batch."""
+    return [plan for plan in registration.plans for _ in registration.keys]
+
+
+def _issued(card: SdCard, plan: DisclosurePlan) -> CardIssued:
+    agreement = plan.agreement
     return CardIssued(
         context=card.context,
+        agreement=AgreementShown(partner=agreement.partner, expires=agreement.expires) if agreement else None,
         key_thumbprint=card.holder_key.thumbprint,
         sd_card=str(card),
         discloses=list(card.discloses),
@@ -99,8 +115,17 @@ def _row(
         keys=tuple(KeyRow(holder.key.thumbprint, holder.where) for holder in registration.keys),
         batch_id=batch_id,
         cards=tuple(_card_row(card) for card in cards),
-        disclosed={plan.context: plan.discloses for plan in registration.plans},
+        disclosed=_disclosed(registration.plans),
     )
+
+
+def _disclosed(plans: Sequence[DisclosurePlan]) -> dict[str, tuple[str, ...]]:
+    """Audience → the claims that it can be shown."""
+    disclosed: dict[str, tuple[str, ...]] = {}
+    for plan in plans:
+        audience = f"{plan.context} {plan.agreement.partner}" if plan.agreement else plan.context
+        disclosed[audience] = tuple(dict.fromkeys((*disclosed.get(audience, ()), *plan.discloses)))
+    return disclosed
 
 
 def _card_row(card: SdCard) -> CardRow:

@@ -64,7 +64,8 @@ class RegistrationRow:
         keys: Holder keys, which from now on belong to this agent alone.
         batch_id: names what was issued together.
         cards: what was issued.
-        disclosed: for the audit record: context → the claims that its SD-Cards can show, as paths.
+        disclosed: for the audit record: context, and after a space the partner where an agreement decided → the claims
+            that its SD-Cards can show, as paths.
     """
 
     at: int

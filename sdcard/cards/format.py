@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sdcard.paths import ClaimPath, Place
+from sdcard.paths import ClaimPath, Place, Segment
 
 
 class Fact(StrEnum):
@@ -32,6 +32,7 @@ class CardFormat:
             group with the longest path that covers it.
         facts: where a card says what can be asked of any agent, in every spelling that readers accept. Tokens are
             limited by it, and agents are found by it; a fact that the format does not have has no place.
+        private: places that ``*`` does not stand for; only an entry that names them shows them.
     """
 
     name: str
@@ -41,6 +42,7 @@ class CardFormat:
     together: tuple[ClaimPath, ...]
     groups: Mapping[str, tuple[ClaimPath, ...]]
     facts: Mapping[Fact, tuple[ClaimPath, ...]]
+    private: tuple[ClaimPath, ...] = ()
 
     @property
     def family(self) -> str:
@@ -53,6 +55,6 @@ class CardFormat:
             return True
         return any(unit.matches(place) for unit in self.units) and not self.goes_with_parent(place)
 
-    def goes_with_parent(self, place: Place) -> bool:
+    def goes_with_parent(self, place: tuple[Segment, ...]) -> bool:
         """Whether the place is shown whenever its parent is."""
         return any(one.matches(place) for one in self.together)

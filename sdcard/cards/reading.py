@@ -16,7 +16,10 @@ from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners, check_
 from sdcard.cards.agentcard import dialects
 from sdcard.cards.agentcard.embedding import parse_embedded
 from sdcard.cards.card import Card, reserved_members
+from sdcard.cards.documents import read_document
 from sdcard.cards.format import CardFormat
+from sdcard.cards.kno import card as kno_card
+from sdcard.cards.kno import format as kno_format
 from sdcard.cards.lint import suspicious
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
@@ -30,7 +33,15 @@ _SIGNATURES = "signatures"
 KNOWN_FORMATS: Mapping[str, CardFormat] = MappingProxyType(
     {
         card_format.name: card_format
-        for card_format in (v0_1.FORMAT, v0_2.FORMAT, v0_3.FORMAT, v1_0.FORMAT, summary.FORMAT)
+        for card_format in (
+            v0_1.FORMAT,
+            v0_2.FORMAT,
+            v0_3.FORMAT,
+            v1_0.FORMAT,
+            kno_format.V0_1,
+            kno_format.V0_2,
+            summary.FORMAT,
+        )
     }
     | {dialect.format.name: dialect.format for dialect in dialects.DIALECTS}
 )
@@ -42,12 +53,14 @@ _CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = MappingProxyT
         v0_2.FORMAT.name: v0_2.check,
         v0_3.FORMAT.name: v0_3.check,
         v1_0.FORMAT.name: v1_0.check,
+        kno_format.V0_1.name: kno_card.check,
+        kno_format.V0_2.name: kno_card.check,
         **{dialect.format.name: partial(dialects.check, dialect) for dialect in dialects.DIALECTS},
     }
 )
 
 _DEFAULTS: Mapping[str, CardFormat] = MappingProxyType(
-    {card_format.family: card_format for card_format in (v1_0.FORMAT, dialects.DRAFT.format)}
+    {card_format.family: card_format for card_format in (v1_0.FORMAT, dialects.DRAFT.format, kno_format.V0_2)}
 )
 """Family → how a document is judged that is said to be of the family and shows no marks of a version."""
 
@@ -86,12 +99,21 @@ class Examination:
 
 
 def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
-    """The bytes of a card document → Card.
+    """The bytes of a card document → Card. For what anybody may have sent, and so strict JSON alone.
 
     Raises:
         Refused: ``limit.bytes``, a rule of ``parse_json_object`` or ``parse_embedded``, or as ``read_card``.
     """
     return read_card(_parse(data, limits), signers)
+
+
+def parse_card_file(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
+    """The bytes of a file that its author keeps → Card: strict JSON, JSON behind a byte order mark, or YAML.
+
+    Raises:
+        Refused: as ``documents.read_document``, or as ``read_card``.
+    """
+    return _card_of(_examine_file(data, limits, signers, None))
 
 
 def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
@@ -111,12 +133,12 @@ def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
 def examine_card(
     data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY, expected: str | None = None
 ) -> Examination:
-    """The bytes of a document → everything there is to say about it, for tools that help an author.
+    """The bytes of a file → everything there is to say about it, for tools that help an author.
 
-    Arguments and misuse as ``examine_document``.
+    Reads what ``parse_card_file`` reads. Arguments and misuse as ``examine_document``.
     """
     try:
-        return examine_document(_parse(data, limits), signers, expected)
+        return _examine_file(data, limits, signers, expected)
     except Refused as refusal:
         return Examination("", refusal.findings, None)
 
@@ -133,18 +155,45 @@ def examine_document(document: JsonObject, signers: CardSigners = NOBODY, expect
     Raises:
         Misuse: when there is no such format or family.
     """
+    return _examine(document, (), signers, expected)
+
+
+def _examine_file(data: bytes, limits: Limits, signers: CardSigners, expected: str | None) -> Examination:
+    read = read_document(data, limits)
+    return _examine(read.document, read.findings, signers, expected)
+
+
+def _examine(
+    document: JsonObject, about_text: Iterable[Finding], signers: CardSigners, expected: str | None
+) -> Examination:
     detected = _detect(document) if expected is None else _expect(document, expected)
     if isinstance(detected, Foreign):
-        return Examination(detected.name, (Finding(Rule.CARD_FORMAT, _WHERE, detected.hint),), None)
-    findings = [*reserved_members(document), *_CHECKS[detected.name](document), *suspicious(document)]
-    dropped = {_SIGNATURES} if forms_of(detected.name) else set()
-    findings += [*_dropped(document.keys() & dropped), *check_signatures(document, detected, signers)]
+        finding = Finding(Rule.CARD_FORMAT, _WHERE, detected.hint)
+        return Examination(detected.name, (finding, *about_text), None)
+    return _judge(document, detected, about_text, signers)
+
+
+def examine_as(name: str, document: JsonObject, signers: CardSigners = NOBODY) -> Examination:
+    """As ``examine_document``, for a document of which somebody says what it follows: a value of ``card_format``."""
+    if name not in _CHECKS:
+        return Examination("", (Finding(Rule.CARD_FORMAT, _WHERE, "Name a format that documents can have."),), None)
+    return _judge(document, KNOWN_FORMATS[name], (), signers)
+
+
+def _judge(
+    document: JsonObject, card_format: CardFormat, about_text: Iterable[Finding], signers: CardSigners
+) -> Examination:
+    """By the rules of its format, and by those that hold for every card."""
+    name = card_format.name
+    findings = [*about_text, *reserved_members(document), *_CHECKS[name](document), *suspicious(document)]
+    dropped = {_SIGNATURES} if forms_of(name) else set()
+    findings += [*_dropped(document.keys() & dropped), *check_signatures(document, card_format, signers)]
     errors = [finding for finding in findings if finding.level is Level.ERROR]
     if errors:
         others = [finding for finding in findings if finding.level is not Level.ERROR]
-        return Examination(detected.name, (*errors, *others), None)
-    kept = {name: value for name, value in document.items() if name not in dropped}
-    return Examination(detected.name, tuple(findings), Card(detected, kept, tuple(findings)))
+        return Examination(name, (*errors, *others), None)
+    kept = {member: value for member, value in document.items() if member not in dropped}
+    return Examination(name, tuple(findings), Card(card_format, kept, tuple(findings)))
 
 
 def _parse(data: bytes, limits: Limits) -> JsonObject:
@@ -189,10 +238,6 @@ def _has_any(*names: str) -> _Question:
     return lambda document: any(document.get(name) is not None for name in names)
 
 
-def _is_kno(document: JsonObject) -> bool:
-    return str(document.get("$schema")).startswith("agent-card@")
-
-
 def _is_registration_file(document: JsonObject) -> bool:
     return _has("type")(document) and _has_any("registrations", "services")(document)
 
@@ -213,7 +258,8 @@ _NOTHING = Foreign("", "This looks like no agent card. A2A 1.0 has `supportedInt
 _SIGSTORE = Foreign(
     "sigstore-a2a", "This looks like a wrapper of sigstore-a2a. Give the card that is inside `agentCard`."
 )
-_KNO = Foreign("kno", "This looks like a KNO agent card, and only A2A cards are read.")
+_BLUEPRINT = Foreign("agent-blueprint", "This is a KNO agent blueprint. Give the agent card that is made from it.")
+_SERVICE = Foreign("service-config", "This is a KNO service. One that is an agent says `subtype: agent-card`.")
 _AGENTCARD = Foreign(
     "", "This has an `agent_id`, but not the array `capabilities` and the object `endpoint` of an AgentCard."
 )
@@ -223,8 +269,12 @@ _MANIFEST = Foreign("manifest", "This looks like a plugin or agent manifest. Giv
 _LIST = Foreign("capability-list", "This lists capabilities and has no skills; in an A2A card, `skills` has that list.")
 
 _SIGNS: tuple[tuple[_Question, CardFormat | Foreign], ...] = (
-    (_is_kno, _KNO),
+    (kno_format.is_0_1, kno_format.V0_1),
+    (kno_format.is_0_2, kno_format.V0_2),
+    (kno_format.is_blueprint, _BLUEPRINT),
+    (kno_format.is_other_service, _SERVICE),
     (detection.is_1_0, v1_0.FORMAT),
+    (kno_format.is_unlabelled, kno_format.V0_2),
     (detection.is_0_3, v0_3.FORMAT),
     (_has_any("agentCard", "agent_card"), _SIGSTORE),
     (detection.is_0_1, v0_1.FORMAT),

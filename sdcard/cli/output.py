@@ -18,9 +18,10 @@ from rich.table import Table
 from rich.text import Text
 from typer.exceptions import TyperException
 
+from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.system import SystemClock
-from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.instants import Instant
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
+from sdcard.instants import Instant, parse_rfc3339
 from sdcard.profile import PROFILES, Profile
 from sdcard.rules import Rule
 
@@ -32,6 +33,18 @@ MAX_INPUT = 16 * 1024 * 1024
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 ProfileName = Annotated[str, typer.Option("--profile", help="Which draft: " + " or ".join(PROFILES) + ".")]
+
+
+PolicyFile = Annotated[
+    str | None, typer.Option("--policy", help="A disclosure policy, TOML or JSON, for the built-in one.")
+]
+
+
+def read_policy(source: str | None) -> DisclosurePolicy:
+    """The policy in a file; without one, the built-in policy."""
+    from sdcard.disclosure.document import parse_policy
+
+    return DEFAULT_POLICY if source is None else parse_policy(read_bytes(source))
 
 
 def find_profile(name: str) -> Profile:
@@ -82,13 +95,18 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Text | str
     return made
 
 
+def describe_findings(findings: Sequence[Finding]) -> list[dict[str, str]]:
+    """Findings as JSON."""
+    return [
+        {"rule": f.rule.value, "level": f.level.value, "where": str(f.where), "message": f.hint or f.rule.sentence}
+        for f in findings
+    ]
+
+
 def show_refusal(refusal: Refused, as_json: bool) -> None:
     """Say which rules said no, and where."""
-    findings = [
-        {"rule": f.rule.value, "level": f.level.value, "where": str(f.where), "message": f.hint or f.rule.sentence}
-        for f in refusal.findings
-    ]
     if as_json:
+        findings = describe_findings(refusal.findings)
         print_json({"refused": True, "rule": refusal.rule.value, "where": str(refusal.where), "findings": findings})
         return
     error = Console(stderr=True, highlight=False)
@@ -149,13 +167,10 @@ def parse_instant(text: str, option: str) -> Instant:
     """What an option takes: Unix seconds, or RFC 3339 with an offset."""
     if text.isascii() and text.isdigit() and len(text) <= 12:
         return int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise Misuse(f"{option} takes Unix seconds, or an instant such as 2026-01-31T12:00:00Z") from None
-    if moment.tzinfo is None:
-        raise Misuse(f"{option} needs an offset, such as a final Z")
-    return moment.timestamp()
+    instant = parse_rfc3339(text)
+    if instant is None:
+        raise Misuse(f"{option} takes Unix seconds, or an instant with an offset, such as 2026-01-31T12:00:00Z")
+    return instant
 
 
 def show_instant(instant: Instant) -> str:

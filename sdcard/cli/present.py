@@ -7,15 +7,17 @@ import typer
 
 from sdcard.cli.output import (
     AsJson,
+    PolicyFile,
     ProfileName,
     find_profile,
     parse_now,
     print_json,
     print_lines,
     read_bytes,
+    read_policy,
     read_sd_jwt,
 )
-from sdcard.disclosure.policy import DEFAULT_POLICY
+from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.edge.system import SystemSalts
 from sdcard.errors import Misuse, Part, Where
 from sdcard.holder import (
@@ -46,6 +48,7 @@ def command(
     audience: Annotated[str, typer.Option(help="The Verifier, as it calls itself.")],
     nonce: Annotated[str | None, typer.Option(help="The Verifier's nonce; left out, one is made.")] = None,
     context: Annotated[str | None, typer.Option(help="Show what this context shows.")] = None,
+    policy: PolicyFile = None,
     path: Annotated[list[str] | None, typer.Option(help="Show this claim, such as skills.0 (repeatable).")] = None,
     interaction_id: Annotated[str | None, typer.Option(help="The interaction that this belongs to.")] = None,
     now: Annotated[str | None, typer.Option(help="Instead of the clock: Unix seconds or RFC 3339.")] = None,
@@ -58,7 +61,7 @@ def command(
     acceptance = Acceptance(issuers=parse_trusted_issuers(read_bytes(str(trust))), profile=find_profile(profile))
     signer, instant = load_signer(key), parse_now(now)
     held = accept_sd_card(read_sd_jwt(sd_card), acceptance, signer.public_key, instant)
-    selection = _select(held, context, path or [])
+    selection = _select(held, context, read_policy(policy), path or [])
     if nonce is None:
         challenge = new_challenge(audience, SystemSalts(), interaction_id=interaction_id)
     else:
@@ -70,11 +73,11 @@ def command(
         print_lines(text)
 
 
-def _select(held: HeldSdCard, context: str | None, paths: list[str]) -> Selection:
+def _select(held: HeldSdCard, context: str | None, policy: DisclosurePolicy, paths: list[str]) -> Selection:
     if context is not None and paths:
         raise Misuse("give --context or --path, not both")
     if context is not None:
-        return select_context(held, DEFAULT_POLICY, context)
+        return select_context(held, policy, context)
     if paths:
         where = Where(Part.REQUEST, ("paths",))
         return select_paths(held, [ClaimPath.parse(text, where.within(i)) for i, text in enumerate(paths)])

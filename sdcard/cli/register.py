@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdcard.cards.reading import parse_card
+from sdcard.cards.documents import read_document
+from sdcard.cards.reading import read_card
 from sdcard.cli.output import AsJson, cell, console, print_json, read_bytes, read_text, show_instant, table
+from sdcard.disclosure.context import FEDERATION
 from sdcard.edge.system import SystemClock
-from sdcard.encoding import JsonObject, encode_json, parse_json_object
-from sdcard.errors import Misuse, Part, Where
+from sdcard.encoding import JsonObject, encode_json
+from sdcard.errors import Misuse
 from sdcard.holder import accept_sd_card
 from sdcard.issued import Acceptance
 from sdcard.jose.keys import PublicKey
-from sdcard.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
-    from sdcard.edge.registry import Registered
+    from sdcard.edge.registry import IssuedAnswer, Registered
 
 HELP = (
     "Register an agent card and keep the SD-Cards. The token comes from SDCARD_TOKEN or --token-file. "
@@ -39,13 +40,14 @@ class _Place:
 
 
 def command(
-    card: Annotated[str, typer.Argument(metavar="FILE|-", help="The A2A agent card.")],
+    card: Annotated[str, typer.Argument(metavar="FILE|-", help="The agent card, in JSON or YAML.")],
     registry: Annotated[str, typer.Option(help="The registry's address.")],
     agent_id: Annotated[str, typer.Option(help="The agent's id at the registry.")],
     key: Annotated[list[Path], typer.Option(help="A private JWK of the agent's (repeatable); stays here.")],
     context: Annotated[list[str], typer.Option(help="CONTEXT, or CONTEXT=ENTRY,ENTRY (repeatable).")],
     out: Annotated[Path, typer.Option(help="A directory for the SD-Cards and trust.json.")],
     issuer: Annotated[str | None, typer.Option(help="Who the registry is, when not its address.")] = None,
+    partner: Annotated[str | None, typer.Option(help="For whom the context federation is.")] = None,
     token_file: Annotated[Path | None, typer.Option(help="A file with the bearer token.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -54,7 +56,9 @@ def command(
     from sdcard.edge.registry import Registry
 
     keys = [load_signer(file).public_key for file in key]
-    contexts = [_context(text) for text in context]
+    contexts = [_context(text, partner) for text in context]
+    if partner is not None and not any("partner" in one for one in contexts):
+        raise Misuse("--partner is for the context federation, which was not asked for")
     body = _body(read_bytes(card), agent_id, keys, contexts)
     places = _places([one["context"] for one in contexts], keys, out)
     client = Registry(registry, _token(token_file))
@@ -79,20 +83,21 @@ def _token(file: Path | None) -> str:
     return token
 
 
-def _context(text: str) -> dict[str, Any]:
+def _context(text: str, partner: str | None) -> dict[str, Any]:
     name, equals, entries = text.partition("=")
-    return {"context": name, "disclose": entries.split(",")} if equals else {"context": name}
+    whom = {"partner": partner} if partner is not None and name == FEDERATION.name else {}
+    return {"context": name, **({"disclose": entries.split(",")} if equals else {}), **whom}
 
 
 def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Sequence[dict[str, Any]]) -> JsonObject:
     """The request, from a card that reads; the document is sent as it was written, signatures too."""
-    parse_card(data)
-    document = parse_json_object(data, Where(Part.CARD), DEFAULT_LIMITS.json_depth)
+    document = read_document(data).document
+    read_card(document)
     if not all(text.isprintable() for text in (agent_id, *(one["context"] for one in contexts))):
         raise Misuse("--agent-id and --context are printable")
     return {
         "agent_id": agent_id,
-        **{name: document[name] for name in ("name", "description", "version")},
+        **{name: document.get(name) or "" for name in ("name", "description", "version")},
         "public_keys": [dict(key.to_jwk()) for key in keys],
         "disclosure_contexts": list(contexts),
         "card": document,
@@ -125,7 +130,13 @@ def _document(answer: "Registered", places: Sequence[_Place], trust: Path) -> di
         "agent_id": answer.agent_id,
         "linkable_by": list(answer.linkable_by),
         "cards": [
-            {"context": one.context, "file": str(place.file), "exp": one.expires_at, "key": one.key_thumbprint}
+            {
+                "context": one.context,
+                "agreement": one.agreement,
+                "file": str(place.file),
+                "exp": one.expires_at,
+                "key": one.key_thumbprint,
+            }
             for place, one in zip(places, answer.cards, strict=True)
         ],
         "trust": str(trust),
@@ -135,9 +146,13 @@ def _document(answer: "Registered", places: Sequence[_Place], trust: Path) -> di
     }
 
 
+def _audience(one: "IssuedAnswer") -> str:
+    return f"{one.context}, agreed with {one.agreement}" if one.agreement else one.context
+
+
 def _show(answer: "Registered", places: Sequence[_Place], trust: Path) -> None:
     rows = [
-        (one.context, str(place.file), show_instant(one.expires_at), str(one.claims))
+        (_audience(one), str(place.file), show_instant(one.expires_at), str(one.claims))
         for place, one in zip(places, answer.cards, strict=True)
     ]
     out = console()

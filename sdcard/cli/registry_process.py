@@ -11,6 +11,7 @@ from issuer_service.serving import address_of, bind, running
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.sql import open_store
 from issuer_service.wiring import Wiring
+from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.key_files import create_key_file
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.issuer import Issuer
@@ -27,7 +28,7 @@ class Desk:
 
 
 @contextmanager
-def running_registry(directory: Path) -> Iterator[Desk]:
+def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY) -> Iterator[Desk]:
     """A registry that lives for as long as the block, with all it keeps in the directory. No setting is read."""
     listening = bind()
     signer = create_key_file(directory / "issuer.jwk")
@@ -35,7 +36,7 @@ def running_registry(directory: Path) -> Iterator[Desk]:
     upgrade(database)
     token = asyncio.run(_token(database))
     issuer = Issuer(address_of(listening), signer.public_key)
-    with running(Wiring(issuer, signer, open_store(database)), listening) as address:
+    with running(Wiring(issuer, signer, open_store(database), policy=policy), listening) as address:
         yield Desk(address, token)
 
 

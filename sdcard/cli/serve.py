@@ -24,6 +24,7 @@ def command(
     issuer: Annotated[str | None, typer.Option(help="The public https URL: `iss`.")] = None,
     database_url: Annotated[str | None, typer.Option(help="Of SQLAlchemy; SQLite in this folder by default.")] = None,
     issuer_key_file: Annotated[Path | None, typer.Option(help="The private JWK that signs; made if missing.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="The disclosure policy; the built-in one by default.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the registry."""
@@ -31,7 +32,12 @@ def command(
     from sdcard.edge.key_files import create_key_file
 
     settings = read_settings(
-        host=host, port=port, issuer=issuer, database_url=database_url, issuer_key_file=issuer_key_file
+        host=host,
+        port=port,
+        issuer=issuer,
+        database_url=database_url,
+        issuer_key_file=issuer_key_file,
+        policy=policy,
     )
     issuer_url, made = settings.issuer_url, not settings.issuer_key_file.exists()
     if made:

@@ -6,42 +6,64 @@ Table 1 is read so that each context contains the one before it. No claim names 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TypeAlias
 
-EVERYTHING = "*"
+from sdcard.disclosable import Treatment
+from sdcard.paths import ANY
+
+EVERYTHING = ANY
+
+Meaning: TypeAlias = Mapping[str, tuple[str, ...]]
+"""What a group stands for: family of card formats, such as ``a2a``, or ``*`` for the others → claim paths."""
 
 
 @dataclass(frozen=True, slots=True)
 class DisclosureContext:
-    """What one audience sees. Entries are claim groups, claims, paths, or ``*`` for everything.
+    """What one audience sees.
 
     Attributes:
         name: what a registration calls it.
-        default: shown when a registration does not say.
-        never: the ceiling: not shown, whatever a registration says.
-        narrowed: groups that mean less here → family of card formats, or ``*`` for the others → the paths they mean.
+        claims: group, claim, path, or ``*`` for everything → how it is treated. What no entry covers is withheld
+            unless a registration asks for it; what an entry withholds stays hidden whatever a registration asks for.
+        narrowed: groups that mean less here.
+        contains: names of contexts that show nothing that this one does not show.
     """
 
     name: str
-    default: tuple[str, ...]
-    never: tuple[str, ...] = ()
-    narrowed: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=lambda: MappingProxyType({}))
+    claims: Mapping[str, Treatment]
+    narrowed: Mapping[str, Meaning] = field(default_factory=dict)
+    contains: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "claims", MappingProxyType(dict(self.claims)))
+        object.__setattr__(self, "narrowed", frozen_meanings(self.narrowed))
 
 
-_SKILL_NAMES = MappingProxyType(
-    {"skills": {EVERYTHING: ("skills.*.id", "skills.*.name"), "agentcard": ("capabilities.*.id",)}}
-)
+def frozen_meanings(meanings: Mapping[str, Meaning]) -> Mapping[str, Meaning]:
+    """The same, in a form that nobody can change."""
+    return MappingProxyType({name: MappingProxyType(dict(meaning)) for name, meaning in meanings.items()})
 
-PUBLIC = DisclosureContext("public", ("skills",), never=("security_context",), narrowed=_SKILL_NAMES)
+
+_NEVER = {"security_context": Treatment.WITHHELD}
+_SKILL_NAMES = {"skills": {EVERYTHING: ("skills.*.id", "skills.*.name"), "agentcard": ("capabilities.*.id",)}}
+
+PUBLIC = DisclosureContext("public", {"skills": Treatment.SELECTIVE, **_NEVER}, _SKILL_NAMES)
 """Anybody: what the agent can do, by name. A public card cannot show a security scheme, whatever its Holder does."""
 
-INTERNAL = DisclosureContext("internal", ("skills", "endpoints", "operational_info", "provider"))
+INTERNAL = DisclosureContext(
+    "internal",
+    dict.fromkeys(("skills", "endpoints", "operational_info", "provider"), Treatment.SELECTIVE),
+    contains=("public",),
+)
 """The own organisation: how to reach and use the agent."""
 
-DIAGNOSTIC = DisclosureContext("diagnostic", (EVERYTHING,))
+DIAGNOSTIC = DisclosureContext("diagnostic", {EVERYTHING: Treatment.SELECTIVE}, contains=("internal",))
 """Those who run it: everything."""
 
-FEDERATION = DisclosureContext("federation", PUBLIC.default, never=PUBLIC.never, narrowed=PUBLIC.narrowed)
-"""A partner: what was agreed with it, and without an agreement what anybody sees."""
+FEDERATION = DisclosureContext("federation", _NEVER, _SKILL_NAMES)
+"""A partner: what an agreement with it lists, below this ceiling; and without an agreement what *public* shows."""
 
-FULL = DisclosureContext("full", (EVERYTHING,))
+FULL = DisclosureContext("full", {EVERYTHING: Treatment.SELECTIVE}, contains=("diagnostic",))
 """For an agent that wants one card and narrows it itself, presentation by presentation."""
+
+BUILT_IN = (PUBLIC, INTERNAL, DIAGNOSTIC, FEDERATION, FULL)

@@ -1,13 +1,14 @@
 """``DisclosurePlan``: a context applied to one card. Every part has exactly one treatment; unlisted means withheld."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sdcard.cards.card import Card, reserved_members
-from sdcard.cards.format import CardFormat
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment, treatments
-from sdcard.disclosure.policy import DisclosurePolicy, Grant, grant
-from sdcard.encoding import JsonValue
+from sdcard.disclosure.agreement import Agreement, Partner
+from sdcard.disclosure.grant import Grant
+from sdcard.disclosure.policy import DisclosurePolicy
+from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.paths import ClaimPath, Place
 from sdcard.profile import SD_CARD, Profile
@@ -27,6 +28,7 @@ class DisclosurePlan:
         places: where the shown parts are in the card.
         discloses: the same as paths, with ``*`` for array elements; names, never values.
         nothing_behind: entries asked for that the card has nothing for.
+        agreement: the one that decided, if any; never written into the SD-Card either.
     """
 
     context: str
@@ -37,6 +39,7 @@ class DisclosurePlan:
     places: frozenset[Place] = field(repr=False)
     discloses: tuple[str, ...] = field(repr=False)
     nothing_behind: tuple[str, ...] = field(repr=False)
+    agreement: Agreement | None = field(repr=False)
 
 
 def plan_disclosure(
@@ -46,6 +49,7 @@ def plan_disclosure(
     disclose: Sequence[str] | None = None,
     profile: Profile = SD_CARD,
     where: Where = Where(Part.POLICY),
+    partner: Partner | None = None,
 ) -> DisclosurePlan:
     """Decide for every part of a card whether, and how, an SD-Card for this context shows it.
 
@@ -56,21 +60,24 @@ def plan_disclosure(
         disclose: a registration's own list of groups, claims and paths in place of the context's default.
         profile: what is written; says what is in the clear beside what the card's format demands.
         where: the place of ``disclose``, for refusals.
+        partner: for whom an SD-Card of the *federation* context is, and when; without one, or without an agreement
+            that is in force, that context shows what *public* shows.
 
     Raises:
-        Refused: ``context.unknown``, ``disclose.unknown`` or ``disclose.beyond-ceiling``; ``card.reserved-member``
-            for a card that no reader checked.
+        Refused: ``context.unknown``, ``disclose.unknown``, ``disclose.beyond-ceiling`` or ``agreement.unexpected``;
+            ``card.reserved-member`` for a card that no reader checked.
     """
     reserved = reserved_members(card.document)
     if reserved:
         raise Refused.because(reserved)
     unnamed = [name for name in card.document if name not in card.format.members]
-    permitted = grant(policy.context(context, where), card.format, disclose, where, unnamed)
+    agreement = policy.agreement(context, partner, where)
+    permitted = policy.grant(context, card.format, disclose, where, unnamed, agreement)
     clear = {*card.format.always_disclosed, *profile.also_clear}
     _check_clear(clear & card.document.keys(), permitted, where)
-    root = _Planner(card.format, permitted, clear).object(card.document, ())
+    root = _Planner(card, permitted, clear).object(card.document, (), covered=False)
     places = [place for place, treatment in treatments(root) if treatment is not Treatment.WITHHELD]
-    asked = permitted.shown if disclose is not None else ()
+    asked = permitted.lists[-1] if disclose is not None else ()
     return DisclosurePlan(
         context=context,
         card_format=card.format.name,
@@ -80,40 +87,63 @@ def plan_disclosure(
         places=frozenset(places),
         discloses=tuple(dict.fromkeys(str(_family(place)) for place in places)),
         nothing_behind=tuple(scope.entry for scope in asked if not any(map(scope.holds, places))),
+        agreement=agreement,
     )
 
 
 def _check_clear(clear: set[str], permitted: Grant, where: Where) -> None:
-    """Refuse a context that must not show what every SD-Card shows: one of the two would silently give way."""
+    """Refuse a context that must not show what every SD-Card shows: one of the two would silently give way.
+
+    Withholding ``*`` means everything else.
+    """
     for name in sorted(clear):
-        if permitted.forbids((name,)):
+        row = permitted.row((name,))
+        if row and row.path.segments and row.treatment is Treatment.WITHHELD:
             hint = f"The context {permitted.context} must not show {name}, which the format or profile always shows."
             raise Refused(Rule.DISCLOSE_BEYOND_CEILING, where, hint)
 
 
 class _Planner:
-    def __init__(self, card_format: CardFormat, permitted: Grant, clear: set[str]) -> None:
-        self._format, self._grant, self._clear = card_format, permitted, clear
+    """Walks a card. ``covered`` says whether a part lies within one that has a Disclosure of its own."""
 
-    def object(self, members: Mapping[str, JsonValue], place: Place) -> DisclosableObject:
-        parts = {name: self._part(value, (*place, name)) for name, value in members.items()}
-        return DisclosableObject(parts, self._separates(place))
+    def __init__(self, card: Card, permitted: Grant, clear: set[str]) -> None:
+        self._format, self._grant, self._clear = card.format, permitted, clear
+        self._bare = frozenset(_bare(card.document, permitted))
+        named = (p for p in permitted.selective() if not card.format.goes_with_parent(p.segments))
+        self._own = tuple(dict.fromkeys((*card.format.units, *named)))
+        edges = dict.fromkeys((*card.format.units, *permitted.edges()))
+        self._edges = tuple(p for p in edges if p.segments[1:])
 
-    def _part(self, value: JsonValue, place: Place) -> tuple[Treatment, Disclosable]:
+    def object(self, members: Mapping[str, JsonValue], place: Place, covered: bool) -> DisclosableObject:
+        parts = {name: self._part(value, (*place, name), covered) for name, value in members.items()}
+        return DisclosableObject(parts, self._separates(place, covered))
+
+    def _part(self, value: JsonValue, place: Place, covered: bool) -> tuple[Treatment, Disclosable]:
         if len(place) == 1 and place[0] in self._clear:
             return Treatment.PLAIN, value
         permitted = self._permits(place)
-        on_the_way = isinstance(value, dict | list) and self._grant.leads_to(place) and not self._grant.forbids(place)
+        on_the_way = isinstance(value, dict | list) and self._grant.leads_to(place)
         if not permitted and not on_the_way:
             return Treatment.WITHHELD, None
-        inside = self._inside(value, place, permitted)
-        if value and not self._shows_something(inside, place):
+        treatment = self._shown(place, covered)
+        inside = self._inside(value, place, permitted, covered or treatment is Treatment.SELECTIVE)
+        must_show = value or (self._grant.forbids(place) and not permitted)
+        if must_show and not self._shows_something(inside, place):
             return Treatment.WITHHELD, None
-        return (Treatment.SELECTIVE if self._format.is_unit(place) else Treatment.PLAIN), inside
+        return treatment, inside
 
     def _permits(self, place: Place) -> bool:
         along = self._format.goes_with_parent(place) and not self._grant.forbids(place)
         return along or self._grant.permits(place)
+
+    def _shown(self, place: Place, covered: bool) -> Treatment:
+        """How a part that is shown is shown: in the clear only where the policy or the card format says so."""
+        if place in self._bare or self._grant.treatment(place) is Treatment.PLAIN:
+            return Treatment.PLAIN
+        if self._format.goes_with_parent(place):
+            return Treatment.PLAIN
+        own = len(place) == 1 or any(one.matches(place) for one in self._own)
+        return Treatment.SELECTIVE if own or not covered else Treatment.PLAIN
 
     def _shows_something(self, inside: Disclosable, place: Place) -> bool:
         """Whether a part that was asked for is shown: a container emptied by its context would say what is not so."""
@@ -127,37 +157,44 @@ class _Planner:
     def _only_along(self, place: Place) -> bool:
         return self._format.goes_with_parent(place) and not self._grant.permits(place)
 
-    def _inside(self, value: JsonValue, place: Place, permitted: bool) -> Disclosable:
+    def _inside(self, value: JsonValue, place: Place, permitted: bool, covered: bool) -> Disclosable:
         """Look inside only where something inside may be treated differently."""
         if isinstance(value, dict) and (not permitted or self._divides(place)):
-            return self.object(value, place)
+            return self.object(value, place, covered)
         if isinstance(value, list) and (not permitted or self._divides(place)):
-            elements = tuple(self._part(element, (*place, index)) for index, element in enumerate(value))
-            return DisclosableArray(elements, self._separates(place))
+            elements = tuple(self._part(element, (*place, index), covered) for index, element in enumerate(value))
+            return DisclosableArray(elements, self._separates(place, covered))
         return value
 
     def _divides(self, place: Place) -> bool:
         """Whether a unit or an exception of the grant lies beneath this place."""
-        apart = (p for s in (*self._grant.shown, *self._grant.never) for p in (*s.apart, *s.paths))
-        return any(p.leads_to(place) for p in (*self._format.units, *apart))
+        return any(p.leads_to(place) for p in self._edges)
 
-    def _separates(self, place: Place) -> bool:
+    def _separates(self, place: Place, covered: bool) -> bool:
         """Whether this context could show a part of this place by a Disclosure of its own, present or not."""
-        if not place:
+        if not place or (not covered and self._grant.leads_to_selective(place)):
             return True
         return any(
-            len(unit.segments) == len(place) + 1 and unit.leads_to(place) and self._could_show(place, unit)
-            for unit in self._format.units
+            len(own.segments) == len(place) + 1 and own.leads_to(place) and self._could_show(place, own)
+            for own in self._own
         )
 
-    def _could_show(self, place: Place, unit: ClaimPath) -> bool:
-        last = unit.segments[-1]
+    def _could_show(self, place: Place, own: ClaimPath) -> bool:
+        last = own.segments[-1]
         if last is not None:
-            return self._grant.permits((*place, last))
-        if self._grant.permits(place):
+            return self._grant.treatment((*place, last)) is Treatment.SELECTIVE
+        if self._grant.treatment(place) is Treatment.SELECTIVE:
             return True
-        asked = (p.segments[len(place)] for s in self._grant.shown for p in s.paths if p.leads_to(place))
+        asked = (p.segments[len(place)] for p in self._grant.shown if p.leads_to(place))
         return any(segment is None or self._format.is_unit((*place, segment)) for segment in asked)
+
+
+def _bare(document: JsonObject, permitted: Grant) -> Iterator[Place]:
+    """The places in which something is in the clear, and which therefore are so themselves."""
+    for claim_path in permitted.plain():
+        for place in claim_path.find(document):
+            if permitted.treatment(place) is Treatment.PLAIN:
+                yield from (place[:length] for length in range(1, len(place)))
 
 
 def _family(place: Place) -> ClaimPath:

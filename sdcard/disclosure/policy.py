@@ -1,74 +1,51 @@
-"""``DisclosurePolicy``: the contexts that an operator offers; and a context's entries read for one card format."""
+"""``DisclosurePolicy``: the contexts that an operator offers, the groups they name, and agreements with partners."""
 
-import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from sdcard.cards.format import CardFormat
-from sdcard.disclosure.context import DIAGNOSTIC, EVERYTHING, FEDERATION, FULL, INTERNAL, PUBLIC, DisclosureContext
-from sdcard.errors import Finding, Misuse, Refused, Where
-from sdcard.paths import ClaimPath, Place
+from sdcard.disclosure.agreement import Agreement, Partner
+from sdcard.disclosure.checking import check_policy
+from sdcard.disclosure.context import BUILT_IN, FEDERATION, PUBLIC, DisclosureContext, Meaning, frozen_meanings
+from sdcard.disclosure.grant import Grant, Vocabulary, read_grant
+from sdcard.errors import Misuse, Refused, Where
 from sdcard.rules import Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """The places that one entry stands for: those beneath ``paths`` and not beneath ``apart``."""
-
-    entry: str
-    paths: tuple[ClaimPath, ...]
-    apart: tuple[ClaimPath, ...] = ()
-
-    def holds(self, place: Place) -> bool:
-        """Whether the entry shows this place."""
-        return any(p.covers(place) for p in self.paths) and not any(p.covers(place) for p in self.apart)
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """What one context may show of cards of one format.
-
-    Attributes:
-        context: its name.
-        shown: what is asked for, entry by entry.
-        never: what is withheld all the same.
-    """
-
-    context: str
-    shown: tuple[Scope, ...]
-    never: tuple[Scope, ...]
-
-    def permits(self, place: Place) -> bool:
-        """Whether this place may be shown."""
-        return any(scope.holds(place) for scope in self.shown) and not self.forbids(place)
-
-    def forbids(self, place: Place) -> bool:
-        """Whether the context's ceiling lies below this place."""
-        return any(scope.holds(place) for scope in self.never)
-
-    def leads_to(self, place: Place) -> bool:
-        """Whether something beneath this place may be shown."""
-        return any(p.leads_to(place) for scope in self.shown for p in scope.paths)
-
-
-@dataclass(frozen=True, slots=True)
 class DisclosurePolicy:
-    """What an operator offers. A value: replace it to offer something else.
+    """What an operator offers. A value that has been checked: replace it to offer something else.
 
     Attributes:
         contexts: name → context.
         ladder: every array of digests is filled with decoys to the next of these sizes, and beyond the last to a
             multiple of it, so that the number of digests tells nothing about hidden members.
+        groups: the operator's own, beside those of the card formats.
+        members: members that cards have and no format names; contexts may name them.
+        agreements: with partners.
+
+    Raises:
+        Refused: for everything that is wrong with it at once, as ``check_policy``.
+        Misuse: for a ladder that does not rise, or a context under another name than its own.
     """
 
     contexts: Mapping[str, DisclosureContext]
     ladder: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
+    groups: Mapping[str, Meaning] = field(default_factory=dict)
+    members: frozenset[str] = frozenset()
+    agreements: tuple[Agreement, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.ladder or list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1:
             raise Misuse("a ladder is a rising row of positive sizes")
+        if any(name != context.name for name, context in self.contexts.items()):
+            raise Misuse("a context is known by its own name")
         object.__setattr__(self, "contexts", MappingProxyType(dict(self.contexts)))
+        object.__setattr__(self, "groups", frozen_meanings(self.groups))
+        findings = check_policy(self)
+        if findings:
+            raise Refused.because(findings)
 
     def context(self, name: object, where: Where) -> DisclosureContext:
         """The context of this name.
@@ -81,75 +58,53 @@ class DisclosurePolicy:
             raise Refused(Rule.CONTEXT_UNKNOWN, where, "Known contexts: " + ", ".join(self.contexts) + ".")
         return context
 
+    def agreement(self, context: str, partner: Partner | None, where: Where) -> Agreement | None:
+        """The agreement that decides what this context shows; None where none is in force.
+
+        Raises:
+            Refused: ``agreement.unexpected`` when a partner is named for another context than *federation*.
+        """
+        if partner is None:
+            return None
+        if context != FEDERATION.name:
+            raise Refused(Rule.AGREEMENT_UNEXPECTED, where, f"Only {FEDERATION.name} goes by agreement.")
+        holding = (one for one in self.agreements if one.partner == partner.name and one.is_in_force(partner.now))
+        return next(holding, None)
+
+    def grant(
+        self,
+        context: str,
+        card_format: CardFormat,
+        disclose: Sequence[str] | None,
+        where: Where,
+        unnamed: Sequence[str] = (),
+        agreement: Agreement | None = None,
+    ) -> Grant:
+        """What a context may show of cards of one format.
+
+        Args:
+            context: its name. Without an agreement, *federation* is *public* by another name.
+            card_format: gives groups and members their meaning.
+            disclose: a registration's own list, in place of the context's choice; None keeps that.
+            where: the list's place, for refusals; entry ``i`` is at ``where/i``.
+            unnamed: members that the card has beyond its format; they may be named too.
+            agreement: what *federation* shows; a registration's list then picks from it.
+
+        Raises:
+            Refused: ``context.unknown``; ``path.malformed``, ``disclose.unknown`` with the nearest known name, or
+                ``disclose.beyond-ceiling``, for every entry.
+        """
+        decisive = self.context(context, where)
+        if context == FEDERATION.name and agreement is None:
+            decisive = self.context(PUBLIC.name, where)
+        vocabulary = Vocabulary(card_format, self.groups, decisive.narrowed)
+        agreed = agreement.discloses if agreement else None
+        return read_grant(context, decisive, vocabulary, agreed, disclose, where, unnamed)
+
     def padded_size(self, count: int) -> int:
         """The step of the ladder that ``count`` digests are filled to."""
         last = self.ladder[-1]
         return next((step for step in self.ladder if step >= count), -(-count // last) * last)
 
 
-DEFAULT_POLICY = DisclosurePolicy({c.name: c for c in (PUBLIC, INTERNAL, DIAGNOSTIC, FEDERATION, FULL)})
-
-
-def grant(
-    context: DisclosureContext,
-    card_format: CardFormat,
-    disclose: Sequence[str] | None,
-    where: Where,
-    unnamed: Sequence[str] = (),
-) -> Grant:
-    """Read a context's entries for one card format.
-
-    Args:
-        context: whose ceiling and meanings hold.
-        card_format: gives groups and members their meaning.
-        disclose: a registration's own list, in place of the default; None keeps the default.
-        where: the list's place, for refusals; entry ``i`` is at ``where/i``.
-        unnamed: members that the card has beyond its format; they may be named too.
-
-    Raises:
-        Refused: ``disclose.unknown`` with the nearest known name, or ``disclose.beyond-ceiling``, for every entry.
-    """
-    never = tuple(_scope(entry, card_format, {}, where, ()) for entry in context.never)
-    shown: list[Scope] = []
-    findings: list[Finding] = []
-    for number, entry in enumerate(context.default if disclose is None else disclose):
-        try:
-            scope = _scope(entry, card_format, context.narrowed, where.within(number), unnamed)
-            _check_ceiling(scope, never, where.within(number), context.name)
-            shown.append(scope)
-        except Refused as refusal:
-            findings += refusal.findings
-    if findings:
-        raise Refused.because(findings)
-    return Grant(context.name, tuple(shown), never)
-
-
-def _check_ceiling(scope: Scope, never: Sequence[Scope], where: Where, context: str) -> None:
-    """Refuse an entry that is withheld altogether; one that is withheld in part shows the rest."""
-    bounds = [bound for ceiling in never for bound in ceiling.paths]
-    if all(any(bound.includes(p) for bound in bounds) for p in scope.paths):
-        raise Refused(Rule.DISCLOSE_BEYOND_CEILING, where, f"The context {context} never shows it.")
-
-
-def _scope(
-    entry: str,
-    card_format: CardFormat,
-    narrowed: Mapping[str, Mapping[str, tuple[str, ...]]],
-    where: Where,
-    unnamed: Sequence[str],
-) -> Scope:
-    if entry == EVERYTHING:
-        return Scope(entry, (ClaimPath(()),))
-    if entry in narrowed:
-        meaning = narrowed[entry].get(card_format.family, narrowed[entry][EVERYTHING])
-        return Scope(entry, tuple(ClaimPath.parse(text, where) for text in meaning))
-    if entry in card_format.groups:
-        mine = card_format.groups[entry]
-        others = (p for name, paths in card_format.groups.items() if name != entry for p in paths)
-        return Scope(entry, mine, tuple(p for p in others if any(m.includes(p) for m in mine)))
-    claim_path = ClaimPath.parse(entry, where)
-    known = card_format.members | set(card_format.always_disclosed) | set(unnamed)
-    if claim_path.segments[0] not in known:
-        near = difflib.get_close_matches(entry, [*card_format.groups, *sorted(known - set(unnamed))], 1, 0)
-        raise Refused(Rule.DISCLOSE_UNKNOWN, where, f"The nearest known name is {near[0]}." if near else "")
-    return Scope(entry, (claim_path,))
+DEFAULT_POLICY = DisclosurePolicy({context.name: context for context in BUILT_IN})

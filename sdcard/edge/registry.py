@@ -25,9 +25,10 @@ _PAUSE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class IssuedAnswer:
-    """One SD-Card of the answer, and what the registry says of it."""
+    """One SD-Card of the answer, and what the registry says of it. ``agreement``: the partner, where one decided."""
 
     context: str
+    agreement: str | None
     key_thumbprint: str
     sd_card: str = field(repr=False)
     claims: int
@@ -153,6 +154,7 @@ def _read_registered(answer: Any) -> Registered:
         cards=tuple(
             IssuedAnswer(
                 context=_text(one["context"]),
+                agreement=None if one.get("agreement") is None else _text(one["agreement"]["partner"]),
                 key_thumbprint=_text(one["key_thumbprint"]),
                 sd_card=_text(one["sd_card"]),
                 claims=len(_list(one["discloses"])),

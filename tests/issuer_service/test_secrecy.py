@@ -136,6 +136,7 @@ BAD: dict[str, dict[str, Any]] = {
     "card values": request_with_card({**card(), "supportedInterfaces": [{"url": "canary:// canary"}]}),
     "disagreement": request_with_card(card(), name="canary-other"),
     "context": request(disclosure_contexts=[{"context": "canary-context"}]),
+    "partner": request(disclosure_contexts=[{"context": "public", "partner": "canary-partner"}]),
     "entries": request(disclosure_contexts=[{"context": "full", "disclose": ["canary.entry"]}]),
     "long member": {**request(), "canary" * 20: "canary"},
 }

@@ -22,12 +22,14 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDCARD_ISSUER", "https://registry.example")
     monkeypatch.setenv("SDCARD_LIFETIME_DAYS", "90")
     monkeypatch.setenv("SDCARD_ISSUER_KEY_FILE", "keys/issuer.jwk")
+    monkeypatch.setenv("SDCARD_POLICY", "policy.toml")
 
     settings = Settings()
 
     assert settings.issuer_url == "https://registry.example"
     assert settings.lifetime == MAX_LIFETIME
     assert settings.issuer_key_file == Path("keys/issuer.jwk")
+    assert settings.policy == Path("policy.toml")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from issuer_service.settings import Settings
 from issuer_service.wiring import build_wiring
-from sdcard import Misuse
+from sdcard import DEFAULT_POLICY, Misuse
 from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
 from sdcard.edge.key_files import create_key_file, public_jwks
 from sdcard.jose.algorithms import SignatureAlgorithm
@@ -24,6 +24,34 @@ def test_settings_make_a_registry(tmp_path: Path) -> None:
 
     assert (wiring.issuer.identifier, wiring.issuer.key) == ("https://registry.example", signer.public_key)
     assert (wiring.lifetime, wiring.bounds.body_bytes) == (settings.lifetime, 2048)
+
+
+def test_a_policy_file_says_what_is_on_offer(tmp_path: Path) -> None:
+    create_key_file(tmp_path / "issuer.jwk")
+    (tmp_path / "policy.toml").write_text("[contexts.partner.claims]\nprovider = 'plain'")
+    settings = Settings(issuer_key_file=tmp_path / "issuer.jwk", policy=tmp_path / "policy.toml")
+
+    assert list(build_wiring(settings).policy.contexts) == [*DEFAULT_POLICY.contexts, "partner"]
+    assert build_wiring(settings.model_copy(update={"policy": None})).policy is DEFAULT_POLICY
+
+
+@pytest.mark.parametrize(
+    ("data", "rule", "at"),
+    [
+        (
+            b"[contexts.a.claims]\nname = 'withheld'",
+            "policy.always-disclosed",
+            "policy/contexts/a/claims/name",
+        ),
+        (b" " * 262_145, "limit.bytes", "policy"),
+        (b"[", "policy.toml", "policy"),
+    ],
+)
+def test_a_registry_with_a_bad_policy_does_not_start(tmp_path: Path, data: bytes, rule: str, at: str) -> None:
+    create_key_file(tmp_path / "issuer.jwk")
+    (tmp_path / "policy.toml").write_bytes(data)
+    with raises_rule(rule, at):
+        build_wiring(Settings(issuer_key_file=tmp_path / "issuer.jwk", policy=tmp_path / "policy.toml"))
 
 
 @pytest.mark.parametrize("algorithm", SignatureAlgorithm)

@@ -19,6 +19,7 @@ from sdcard import (
     select_context,
     select_paths,
 )
+from sdcard.disclosable import Treatment
 from sdcard.disclosure.context import DisclosureContext
 from sdcard.encoding import JsonObject, same_json
 from sdcard.errors import Part, Where
@@ -307,7 +308,7 @@ def test_a_context_is_not_exceeded_by_a_disclosure_that_shows_more(world: World,
 
 
 def test_a_ceiling_finer_than_a_disclosure_is_not_exceeded(world: World) -> None:
-    context = DisclosureContext("partners", ("provider",), never=("provider.url",))
+    context = DisclosureContext("partners", {"provider": Treatment.SELECTIVE, "provider.url": Treatment.WITHHELD})
 
     with raises_rule("selection.too-coarse", at="policy"):
         select_context(world.holder.accept(), DisclosurePolicy({"partners": context}), "partners")

@@ -6,7 +6,7 @@ import pytest
 
 from sdcard import Misuse
 from sdcard.errors import Part, Where
-from sdcard.instants import check_instant, parse_numeric_date
+from sdcard.instants import check_instant, parse_numeric_date, parse_rfc3339
 from tests.world import NOW, raises_rule
 
 HERE = Where(Part.ISSUER_JWT, ("exp",))
@@ -29,3 +29,35 @@ def test_an_instant_that_a_caller_gives_is_a_finite_number(value: Any) -> None:
 def test_a_claim_of_another_type_is_no_date(value: Any) -> None:
     with raises_rule("claim.type", at="issuer-jwt/exp"):
         parse_numeric_date(value, HERE)
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("2027-01-15T08:00:00Z", NOW),
+        ("2027-01-15t08:00:00z", NOW),
+        ("2027-01-15 09:30:00+01:30", NOW),
+        ("2027-01-15T03:00:00-05:00", NOW),
+        ("2027-01-15T08:00:00.5Z", NOW + 0.5),
+        ("2024-02-29T23:59:59Z", 1_709_251_199),
+        ("9999-12-31T23:59:59Z", 253_402_300_799),
+        ("1969-12-31T23:59:59Z", -1),
+    ],
+)
+def test_an_instant_can_be_written_as_people_write_it(text: str, instant: float) -> None:
+    assert parse_rfc3339(text) == instant
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "2027", "2027-01-15", "2027-01-15T08:00:00", "2027-01-15T08:00Z", "2027-01-15T08:00:00+0100"),
+        *("2027-13-01T00:00:00Z", "2027-00-01T00:00:00Z", "2027-01-00T00:00:00Z", "2027-02-29T00:00:00Z"),
+        *("2027-01-01T24:00:00Z", "2027-01-01T00:60:00Z", "2027-01-01T00:00:60Z", "2027-01-01T00:00:00+24:00"),
+        *("2027-01-01T00:00:00+00:60", "0000-01-01T00:00:00Z", " 2027-01-15T08:00:00Z", "2027-01-15T08:00:00Z\n"),
+        *("２０２７-01-15T08:00:00Z", "+2027-01-15T08:00:00Z", "2027-01-15T08:00:00.Z"),
+    ],
+)
+def test_anything_else_is_no_instant(text: str) -> None:
+    assert parse_rfc3339(text) is None

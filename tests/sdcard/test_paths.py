@@ -124,3 +124,29 @@ def test_a_segment_of_another_kind_is_misuse(segment: Any) -> None:
         ClaimPath(("skills", segment))
     with pytest.raises(Misuse):
         path(segment)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        (path("a"), path("a"), path("a")),
+        (path(), path("a", None), path("a", None)),
+        (path("a"), path("a", 0, "b"), path("a", 0, "b")),
+        (path("a", None, "b"), path("a", 0), path("a", 0, "b")),
+        (path(None, 0), path("a", None, "b"), path("a", 0, "b")),
+        (path("a"), path("b"), None),
+        (path("a", 0), path("a", "0"), None),
+        (path("a", 0, None), path("a", 1), None),
+    ],
+)
+def test_what_two_paths_share(one: ClaimPath, other: ClaimPath, shared: ClaimPath | None) -> None:
+    assert one.overlap(other) == other.overlap(one) == shared
+
+
+@given(
+    *(st.lists(st.sampled_from([None, "a", "b", 0]), max_size=4).map(lambda steps: ClaimPath(tuple(steps))),) * 2,
+    st.lists(st.sampled_from(["a", "b", 0, 1]), max_size=5).map(tuple),
+)
+def test_a_place_that_both_cover_is_one_that_they_share(one: ClaimPath, other: ClaimPath, place: Place) -> None:
+    shared = one.overlap(other)
+    assert (one.covers(place) and other.covers(place)) is (shared is not None and shared.covers(place))

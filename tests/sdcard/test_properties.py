@@ -166,7 +166,8 @@ def beneath(entries: Sequence[str]) -> list[ClaimPath]:
 def test_whatever_is_asked_for_nothing_is_emptied_and_no_ceiling_is_exceeded(
     document: JsonObject, context: str, disclose: list[str] | None, never: list[str]
 ) -> None:
-    ceiling = DisclosureContext("ceiling", ("*",), tuple(never))
+    claims = {"*": Treatment.SELECTIVE, **dict.fromkeys(never, Treatment.WITHHELD)}
+    ceiling = DisclosureContext("ceiling", claims)
     policy = DisclosurePolicy({**DEFAULT_POLICY.contexts, "ceiling": ceiling})
     plan = outcome(lambda: plan_disclosure(Card(FORMAT, document), policy, context, disclose))
     if isinstance(plan, Refused):
@@ -175,7 +176,8 @@ def test_whatever_is_asked_for_nothing_is_emptied_and_no_ceiling_is_exceeded(
     shown = dict(places(plan.root, document))
     assert plan.places <= shown.keys()
     for place, source in shown.items():
-        assert not any(one.covers(place) for one in beneath(policy.contexts[context].never))
+        hidden = [entry for entry, how in policy.contexts[context].claims.items() if how is Treatment.WITHHELD]
+        assert not any(one.covers(place) for one in beneath(hidden))
         emptied = isinstance(source, dict | list) and source and not any(p[:-1] == place for p in shown if p)
         assert not emptied, place
     world = World()

@@ -44,7 +44,7 @@ from sdcard.cards.a2a.shared import (
     undefined_schemes,
 )
 from sdcard.cards.format import CardFormat
-from sdcard.cards.shapes import ArrayOf, MapOf, Member, Need, Object, find
+from sdcard.cards.shapes import ArrayOf, MapOf, Member, Need, Object, Shape, find
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Where
 from sdcard.rules import Rule
@@ -95,17 +95,21 @@ WRAPPERS = Object(
 
 
 @dataclass(frozen=True, slots=True)
-class _Scheme:
+class Scheme:
     """A security scheme in its wrapper. One that is written as in 0.3 is common, and read by the SDKs."""
+
+    def written_as(self, value: JsonValue) -> Shape:
+        """The shape of the generation that it is written for."""
+        of_0_3 = isinstance(value, dict) and "type" in value and not any(find(value, name) for name in WRAPPERS.members)
+        return v0_3.SCHEME if of_0_3 else WRAPPERS
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
         """Find what is wrong with it in the generation that it is written for."""
-        if isinstance(value, dict) and "type" in value and not any(find(value, name) for name in WRAPPERS.members):
+        shape = self.written_as(value)
+        if shape is not WRAPPERS:
             hint = "This is a scheme of A2A 0.3; 1.0 has it inside a member such as `apiKeySecurityScheme`."
             yield Finding(Rule.CARD_AMBIGUOUS, where, hint, Level.WARNING)
-            yield from v0_3.SCHEME.check(value, where)
-        else:
-            yield from WRAPPERS.check(value, where)
+        yield from shape.check(value, where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,7 @@ SHAPE = Object(
         "supportedInterfaces": Member(_INTERFACES, Need.REQUIRED, "an array of where and how the agent listens"),
         "capabilities": Member(_CAPABILITIES, Need.REQUIRED, CAPABILITIES_ADVICE),
         "skills": Member(_SKILLS, Need.REQUIRED, SKILLS_ADVICE),
-        "securitySchemes": Member(MapOf(_Scheme())),
+        "securitySchemes": Member(MapOf(Scheme())),
         "securityRequirements": Member(REQUIREMENTS),
         "signatures": Member(SIGNATURES),
     },

@@ -15,6 +15,7 @@ from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, assert_refused, jwk, request, request_with_card
 from tests.sdcard.cards.a2a.signatures.signed import TRUSTED, signature, signed
 from tests.sdcard.cards.documents import georoute_0_1, georoute_0_2, georoute_0_3
+from tests.sdcard.cards.kno.cards import kno
 from tests.world import ISSUER, NOW, World, example, key
 
 
@@ -220,3 +221,25 @@ def test_the_holder_can_narrow_what_was_issued(registry: OpenDesk) -> None:
     held = accept(registry, issued)
 
     assert len(disclose(held, select_all(held)).disclosures) == issued["sd_card"].count("~") - 1
+
+
+def test_a_kno_card_is_registered_as_json_and_its_persona_stays_inside(registry: OpenDesk) -> None:
+    contexts = [{"context": "public"}, {"context": "full"}, {"context": "diagnostic", "disclose": ["*", "goals"]}]
+    answer = registry.register(request_with_card(kno(), disclosure_contexts=contexts))
+
+    shown = [accept(registry, card).issued for card in answer["cards"]]
+    assert {one.card_format for one in shown} == {"kno/0.2"}
+    assert "goals" not in shown[0].members.keys() | shown[1].members.keys()
+    assert shown[2].members["goals"] == kno()["goals"]
+    assert shown[2].members.keys() - shown[1].members.keys() == {"goals"}
+
+
+@pytest.mark.parametrize("changes", [{}, {"description": None}])
+def test_a_kno_card_without_a_description_is_registered_under_any(registry: OpenDesk, changes: dict[str, Any]) -> None:
+    card = {name: value for name, value in kno().items() if name != "description"} | changes
+    answer = registry.register(request_with_card(card, description="in the request alone"))
+    assert accept(registry, answer["cards"][0]).issued.members.get("description") is None
+
+
+def test_a_card_in_yaml_is_no_request(registry: OpenDesk) -> None:
+    assert_refused(registry.post("agent_id: a\ncard: {}\n"), 400, ("json.malformed", "request"))

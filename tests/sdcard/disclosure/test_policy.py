@@ -1,14 +1,16 @@
 """A context's entries, read for one card format; and the ladder."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sdcard import DEFAULT_POLICY, DisclosurePolicy, Misuse, Refused
 from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.disclosure.policy import grant
+from sdcard.disclosable import Treatment
+from sdcard.disclosure.context import DisclosureContext
 from sdcard.errors import Part, Where
-from sdcard.paths import Place
+from sdcard.paths import Place, path
 from tests.world import raises_rule
 
 HERE = Where(Part.REQUEST, ("disclose",))
@@ -16,7 +18,7 @@ FORMAT = KNOWN_FORMATS["a2a/1.0"]
 
 
 def permits(context: str, disclose: list[str] | None, place: Place) -> bool:
-    return grant(DEFAULT_POLICY.context(context, HERE), FORMAT, disclose, HERE, ["x-vendor"]).permits(place)
+    return DEFAULT_POLICY.grant(context, FORMAT, disclose, HERE, ["x-vendor"]).permits(place)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +108,10 @@ def test_a_policy_cannot_be_changed() -> None:
     with pytest.raises(TypeError):
         contexts["public"] = DEFAULT_POLICY.contexts["full"]
     for context in DEFAULT_POLICY.contexts.values():
-        narrowed: Any = context.narrowed
-        with pytest.raises(TypeError):
-            narrowed["skills"] = ("skills",)
+        for mapping in (context.claims, context.narrowed):
+            frozen: Any = mapping
+            with pytest.raises(TypeError):
+                frozen["skills"] = frozen.get("provider")
 
 
 def test_a_policy_is_not_changed_by_what_it_was_made_of() -> None:
@@ -116,3 +119,24 @@ def test_a_policy_is_not_changed_by_what_it_was_made_of() -> None:
     policy = DisclosurePolicy(contexts)
     del contexts["public"]
     assert policy.context("public", HERE).name == "public"
+
+
+# -- what a format calls private --------------------------------------------------------------------------------------
+
+PRIVATE = replace(FORMAT, members=FORMAT.members | {"goals"}, private=(path("goals"), path("skills", None, "mood")))
+
+
+@pytest.mark.parametrize("place", [("goals",), ("goals", 0), ("skills", 1, "mood")])
+def test_everything_is_all_but_what_the_format_calls_private(place: Place) -> None:
+    shown = [DEFAULT_POLICY.grant("full", PRIVATE, disclose, HERE).permits(place) for disclose in (None, ["*"])]
+    named = DEFAULT_POLICY.grant("full", PRIVATE, ["goals", "skills.*.mood"], HERE)
+
+    assert (shown, named.permits(place)) == ([False, False], True)
+    assert not named.permits(("skills", 1, "tags"))
+
+
+def test_withholding_everything_withholds_what_is_private_too() -> None:
+    closed = DisclosurePolicy({"closed": DisclosureContext("closed", {"*": Treatment.WITHHELD})})
+
+    with raises_rule("disclose.beyond-ceiling", at="request/disclose/0"):
+        closed.grant("closed", PRIVATE, ["goals"], HERE)

@@ -1,0 +1,327 @@
+"""Everything that is wrong with a policy, whatever it was made of. Nothing here depends on a card.
+
+Whoever plans by a policy can rely on it: every entry is a known name or a path, one treatment decides about each place
+of a card of any known format, what is always disclosed is in the clear, and what a context contains, it shows.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from sdcard.cards.format import CardFormat
+from sdcard.cards.reading import KNOWN_FORMATS
+from sdcard.disclosable import Treatment
+from sdcard.disclosure.context import BUILT_IN, EVERYTHING, FEDERATION, PUBLIC, DisclosureContext, Meaning
+from sdcard.disclosure.grant import Grant, Row, Vocabulary, check_within, nearest, read_rows
+from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
+from sdcard.paths import ClaimPath, Segment
+from sdcard.rules import Rule
+
+if TYPE_CHECKING:
+    from sdcard.disclosure.policy import DisclosurePolicy
+
+POLICY = Where(Part.POLICY)
+MOST_PATHS = 256
+"""Of one context, in one format: every two of them are compared."""
+_FORMATS = tuple(KNOWN_FORMATS.values())
+_FAMILIES = tuple(dict.fromkeys(one.family for one in _FORMATS))
+_NAMES = frozenset(name for one in _FORMATS for name in (*one.groups, *one.members, *one.always_disclosed))
+_RESERVED = "No card has a member of this name: in an SD-Card it belongs to a claim with another meaning."
+
+
+def check_policy(policy: "DisclosurePolicy") -> tuple[Finding, ...]:
+    """Find everything that is wrong.
+
+    Rules: ``policy.malformed``, ``policy.ambiguous``, ``policy.always-disclosed``, ``policy.containment``;
+    ``context.unknown``, ``disclose.unknown``, ``disclose.beyond-ceiling``, ``path.malformed``,
+    ``card.reserved-member``.
+    """
+    found = [*_check_groups(policy), *_check_members(policy)]
+    about_groups, sound = len(found), set[str]()
+    for context in policy.contexts.values():
+        findings = dict.fromkeys(_check_context(policy, context))
+        found += findings
+        if not findings and not about_groups:
+            sound.add(context.name)
+    for context in policy.contexts.values():
+        found += _check_containment(policy, context, sound)
+    found += _check_agreements(policy)
+    return tuple(dict.fromkeys(found))
+
+
+# -- names and paths --------------------------------------------------------------------------------------------------
+
+
+def _check_groups(policy: "DisclosurePolicy") -> Iterator[Finding]:
+    for name, meaning in policy.groups.items():
+        where = POLICY.within("groups", name)
+        if name in _NAMES or name == EVERYTHING:
+            yield Finding(Rule.POLICY_MALFORMED, where, "A card format has something of this name; choose another.")
+        yield from _check_meaning(policy, meaning, where)
+
+
+def _check_members(policy: "DisclosurePolicy") -> Iterator[Finding]:
+    for name in sorted(policy.members):
+        where = POLICY.within("members")
+        if name in RESERVED_AT_TOP | RESERVED_ANYWHERE:
+            yield Finding(Rule.CARD_RESERVED, where.within(name), _RESERVED)
+        elif name in policy.groups:
+            yield Finding(Rule.POLICY_MALFORMED, where.within(name), "A group has this name too; rename the group.")
+
+
+def _check_meaning(policy: "DisclosurePolicy", meaning: Meaning, where: Where) -> Iterator[Finding]:
+    for name, texts in meaning.items():
+        if name not in (EVERYTHING, *_FAMILIES):
+            yield Finding(Rule.POLICY_MALFORMED, where.within(name), nearest(name, _FAMILIES))
+            continue
+        here = where if name == EVERYTHING and len(meaning) == 1 else where.within(name)
+        for number, text in enumerate(texts):
+            yield from _check_path(policy, text, here.within(number), () if name == EVERYTHING else (name,))
+
+
+def _check_path(policy: "DisclosurePolicy", text: str, where: Where, families: tuple[str, ...]) -> Iterator[Finding]:
+    """Find what is wrong with a path for cards of these families, or of any."""
+    try:
+        segments = ClaimPath.parse(text, where).segments
+    except Refused as refusal:
+        yield from refusal.findings
+        return
+    formats = [one for one in _FORMATS if not families or one.family in families]
+    members = {name for one in formats for name in (*one.members, *one.always_disclosed)}
+    if len(segments) > DEFAULT_LIMITS.json_depth:
+        hint = f"No card is so deep; a path has at most {DEFAULT_LIMITS.json_depth} segments."
+        yield Finding(Rule.PATH_MALFORMED, where, hint)
+    elif segments[0] in RESERVED_AT_TOP or RESERVED_ANYWHERE & set(segments):
+        yield Finding(Rule.CARD_RESERVED, where, _RESERVED)
+    elif segments[0] not in members | policy.members:
+        yield Finding(Rule.DISCLOSE_UNKNOWN, where, nearest(text, sorted(members)))
+
+
+def _check_entry(policy: "DisclosurePolicy", entry: str, where: Where) -> Iterator[Finding]:
+    groups = {*policy.groups, *(group for one in _FORMATS for group in one.groups)}
+    if entry == EVERYTHING or entry in groups:
+        return
+    for finding in _check_path(policy, entry, where, ()):
+        if finding.rule is Rule.DISCLOSE_UNKNOWN:
+            known = [*sorted(groups), *sorted(_NAMES - groups)]
+            hint = f"{nearest(entry, known)} If cards have such a member, list it in `members`."
+            yield Finding(finding.rule, where, hint)
+        else:
+            yield finding
+
+
+# -- contexts ---------------------------------------------------------------------------------------------------------
+
+
+def _check_context(policy: "DisclosurePolicy", context: DisclosureContext) -> Iterator[Finding]:
+    where = POLICY.within("contexts", context.name)
+    wrong = [(entry, list(_check_entry(policy, entry, where.within("claims", entry)))) for entry in context.claims]
+    yield from (finding for _, findings in wrong for finding in findings)
+    for name, meaning in context.narrowed.items():
+        yield from _check_narrowed(policy, name, meaning, where.within("narrowed", name))
+    if context.name == FEDERATION.name:
+        yield from _check_federation(policy, context, where)
+    entries = [entry for entry, findings in wrong if not findings]
+    said = set[Where]()
+    for card_format in _FORMATS:
+        for finding in _check_rows(policy, context, entries, card_format, where.within("claims")):
+            if finding.rule is not Rule.POLICY_ALWAYS or finding.where not in said:
+                said.add(finding.where)
+                yield finding
+
+
+def _check_narrowed(policy: "DisclosurePolicy", name: str, meaning: Meaning, where: Where) -> Iterator[Finding]:
+    """Find what a narrowed group would have to be wider for; such a path would mean nothing."""
+    groups = {*policy.groups, *(group for one in _FORMATS for group in one.groups)}
+    if name not in groups:
+        yield Finding(Rule.DISCLOSE_UNKNOWN, where, nearest(name, sorted(groups)))
+        return
+    findings = list(_check_meaning(policy, meaning, where))
+    yield from findings
+    if findings:
+        return
+    for texts in meaning.values():
+        for text in texts:
+            if not _narrows(policy, name, ClaimPath.parse(text, POLICY)):
+                hint = f"The group {name} does not hold {text}; a narrowed group means a part of it."
+                yield Finding(Rule.POLICY_MALFORMED, where, hint)
+
+
+def _narrows(policy: "DisclosurePolicy", name: str, narrower: ClaimPath) -> bool:
+    """Whether the path lies in the group, and in no format in a part of it that is another group's."""
+    scopes = [Vocabulary(card_format, policy.groups, {}).read(name, POLICY) for card_format in _FORMATS]
+    holding = [scope for scope in scopes if any(p.includes(narrower) for p in scope.paths)]
+    return bool(holding) and all(scope.holds(narrower.segments) for scope in holding)
+
+
+def _check_federation(policy: "DisclosurePolicy", context: DisclosureContext, where: Where) -> Iterator[Finding]:
+    hint = "This context shows what an agreement lists, and without one what public shows; give it ceilings only."
+    for entry, treatment in context.claims.items():
+        if treatment is not Treatment.WITHHELD:
+            yield Finding(Rule.POLICY_MALFORMED, where.within("claims", entry), hint)
+    if context.contains:
+        yield Finding(Rule.POLICY_MALFORMED, where.within("contains"), "What this context shows, agreements decide.")
+    if PUBLIC.name not in policy.contexts:
+        yield Finding(Rule.CONTEXT_UNKNOWN, where, f"Without an agreement it shows what {PUBLIC.name} shows.")
+
+
+def _check_rows(
+    policy: "DisclosurePolicy",
+    context: DisclosureContext,
+    entries: Iterable[str],
+    card_format: CardFormat,
+    where: Where,
+) -> Iterator[Finding]:
+    vocabulary = Vocabulary(card_format, policy.groups, context.narrowed)
+    rows: list[Row] = []
+    for entry in entries:
+        try:
+            rows += read_rows(context, entry, vocabulary, where)
+        except Refused:  # a path of a group; it has a finding of its own
+            continue
+    if len(rows) > MOST_PATHS:
+        yield Finding(Rule.POLICY_MALFORMED, where, f"A context has at most {MOST_PATHS} paths, those of groups too.")
+        return
+    for row in rows:
+        first = row.path.segments[:1]
+        if first and first[0] in card_format.always_disclosed and row.treatment is not Treatment.PLAIN:
+            hint = f"Every SD-Card of {card_format.name} shows {first[0]}; leave it out."
+            yield Finding(Rule.POLICY_ALWAYS, where.within(row.scope.entry), hint)
+    yield from _ambiguities(rows, where)
+
+
+def _ambiguities(rows: list[Row], where: Where) -> Iterator[Finding]:
+    """Find two entries that say different things of one place when neither has the narrower path."""
+    paths = {row.path for row in rows}
+    for one, other in combinations(rows, 2):
+        if one.scope is other.scope:
+            continue
+        here = where.within(other.scope.entry)
+        if one.path == other.path:
+            if one.treatment is not other.treatment or not (one.scope.is_group or other.scope.is_group):
+                hint = f"The entry {one.scope.entry} is about {one.path} too; keep one of them."
+                yield Finding(Rule.POLICY_AMBIGUOUS, here, hint)
+        elif one.treatment is not other.treatment and not _nested(one.path, other.path):
+            shared = one.path.overlap(other.path)
+            if shared and shared not in paths and one.decides(shared.segments) and other.decides(shared.segments):
+                hint = f"The entry {one.scope.entry} says something else of {shared}; add an entry for that."
+                yield Finding(Rule.POLICY_AMBIGUOUS, here, hint)
+
+
+def _nested(one: ClaimPath, other: ClaimPath) -> bool:
+    return one.includes(other) or other.includes(one)
+
+
+# -- containment ------------------------------------------------------------------------------------------------------
+
+
+def _check_containment(policy: "DisclosurePolicy", context: DisclosureContext, sound: set[str]) -> Iterator[Finding]:
+    for number, name in enumerate(context.contains):
+        where = POLICY.within("contexts", context.name, "contains", number)
+        if name not in policy.contexts:
+            yield Finding(Rule.CONTEXT_UNKNOWN, where, nearest(name, list(policy.contexts)))
+        elif _leads_back(policy.contexts, name, context.name):
+            yield Finding(
+                Rule.POLICY_CONTAINMENT, where, "A context would contain itself; name it the other way round only."
+            )
+        elif {_basis(context.name), _basis(name)} <= sound:
+            missing = (_missing(policy, context.name, name, card_format) for card_format in _FORMATS)
+            found = next((one for one in missing if one), None)
+            if found:
+                hint = f"The context {name} shows {str(found) or EVERYTHING}, and {context.name} does not."
+                hint += " It is built in: say in the policy what it shows." if context in BUILT_IN else ""
+                yield Finding(Rule.POLICY_CONTAINMENT, where, hint)
+
+
+def _basis(name: str) -> str:
+    """The context that decides what this one shows without an agreement."""
+    return PUBLIC.name if name == FEDERATION.name else name
+
+
+def _leads_back(contexts: Mapping[str, DisclosureContext], start: str, name: str) -> bool:
+    """Whether ``contains`` leads from one context to the other."""
+    waiting, seen = [start], set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one == name:
+            return True
+        if one in contexts and one not in seen:
+            seen.add(one)
+            waiting += contexts[one].contains
+    return False
+
+
+def _missing(policy: "DisclosurePolicy", outer: str, inner: str, card_format: CardFormat) -> ClaimPath | None:
+    """A place that the inner context may show where the outer one shows nothing.
+
+    If there is one, there is one at which the paths that decide about it meet: a path that the inner context shows, a
+    path of the outer one, and perhaps a path that belongs to another group.
+    """
+    less = policy.grant(inner, card_format, None, POLICY)
+    more = policy.grant(outer, card_format, None, POLICY)
+    holes = tuple(dict.fromkeys(p for row in (*less.rows, *more.rows) for p in row.scope.apart))
+    edges = tuple(dict.fromkeys((*more.edges(), *holes)))
+    for shown in dict.fromkeys(_shown_places(less, card_format)):
+        met = [shown, *(p for edge in edges if (p := shown.overlap(edge)))]
+        for place in dict.fromkeys((*met, *(p for one in met for hole in holes if (p := one.overlap(hole))))):
+            clear = place.segments[0] in card_format.always_disclosed if place.segments else False
+            if not clear and not _is_contained(less, more, place.segments, card_format):
+                return place
+    return None
+
+
+def _shown_places(grant: Grant, card_format: CardFormat) -> Iterator[ClaimPath]:
+    """What the context shows, what lies on the way there, and what goes along with it."""
+    for shown in grant.shown:
+        yield from (ClaimPath(shown.segments[:length]) for length in range(1, len(shown.segments)))
+        yield shown
+        for along in card_format.together:
+            above = ClaimPath(along.segments[:-1]).overlap(ClaimPath(shown.segments[: len(along.segments) - 1]))
+            if above:
+                yield ClaimPath((*above.segments, along.segments[-1]))
+
+
+def _is_contained(less: Grant, more: Grant, place: tuple[Segment, ...], card_format: CardFormat) -> bool:
+    """Whether the one context shows the place whenever the other does: an empty container on the way, too."""
+    if less.permits(place):
+        return more.permits(place)
+    if less.forbids(place):
+        return True
+    above = place[:-1]
+    along = card_format.goes_with_parent(place) and (less.permits(above) or less.leads_to(above))
+    return not more.forbids(place) if along or less.leads_to(place) else True
+
+
+# -- agreements -------------------------------------------------------------------------------------------------------
+
+
+def _check_agreements(policy: "DisclosurePolicy") -> Iterator[Finding]:
+    where = POLICY.within("agreements")
+    if policy.agreements and FEDERATION.name not in policy.contexts:
+        yield Finding(Rule.CONTEXT_UNKNOWN, where, f"Agreements need the context {FEDERATION.name}.")
+        return
+    for number, agreement in enumerate(policy.agreements):
+        here = where.within(number)
+        if agreement.not_before is not None and agreement.not_before >= agreement.expires:
+            yield Finding(Rule.POLICY_MALFORMED, here.within("expires"), "It ends before it begins.")
+        for index, entry in enumerate(agreement.discloses):
+            place = here.within("discloses", index)
+            findings = list(_check_entry(policy, entry, place))
+            yield from findings or _check_agreed(policy, entry, place)
+    for (number, one), (_, other) in combinations(list(enumerate(policy.agreements))[::-1], 2):
+        if one.overlaps(other):
+            hint = "Another agreement with this partner holds at the same time; let one end before the next begins."
+            yield Finding(Rule.POLICY_AMBIGUOUS, where.within(number), hint)
+
+
+def _check_agreed(policy: "DisclosurePolicy", entry: str, where: Where) -> Iterator[Finding]:
+    context = policy.contexts[FEDERATION.name]
+    for card_format in _FORMATS:
+        vocabulary = Vocabulary(card_format, policy.groups, context.narrowed)
+        try:
+            rows = tuple(row for one in context.claims for row in read_rows(context, one, vocabulary, POLICY))
+            check_within(Grant(context.name, rows), vocabulary.read(entry, where), where)
+        except Refused as refusal:
+            yield from (finding for finding in refusal.findings if finding.rule is Rule.DISCLOSE_BEYOND_CEILING)
