@@ -34,7 +34,7 @@ def verdict(examination: Examination) -> str:
 def test_every_conformance_case_gets_its_verdict(expected: str | None) -> None:
     """Whether the dialect is found, or the format is named: a case that names a dialect is judged by it."""
     wrong = []
-    cases = list(conformance())
+    cases = conformance()
     for case in cases:
         examination = examine_card(
             case["data"], expected=f"agentcard/{case['dialect']}" if "dialect" in case else expected
