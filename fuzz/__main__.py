@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 with atheris.instrument_imports(include=["sdcard"]):
     from sdcard import Acceptance, ClaimPath, Expectations, InMemorySigner, Refused, TrustedIssuers, Unchecked
     from sdcard.cards.a2a.signatures.verification import CardSigners
-    from sdcard.cards.reading import parse_card
+    from sdcard.cards.reading import parse_card, parse_card_file
     from sdcard.encoding import encode_base64url, encode_json
     from sdcard.errors import Part, Where
     from sdcard.holder import accept_sd_card
@@ -93,6 +93,7 @@ TARGETS = (
     _header,
     lambda data, _: parse_card(data),
     _signed_card,
+    lambda data, _: parse_card_file(data),
     lambda data, _: parse_trusted_issuers(data),
     lambda _, text: parse_public_jwk({"kty": "EC", "crv": "P-256", "x": text, "y": text[::-1]}, Where(Part.KEY)),
     lambda _, text: ClaimPath.parse(text, Where(Part.REQUEST)),

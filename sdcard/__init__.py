@@ -7,7 +7,10 @@ The public names. Data flows one way: ``parse_card`` → ``plan_disclosure`` →
 from sdcard.cards.a2a.signatures.creation import prepare_card_signature
 from sdcard.cards.a2a.signatures.verification import CardSigners, parse_card_signers
 from sdcard.cards.card import Card
-from sdcard.cards.reading import parse_card
+from sdcard.cards.conversion import Conversion
+from sdcard.cards.converting import convert_card
+from sdcard.cards.partial import PartialCard
+from sdcard.cards.reading import parse_card, parse_card_file
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.errors import Finding, Misuse, Refused, Where
@@ -38,6 +41,7 @@ __all__ = [
     "Challenge",
     "Checked",
     "ClaimPath",
+    "Conversion",
     "DisclosurePlan",
     "DisclosurePolicy",
     "Expectations",
@@ -49,6 +53,7 @@ __all__ = [
     "Issuer",
     "Limits",
     "Misuse",
+    "PartialCard",
     "Profile",
     "PublicKey",
     "Refused",
@@ -62,10 +67,12 @@ __all__ = [
     "VerifiedCard",
     "Where",
     "accept_sd_card",
+    "convert_card",
     "disclose",
     "issue_sd_card",
     "new_challenge",
     "parse_card",
+    "parse_card_file",
     "parse_card_signers",
     "parse_public_jwk",
     "parse_trusted_issuers",

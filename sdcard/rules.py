@@ -28,6 +28,10 @@ class Rule(StrEnum):
     JSON_NUMBER = "json.number", "A number cannot be kept exactly, or is NaN or infinite.", "RFC 8259 6"
     JSON_SURROGATE = "json.surrogate", "A string holds a lone surrogate.", "RFC 8259 8.2"
     JSON_DEPTH = "json.depth", "Arrays and objects are nested too deeply.", "limits"
+    BYTE_ORDER_MARK = "encoding.byte-order-mark", "Text begins with a byte order mark.", "RFC 8259 8.1"
+    YAML_MALFORMED = "yaml.malformed", "Text is neither a JSON object nor a YAML mapping.", "YAML 1.2.2 5 to 9"
+    YAML_FEATURE = "yaml.feature", "Text uses a part of YAML that JSON has not.", "YAML 1.2.2 3.2, 10.2"
+    YAML_AMBIGUOUS = "yaml.ambiguous", "Versions of YAML read this differently.", "YAML 1.2.2 10.3"
     LIMIT_BYTES = "limit.bytes", "The input has too many bytes.", "limits"
     LIMIT_DISCLOSURES = "limit.disclosures", "There are too many Disclosures.", "limits"
     LIMIT_DIGESTS = "limit.digests", "There are too many digests.", "limits"
@@ -153,6 +157,9 @@ class Rule(StrEnum):
         "A2A 1.0 8.4.1",
     )
     CARD_UNSIGNABLE = "card.not-signable", "Nothing says what a signature of this card is over.", "A2A 1.0 8.4.1"
+    CARD_LOST = "card.lost-in-conversion", "A member cannot be carried over.", "A2A AgentCard"
+    CARD_UNCONVERTIBLE = "card.not-convertible", "No sound card of the other format can be made of it.", "A2A AgentCard"
+    CARD_INCOMPLETE = "card.incomplete", "What the card's format demands was not all disclosed.", "SD-Card T-31"
     CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
     CONTEXT_REPEATED = "context.repeated", "The disclosure context was given twice.", "SD-Card 3.3.1"
     PATH_MALFORMED = "path.malformed", "Text is not a claim path.", "SD-JWT VC 4.6"

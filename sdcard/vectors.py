@@ -25,6 +25,7 @@ from sdcard import (
     Where,
     accept_sd_card,
     parse_card,
+    parse_card_file,
     parse_card_signers,
     parse_public_jwk,
     parse_trusted_issuers,
@@ -44,7 +45,7 @@ FORMAT = "sd-card-vectors/1"
 ACCEPTED = "accepted"
 NEEDS = frozenset(
     {
-        *("sd-card", "card", "card-signatures", "json-form", "key-binding", "unsolicited", "status", "limits"),
+        *("sd-card", "card", "card-signatures", "yaml", "json-form", "key-binding", "unsolicited", "status", "limits"),
         *("ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "sha-384", "sha-512"),
     }
 )
@@ -115,7 +116,7 @@ def parse_vector(data: bytes) -> Vector:
     )
 
 
-# -- the three kinds ------------------------------------------------------------------------------------------------
+# -- the kinds ----------------------------------------------------------------------------------------------------
 
 
 def _verify(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
@@ -156,7 +157,8 @@ def _accept(document: JsonObject, expectations: JsonObject) -> Callable[[], str]
 
 
 def _card(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
-    """A card document that is to be registered."""
+    """A card document that is to be registered; or a file that its author has it in."""
+    parse = parse_card_file if document["kind"] == "card-file" else parse_card
     text = _text(document, "document")
     _closed(expectations, "expectations", set(), {"limits", "signers"})
     limits = _limits(expectations)
@@ -168,7 +170,7 @@ def _card(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
 
     def run() -> str:
         try:
-            outcome, findings = ACCEPTED, parse_card(text.encode(), limits, signers).findings
+            outcome, findings = ACCEPTED, parse(text.encode(), limits, signers).findings
         except Refused as refusal:
             outcome, findings = f"{refusal.rule} at {refusal.where}", refusal.findings
         return "\n".join((outcome, *map(_finding, findings)))
@@ -181,6 +183,7 @@ _KINDS: Mapping[str, tuple[frozenset[str], str, _Runner]] = {
     "verify": (frozenset({"now", "trust", "expectations"}), "claims", _verify),
     "accept": (frozenset({"now", "trust", "expectations"}), "claims", _accept),
     "card": (frozenset(), "findings", _card),
+    "card-file": (frozenset(), "findings", _card),
 }
 """Kind → members of its own, the member that says what is accepted, and what runs it."""
 

@@ -5,7 +5,7 @@ The order of RFC 9901 7.3: decide about key binding, the SD-JWT (7.1), the KB-JW
 
 from dataclasses import dataclass, field
 
-from sdcard.encoding import JsonObject
+from sdcard.cards.partial import PartialCard
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
 from sdcard.issued import Acceptance, IssuedSdCard, read_issued
@@ -37,15 +37,13 @@ class Expectations(Acceptance):
             raise Misuse("decide about the status: Checked or Unchecked")
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedCard:
-    """A partial card: what was disclosed. Others of its members may exist; nothing is filled in for them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedCard(PartialCard):
+    """A partial card, and who stands behind it.
 
     Attributes:
         issuer: who stands behind it.
         subject: ``agent:`` and the agent's id.
-        card_format: the specification that the members follow, where the SD-Card says.
-        members: the card's disclosed members, exact JSON values.
         issued_at, expires_at: Unix seconds.
         holder_key: the key that the SD-Card is bound to.
         key_binding: the verified KB-JWT, or ``Unbound`` with the Verifier's reason.
@@ -55,8 +53,6 @@ class VerifiedCard:
 
     issuer: str
     subject: str
-    card_format: str | None
-    members: JsonObject = field(repr=False)
     issued_at: Instant
     expires_at: Instant
     holder_key: PublicKey
@@ -106,6 +102,7 @@ def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, status: Status
         subject=issued.subject,
         card_format=issued.card_format,
         members=issued.members,
+        emptied=issued.verified.processed.emptied,
         issued_at=issued.issued_at,
         expires_at=issued.expires_at,
         holder_key=issued.holder_key,

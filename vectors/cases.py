@@ -1027,6 +1027,112 @@ def signature(payload: str, signer: Actor = CARD_SIGNER, **changes: Any) -> Json
     return {"protected": protected, "signature": raw(signer.sign(f"{protected}.{raw(payload)}".encode()))}
 
 
+def card_files() -> Iterator[Case]:
+    """Cards in files: JSON as editors save it, and of YAML what JSON can say."""
+    whole = "".join(f"{name}: {json.dumps(value)}\n" for name, value in CARD_1_0.items())
+
+    def case(name: str, about: str, text: str, *findings: str, standard: str = "YAML 1.2.2", **more: Any) -> Case:
+        first = next((one for one in findings if one.endswith("(error)")), "").removesuffix(" (error)")
+        rule, _, where = first.partition(" at ")
+        return Case(name, about, standard, text, RULES[rule] if rule else None, where, kind="card-file",
+                    findings=findings, **more)  # fmt: skip
+
+    yield case("byte-order-mark", "JSON behind a byte order mark", "\ufeff" + json.dumps(CARD_1_0),
+               "encoding.byte-order-mark at card (warning)", standard="RFC 8259 8.1")  # fmt: skip
+    yield case("yaml", "the same card in YAML", whole)
+    kept = "card.member-unknown at card/x_own (note)"
+    yield case("yaml-date", "YAML 1.1 takes it for a date, YAML 1.2 for text", whole + "x_own: 2026-11-28\n",
+               "yaml.ambiguous at card/x_own (warning)", kept)  # fmt: skip
+    yield case("yaml-no", "`no` is text", whole + "x_own: no\n", "yaml.ambiguous at card/x_own (warning)", kept)
+    for name, about, text, finding in (
+        ("yaml-flow", "an unclosed list", "x_own: [", "yaml.malformed at card"),
+        ("yaml-alias", "an alias", "x_own: &a 1\nx_two: *a\n", "yaml.feature at card/x_own"),
+        ("yaml-tag", "a tag", "x_own: !!str 1\n", "yaml.feature at card/x_own"),
+        ("yaml-merge", "a merge", "x_own: {<<: {a: 1}}\n", "yaml.feature at card/x_own"),
+        ("yaml-two-documents", "a second document", whole + "---\n" + whole, "yaml.feature at card"),
+        ("yaml-number-key", "a key that is no string", "1: a\n", "yaml.feature at card"),
+        ("yaml-duplicate-key", "a key twice", "x_own: {a: 1, 'a': 1}\n", "json.duplicate-member at card/x_own/a"),
+        ("yaml-infinite", "a number that JSON has not", "x_own: .inf\n", "json.number at card/x_own"),
+        ("yaml-line-separator", "a line break of YAML 1.1 alone", "x_own: a\u2028b\n", "yaml.ambiguous at card"),
+    ):
+        yield case(name, about, text if text.startswith(whole) else whole + text, f"{finding} (error)")
+    yield case("yaml-text", "a text that is no mapping", "an agent\n", "yaml.malformed at card (error)")
+    yield case("yaml-too-large", "more bytes of YAML than allowed", whole, "limit.bytes at card (error)",
+               standard="limits", expectations={"limits": {"yaml_bytes": 100}})  # fmt: skip
+
+
+KNO: JsonObject = {
+    "$schema": "agent-card@0.2.1",
+    "id": "01KKSY7MK56WAKNP2QVKKZ1RXP",
+    "name": "Drift Agent",
+    "url": "https://agent.example/a2a",
+    "version": "1.0.0",
+    "capabilities": {"streaming": True},
+    "authentication": {"schemes": ["Bearer"]},
+    "skills": [{"id": "find", "name": "Find"}],
+    "ownership": {"context": "tenant", "possibility_slug": "springfield"},
+    "perception": {"domains": ["schemas"], "refresh": "on-change"},
+    "goals": [{"id": "no-drift", "description": "Nothing drifts", "metric": "findings", "target": "0"}],
+    "boundaries": ["MUST NOT modify files"],
+    "budget_override": {"max_phase_tokens": 1000, "warn_threshold_pct": 0.8},
+}
+
+
+def kno_cards() -> Iterator[Case]:
+    """KNO agent cards (agent-card-schema 0.2.1): what its JSON Schema says, and what only its prose does."""
+
+    def case(name: str, about: str, row: str, changes: JsonObject, *findings: str) -> Case:
+        first = next((one for one in findings if one.endswith("(error)")), "").removesuffix(" (error)")
+        rule, _, where = first.partition(" at ")
+        return Case(f"kno-{name}", about, f"KNO agent-card-schema 0.2.1 ({row})", json.dumps({**KNO, **changes}),
+                    RULES[rule] if rule else None, where, kind="card", findings=findings)  # fmt: skip
+
+    def one(name: str, about: str, row: str, changes: JsonObject, rule: str, place: str, level: str = "error") -> Case:
+        return case(name, about, row, changes, f"card.{rule} at card/{place} ({level})")
+
+    goal: JsonObject = {"id": "a", "description": "b", "metric": "c", "target": "0"}
+    yield case("card", "a card with a persona", "KNO-1", {})
+    yield one("no-ownership", "nobody owns the agent", "KNO-1", {"ownership": None}, "member-missing", "ownership")
+    yield one("id", "an id of 25 characters", "KNO-2", {"id": "01KKSY8ABC123DEF456GHI789"}, "member-value", "id",
+              "warning")  # fmt: skip
+    yield one("schema", "a version that there is not", "KNO-3", {"$schema": "agent-card@0.3.0"}, "member-value",
+              "$schema")  # fmt: skip
+    service: JsonObject = {"$schema": "service-config@0.3.0", "subtype": "agent-card"}
+    yield case("service", "a service that is an agent", "KNO-3", service)
+    yield case("blueprint", "what cards are made from", "KNO-3", {"$schema": "agent-blueprint@0.2.0"},
+               "card.format at card (error)")  # fmt: skip
+    yield one("version", "a version without its quotes", "KNO-4", {"version": 0.1}, "member-type", "version")
+    yield one("secret", "a secret for credentials", "KNO-8",
+              {"authentication": {"schemes": ["Bearer"], "credentials": "client_secret"}}, "member-value",
+              "authentication/credentials")  # fmt: skip
+    yield one("no-skills", "an agent without skills", "KNO-10", {"skills": []}, "member-value", "skills")
+    yield one("tenant", "a tenant without a slug", "KNO-13", {"ownership": {"context": "tenant"}}, "member-missing",
+              "ownership/possibility_slug")  # fmt: skip
+    yield one("platform", "a platform with a slug", "KNO-14",
+              {"ownership": {"context": "platform", "possibility_slug": "x"}}, "ambiguous",
+              "ownership/possibility_slug", "warning")  # fmt: skip
+    yield one("refresh", "a refresh that there is not", "KNO-16", {"perception": {"refresh": "hourly"}},
+              "member-value", "perception/refresh")  # fmt: skip
+    yield one("two-targets", "a target and a query for it", "KNO-18", {"goals": [{**goal, "target_query": "x"}]},
+              "ambiguous", "goals/0/target_query")  # fmt: skip
+    yield one("target", "a target that is a number", "KNO-18", {"goals": [{**goal, "target": 0}]}, "member-type",
+              "goals/0/target")  # fmt: skip
+    yield one("boundary", "a boundary of unclear strictness", "KNO-19", {"boundaries": ["Never sleep"]},
+              "member-value", "boundaries/0", "warning")  # fmt: skip
+    budgets: tuple[tuple[str, JsonObject, str], ...] = (
+        ("percent", {"warn_threshold_pct": 80}, "member-value"),
+        ("no-tokens", {"max_phase_tokens": 0}, "member-value"),
+        ("tokens-true", {"max_phase_tokens": True}, "member-type"),
+        ("tokens-fraction", {"max_phase_tokens": 1.0}, "member-type"),
+    )
+    for name, budget, rule in budgets:
+        place = f"budget_override/{next(iter(budget))}"
+        yield one(name, "a budget that cannot be kept", "KNO-20", {"budget_override": budget}, rule, place)
+    yield case("older", "members that its version has not", "KNO-22", {"$schema": "agent-card@0.1.0"},
+               *(f"card.ambiguous at card/{name} (warning)"
+                 for name in ("perception", "goals", "boundaries", "budget_override")))  # fmt: skip
+
+
 TOPICS = {
     "sd-jwt": (accepted_sd_jwts, refused_sd_jwts),
     "jws": (jws,),
@@ -1039,7 +1145,7 @@ TOPICS = {
     "encoding": (encodings,),
     "limits": (limits,),
     "json-forms": (json_forms,),
-    "cards": (cards,),
+    "cards": (cards, card_files, kno_cards),
     "card-signatures": (card_signatures,),
 }
 """Folder → what makes its cases."""

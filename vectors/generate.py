@@ -26,6 +26,8 @@ NOT_TRIGGERED = {
     Rule.KB_RECORD: "A Verifier's own record cannot be reached.",
     Rule.KEY_REPEATED: "It is about two keys of one registration.",
     Rule.KEY_BOUND_ELSEWHERE: "It is about the records of a registry.",
+    **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),
+    Rule.CARD_INCOMPLETE: "It is about handing over what was verified.",
     **dict.fromkeys(
         (Rule.CONTEXT_UNKNOWN, Rule.PATH_MALFORMED, Rule.DISCLOSE_UNKNOWN, Rule.DISCLOSE_BEYOND_CEILING,
          Rule.DISCLOSE_EMPTY, Rule.SELECTION_COARSE, Rule.SELECTION, Rule.CARD_UNSIGNABLE),
@@ -69,8 +71,9 @@ def _document(topic: str, case: Case) -> JsonObject:
     if kind == "accept":
         expectations["holder_key"] = HOLDER.jwk
     for need, present in (
-        ("card", kind == "card"),
-        ("json-form", kind != "card" and case.document.startswith("{")),
+        ("card", kind.startswith("card")),
+        ("yaml", kind == "card-file" and not case.document.startswith(("{", "\ufeff{"))),
+        ("json-form", not kind.startswith("card") and case.document.startswith("{")),
         ("key-binding", case.key_binding is not None and case.key_binding != UNBOUND),
         ("status", "statuses" in expectations),
         ("limits", "limits" in expectations),
@@ -79,16 +82,16 @@ def _document(topic: str, case: Case) -> JsonObject:
     document: JsonObject = {"format": FORMAT, "about": case.about, "standard": case.standard, "kind": kind}
     if needs:
         document["needs"] = list[JsonValue](sorted(needs))
-    if kind != "card":
+    if not kind.startswith("card"):
         document |= {"now": case.now, "trust": case.trust or trust()}
     if expectations:
         document["expectations"] = expectations
     document |= {"document": case.document, "expect": case.expect.value if case.expect else ACCEPTED}
     if case.expect:
         document["where"] = case.where
-    elif kind != "card":
+    elif not kind.startswith("card"):
         document["claims"] = case.claims
-    if kind == "card":
+    if kind.startswith("card"):
         document["findings"] = list[JsonValue](case.findings)
     return document
 

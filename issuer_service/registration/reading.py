@@ -189,7 +189,7 @@ def _check_agreement(document: Mapping[str, Any], card: Mapping[str, Any]) -> No
     differing = [
         Finding(Rule.CARD_DISAGREES, REQUEST.within(name), hint)
         for name in _NAMED_TWICE
-        if name in document and name in card and document[name] != card[name]
+        if name in document and card.get(name) is not None and document[name] != card[name]
     ]
     if differing:
         raise Refused.because(differing)

@@ -9,11 +9,14 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from sdcard.cards import summary
-from sdcard.cards.a2a import detection, v0_3, v1_0
+from sdcard.cards.a2a import detection, v0_1, v0_2, v0_3, v1_0
 from sdcard.cards.a2a.signatures.forms import forms_of
 from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners, check_signatures
 from sdcard.cards.card import Card, reserved_members
+from sdcard.cards.documents import read_document
 from sdcard.cards.format import CardFormat
+from sdcard.cards.kno import card as kno_card
+from sdcard.cards.kno import format as kno_format
 from sdcard.cards.lint import suspicious
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
@@ -25,14 +28,29 @@ _WHERE = Where(Part.CARD)
 _SIGNATURES = "signatures"
 
 KNOWN_FORMATS: Mapping[str, CardFormat] = MappingProxyType(
-    {card_format.name: card_format for card_format in (v0_3.FORMAT, v1_0.FORMAT, summary.FORMAT)}
+    {
+        card_format.name: card_format
+        for card_format in (
+            v0_1.FORMAT,
+            v0_2.FORMAT,
+            v0_3.FORMAT,
+            v1_0.FORMAT,
+            kno_format.V0_1,
+            kno_format.V0_2,
+            summary.FORMAT,
+        )
+    }
 )
 """Every value of ``card_format``."""
 
 _CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = MappingProxyType(
     {
+        v0_1.FORMAT.name: v0_1.check,
+        v0_2.FORMAT.name: v0_2.check,
         v0_3.FORMAT.name: v0_3.check,
         v1_0.FORMAT.name: v1_0.check,
+        kno_format.V0_1.name: kno_card.check,
+        kno_format.V0_2.name: kno_card.check,
     }
 )
 
@@ -71,12 +89,21 @@ class Examination:
 
 
 def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
-    """The bytes of a card document → Card.
+    """The bytes of a card document → Card. For what anybody may have sent, and so strict JSON alone.
 
     Raises:
         Refused: ``limit.bytes``, a rule of ``parse_json_object``, or as ``read_card``.
     """
     return read_card(_parse(data, limits), signers)
+
+
+def parse_card_file(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
+    """The bytes of a file that its author keeps → Card: strict JSON, JSON behind a byte order mark, or YAML.
+
+    Raises:
+        Refused: as ``documents.read_document``, or as ``read_card``.
+    """
+    return _card_of(_examine_file(data, limits, signers))
 
 
 def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
@@ -94,27 +121,55 @@ def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
 
 
 def examine_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Examination:
-    """The bytes of a document → everything there is to say about it, for tools that help an author."""
+    """The bytes of a file → everything there is to say about it, for tools that help an author.
+
+    Reads what ``parse_card_file`` reads.
+    """
     try:
-        return examine_document(_parse(data, limits), signers)
+        return _examine_file(data, limits, signers)
     except Refused as refusal:
         return Examination("", refusal.findings, None)
 
 
 def examine_document(document: JsonObject, signers: CardSigners = NOBODY) -> Examination:
     """A document → everything there is to say about it. Authors mend a card in one go when they see all at once."""
+    return _examine(document, (), signers)
+
+
+def _examine_file(data: bytes, limits: Limits, signers: CardSigners) -> Examination:
+    read = read_document(data, limits)
+    return _examine(read.document, read.findings, signers)
+
+
+def _examine(document: JsonObject, about_text: Iterable[Finding], signers: CardSigners) -> Examination:
     detected = _detect(document)
     if isinstance(detected, Foreign):
-        return Examination(detected.name, (Finding(Rule.CARD_FORMAT, _WHERE, detected.hint),), None)
-    findings = [*reserved_members(document), *_CHECKS[detected.name](document), *suspicious(document)]
-    dropped = {_SIGNATURES} if forms_of(detected.name) else set()
-    findings += [*_dropped(document.keys() & dropped), *check_signatures(document, detected, signers)]
+        finding = Finding(Rule.CARD_FORMAT, _WHERE, detected.hint)
+        return Examination(detected.name, (finding, *about_text), None)
+    return _judge(document, detected, about_text, signers)
+
+
+def examine_as(name: str, document: JsonObject, signers: CardSigners = NOBODY) -> Examination:
+    """As ``examine_document``, for a document of which somebody says what it follows: a value of ``card_format``."""
+    if name not in _CHECKS:
+        return Examination("", (Finding(Rule.CARD_FORMAT, _WHERE, "Name a format that documents can have."),), None)
+    return _judge(document, KNOWN_FORMATS[name], (), signers)
+
+
+def _judge(
+    document: JsonObject, card_format: CardFormat, about_text: Iterable[Finding], signers: CardSigners
+) -> Examination:
+    """By the rules of its format, and by those that hold for every card."""
+    name = card_format.name
+    findings = [*about_text, *reserved_members(document), *_CHECKS[name](document), *suspicious(document)]
+    dropped = {_SIGNATURES} if forms_of(name) else set()
+    findings += [*_dropped(document.keys() & dropped), *check_signatures(document, card_format, signers)]
     errors = [finding for finding in findings if finding.level is Level.ERROR]
     if errors:
         others = [finding for finding in findings if finding.level is not Level.ERROR]
-        return Examination(detected.name, (*errors, *others), None)
-    kept = {name: value for name, value in document.items() if name not in dropped}
-    return Examination(detected.name, tuple(findings), Card(detected, kept, tuple(findings)))
+        return Examination(name, (*errors, *others), None)
+    kept = {member: value for member, value in document.items() if member not in dropped}
+    return Examination(name, tuple(findings), Card(card_format, kept, tuple(findings)))
 
 
 def _parse(data: bytes, limits: Limits) -> JsonObject:
@@ -147,48 +202,50 @@ def _has_any(*names: str) -> _Question:
     return lambda document: any(document.get(name) is not None for name in names)
 
 
-def _is_kno(document: JsonObject) -> bool:
-    return str(document.get("$schema")).startswith("agent-card@")
-
-
 def _is_registration_file(document: JsonObject) -> bool:
     return _has("type")(document) and _has_any("registrations", "services")(document)
 
 
 def _is_tool_server(document: JsonObject) -> bool:
-    return _has_any("serverInfo", "mcpServers", "tools")(document) and not _has("skills")(document)
+    if "modelcontextprotocol" in str(document.get("$schema")):
+        return True
+    if _has_any("serverInfo", "mcpServers")(document):
+        return not _has("skills")(document)
+    return _has("tools", "protocolVersion")(document) and not _has("skills")(document)
 
 
 def _lists_capabilities_only(document: JsonObject) -> bool:
     return isinstance(document.get("capabilities"), list) and not _has("skills")(document)
 
 
-_OLDER = Foreign("a2a/0.2", "This looks like an A2A card from before 0.3. Bring it to A2A 1.0, or to 0.3.")
-_OLDEST = Foreign("a2a/0.1", "This looks like an A2A 0.1 card. Bring it to A2A 1.0, or to 0.3.")
 _NOTHING = Foreign("", "This looks like no agent card. A2A 1.0 has `supportedInterfaces`, 0.3 has `url` and `skills`.")
 _SIGSTORE = Foreign(
     "sigstore-a2a", "This looks like a wrapper of sigstore-a2a. Give the card that is inside `agentCard`."
 )
-_KNO = Foreign("kno", "This looks like a KNO agent card, and only A2A 1.0 and 0.3 are read.")
-_AGENTCARD = Foreign("agentcard", "This looks like a card with an `agent_id`; only A2A 1.0 and 0.3 are read.")
+_BLUEPRINT = Foreign("agent-blueprint", "This is a KNO agent blueprint. Give the agent card that is made from it.")
+_SERVICE = Foreign("service-config", "This is a KNO service. One that is an agent says `subtype: agent-card`.")
+_AGENTCARD = Foreign("agentcard", "This looks like a card with an `agent_id`; only A2A cards are read.")
 _ERC_8004 = Foreign("erc-8004", "This looks like an ERC-8004 registration. Give the A2A card that it refers to.")
 _MCP = Foreign("mcp", "This looks like an MCP or tool description. Give an A2A card for the agent that uses it.")
 _MANIFEST = Foreign("manifest", "This looks like a plugin or agent manifest. Give an A2A card for the agent.")
-_LIST = Foreign("", "This lists capabilities and has no skills; in an A2A card, `skills` has that list.")
+_LIST = Foreign("capability-list", "This lists capabilities and has no skills; in an A2A card, `skills` has that list.")
 
 _SIGNS: tuple[tuple[_Question, CardFormat | Foreign], ...] = (
+    (kno_format.is_0_1, kno_format.V0_1),
+    (kno_format.is_0_2, kno_format.V0_2),
+    (kno_format.is_blueprint, _BLUEPRINT),
+    (kno_format.is_other_service, _SERVICE),
     (detection.is_1_0, v1_0.FORMAT),
+    (kno_format.is_unlabelled, kno_format.V0_2),
     (detection.is_0_3, v0_3.FORMAT),
-    (detection.says_older, _OLDER),
-    (_has("agentCard"), _SIGSTORE),
-    (_is_kno, _KNO),
+    (_has_any("agentCard", "agent_card"), _SIGSTORE),
+    (detection.is_0_1, v0_1.FORMAT),
+    (detection.is_0_2, v0_2.FORMAT),
     (_has("agent_id"), _AGENTCARD),
     (_is_registration_file, _ERC_8004),
     (_is_tool_server, _MCP),
-    (_has("schema_version"), _MANIFEST),
+    (_has_any("schema_version", "name_for_model", "tools"), _MANIFEST),
     (_lists_capabilities_only, _LIST),
-    (detection.is_0_1, _OLDEST),
-    (detection.is_before_0_3, _OLDER),
     (detection.is_beginning, v1_0.FORMAT),
 )
 """What a document looks like: the first question that is answered with yes decides."""

@@ -67,6 +67,17 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class MediaType:
+    """The name of a media type. A bare word such as ``text`` is common, and every reader takes it."""
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a value that is no string, is empty, or has not two parts."""
+        yield from Text(empty=Level.WARNING).check(value, where)
+        if isinstance(value, str) and value and "/" not in value:
+            yield Finding(Rule.CARD_MEMBER_VALUE, where, "Write a media type, such as text/plain.", Level.NOTE)
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One of a closed set of strings."""
 
@@ -103,14 +114,18 @@ class Reach(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A URL that is safe to show and to follow."""
+    """A URL that is safe to show and to follow. ``empty`` says how much an empty string matters."""
 
     reach: Reach
+    empty: Level = Level.ERROR
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
         """Find a URL that is dangerous (an error) or careless (a warning)."""
         if not isinstance(value, str):
             yield _wrong_type(where, "a string")
+            return
+        if not value:
+            yield Finding(Rule.CARD_MEMBER_VALUE, where, "Write a URL; this one is empty.", self.empty)
             return
         fault = _unsafe(value)
         if fault:
@@ -285,7 +300,7 @@ def _wrong_type(where: Where, noun: str) -> Finding:
 def _unsafe(url: str) -> str:
     """What makes the URL dangerous or useless, as advice; empty when nothing does."""
     if not url.strip():
-        return "Write a URL; this one is empty."
+        return "Write a URL; this one is blank."
     if any(unicodedata.category(character) in _INVISIBLE for character in url):
         return "Remove control and other invisible characters from the URL."
     scheme = _SCHEME.match(url.strip())

@@ -2,16 +2,17 @@
 
 import typer
 
-from sdcard.cli import card_check, card_sign
+from sdcard.cli import card_check, card_convert, card_sign
 
-HELP = "Check an agent card, and sign it."
+HELP = "Check, convert and sign agent cards."
 app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
 def group() -> None:
-    """Check an agent card, and sign it."""
+    """Check, convert and sign agent cards."""
 
 
 app.command("check", help=card_check.HELP)(card_check.command)
+app.command("convert", help=card_convert.HELP)(card_convert.command)
 app.command("sign", help=card_sign.HELP)(card_sign.command)

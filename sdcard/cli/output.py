@@ -20,7 +20,7 @@ from typer.exceptions import TyperException
 
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.system import SystemClock
-from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant, parse_rfc3339
 from sdcard.profile import PROFILES, Profile
 from sdcard.rules import Rule
@@ -95,13 +95,18 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Text | str
     return made
 
 
+def describe_findings(findings: Sequence[Finding]) -> list[dict[str, str]]:
+    """Findings as JSON."""
+    return [
+        {"rule": f.rule.value, "level": f.level.value, "where": str(f.where), "message": f.hint or f.rule.sentence}
+        for f in findings
+    ]
+
+
 def show_refusal(refusal: Refused, as_json: bool) -> None:
     """Say which rules said no, and where."""
-    findings = [
-        {"rule": f.rule.value, "level": f.level.value, "where": str(f.where), "message": f.hint or f.rule.sentence}
-        for f in refusal.findings
-    ]
     if as_json:
+        findings = describe_findings(refusal.findings)
         print_json({"refused": True, "rule": refusal.rule.value, "where": str(refusal.where), "findings": findings})
         return
     error = Console(stderr=True, highlight=False)

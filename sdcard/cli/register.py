@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdcard.cards.reading import parse_card
+from sdcard.cards.documents import read_document
+from sdcard.cards.reading import read_card
 from sdcard.cli.output import AsJson, cell, console, print_json, read_bytes, read_text, show_instant, table
 from sdcard.disclosure.context import FEDERATION
 from sdcard.edge.system import SystemClock
-from sdcard.encoding import JsonObject, encode_json, parse_json_object
-from sdcard.errors import Misuse, Part, Where
+from sdcard.encoding import JsonObject, encode_json
+from sdcard.errors import Misuse
 from sdcard.holder import accept_sd_card
 from sdcard.issued import Acceptance
 from sdcard.jose.keys import PublicKey
-from sdcard.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
     from sdcard.edge.registry import IssuedAnswer, Registered
@@ -40,7 +40,7 @@ class _Place:
 
 
 def command(
-    card: Annotated[str, typer.Argument(metavar="FILE|-", help="The A2A agent card.")],
+    card: Annotated[str, typer.Argument(metavar="FILE|-", help="The agent card, in JSON or YAML.")],
     registry: Annotated[str, typer.Option(help="The registry's address.")],
     agent_id: Annotated[str, typer.Option(help="The agent's id at the registry.")],
     key: Annotated[list[Path], typer.Option(help="A private JWK of the agent's (repeatable); stays here.")],
@@ -91,13 +91,13 @@ def _context(text: str, partner: str | None) -> dict[str, Any]:
 
 def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Sequence[dict[str, Any]]) -> JsonObject:
     """The request, from a card that reads; the document is sent as it was written, signatures too."""
-    parse_card(data)
-    document = parse_json_object(data, Where(Part.CARD), DEFAULT_LIMITS.json_depth)
+    document = read_document(data).document
+    read_card(document)
     if not all(text.isprintable() for text in (agent_id, *(one["context"] for one in contexts))):
         raise Misuse("--agent-id and --context are printable")
     return {
         "agent_id": agent_id,
-        **{name: document[name] for name in ("name", "description", "version")},
+        **{name: document.get(name) or "" for name in ("name", "description", "version")},
         "public_keys": [dict(key.to_jwk()) for key in keys],
         "disclosure_contexts": list(contexts),
         "card": document,

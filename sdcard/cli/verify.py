@@ -84,6 +84,8 @@ def _document(card: VerifiedCard) -> dict[str, Any]:
         else {"unbound": binding.reason},
         "status": {"unchecked": _STATUS.reason},
         "hidden": card.hidden,
+        "complete": not card.missing,
+        "missing": [str(finding.where) for finding in card.missing],
         "members": card.members,
     }
 
@@ -102,6 +104,7 @@ def _show(card: VerifiedCard) -> None:
         ("key binding", bound),
         ("status", f"not checked: {_STATUS.reason}"),
         ("digests without a disclosure", f"{card.hidden} (decoys, or members not shown)"),
+        ("a whole card", "no: not all that its format demands is shown" if card.missing else "yes"),
     ]
     out = console()
     out.print(table("Verified", ("what", "value"), facts))

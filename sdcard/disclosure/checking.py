@@ -142,9 +142,10 @@ def _check_narrowed(policy: "DisclosurePolicy", name: str, meaning: Meaning, whe
     yield from findings
     if findings:
         return
-    for texts in meaning.values():
+    for one, texts in meaning.items():
+        formats = [card_format for card_format in _FORMATS if one in (card_format.family, EVERYTHING)]
         for text in texts:
-            if not any(_narrows(policy, name, text, card_format) for card_format in _FORMATS):
+            if not any(_narrows(policy, name, text, card_format) for card_format in formats):
                 hint = f"The group {name} does not hold {text}; a narrowed group means a part of it."
                 yield Finding(Rule.POLICY_MALFORMED, where, hint)
 

@@ -47,12 +47,14 @@ class ProcessedPayload:
         claims: the Processed SD-JWT Payload.
         revealed: every Disclosure with its place, parents before children.
         hidden: how many digests no Disclosure matched: decoys and what is withheld; nobody can tell which (R-58, R-74).
+        emptied: the objects and arrays of which digests were removed and nothing is left. Absence is not emptiness.
         algorithm: of the digests, as ``_sd_alg`` names it, sha-256 by default (R-12); ``sd_hash`` uses it too.
     """
 
     claims: JsonObject = field(repr=False)
     revealed: tuple[Revealed, ...] = field(repr=False)
     hidden: int
+    emptied: frozenset[Place] = field(repr=False)
     algorithm: DigestAlgorithm
 
 
@@ -79,7 +81,7 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
     walk = _Walk(unreferenced, limits)
     claims = walk.object({name: value for name, value in payload.items() if name != SD_ALG}, _Spot())
     check_all_referenced(unreferenced)
-    return ProcessedPayload(claims, tuple(walk.revealed), walk.hidden, algorithm)
+    return ProcessedPayload(claims, tuple(walk.revealed), walk.hidden, frozenset(walk.emptied), algorithm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class _Walk:
         self._unreferenced, self._limits = unreferenced, limits
         self._met: set[str] = set()
         self.revealed: list[Revealed] = []
+        self.emptied: list[Place] = []
 
     @property
     def hidden(self) -> int:
@@ -130,6 +133,8 @@ class _Walk:
             found = self._look_up(digest, spot)
             if found:
                 self._insert(*found, result, spot)
+        if digests and not result:
+            self.emptied.append(spot.place)
         return result
 
     def _insert(self, number: int, disclosure: Disclosure, result: JsonObject, spot: _Spot) -> None:
@@ -158,6 +163,8 @@ class _Walk:
                 check_is_element(disclosure, where)
                 self.revealed.append(Revealed(here.place, disclosure, spot.holder))
                 result.append(self._disclosed(disclosure, _Spot(here.place, where, disclosure)))
+        if elements and not result:
+            self.emptied.append(spot.place)
         return result
 
     def _disclosed(self, disclosure: Disclosure, spot: _Spot) -> JsonValue:

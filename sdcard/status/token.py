@@ -69,7 +69,7 @@ def issue_status_list_token(
 
 
 def verify_status_list_token(text: str, uri: str, key: PublicKey, now: Instant, limits: Limits) -> StatusListToken:
-    """Text → token, in the order of Token Status List 8.3.
+    """Text → token, in the order of Token Status List 8.3 (TSL-5 to TSL-8).
 
     Args:
         text: as fetched.

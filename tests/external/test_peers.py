@@ -12,6 +12,7 @@ from sd_jwt.verifier import SDJWTVerifier
 
 from sdcard import InMemorySigner
 from sdcard.encoding import JsonObject, same_json
+from sdcard.jose.algorithms import DigestAlgorithm
 from tests.external.peers import (
     CLAIMS,
     CONTEXTS,
@@ -65,10 +66,16 @@ def test_they_accept_our_key_binding(world: World, context: str) -> None:
 
 @pytest.mark.parametrize("algorithm", OTHER_KEYS)
 def test_other_algorithms(world: World, algorithm: str) -> None:
-    """For KB-JWTs theirs knows ES256 only; RFC 9901 7.3 step 5.b leaves the set to the Verifier."""
+    """Theirs knows no digests but sha-256, and for KB-JWTs ES256 only; RFC 9901 4.1.1 and 7.3 step 5.b allow that."""
     signer, holder = OTHER_KEYS[algorithm]
     text = presented_with(world, signer, HOLDER)
-    assert theirs(text, signer, world.challenge.nonce)["name"] == example()["name"]
+    if signer.public_key.algorithm.digest is DigestAlgorithm.SHA_256:
+        assert theirs(text, signer, world.challenge.nonce)["name"] == example()["name"]
+    else:
+        with pytest.raises(ValueError, match="Invalid digest in KB-JWT"):
+            theirs(text, signer, world.challenge.nonce)
+        with pytest.raises(ValueError, match="Invalid hash algorithm"):
+            theirs(text[: text.rindex("~") + 1], signer)
     with pytest.raises(InvalidJWSSignature, match="alg"):
         theirs(presented_with(world, signer, holder), signer, world.challenge.nonce)
 

@@ -189,15 +189,36 @@ CLASSES = {
 RUN = {"verify_presentation", "holder_present", "jwk_thumbprint", "issue_cnf", "issue_env"}
 """Ops that a test of this file runs."""
 
+OF_CARDS = {
+    ("parsing", "http"): 1,
+    ("parsing", "verify_presentation"): 3,
+    ("versioning", "http_sequence"): 1,
+    ("versioning", "normalise_card"): 1,
+    ("versioning", "register_card"): 2,
+    ("versioning", "register_cards"): 2,
+    ("versioning", "verify_presentation"): 1,
+}
+"""Classes parsing and versioning: what is no presentation is run by ``tests/issuer_service``, but for the one
+``http_sequence`` (BUG-067), which asks for discovery: the registry has none yet."""
+
 
 def test_every_input_of_four_classes_is_run() -> None:
+    found = ops_of("disclosure", "crypto-encoding", "time", "key-binding")
+    assert found == CLASSES
+    assert {op for _, op in found} == RUN
+
+
+def test_the_inputs_of_two_more_classes_are_these() -> None:
+    assert ops_of("parsing", "versioning") == OF_CARDS
+
+
+def ops_of(*classes: str) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for file in sorted((shared_dir() / "cases").glob("*.json")):
         whole = case(file.stem)
-        if whole["class"] in ("disclosure", "crypto-encoding", "time", "key-binding"):
+        if whole["class"] in classes:
             found.update((whole["class"], one["op"]) for one in whole["input"].get("variants", [whole["input"]]))
-    assert found == CLASSES
-    assert {op for _, op in found} == RUN
+    return found
 
 
 # -- BUG-038: a coordinate that begins with zero ----------------------------------------------------------------------

@@ -14,9 +14,13 @@ import httpx2
 import pytest
 
 from issuer_service.serving import bind, running
-from tests.issuer_service.desk import Desk, OpenDesk, request_with_card
+from sdcard import Acceptance, TrustedIssuers, accept_sd_card
+from sdcard.encoding import same_json
+from sdcard.errors import Part, Where
+from sdcard.trust import parse_key_set
+from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, request_with_card
 from tests.shared import shared_dir
-from tests.world import example
+from tests.world import ISSUER, NOW, example
 
 _outbound: list[str] = []
 _watching = False
@@ -124,3 +128,52 @@ def test_no_url_of_a_card_is_ever_fetched(registry: OpenDesk, outbound: list[str
     assert len(statuses) == 24
     assert all(status < 500 for status in statuses)
     assert outbound == []
+
+
+# -- BUG-064, 065, 069, 070: cards of two generations -----------------------------------------------------------------
+
+
+def held(registry: OpenDesk, card: Any) -> dict[str, Any]:
+    """The members of a full SD-Card of it, as its Holder gets them."""
+    (issued,) = registry.register(request_with_card(card))["cards"]
+    keys = parse_key_set(registry.get("/.well-known/jwks.json").json(), Where(Part.TRUST))
+    acceptance = Acceptance(issuers=TrustedIssuers({ISSUER: keys}))
+    return dict(accept_sd_card(issued["sd_card"], acceptance, HOLDER.public_key, NOW).issued.members)
+
+
+def endpoint(members: dict[str, Any]) -> str:
+    return str(members["supportedInterfaces"][0]["url"] if "supportedInterfaces" in members else members["url"])
+
+
+@pytest.mark.parametrize("number", ["064", "069"])
+def test_a_card_of_either_generation_comes_back_as_it_was(registry: OpenDesk, number: str) -> None:
+    described = case(number)
+    cards = described["input"]["cards"]
+
+    back = [held(registry, card) for card in cards]
+
+    assert described["expected"]["round_trip"] == "identical JSON values"
+    assert all(map(same_json, back, cards))
+    if "endpoint" in described["expected"]:
+        assert list(map(endpoint, back)) == described["expected"]["endpoint"]
+
+
+def test_a_card_of_0_3_is_kept_as_it_is(registry: OpenDesk) -> None:
+    described = case("065")
+    card = described["input"]["card"]
+
+    assert described["expected"]["or"] == "card kept verbatim"
+    assert same_json(held(registry, card), card)
+
+
+def test_an_empty_card_is_told_all_that_is_missing_and_an_empty_array_stays(registry: OpenDesk) -> None:
+    described = case("070")
+    cards = {one["name"]: one["card"] for one in described["input"]["variants"]}
+    expected = described["expected"]["variants"]
+
+    refusal = registry.post(request_with_card(cards["empty_card"]))
+
+    assert refusal.status_code in expected["empty_card"]["status_in"]
+    named = {one["where"].rpartition("/")[2] for one in refusal.json()["findings"]}
+    assert named >= {"name", "description", "version", "supportedInterfaces", "capabilities", "skills"}
+    assert held(registry, cards["skills_empty"])["skills"] == expected["skills_empty"]["skills_present_after"]

@@ -1,62 +1,64 @@
 """Which A2A generation a document is of, by the marks that only one of them has.
 
-The order in which the questions are asked is ``cards/reading.py``'s.
+The order in which the questions are asked is ``cards/reading.py``'s: the first yes decides. A mark weighs more than
+what the card claims of itself, since readers trip over members; the check of each generation says where they differ.
 """
 
-from sdcard.cards.a2a import v1_0
+from sdcard.cards.a2a import v0_2, v0_3, v1_0
+from sdcard.cards.a2a.shared import claimed_version
 from sdcard.cards.shapes import find, find_list, snake_case
 from sdcard.encoding import JsonObject, JsonValue
 
 _KNOWN_TO_1_0 = frozenset(v1_0.SHAPE.members) | frozenset(map(snake_case, v1_0.SHAPE.members))
-_BROUGHT_BY_0_2 = (
-    "securitySchemes",
-    "security",
-    "supportsAuthenticatedExtendedCard",
-    "preferredTransport",
-    "additionalInterfaces",
-)
+_TWO_WORDS = tuple(name for name in v0_3.SHAPE.members if snake_case(name) != name)
+_ONLY_A2A = ("defaultInputModes", "defaultOutputModes", *v0_2.BROUGHT[2:])
+_OF_OTHERS = ("agent_id", "schema_version", "registrations", "services", "tools", "serverInfo", "mcpServers")
+"""Members of other documents, some of which list skills at a URL too."""
 
 
 def is_1_0(document: JsonObject) -> bool:
     """It lists interfaces, whatever members of 0.3 it also has; or it says 1 and has no endpoint of 0.3 either."""
     if _has(document, "supportedInterfaces"):
         return True
-    return _version(document).startswith("1") and _has(document, "skills") and not _has(document, "url")
+    return claimed_version(document).startswith("1") and _has(document, "skills") and not _has(document, "url")
 
 
 def is_0_3(document: JsonObject) -> bool:
-    """It says 0.3, or another version that is no older, or it uses what 0.3 brought."""
-    if _version(document).startswith("0.3"):
+    """It says 0.3, or another version that is no older, or it uses what 0.3 brought, or is spelt in snake_case.
+
+    The SDK for Python writes snake_case since its last releases for 0.2, and the readers of 0.3 take it.
+    """
+    claim = claimed_version(document)
+    if claim.startswith("0.3"):
         return True
-    if _has(document, "protocolVersion"):
-        return _has(document, "skills") and not says_older(document)
-    return _has(document, "url") and (
-        _has(document, "signatures") or _has_skill_security(document) or _has_mutual_tls(document)
-    )
-
-
-def says_older(document: JsonObject) -> bool:
-    """It says that it is older than 0.3."""
-    return _version(document).startswith(("0.1", "0.2"))
+    if not _is_card(document):
+        return False
+    if _has(document, "signatures") or _has_skill_security(document) or _has_mutual_tls(document):
+        return True
+    return not claim.startswith(("0.1", "0.2")) if claim else _is_snake(document)
 
 
 def is_0_1(document: JsonObject) -> bool:
-    """It has the shape of an A2A card, the one member that only 0.1 had, and none that 0.2 brought."""
-    newer = any(_has(document, name) for name in _BROUGHT_BY_0_2)
-    return is_before_0_3(document) and _has(document, "authentication") and not newer
+    """It has nothing that 0.2 brought, and the one member that only 0.1 had; or it lacks what only 0.1 left open."""
+    claim = claimed_version(document)
+    if any(_has(document, name) for name in v0_2.BROUGHT):
+        return False
+    if claim:
+        return claim.startswith("0.1") and (_is_card(document) or _has(document, "skills"))
+    return _is_card(document) and (_has(document, "authentication") or not _has(document, "description"))
 
 
-def is_before_0_3(document: JsonObject) -> bool:
-    """It has the shape of an A2A card and no mark of a later version."""
-    described = _has(document, "skills") or isinstance(document.get("capabilities"), dict)
-    return _has(document, "url") and described and not _has(document, "protocolVersion")
+def is_0_2(document: JsonObject) -> bool:
+    """It says 0.2, or it is a card that no mark tells from one of 0.2."""
+    claim = claimed_version(document)
+    return (claim.startswith("0.2") and _has(document, "skills")) or _is_card(document)
 
 
 def is_beginning(document: JsonObject) -> bool:
     """It is too incomplete to be told from its marks, and nothing in it speaks against the current version."""
     if document.keys() <= _KNOWN_TO_1_0:
         return True
-    described = isinstance(document.get("skills"), list) and isinstance(document.get("capabilities"), dict)
+    described = _lists_skills(document) and isinstance(document.get("capabilities"), dict)
     return described and not _has(document, "url")
 
 
@@ -64,9 +66,25 @@ def _has(document: JsonObject, name: str) -> bool:
     return find(document, name) is not None
 
 
-def _version(document: JsonObject) -> str:
-    version = (find(document, "protocolVersion") or ("", ""))[1]
-    return version if isinstance(version, str) else ""
+def _is_card(document: JsonObject) -> bool:
+    """Whether it has the shape of a card of any generation up to 0.3: an endpoint, and what such cards say of it."""
+    if not _has(document, "url"):
+        return False
+    capabilities = document.get("capabilities")
+    flags = isinstance(capabilities, dict) and any(_has(capabilities, name) for name in v0_2.CAPABILITIES.members)
+    if flags or any(_has(document, name) for name in _ONLY_A2A):
+        return True
+    return _lists_skills(document) and not any(_has(document, name) for name in _OF_OTHERS)
+
+
+def _lists_skills(document: JsonObject) -> bool:
+    skills = document.get("skills")
+    return isinstance(skills, list) and (not skills or any(isinstance(skill, dict) for skill in skills))
+
+
+def _is_snake(document: JsonObject) -> bool:
+    spelt = [name for name in _TWO_WORDS if _has(document, name)]
+    return bool(spelt) and all(document.get(name) is None for name in spelt)
 
 
 def _has_skill_security(document: JsonObject) -> bool:

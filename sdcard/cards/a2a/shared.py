@@ -1,10 +1,11 @@
 """What the A2A generations have in common: how their members may be disclosed, shapes, and rules across members.
 
-The disclosure tables are the union of both generations, in both spellings. A path that a card lacks matches nothing,
+The disclosure tables are the union of all generations, in both spellings. A path that a card lacks matches nothing,
 and so a card that mixes generations, or is spelt in snake_case, shows no more than a tidy one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from sdcard.cards.shapes import (
@@ -12,6 +13,7 @@ from sdcard.cards.shapes import (
     Choice,
     Flag,
     MapOf,
+    MediaType,
     Member,
     Need,
     Object,
@@ -22,7 +24,7 @@ from sdcard.cards.shapes import (
     find_list,
     snake_case,
 )
-from sdcard.encoding import JsonObject
+from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Part, Where
 from sdcard.paths import ClaimPath, path
 from sdcard.rules import Rule
@@ -40,6 +42,10 @@ def _both_spellings(*paths: ClaimPath) -> tuple[ClaimPath, ...]:
     ]
     return tuple(dict.fromkeys((*paths, *spelt)))
 
+
+ALWAYS_DISCLOSED = ("name", "description", "version")
+WITH_VERSION = (*ALWAYS_DISCLOSED, "protocolVersion", "protocol_version")
+"""Up to 0.3 the card has a version of A2A, without which nobody can read it (DECISIONS 3)."""
 
 _TENANTS = (path("supportedInterfaces", None, "tenant"), path("additionalInterfaces", None, "tenant"))
 
@@ -83,29 +89,43 @@ GROUPS: Mapping[str, tuple[ClaimPath, ...]] = MappingProxyType(
 )
 
 
-# -- shapes that did not change ---------------------------------------------------------------------------------------
+# -- shapes that did not change, or hardly ---------------------------------------------------------------------------
 
 TEXT = Text()
 SAID = Text(empty=Level.WARNING)
 NAMED = Text(empty=Level.ERROR)
 FLAG = Flag()
 ANY_OBJECT = Object()
-NAME_URL = Url(Reach.NAME)
-LINK = Url(Reach.LINK)
+NAME_URL = Url(Reach.NAME, empty=Level.NOTE)
+LINK = Url(Reach.LINK, empty=Level.NOTE)
+NEEDED_LINK = Url(Reach.LINK)
 ENDPOINT = Url(Reach.ENDPOINT)
 TEXTS = ArrayOf(TEXT)
-SOME_TEXTS = ArrayOf(SAID, empty=Level.WARNING)
+MODES = ArrayOf(MediaType())
 
-EXTENSIONS = ArrayOf(
-    Object(
-        {
-            "uri": Member(NAME_URL, Need.EXPECTED, "the URI that identifies the extension"),
-            "description": Member(TEXT),
-            "required": Member(FLAG),
-            "params": Member(ANY_OBJECT),
-        }
-    )
-)
+
+@dataclass(frozen=True, slots=True)
+class _Secret:
+    """Credentials in the card itself, which 0.1 had a member for."""
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a value that is no string, or that is there at all."""
+        yield from TEXT.check(value, where)
+        if value:
+            hint = "Take it out and hand it over in another way: whoever reads the card can use it."
+            yield Finding(Rule.CARD_SECRET, where, hint, Level.WARNING)
+
+
+CREDENTIALS = Member(_Secret())
+OLD_AUTHENTICATION = Object({"credentials": CREDENTIALS})
+"""``authentication`` of 0.1, in a card of a later generation, whose readers ignore it."""
+
+EXTENSION: Mapping[str, Member] = {
+    "uri": Member(Url(Reach.NAME, Level.WARNING), Need.EXPECTED, "the URI that identifies the extension"),
+    "description": Member(TEXT),
+    "required": Member(FLAG),
+    "params": Member(ANY_OBJECT),
+}
 
 SIGNATURES = ArrayOf(
     Object(
@@ -117,66 +137,82 @@ SIGNATURES = ArrayOf(
     )
 )
 
+PROVIDER: Mapping[str, Member] = {
+    "organization": Member(SAID, Need.EXPECTED, "who runs the agent"),
+    "url": Member(Url(Reach.LINK, Level.WARNING), Need.EXPECTED, "where to learn about who runs the agent"),
+}
+
 COMMON: Mapping[str, Member] = {
     "name": Member(SAID, Need.REQUIRED, "what people call the agent"),
     "description": Member(SAID, Need.REQUIRED, "what the agent does, in a sentence"),
     "version": Member(SAID, Need.REQUIRED, "the version of the agent, such as 1.0.0"),
-    "provider": Member(
-        Object(
-            {
-                "organization": Member(SAID, Need.EXPECTED, "who runs the agent"),
-                "url": Member(LINK, Need.EXPECTED, "where to learn about who runs the agent"),
-            }
-        )
-    ),
+    "provider": Member(Object(PROVIDER)),
     "documentationUrl": Member(LINK),
     "iconUrl": Member(LINK),
-    "defaultInputModes": Member(SOME_TEXTS, Need.EXPECTED, "the media types that skills accept, such as text/plain"),
-    "defaultOutputModes": Member(SOME_TEXTS, Need.EXPECTED, "the media types that skills produce, such as text/plain"),
-    "signatures": Member(SIGNATURES),
 }
-"""The top-level members that 0.3 and 1.0 spell and shape alike."""
+"""The top-level members that every generation since 0.2 spells and shapes alike."""
 
-COMMON_CAPABILITIES: Mapping[str, Member] = {
-    "streaming": Member(FLAG),
-    "pushNotifications": Member(FLAG),
-    "extensions": Member(EXTENSIONS),
-}
+FLAGS: Mapping[str, Member] = {"streaming": Member(FLAG), "pushNotifications": Member(FLAG)}
+HISTORY = Member(FLAG)
+"""``stateTransitionHistory`` of the capabilities, up to 0.3."""
 
-COMMON_SKILL: Mapping[str, Member] = {
+CAPABILITIES_ADVICE = "an object that says what the agent supports, or an empty one"
+SKILLS_ADVICE = "an array of what the agent can do"
+
+SKILL_NAMES: Mapping[str, Member] = {
     "id": Member(NAMED, Need.REQUIRED, "a short name for the skill, unique in the card"),
-    "name": Member(NAMED, Need.REQUIRED, "what people call the skill"),
-    "description": Member(SAID, Need.EXPECTED, "what the skill does, in a sentence"),
-    "tags": Member(SOME_TEXTS, Need.EXPECTED, "words that the skill can be found by"),
+    "name": Member(SAID, Need.REQUIRED, "what people call the skill"),
+}
+SKILL_REST: Mapping[str, Member] = {
     "examples": Member(TEXTS),
-    "inputModes": Member(TEXTS),
-    "outputModes": Member(TEXTS),
+    "inputModes": Member(MODES),
+    "outputModes": Member(MODES),
 }
 
-SECURITY_0_3 = ArrayOf(MapOf(TEXTS))
-"""Alternatives; each names the schemes that are needed together, with their scopes."""
 
-_AUTHORIZATION = {"authorizationUrl": Member(LINK, Need.REQUIRED, "where the user grants access")}
-_TOKEN = {"tokenUrl": Member(LINK, Need.REQUIRED, "where tokens are issued")}
-_SCOPES = {
+def default_modes(empty: Level) -> dict[str, Member]:
+    """The members for media types of the whole card. Since 1.0 the standard demands that they hold something (5.7)."""
+    modes = ArrayOf(MediaType(), empty)
+    return {
+        "defaultInputModes": Member(modes, Need.EXPECTED, "the media types that skills accept, such as text/plain"),
+        "defaultOutputModes": Member(modes, Need.EXPECTED, "the media types that skills produce, such as text/plain"),
+    }
+
+
+def skill(empty: Level) -> dict[str, Member]:
+    """The members of a skill since 0.2; ``empty`` as above, of its tags."""
+    return {
+        **SKILL_NAMES,
+        "description": Member(SAID, Need.EXPECTED, "what the skill does, in a sentence"),
+        "tags": Member(ArrayOf(SAID, empty), Need.EXPECTED, "words that the skill can be found by"),
+        **SKILL_REST,
+    }
+
+
+ALTERNATIVES = ArrayOf(MapOf(TEXTS))
+"""``security`` up to 0.3: alternatives; each names the schemes that are needed together, with their scopes."""
+
+REQUIREMENTS = ArrayOf(Object({"schemes": Member(MapOf(Object({"list": Member(TEXTS)})))}))
+"""``securityRequirements`` of 1.0, which says the same."""
+
+_AUTHORIZATION = {"authorizationUrl": Member(NEEDED_LINK, Need.REQUIRED, "where the user grants access")}
+_TOKEN = {"tokenUrl": Member(NEEDED_LINK, Need.REQUIRED, "where tokens are issued")}
+_REST_OF_FLOW = {
     "refreshUrl": Member(LINK),
-    "scopes": Member(MapOf(TEXT), Need.REQUIRED, "an object that explains each scope, or an empty one"),
+    "scopes": Member(MapOf(TEXT), Need.EXPECTED, "an object that explains each scope, or an empty one"),
 }
-OAUTH_FLOWS: Mapping[str, Member] = {
-    "authorizationCode": Member(Object({**_AUTHORIZATION, **_TOKEN, **_SCOPES, "pkceRequired": Member(FLAG)})),
-    "clientCredentials": Member(Object({**_TOKEN, **_SCOPES})),
-    "implicit": Member(Object({**_AUTHORIZATION, **_SCOPES})),
-    "password": Member(Object({**_TOKEN, **_SCOPES})),
+OAUTH_FLOWS: Mapping[str, Mapping[str, Member]] = {
+    "authorizationCode": {**_AUTHORIZATION, **_TOKEN, **_REST_OF_FLOW},
+    "clientCredentials": {**_TOKEN, **_REST_OF_FLOW},
+    "implicit": {**_AUTHORIZATION, **_REST_OF_FLOW},
+    "password": {**_TOKEN, **_REST_OF_FLOW},
+    "deviceCode": {
+        "deviceAuthorizationUrl": Member(NEEDED_LINK, Need.REQUIRED, "where a device asks for its code"),
+        **_TOKEN,
+        **_REST_OF_FLOW,
+    },
 }
-DEVICE_CODE = Member(
-    Object(
-        {
-            "deviceAuthorizationUrl": Member(LINK, Need.REQUIRED, "where a device asks for its code"),
-            **_TOKEN,
-            **_SCOPES,
-        }
-    )
-)
+"""Each flow of OAuth 2.0 with its members."""
 
 KEY_PLACE = Choice(("cookie", "header", "query"))
 API_KEY_NAME = Member(NAMED, Need.REQUIRED, "the name of the header, parameter or cookie")
@@ -186,12 +222,24 @@ HTTP_AUTH: Mapping[str, Member] = {
     "description": Member(TEXT),
 }
 OPEN_ID_CONNECT: Mapping[str, Member] = {
-    "openIdConnectUrl": Member(LINK, Need.REQUIRED, "where the OpenID Connect metadata is"),
+    "openIdConnectUrl": Member(NEEDED_LINK, Need.REQUIRED, "where the OpenID Connect metadata is"),
     "description": Member(TEXT),
 }
 
 
 # -- rules across members ---------------------------------------------------------------------------------------------
+
+
+def claimed_version(document: JsonObject) -> str:
+    """What the card says that it follows, whatever the type; empty where it says nothing."""
+    return str((find(document, "protocolVersion") or ("", ""))[1])
+
+
+def another_version(document: JsonObject, generation: str, advice: str) -> Iterator[Finding]:
+    """Find a card that claims another version of A2A than the one whose shape it has."""
+    spelling, version = find(document, "protocolVersion") or ("", "")
+    if isinstance(version, str) and version and not version.startswith(generation):
+        yield Finding(Rule.CARD_AMBIGUOUS, CARD.within(spelling), advice, Level.WARNING)
 
 
 def repeated_skill_ids(document: JsonObject) -> Iterator[Finding]:

@@ -5,73 +5,132 @@ cards that want to serve readers of both: those members are warned about, checke
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from sdcard.cards.a2a import v0_2, v0_3
 from sdcard.cards.a2a.shared import (
-    ANY_OBJECT,
+    ALTERNATIVES,
+    ALWAYS_DISCLOSED,
     API_KEY_NAME,
+    CAPABILITIES_ADVICE,
     CARD,
     COMMON,
-    COMMON_CAPABILITIES,
-    COMMON_SKILL,
-    DEVICE_CODE,
     ENDPOINT,
+    EXTENSION,
     FLAG,
+    FLAGS,
     GROUPS,
+    HISTORY,
     HTTP_AUTH,
     KEY_PLACE,
     LINK,
+    NAME_URL,
     NAMED,
     OAUTH_FLOWS,
+    OLD_AUTHENTICATION,
     OPEN_ID_CONNECT,
+    REQUIREMENTS,
     SAID,
-    SECURITY_0_3,
+    SIGNATURES,
+    SKILLS_ADVICE,
     TEXT,
-    TEXTS,
     TOGETHER,
     UNITS,
+    default_modes,
     repeated_skill_ids,
     requirements,
+    skill,
     undefined_schemes,
 )
-from sdcard.cards.a2a.v0_3 import INTERFACES as INTERFACES_0_3
 from sdcard.cards.format import CardFormat
-from sdcard.cards.shapes import ArrayOf, MapOf, Member, Need, Object, find
-from sdcard.encoding import JsonObject
+from sdcard.cards.shapes import ArrayOf, MapOf, Member, Need, Object, Shape, find
+from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Where
 from sdcard.rules import Rule
 
-_FLOWS = Object({**OAUTH_FLOWS, "deviceCode": DEVICE_CODE}, exactly_one=True)
+_MOST_LEVELS = 40
+_PKCE = {"pkceRequired": Member(FLAG)}
+_DEPRECATED = {name: Member(LINK) for name in ("authorizationUrl", "tokenUrl", "refreshUrl")} | {
+    "scopes": Member(MapOf(TEXT))
+}
+FLOWS = Object(
+    {
+        "authorizationCode": Member(Object({**OAUTH_FLOWS["authorizationCode"], **_PKCE})),
+        "clientCredentials": Member(Object(OAUTH_FLOWS["clientCredentials"])),
+        "deviceCode": Member(Object(OAUTH_FLOWS["deviceCode"])),
+        "implicit": Member(Object(_DEPRECATED)),
+        "password": Member(Object(_DEPRECATED)),
+    },
+    exactly_one=True,
+)
+"""Nothing is demanded of the two deprecated flows."""
 
-_SCHEMES = MapOf(
-    Object(
-        {
-            "apiKeySecurityScheme": Member(
-                Object(
-                    {
-                        "location": Member(KEY_PLACE, Need.REQUIRED, "one of cookie, header, query"),
-                        "name": API_KEY_NAME,
-                        "description": Member(TEXT),
-                    }
-                )
-            ),
-            "httpAuthSecurityScheme": Member(Object(HTTP_AUTH)),
-            "oauth2SecurityScheme": Member(
-                Object(
-                    {
-                        "flows": Member(_FLOWS, Need.REQUIRED, "an object with one OAuth flow"),
-                        "oauth2MetadataUrl": Member(LINK),
-                        "description": Member(TEXT),
-                    }
-                )
-            ),
-            "openIdConnectSecurityScheme": Member(Object(OPEN_ID_CONNECT)),
-            "mtlsSecurityScheme": Member(Object({"description": Member(TEXT)})),
-        },
-        exactly_one=True,
-    )
+WRAPPERS = Object(
+    {
+        "apiKeySecurityScheme": Member(
+            Object(
+                {
+                    "location": Member(KEY_PLACE, Need.REQUIRED, "one of cookie, header, query"),
+                    "name": API_KEY_NAME,
+                    "description": Member(TEXT),
+                }
+            )
+        ),
+        "httpAuthSecurityScheme": Member(Object(HTTP_AUTH)),
+        "oauth2SecurityScheme": Member(
+            Object(
+                {
+                    "flows": Member(FLOWS, Need.REQUIRED, "an object with one OAuth flow"),
+                    "oauth2MetadataUrl": Member(LINK),
+                    "description": Member(TEXT),
+                }
+            )
+        ),
+        "openIdConnectSecurityScheme": Member(Object(OPEN_ID_CONNECT)),
+        "mtlsSecurityScheme": Member(Object({"description": Member(TEXT)})),
+    },
+    exactly_one=True,
 )
 
-_REQUIREMENTS = ArrayOf(Object({"schemes": Member(MapOf(Object({"list": Member(TEXTS)})))}))
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A security scheme in its wrapper. One that is written as in 0.3 is common, and read by the SDKs."""
+
+    def written_as(self, value: JsonValue) -> Shape:
+        """The shape of the generation that it is written for."""
+        of_0_3 = isinstance(value, dict) and "type" in value and not any(find(value, name) for name in WRAPPERS.members)
+        return v0_3.SCHEME if of_0_3 else WRAPPERS
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find what is wrong with it in the generation that it is written for."""
+        shape = self.written_as(value)
+        if shape is not WRAPPERS:
+            hint = "This is a scheme of A2A 0.3; 1.0 has it inside a member such as `apiKeySecurityScheme`."
+            yield Finding(Rule.CARD_AMBIGUOUS, where, hint, Level.WARNING)
+        yield from shape.check(value, where)
+
+
+@dataclass(frozen=True, slots=True)
+class _Struct:
+    """A free object. Readers in protobuf stop at a hundred messages, and spend two on each level of it."""
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a value that is no object, or that they would not read."""
+        yield from Object().check(value, where)
+        level: list[JsonValue] = [value]
+        for _ in range(_MOST_LEVELS):
+            level = [inner for outer in level for inner in _children(outer)]
+        if level:
+            hint = f"Nest at most {_MOST_LEVELS} levels: readers in protobuf stop there."
+            yield Finding(Rule.CARD_MEMBER_VALUE, where, hint)
+
+
+def _children(value: JsonValue) -> list[JsonValue]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
 
 _INTERFACES = ArrayOf(
     Object(
@@ -87,14 +146,18 @@ _INTERFACES = ArrayOf(
 )
 
 _CAPABILITIES = Object(
-    {**COMMON_CAPABILITIES, "extendedAgentCard": Member(FLAG)},
-    legacy={"stateTransitionHistory": Member(FLAG, advice="A2A 1.0 dropped it")},
+    {
+        **FLAGS,
+        "extensions": Member(ArrayOf(Object({**EXTENSION, "uri": Member(NAME_URL), "params": Member(_Struct())}))),
+        "extendedAgentCard": Member(FLAG),
+    },
+    legacy={"stateTransitionHistory": Member(HISTORY.shape, advice="A2A 1.0 dropped it")},
 )
 
 _SKILLS = ArrayOf(
     Object(
-        {**COMMON_SKILL, "securityRequirements": Member(_REQUIREMENTS)},
-        legacy={"security": Member(SECURITY_0_3, advice="A2A 1.0 has it in `securityRequirements`")},
+        {**skill(empty=Level.WARNING), "securityRequirements": Member(REQUIREMENTS)},
+        legacy={"security": Member(ALTERNATIVES, advice="A2A 1.0 has it in `securityRequirements`")},
     ),
     empty=Level.WARNING,
 )
@@ -102,29 +165,29 @@ _SKILLS = ArrayOf(
 SHAPE = Object(
     {
         **COMMON,
+        **default_modes(empty=Level.WARNING),
         "supportedInterfaces": Member(_INTERFACES, Need.REQUIRED, "an array of where and how the agent listens"),
-        "capabilities": Member(
-            _CAPABILITIES, Need.REQUIRED, "an object that says what the agent supports, or an empty one"
-        ),
-        "skills": Member(_SKILLS, Need.REQUIRED, "an array of what the agent can do"),
-        "securitySchemes": Member(_SCHEMES),
-        "securityRequirements": Member(_REQUIREMENTS),
+        "capabilities": Member(_CAPABILITIES, Need.REQUIRED, CAPABILITIES_ADVICE),
+        "skills": Member(_SKILLS, Need.REQUIRED, SKILLS_ADVICE),
+        "securitySchemes": Member(MapOf(Scheme())),
+        "securityRequirements": Member(REQUIREMENTS),
+        "signatures": Member(SIGNATURES),
     },
     legacy={
         "url": Member(ENDPOINT, advice="A2A 1.0 has it in `supportedInterfaces`"),
         "preferredTransport": Member(TEXT, advice="A2A 1.0 has it in `supportedInterfaces`"),
-        "additionalInterfaces": Member(INTERFACES_0_3, advice="A2A 1.0 has it in `supportedInterfaces`"),
+        "additionalInterfaces": Member(v0_2.INTERFACES, advice="A2A 1.0 has it in `supportedInterfaces`"),
         "protocolVersion": Member(TEXT, advice="A2A 1.0 has it in each of `supportedInterfaces`"),
-        "security": Member(SECURITY_0_3, advice="A2A 1.0 has it in `securityRequirements`"),
+        "security": Member(ALTERNATIVES, advice="A2A 1.0 has it in `securityRequirements`"),
         "supportsAuthenticatedExtendedCard": Member(FLAG, advice="A2A 1.0 has it in `capabilities`"),
-        "authentication": Member(ANY_OBJECT, advice="describe it in `securitySchemes`"),
+        "authentication": Member(OLD_AUTHENTICATION, advice="describe it in `securitySchemes`"),
     },
     notes_unknown=True,
 )
 
 FORMAT = CardFormat(
     name="a2a/1.0",
-    always_disclosed=("name", "description", "version"),
+    always_disclosed=ALWAYS_DISCLOSED,
     members=frozenset(SHAPE.members),
     units=UNITS,
     together=TOGETHER,

@@ -4,13 +4,18 @@ import hashlib
 import json
 from typing import Any
 
+import pytest
+
 from sdcard import Acceptance, HeldSdCard, TrustedIssuers, accept_sd_card, select_all
 from sdcard import present as present_card
+from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
 from sdcard.holder import disclose
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, assert_refused, jwk, request, request_with_card
 from tests.sdcard.cards.a2a.signatures.signed import TRUSTED, signature, signed
+from tests.sdcard.cards.documents import georoute_0_1, georoute_0_2, georoute_0_3
+from tests.sdcard.cards.kno.cards import kno
 from tests.world import ISSUER, NOW, World, example, key
 
 
@@ -79,10 +84,23 @@ def test_a_card_is_issued_in_every_context(registry: OpenDesk) -> None:
     assert members["federation"] == members["public"]
 
 
-def test_the_older_generation_of_cards_is_registered_too(registry: OpenDesk) -> None:
-    card = example("georoute-0.3.json")
-
+@pytest.mark.parametrize(
+    ("card", "card_format"), [(georoute_0_3(), "a2a/0.3"), (georoute_0_2(), "a2a/0.2"), (georoute_0_1(), "a2a/0.1")]
+)
+def test_the_older_generations_of_cards_are_registered_too(
+    registry: OpenDesk, card: JsonObject, card_format: str
+) -> None:
     (issued,) = registry.register(request_with_card(card))["cards"]
+
+    held = accept(registry, issued)
+    assert (held.issued.members, held.issued.card_format) == (card, card_format)
+
+
+@pytest.mark.parametrize("absent", [{}, {"description": None}])
+def test_a_card_without_a_description_says_no_less_than_the_request(registry: OpenDesk, absent: JsonObject) -> None:
+    card = {name: value for name, value in georoute_0_1().items() if name != "description"} | absent
+
+    (issued,) = registry.register(request_with_card(card, description="What the request calls it"))["cards"]
 
     assert accept(registry, issued).issued.members == card
 
@@ -203,3 +221,25 @@ def test_the_holder_can_narrow_what_was_issued(registry: OpenDesk) -> None:
     held = accept(registry, issued)
 
     assert len(disclose(held, select_all(held)).disclosures) == issued["sd_card"].count("~") - 1
+
+
+def test_a_kno_card_is_registered_as_json_and_its_persona_stays_inside(registry: OpenDesk) -> None:
+    contexts = [{"context": "public"}, {"context": "full"}, {"context": "diagnostic", "disclose": ["*", "goals"]}]
+    answer = registry.register(request_with_card(kno(), disclosure_contexts=contexts))
+
+    shown = [accept(registry, card).issued for card in answer["cards"]]
+    assert {one.card_format for one in shown} == {"kno/0.2"}
+    assert "goals" not in shown[0].members.keys() | shown[1].members.keys()
+    assert shown[2].members["goals"] == kno()["goals"]
+    assert shown[2].members.keys() - shown[1].members.keys() == {"goals"}
+
+
+@pytest.mark.parametrize("changes", [{}, {"description": None}])
+def test_a_kno_card_without_a_description_is_registered_under_any(registry: OpenDesk, changes: dict[str, Any]) -> None:
+    card = {name: value for name, value in kno().items() if name != "description"} | changes
+    answer = registry.register(request_with_card(card, description="in the request alone"))
+    assert accept(registry, answer["cards"][0]).issued.members.get("description") is None
+
+
+def test_a_card_in_yaml_is_no_request(registry: OpenDesk) -> None:
+    assert_refused(registry.post("agent_id: a\ncard: {}\n"), 400, ("json.malformed", "request"))

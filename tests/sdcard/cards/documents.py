@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from sdcard.cards.a2a import v0_2
 from sdcard.cards.reading import read_card
 from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Level, Refused
@@ -24,6 +25,25 @@ def georoute() -> JsonObject:
 def georoute_0_3() -> JsonObject:
     """A good A2A 0.3 card."""
     return _example("georoute-0.3.json")
+
+
+def georoute_0_2() -> JsonObject:
+    """A good A2A 0.2 card."""
+    card = changed(georoute_0_3(), ("protocolVersion",), "0.2.6")
+    return changed(changed(card, ("skills", 2, "security"), ABSENT), ("iconUrl",), ABSENT)
+
+
+def georoute_plain() -> JsonObject:
+    """A good card that nothing tells from one of A2A 0.1 or of 0.2."""
+    card = georoute_0_2()
+    for name in ("protocolVersion", *v0_2.BROUGHT):
+        del card[name]
+    return changed(card, ("capabilities", "extensions"), ABSENT)
+
+
+def georoute_0_1() -> JsonObject:
+    """A good A2A 0.1 card."""
+    return georoute_plain() | {"authentication": {"schemes": ["Bearer"]}}
 
 
 def changed(document: JsonObject, place: Place, value: Any) -> JsonObject:

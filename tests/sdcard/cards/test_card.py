@@ -8,7 +8,7 @@ from sdcard.cards.card import reserved_members
 from sdcard.encoding import JsonObject
 from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import Place
-from tests.sdcard.cards.documents import changed, georoute, georoute_0_3, told
+from tests.sdcard.cards.documents import changed, georoute, georoute_0_1, georoute_0_2, georoute_0_3, told
 
 AT_TOP = [
     "iss",
@@ -33,7 +33,9 @@ def test_the_reserved_names_are_exactly_these() -> None:
     assert frozenset({"_sd", "..."}) == RESERVED_ANYWHERE
 
 
-@pytest.mark.parametrize("card", [georoute(), georoute_0_3()], ids=["1.0", "0.3"])
+@pytest.mark.parametrize(
+    "card", [georoute(), georoute_0_3(), georoute_0_2(), georoute_0_1()], ids=["1.0", "0.3", "0.2", "0.1"]
+)
 @pytest.mark.parametrize("name", [*AT_TOP, "_sd", "..."])
 @pytest.mark.parametrize("value", ["x", None])
 def test_a_reserved_name_at_the_top_is_refused(card: JsonObject, name: str, value: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sdcard import Limits, to_flattened, to_general
 from sdcard.cli.registry_process import Desk
@@ -13,6 +14,7 @@ from sdcard.edge.key_files import load_signer
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.sdjwt.serialization import parse_sd_jwt
 from sdcard.sdjwt.values import AnySdJwt
+from tests.sdcard.cards.kno.cards import CANARY, kno
 from tests.sdcard.cli.conftest import Ran, Sdcard
 from tests.shared import ROOT
 
@@ -37,6 +39,20 @@ def test_registering_keeps_the_cards_where_only_their_owner_reads_them(registere
     assert [stat.S_IMODE(Path(file).stat().st_mode) for file in files] == [0o600, 0o600]
 
 
+def test_a_card_in_yaml_is_registered(sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDCARD_TOKEN", desk.token)
+    document = {name: value for name, value in kno().items() if name != "description"}
+    Path("agent.kno").write_text(yaml.safe_dump(document), encoding="utf-8")
+    assert sdcard("keys", "new", "agent.jwk").status == 0
+
+    ran = sdcard("register", "agent.kno", "--registry", desk.address, "--agent-id", "kno", "--key", "agent.jwk",
+                 "--context", "full", "--out", "cards", "--json")  # fmt: skip
+    assert (ran.status, ran.json["findings"]) == (0, [])
+    shown = sdcard("inspect", "cards/full.sd-card", "--json").out
+    assert "kno/0.2" in shown
+    assert CANARY not in shown
+
+
 def test_what_was_chosen_is_what_a_verifier_sees(sdcard: Sdcard, shown: Path) -> None:
     ran = sdcard("verify", str(shown), *TRUST, *ASK, "--json")
 
@@ -44,6 +60,8 @@ def test_what_was_chosen_is_what_a_verifier_sees(sdcard: Sdcard, shown: Path) ->
     assert sorted(ran.json["members"]) == ["description", "name", "skills", "version"]
     assert [skill["id"] for skill in ran.json["members"]["skills"]] == ["route-optimizer-traffic"]
     assert ran.json["card_format"] == "a2a/1.0"
+    assert ran.json["complete"] is False
+    assert "card/supportedInterfaces" in ran.json["missing"]
 
 
 def test_a_person_reads_the_same(sdcard: Sdcard, shown: Path) -> None:

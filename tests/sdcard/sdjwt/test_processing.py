@@ -68,6 +68,21 @@ def test_digests_give_way_to_what_they_hide(
     assert same_json(members, {"name": "A", "description": "", "version": "1.0.0", **expected})
 
 
+@pytest.mark.parametrize(
+    ("claims", "disclosures", "emptied"),
+    [
+        ({"l": [placeholder(DECOY)], "p": hidden(NOTE), "e": [], "o": {}}, [], {("l",), ("p",)}),
+        ({"l": [placeholder(ELEMENT), placeholder(DECOY)], "p": hidden(NOTE, OTHER)}, [ELEMENT, NOTE], set()),
+        (hidden(EMPTIED), [EMPTIED], {("emptied",)}),
+        ({"l": [placeholder(DECOY), [placeholder(ELEMENT)]]}, [], {("l", 0)}),
+    ],
+)
+def test_what_lost_all_that_it_may_have_had_is_told_from_what_was_empty(
+    world: World, claims: JsonObject, disclosures: list[Disclosure], emptied: set[Any]
+) -> None:
+    assert world.show_claims(claims, *disclosures).emptied == emptied
+
+
 @pytest.mark.parametrize("value", [None, False, True, 0, 1.5, "", "v", [], {}, [None], {"a": None}])
 def test_a_disclosed_value_keeps_its_type(world: World, value: Any) -> None:
     claim, element = seal_claim("claim", value), seal_element(value)

@@ -6,7 +6,7 @@ from sdcard.cards.format import CardFormat
 from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.paths import Place
 
-FORMATS = [KNOWN_FORMATS["a2a/0.3"], KNOWN_FORMATS["a2a/1.0"]]
+FORMATS = [KNOWN_FORMATS[f"a2a/{version}"] for version in ("0.1", "0.2", "0.3", "1.0")]
 EVERY_FORMAT = pytest.mark.parametrize("card_format", FORMATS, ids=lambda card_format: card_format.name)
 
 
@@ -18,11 +18,14 @@ def group_of(card_format: CardFormat, place: Place) -> str | None:
     return lengths[max(lengths)] if lengths else None
 
 
-def test_only_a_0_3_card_has_a_version_of_a2a_to_show() -> None:
-    assert [card_format.always_disclosed for card_format in FORMATS] == [
-        ("name", "description", "version", "protocolVersion"),
-        ("name", "description", "version"),
-    ]
+def test_up_to_0_3_a_card_shows_its_version_of_a2a_in_either_spelling() -> None:
+    shown = [set(card_format.always_disclosed) - {"name", "description", "version"} for card_format in FORMATS]
+    assert shown == [{"protocolVersion", "protocol_version"}] * 3 + [set()]
+
+
+@EVERY_FORMAT
+def test_who_and_what_the_agent_is_is_always_disclosed(card_format: CardFormat) -> None:
+    assert {"name", "description", "version"} <= set(card_format.always_disclosed)
 
 
 @EVERY_FORMAT

@@ -42,6 +42,7 @@ def test_what_a_reader_cannot_do_without_is_an_error(place: Place) -> None:
         ("defaultOutputModes",),
         ("skills", 0, "tags"),
         ("capabilities", "extensions", 0, "uri"),
+        ("securitySchemes", "service", "flows", "clientCredentials", "scopes"),
     ],
 )
 def test_what_readers_live_without_is_a_warning(place: Place) -> None:
@@ -100,6 +101,30 @@ def test_the_way_in_of_0_1_is_warned_about() -> None:
     assert told(changed(georoute_0_3(), ("authentication",), {"schemes": ["Bearer"]})) == {
         ("warning", "card.ambiguous", "card/authentication"),
     }
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("securityRequirements",), []),
+        (("skills", 0, "securityRequirements"), []),
+        (("capabilities", "extendedAgentCard"), True),
+    ],
+)
+def test_members_that_1_0_brought_are_warned_about(place: Place, value: Any) -> None:
+    where = "/".join(["card", *map(str, place)])
+    assert told(changed(georoute_0_3(), place, value)) == {("warning", "card.ambiguous", where)}
+
+
+def test_credentials_in_the_card_are_warned_about() -> None:
+    found = told(georoute_0_3() | {"authentication": {"credentials": "x"}})
+    assert ("warning", "card.secret", "card/authentication/credentials") in found
+
+
+@pytest.mark.parametrize("place", [("skills",), ("skills", 0, "tags"), ("defaultInputModes",)])
+def test_before_1_0_nothing_demands_that_an_array_holds_something(place: Place) -> None:
+    where = "/".join(["card", *map(str, place)])
+    assert told(changed(georoute_0_3(), place, [])) == {("note", "card.member-value", where)}
 
 
 @pytest.mark.parametrize(

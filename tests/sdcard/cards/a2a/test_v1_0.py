@@ -1,5 +1,7 @@
 """A2A 1.0: start from a good card, change one thing, expect one finding at one place."""
 
+from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -48,7 +50,7 @@ def test_what_a_reader_cannot_do_without_is_an_error(place: Place) -> None:
         (INTERFACES, 0, "protocolVersion"),
         ("skills", 0, "tags"),
         ("skills", 0, "description"),
-        ("capabilities", "extensions", 0, "uri"),
+        ("securitySchemes", "service", "oauth2SecurityScheme", "flows", "clientCredentials", "scopes"),
     ],
 )
 def test_what_readers_live_without_is_a_warning(place: Place) -> None:
@@ -66,6 +68,7 @@ def test_what_readers_live_without_is_a_warning(place: Place) -> None:
         (INTERFACES, 1, "tenant"),
         ("capabilities", "streaming"),
         ("capabilities", "extensions"),
+        ("capabilities", "extensions", 0, "uri"),
         ("skills", 0, "examples"),
         ("skills", 0, "inputModes"),
         ("skills", 2, "securityRequirements"),
@@ -221,7 +224,6 @@ def test_skills_that_share_an_id_are_an_error() -> None:
     ("place", "value", "rule"),
     [
         (("securitySchemes", "identity"), {}, "card.member-missing"),
-        (("securitySchemes", "identity"), {"type": "mutualTLS"}, "card.member-missing"),
         (("securitySchemes", "identity", "mtlsSecurityScheme"), {}, "card.ambiguous"),
         (("securitySchemes", "service", "oauth2SecurityScheme", "flows"), {}, "card.member-missing"),
         (("securitySchemes", "service", "oauth2SecurityScheme", "flows", "password"), FLOW, "card.ambiguous"),
@@ -253,6 +255,58 @@ def test_a_scheme_and_its_flow_are_exactly_one_of_their_kind(place: Place, value
 )
 def test_every_kind_of_scheme_is_read(scheme: JsonObject) -> None:
     assert told(changed(georoute(), ("securitySchemes", "more"), scheme)) == set()
+
+
+@pytest.mark.parametrize("flow", ["implicit", "password"])
+def test_nothing_is_demanded_of_a_deprecated_flow(flow: str) -> None:
+    scheme: JsonObject = {"oauth2SecurityScheme": {"flows": {flow: {}}}}
+    assert told(changed(georoute(), ("securitySchemes", "more"), scheme)) == set()
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        {"type": "apiKey", "in": "header", "name": "X-Key"},
+        {"type": "mutualTLS"},
+        {"type": "http", "scheme": "bearer"},
+        {"type": "oauth2", "flows": {"implicit": {"authorizationUrl": "https://a.example.com/a", "scopes": {}}}},
+    ],
+)
+def test_a_scheme_written_as_in_0_3_is_read_with_a_warning(scheme: JsonObject) -> None:
+    assert told(changed(georoute(), ("securitySchemes", "more"), scheme)) == {
+        ("warning", "card.ambiguous", "card/securitySchemes/more"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("scheme", "rule", "where"),
+    [
+        ({"type": "magic"}, "card.member-value", "card/securitySchemes/more/type"),
+        ({"type": "apiKey", "name": "X-Key"}, "card.member-missing", "card/securitySchemes/more/in"),
+    ],
+)
+def test_and_it_is_checked_as_one_of_0_3(scheme: JsonObject, rule: str, where: str) -> None:
+    assert ("error", rule, where) in told(changed(georoute(), ("securitySchemes", "more"), scheme))
+
+
+def test_a_wrapper_decides_whatever_type_stands_beside_it() -> None:
+    scheme = {"type": "magic", "mtlsSecurityScheme": {}}
+    assert told(changed(georoute(), ("securitySchemes", "more"), scheme)) == set()
+
+
+@pytest.mark.parametrize("wrap", [lambda value: {"a": value}, lambda value: [value]], ids=["objects", "arrays"])
+def test_parameters_that_protobuf_readers_cannot_read_are_an_error(wrap: Callable[[Any], Any]) -> None:
+    place = ("capabilities", "extensions", 0, "params")
+    params: JsonObject = {"a": reduce(lambda value, _: wrap(value), range(38), 1)}
+    assert told(changed(georoute(), place, params)) == set()
+    assert told(changed(georoute(), place, {"a": wrap(wrap(params["a"]))})) == {
+        ("error", "card.member-value", "card/capabilities/extensions/0/params"),
+    }
+
+
+def test_the_word_text_is_read_as_a_media_type_with_a_note() -> None:
+    found = told(georoute() | {"defaultInputModes": ["text"]})
+    assert found == {("note", "card.member-value", "card/defaultInputModes/0")}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,204 @@
+"""Between the A2A versions: one endpoint or a list of interfaces, and all that moved with them.
+
+A member that both versions know, or that neither does, is carried as it is. Signatures are not: they are over the card
+as it was. Where a card has members of the other version beside its own, its own are converted, as a reader of the card
+would read it.
+
+A2A 0.3.0 ``specification/json/a2a.json``, A2A 1.0 ``specification/a2a.proto``.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sdcard.cards.a2a import v0_3, v1_0
+from sdcard.cards.a2a.interfaces import VERSION_0_3, to_endpoint, to_interfaces
+from sdcard.cards.a2a.losses import Losses, tidy, without
+from sdcard.cards.a2a.security import (
+    Restated,
+    from_authentication,
+    restate,
+    schemes_to_0_3,
+    schemes_to_1_0,
+    unwrap,
+    wrap,
+)
+from sdcard.cards.a2a.shared import CARD
+from sdcard.cards.card import Card
+from sdcard.cards.conversion import Conversion
+from sdcard.cards.shapes import Shape, find
+from sdcard.encoding import JsonObject, JsonValue, same_json
+from sdcard.errors import Finding, Level, Refused, Where
+from sdcard.rules import Rule
+
+_ONLY_0_3 = (
+    "url",
+    "preferredTransport",
+    "protocolVersion",
+    "additionalInterfaces",
+    "security",
+    "supportsAuthenticatedExtendedCard",
+)
+_GIVES_WAY = "It gives way: the card's own version says it elsewhere, and that was converted."
+
+
+def to_1_0(card: Card) -> Conversion:
+    """A card of A2A 0.1, 0.2 or 0.3 → A2A 1.0.
+
+    Raises:
+        Refused: ``card.not-convertible`` where the card is not of that shape, or would seem to require less.
+    """
+    losses = Losses()
+    source = _described(card, losses)
+    _check_means_it(source, CARD, losses)
+    version = VERSION_0_3 if card.format.name == v0_3.FORMAT.name else card.format.name.partition("/")[2]
+    schemes = schemes_to_1_0(source.get("securitySchemes", {}), CARD.within("securitySchemes"), losses)
+    document = _replaced(
+        without(source, ("supportedInterfaces", "securityRequirements"), CARD, losses),
+        {
+            **{name: {} for name in _ONLY_0_3},
+            "url": {"supportedInterfaces": to_interfaces(source, version, losses)},
+            "capabilities": {"capabilities": _capabilities_to_1_0(source, losses)},
+            "securitySchemes": {"securitySchemes": schemes.schemes},
+            "security": _requirements_to_1_0(source, schemes, CARD, losses),
+            "skills": {"skills": [_skill_to_1_0(*skill, schemes, losses) for skill in _skills(source)]},
+        },
+    )
+    return Conversion(document, losses.all())
+
+
+def to_0_3(card: Card) -> Conversion:
+    """A card of A2A 1.0 → A2A 0.3: the first interface that speaks 0.3 becomes the endpoint, or else the first of all.
+
+    Raises:
+        Refused: ``card.not-convertible`` where the card is not of that shape, or would seem to require less.
+    """
+    losses = Losses()
+    source = _opened(card, v1_0.check(card.document), v1_0.SHAPE, losses)
+    schemes = schemes_to_0_3(source.get("securitySchemes", {}), CARD.within("securitySchemes"), losses)
+    place = CARD.within("capabilities")
+    capabilities = without(source["capabilities"], ("stateTransitionHistory",), place, losses)
+    extended = capabilities.pop("extendedAgentCard", source.get("supportsAuthenticatedExtendedCard"))
+    document = _replaced(
+        without(source, _ONLY_0_3, CARD, losses, _GIVES_WAY),
+        {
+            "supportedInterfaces": to_endpoint(source["supportedInterfaces"], losses),
+            "capabilities": {"capabilities": capabilities},
+            "securitySchemes": {"securitySchemes": schemes.schemes},
+            "securityRequirements": {},
+            "skills": {"skills": [_skill_to_0_3(*skill, schemes, losses) for skill in _skills(source)]},
+        },
+    )
+    document |= _requirements_to_0_3(source, schemes, CARD, losses)
+    if extended is not None:
+        document["supportsAuthenticatedExtendedCard"] = extended
+    for name in _ONLY_0_3:
+        if name in source and same_json(source[name], document.get(name)):
+            losses.add(CARD.within(name), _GIVES_WAY, Level.NOTE)
+    return Conversion(document, losses.all())
+
+
+def older_to_0_3(card: Card) -> Conversion:
+    """A card of A2A 0.1 or 0.2 → A2A 0.3, which has all their members but 0.1's ``authentication``.
+
+    Raises:
+        Refused: as ``to_1_0``.
+    """
+    losses = Losses()
+    source = _described(card, losses)
+    hint = f"The converted card says {VERSION_0_3}. Make sure that the agent speaks it."
+    losses.add(CARD.within("protocolVersion"), hint)
+    return Conversion({**source, "protocolVersion": VERSION_0_3}, losses.all())
+
+
+# -- the card as it is converted --------------------------------------------------------------------------------------
+
+
+def _opened(card: Card, found: Iterable[Finding], shape: Shape, losses: Losses) -> dict[str, Any]:
+    """A tidy copy of the document; every member that the shape names has the type that it should have."""
+    errors = [Finding(Rule.CARD_UNCONVERTIBLE, f.where, f.hint) for f in found if f.level is Level.ERROR]
+    if errors:
+        raise Refused.because(errors)
+    signed = [finding.where.path for finding in card.findings if finding.where.path[:1] == ("signatures",)]
+    if signed:
+        level = Level.WARNING if max(map(len, signed)) > 1 else Level.NOTE
+        losses.add(CARD.within("signatures"), "Sign the converted card: a signature is over the card as it was.", level)
+    source: dict[str, Any] = tidy(card.document, shape, CARD, losses)
+    return source
+
+
+def _described(card: Card, losses: Losses) -> dict[str, Any]:
+    """A card from before 1.0, with what it requires said as A2A 0.3 says it."""
+    source = _opened(card, v0_3.SHAPE.check(card.document, CARD), v0_3.SHAPE, losses)
+    if card.format.name != "a2a/0.1" or "authentication" not in source:
+        return source
+    where = CARD.within("authentication")
+    schemes, security = from_authentication(source.pop("authentication"), where, losses)
+    if not schemes:
+        return source
+    if source.get("securitySchemes") or source.get("security"):
+        hint = "Say what is required in `security` alone, or in `authentication` alone."
+        raise Refused(Rule.CARD_UNCONVERTIBLE, where, hint)
+    return {**source, "securitySchemes": schemes, "security": security}
+
+
+def _check_means_it(members: JsonObject, where: Where, losses: Losses) -> None:
+    """Refuse requirements that only a reader of A2A 1.0 would see: without them nothing would seem to be required."""
+    there = find(members, "securityRequirements")
+    if there and there[1] and not members.get("security"):
+        hint = "Say it in `security` and `securitySchemes`: before A2A 1.0 nobody reads this member."
+        raise Refused(Rule.CARD_UNCONVERTIBLE, losses.as_spelt(where.within(there[0])), hint)
+
+
+def _replaced(members: JsonObject, instead: Mapping[str, JsonObject]) -> JsonObject:
+    """The members in their order, some of them replaced by others or by none."""
+    result: JsonObject = {}
+    for name, value in members.items():
+        result |= instead.get(name, {name: value})
+    return result
+
+
+# -- members that moved -----------------------------------------------------------------------------------------------
+
+
+def _capabilities_to_1_0(source: dict[str, Any], losses: Losses) -> JsonObject:
+    where = CARD.within("capabilities")
+    own = without(source["capabilities"], ("extendedAgentCard",), where, losses)
+    own = without(own, ("stateTransitionHistory",), where, losses, "A2A 1.0 has no such member.")
+    extended = source.get("supportsAuthenticatedExtendedCard")
+    return own if extended is None else {**own, "extendedAgentCard": extended}
+
+
+def _skills(source: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Where]]:
+    for index, skill in enumerate(source["skills"]):
+        yield skill, CARD.within("skills", index)
+
+
+def _skill_to_1_0(skill: dict[str, Any], where: Where, schemes: Restated, losses: Losses) -> JsonObject:
+    _check_means_it(skill, where, losses)
+    own = without(skill, ("securityRequirements",), where, losses)
+    return _replaced(own, {"security": _requirements_to_1_0(skill, schemes, where, losses)})
+
+
+def _skill_to_0_3(skill: dict[str, Any], where: Where, schemes: Restated, losses: Losses) -> JsonObject:
+    own = without(skill, ("security",), where, losses, _GIVES_WAY)
+    own.pop("securityRequirements", None)
+    return {**own, **_requirements_to_0_3(skill, schemes, where, losses)}
+
+
+def _requirements_to_1_0(members: dict[str, Any], schemes: Restated, where: Where, losses: Losses) -> JsonObject:
+    if "security" not in members:
+        return {}
+    return {"securityRequirements": wrap(restate(members["security"], schemes, where.within("security"), losses))}
+
+
+def _requirements_to_0_3(members: dict[str, Any], schemes: Restated, where: Where, losses: Losses) -> JsonObject:
+    """What is required. A card that says it only as 0.3 did means it too: the specification's samples do."""
+    if "securityRequirements" in members:
+        there = where.within("securityRequirements")
+        required = unwrap(members["securityRequirements"], there, losses)
+    elif "security" in members:
+        there = where.within("security")
+        required = members["security"]
+    else:
+        return {}
+    return {"security": list[JsonValue](restate(required, schemes, there, losses))}

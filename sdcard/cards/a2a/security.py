@@ -1,0 +1,201 @@
+"""Security schemes and requirements between A2A 0.3 and 1.0. A conversion may close a way in; it never opens one.
+
+0.3 tells schemes apart by ``type`` and lets one have several OAuth flows; 1.0 has a wrapper for each kind, and one flow
+in a scheme. A requirement is a list of alternatives, and an absent or empty list means that nothing is required. So an
+alternative that cannot be expressed is left out and said to be lost, but never the last one: then there is no sound
+card, and the conversion refuses.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Any, TypeAlias
+
+from sdcard.cards.a2a.losses import Losses, renamed, without
+from sdcard.encoding import JsonObject, JsonValue
+from sdcard.errors import Level, Refused, Where
+from sdcard.rules import Rule
+
+Alternatives: TypeAlias = list[dict[str, Any]]
+"""Each names the schemes that are needed together, with their scopes: the form of A2A 0.3."""
+
+_WRAPPERS = {
+    "apiKey": "apiKeySecurityScheme",
+    "http": "httpAuthSecurityScheme",
+    "oauth2": "oauth2SecurityScheme",
+    "openIdConnect": "openIdConnectSecurityScheme",
+    "mutualTLS": "mtlsSecurityScheme",
+}
+_TYPES = {wrapper: kind for kind, wrapper in _WRAPPERS.items()}
+_FLOWS = ("authorizationCode", "clientCredentials", "implicit", "password")
+"""Those that both versions have."""
+_GROWTH = 64
+"""How many alternatives a list may gain: schemes with several flows that are needed together multiply."""
+_NOT_IN_0_3 = "A2A 0.3 has no such member."
+_HTTP = ("basic", "bearer")
+
+
+@dataclass(frozen=True, slots=True)
+class Restated:
+    """Schemes of the other version, and for each one of the card those that stand for it, any of them: perhaps none."""
+
+    schemes: JsonObject = field(repr=False)
+    became: Mapping[str, tuple[str, ...]] = field(repr=False)
+
+
+def schemes_to_1_0(schemes: Mapping[str, Any], where: Where, losses: Losses) -> Restated:
+    """``type`` becomes a wrapper, and a scheme with several OAuth flows one scheme for each.
+
+    Raises:
+        Refused: ``card.not-convertible`` where the name of such a scheme is taken.
+    """
+    restated: JsonObject = {}
+    became: dict[str, tuple[str, ...]] = {}
+    for name, scheme in schemes.items():
+        here = where.within(name)
+        inner = {member: value for member, value in scheme.items() if member != "type"}
+        parts = {name: inner}
+        if scheme["type"] == "apiKey":
+            parts = {name: renamed(inner, "in", "location", here, losses)}
+        elif scheme["type"] == "oauth2":
+            parts = _one_flow_each(name, inner, here, losses)
+        if any(part != name and part in schemes for part in parts):
+            hint = "Rename the other scheme: this one has several flows, and would become one scheme for each."
+            raise Refused(Rule.CARD_UNCONVERTIBLE, here, hint)
+        restated |= {part: {_WRAPPERS[scheme["type"]]: content} for part, content in parts.items()}
+        became[name] = tuple(parts)
+    return Restated(restated, became)
+
+
+def schemes_to_0_3(schemes: Mapping[str, Any], where: Where, losses: Losses) -> Restated:
+    """A wrapper becomes ``type``; a scheme whose only OAuth flow is new in 1.0 cannot be expressed."""
+    restated: JsonObject = {}
+    became: dict[str, tuple[str, ...]] = {}
+    for name, scheme in schemes.items():
+        here = where.within(name)
+        wrapper = next((member for member in scheme if member in _TYPES), None)
+        if wrapper is None:
+            losses.add(here, "It is written as in A2A 0.3, and stays so.", Level.NOTE)
+            restated[name], became[name] = scheme, (name,)
+            continue
+        inner = without(scheme[wrapper], ("type",), here.within(wrapper), losses)
+        if wrapper == "apiKeySecurityScheme":
+            inner = renamed(inner, "location", "in", here.within(wrapper), losses)
+        if wrapper == "oauth2SecurityScheme":
+            inner["flows"] = _shared_flows(inner["flows"], here.within(wrapper, "flows"), losses, _NOT_IN_0_3)
+        without(scheme, [member for member in scheme if member != wrapper], here, losses, _NOT_IN_0_3)
+        if wrapper == "oauth2SecurityScheme" and not _known(inner["flows"]):
+            losses.add(here, "A2A 0.3 has no such OAuth flow, and the scheme has no other.")
+            became[name] = ()
+            continue
+        restated[name] = {"type": _TYPES[wrapper], **inner}
+        became[name] = (name,)
+    return Restated(restated, became)
+
+
+def restate(required: Sequence[dict[str, Any]], restated: Restated, where: Where, losses: Losses) -> Alternatives:
+    """The same alternatives, in terms of the schemes of the other version.
+
+    Raises:
+        Refused: ``card.not-convertible`` where none can be expressed, or there would be far more of them.
+    """
+    alternatives: Alternatives = []
+    for index, needed in enumerate(required):
+        choices = [[(part, scopes) for part in restated.became.get(name, ())] for name, scopes in needed.items()]
+        count = prod(map(len, choices))
+        if len(alternatives) + count > len(required) + _GROWTH:
+            hint = "Require fewer schemes with several OAuth flows together: each combination is an alternative."
+            raise Refused(Rule.CARD_UNCONVERTIBLE, where.within(index), hint)
+        if count == 0:
+            losses.add(where.within(index), "It needs a scheme that the other A2A version cannot express.")
+        elif count > 1:
+            losses.add(where.within(index), "It became one alternative for each OAuth flow.", Level.NOTE)
+        alternatives += [dict(choice) for choice in product(*choices)]
+    if required and not alternatives:
+        hint = "None of these can be expressed, and without them the agent would seem to require nothing."
+        raise Refused(Rule.CARD_UNCONVERTIBLE, where, hint)
+    return alternatives
+
+
+def wrap(alternatives: Alternatives) -> list[JsonValue]:
+    """Alternatives → the form of A2A 1.0."""
+    return [{"schemes": {name: {"list": scopes} for name, scopes in needed.items()}} for needed in alternatives]
+
+
+def unwrap(requirements: Sequence[dict[str, Any]], where: Where, losses: Losses) -> Alternatives:
+    """The form of A2A 1.0 → alternatives."""
+    alternatives: Alternatives = []
+    for index, requirement in enumerate(requirements):
+        here = where.within(index)
+        without(requirement, [name for name in requirement if name != "schemes"], here, losses, _NOT_IN_0_3)
+        if "schemes" not in requirement:
+            losses.add(here.within("schemes"), "Without it nothing is required, as with an empty one.", Level.NOTE)
+        needed: dict[str, Any] = {}
+        for name, scopes in requirement.get("schemes", {}).items():
+            place = here.within("schemes", name)
+            without(scopes, [member for member in scopes if member != "list"], place, losses, _NOT_IN_0_3)
+            if "list" not in scopes:
+                losses.add(place.within("list"), "Without it no scope is required, as with an empty one.", Level.NOTE)
+            needed[name] = scopes.get("list", [])
+        alternatives.append(needed)
+    return alternatives
+
+
+def from_authentication(authentication: dict[str, Any], where: Where, losses: Losses) -> tuple[JsonObject, JsonValue]:
+    """0.1's names of HTTP schemes, any of which will do → ``securitySchemes`` and ``security`` of A2A 0.3.
+
+    Bearer and Basic say what they are; of others only the name is known, and a guess might send a secret to the wrong
+    place. ``none`` alone says that nothing is required.
+
+    Raises:
+        Refused: ``card.not-convertible`` where something is required and nobody can tell what.
+    """
+    losses.add(where, "It became `securitySchemes` and `security`.", Level.NOTE)
+    without(authentication, [name for name in authentication if name != "schemes"], where, losses, "It has no place.")
+    there = where.within("schemes")
+    names = authentication.get("schemes")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        if any(value is not None for value in authentication.values()):
+            raise Refused(Rule.CARD_UNCONVERTIBLE, there, "Name the schemes; nobody can tell what is required.")
+        names = []
+    if [name.lower() for name in names] == ["none"]:
+        return {}, []
+    schemes: JsonObject = {}
+    for index, name in enumerate(names):
+        if name.lower() not in _HTTP:
+            losses.add(there.within(index), "What this scheme is cannot be told from its name.")
+        else:
+            schemes.setdefault(name.lower(), {"type": "http", "scheme": name})
+    if names and not schemes:
+        hint = (
+            "Describe the schemes in `securitySchemes` of a newer card: what they are cannot be told from their names."
+        )
+        raise Refused(Rule.CARD_UNCONVERTIBLE, there, hint)
+    return schemes, [{name: []} for name in schemes]
+
+
+def _one_flow_each(name: str, scheme: dict[str, Any], where: Where, losses: Losses) -> dict[str, dict[str, Any]]:
+    flows = _shared_flows(scheme["flows"], where.within("flows"), losses)
+    there = _known(flows)
+    if not there:
+        losses.add(where, "It has no OAuth flow, and A2A 1.0 demands one.")
+        return {}
+    if len(there) == 1:
+        return {name: {**scheme, "flows": flows}}
+    losses.add(where, "It became one scheme for each OAuth flow, named after it: A2A 1.0 takes one.", Level.NOTE)
+    others = {member: value for member, value in flows.items() if member not in there}
+    return {f"{name}-{flow}": {**scheme, "flows": {flow: flows[flow], **others}} for flow in there}
+
+
+def _shared_flows(flows: dict[str, Any], where: Where, losses: Losses, *hint: str) -> dict[str, Any]:
+    """Without what only A2A 1.0 has."""
+    shared = without(flows, ("deviceCode",), where, losses, *hint)
+    code = "authorizationCode"
+    if code in shared:
+        shared[code] = without(shared[code], ("pkceRequired",), where.within(code), losses, *hint)
+    return shared
+
+
+def _known(flows: dict[str, Any]) -> list[str]:
+    return [flow for flow in flows if flow in _FLOWS]

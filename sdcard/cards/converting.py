@@ -1,0 +1,72 @@
+"""A card → a document of another format. Asked for, never done on the way to something else.
+
+A new conversion is one function beside its format and one row in ``_CONVERSIONS``.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from sdcard.cards.a2a import conversion as a2a
+from sdcard.cards.card import Card
+from sdcard.cards.conversion import Conversion
+from sdcard.cards.kno import conversion as kno
+from sdcard.cards.reading import examine_document
+from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.rules import Rule
+
+_CONVERSIONS: Mapping[tuple[str, str], Callable[[Card], Conversion]] = MappingProxyType(
+    {
+        ("a2a/0.1", "a2a/0.3"): a2a.older_to_0_3,
+        ("a2a/0.2", "a2a/0.3"): a2a.older_to_0_3,
+        ("a2a/0.1", "a2a/1.0"): a2a.to_1_0,
+        ("a2a/0.2", "a2a/1.0"): a2a.to_1_0,
+        ("a2a/0.3", "a2a/1.0"): a2a.to_1_0,
+        ("a2a/1.0", "a2a/0.3"): a2a.to_0_3,
+        ("kno/0.1", "a2a/0.3"): kno.to_0_3,
+        ("kno/0.1", "a2a/1.0"): kno.to_1_0,
+        ("kno/0.2", "a2a/0.3"): kno.to_0_3,
+        ("kno/0.2", "a2a/1.0"): kno.to_1_0,
+    }
+)
+"""From which format, to which, by which function."""
+
+TARGETS = tuple(sorted({target for _, target in _CONVERSIONS}))
+"""The formats that some card can be converted to."""
+
+
+def convert_card(card: Card, target: str) -> Conversion:
+    """Make a document of another format that says the same, and list what it cannot say.
+
+    Args:
+        card: the card.
+        target: one of ``TARGETS``.
+
+    Raises:
+        Refused: ``card.not-convertible`` where nothing leads from the card's format to that one, or what would come
+            out is no valid card of that format, at every place that stands in the way.
+        Misuse: for another target.
+    """
+    if target not in TARGETS:
+        raise Misuse(f"cards can be converted to {', '.join(TARGETS)}")
+    convert = _CONVERSIONS.get((card.format.name, target))
+    if convert is None:
+        ours = card.format.name == target
+        hint = "The card is of that format already." if ours else f"A card of {card.format.name} cannot become one."
+        raise Refused(Rule.CARD_UNCONVERTIBLE, Where(Part.CARD), hint)
+    conversion = convert(card)
+    _check_result(conversion, target)
+    return conversion
+
+
+def _check_result(conversion: Conversion, target: str) -> None:
+    """Refuse what nobody could read: a format may demand what the card's own does not, and nothing is made up."""
+    result = examine_document(conversion.document)
+    errors = [
+        Finding(Rule.CARD_UNCONVERTIBLE, finding.where, finding.hint)
+        for finding in result.findings
+        if finding.level is Level.ERROR
+    ]
+    if errors:
+        raise Refused.because(errors)
+    if result.kind != target:
+        raise Refused(Rule.CARD_UNCONVERTIBLE, Where(Part.CARD), "The result would be taken for another format.")

@@ -1,0 +1,290 @@
+"""The bytes of a file → the document in it: strict JSON, JSON behind a byte order mark, or YAML.
+
+For tools that read files which people write. What a stranger sends is strict JSON alone: ``encoding.parse_json``.
+
+Of YAML we read what JSON can say, so that one text is one document to every reader, or it is refused:
+
+- Anchors, aliases, merges, tags, keys that are no strings and further documents are refused. Without aliases no text
+  grows while it is read.
+- Two members of one name are refused, at any depth. YAML forbids them, and most readers keep the last one.
+- A plain scalar is null, a boolean or a number where YAML 1.1 and YAML 1.2 agree that it is one. Where only one of them
+  says so, as of ``no``, ``2026-03-15``, ``12:30``, ``1_000``, ``0o17`` and ``1e3``, it stays the text that was written,
+  and a warning asks for quotes.
+- A number is spelt as in JSON and kept exactly; ``.inf``, ``.nan``, ``0x1F``, ``+1`` and ``007`` are refused.
+
+PyYAML's parser in Python does the reading, event by event: without recursion, in time linear in the length, and with
+the same result on every machine. LibYAML is faster where it is there, and reads some texts otherwise.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+import yaml
+
+from sdcard.encoding import JsonObject, JsonValue, parse_json, parse_json_object
+from sdcard.errors import Finding, Level, Part, Refused, Where
+from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.rules import Rule
+
+_WHERE = Where(Part.CARD)
+_BOM = "\ufeff"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LINE_SEPARATOR = re.compile("[\x85\u2028\u2029]")
+"""Line breaks in YAML 1.1, characters like any other in YAML 1.2."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDocument:
+    """A document as its author wrote it, and what to mend in the way it is written; never an error."""
+
+    document: JsonObject = field(repr=False)
+    findings: tuple[Finding, ...] = ()
+
+
+def read_document(data: bytes, limits: Limits = DEFAULT_LIMITS) -> ReadDocument:
+    """The bytes of a file → the document in it. What begins with a brace or bracket is JSON, anything else YAML.
+
+    Raises:
+        Refused: ``limit.bytes`` or ``encoding.utf8``; of JSON a rule of ``parse_json_object``; of YAML as
+            ``parse_yaml``.
+    """
+    if len(data) > limits.card_bytes:
+        raise Refused(Rule.LIMIT_BYTES, _WHERE, f"A card has at most {limits.card_bytes} bytes.")
+    text = data.removeprefix(_BOM.encode())
+    if not text.lstrip(b" \t\r\n").startswith((b"{", b"[")):
+        if len(text) > limits.yaml_bytes:
+            hint = f"A card in YAML has at most {limits.yaml_bytes} bytes; in JSON it may be longer."
+            raise Refused(Rule.LIMIT_BYTES, _WHERE, hint)
+        return parse_yaml(text, _WHERE, limits.json_depth)
+    document = parse_json_object(text, _WHERE, limits.json_depth)
+    return ReadDocument(document, () if text == data else (_byte_order_mark(),))
+
+
+def parse_yaml(data: bytes, where: Where, depth: int) -> ReadDocument:
+    """A YAML mapping in UTF-8 → document, unchanged or refused. Its size is the caller's to bound.
+
+    Args:
+        data: the text, without a byte order mark.
+        where: what the text is part of, for refusals.
+        depth: how deeply sequences and mappings may nest.
+
+    Raises:
+        Refused: ``encoding.utf8`` or ``yaml.malformed`` at the whole; ``yaml.feature``, ``yaml.ambiguous`` for a
+            line separator, ``json.duplicate-member``, ``json.number``, ``json.surrogate`` or ``json.depth`` at the
+            place. YAML 1.2.2.
+    """
+    builder = _Builder(where, depth)
+    for event in _events(_decode(data, where), where):
+        builder.take(event)
+    if not isinstance(builder.value, dict):
+        raise Refused(Rule.YAML_MALFORMED, where, "Give a JSON object or a YAML mapping.")
+    return ReadDocument(builder.value, tuple(builder.findings))
+
+
+def _byte_order_mark() -> Finding:
+    hint = "Save the file without a byte order mark: other readers of JSON may refuse it."
+    return Finding(Rule.BYTE_ORDER_MARK, _WHERE, hint, Level.WARNING)
+
+
+# -- text → events ----------------------------------------------------------------------------------------------------
+
+
+def _decode(data: bytes, where: Where) -> str:
+    text = data.decode("utf-8", "surrogateescape")
+    if _SURROGATE.search(text):
+        raise Refused(Rule.UTF8, where)
+    separator = _LINE_SEPARATOR.search(text)
+    if separator:
+        hint = f"Line {_line(text, separator.start())} holds an unusual line separator; write it as an escape."
+        raise Refused(Rule.YAML_AMBIGUOUS, where, hint)
+    if text.startswith(_BOM):
+        raise Refused(Rule.YAML_MALFORMED, where, "The text begins with two byte order marks.")
+    return text
+
+
+def _events(text: str, where: Where) -> Iterator[Any]:
+    parser = yaml.parse(text, Loader=yaml.SafeLoader)
+    while True:
+        event = _next(parser, text)
+        if isinstance(event, int):
+            raise Refused(Rule.YAML_MALFORMED, where, f"This is no JSON object, and as YAML it breaks in line {event}.")
+        if event is None:
+            return
+        yield event
+
+
+def _next(parser: Iterator[Any], text: str) -> Any:
+    """The next event, None at the end, or the line that is no YAML.
+
+    The refusal is raised elsewhere, since these exceptions carry the text.
+    """
+    try:
+        return next(parser, None)
+    except yaml.MarkedYAMLError as error:
+        return error.problem_mark.line + 1
+    except yaml.reader.ReaderError as error:  # a character that YAML does not permit
+        return _line(text, error.position)
+    except (ValueError, OverflowError):  # an escape beyond Unicode, a version with thousands of digits
+        return _line(text, len(text))
+
+
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+# -- events → document ------------------------------------------------------------------------------------------------
+
+
+class _Container:
+    """A mapping or sequence whose end has not come yet. ``key`` is the member that waits for its value."""
+
+    def __init__(self, value: JsonObject | list[JsonValue], where: Where) -> None:
+        self.value, self.where, self.key = value, where, ""
+        self.wants_key = isinstance(value, dict)
+
+    def place(self) -> Where:
+        """Where the next node belongs; of a key nobody knows it yet."""
+        if isinstance(self.value, list):
+            return self.where.within(len(self.value))
+        return self.where if self.wants_key else self.where.within(self.key)
+
+    def add(self, node: JsonValue) -> None:
+        """Append an element, or give the waiting member its value."""
+        if isinstance(self.value, list):
+            self.value.append(node)
+        else:
+            self.value[self.key] = node
+            self.wants_key = True
+
+
+class _Builder:
+    """The document so far. What is open lies on a stack: nothing recurses, however deeply a text nests."""
+
+    def __init__(self, where: Where, depth: int) -> None:
+        self.value: JsonValue = None
+        self.findings: list[Finding] = []
+        self._where, self._depth = where, depth
+        self._open: list[_Container] = []
+        self._begun = False
+
+    def take(self, event: Any) -> None:
+        """Go on with the next event."""
+        if isinstance(event, yaml.DocumentStartEvent):
+            self._begin(event)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._open.pop()
+        elif isinstance(event, yaml.NodeEvent):
+            self._take_node(event, self._open[-1].place() if self._open else self._where)
+
+    def _begin(self, event: Any) -> None:
+        if self._begun:
+            raise Refused(Rule.YAML_FEATURE, self._where, "Give each document a file of its own.")
+        if event.tags:
+            raise Refused(Rule.YAML_FEATURE, self._where, "Remove the `%TAG` lines: tags are not read.")
+        self._begun = True
+
+    def _take_node(self, event: Any, where: Where) -> None:
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise Refused(Rule.YAML_FEATURE, where, "Write the value out in place of the anchor or alias.")
+        if event.tag is not None:
+            raise Refused(Rule.YAML_FEATURE, where, "Remove the tag; put quotes around what must be a string.")
+        container = self._open[-1] if self._open else None
+        if container and container.wants_key:
+            self._take_key(event, container)
+        elif isinstance(event, yaml.ScalarEvent):
+            self._add(self._scalar(event, where))
+        else:
+            self._enter({} if isinstance(event, yaml.MappingStartEvent) else [], where)
+
+    def _take_key(self, event: Any, container: _Container) -> None:
+        name = self._scalar(event, container.where) if isinstance(event, yaml.ScalarEvent) else None
+        if not isinstance(name, str) or _is_merge(event):
+            raise Refused(Rule.YAML_FEATURE, container.where, "Name members by strings, and do not merge with `<<`.")
+        if name in container.value:
+            raise Refused(Rule.JSON_DUPLICATE, container.where.within(name))
+        container.key, container.wants_key = name, False
+
+    def _enter(self, value: JsonObject | list[JsonValue], where: Where) -> None:
+        if len(self._open) == self._depth:
+            raise Refused(Rule.JSON_DEPTH, self._where)
+        self._add(value)
+        self._open.append(_Container(value, where))
+
+    def _add(self, value: JsonValue) -> None:
+        if self._open:
+            self._open[-1].add(value)
+        else:
+            self.value = value
+
+    def _scalar(self, event: Any, where: Where) -> JsonValue:
+        text: str = event.value
+        if _SURROGATE.search(text):
+            raise Refused(Rule.JSON_SURROGATE, where, "Write the character itself, or one escape with `\\U`.")
+        plain, _ = event.implicit
+        if not plain:
+            return text
+        kind = _kind(text, _YAML_1_2)
+        if kind is not _kind(text, _YAML_1_1):
+            hint = "Put it in quotes, or write null, true, false or a plain number: as it is, readers differ on it."
+            self.findings.append(Finding(Rule.YAML_AMBIGUOUS, where, hint, Level.WARNING))
+            return text
+        if kind is _Kind.NUMBER:
+            return _number(text, where)
+        if kind is _Kind.BOOLEAN:
+            return text.lower() == "true"
+        return None if kind is _Kind.NULL else text
+
+
+def _is_merge(event: Any) -> bool:
+    return bool(event.value == "<<" and event.implicit[0])
+
+
+# -- plain scalars ----------------------------------------------------------------------------------------------------
+
+
+class _Kind(Enum):
+    TEXT = auto()
+    NULL = auto()
+    BOOLEAN = auto()
+    NUMBER = auto()
+    OTHER = auto()
+
+
+_Kinds = Mapping[_Kind, re.Pattern[str]]
+_NULL = re.compile("|~|null|Null|NULL")
+_YAML_1_1: _Kinds = {
+    _Kind.NULL: _NULL,
+    _Kind.BOOLEAN: re.compile("[yYnN]|yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"),
+    _Kind.NUMBER: re.compile(
+        r"""[-+]?(?: 0b[01_]+ | 0[0-7_]+ | 0x[0-9a-fA-F_]+ | 0 | [1-9][0-9_]*
+        | (?:\.[0-9][0-9_]*|[0-9][0-9_]*\.[0-9_]*)(?:[eE][-+][0-9]+)? | [0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?
+        | \.(?:inf|Inf|INF)) | \.(?:nan|NaN|NAN)""",
+        re.VERBOSE,
+    ),
+    _Kind.OTHER: re.compile(r"<<|=|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:(?:[Tt]|[ \t]+)[0-9:.Zz \t+-]*)?"),
+}
+"""What the types of YAML 1.1 (int, float, bool, null, timestamp, merge, value) make of a plain scalar."""
+_YAML_1_2: _Kinds = {
+    _Kind.NULL: _NULL,
+    _Kind.BOOLEAN: re.compile("true|True|TRUE|false|False|FALSE"),
+    _Kind.NUMBER: re.compile(
+        r"""[-+]?(?: [0-9]+ | (?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)? | \.(?:inf|Inf|INF))
+        | 0o[0-7]+ | 0x[0-9a-fA-F]+ | \.(?:nan|NaN|NAN)""",
+        re.VERBOSE,
+    ),
+}
+"""The same by the core schema of YAML 1.2.2 (10.3.2)."""
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+
+
+def _kind(text: str, kinds: _Kinds) -> _Kind:
+    return next((kind for kind, pattern in kinds.items() if pattern.fullmatch(text)), _Kind.TEXT)
+
+
+def _number(text: str, where: Where) -> JsonValue:
+    if not _JSON_NUMBER.fullmatch(text):
+        raise Refused(Rule.JSON_NUMBER, where, "Spell the number as JSON does, or put it in quotes.")
+    return parse_json(text.encode(), where, 0)

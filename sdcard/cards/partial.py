@@ -1,0 +1,77 @@
+"""``PartialCard``: what somebody disclosed of a card, and the whole card where nothing that matters is missing.
+
+A member that is not there may exist and not be shown, so nothing is filled in for it: no ``[]``, no ``{}``, no default
+(SD-Card T-31, DECISIONS 6).
+"""
+
+from dataclasses import dataclass, field
+
+from sdcard.cards.card import Card
+from sdcard.cards.reading import Examination, examine_as
+from sdcard.encoding import JsonObject, JsonValue
+from sdcard.errors import Finding, Level, Refused
+from sdcard.paths import Place
+from sdcard.rules import Rule
+
+_ASK = "Ask for it: it was not disclosed, or the card has none."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialCard:
+    """What was disclosed of a card. Others of its members may exist.
+
+    Attributes:
+        card_format: the specification that the members follow, where the SD-Card says.
+        members: the disclosed members, exact JSON values.
+        emptied: objects and arrays among them that may have something, of which nothing is shown.
+    """
+
+    card_format: str | None
+    members: JsonObject = field(repr=False)
+    emptied: frozenset[Place] = field(repr=False)
+
+    @property
+    def missing(self) -> tuple[Finding, ...]:
+        """Every place where the format demands what was not disclosed; empty where the card is complete.
+
+        What the format merely allows may be missing all the same: who is shown no security requirement does not know
+        that there is none.
+        """
+        return _missing(self._examine())
+
+    def complete(self) -> Card:
+        """The card for software that knows nothing of selective disclosure: the disclosed members and no others.
+
+        What is ``emptied`` is left out: an empty array would say that there is nothing.
+
+        Raises:
+            Refused: ``card.incomplete``, once for every place that ``missing`` names.
+        """
+        examination = self._examine()
+        missing = _missing(examination)
+        if missing or examination.card is None:
+            raise Refused.because(missing)
+        return examination.card
+
+    def _examine(self) -> Examination:
+        shown = _without(self.members, (), self.emptied)
+        return examine_as(self.card_format or "", shown if isinstance(shown, dict) else {})
+
+
+def _missing(examination: Examination) -> tuple[Finding, ...]:
+    """An error counts whatever it is about: the Issuer saw the whole card, and found none."""
+    return tuple(
+        Finding(Rule.CARD_INCOMPLETE, finding.where, _ASK if finding.rule is Rule.CARD_MEMBER_MISSING else finding.hint)
+        for finding in examination.findings
+        if finding.level is Level.ERROR or (finding.level is Level.WARNING and finding.rule is Rule.CARD_MEMBER_MISSING)
+    )
+
+
+def _without(value: JsonValue, place: Place, emptied: frozenset[Place]) -> JsonValue:
+    """The value without members that are emptied. An array keeps its elements: the others must not move."""
+    if isinstance(value, dict):
+        kept = {name: inner for name, inner in value.items() if (*place, name) not in emptied}
+        return {name: _without(inner, (*place, name), emptied) for name, inner in kept.items()}
+    if isinstance(value, list):
+        return [_without(element, (*place, index), emptied) for index, element in enumerate(value)]
+    return value
