@@ -6,6 +6,7 @@ the migrations make a new one.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import sqlite3
@@ -23,18 +24,17 @@ from sdcard.rules import Rule
 
 _log = logging.getLogger(__name__)
 
-try:
+_UNREACHABLE: tuple[type[Exception], ...] = (exc.DBAPIError, exc.TimeoutError, OSError)
+with contextlib.suppress(ImportError):  # without the extra `postgresql` nothing can raise its driver's errors
     from asyncpg import InterfaceError, PostgresError
-except ImportError:  # the extra `postgresql` is not installed, and nothing can raise its errors
-    _DRIVER_ERRORS: tuple[type[Exception], ...] = ()
-else:
-    _DRIVER_ERRORS = (InterfaceError, PostgresError)  # SQLAlchemy lets some pass while a connection is made
+
+    _UNREACHABLE += (InterfaceError, PostgresError)  # SQLAlchemy lets some pass while a connection is made
 
 _T = TypeVar("_T")
 
 _DRIVERS = {"aiosqlite", "asyncpg"}
 _OPTIONS = {"host", "port", "ssl", "passfile", "target_session_attrs", "prepared_statement_cache_size"}
-"""What the query of a PostgreSQL URL can say. The driver would learn of another one too late, from a stranger's request."""
+"""What the query of a PostgreSQL URL can say. Another one would be found out too late, by a request."""
 
 _WRITERS = 10
 """Of the 15 connections of a pool; the others are for readers alone. SQLite has one writer, whatever we do."""
@@ -233,7 +233,7 @@ def reachable() -> Iterator[None]:
     """Refuse when the database cannot be reached, read or written. A wrong statement is our bug and stays one."""
     try:
         yield
-    except (exc.DBAPIError, exc.TimeoutError, OSError, *_DRIVER_ERRORS) as error:
+    except _UNREACHABLE as error:
         cause = getattr(error, "orig", None) or error
         sqlstate = getattr(cause, "sqlstate", None)
         if _is_our_fault(error, sqlstate or ""):
