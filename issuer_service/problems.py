@@ -70,8 +70,6 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.CARD_SECRET,
         Rule.CARD_PERSONAL,
         Rule.CARD_INTERNAL_HOST,
-        Rule.CARD_LOST,
-        Rule.CARD_UNCONVERTIBLE,
         Rule.AGENTCARD_COST_FLOOR,
         Rule.AGENTCARD_SELF_DECLARED,
         Rule.AGENTCARD_DIALECT,

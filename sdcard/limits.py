@@ -11,10 +11,10 @@ class Limits:
     """Everything else grows with it. The largest public agent cards have 60 kB and make SD-Cards of 200 kB."""
     card_bytes: int = 262_144
     """The same for a card document that is to be registered."""
-    yaml_bytes: int = 65_536
-    """The same for one in YAML, whose reader takes about a second for the worst text of this size."""
     policy_bytes: int = 262_144
     """The same for a disclosure policy."""
+    yaml_bytes: int = 65_536
+    """The same for one in YAML, whose reader takes about a second for the worst text of this size."""
     json_depth: int = 64
     """Python recurses while it reads JSON, and so do we: far below the interpreter's limit, far above real cards."""
     disclosures: int = 4_096

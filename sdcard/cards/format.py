@@ -30,9 +30,9 @@ class CardFormat:
         together: exceptions from ``units``: these stay in the clear inside their parent and are shown with it.
         groups: names of the draft's registration request (3.3.1) → the claims they stand for. A place belongs to the
             group with the longest path that covers it.
-        private: places that ``*`` does not stand for; only an entry that names them shows them.
         facts: where a card says what can be asked of any agent, in every spelling that readers accept. Tokens are
             limited by it, and agents are found by it; a fact that the format does not have has no place.
+        private: places that ``*`` does not stand for; only an entry that names them shows them.
     """
 
     name: str

@@ -113,7 +113,7 @@ def parse_card_file(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardS
     Raises:
         Refused: as ``documents.read_document``, or as ``read_card``.
     """
-    return _card_of(_examine_file(data, limits, signers))
+    return _card_of(_examine_file(data, limits, signers, None))
 
 
 def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
@@ -158,10 +158,7 @@ def examine_document(document: JsonObject, signers: CardSigners = NOBODY, expect
     return _examine(document, (), signers, expected)
 
 
-def _examine_file(data: bytes, limits: Limits, signers: CardSigners, expected: str | None = None) -> Examination:
-    embedded = parse_embedded(data, limits.json_depth) if len(data) <= limits.card_bytes else None
-    if embedded is not None:
-        return _examine(embedded, (), signers, expected)
+def _examine_file(data: bytes, limits: Limits, signers: CardSigners, expected: str | None) -> Examination:
     read = read_document(data, limits)
     return _examine(read.document, read.findings, signers, expected)
 

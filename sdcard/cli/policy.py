@@ -12,6 +12,7 @@ from sdcard.cli.output import (
     ProfileName,
     cell,
     console,
+    describe_findings,
     find_profile,
     parse_now,
     print_json,
@@ -140,11 +141,7 @@ def _not_in_force(number: int, not_before: int | None, now: Instant) -> Finding:
 def _report(file: str, contexts: Sequence[str], findings: Sequence[Finding], as_json: bool) -> None:
     valid = all(finding.level is not Level.ERROR for finding in findings)
     if as_json:
-        shown = [
-            {"rule": f.rule.value, "level": f.level.value, "where": str(f.where), "message": f.hint or f.rule.sentence}
-            for f in findings
-        ]
-        print_json({"file": file, "valid": valid, "contexts": list(contexts), "findings": shown})
+        print_json({"file": file, "valid": valid, "contexts": list(contexts), "findings": describe_findings(findings)})
     else:
         verdict = f"offers {', '.join(contexts)}" if valid else "cannot be used"
         print_lines(f"{file}: {verdict}", *map(str, findings))

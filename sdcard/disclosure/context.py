@@ -23,8 +23,9 @@ class DisclosureContext:
 
     Attributes:
         name: what a registration calls it.
-        claims: group, claim, path, or ``*`` for everything → how it is treated. What no entry covers is withheld
-            unless a registration asks for it; what an entry withholds stays hidden whatever a registration asks for.
+        claims: group, claim, path, or ``*`` for everything but what a format calls private → how it is treated. What
+            no entry covers is withheld unless a registration asks for it; what an entry withholds stays hidden whatever
+            a registration asks for.
         narrowed: groups that mean less here.
         contains: names of contexts that show nothing that this one does not show.
     """

@@ -145,7 +145,8 @@ class Grant:
             for one in self.lists:
                 asked = _overlaps(asked, [p for scope in one for p in scope.paths])
             shown = [*asked, *_overlaps(asked, shown)]
-        object.__setattr__(self, "shown", tuple(dict.fromkeys(shown)))
+        spared = [p for row in self.rows if row.treatment is Treatment.WITHHELD for p in row.scope.apart]
+        object.__setattr__(self, "shown", tuple(dict.fromkeys((*shown, *_overlaps(shown, spared)))))
 
     def treatment(self, place: tuple[Segment, ...]) -> Treatment:
         """Whether this place may be shown, and whether in the clear."""

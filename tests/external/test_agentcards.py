@@ -38,7 +38,7 @@ def test_every_valid_case_comes_through_every_context(world: World) -> None:
         assert same_json(shown["full"], document)
         assert same_json(shown["diagnostic"], document)
         assert shown["public"].keys() == shown["federation"].keys() == ALWAYS | {"capabilities"}
-    assert len(documents) >= 47
+    assert len(documents) >= 48
 
 
 def test_each_context_shows_of_a_whole_card_what_it_is_for(world: World) -> None:

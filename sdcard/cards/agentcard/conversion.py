@@ -8,13 +8,11 @@ AgentCard draft-00 2; A2A 1.0 4.4.
 
 from collections.abc import Iterator, Mapping, Set
 
-from sdcard.cards.agentcard.dialects import DRAFT
 from sdcard.cards.agentcard.json_schemas import MEMBERS as SCHEMAS
 from sdcard.cards.card import Card
 from sdcard.cards.conversion import Conversion
-from sdcard.cards.reading import examine_document
 from sdcard.encoding import JsonObject, JsonValue
-from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.errors import Finding, Level, Part, Refused, Where
 from sdcard.rules import Rule
 
 EXTENSION = "urn:ietf:id:draft-aevum-agentcard-00"
@@ -22,7 +20,6 @@ EXTENSION = "urn:ietf:id:draft-aevum-agentcard-00"
 
 _CARD = Where(Part.CARD)
 _ENDPOINT = _CARD.within("endpoint")
-_A2A = "a2a/1.0"
 _BINDINGS: Mapping[str, str] = {"http": "HTTP+JSON", "https": "HTTP+JSON", "grpc": "GRPC", "google_a2a": "JSONRPC"}
 _EXTENDED = ("agent_id", "pricing", "metadata", "goal_subscriptions")
 _CONVERTED = frozenset({*_EXTENDED, "name", "version", "capabilities", "endpoint"})
@@ -37,11 +34,8 @@ def to_1_0(card: Card) -> Conversion:
 
     Raises:
         Refused: ``card.not-convertible`` for an endpoint that A2A has no binding for, for an ``api_key`` of which
-            nobody knows where it goes, and at every place of the result that A2A refuses.
-        Misuse: for a card of another family.
+            nobody knows where it goes. What A2A has against the result ``convert_card`` finds out.
     """
-    if card.format.family != DRAFT.format.family:
-        raise Misuse("only an AgentCard can be converted here")
     source = card.document
     endpoint = _object(source["endpoint"])
     document: JsonObject = {
@@ -53,9 +47,6 @@ def to_1_0(card: Card) -> Conversion:
         "skills": [_skill(capability) for capability in _capabilities(source)],
         **_security(_object(endpoint.get("auth"))),
     }
-    errors = [finding for finding in examine_document(document, expected=_A2A).findings if finding.level is Level.ERROR]
-    if errors:
-        raise Refused.because([Finding(Rule.CARD_UNCONVERTIBLE, error.where, error.hint) for error in errors])
     return Conversion(document, tuple(_lost(source, endpoint)))
 
 

@@ -29,15 +29,15 @@ UNITS = (
 TOGETHER = (path("capabilities", None, "id"), path("endpoint", "protocol"))
 GROUPS: Mapping[str, tuple[ClaimPath, ...]] = MappingProxyType(
     {
-        "skills": (path("capabilities"),),
+        "skills": (path("capabilities"), path("skills")),
         "endpoints": (path("endpoint"),),
         "operational_info": (path("pricing"), path("metadata")),
         "security_context": (path("endpoint", "auth"),),
         "provider": (path("provider"),),
     }
 )
-"""No dialect has a ``provider``; who adds one means it so. ``goal_subscriptions`` say what an agent is up to: they are
-in no group, and so in *diagnostic* and *full* alone."""
+"""No dialect has ``skills`` or a ``provider``; who adds one means it so. ``goal_subscriptions`` say what an agent is up
+to: they are in no group, and so in *diagnostic* and *full* alone."""
 
 
 # -- shapes that all dialects share -----------------------------------------------------------------------------------

@@ -91,8 +91,8 @@ OLD = {
     ("document", "hint"),
     [
         ({"agentCard": georoute(), "attestations": {}}, "sigstore"),
-        ({"$schema": "agent-blueprint@0.2.0", "id": "a", **OLD}, "blueprint"),
         ({"agent_id": "a", "name": "b", "version": "1", "endpoint": "https://a.example.com"}, "agent_id"),
+        ({"$schema": "agent-blueprint@0.2.0", "id": "a", **OLD}, "blueprint"),
         ({"schema_version": "v1", "name_for_model": "a", "api": {}, "auth": {}}, "manifest"),
         ({"type": "https://eips.example.com/8004", "name": "a", "services": []}, "ERC-8004"),
         ({"protocolVersion": "2025-06-18", "serverInfo": {}, "capabilities": {}, "tools": []}, "MCP"),

@@ -224,7 +224,7 @@ WRONG: dict[str, tuple[Any, list[tuple[str, str]]]] = {
         [("policy.malformed", f"{MINE}/narrowed/skills")],
     ),
     "narrowed to another group's": (
-        {"contexts": {"mine": {"claims": {}, "narrowed": {"skills": ["skills.*.securityRequirements"]}}}},
+        {"contexts": {"mine": {"claims": {}, "narrowed": {"skills": {"a2a": ["skills.*.securityRequirements"]}}}}},
         [("policy.malformed", f"{MINE}/narrowed/skills")],
     ),
     "narrowed and unknown": (

@@ -140,6 +140,19 @@ def test_a_narrower_entry_is_an_exception_from_what_is_withheld(world: World) ->
     assert world.issuer.plan("mine", disclose=["provider"], policy=ours).places >= {("provider", "url")}
 
 
+@pytest.mark.parametrize(
+    ("claims", "disclose"), [({"*": "selective", "endpoints": "withheld"}, None), ({"endpoints": "withheld"}, ["*"])]
+)
+def test_withholding_a_group_spares_what_belongs_to_another_one(
+    world: World, claims: Any, disclose: list[str] | None
+) -> None:
+    places = world.issuer.plan("mine", disclose=disclose, policy=policy(claims)).places
+    assert ("supportedInterfaces", 1, "tenant") in places
+    assert {place for place in places if place[0] == "supportedInterfaces"} == {
+        ("supportedInterfaces", 1, "tenant")[:length] for length in (1, 2, 3)
+    }
+
+
 def test_an_own_group_takes_nothing_from_other_groups(world: World) -> None:
     ours = policy({"provider": "selective"}, groups={"contact": ["provider.url"]})
     assert world.issuer.plan("mine", policy=ours).discloses[-1] == "provider"

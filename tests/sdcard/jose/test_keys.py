@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from sdcard import InMemorySigner, Misuse, parse_public_jwk
+from sdcard import InMemorySigner, Misuse, Refused, parse_public_jwk
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Part, Where
 from sdcard.jose import ed25519 as edwards
@@ -160,9 +160,9 @@ def test_a_der_signature_is_none() -> None:
 
 def test_other_keys_are_misuse() -> None:
     for private in (rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256K1())):
-        with pytest.raises(Misuse):
+        with pytest.raises(Misuse, match=r"^only P-256, P-384, P-521, Ed25519 and ML-DSA keys are supported$"):
             public_key(private.public_key())
-    with pytest.raises(Misuse):
+    with pytest.raises(Misuse, match=r"^only P-256, P-384, P-521, Ed25519 and ML-DSA keys are supported$"):
         public_key("text")
 
 
@@ -185,6 +185,30 @@ def test_a_coordinate_is_below_the_prime(name: str) -> None:
 
     with raises_rule("key.malformed", at="key"):
         parse_public_jwk(alias, HERE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "hint"),
+    [
+        ({"x": encode_base64url((2**256 - 2**224 + 2**192 + 2**96 - 1).to_bytes(32, "big"))}, "prime"),
+        ({"y": encode_base64url(b"\xff" * 32)}, "prime"),
+        ({"y": encode_base64url(b"\0" * 32)}, "curve"),
+        ({"key_ops": ["sign"]}, "verifying"),
+    ],
+)
+def test_a_person_is_told_what_is_wrong_with_a_key(changes: dict[str, Any], hint: str) -> None:
+    """The prime itself is not below the prime."""
+    hints = {
+        "prime": "A coordinate is not below the curve's prime.",
+        "curve": "The point is not on the curve.",
+        "verifying": "The key is not for verifying.",
+    }
+    with pytest.raises(Refused) as caught:
+        parse_public_jwk({**P256, **changes}, HERE)
+    assert caught.value.findings[0].hint == hints[hint]
+    with pytest.raises(Refused) as caught:
+        parse_public_jwk([P256], HERE)
+    assert caught.value.findings[0].hint == "A JWK is a JSON object."
 
 
 ORDER_8 = 55188659117513257062467267217118295137698188065244968500265048394206261417927

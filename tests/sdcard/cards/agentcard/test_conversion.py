@@ -4,18 +4,25 @@ from typing import Any
 
 import pytest
 
-from sdcard.cards.agentcard.conversion import EXTENSION, to_1_0
+from sdcard.cards.agentcard.conversion import EXTENSION
+from sdcard.cards.card import Card
+from sdcard.cards.conversion import Conversion
+from sdcard.cards.converting import convert_card
 from sdcard.cards.reading import examine_card, examine_document, read_card
 from sdcard.encoding import JsonObject
-from sdcard.errors import Level, Misuse, Refused
+from sdcard.errors import Level, Refused
 from tests.sdcard.cards.agentcard.cards import MINIMAL, conformance, mcp, readme, whole
-from tests.sdcard.cards.documents import ABSENT, Told, changed, georoute
+from tests.sdcard.cards.documents import ABSENT, Told, changed
 
 ASSUMED = {
     ("warning", "card/description"),
     ("warning", "card/endpoint/protocol"),
     ("note", "card/agent_id"),
 }
+
+
+def to_1_0(card: Card) -> Conversion:
+    return convert_card(card, "a2a/1.0")
 
 
 def convert(document: JsonObject) -> JsonObject:
@@ -210,6 +217,6 @@ def test_the_description_is_the_agents_own_words(more: JsonObject, description: 
     assert (("warning", "card/description") in lost(MINIMAL | more)) is (description != "Mine.")
 
 
-def test_another_card_is_a_misuse() -> None:
-    with pytest.raises(Misuse):
-        to_1_0(read_card(georoute()))
+def test_it_cannot_become_a_card_of_0_3() -> None:
+    with pytest.raises(Refused, match=r"card\.not-convertible"):
+        convert_card(read_card(MINIMAL), "a2a/0.3")

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from sdcard.cards.reading import parse_card, read_card
+from sdcard.cards.agentcard.embedding import parse_embedded
+from sdcard.cards.reading import examine_card, parse_card, parse_card_file, read_card
 from sdcard.encoding import encode_json
 from sdcard.errors import Refused
 from sdcard.limits import DEFAULT_LIMITS
@@ -24,6 +25,19 @@ def embedded(document: Any, levels: int = 1) -> bytes:
 def test_an_embedded_card_is_the_card(document: Any) -> None:
     assert parse_card(embedded(document)) == read_card(document)
     assert parse_card(b" \r\n\t" + embedded(document) + b"\n") == read_card(document)
+    assert parse_card(embedded(document).replace(b"{", b"\\u007b")) == read_card(document)
+    assert parse_card_file(embedded(document)) == read_card(document)
+
+
+def test_an_embedded_card_may_stand_behind_a_byte_order_mark() -> None:
+    examination = examine_card(b"\xef\xbb\xbf" + embedded(MINIMAL))
+    assert examination.card is not None
+    assert [finding.rule.value for finding in examination.findings] == ["encoding.byte-order-mark"]
+
+
+@pytest.mark.parametrize("data", [b'"a": {"b": 1}', b'"{": "}"', b'"text"', embedded(MINIMAL, 2)])
+def test_other_texts_in_quotation_marks_are_left_to_the_other_readers(data: bytes) -> None:
+    assert parse_embedded(data, 64) is None
 
 
 @pytest.mark.parametrize(
