@@ -1,6 +1,7 @@
-# The same two commands for machines without uv: a plain virtual environment in build/venv.
+# For machines without uv: everything runs in a plain virtual environment in build/venv.
 PYTHON ?= python3
 VENV := build/venv
+FUZZ_SECONDS ?= 600
 
 demo: $(VENV)/ready
 	$(VENV)/bin/sdcard demo
@@ -8,10 +9,21 @@ demo: $(VENV)/ready
 test: $(VENV)/ready
 	$(VENV)/bin/pytest
 
+# Coverage-guided; CI does the same for 25 seconds. What it learns is kept in build/fuzz.
+fuzz: $(VENV)/ready
+	$(VENV)/bin/pip install --quiet atheris==3.0.0
+	$(VENV)/bin/python -m fuzz -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048
+
+# Changes the code in small ways and looks whether a test notices; docs/mutants.md explains what is left.
+mutants: $(VENV)/ready
+	$(VENV)/bin/pip install --quiet mutmut==3.8.1
+	CI=true $(VENV)/bin/mutmut run
+	$(VENV)/bin/mutmut results
+
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --upgrade pip
 	$(VENV)/bin/pip install --quiet --editable '.[service]' --group dev
 	touch $@
 
-.PHONY: demo test
+.PHONY: demo test fuzz mutants

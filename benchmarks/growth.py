@@ -1,13 +1,19 @@
 """How verification grows with what an attacker controls: ``python -m benchmarks.growth``.
 
-Decoys to 100,000, Disclosures to 10,000. Prints microseconds per unit and the exponent of a power law fitted over the
+Decoys to 100,000, Disclosures to 10,000. Prints time and peak memory, and the exponents of power laws fitted over the
 last decade: 1.0 is linear. The Issuer's signature is real and costs the same in every row, so small rows look dearer.
+Peak memory is what verifying adds to the text it is given, in Python's own allocations. ``benchmarks.growth_plot``
+draws the same figures.
 """
 
+import gc
 import math
+import statistics
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -24,22 +30,62 @@ from sdcard.sdjwt.verification import verify_sd_jwt
 
 SIGNER = InMemorySigner(ec.generate_private_key(ec.SECP256R1()))
 LIMITS = Limits(presentation_bytes=2**30, disclosures=100_000, digests=1_000_000)
-ROUNDS = 5
+ROUNDS = 15
+SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 Members = dict[str, tuple[Treatment, Disclosable]]
 
 
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Seconds and peak bytes of one verification, for each size of one kind of input."""
+
+    name: str
+    sizes: Sequence[int]
+    seconds: Sequence[float]
+    peak_bytes: Sequence[int]
+
+
 def main() -> None:
-    """Measure and print both curves."""
-    for name, make, sizes in (
-        ("decoys", with_decoys, (100, 1_000, 10_000, 100_000)),
-        ("disclosures", with_disclosures, (100, 1_000, 10_000)),
-        ("nested disclosures", with_chains, (100, 1_000, 10_000)),
-    ):
-        times = [verification(make(size)) for size in sizes]
-        exponent = math.log(times[-1] / times[-2]) / math.log(sizes[-1] / sizes[-2])
-        sys.stdout.write(f"{name}: exponent {exponent:.2f}\n")
-        for size, seconds in zip(sizes, times, strict=True):
-            sys.stdout.write(f"  {size:>7}  {seconds * 1000:>8.2f} ms  {seconds / size * 1e6:>6.2f} µs each\n")
+    """Measure and print every curve."""
+    for curve in measure():
+        sys.stdout.write(described(curve))
+
+
+def measure() -> list[Curve]:
+    """One run over everything. Each round verifies every input once, so that a slow moment hits them all."""
+    inputs = [
+        (name, {size: make(size) for size in SIZES if size <= last})
+        for name, make, last in (
+            ("decoys", with_decoys, 100_000),
+            ("Disclosures", with_disclosures, 10_000),
+            ("Disclosures in chains of ten", with_chains, 10_000),
+        )
+    ]
+    texts = [text for _, made in inputs for text in made.values()]
+    rounds = [[verification(text) for text in texts] for _ in range(ROUNDS)]
+    best = iter([min(times) for times in zip(*rounds, strict=True)])
+    return [
+        Curve(name, list(made), [next(best) for _ in made], [peak_memory(text) for text in made.values()])
+        for name, made in inputs
+    ]
+
+
+def described(curve: Curve) -> str:
+    """A curve as lines of text."""
+    time_exponent, memory_exponent = exponent(curve.sizes, curve.seconds), exponent(curve.sizes, curve.peak_bytes)
+    lines = [f"{curve.name}: exponents {time_exponent:.2f} (time), {memory_exponent:.2f} (peak memory)"]
+    for size, seconds, peak in zip(curve.sizes, curve.seconds, curve.peak_bytes, strict=True):
+        each = f"{seconds / size * 1e6:>6.2f} µs and {peak / size:>7,.0f} bytes each"
+        lines.append(f"  {size:>7,}  {seconds * 1000:>7.2f} ms  {peak / 1e6:>6.2f} MB  {each}")
+    return "".join(line + "\n" for line in lines)
+
+
+def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
+    """The exponent of the power law that fits the last decade best."""
+    last = [
+        (math.log(size), math.log(value)) for size, value in zip(sizes, values, strict=True) if size * 10 >= sizes[-1]
+    ]
+    return statistics.linear_regression(*zip(*last, strict=True)).slope
 
 
 def with_decoys(count: int) -> str:
@@ -65,16 +111,26 @@ def with_chains(count: int) -> str:
 
 
 def verification(text: str) -> float:
-    """Seconds for 7.1, text to processed payload: the best of several rounds."""
-    return min(_timed(text) for _ in range(ROUNDS))
-
-
-def _timed(text: str) -> float:
+    """Seconds for 7.1, text to processed payload."""
+    gc.collect()
     start = time.perf_counter()
+    _verify(text)
+    return time.perf_counter() - start
+
+
+def peak_memory(text: str) -> int:
+    """Bytes that the same adds at its highest point."""
+    tracemalloc.start()
+    _verify(text)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def _verify(text: str) -> None:
     arrived = parse_sd_jwt(text, LIMITS)
     assert isinstance(arrived, SdJwt)
     verify_sd_jwt(arrived, lambda _: SIGNER.public_key, ("dc+sd-jwt",), LIMITS)
-    return time.perf_counter() - start
 
 
 def _signed(root: DisclosableObject, padded_size: Callable[[int], int]) -> str:

@@ -31,7 +31,7 @@ PATHS = tuple(path(name) for name in SHOWN)
 @cache
 def _plan() -> DisclosurePlan:
     """Whole claims, as the peer discloses them: the A2A format without units inside claims."""
-    whole = CardFormat(FORMAT.name, FORMAT.always_disclosed, FORMAT.members, (), (), FORMAT.groups)
+    whole = CardFormat(FORMAT.name, FORMAT.always_disclosed, FORMAT.members, (), (), FORMAT.groups, FORMAT.facts)
     plan = plan_disclosure(Card(whole, json.loads(CARD)), DEFAULT_POLICY, "full")
     assert len(SELECTIVE) == 7
     return plan

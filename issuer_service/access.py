@@ -12,11 +12,11 @@ from enum import StrEnum
 
 from issuer_service.stores.ports import Store, TokenRow
 from sdcard.cards.card import Card
+from sdcard.cards.format import Fact
 from sdcard.encoding import JsonValue, encode_base64url
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.issuer import AGENT_ID
-from sdcard.paths import ClaimPath, path
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 
@@ -31,7 +31,7 @@ _HOST = r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])"
 _AUTHORITIES = tuple(
     re.compile(form, re.IGNORECASE | re.ASCII | re.DOTALL)
     for form in (
-        rf"(?:https?|wss?|grpcs?)://(?P<host>{_HOST})(?::(?P<port>[0-9]{{1,5}}))?(?:[/?#].*)?",
+        rf"(?:https?|wss?|grpcs?|mcp)://(?P<host>{_HOST})(?::(?P<port>[0-9]{{1,5}}))?(?:[/?#].*)?",
         rf"(?P<host>{_HOST}):(?P<port>[0-9]{{1,5}})",
     )
 )
@@ -56,18 +56,12 @@ class Limit(StrEnum):
     SKILL_IDS = "skill_ids"
 
 
-_LIMITED: Mapping[Limit, tuple[ClaimPath, ...]] = {
-    Limit.PROVIDER_NAMES: (path("provider", "organization"),),
-    Limit.ENDPOINT_HOSTS: (
-        path("url"),
-        path("supportedInterfaces", None, "url"),
-        path("supported_interfaces", None, "url"),
-        path("additionalInterfaces", None, "url"),
-        path("additional_interfaces", None, "url"),
-    ),
-    Limit.SKILL_IDS: (path("skills", None, "id"),),
+_LIMITED: Mapping[Limit, Fact] = {
+    Limit.PROVIDER_NAMES: Fact.PROVIDER,
+    Limit.ENDPOINT_HOSTS: Fact.ENDPOINT,
+    Limit.SKILL_IDS: Fact.SKILL,
 }
-"""The places of a card that a limit is about, in any of its formats and in every spelling that their readers accept."""
+"""What a limit is about. Each card format says where its cards have it."""
 
 _LIMIT_VALUES: Mapping[Limit, re.Pattern[str]] = {
     Limit.AGENT_ID_PREFIXES: re.compile(AGENT_ID),
@@ -191,7 +185,7 @@ def _beyond(kind: str, permitted: Sequence[str], agent_id: str, card: Card) -> I
         yield Where(Part.REQUEST)
     else:
         limit = Limit(kind)
-        for claim_path in _LIMITED[limit]:
+        for claim_path in card.format.facts[_LIMITED[limit]]:
             for place in claim_path.find(card.document):
                 if not _covers(limit, permitted, _value_at(card.document, place)):
                     yield Where(Part.CARD, place)

@@ -160,6 +160,26 @@ class Rule(StrEnum):
     CARD_LOST = "card.lost-in-conversion", "A member cannot be carried over.", "A2A AgentCard"
     CARD_UNCONVERTIBLE = "card.not-convertible", "No sound card of the other format can be made of it.", "A2A AgentCard"
     CARD_INCOMPLETE = "card.incomplete", "What the card's format demands was not all disclosed.", "SD-Card T-31"
+    AGENTCARD_COST_FLOOR = (
+        "agentcard.cost-floor",
+        "A cost lies between zero and the Landauer limit.",
+        "AgentCard draft-00 2.6.1 (AEV-13)",
+    )
+    AGENTCARD_SELF_DECLARED = (
+        "agentcard.self-declared",
+        "What an agent says of its own standing is no ground for trust.",
+        "AgentCard draft-00 8.4 (AEV-21)",
+    )
+    AGENTCARD_DIALECT = (
+        "agentcard.dialect",
+        "AgentCard has several dialects, and this one was not taken for granted.",
+        "AgentCard draft-00 2 (AEV-23)",
+    )
+    AGENTCARD_FETCHED = (
+        "agentcard.fetched-otherwise",
+        "The endpoint has another scheme than the address that the card came from.",
+        "AgentCard draft-00 8.5 (AEV-20)",
+    )
     CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
     CONTEXT_REPEATED = "context.repeated", "The disclosure context was given twice.", "SD-Card 3.3.1"
     PATH_MALFORMED = "path.malformed", "Text is not a claim path.", "SD-JWT VC 4.6"

@@ -902,6 +902,61 @@ def cards() -> Iterator[Case]:
                expectations={"limits": {"card_bytes": 100}})  # fmt: skip
 
 
+AGENTCARD: JsonObject = {
+    "agent_id": "01JZ8Q4TB6V0M3XN5R7YKCWD2F",
+    "name": "A",
+    "version": "1.0.0",
+    "capabilities": [{"id": "text.a", "description": "A."}],
+    "endpoint": {"protocol": "https", "url": "https://a.example"},
+}
+README_ENDPOINT: JsonObject = {"protocol": "http", "url": "https://a.example", "health_url": "https://a.example/health"}
+NOT_THE_DRAFT = "agentcard.dialect at card (note)"
+
+
+def agentcards() -> Iterator[Case]:
+    """AgentCard cards, by the draft unless only another dialect takes them."""
+
+    def case(name: str, about: str, standard: str, document: JsonValue, *findings: str) -> Case:
+        text = document if isinstance(document, str) else json.dumps(document)
+        first = next((one for one in findings if one.endswith("(error)")), "").removesuffix(" (error)")
+        rule, _, where = first.partition(" at ")
+        return Case(f"agentcard-{name}", about, f"AgentCard draft-00 {standard}", text, RULES[rule] if rule else None,
+                    where, kind="card", findings=findings)  # fmt: skip
+
+    def cost(literal: str) -> str:
+        return json.dumps(AGENTCARD)[:-1] + f', "pricing": {{"base_cost_joules": {literal}}}}}'
+
+    floor = "agentcard.cost-floor at card/pricing/base_cost_joules (error)"
+    yield case("minimal", "the five members that are required", "2", AGENTCARD)
+    yield case("embedded", "a JSON string that holds the card", "3, AEV-18", json.dumps(json.dumps(AGENTCARD)))
+    yield case("embedded-twice", "a string in a string", "3, AEV-18", json.dumps(json.dumps(json.dumps(AGENTCARD))),
+               "json.malformed at card (error)")  # fmt: skip
+    yield case("line-feed", "an id with a line feed behind it", "2.1, AEV-2", AGENTCARD | {"agent_id": f"{'0' * 26}\n"},
+               "card.member-value at card/agent_id (error)")  # fmt: skip
+    yield case("not-128-bits", "an id that no ULID is", "2.1, AEV-3", AGENTCARD | {"agent_id": "8" + "0" * 25},
+               "card.member-value at card/agent_id (warning)")  # fmt: skip
+    yield case("at-the-floor", "exactly the Landauer limit", "2.6.1, AEV-13", cost("2.854e-21"))
+    yield case("below-the-floor", "a cost that nothing physical has", "2.6.1, AEV-13", cost("2.853999e-21"), floor)
+    yield case("rounds-to-zero", "a cost that is zero in binary only", "2.6.1, AEV-13", cost("1e-400"),
+               "json.number at card (error)")  # fmt: skip
+    yield case("rounds-to-the-floor", "a cost that is the limit in binary only", "2.6.1, AEV-13",
+               cost("2.8539999999999999999e-21"), "json.number at card (error)")  # fmt: skip
+    other: JsonObject = {"protocol": "https", "url": "http://a.example"}
+    yield case("other-scheme", "a URL that does not fit its protocol", "2.5.2, AEV-11", AGENTCARD | {"endpoint": other},
+               "card.member-value at card/endpoint/url (error)")  # fmt: skip
+    schema: JsonValue = [{"id": "text.a", "description": "A.", "input_schema": {"type": 5}}]
+    yield case("no-schema", "what is no JSON Schema", "2.4.3, AEV-9", AGENTCARD | {"capabilities": schema},
+               "card.member-value at card/capabilities/0/input_schema/type (error)")  # fmt: skip
+    tier: JsonObject = {"pacr:trust_tier": "verified"}
+    yield case("trust-tier", "an agent that vouches for itself", "8.4, AEV-21", AGENTCARD | {"metadata": tier},
+               "agentcard.self-declared at card/metadata/pacr:trust_tier (note)")  # fmt: skip
+    yield case("readme", "a card as the project's README has it", "AEV-23", AGENTCARD | {"endpoint": README_ENDPOINT},
+               NOT_THE_DRAFT)  # fmt: skip
+    socket: JsonObject = {"protocol": "websocket", "url": "wss://a.example"}
+    yield case("readme-protocol", "a protocol that only the README has", "2.5.1, AEV-23",
+               AGENTCARD | {"endpoint": socket}, "card.member-value at card/endpoint/protocol (error)")  # fmt: skip
+
+
 SIGNED: JsonObject = {
     "name": "Café Route",
     "description": "",
@@ -1145,7 +1200,7 @@ TOPICS = {
     "encoding": (encodings,),
     "limits": (limits,),
     "json-forms": (json_forms,),
-    "cards": (cards, card_files, kno_cards),
+    "cards": (cards, card_files, kno_cards, agentcards),
     "card-signatures": (card_signatures,),
 }
 """Folder → what makes its cases."""

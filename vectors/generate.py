@@ -44,6 +44,8 @@ NOT_TRIGGERED = {
          Rule.TOKEN_INVALID, Rule.TOKEN_SCOPE, Rule.TOKEN_LIMIT, Rule.STORE_UNAVAILABLE, Rule.REGISTRY_FAILED),
         _REGISTRY,
     ),
+    **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),
+    Rule.AGENTCARD_FETCHED: "It is about the address that a card came from.",
 }  # fmt: skip
 """Rules that no presentation, SD-Card, trust document or card triggers, and why."""
 

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 _CONTEXTS = REQUEST.within("disclosure_contexts")
 _NAMED_TWICE = ("name", "description", "version")
-"""Members that stand in the request and in the card."""
+"""Members that stand in the request and in the card; so does what a format always discloses, as ``agent_id``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,18 +178,19 @@ def _read_card(document: Mapping[str, Any], identity: Identity | None, terms: Te
         raise Refused(Rule.LIMIT_BYTES, where, f"A card has at most {terms.limits.card_bytes} bytes.")
     found = _Findings()
     card = found.attempt(read_card, given, terms.card_signers)
-    found.attempt(_check_agreement, document, given)
+    found.attempt(_check_agreement, document, given, card)
     found.close()
     return card
 
 
-def _check_agreement(document: Mapping[str, Any], card: Mapping[str, Any]) -> None:
+def _check_agreement(document: Mapping[str, Any], given: Mapping[str, Any], card: Card | None) -> None:
     """Two places that say different things leave open which one the registry vouches for."""
+    names = dict.fromkeys((*_NAMED_TWICE, *(card.format.always_disclosed if card else ())))
     hint = "The card says something else."
     differing = [
         Finding(Rule.CARD_DISAGREES, REQUEST.within(name), hint)
-        for name in _NAMED_TWICE
-        if name in document and card.get(name) is not None and document[name] != card[name]
+        for name in names
+        if name in document and given.get(name) is not None and document[name] != given[name]
     ]
     if differing:
         raise Refused.because(differing)

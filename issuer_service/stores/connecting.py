@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiosqlite
 from sqlalchemy import URL, AsyncAdaptedQueuePool, event, exc, make_url
@@ -23,19 +23,45 @@ from sdcard.rules import Rule
 
 _log = logging.getLogger(__name__)
 
+try:
+    from asyncpg import InterfaceError, PostgresError
+except ImportError:  # the extra `postgresql` is not installed, and nothing can raise its errors
+    _DRIVER_ERRORS: tuple[type[Exception], ...] = ()
+else:
+    _DRIVER_ERRORS = (InterfaceError, PostgresError)  # SQLAlchemy lets some pass while a connection is made
+
+_T = TypeVar("_T")
+
+_DRIVERS = {"aiosqlite", "asyncpg"}
+_OPTIONS = {"host", "port", "ssl", "passfile", "target_session_attrs", "prepared_statement_cache_size"}
+"""What the query of a PostgreSQL URL can say. The driver would learn of another one too late, from a stranger's request."""
+
 _WRITERS = 10
 """Of the 15 connections of a pool; the others are for readers alone. SQLite has one writer, whatever we do."""
 
-_OUR_FAULT = (exc.IntegrityError, exc.DataError, exc.ProgrammingError, exc.NotSupportedError)
+_ATTEMPTS = 3
+"""Whoever loses a race finds the winner's rows when it looks again; keys can be lost to one winner after another."""
+
+_OUR_FAULT = (exc.IntegrityError, exc.DataError, exc.ProgrammingError)
+_OUR_CLASSES = ("21", "22", "42")
+"""Classes of SQLSTATE: cardinality, data, syntax. SQLAlchemy gives them no class of their own with asyncpg."""
+_NOT_PREPARED = ("42501", "42703", "42P01")
+"""Privileges, columns and tables that are not there: for the operator to mend."""
 
 
 class Database:
-    """Where rows are. ``patience``: how many seconds a writer waits for its turn."""
+    """Where rows are. ``patience``: how many seconds a writer waits for its turn.
+
+    A server may stop answering without a word, so on PostgreSQL a transaction has an end too: long after the server
+    itself would have ended it.
+    """
 
     def __init__(self, engine: AsyncEngine, patience: float) -> None:
         self.engine = engine
         self._patience = patience
-        self._turns = asyncio.Semaphore(1 if engine.dialect.name == "sqlite" else _WRITERS)
+        is_file = engine.dialect.name == "sqlite"
+        self._turns = asyncio.Semaphore(1 if is_file else _WRITERS)
+        self._longest = None if is_file else 3 * patience
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
@@ -45,7 +71,7 @@ class Database:
             Refused: ``store.unavailable``.
         """
         with reachable():
-            async with self.engine.connect() as connection:
+            async with asyncio.timeout(self._longest), self.engine.connect() as connection:
                 yield connection
 
     @asynccontextmanager
@@ -53,16 +79,42 @@ class Database:
         """A transaction, whole or not at all. Who waits to write waits here, taking no connection from readers.
 
         Raises:
-            Refused: ``store.unavailable``; then nothing was written.
+            Refused: ``store.unavailable``; then nothing was written, unless the connection broke during the commit
+                itself: then nobody can know, and whoever asked has to ask again.
         """
         with reachable():
-            async with asyncio.timeout(self._patience):
-                await self._turns.acquire()
-            try:
-                async with self.engine.begin() as connection:
-                    yield connection
-            finally:
-                self._turns.release()
+            async with self._transaction() as connection:
+                yield connection
+
+    async def change(self, work: Callable[[AsyncConnection], Awaitable[_T]]) -> _T:
+        """Do the work in one transaction, and all of it again when a race was lost: to rows that were not there when
+        it looked, or to a deadlock.
+
+        Args:
+            work: reads and writes on the connection alone, so that doing it again does no harm.
+
+        Raises:
+            Refused: as ``writing``; and when it lost every time.
+        """
+        with reachable():
+            for _ in range(_ATTEMPTS):
+                try:
+                    async with self._transaction() as connection:
+                        return await work(connection)
+                except exc.DBAPIError as error:
+                    if not _is_lost_race(error):
+                        raise
+        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[AsyncConnection]:
+        async with asyncio.timeout(self._patience):
+            await self._turns.acquire()
+        try:
+            async with asyncio.timeout(self._longest), self.engine.begin() as connection:
+                yield connection
+        finally:
+            self._turns.release()
 
     async def close(self) -> None:
         """Close all connections."""
@@ -73,29 +125,52 @@ def open_database(url: str, patience: float = 10.0) -> Database:
     """A database that ``migrations.upgrade`` has prepared. Connects when first asked.
 
     Args:
-        url: of SQLAlchemy, with an asynchronous driver.
-        patience: how many seconds a writer waits for others: once for those of this store, once for strangers.
+        url: ``sqlite+aiosqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.
+        patience: how many seconds a writer waits for others: once for those of this store, once for strangers. On
+            PostgreSQL also for a connection, and for each statement.
 
     Raises:
-        Misuse: when the URL is not one, or its driver is not at hand.
+        Misuse: when the URL is not one, or its driver is not at hand. The message never quotes it.
     """
     try:
         parsed = make_url(url)
-        file = file_of(parsed)
         engine = create_async_engine(
             parsed,
             hide_parameters=True,
             poolclass=AsyncAdaptedQueuePool,
             pool_timeout=patience,
-            **({"async_creator": _opener(file, patience)} if file else {}),
+            **_ways_to_connect(parsed, patience),
         )
     except (exc.ArgumentError, exc.InvalidRequestError, ImportError, ValueError):
-        raise Misuse("the database URL is one of SQLAlchemy with an asynchronous driver") from None
+        raise Misuse(
+            "the database URL is one of SQLAlchemy with an asynchronous driver: sqlite+aiosqlite:///FILE, or with the "
+            "extra `postgresql` installed postgresql+asyncpg://USER:PASSWORD@HOST/DATABASE"
+        ) from None
     if engine.dialect.name == "sqlite":
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         event.listen(engine.sync_engine, "checkout", _check_file)
         logging.getLogger("aiosqlite").setLevel(logging.WARNING)  # below that it logs the values of every row
+    else:
+        event.listen(engine.sync_engine, "checkout", _check_open)
     return Database(engine, patience)
+
+
+def _ways_to_connect(url: URL, patience: float) -> dict[str, Any]:
+    if url.get_dialect().driver not in _DRIVERS:
+        raise ValueError
+    if url.get_backend_name() == "sqlite":
+        file = file_of(url)
+        return {"async_creator": _opener(file, patience)} if file else {}
+    if not set(url.query) <= _OPTIONS:
+        raise ValueError
+    milliseconds = int(1000 * patience)
+    settings = {
+        "application_name": "sdcard",
+        "lock_timeout": str(milliseconds),
+        "statement_timeout": str(milliseconds),
+        "idle_in_transaction_session_timeout": str(3 * milliseconds),
+    }
+    return {"connect_args": {"timeout": patience, "server_settings": settings}}
 
 
 def file_of(url: URL) -> Path | None:
@@ -147,15 +222,33 @@ def _identity(file: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def _check_open(_: object, record: Any, __: object) -> None:
+    """A server that stopped has closed its connections, and the driver knows. The pool makes a new one then."""
+    if record.driver_connection.is_closed():
+        raise exc.DisconnectionError
+
+
 @contextmanager
 def reachable() -> Iterator[None]:
     """Refuse when the database cannot be reached, read or written. A wrong statement is our bug and stays one."""
     try:
         yield
-    except _OUR_FAULT:
-        raise
-    except (exc.DBAPIError, exc.TimeoutError, OSError) as error:
+    except (exc.DBAPIError, exc.TimeoutError, OSError, *_DRIVER_ERRORS) as error:
         cause = getattr(error, "orig", None) or error
-        code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None)
+        sqlstate = getattr(cause, "sqlstate", None)
+        if _is_our_fault(error, sqlstate or ""):
+            raise
+        code = getattr(cause, "sqlite_errorname", None) or sqlstate
         _log.error("the database is not available: %s %s", type(cause).__name__, code or "")
         raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST)) from None
+
+
+def _is_our_fault(error: Exception, sqlstate: str) -> bool:
+    ours = isinstance(error, _OUR_FAULT) or sqlstate.startswith(_OUR_CLASSES)
+    return ours and sqlstate not in _NOT_PREPARED
+
+
+def _is_lost_race(error: exc.DBAPIError) -> bool:
+    """Class 40 of SQLSTATE: the server rolled back for another's sake."""
+    sqlstate = getattr(error.orig, "sqlstate", None) or ""
+    return isinstance(error, exc.IntegrityError) or sqlstate.startswith("40")

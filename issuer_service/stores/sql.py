@@ -6,7 +6,7 @@ lock for writing at once and waits for it in turn; a transaction that reads firs
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import RowMapping, exc, insert, select, update
+from sqlalchemy import RowMapping, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from issuer_service.stores.connecting import Database, open_database
@@ -14,9 +14,6 @@ from issuer_service.stores.ports import AuditEvent, RegistrationRow, TokenRow
 from issuer_service.stores.tables import agents, audit, batches, cards, holder_keys, tokens
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
-
-_ATTEMPTS = 3
-"""Whoever loses a race finds the winner's rows when it looks again; keys can be lost to one winner after another."""
 
 
 class SqlStore:
@@ -46,14 +43,7 @@ class SqlStore:
 
     async def record_registration(self, registration: RegistrationRow) -> None:
         """Write a registration in one transaction, or refuse it."""
-        for _ in range(_ATTEMPTS):
-            try:
-                async with self.database.writing() as connection:
-                    await _record(connection, registration)
-                return
-            except exc.IntegrityError:
-                continue
-        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+        await self.database.change(lambda connection: _record(connection, registration))
 
     async def ping(self) -> None:
         """Make sure that the database answers and has our tables."""
@@ -115,9 +105,9 @@ async def _claim_keys(connection: AsyncConnection, new: RegistrationRow) -> None
         hint = "Make a key for this agent alone."
         raise Refused.because([Finding(Rule.KEY_BOUND_ELSEWHERE, key.where, hint) for key in foreign])
     fresh = [
-        {"thumbprint": key.thumbprint, "agent_id": new.agent_id, "bound_at": new.at}
-        for key in new.keys
-        if key.thumbprint not in bound
+        {"thumbprint": thumbprint, "agent_id": new.agent_id, "bound_at": new.at}
+        for thumbprint in sorted(key.thumbprint for key in new.keys)  # in one order, so that no two wait for each other
+        if thumbprint not in bound
     ]
     if fresh:
         await connection.execute(insert(holder_keys), fresh)

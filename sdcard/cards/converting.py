@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from sdcard.cards.a2a import conversion as a2a
+from sdcard.cards.agentcard import conversion as agentcard
 from sdcard.cards.card import Card
 from sdcard.cards.conversion import Conversion
 from sdcard.cards.kno import conversion as kno
@@ -22,6 +23,9 @@ _CONVERSIONS: Mapping[tuple[str, str], Callable[[Card], Conversion]] = MappingPr
         ("a2a/0.2", "a2a/1.0"): a2a.to_1_0,
         ("a2a/0.3", "a2a/1.0"): a2a.to_1_0,
         ("a2a/1.0", "a2a/0.3"): a2a.to_0_3,
+        ("agentcard/draft-00", "a2a/1.0"): agentcard.to_1_0,
+        ("agentcard/mcp-0.1", "a2a/1.0"): agentcard.to_1_0,
+        ("agentcard/readme-1.0", "a2a/1.0"): agentcard.to_1_0,
         ("kno/0.1", "a2a/0.3"): kno.to_0_3,
         ("kno/0.1", "a2a/1.0"): kno.to_1_0,
         ("kno/0.2", "a2a/0.3"): kno.to_0_3,

@@ -24,6 +24,7 @@ from typing import Any
 
 import yaml
 
+from sdcard.cards.agentcard.embedding import parse_embedded
 from sdcard.encoding import JsonObject, JsonValue, parse_json, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS, Limits
@@ -45,21 +46,24 @@ class ReadDocument:
 
 
 def read_document(data: bytes, limits: Limits = DEFAULT_LIMITS) -> ReadDocument:
-    """The bytes of a file → the document in it. What begins with a brace or bracket is JSON, anything else YAML.
+    """The bytes of a file → the document in it. What begins with a brace or bracket, and a card in a string, is JSON.
+
+    Anything else is YAML.
 
     Raises:
-        Refused: ``limit.bytes`` or ``encoding.utf8``; of JSON a rule of ``parse_json_object``; of YAML as
-            ``parse_yaml``.
+        Refused: ``limit.bytes`` or ``encoding.utf8``; of JSON a rule of ``parse_json_object`` or
+            ``parse_embedded``; of YAML as ``parse_yaml``.
     """
     if len(data) > limits.card_bytes:
         raise Refused(Rule.LIMIT_BYTES, _WHERE, f"A card has at most {limits.card_bytes} bytes.")
     text = data.removeprefix(_BOM.encode())
-    if not text.lstrip(b" \t\r\n").startswith((b"{", b"[")):
+    embedded = parse_embedded(text, limits.json_depth)
+    if embedded is None and not text.lstrip(b" \t\r\n").startswith((b"{", b"[")):
         if len(text) > limits.yaml_bytes:
             hint = f"A card in YAML has at most {limits.yaml_bytes} bytes; in JSON it may be longer."
             raise Refused(Rule.LIMIT_BYTES, _WHERE, hint)
         return parse_yaml(text, _WHERE, limits.json_depth)
-    document = parse_json_object(text, _WHERE, limits.json_depth)
+    document = parse_json_object(text, _WHERE, limits.json_depth) if embedded is None else embedded
     return ReadDocument(document, () if text == data else (_byte_order_mark(),))
 
 

@@ -2,8 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from sdcard.paths import ClaimPath, Place, Segment
+
+
+class Fact(StrEnum):
+    """What can be asked of any agent, wherever its card says it. A closed set."""
+
+    PROVIDER = "provider"
+    """The name of who runs it."""
+    ENDPOINT = "endpoint"
+    """The URL of a place where clients connect to it."""
+    SKILL = "skill"
+    """The id of something that it can do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +30,8 @@ class CardFormat:
         together: exceptions from ``units``: these stay in the clear inside their parent and are shown with it.
         groups: names of the draft's registration request (3.3.1) → the claims they stand for. A place belongs to the
             group with the longest path that covers it.
+        facts: where a card says what can be asked of any agent, in every spelling that readers accept. Tokens are
+            limited by it, and agents are found by it; a fact that the format does not have has no place.
         private: places that ``*`` does not stand for; only an entry that names them shows them.
     """
 
@@ -27,6 +41,7 @@ class CardFormat:
     units: tuple[ClaimPath, ...]
     together: tuple[ClaimPath, ...]
     groups: Mapping[str, tuple[ClaimPath, ...]]
+    facts: Mapping[Fact, tuple[ClaimPath, ...]]
     private: tuple[ClaimPath, ...] = ()
 
     @property

@@ -60,6 +60,10 @@ _CARD_NUMBER = re.compile(r"(?<![\w.-])[0-9](?:[ -]?[0-9]){12,18}(?![\w-])", re.
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[^\s:/?#@\[\]]{1,253}):[0-9]{1,5}")
 _INSIDE = ("local", "localhost", "internal", "intranet", "lan", "corp", "home", "private", "localdomain", "home.arpa")
 
+_BESIDE_CLIENT = frozenset({"mcp", "stdio"})
+"""Schemes of programs that run on the machine of whoever uses them, so that its own address says what is meant."""
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
 
 def suspicious(document: JsonObject) -> Iterator[Finding]:
     """Find what looks as if it should not be shown to anybody, or is of no use to anybody who sees it."""
@@ -145,9 +149,11 @@ def _host(text: str) -> str:
         host = address[1].strip("[]")
         return host if "." in host or ":" in host or host.lower() == "localhost" else ""
     try:
-        return (urlsplit(text).hostname or "") if "://" in text and " " not in text else ""
+        parts = urlsplit(text) if "://" in text and " " not in text else None
     except ValueError:
         return ""
+    host = (parts.hostname or "") if parts else ""
+    return "" if parts and parts.scheme in _BESIDE_CLIENT and host in _LOOPBACK else host
 
 
 def _is_inside(host: str) -> bool:

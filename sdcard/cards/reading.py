@@ -5,6 +5,7 @@ A new card format is one room beside ``a2a/``, one row in ``_SIGNS`` and one in 
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -12,6 +13,8 @@ from sdcard.cards import summary
 from sdcard.cards.a2a import detection, v0_1, v0_2, v0_3, v1_0
 from sdcard.cards.a2a.signatures.forms import forms_of
 from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners, check_signatures
+from sdcard.cards.agentcard import dialects
+from sdcard.cards.agentcard.embedding import parse_embedded
 from sdcard.cards.card import Card, reserved_members
 from sdcard.cards.documents import read_document
 from sdcard.cards.format import CardFormat
@@ -19,7 +22,7 @@ from sdcard.cards.kno import card as kno_card
 from sdcard.cards.kno import format as kno_format
 from sdcard.cards.lint import suspicious
 from sdcard.encoding import JsonObject, parse_json_object
-from sdcard.errors import Finding, Level, Part, Refused, Where
+from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
 
@@ -40,6 +43,7 @@ KNOWN_FORMATS: Mapping[str, CardFormat] = MappingProxyType(
             summary.FORMAT,
         )
     }
+    | {dialect.format.name: dialect.format for dialect in dialects.DIALECTS}
 )
 """Every value of ``card_format``."""
 
@@ -51,8 +55,14 @@ _CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = MappingProxyT
         v1_0.FORMAT.name: v1_0.check,
         kno_format.V0_1.name: kno_card.check,
         kno_format.V0_2.name: kno_card.check,
+        **{dialect.format.name: partial(dialects.check, dialect) for dialect in dialects.DIALECTS},
     }
 )
+
+_DEFAULTS: Mapping[str, CardFormat] = MappingProxyType(
+    {card_format.family: card_format for card_format in (v1_0.FORMAT, dialects.DRAFT.format, kno_format.V0_2)}
+)
+"""Family → how a document is judged that is said to be of the family and shows no marks of a version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +102,7 @@ def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigner
     """The bytes of a card document → Card. For what anybody may have sent, and so strict JSON alone.
 
     Raises:
-        Refused: ``limit.bytes``, a rule of ``parse_json_object``, or as ``read_card``.
+        Refused: ``limit.bytes``, a rule of ``parse_json_object`` or ``parse_embedded``, or as ``read_card``.
     """
     return read_card(_parse(data, limits), signers)
 
@@ -103,7 +113,7 @@ def parse_card_file(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardS
     Raises:
         Refused: as ``documents.read_document``, or as ``read_card``.
     """
-    return _card_of(_examine_file(data, limits, signers))
+    return _card_of(_examine_file(data, limits, signers, None))
 
 
 def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
@@ -120,29 +130,43 @@ def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
     return _card_of(examine_document(document, signers))
 
 
-def examine_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Examination:
+def examine_card(
+    data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY, expected: str | None = None
+) -> Examination:
     """The bytes of a file → everything there is to say about it, for tools that help an author.
 
-    Reads what ``parse_card_file`` reads.
+    Reads what ``parse_card_file`` reads. Arguments and misuse as ``examine_document``.
     """
     try:
-        return _examine_file(data, limits, signers)
+        return _examine_file(data, limits, signers, expected)
     except Refused as refusal:
         return Examination("", refusal.findings, None)
 
 
-def examine_document(document: JsonObject, signers: CardSigners = NOBODY) -> Examination:
-    """A document → everything there is to say about it. Authors mend a card in one go when they see all at once."""
-    return _examine(document, (), signers)
+def examine_document(document: JsonObject, signers: CardSigners = NOBODY, expected: str | None = None) -> Examination:
+    """A document → everything there is to say about it. Authors mend a card in one go when they see all at once.
+
+    Args:
+        document: the document.
+        signers: as in ``read_card``.
+        expected: what it is said to be: a format, such as ``agentcard/readme-1.0``, by which it is then judged; or a
+            family, such as ``agentcard``, within which its marks decide. Without it they decide alone.
+
+    Raises:
+        Misuse: when there is no such format or family.
+    """
+    return _examine(document, (), signers, expected)
 
 
-def _examine_file(data: bytes, limits: Limits, signers: CardSigners) -> Examination:
+def _examine_file(data: bytes, limits: Limits, signers: CardSigners, expected: str | None) -> Examination:
     read = read_document(data, limits)
-    return _examine(read.document, read.findings, signers)
+    return _examine(read.document, read.findings, signers, expected)
 
 
-def _examine(document: JsonObject, about_text: Iterable[Finding], signers: CardSigners) -> Examination:
-    detected = _detect(document)
+def _examine(
+    document: JsonObject, about_text: Iterable[Finding], signers: CardSigners, expected: str | None
+) -> Examination:
+    detected = _detect(document) if expected is None else _expect(document, expected)
     if isinstance(detected, Foreign):
         finding = Finding(Rule.CARD_FORMAT, _WHERE, detected.hint)
         return Examination(detected.name, (finding, *about_text), None)
@@ -175,7 +199,8 @@ def _judge(
 def _parse(data: bytes, limits: Limits) -> JsonObject:
     if len(data) > limits.card_bytes:
         raise Refused(Rule.LIMIT_BYTES, _WHERE, f"A card has at most {limits.card_bytes} bytes.")
-    return parse_json_object(data, _WHERE, limits.json_depth)
+    embedded = parse_embedded(data, limits.json_depth)
+    return parse_json_object(data, _WHERE, limits.json_depth) if embedded is None else embedded
 
 
 def _card_of(examination: Examination) -> Card:
@@ -186,6 +211,17 @@ def _card_of(examination: Examination) -> Card:
 
 def _detect(document: JsonObject) -> CardFormat | Foreign:
     return next((answer for question, answer in _SIGNS if question(document)), _NOTHING)
+
+
+def _expect(document: JsonObject, expected: str) -> CardFormat:
+    """The format to judge by, for a document that is said to be of this format or family."""
+    if expected in _CHECKS:
+        return KNOWN_FORMATS[expected]
+    if expected not in _DEFAULTS:
+        raise Misuse(f"a card format is one of {', '.join((*_DEFAULTS, *_CHECKS))}")
+    detected = _detect(document)
+    is_of_family = isinstance(detected, CardFormat) and detected.family == expected
+    return detected if isinstance(detected, CardFormat) and is_of_family else _DEFAULTS[expected]
 
 
 def _dropped(names: Iterable[str]) -> Iterable[Finding]:
@@ -224,7 +260,9 @@ _SIGSTORE = Foreign(
 )
 _BLUEPRINT = Foreign("agent-blueprint", "This is a KNO agent blueprint. Give the agent card that is made from it.")
 _SERVICE = Foreign("service-config", "This is a KNO service. One that is an agent says `subtype: agent-card`.")
-_AGENTCARD = Foreign("agentcard", "This looks like a card with an `agent_id`; only A2A cards are read.")
+_AGENTCARD = Foreign(
+    "", "This has an `agent_id`, but not the array `capabilities` and the object `endpoint` of an AgentCard."
+)
 _ERC_8004 = Foreign("erc-8004", "This looks like an ERC-8004 registration. Give the A2A card that it refers to.")
 _MCP = Foreign("mcp", "This looks like an MCP or tool description. Give an A2A card for the agent that uses it.")
 _MANIFEST = Foreign("manifest", "This looks like a plugin or agent manifest. Give an A2A card for the agent.")
@@ -241,6 +279,9 @@ _SIGNS: tuple[tuple[_Question, CardFormat | Foreign], ...] = (
     (_has_any("agentCard", "agent_card"), _SIGSTORE),
     (detection.is_0_1, v0_1.FORMAT),
     (detection.is_0_2, v0_2.FORMAT),
+    (dialects.is_mcp, dialects.MCP.format),
+    (dialects.is_readme, dialects.README.format),
+    (dialects.is_agentcard, dialects.DRAFT.format),
     (_has("agent_id"), _AGENTCARD),
     (_is_registration_file, _ERC_8004),
     (_is_tool_server, _MCP),

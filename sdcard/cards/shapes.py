@@ -1,8 +1,8 @@
 """The shapes that a specification gives its members, as data, and the walk that compares a document with them.
 
 Owns how findings about missing, misspelt, mistyped and unsafe members are worded. Knows no card: the tables are in the
-files of the generations. Null counts as absent, and members that no table names are nobody's business, as in ProtoJSON
-and in every A2A version (1.0, 5.7).
+files of the formats. Unless a row says otherwise null counts as absent, and members that no table names are nobody's
+business, as in ProtoJSON and in every A2A version (1.0, 5.7).
 """
 
 import re
@@ -39,17 +39,30 @@ class Need(Enum):
     """An error: the card cannot be read without it."""
     EXPECTED = auto()
     """A warning: the standard demands it, and readers live without it."""
+    RECOMMENDED = auto()
+    """A note: the standard recommends it."""
     OPTIONAL = auto()
     """Nothing."""
 
 
+_ABSENCE = {Need.REQUIRED: Level.ERROR, Need.EXPECTED: Level.WARNING, Need.RECOMMENDED: Level.NOTE}
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One row of a shape table. ``advice`` tells the author what to write, or where the member went."""
+    """One row of a shape table.
+
+    Attributes:
+        shape: what its value must look like.
+        need: what it means when it is not there.
+        advice: tells the author what to write, or where the member went.
+        null: how much it matters that an optional member is there and null. Without it, null counts as absent.
+    """
 
     shape: Shape
     need: Need = Need.OPTIONAL
     advice: str = ""
+    null: Level | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,9 +276,12 @@ def _spellings(name: str) -> tuple[str, ...]:
 def _check_member(members: JsonObject, name: str, member: Member, where: Where) -> Iterator[Finding]:
     found = find(members, name)
     if found is None:
-        if member.need is not Need.OPTIONAL:
-            level = Level.ERROR if member.need is Need.REQUIRED else Level.WARNING
-            yield Finding(Rule.CARD_MEMBER_MISSING, where.within(name), f"Add `{name}`: {member.advice}.", level)
+        if member.null and name in members:
+            hint = "Leave the member out; it must not be null."
+            yield Finding(Rule.CARD_MEMBER_TYPE, where.within(name), hint, member.null)
+        elif member.need in _ABSENCE:
+            hint = f"Add `{name}`: {member.advice}."
+            yield Finding(Rule.CARD_MEMBER_MISSING, where.within(name), hint, _ABSENCE[member.need])
         return
     spelling, value = found
     yield from _check_spelling(members, name, where)

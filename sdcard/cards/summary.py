@@ -4,7 +4,7 @@ A registration request may carry no more (SD-Card 3.3.1). Such a card is made, n
 members alone is an unfinished A2A card.
 """
 
-from sdcard.cards.a2a.shared import GROUPS
+from sdcard.cards.a2a.shared import FACTS, GROUPS
 from sdcard.cards.card import Card
 from sdcard.cards.format import CardFormat
 
@@ -17,6 +17,7 @@ FORMAT = CardFormat(
     units=(),
     together=(),
     groups=GROUPS,
+    facts=FACTS,
 )
 """The groups are those of A2A, so that asking for one is no mistake; there is nothing behind them."""
 

@@ -10,8 +10,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
 from sdcard.cards.reading import Examination, examine_card
 from sdcard.cli.output import EXIT_REFUSED, cell, console, printable, read_bytes
+from sdcard.edge.key_files import load_card_signers
 from sdcard.errors import Finding, Level, Misuse, Part, Refused
 
 HELP = "Say what is wrong with agent cards. Example: sdcard card check --strict agent-card.json cards/"
@@ -27,13 +29,21 @@ def command(
             metavar="FILE|DIR|-...", help=f"Cards; of a directory, every {', '.join(_SUFFIXES)}; - is standard input."
         ),
     ],
+    expected: Annotated[
+        str | None,
+        typer.Option("--format", help="What the cards are said to be: a2a, agentcard, kno; or a format of these."),
+    ] = None,
+    signers: Annotated[
+        Path | None, typer.Option("--signers", help="A JWKS with the keys that are trusted to sign cards.")
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Take every warning for an error.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a file, one a line.")] = False,
 ) -> None:
     """Check every file. Exit status 0: all valid; 1: some not; 2: misuse, such as a file that is not there."""
+    trusted = load_card_signers(signers) if signers else NOBODY
     checked = invalid = 0
     for file in [file for source in sources for file in _files(source)]:
-        examination = _examine(file)
+        examination = _examine(file, trusted, expected)
         if strict:
             examination = examination.strictly()
         checked += 1
@@ -63,12 +73,12 @@ def _is_card_like(name: str) -> bool:
     return name.lower().endswith(_SUFFIXES) and not name.startswith(".")
 
 
-def _examine(source: str) -> Examination:
+def _examine(source: str, signers: CardSigners, expected: str | None) -> Examination:
     try:
         data = read_bytes(source, Part.CARD)
     except Refused as refusal:
         return Examination("", refusal.findings, None)
-    return examine_card(data)
+    return examine_card(data, signers=signers, expected=expected)
 
 
 def _print_line(source: str, examination: Examination) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sdcard.cards.converting import TARGETS, convert_card
-from sdcard.cards.reading import parse_card
+from sdcard.cards.reading import parse_card_file
 from sdcard.cli.output import AsJson, describe_findings, print_json, printable, read_bytes
 from sdcard.errors import Part
 
@@ -25,7 +25,7 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Convert one card. Exit status 0: converted, whatever got lost; 1: not a card, or refused; 2: misuse."""
-    conversion = convert_card(parse_card(read_bytes(file, Part.CARD)), target)
+    conversion = convert_card(parse_card_file(read_bytes(file, Part.CARD)), target)
     text = json.dumps(conversion.document, ensure_ascii=True, indent=2) + "\n"
     if out is not None:
         out.write_text(text, encoding="ascii")

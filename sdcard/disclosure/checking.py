@@ -4,7 +4,7 @@ Whoever plans by a policy can rely on it: every entry is a known name or a path,
 of a card of any known format, what is always disclosed is in the clear, and what a context contains, it shows.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -145,15 +145,16 @@ def _check_narrowed(policy: "DisclosurePolicy", name: str, meaning: Meaning, whe
     for one, texts in meaning.items():
         formats = [card_format for card_format in _FORMATS if one in (card_format.family, EVERYTHING)]
         for text in texts:
-            if not any(_narrows(policy, name, text, card_format) for card_format in formats):
+            if not _narrows(policy, name, ClaimPath.parse(text, POLICY), formats):
                 hint = f"The group {name} does not hold {text}; a narrowed group means a part of it."
                 yield Finding(Rule.POLICY_MALFORMED, where, hint)
 
 
-def _narrows(policy: "DisclosurePolicy", name: str, text: str, card_format: CardFormat) -> bool:
-    narrower = ClaimPath.parse(text, POLICY)
-    scope = Vocabulary(card_format, policy.groups, {}).read(name, POLICY)
-    return scope.holds(narrower.segments)
+def _narrows(policy: "DisclosurePolicy", name: str, narrower: ClaimPath, formats: Sequence[CardFormat]) -> bool:
+    """Whether the path lies in the group, and in no format in a part of it that is another group's."""
+    scopes = [Vocabulary(card_format, policy.groups, {}).read(name, POLICY) for card_format in formats]
+    holding = [scope for scope in scopes if any(p.includes(narrower) for p in scope.paths)]
+    return bool(holding) and all(scope.holds(narrower.segments) for scope in holding)
 
 
 def _check_federation(policy: "DisclosurePolicy", context: DisclosureContext, where: Where) -> Iterator[Finding]:

@@ -46,7 +46,7 @@ def frozen_meanings(meanings: Mapping[str, Meaning]) -> Mapping[str, Meaning]:
 
 
 _NEVER = {"security_context": Treatment.WITHHELD}
-_SKILL_NAMES = {"skills": {EVERYTHING: ("skills.*.id", "skills.*.name")}}
+_SKILL_NAMES = {"skills": {EVERYTHING: ("skills.*.id", "skills.*.name"), "agentcard": ("capabilities.*.id",)}}
 
 PUBLIC = DisclosureContext("public", {"skills": Treatment.SELECTIVE, **_NEVER}, _SKILL_NAMES)
 """Anybody: what the agent can do, by name. A public card cannot show a security scheme, whatever its Holder does."""

@@ -75,7 +75,8 @@ class Vocabulary:
             return Scope(entry, (ClaimPath(()),), self.card_format.private)
         mine = self._group(entry)
         if mine is None:
-            return Scope(entry, (ClaimPath.parse(entry, where),))
+            claim_path = ClaimPath.parse(entry, where)
+            return Scope(entry, () if self._is_of_others(claim_path) else (claim_path,))
         others = (p for name, paths in self.card_format.groups.items() if name != entry for p in paths)
         built_in = entry in self.card_format.groups
         apart = tuple(p for p in others if any(m.includes(p) for m in mine)) if built_in else ()
@@ -102,6 +103,11 @@ class Vocabulary:
         ):
             raise Refused(Rule.DISCLOSE_UNKNOWN, where, nearest(entry, [*groups, *sorted(members)]))
         return scope
+
+    def _is_of_others(self, claim_path: ClaimPath) -> bool:
+        """Whether the path begins with a member of other formats that this one knows as a group of its own."""
+        first = claim_path.segments[0]
+        return first in self.card_format.groups and first not in self.card_format.members
 
     def _group(self, entry: str) -> tuple[ClaimPath, ...] | None:
         if entry in self.card_format.groups:

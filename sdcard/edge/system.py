@@ -3,6 +3,7 @@
 import os
 import time
 
+from sdcard.cards.agentcard import identity
 from sdcard.instants import Instant
 from sdcard.salts import SALT_BYTES
 
@@ -21,3 +22,8 @@ class SystemSalts:
     def draw(self, count: int) -> bytes:
         """``count`` fresh salts."""
         return os.urandom(SALT_BYTES * count)
+
+
+def new_agent_id() -> str:
+    """A fresh ``agent_id`` for an AgentCard: a ULID of the machine's clock and generator."""
+    return identity.new_agent_id(time.time(), os.urandom(identity.RANDOM_BYTES))

@@ -20,9 +20,9 @@ _SMALL_ORDER = frozenset(
 
 def is_usable(encoded: bytes) -> bool:
     """Whether 32 bytes are the one encoding of a point of the curve that is not of small order."""
-    number = int.from_bytes(encoded, "little")
-    sign, y = number >> 255, number & (2**255 - 1)
+    y = int.from_bytes(encoded, "little") & (2**255 - 1)  # without the sign of x
     if y >= _P or y in _SMALL_ORDER:
         return False
-    square = (y * y - 1) * pow(_D * y * y + 1, -1, _P) % _P
-    return pow(square, (_P - 1) // 2, _P) == 1 or (square == 0 and sign == 0)
+    # x² is the quotient of these two; it is a square exactly when their product is. It is not 0: x = 0 has small order.
+    product = (y * y - 1) * (_D * y * y + 1) % _P
+    return pow(product, (_P - 1) // 2, _P) == 1

@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from sdcard.cards.converting import convert_card
-from sdcard.cards.reading import examine_card, read_card
+from sdcard.cards.reading import examine_card, examine_document, read_card
 from sdcard.encoding import JsonObject
 from sdcard.errors import Refused
 from tests.external.a2a_sdks import ask_sdk
 from tests.sdcard.cards.a2a.random_cards import cards
 from tests.shared import shared_dir
-from tests.world import World, example
+from tests.world import World, example, outcome
 
 READ_STRICTLY_1_3 = """
 import json, sys
@@ -108,6 +108,27 @@ def test_wild_0_3_cards_mean_the_same_as_in_the_sdks_own_conversion_but_for_name
         differing |= {name: different} if different else {}
     assert differing == DIFFERENT
     assert len(sources) >= 10
+
+
+def test_of_older_wild_cards_the_sdk_claims_version_0_3_and_forgets_what_0_1_requires() -> None:
+    """Otherwise it means the same. Ours says the version, of which a client can tell that it does not speak it."""
+    sources = {**wild("a2a/0.1"), **wild("a2a/0.2")}
+    made = {name: outcome(lambda s=source: convert_card(read_card(s), "a2a/1.0")) for name, source in sources.items()}  # type: ignore[misc]  # bound now
+    ours = {name: one.document for name, one in made.items() if not isinstance(one, Refused)}
+    answers = ask_sdk("1.3.0", CONVERT_1_3, [[ours[name], sources[name]] for name in ours])
+    security = {"securitySchemes", "securityRequirements"}
+    for name, (mine, theirs) in zip(ours, answers, strict=True):
+        same_meaning(mine, theirs)
+        versions = [[one.pop("protocolVersion") for one in card["supportedInterfaces"]] for card in (mine, theirs)]
+        different = {member for member in mine.keys() | theirs.keys() if mine.get(member) != theirs.get(member)}
+        authenticated = sources[name].get("authentication") is not None
+        assert different <= (security if authenticated else set()), name
+        assert not security & theirs.keys() or not authenticated
+        said = sources[name].get("protocolVersion") or sources[name].get("protocol_version")
+        assert versions[1] == [said or "0.3.0"] * len(versions[1])
+        assert versions[0] == [said or examine_document(sources[name]).kind.removeprefix("a2a/")] * len(versions[0])
+    assert len(ours) >= 10
+    assert sum("securityRequirements" in one for one in ours.values()) >= 2
 
 
 def same_meaning(mine: dict[str, Any], theirs: dict[str, Any]) -> None:

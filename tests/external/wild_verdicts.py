@@ -24,7 +24,7 @@ What `sdcard card check` says of 55 files that were found at agent-card addresse
 pydantic model) and {messages} (the parser of its client) say. The files are not part of this repository. Made by
 `python -m tests.external.wild_verdicts` from a real run; a test compares.
 
-How a card's generation is told, and what decides where nothing tells, is [a decision](decisions/0005-generations.md).
+How a card's generation is told, and what decides where nothing tells, is [a decision](decisions/0007-generations.md).
 
 | | ours | a2a-sdk {models} | a2a-sdk {messages} |
 |---|---|---|---|

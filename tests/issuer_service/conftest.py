@@ -1,16 +1,33 @@
-"""A registry on a fresh file, and one that is open for requests."""
+"""A registry on a fresh database, and one that is open for requests.
+
+Tests that hold on both databases say so: ``pytestmark = on_both_databases``.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from issuer_service.stores.migrations import upgrade
 from tests.issuer_service.desk import Desk, OpenDesk
+from tests.postgres import Cluster, cluster
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """One server for the whole session; its database ``prepared`` has our tables, and nobody writes to it."""
+    with cluster(crash_safe=False) as server:
+        server.execute("postgres", "CREATE DATABASE prepared TEMPLATE template0")
+        upgrade(server.url("prepared"))
+        yield server
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return Desk(tmp_path)
+    server: Cluster = request.getfixturevalue("postgres")
+    return Desk(tmp_path, server.url(server.new_database("prepared")))
 
 
 @pytest.fixture

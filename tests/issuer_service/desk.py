@@ -1,14 +1,14 @@
-"""A registry in memory's reach: a fresh SQLite file, a clock that tests move, counted salts, and ways to ask it."""
+"""A registry in memory's reach: a fresh database, a clock that tests move, counted salts, and ways to ask it."""
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope, create_token
@@ -18,7 +18,10 @@ from issuer_service.stores.sql import SqlStore, open_store
 from issuer_service.wiring import Wiring
 from sdcard import InMemorySigner, Issuer
 from sdcard.encoding import JsonObject
+from tests.postgres import query
 from tests.world import ISSUER, MovableClock, RecordingSalts, example, key
+
+on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], indirect=True)
 
 HOLDER = key(20)
 TABLES = ("agents", "audit", "batches", "cards", "holder_keys", "tokens")
@@ -66,9 +69,9 @@ def request_with_card(card: Mapping[str, Any] | None = None, **changes: Any) -> 
 class Desk:
     """A registry, and the one who asks it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str | None = None) -> None:
         self.file = folder / "registry.sqlite"
-        self.url = f"sqlite+aiosqlite:///{self.file}"
+        self.url = url or f"sqlite+aiosqlite:///{self.file}"
         self.clock, self.salts, self.signer = MovableClock(), RecordingSalts("desk"), key(10)
         upgrade(self.url)
         self.token = self.new_token("alice")
@@ -103,11 +106,16 @@ class Desk:
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
         """Everything that the registry remembers."""
-        with closing(sqlite3.connect(self.file)) as connection:
-            return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in TABLES}
+        found = query(self.url, *(f"SELECT * FROM {table} ORDER BY 1" for table in TABLES))
+        return {table: [tuple(map(_as_text, row)) for row in rows] for table, rows in zip(TABLES, found, strict=True)}
 
     def counts(self) -> dict[str, int]:
         return {table: len(rows) for table, rows in self.rows().items()}
+
+
+def _as_text(value: Any) -> Any:
+    """JSON columns are text in SQLite, and values in PostgreSQL."""
+    return json.dumps(value) if isinstance(value, dict | list) else value
 
 
 class OpenDesk:

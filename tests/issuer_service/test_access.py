@@ -13,7 +13,10 @@ from issuer_service.access import _LIMITED, Limit, Scope
 from issuer_service.stores.ports import TokenRow
 from issuer_service.stores.sql import open_store
 from sdcard import Misuse
-from sdcard.cards.a2a import v0_3, v1_0
+from sdcard.cards.a2a import v0_1, v0_2, v0_3, v1_0
+from sdcard.cards.a2a.shared import FACTS
+from sdcard.cards.format import CardFormat, Fact
+from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.cards.shapes import ArrayOf, Object, Reach, Shape, Url, snake_case
 from sdcard.paths import ClaimPath, Segment
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request, request_with_card
@@ -158,22 +161,27 @@ def test_the_hosts_of_older_cards_are_limited_too(desk: Desk, registry: OpenDesk
     assert {f"card/additionalInterfaces/{number}/url" for number in range(len(interfaces))} <= places
 
 
-@pytest.mark.parametrize("limit", _LIMITED)
-def test_a_limited_place_is_limited_in_its_other_spelling_too(limit: Limit) -> None:
+@pytest.mark.parametrize("card_format", KNOWN_FORMATS.values(), ids=KNOWN_FORMATS)
+def test_every_format_says_where_it_has_what_limits_are_about(card_format: CardFormat) -> None:
+    assert set(card_format.facts) == set(_LIMITED.values()) == set(Fact)
+
+
+@pytest.mark.parametrize("fact", Fact)
+def test_a_limited_place_is_limited_in_its_other_spelling_too(fact: Fact) -> None:
     twins = [
         tuple(snake_case(segment) if isinstance(segment, str) else segment for segment in limited.segments)
-        for limited in _LIMITED[limit]
+        for limited in FACTS[fact]
     ]
 
-    assert set(map(ClaimPath, twins)) <= set(_LIMITED[limit])
+    assert set(map(ClaimPath, twins)) <= set(FACTS[fact])
 
 
-@pytest.mark.parametrize("shape", [v0_3.SHAPE, v1_0.SHAPE], ids=["0.3", "1.0"])
+@pytest.mark.parametrize("shape", [v0_1.SHAPE, v0_2.SHAPE, v0_3.SHAPE, v1_0.SHAPE])
 def test_every_endpoint_of_a_card_is_limited(shape: Object) -> None:
     found = list(endpoints(shape, ()))
 
     assert found
-    assert set(found) <= set(_LIMITED[Limit.ENDPOINT_HOSTS])
+    assert set(found) <= set(FACTS[Fact.ENDPOINT])
 
 
 def endpoints(shape: Shape, segments: tuple[Segment, ...]) -> Iterator[ClaimPath]:

@@ -8,17 +8,24 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
-from sqlalchemy import Connection, make_url
+from sqlalchemy import Connection, func, make_url, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from issuer_service.stores.connecting import Database, file_of, open_database, reachable
 from sdcard.errors import Misuse
+
+_LOCK = 0x5D_CA4D
+"""Of PostgreSQL's advisory locks: registries that start together migrate in turn."""
+_LONGEST_WAIT = "60s"
+"""For that lock, and for the locks of tables. The work itself takes as long as it takes."""
 
 
 def upgrade(url: str) -> None:
     """Bring the database to the present schema, creating it where there is none. Not for a running event loop.
 
     Raises:
-        Misuse: as ``open_database``; and for a database of a later version of the registry.
+        Misuse: as ``open_database``; for a database of a later version of the registry; and for one of PostgreSQL in
+            another encoding than UTF8.
         Refused: ``store.unavailable``.
     """
     database = open_database(url)
@@ -41,9 +48,19 @@ def _create_private(file: Path) -> None:
 async def _upgrade(database: Database) -> None:
     try:
         async with database.engine.begin() as connection:
+            if database.engine.dialect.name == "postgresql":
+                await _take_turn(connection)
             await connection.run_sync(migrate)
     finally:
         await database.close()
+
+
+async def _take_turn(connection: AsyncConnection) -> None:
+    if await connection.scalar(select(func.current_setting("server_encoding"))) != "UTF8":
+        raise Misuse("the database has the encoding UTF8, since cards hold any character")
+    await connection.execute(select(func.set_config("statement_timeout", "0", True)))
+    await connection.execute(select(func.set_config("lock_timeout", _LONGEST_WAIT, True)))
+    await connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
 
 
 def migrate(connection: Connection) -> None:

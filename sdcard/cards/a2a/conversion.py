@@ -25,7 +25,7 @@ from sdcard.cards.a2a.security import (
 from sdcard.cards.a2a.shared import CARD
 from sdcard.cards.card import Card
 from sdcard.cards.conversion import Conversion
-from sdcard.cards.shapes import Shape, find
+from sdcard.cards.shapes import Shape
 from sdcard.encoding import JsonObject, JsonValue, same_json
 from sdcard.errors import Finding, Level, Refused, Where
 from sdcard.rules import Rule
@@ -137,16 +137,15 @@ def _described(card: Card, losses: Losses) -> dict[str, Any]:
         return source
     if source.get("securitySchemes") or source.get("security"):
         hint = "Say what is required in `security` alone, or in `authentication` alone."
-        raise Refused(Rule.CARD_UNCONVERTIBLE, where, hint)
+        raise losses.refusal(where, hint)
     return {**source, "securitySchemes": schemes, "security": security}
 
 
 def _check_means_it(members: JsonObject, where: Where, losses: Losses) -> None:
     """Refuse requirements that only a reader of A2A 1.0 would see: without them nothing would seem to be required."""
-    there = find(members, "securityRequirements")
-    if there and there[1] and not members.get("security"):
+    if members.get("securityRequirements") and not members.get("security"):
         hint = "Say it in `security` and `securitySchemes`: before A2A 1.0 nobody reads this member."
-        raise Refused(Rule.CARD_UNCONVERTIBLE, losses.as_spelt(where.within(there[0])), hint)
+        raise losses.refusal(where.within("securityRequirements"), hint)
 
 
 def _replaced(members: JsonObject, instead: Mapping[str, JsonObject]) -> JsonObject:

@@ -9,7 +9,7 @@ from typing import Any
 from sdcard.cards.a2a.v1_0 import Scheme
 from sdcard.cards.shapes import ArrayOf, MapOf, Object, Shape, Tagged, snake_case
 from sdcard.encoding import JsonObject
-from sdcard.errors import Finding, Level, Where
+from sdcard.errors import Finding, Level, Refused, Where
 from sdcard.rules import Rule
 
 MISTAKEN = "It is left out: the other A2A version would take it for its own member of this name."
@@ -26,7 +26,7 @@ class Losses:
 
     def add(self, where: Where, hint: str, level: Level = Level.WARNING) -> None:
         """Something at this place is not carried over, or for a note is said in another way."""
-        place = self.as_spelt(where)
+        place = self._as_spelt(where)
         self._found[place] = Finding(Rule.CARD_LOST, place, hint, level)
 
     def respell(self, where: Where, spelling: str) -> None:
@@ -34,12 +34,15 @@ class Losses:
         self._spelt[where] = spelling
         self.add(where, SPELT, Level.NOTE)
 
+    def refusal(self, where: Where, hint: str) -> Refused:
+        """There is no sound card of the other version, because of this place."""
+        return Refused(Rule.CARD_UNCONVERTIBLE, self._as_spelt(where), hint)
+
     def all(self) -> tuple[Finding, ...]:
         """All of them, in the order in which their places were met."""
         return tuple(self._found.values())
 
-    def as_spelt(self, where: Where) -> Where:
-        """The place, with its members spelt as the author did."""
+    def _as_spelt(self, where: Where) -> Where:
         ends = range(1, len(where.path) + 1)
         spelt = (self._spelt.get(Where(where.part, where.path[:end]), where.path[end - 1]) for end in ends)
         return Where(where.part, tuple(spelt))
@@ -51,7 +54,7 @@ def tidy(value: Any, shape: Shape, where: Where, losses: Losses) -> Any:
     Both are the same to a reader (ProtoJSON). Members that no table names stay as they are.
     """
     match shape, value:
-        case Scheme(), dict():
+        case Scheme(), _:
             return tidy(value, shape.written_as(value), where, losses)
         case Tagged(tag, cases), dict():
             return tidy(value, cases[str(value[tag])], where, losses)

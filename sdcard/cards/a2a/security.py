@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 
 from sdcard.cards.a2a.losses import Losses, renamed, without
 from sdcard.encoding import JsonObject, JsonValue
-from sdcard.errors import Level, Refused, Where
-from sdcard.rules import Rule
+from sdcard.errors import Level, Where
 
 Alternatives: TypeAlias = list[dict[str, Any]]
 """Each names the schemes that are needed together, with their scopes: the form of A2A 0.3."""
@@ -62,7 +61,7 @@ def schemes_to_1_0(schemes: Mapping[str, Any], where: Where, losses: Losses) -> 
             parts = _one_flow_each(name, inner, here, losses)
         if any(part != name and part in schemes for part in parts):
             hint = "Rename the other scheme: this one has several flows, and would become one scheme for each."
-            raise Refused(Rule.CARD_UNCONVERTIBLE, here, hint)
+            raise losses.refusal(here, hint)
         restated |= {part: {_WRAPPERS[scheme["type"]]: content} for part, content in parts.items()}
         became[name] = tuple(parts)
     return Restated(restated, became)
@@ -76,7 +75,7 @@ def schemes_to_0_3(schemes: Mapping[str, Any], where: Where, losses: Losses) -> 
         here = where.within(name)
         wrapper = next((member for member in scheme if member in _TYPES), None)
         if wrapper is None:
-            losses.add(here, "It is written as in A2A 0.3, and stays so.", Level.NOTE)
+            losses.add(here, "It is written as A2A 0.3 has it, and stays so.", Level.NOTE)
             restated[name], became[name] = scheme, (name,)
             continue
         inner = without(scheme[wrapper], ("type",), here.within(wrapper), losses)
@@ -106,7 +105,7 @@ def restate(required: Sequence[dict[str, Any]], restated: Restated, where: Where
         count = prod(map(len, choices))
         if len(alternatives) + count > len(required) + _GROWTH:
             hint = "Require fewer schemes with several OAuth flows together: each combination is an alternative."
-            raise Refused(Rule.CARD_UNCONVERTIBLE, where.within(index), hint)
+            raise losses.refusal(where.within(index), hint)
         if count == 0:
             losses.add(where.within(index), "It needs a scheme that the other A2A version cannot express.")
         elif count > 1:
@@ -114,7 +113,7 @@ def restate(required: Sequence[dict[str, Any]], restated: Restated, where: Where
         alternatives += [dict(choice) for choice in product(*choices)]
     if required and not alternatives:
         hint = "None of these can be expressed, and without them the agent would seem to require nothing."
-        raise Refused(Rule.CARD_UNCONVERTIBLE, where, hint)
+        raise losses.refusal(where, hint)
     return alternatives
 
 
@@ -157,7 +156,7 @@ def from_authentication(authentication: dict[str, Any], where: Where, losses: Lo
     names = authentication.get("schemes")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         if any(value is not None for value in authentication.values()):
-            raise Refused(Rule.CARD_UNCONVERTIBLE, there, "Name the schemes; nobody can tell what is required.")
+            raise losses.refusal(there, "Name the schemes; nobody can tell what is required.")
         names = []
     if [name.lower() for name in names] == ["none"]:
         return {}, []
@@ -171,7 +170,7 @@ def from_authentication(authentication: dict[str, Any], where: Where, losses: Lo
         hint = (
             "Describe the schemes in `securitySchemes` of a newer card: what they are cannot be told from their names."
         )
-        raise Refused(Rule.CARD_UNCONVERTIBLE, there, hint)
+        raise losses.refusal(there, hint)
     return schemes, [{name: []} for name in schemes]
 
 

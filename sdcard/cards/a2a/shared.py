@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from sdcard.cards.format import Fact
 from sdcard.cards.shapes import (
     ArrayOf,
     Choice,
@@ -85,6 +86,17 @@ GROUPS: Mapping[str, tuple[ClaimPath, ...]] = MappingProxyType(
             *_TENANTS,
         ),
         "provider": (path("provider"),),
+    }
+)
+FACTS: Mapping[Fact, tuple[ClaimPath, ...]] = MappingProxyType(
+    {
+        Fact.PROVIDER: (path("provider", "organization"),),
+        Fact.ENDPOINT: _both_spellings(
+            path("url"),
+            path("supportedInterfaces", None, "url"),
+            path("additionalInterfaces", None, "url"),
+        ),
+        Fact.SKILL: (path("skills", None, "id"),),
     }
 )
 

@@ -12,6 +12,7 @@ from sdcard.cards.a2a.shared import (
     CREDENTIALS,
     ENDPOINT,
     EXTENSION,
+    FACTS,
     FLAGS,
     GROUPS,
     HISTORY,
@@ -84,6 +85,7 @@ FORMAT = CardFormat(
     units=UNITS,
     together=TOGETHER,
     groups=GROUPS,
+    facts=FACTS,
 )
 
 

@@ -15,6 +15,7 @@ from sdcard.cards.a2a.shared import (
     COMMON,
     ENDPOINT,
     EXTENSION,
+    FACTS,
     FLAG,
     FLAGS,
     GROUPS,
@@ -105,6 +106,7 @@ FORMAT = CardFormat(
     units=UNITS,
     together=TOGETHER,
     groups=GROUPS,
+    facts=FACTS,
 )
 
 BROUGHT = (

@@ -9,6 +9,7 @@ from sdcard.cards.a2a import v0_2
 from sdcard.cards.a2a.shared import (
     ALTERNATIVES,
     CARD,
+    FACTS,
     GROUPS,
     LINK,
     REQUIREMENTS,
@@ -63,6 +64,7 @@ FORMAT = CardFormat(
     units=UNITS,
     together=TOGETHER,
     groups=GROUPS,
+    facts=FACTS,
 )
 
 _ANOTHER = "Write 0.3.0, or move the endpoint to `supportedInterfaces`: the card has the shape of A2A 0.3."

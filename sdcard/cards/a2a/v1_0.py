@@ -17,6 +17,7 @@ from sdcard.cards.a2a.shared import (
     COMMON,
     ENDPOINT,
     EXTENSION,
+    FACTS,
     FLAG,
     FLAGS,
     GROUPS,
@@ -192,6 +193,7 @@ FORMAT = CardFormat(
     units=UNITS,
     together=TOGETHER,
     groups=GROUPS,
+    facts=FACTS,
 )
 
 

@@ -4,7 +4,9 @@ A KNO card is an A2A card and a persona: what the agent perceives, wants, must n
 works. The persona is for insiders. ``*`` does not stand for it, so no context shows it unless it is named.
 """
 
+from sdcard.cards.a2a.shared import FACTS
 from sdcard.cards.format import CardFormat
+from sdcard.cards.shapes import find
 from sdcard.encoding import JsonObject
 from sdcard.paths import path
 
@@ -13,6 +15,9 @@ VERSIONS = ("0.1.0", "0.2.0", "0.2.1")
 _CARD = "agent-card@"
 _SERVICE = "service-config@"
 _BLUEPRINT = "agent-blueprint@"
+
+_A2A = ("protocolVersion", "securitySchemes", "security", "preferredTransport")
+"""Marks of A2A cards, which may have members of any other name."""
 
 PERSONA = ("ownership", "perception", "goals", "boundaries", "budget_override")
 
@@ -54,6 +59,7 @@ def _format(name: str) -> CardFormat:
         ),
         together=(path("skills", None, "id"), path("skills", None, "name")),
         groups=_GROUPS,
+        facts=FACTS,
         private=(*map(path, PERSONA), path("budgetOverride"), path("persona")),
     )
 
@@ -78,10 +84,11 @@ def is_0_2(document: JsonObject) -> bool:
 
 
 def is_unlabelled(document: JsonObject) -> bool:
-    """It names neither a schema nor a version of A2A, and has what only KNO has: an owner, a platform or a tenant."""
+    """It says nothing, and has what only KNO has: an owner who is a platform or a tenant."""
+    if document.get(SCHEMA) is not None or any(find(document, name) for name in _A2A):
+        return False
     owner = document.get("ownership")
-    labelled = any(document.get(name) is not None for name in (SCHEMA, "protocolVersion", "protocol_version"))
-    return not labelled and isinstance(owner, dict) and "context" in owner and "id" in document and "url" in document
+    return isinstance(owner, dict) and "context" in owner and document.keys() >= {"id", "url"}
 
 
 def is_blueprint(document: JsonObject) -> bool:

@@ -14,10 +14,13 @@ from tests.issuer_service.desk import (
     OpenDesk,
     assert_refused,
     jwk,
+    on_both_databases,
     request,
     request_with_card,
 )
 from tests.world import RecordingSalts, at_once, example, key
+
+pytestmark = on_both_databases
 
 
 def test_somebody_elses_agent_is_taken(desk: Desk, registry: OpenDesk) -> None:

@@ -38,9 +38,9 @@ def test_every_wild_card_becomes_a_card_or_is_refused_for_a_reason(target: str) 
             converted.append(convert_card(card, target))
         except Refused as refusal:
             refused[file.name] = {(finding.rule, str(finding.where)) for finding in refusal.findings}
-    undeterminable = {(Rule.CARD_UNCONVERTIBLE, "card/authentication/schemes")}
-    assert refused == {"wild-002.json": undeterminable, "wild-030.json": undeterminable}
-    assert len(converted) >= 5
+    there = {(Rule.CARD_UNCONVERTIBLE, "card/authentication/schemes")}
+    assert refused == {"wild-002.json": there, "wild-030.json": there}, "nobody can tell what their schemes are"
+    assert len(converted) >= 20
 
 
 @pytest.mark.parametrize("target", TARGETS)

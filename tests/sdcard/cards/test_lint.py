@@ -62,6 +62,8 @@ INSIDE = [
     "192.168.0.7:50051",
     "localhost:50051",
     "https://PLANNER.Internal./",
+    "mcp://tools.corp/agent",
+    "mcp://10.0.0.1/agent",
 ]
 OUTSIDE = [
     "https://agent.example.com/a2a",
@@ -72,6 +74,8 @@ OUTSIDE = [
     "text about http://localhost and more",
     "https://[not-an-address/",
     "localhost",
+    "mcp://localhost/agent",
+    "mcp://127.0.0.1:9000/agent",
 ]
 
 

@@ -37,7 +37,7 @@ def test_with_all_members_it_is_the_card_itself(document: JsonObject) -> None:
 DEMANDED: list[Place] = [
     ("name",), ("description",), ("version",), ("capabilities",), ("skills",), ("defaultInputModes",),
     ("defaultOutputModes",), ("skills", 0, "description"), ("skills", 0, "tags"), ("skills", 1, "id"),
-    ("provider", "url"), ("capabilities", "extensions", 0, "uri"),
+    ("provider", "url"),
 ]  # fmt: skip
 ONLY_1_0: list[Place] = [
     ("supportedInterfaces",),
@@ -46,6 +46,7 @@ ONLY_1_0: list[Place] = [
     ("securitySchemes", "partnerKey", "apiKeySecurityScheme", "location"),
 ]
 ONLY_0_3: list[Place] = [
+    ("capabilities", "extensions", 0, "uri"),
     ("url",),
     ("protocolVersion",),
     ("additionalInterfaces", 1, "transport"),

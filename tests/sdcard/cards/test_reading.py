@@ -40,7 +40,8 @@ def test_the_examples_have_nothing_to_mend(file: str, name: str) -> None:
 
 def test_the_known_formats_are_named_as_they_are_looked_up() -> None:
     older = {"a2a/0.1", "a2a/0.2", "a2a/0.3"}
-    assert set(KNOWN_FORMATS) == {*older, "a2a/1.0", "kno/0.1", "kno/0.2", "summary"}
+    agentcards = {"agentcard/draft-00", "agentcard/readme-1.0", "agentcard/mcp-0.1"}
+    assert set(KNOWN_FORMATS) == {*older, "a2a/1.0", "kno/0.1", "kno/0.2", "summary", *agentcards}
     assert all(card_format.name == name for name, card_format in KNOWN_FORMATS.items())
 
 
@@ -90,8 +91,8 @@ OLD = {
     ("document", "hint"),
     [
         ({"agentCard": georoute(), "attestations": {}}, "sigstore"),
+        ({"agent_id": "a", "name": "b", "version": "1", "endpoint": "https://a.example.com"}, "agent_id"),
         ({"$schema": "agent-blueprint@0.2.0", "id": "a", **OLD}, "blueprint"),
-        ({"agent_id": "a", "name": "b", "version": "1", "capabilities": [{"id": "c"}], "endpoint": {}}, "agent_id"),
         ({"schema_version": "v1", "name_for_model": "a", "api": {}, "auth": {}}, "manifest"),
         ({"type": "https://eips.example.com/8004", "name": "a", "services": []}, "ERC-8004"),
         ({"protocolVersion": "2025-06-18", "serverInfo": {}, "capabilities": {}, "tools": []}, "MCP"),

@@ -1,9 +1,10 @@
-"""URLs, which are the values that can hurt whoever follows them."""
+"""URLs, which are the values that can hurt whoever follows them; and what it means that a member is not there."""
 
 import pytest
 
-from sdcard.cards.shapes import Reach, Url, snake_case
-from sdcard.errors import Part, Where
+from sdcard.cards.shapes import Member, Need, Object, Reach, Text, Url, snake_case
+from sdcard.encoding import JsonObject
+from sdcard.errors import Level, Part, Where
 
 
 def levels(reach: Reach, url: str) -> list[str]:
@@ -94,3 +95,25 @@ def test_a_name_need_not_lead_anywhere(uri: str) -> None:
 )
 def test_protojson_has_two_spellings(name: str, snake: str) -> None:
     assert snake_case(name) == snake
+
+
+def absence(need: Need, null: Level | None, document: JsonObject) -> list[tuple[str, str]]:
+    table = Object({"a": Member(Text(), need, "an a", null)})
+    return [(finding.rule.value, finding.level.value) for finding in table.check(document, Where(Part.CARD))]
+
+
+@pytest.mark.parametrize(
+    ("need", "level"),
+    [(Need.REQUIRED, "error"), (Need.EXPECTED, "warning"), (Need.RECOMMENDED, "note"), (Need.OPTIONAL, None)],
+)
+def test_the_need_says_how_much_an_absent_member_matters(need: Need, level: str | None) -> None:
+    expected = [("card.member-missing", level)] if level else []
+    assert absence(need, None, {}) == absence(need, Level.ERROR, {}) == expected
+    assert absence(need, None, {"a": None}) == expected
+    assert absence(need, Level.ERROR, {"a": "b"}) == []
+
+
+@pytest.mark.parametrize("need", Need)
+@pytest.mark.parametrize("null", [Level.ERROR, Level.WARNING])
+def test_null_counts_as_absent_unless_the_row_says_what_it_means(need: Need, null: Level) -> None:
+    assert absence(need, null, {"a": None}) == [("card.member-type", null.value)]

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from sdcard.cards.converting import convert_card
-from sdcard.cards.reading import read_card
+from sdcard.cards.reading import examine_document, read_card
 from tests.sdcard.cards.documents import georoute, georoute_0_3
 from tests.sdcard.cli.conftest import Sdcard
-from tests.shared import ROOT
+from tests.shared import ROOT, shared_dir
 
 OLD = str(ROOT / "examples" / "georoute-0.3.json")
 
@@ -69,3 +69,11 @@ def test_a_hostile_name_reaches_no_terminal(sdcard: Sdcard) -> None:
     assert "card/securitySchemes/\\u001b[2J\\u202e" in ran.err
     assert ran.out.isascii()
     assert "\x1b" not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("target", ["a2a/0.3", "a2a/1.0"])
+def test_a_kno_card_in_yaml_becomes_an_a2a_card(sdcard: Sdcard, target: str) -> None:
+    ran = sdcard("card", "convert", str(shared_dir() / "cards" / "kno" / "echo-agent.kno"), "--to", target, "--json")
+    assert ran.status == 0
+    assert examine_document(ran.json["document"]).kind == target
+    assert "card/$schema" in {one["where"] for one in ran.json["lost"]}

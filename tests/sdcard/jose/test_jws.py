@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from jwcrypto.jwk import JWK
 from jwcrypto.jws import JWS
 
-from sdcard import InMemorySigner, parse_public_jwk
+from sdcard import InMemorySigner, Refused, parse_public_jwk
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.errors import Part, Where
 from sdcard.jose.algorithms import SignatureAlgorithm
@@ -136,6 +136,12 @@ def test_each_part_has_one_spelling(number: int, part: str, rule: str, at: str) 
 def test_what_the_reader_expects_decides(changes: JsonObject, rule: str, at: str) -> None:
     with raises_rule(rule, at):
         verify_jws(parsed(signed({**HEADER, **changes})), SIGNER.public_key, {"t"})
+
+
+def test_a_person_is_told_every_type_that_is_expected() -> None:
+    with pytest.raises(Refused) as caught:
+        verify_jws(parsed(signed(HEADER)), SIGNER.public_key, {"two", "one"})
+    assert caught.value.findings[0].hint == "Expected: one, two."
 
 
 def test_no_expected_type_expects_nothing() -> None:

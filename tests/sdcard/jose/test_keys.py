@@ -7,9 +7,10 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from sdcard import InMemorySigner, Misuse, parse_public_jwk
+from sdcard import InMemorySigner, Misuse, Refused, parse_public_jwk
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Part, Where
+from sdcard.jose import ed25519 as edwards
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS, check_not_published, public_key
 from tests.world import REMOVED, changed, key, key_of, raises_rule
@@ -159,9 +160,9 @@ def test_a_der_signature_is_none() -> None:
 
 def test_other_keys_are_misuse() -> None:
     for private in (rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256K1())):
-        with pytest.raises(Misuse):
+        with pytest.raises(Misuse, match=r"^only P-256, P-384, P-521, Ed25519 and ML-DSA keys are supported$"):
             public_key(private.public_key())
-    with pytest.raises(Misuse):
+    with pytest.raises(Misuse, match=r"^only P-256, P-384, P-521, Ed25519 and ML-DSA keys are supported$"):
         public_key("text")
 
 
@@ -186,7 +187,32 @@ def test_a_coordinate_is_below_the_prime(name: str) -> None:
         parse_public_jwk(alias, HERE)
 
 
-SMALL_ORDER = [0, 1, 2**255 - 20, 55188659117513257062467267217118295137698188065244968500265048394206261417927]
+@pytest.mark.parametrize(
+    ("changes", "hint"),
+    [
+        ({"x": encode_base64url((2**256 - 2**224 + 2**192 + 2**96 - 1).to_bytes(32, "big"))}, "prime"),
+        ({"y": encode_base64url(b"\xff" * 32)}, "prime"),
+        ({"y": encode_base64url(b"\0" * 32)}, "curve"),
+        ({"key_ops": ["sign"]}, "verifying"),
+    ],
+)
+def test_a_person_is_told_what_is_wrong_with_a_key(changes: dict[str, Any], hint: str) -> None:
+    """The prime itself is not below the prime."""
+    hints = {
+        "prime": "A coordinate is not below the curve's prime.",
+        "curve": "The point is not on the curve.",
+        "verifying": "The key is not for verifying.",
+    }
+    with pytest.raises(Refused) as caught:
+        parse_public_jwk({**P256, **changes}, HERE)
+    assert caught.value.findings[0].hint == hints[hint]
+    with pytest.raises(Refused) as caught:
+        parse_public_jwk([P256], HERE)
+    assert caught.value.findings[0].hint == "A JWK is a JSON object."
+
+
+ORDER_8 = 55188659117513257062467267217118295137698188065244968500265048394206261417927
+SMALL_ORDER = [0, 1, 2**255 - 20, ORDER_8, 2**255 - 19 - ORDER_8]
 
 
 @pytest.mark.parametrize("sign", [0, 1])
@@ -197,6 +223,17 @@ def test_an_ed25519_key_is_a_point_that_somebody_can_hold(y: int, sign: int) -> 
 
     with raises_rule("key.malformed", at="key/x"):
         parse_public_jwk({"kty": "OKP", "crv": "Ed25519", "x": x}, HERE)
+
+
+@pytest.mark.parametrize("y", range(2, 40))
+def test_an_ed25519_key_is_on_the_curve(y: int) -> None:
+    """RFC 8032 5.1.3, by its own way: x is a root of (y² - 1) / (d y² + 1), or there is no point with this y."""
+    p = 2**255 - 19
+    square = (y * y - 1) * pow(-121665 * pow(121666, -1, p) * y * y + 1, -1, p) % p
+    root = pow(square, (p + 3) // 8, p)
+    exists = any((one * one - square) % p == 0 for one in (root, root * pow(2, (p - 1) // 4, p)))
+
+    assert all(edwards.is_usable((y + (sign << 255)).to_bytes(32, "little")) == exists for sign in (0, 1))
 
 
 def test_every_real_ed25519_key_is_usable() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from cryptography.exceptions import UnsupportedAlgorithm
 
-from sdcard import InMemorySigner, Misuse, parse_public_jwk
+from sdcard import InMemorySigner, Misuse, Refused, parse_public_jwk
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Part, Where
 from sdcard.jose import ml_dsa
@@ -114,6 +114,21 @@ def test_what_is_no_ml_dsa_key(changes: dict[str, Any], rule: str, at: str) -> N
         parse_public_jwk(changed(jwk_of(LEVELS[0]), changes), HERE)
 
 
+@pytest.mark.parametrize(
+    ("changes", "hint"),
+    [
+        ({"alg": REMOVED}, "An AKP key names its algorithm."),
+        ({"alg": "ES256"}, "Use ML-DSA-44, ML-DSA-65 or ML-DSA-87."),
+        ({"pub": encode_base64url(bytes(1_312))}, "Anybody could sign under this key."),
+        ({"pub": "AA"}, "The member must encode exactly 1312 bytes."),
+    ],
+)
+def test_a_person_is_told_what_an_ml_dsa_key_is(changes: dict[str, Any], hint: str) -> None:
+    with pytest.raises(Refused) as caught:
+        parse_public_jwk(changed(jwk_of(LEVELS[0]), changes), HERE)
+    assert caught.value.findings[0].hint == hint
+
+
 FORGING = dict(zip(LEVELS, [(32, 4, 4, 80, 18, 192), (48, 5, 6, 55, 20, 128), (64, 7, 8, 75, 20, 128)], strict=True))
 """FIPS 204 table 1: bytes of the challenge, l, k, ω, bits of a coefficient of z; and bytes of an encoded row of w1."""
 
@@ -138,6 +153,38 @@ def test_a_key_under_which_anybody_can_sign_is_refused(level: SignatureAlgorithm
             assert wrapped.verifies(b"anything", forged(level, pub, b"anything"))
         with raises_rule("key.malformed", at="key/pub"):
             parse_public_jwk(wrapped.to_jwk(), HERE)
+
+
+def packed(coefficients: list[int]) -> bytes:
+    """A public key with this ``t1``: ten bits each, the first one lowest."""
+    number = sum(one << (10 * place) for place, one in enumerate(coefficients))
+    return bytes(32) + number.to_bytes(len(coefficients) * 10 // 8, "little")
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "value", [0, 1, 31, 32, 33, 63, 64, 128, 256, 480, 511, 512, 543, 544, 768, 960, 991, 992, 1023]
+)
+def test_a_key_is_usable_when_more_than_half_of_its_coefficients_are_far_from_zero(
+    level: SignatureAlgorithm, value: int
+) -> None:
+    """Far is 32 or more, modulo 1024; the value counts the same in every place."""
+    count = (SIZES[level] - 32) * 8 // 10
+    far = 32 <= value <= 1024 - 33
+    for near in (0, 31, 992, 1023):
+        coefficients = [512] * (count // 2) + [near] * (count // 2)
+        assert not ml_dsa.is_usable(packed(coefficients))
+        assert not ml_dsa.is_usable(packed(coefficients[::-1]))
+        for place in (count // 2, count // 2 + 1, count - 1):
+            coefficients[place] = value
+            assert ml_dsa.is_usable(packed(coefficients)) == far
+            assert ml_dsa.is_usable(packed(coefficients[::-1])) == far
+            coefficients[place] = near
+
+
+def test_every_value_of_a_coefficient_is_near_or_far() -> None:
+    for value in range(1024):
+        assert ml_dsa.is_usable(packed([value] * 4)) == (32 <= value <= 991)
 
 
 @EVERY
@@ -173,9 +220,10 @@ def test_without_ml_dsa_its_keys_are_unsupported(
     jwk, private = jwk_of(level), ml_dsa.private_key_of(level, bytes(32))
     monkeypatch.setattr(ml_dsa, "_module", module)
 
-    with raises_rule("key.unsupported", at="key"):
+    with pytest.raises(Refused) as caught:
         parse_public_jwk(jwk, HERE)
-    with pytest.raises(UnsupportedAlgorithm):
+    assert str(caught.value) == "key.unsupported at key: This build of cryptography has no ML-DSA."
+    with pytest.raises(UnsupportedAlgorithm, match=f"no MLDSA{level[-2:]}PrivateKey"):
         ml_dsa.private_key_of(level, bytes(32))
     with pytest.raises(Misuse):
         public_key(private.public_key())

@@ -18,15 +18,15 @@ def test_a_nonce_has_1_to_256_characters(nonce: str) -> None:
 
 @pytest.mark.parametrize("nonce", ["", " ", "\n", "n" * 257, "n\ud800", "\udfff", None, 5, b"n"])
 def test_another_nonce_is_misuse(nonce: Any) -> None:
-    with pytest.raises(Misuse):
+    with pytest.raises(Misuse, match=r"^a nonce (is a text that is not blank|has 1 to 256 characters)$"):
         Challenge(nonce, AUDIENCE)
 
 
 @pytest.mark.parametrize("audience", ["", " ", "a\ud800", None, ["https://verifier.example"], 5])
 def test_no_audience_is_misuse(audience: Any) -> None:
-    with pytest.raises(Misuse):
+    with pytest.raises(Misuse, match=r"^an audience is a text that is not blank$"):
         Challenge("n", audience)
-    with pytest.raises(Misuse):
+    with pytest.raises(Misuse, match=r"^an audience is"):
         Unsolicited(audience, MemoryReplayRecord())
 
 
@@ -38,7 +38,7 @@ def test_a_window_can_be_narrowed(past: int, future: int) -> None:
 
 @pytest.mark.parametrize("window", [None, 300, (300, 60), FreshnessWindow])
 def test_another_window_is_misuse(window: Any) -> None:
-    with pytest.raises(Misuse):
+    with pytest.raises(Misuse, match=r"^a window is a FreshnessWindow$"):
         Challenge("n", AUDIENCE, window)
     with pytest.raises(Misuse):
         Unsolicited(AUDIENCE, MemoryReplayRecord(), window)
@@ -46,7 +46,7 @@ def test_another_window_is_misuse(window: Any) -> None:
 
 @pytest.mark.parametrize("interaction_id", ["", " ", "i\udc00", 5, b"i"])
 def test_another_interaction_id_is_misuse(interaction_id: Any) -> None:
-    with pytest.raises(Misuse):
+    with pytest.raises(Misuse, match=r"^an interaction id is a text that is not blank$"):
         Challenge("n", AUDIENCE, FreshnessWindow(), interaction_id)
     with pytest.raises(Misuse):
         Unsolicited(AUDIENCE, MemoryReplayRecord(), FreshnessWindow(), interaction_id)
@@ -66,7 +66,7 @@ def test_a_window_cannot_be_widened(past: Any, future: Any) -> None:
 
 @pytest.mark.parametrize("reason", ["", "  ", "\ud800", None, 5, b"a directory"])
 def test_no_key_binding_needs_a_reason(reason: Any) -> None:
-    with pytest.raises(Misuse):
+    with pytest.raises(Misuse, match=r"^the reason why no key binding is expected is a text that is not blank$"):
         Unbound(reason)
 
 

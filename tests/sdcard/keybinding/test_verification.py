@@ -346,6 +346,28 @@ def test_a_use_is_remembered_for_whoever_shares_the_record_and_accepts_older_ans
         world.verifier.verify(presentation, wide)
 
 
+class Notebook:
+    """A record that lets everything pass and keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[NonceUse, Instant, Instant]] = []
+
+    def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
+        self.told.append((use, until, now))
+        return True
+
+
+def test_a_record_is_told_who_used_which_nonce_where_and_for_how_long(world: World) -> None:
+    """Another Holder, or another Verifier that shares the record, may meet the same nonce."""
+    record = Notebook()
+    presentation = world.holder.present(Challenge("own", AUDIENCE))
+    world.clock.advance(5)
+    world.verifier.verify(presentation, Unsolicited(AUDIENCE, record, FreshnessWindow(10)))
+
+    use = NonceUse(holder=world.holder.signer.public_key.thumbprint, audience=AUDIENCE, nonce="own")
+    assert record.told == [(use, NOW + 300, NOW + 5)]
+
+
 @pytest.mark.parametrize(
     "claims",
     [{"aud": "https://other.example"}, {"sd_hash": "x"}, {"iat": NOW - 301}, {"exp": NOW}, {"interaction_id": 5}],

@@ -69,7 +69,7 @@ def test_encodings_are_strict(encoded: str, rule: str) -> None:
 
 
 def test_a_disclosure_shows_nothing_of_itself_in_messages() -> None:
-    assert "secret" not in repr(make_disclosure(b"salt", "secret-name", "secret-value"))
+    assert repr(make_disclosure(b"salt", "secret-name", "secret-value")) == "Disclosure(…)"
 
 
 RFC_ELEMENT = "WyJsa2x4RjVqTVlsR1RQVW92TU5JdkNBIiwgIkZSIl0"

@@ -107,6 +107,14 @@ def test_padded_parts_are_filled_with_decoys_that_the_source_gave(count: int) ->
         assert digests - real <= salts.decoys()
 
 
+def test_parts_that_are_not_padded_have_no_decoys() -> None:
+    inner = an_object(("m", SELECTIVE, 1), ("l", PLAIN, an_array((SELECTIVE, 2), (PLAIN, 3))))
+    result = embedded(inner, padded_size=lambda _: 8)
+    element, member = sorted(result.disclosures, key=lambda one: one.name or "")
+
+    assert result.payload == {"l": [{"...": digest(element)}, 3], "_sd": [digest(member)]}
+
+
 def test_decoys_stand_anywhere_and_elements_keep_their_order() -> None:
     positions = set()
     for seed in range(60):

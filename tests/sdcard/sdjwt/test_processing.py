@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from sdcard.encoding import JsonObject, same_json
+from sdcard import Refused
+from sdcard.encoding import JsonObject, encode_base64url, same_json
 from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.limits import Limits
+from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.sdjwt.disclosure import Disclosure
+from sdcard.sdjwt.processing import process_payload
 from tests.world import World, digest, raises_rule, seal_claim, seal_element
 
 NOTE = seal_claim("note", "n")
@@ -207,6 +209,66 @@ def test_a_refusal_inside_a_disclosure_names_no_claim_of_it(world: World) -> Non
     secret = seal_claim("claim", {"secret": {"deep": hidden(DECOY, DECOY)}})
     with raises_rule("digest.repeated", at="disclosure/0"):
         world.show_claims(hidden(secret), secret)
+
+
+@pytest.mark.parametrize("deep", [hidden(DECOY, DECOY), {"_sd": 5}, {"...": "x"}], ids=["twice", "no list", "R-7"])
+def test_a_refusal_inside_a_disclosed_element_names_no_claim_of_it(world: World, deep: JsonObject) -> None:
+    secret = seal_element({"secret": [{"deep": deep}]})
+    with pytest.raises(Refused) as caught:
+        world.show_claims({"l": [placeholder(secret)]}, secret)
+    assert str(caught.value.where) == "disclosure/0"
+
+
+def test_each_disclosure_stands_in_its_place_beneath_the_one_that_holds_its_digest() -> None:
+    """What is shown brings along what leads to it, by this."""
+    leaf = seal_claim("leaf", 1)
+    row = seal_element({"r": [placeholder(ELEMENT)], **hidden(leaf)}, salt="row")
+    top = seal_claim("top", [0, placeholder(row)])
+    sent = [leaf, ELEMENT, row, top, NOTE]
+    processed = process_payload(hidden(top, NOTE), [one.encoded for one in sent], DEFAULT_LIMITS)
+
+    found = {one.place: (one.disclosure.encoded, one.parent and one.parent.encoded) for one in processed.revealed}
+    assert found == {
+        ("top",): (top.encoded, None),
+        ("top", 1): (row.encoded, top.encoded),
+        ("top", 1, "r", 0): (ELEMENT.encoded, row.encoded),
+        ("top", 1, "leaf"): (leaf.encoded, row.encoded),
+        ("note",): (NOTE.encoded, None),
+    }
+
+
+def spelt(text: str) -> str:
+    """A Disclosure of any spelling."""
+    return encode_base64url(text.encode())
+
+
+@pytest.mark.parametrize("name", ["_sd", "\\u005fsd", "_\\u0073d", "\\u005f\\u0073\\u0064"])
+def test_digests_in_a_disclosed_value_are_found_however_their_name_is_spelt(world: World, name: str) -> None:
+    outer = spelt(f'["salt", "outer", {{"{name}": ["{digest(NOTE)}"]}}]')
+
+    assert world.show_claims(hidden(digest(outer)), outer, NOTE).members["outer"] == {"note": "n"}
+
+
+@pytest.mark.parametrize("name", ["...", "\\u002e..", "..\\u002e"])
+def test_placeholders_in_a_disclosed_value_are_found_however_their_name_is_spelt(world: World, name: str) -> None:
+    outer = spelt(f'["salt", "outer", [1, {{"{name}": "{digest(ELEMENT)}"}}]]')
+
+    assert world.show_claims(hidden(digest(outer)), outer, ELEMENT).members["outer"] == [1, "e"]
+
+
+@pytest.mark.parametrize("kind", ["array", "object"])
+@pytest.mark.parametrize("levels", [6, 7, 8])
+def test_the_depth_of_a_value_without_digests_counts_from_where_it_stands(world: World, kind: str, levels: int) -> None:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value] if kind == "array" else {"d": value}
+    inner = seal_claim("inner", value)
+    claims, limits = {"a": {"b": hidden(inner)}}, Limits(json_depth=10)
+    if 3 + levels > 10:
+        with raises_rule("json.depth", at="disclosure/0"):
+            world.show_claims(claims, inner, limits=limits)
+    else:
+        assert world.show_claims(claims, inner, limits=limits).members["a"] == {"b": {"inner": value}}
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])

@@ -3,6 +3,7 @@
 import pytest
 
 from sdcard import Misuse
+from sdcard.encoding import encode_base64url
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.sdjwt.unverified import read_unverified
 from tests.world import World, raises_rule, seal_claim, unsigned
@@ -32,9 +33,17 @@ def test_whether_it_is_true_does_not_matter(world: World) -> None:
 def test_form_does(world: World) -> None:
     with raises_rule("disclosure.unreferenced", at="disclosure/0"):
         read_unverified(str(world.issuer.sd_jwt({}, seal_claim("a", 1))), DEFAULT_LIMITS)
+    with raises_rule("jws.format", at="issuer-jwt"):
+        read_unverified("x~", DEFAULT_LIMITS)
+    array, empty = encode_base64url(b"[]"), encode_base64url(b"{}")
+    for jws, part in ((f"{array}.{empty}.AA", "header"), (f"{empty}.{array}.AA", "jwt")):
+        with raises_rule("json.malformed", at=f"issuer-{part}"):
+            read_unverified(f"{jws}~", DEFAULT_LIMITS)
+        with raises_rule("json.malformed", at=f"kb-{part}"):
+            read_unverified(f"{empty}.{empty}.AA~{jws}", DEFAULT_LIMITS)
     with raises_rule("jws.format", at="kb-jwt"):
         read_unverified(f"{world.holder.card}x", DEFAULT_LIMITS)
     with raises_rule("sd-jwt.format", at="presentation"):
         read_unverified("x", DEFAULT_LIMITS)
-    with pytest.raises(Misuse):
+    with pytest.raises(Misuse, match=r"^an SD-JWT is a str$"):
         read_unverified(b"x~", DEFAULT_LIMITS)  # type: ignore[arg-type]  # the wrong type is the test

@@ -156,6 +156,10 @@ def _cards_1_0(obj: Obj, mixed: bool) -> Strategy:
             "tls": wrapped("mtlsSecurityScheme", obj({}, says)),
         }
     )
+    if mixed:
+        shared = [flow for name, flow in one.items() if name != "deviceCode"]
+        older = obj({"type": st.just("oauth2"), "flows": st.one_of(*shared)}, {})
+        schemes = st.builds(lambda there, tls: {**there, "tls": tls}, schemes, older)
     needed = st.dictionaries(st.sampled_from(SCHEME_NAMES), obj({}, {"list": TEXTS}), max_size=3)
     requirements = st.lists(obj({"schemes": needed}, {}), max_size=3)
     security = st.lists(st.dictionaries(st.sampled_from(SCHEME_NAMES), TEXTS, max_size=3), max_size=3)

@@ -288,6 +288,18 @@ def test_a_1_0_card_that_says_what_it_requires_as_0_3_did_still_requires_it() ->
     assert ("note", "card/security") in lost(converted)
 
 
+def test_a_scheme_of_a_1_0_card_that_is_written_as_in_0_3_is_carried_whole() -> None:
+    """Even with two OAuth flows, which 1.0 could not say: that is for the way back to name."""
+    flow = {"tokenUrl": "https://a.example", "scopes": {}}
+    scheme: Any = {"type": "oauth2", "flows": {"password": flow, "clientCredentials": flow}}
+    document = changed(changed(georoute(), ("securitySchemes", "o"), scheme), ("securityRequirements",), ABSENT)
+    converted = convert({**document, "security_requirements": [{"schemes": {"o": {"list": []}}}]})
+    assert at(converted.document, "securitySchemes", "o") == scheme
+    assert converted.document["security"] == [{"o": []}]
+    assert ("note", "card/securitySchemes/o") in lost(converted)
+    assert {("note", "card/securitySchemes/o"), ("note", "card/security/0")} <= lost(convert(converted.document))
+
+
 def test_members_of_0_3_in_a_1_0_card_give_way_and_the_list_says_whether_they_say_anything_else() -> None:
     mixed = {**georoute(), "url": "https://elsewhere.example", "protocolVersion": "1.0"}
     converted = convert(mixed)

@@ -1,0 +1,106 @@
+"""Where the fuzzer starts: the vectors, whole and in the parts that the targets sign anew."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fuzz.targets import Target
+from sdcard.encoding import decode_base64url, encode_json
+from sdcard.errors import Part, Refused, Where
+from sdcard.names import RESERVED_AT_TOP, SD_HASH
+from vectors.actors import claims
+
+VECTORS = Path(__file__).parent.parent / "vectors"
+PATHS = ("name", "skills.0.name", "skills.*.id", "skills..id")
+VALUES = ("{}", "[]", "null", "true", "0", "-1", "1.5", "1e400", '""', '"\\ud800"', "~", ".")
+GOOD = claims()
+
+OTHERS = {
+    Target.SIGNED_CARD: (b"", b'\0,"kid":"k"', b',"iconUrl":"https://a.example/i.png"\0,"kid":"k","typ":"JOSE"'),
+    Target.POLICY: (
+        b"{}",
+        b'{"contexts":{"a":{"claims":{"skills.*.id":"plain"},"contains":["public"]}}}',
+        b'[contexts.a.claims]\nskills = "selective"\n',
+        b'[agreements."https://p.example"]\nclaims = ["skills"]\n',
+    ),
+    Target.STATUS_LIST: (b"", b'"ttl":5', b'"exp":1', b'"status_list":{"bits":8,"lst":"eNpjAAAAAQAB"}'),
+}
+"""For targets that no vector is for."""
+
+
+def seeds() -> list[bytes]:
+    """Inputs of the fuzzer, each once, in a fixed order."""
+    found = {Target.PATH.seed(path.encode()) for path in PATHS}
+    found |= {target.seed(data) for target, inputs in OTHERS.items() for data in inputs}
+    for file in VECTORS.glob("*/*.json"):
+        vector = json.loads(file.read_bytes())
+        if vector.get("format"):
+            found.update(_of_vector(vector))
+    return sorted(found)
+
+
+def write_seeds(folder: Path) -> None:
+    """One file a seed, named by its content."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed in seeds():
+        (folder / hashlib.sha256(seed).hexdigest()[:16]).write_bytes(seed)
+
+
+def write_words(file: Path) -> None:
+    """A libFuzzer dictionary: names that the standards know, and values of every kind."""
+    words = [
+        *(json.dumps(name) + ":" for name in sorted(RESERVED_AT_TOP | {"...", "nonce", "aud", "alg", "typ"})),
+        *VALUES,
+    ]
+    file.write_text("".join(f"{json.dumps(word)}\n" for word in words), encoding="ascii")
+
+
+def _of_vector(vector: dict[str, Any]) -> Iterator[bytes]:
+    document: str = vector["document"]
+    if vector["kind"] == "card":
+        yield Target.CARD.seed(document.encode())
+        return
+    if vector["kind"] == "card-file":
+        yield Target.CARD_FILE.seed(document.encode())
+        return
+    yield Target.PRESENTATION.seed(document.encode())
+    yield Target.RECEIVED.seed(document.encode())
+    yield Target.TRUST.seed(encode_json(vector["trust"]))
+    yield from (Target.KEY.seed(encode_json(key)) for key in _keys(vector))
+    jwt, *disclosures, kb_jwt = document.split("~") if "~" in document else ("", "")
+    protected, payload = _parts(jwt)
+    shown = [decoded for one in disclosures if (decoded := _decoded(one))]
+    yield Target.PAYLOAD.seed(b"\0".join((_members(payload, GOOD), *shown)))
+    yield Target.HEADER.seed(protected)
+    bound_header, bound = _parts(kb_jwt)
+    yield Target.KB_JWT.seed(bound_header + b"\0" + _members(bound, {SD_HASH: ""}))
+
+
+def _parts(jwt: str) -> tuple[bytes, bytes]:
+    protected, _, rest = jwt.partition(".")
+    return _decoded(protected), _decoded(rest.partition(".")[0])
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return decode_base64url(text, Where(Part.PRESENTATION))
+    except Refused:
+        return b""
+
+
+def _members(payload: bytes, given: dict[str, Any]) -> bytes:
+    """The members of an object that are not given already, without the braces; nothing for what is no object."""
+    try:
+        members = json.loads(payload)
+    except ValueError:
+        return b""
+    if not isinstance(members, dict):
+        return b""
+    return json.dumps({name: value for name, value in members.items() if name not in given}).encode()[1:-1]
+
+
+def _keys(vector: dict[str, Any]) -> Iterator[Any]:
+    for issuer in vector["trust"]["issuers"].values():
+        yield from issuer["keys"]

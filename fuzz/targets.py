@@ -1,0 +1,175 @@
+"""What is fuzzed: everything that reads what strangers send, with the keys and the clock of the test vectors.
+
+Headers, payloads and KB-JWTs are signed here, so that what lies behind the signatures is reached too. Only ``Refused``
+may be raised: anything else is a finding.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+
+from sdcard import Acceptance, ClaimPath, Expectations, Refused, Unchecked
+from sdcard.cards.a2a.signatures.verification import CardSigners
+from sdcard.cards.reading import parse_card, parse_card_file
+from sdcard.disclosure.document import parse_policy
+from sdcard.encoding import JsonObject, encode_base64url, encode_json, parse_json
+from sdcard.errors import Part, Where
+from sdcard.holder import accept_sd_card
+from sdcard.jose.jws import join_signature
+from sdcard.jose.keys import PUBLISHED_KEYS, VECTOR_KEYS, parse_public_jwk
+from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.names import SD_HASH
+from sdcard.status.status_list import pack_statuses
+from sdcard.status.token import verify_status_list_token
+from sdcard.trust import parse_trusted_issuers
+from sdcard.verifier import verify_presentation
+from vectors.actors import AUDIENCE, HOLDER, ISSUER, NONCE, NOW, Actor, claims, digest, header, trust
+
+TRUST = parse_trusted_issuers(encode_json(trust()))
+OTHERS = PUBLISHED_KEYS - VECTOR_KEYS
+ACCEPTANCE = Acceptance(issuers=TRUST, published_keys=OTHERS)
+EXPECTED = Expectations(
+    issuers=TRUST,
+    key_binding=Answering(Challenge(NONCE, AUDIENCE), ConsumedByCaller()),
+    status=Unchecked("fuzzing"),
+    published_keys=OTHERS,
+)
+CARD = encode_json(
+    {
+        "name": "A",
+        "description": "B",
+        "version": "1",
+        "capabilities": {},
+        "skills": [],
+        "supportedInterfaces": [{"url": "https://a.example", "protocolBinding": "GRPC", "protocolVersion": "1.0"}],
+    }
+)[:-1]
+SIGNERS = CardSigners({"k": ISSUER.public_key})
+GOOD_HEADER, GOOD_CLAIMS = encode_json(header()), encode_json(claims())
+
+
+def one_input(data: bytes) -> None:
+    """One run: the first byte chooses the target, the rest is for it. Anything that is raised is a finding."""
+    targets = list(Target)
+    target = targets[data[0] % len(targets)] if data else targets[0]
+    try:
+        target(data[1:])
+    except Refused:
+        return
+
+
+def _presentation(data: bytes) -> None:
+    verify_presentation(_text(data), EXPECTED, NOW)
+
+
+def _received(data: bytes) -> None:
+    _accept(_text(data))
+
+
+def _payload(data: bytes) -> None:
+    """More members behind good claims, and Disclosures: what follows each NUL."""
+    members, *disclosures = data.split(b"\0")
+    shown = [encode_base64url(one) for one in disclosures if one]
+    _accept("~".join((_signed(GOOD_HEADER, _with(GOOD_CLAIMS, members), ISSUER), *shown, "")))
+
+
+def _header(data: bytes) -> None:
+    _accept(_signed(data or b"{}", GOOD_CLAIMS, ISSUER) + "~")
+
+
+def _kb_jwt(data: bytes) -> None:
+    """The header of a KB-JWT, and after a NUL the members of its payload, but for ``sd_hash``, which is right."""
+    protected, _, members = data.partition(b"\0")
+    shown = _signed(GOOD_HEADER, GOOD_CLAIMS, ISSUER) + "~"
+    payload = _with(encode_json({SD_HASH: digest(shown)}), members)
+    verify_presentation(shown + _signed(protected or b"{}", payload, HOLDER), EXPECTED, NOW)
+
+
+def _card(data: bytes) -> None:
+    parse_card(data)
+
+
+def _signed_card(data: bytes) -> None:
+    """More members in a card, and after NUL more in the header of its signature, where a ``kid`` names the key."""
+    members, _, more = data.partition(b"\0")
+    protected = encode_base64url(b'{"alg":"ES256"' + more + b"}")
+    made = encode_json({"protected": protected, "signature": encode_base64url(ISSUER.sign(data))})
+    parse_card(CARD + members + b',"signatures":[' + made + b"]}", signers=SIGNERS)
+
+
+def _card_file(data: bytes) -> None:
+    parse_card_file(data)
+
+
+def _policy(data: bytes) -> None:
+    parse_policy(data)
+
+
+def _status_list(data: bytes) -> None:
+    """More members behind the good claims of a Status List Token."""
+    good: JsonObject = {"sub": AUDIENCE, "iat": NOW, "status_list": pack_statuses({}, 8, 1).to_claim()}
+    token = _signed(b'{"alg":"ES256","typ":"statuslist+jwt"}', _with(encode_json(good), data), ISSUER)
+    verify_status_list_token(token, AUDIENCE, ISSUER.public_key, NOW, DEFAULT_LIMITS)
+
+
+def _trust(data: bytes) -> None:
+    parse_trusted_issuers(data)
+
+
+def _key(data: bytes) -> None:
+    where = Where(Part.KEY)
+    parse_public_jwk(parse_json(data, where, 8), where)
+
+
+def _path(data: bytes) -> None:
+    ClaimPath.parse(_text(data), Where(Part.REQUEST))
+
+
+class Target(Enum):
+    """In the order of the first byte. A new one goes last, so that kept inputs keep their meaning."""
+
+    PRESENTATION = (_presentation,)
+    RECEIVED = (_received,)
+    PAYLOAD = (_payload,)
+    HEADER = (_header,)
+    KB_JWT = (_kb_jwt,)
+    CARD = (_card,)
+    TRUST = (_trust,)
+    KEY = (_key,)
+    PATH = (_path,)
+    SIGNED_CARD = (_signed_card,)
+    CARD_FILE = (_card_file,)
+    POLICY = (_policy,)
+    STATUS_LIST = (_status_list,)
+
+    def __init__(self, run: Callable[[bytes], None]) -> None:
+        self._run = run
+
+    def __call__(self, data: bytes) -> None:
+        """Read the data; returns when it is accepted.
+
+        Raises:
+            Refused: any rule.
+        """
+        self._run(data)
+
+    def seed(self, data: bytes) -> bytes:
+        """The input that gives ``data`` to this target."""
+        return bytes([list(Target).index(self)]) + data
+
+
+def _accept(text: str) -> None:
+    accept_sd_card(text, ACCEPTANCE, HOLDER.public_key, NOW)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _with(good: bytes, members: bytes) -> bytes:
+    return good[:-1] + b"," + members + b"}" if members else good
+
+
+def _signed(protected: bytes, payload: bytes, signer: Actor) -> str:
+    signing_input = f"{encode_base64url(protected)}.{encode_base64url(payload)}".encode()
+    return join_signature(signing_input, signer.sign(signing_input))

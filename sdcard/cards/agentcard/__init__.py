@@ -1,0 +1,1 @@
+"""AgentCard cards (draft-aevum-agentcard-00), in the three dialects that its own project writes and checks."""

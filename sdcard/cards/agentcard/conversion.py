@@ -1,0 +1,169 @@
+"""AgentCard → A2A 1.0. It is asked for, never silent, and says what was lost and what had to be assumed.
+
+AgentCard knows no description of the agent, no binding of A2A and no flows of OAuth; A2A knows no prices, no goals and
+no schemas of skills. What an agent says about itself beside its skills goes into an extension, whole.
+
+AgentCard draft-00 2; A2A 1.0 4.4.
+"""
+
+from collections.abc import Iterator, Mapping, Set
+
+from sdcard.cards.agentcard.json_schemas import MEMBERS as SCHEMAS
+from sdcard.cards.card import Card
+from sdcard.cards.conversion import Conversion
+from sdcard.encoding import JsonObject, JsonValue
+from sdcard.errors import Finding, Level, Part, Refused, Where
+from sdcard.rules import Rule
+
+EXTENSION = "urn:ietf:id:draft-aevum-agentcard-00"
+"""The URI of the extension that carries what A2A has no member for (RFC 2648)."""
+
+_CARD = Where(Part.CARD)
+_ENDPOINT = _CARD.within("endpoint")
+_BINDINGS: Mapping[str, str] = {"http": "HTTP+JSON", "https": "HTTP+JSON", "grpc": "GRPC", "google_a2a": "JSONRPC"}
+_EXTENDED = ("agent_id", "pricing", "metadata", "goal_subscriptions")
+_CONVERTED = frozenset({*_EXTENDED, "name", "version", "capabilities", "endpoint"})
+_SKILL_MEMBERS = ("id", "description", "tags")
+
+
+def to_1_0(card: Card) -> Conversion:
+    """An AgentCard → an A2A 1.0 card.
+
+    Args:
+        card: an AgentCard of any dialect.
+
+    Raises:
+        Refused: ``card.not-convertible`` for an endpoint that A2A has no binding for, for an ``api_key`` of which
+            nobody knows where it goes. What A2A has against the result ``convert_card`` finds out.
+    """
+    source = card.document
+    endpoint = _object(source["endpoint"])
+    document: JsonObject = {
+        "name": source["name"],
+        "description": _own_description(source) or _made_description(source),
+        "version": source["version"],
+        "supportedInterfaces": [_interface(endpoint)],
+        "capabilities": {"extensions": [_extension(source)]},
+        "skills": [_skill(capability) for capability in _capabilities(source)],
+        **_security(_object(endpoint.get("auth"))),
+    }
+    return Conversion(document, tuple(_lost(source, endpoint)))
+
+
+def _object(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _capabilities(source: JsonObject) -> list[JsonObject]:
+    capabilities = source["capabilities"]
+    return [one for one in capabilities if isinstance(one, dict)] if isinstance(capabilities, list) else []
+
+
+def _own_description(source: JsonObject) -> str:
+    """No dialect has one, and some cards do; empty without."""
+    own = source.get("description")
+    return own if isinstance(own, str) else ""
+
+
+def _made_description(source: JsonObject) -> str:
+    """What the capabilities say of themselves."""
+    said = [capability.get("description") or capability["id"] for capability in _capabilities(source)]
+    return " ".join(str(one) for one in said)
+
+
+def _interface(endpoint: JsonObject) -> JsonObject:
+    binding = _BINDINGS.get(str(endpoint["protocol"]))
+    if binding is None:
+        hint = f"A2A is spoken over {', '.join(_BINDINGS)}; give an endpoint with one of these protocols."
+        raise Refused(Rule.CARD_UNCONVERTIBLE, _ENDPOINT.within("protocol"), hint)
+    return {"url": endpoint["url"], "protocolBinding": binding, "protocolVersion": "1.0"}
+
+
+def _extension(source: JsonObject) -> JsonObject:
+    return {
+        "uri": EXTENSION,
+        "description": "What the AgentCard says that A2A has no member for.",
+        "params": {name: source[name] for name in _EXTENDED if source.get(name) is not None},
+    }
+
+
+def _skill(capability: JsonObject) -> JsonObject:
+    return {"name": capability["id"], **{name: capability[name] for name in _SKILL_MEMBERS if name in capability}}
+
+
+def _security(auth: JsonObject) -> JsonObject:
+    name = str(auth.get("scheme") or "none")
+    if name == "none":
+        return {}
+    scopes = auth.get("scopes")
+    requirement: JsonObject = {"schemes": {name: {"list": scopes if isinstance(scopes, list) else []}}}
+    return {"securitySchemes": {name: _scheme(name, auth)}, "securityRequirements": [requirement]}
+
+
+def _scheme(name: str, auth: JsonObject) -> JsonObject:
+    if name == "mtls":
+        return {"mtlsSecurityScheme": {}}
+    if name == "api_key":
+        header = auth.get("header")
+        if not isinstance(header, str) or not header:
+            hint = "Name the header that carries the key in `header`: A2A demands to know where it goes."
+            raise Refused(Rule.CARD_UNCONVERTIBLE, _ENDPOINT.within("auth", "header"), hint)
+        return {"apiKeySecurityScheme": {"location": "header", "name": header}}
+    if name == "oauth2" and isinstance(auth.get("token_url"), str):
+        scopes = auth.get("scopes")
+        named: JsonObject = {str(scope): "" for scope in scopes} if isinstance(scopes, list) else {}
+        flow: JsonObject = {"tokenUrl": auth["token_url"], "scopes": named}
+        return {"oauth2SecurityScheme": {"flows": {"clientCredentials": flow}}}
+    return {"httpAuthSecurityScheme": {"scheme": "Bearer"}}
+
+
+# -- what is lost -----------------------------------------------------------------------------------------------------
+
+
+def _lost(source: JsonObject, endpoint: JsonObject) -> Iterator[Finding]:
+    if not _own_description(source):
+        hint = "A2A demands a description, and AgentCard has none: it was made of the capabilities. Write a better one."
+        yield _finding(_CARD.within("description"), hint)
+    for name in _others(source, _CONVERTED | {"description"}):
+        yield _unnamed(_CARD.within(name))
+    for name in (name for name in _EXTENDED if source.get(name) is not None):
+        hint = f"A2A has no member for it; it is in the extension {EXTENSION}."
+        yield Finding(Rule.CARD_LOST, _CARD.within(name), hint, Level.NOTE)
+    hint = "AgentCard does not say that A2A is spoken here. The binding was assumed from the protocol: check it."
+    yield _finding(_ENDPOINT.within("protocol"), hint)
+    for name in _others(endpoint, {"protocol", "url", "auth"}):
+        yield _unnamed(_ENDPOINT.within(name))
+    yield from _lost_of_auth(_object(endpoint.get("auth")))
+    for index, capability in enumerate(_capabilities(source)):
+        for name in _others(capability, set(_SKILL_MEMBERS)):
+            where = _CARD.within("capabilities", index, name)
+            if name in SCHEMAS:
+                yield _finding(where, "A2A has no schemas of what a skill takes and gives.")
+            else:
+                yield _unnamed(where)
+
+
+def _lost_of_auth(auth: JsonObject) -> Iterator[Finding]:
+    where = _ENDPOINT.within("auth")
+    scheme = auth.get("scheme")
+    used = {"scheme", "scopes"} | {"api_key": {"header"}, "oauth2": {"token_url"}}.get(str(scheme), set())
+    if scheme == "oauth2":
+        hint = "The client credentials flow was assumed: AgentCard names none."
+        if not isinstance(auth.get("token_url"), str):
+            hint = "Where tokens come from is not known, so the scheme became HTTP authentication with a Bearer token."
+        yield _finding(where.within("scheme"), hint)
+    for name in _others(auth, used):
+        yield _unnamed(where.within(name))
+
+
+def _others(members: JsonObject, converted: Set[str]) -> list[str]:
+    """The names of the rest. Null is nothing to lose."""
+    return [name for name, value in members.items() if name not in converted and value is not None]
+
+
+def _unnamed(where: Where) -> Finding:
+    return _finding(where, "A2A has no such member.")
+
+
+def _finding(where: Where, hint: str) -> Finding:
+    return Finding(Rule.CARD_LOST, where, hint, Level.WARNING)

@@ -1,0 +1,105 @@
+"""The dialects of AgentCard 1.0, which one a card follows, and rules across members.
+
+The project that wrote the draft has several validators, and they disagree with it and with each other. Each dialect is
+a shape table; how a card may be disclosed is the same for all. The draft is the default: another one is chosen by name,
+or where the draft refuses a card with members that only the other one has. None of them refuses a member that it does
+not know (draft-00 5, rule 10).
+
+Levels and tables: AEV-1 to AEV-18, AEV-21 and AEV-23.
+"""
+
+from collections.abc import Iterator
+
+from sdcard.cards.agentcard import draft_00, mcp_0_1, readme_1_0
+from sdcard.cards.agentcard.json_schemas import faulty_schemas
+from sdcard.cards.agentcard.shared import CARD, Dialect
+from sdcard.cards.shapes import find_list
+from sdcard.encoding import JsonObject
+from sdcard.errors import Finding, Level
+from sdcard.rules import Rule
+
+DRAFT, README, MCP = draft_00.DIALECT, readme_1_0.DIALECT, mcp_0_1.DIALECT
+DIALECTS = (DRAFT, README, MCP)
+"""The default first."""
+
+
+def check(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
+    """Find what is wrong with a card of the dialect, and what its author might still mend."""
+    yield from dialect.shape.check(document, CARD)
+    yield from faulty_schemas(document)
+    yield from _repeated_capabilities(document)
+    yield from _self_declared(document)
+    yield from _name_dialect(dialect, document)
+
+
+# -- which of them ----------------------------------------------------------------------------------------------------
+
+
+_BROUGHT_BY_DRAFT = ("https", "stdio")
+"""Protocols that the README does not have."""
+
+
+def is_agentcard(document: JsonObject) -> bool:
+    """It has two of what only an AgentCard has: an id, an array of capabilities, an object for its endpoint."""
+    endpoint = document.get("endpoint")
+    marks = (
+        document.get("agent_id") is not None,
+        isinstance(document.get("capabilities"), list),
+        isinstance(endpoint, dict) and ("protocol" in endpoint or "url" in endpoint),
+    )
+    return sum(marks) >= 2
+
+
+def is_mcp(document: JsonObject) -> bool:
+    """It is no card of the draft, and has members of the MCP server's own schema."""
+    return is_agentcard(document) and MCP.is_marked(document) and not DRAFT.fits(document)
+
+
+def is_readme(document: JsonObject) -> bool:
+    """It is no card of the draft, and has members of the README's own and none that the draft brought."""
+    endpoint = document.get("endpoint")
+    protocol = endpoint.get("protocol") if isinstance(endpoint, dict) else None
+    is_marked = README.is_marked(document) and not DRAFT.is_marked(document) and protocol not in _BROUGHT_BY_DRAFT
+    return is_agentcard(document) and is_marked and not DRAFT.fits(document)
+
+
+# -- rules across members ---------------------------------------------------------------------------------------------
+
+
+def _repeated_capabilities(document: JsonObject) -> Iterator[Finding]:
+    """Find capabilities that share an id: whoever asks for one of them cannot know which is meant (AEV-7)."""
+    spelling, capabilities = find_list(document, "capabilities")
+    seen: set[str] = set()
+    for index, capability in enumerate(capabilities):
+        name = capability.get("id") if isinstance(capability, dict) else None
+        if not isinstance(name, str):
+            continue
+        if name in seen:
+            hint = "Give every capability an id of its own; another one has this."
+            yield Finding(Rule.CARD_AMBIGUOUS, CARD.within(spelling, index, "id"), hint, Level.WARNING)
+        seen.add(name)
+
+
+def _self_declared(document: JsonObject) -> Iterator[Finding]:
+    """Say of everything that a ledger should say about an agent that here the agent says it itself (AEV-21)."""
+    metadata = document.get("metadata")
+    for name, value in metadata.items() if isinstance(metadata, dict) else ():
+        if name.startswith("pacr:"):
+            hint = (
+                "Nobody but the agent says this. Ask the ledger before you rely on it; it is never a ground for trust."
+            )
+            if value == "banned":
+                hint = "The agent says of itself that it is banned: do not call it."
+            yield Finding(Rule.AGENTCARD_SELF_DECLARED, CARD.within("metadata", name), hint, Level.NOTE)
+
+
+def _name_dialect(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
+    """Say which dialect judged, where it is not the default; and which other one the shape would be right for."""
+    if dialect is not DRAFT:
+        hint = f"This was judged by {dialect.title}. To judge it by the draft, name the format {DRAFT.format.name}."
+        yield Finding(Rule.AGENTCARD_DIALECT, CARD, hint, Level.NOTE)
+        return
+    others = [] if dialect.fits(document) else [other for other in (README, MCP) if other.fits(document)]
+    for other in others:
+        hint = f"By {other.title} its shape is right; if it follows that, name the format {other.format.name}."
+        yield Finding(Rule.AGENTCARD_DIALECT, CARD, hint, Level.NOTE)

@@ -1,0 +1,158 @@
+"""What the dialects of AgentCard have in common: how a card may be disclosed, shapes, and what a dialect is."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from types import MappingProxyType
+
+from sdcard.cards.agentcard.identity import AGENT_ID
+from sdcard.cards.agentcard.values import Amount, Endpoint, Spelling, Taste
+from sdcard.cards.format import CardFormat, Fact
+from sdcard.cards.shapes import ArrayOf, Choice, Member, Need, Object, Reach, Shape, Text, Url
+from sdcard.encoding import JsonObject
+from sdcard.errors import Level, Part, Where
+from sdcard.paths import ClaimPath, path
+
+CARD = Where(Part.CARD)
+
+# -- what may be disclosed apart --------------------------------------------------------------------------------------
+
+ALWAYS_DISCLOSED = ("agent_id", "name", "version")
+UNITS = (
+    path("capabilities", None),
+    path("capabilities", None, None),
+    path("endpoint", None),
+    path("metadata", None),
+    path("goal_subscriptions", None),
+)
+TOGETHER = (path("capabilities", None, "id"), path("endpoint", "protocol"))
+GROUPS: Mapping[str, tuple[ClaimPath, ...]] = MappingProxyType(
+    {
+        "skills": (path("capabilities"), path("skills")),
+        "endpoints": (path("endpoint"),),
+        "operational_info": (path("pricing"), path("metadata")),
+        "security_context": (path("endpoint", "auth"),),
+        "provider": (path("provider"),),
+    }
+)
+"""No dialect has ``skills`` or a ``provider``; who adds one means it so. ``goal_subscriptions`` say what an agent is up
+to: they are in no group, and so in *diagnostic* and *full* alone."""
+
+
+# -- shapes that all dialects share -----------------------------------------------------------------------------------
+
+TEXT = Text()
+LINK = Url(Reach.NAME)
+_INVISIBLE = "\\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
+_NAME = Spelling(
+    re.compile("(?s:.{1,128})"),
+    "Write a name of 1 to 128 characters.",
+    (Taste(re.compile(f"(?s:.*[^{_INVISIBLE}].*)"), "Write a name that people can see.", Level.WARNING),),
+)
+_NUMBER = "(?:0|[1-9][0-9]*)"
+_IDENTIFIER = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_VERSION = Spelling(
+    re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?"),
+    "Write a version as in Semantic Versioning, such as 1.0.0 or 1.0.0-rc.1.",
+    (
+        Taste(
+            re.compile(rf"[0-9.]+(?:-{_IDENTIFIER}(?:\.{_IDENTIFIER})*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"),
+            "Semantic Versioning 2.0.0 allows no empty identifiers, and no leading zeros in a pre-release.",
+            Level.WARNING,
+        ),
+    ),
+)
+CAPABILITY_ID = re.compile("[a-z0-9][a-z0-9._-]*")
+ID_ADVICE = "Begin with a small letter or digit, and go on with those, dots, `_` and `-`."
+NO_EMPTY_SEGMENT = Taste(re.compile(r"[^.]+(?:\.[^.]+)*"), "Write something between and after the dots.", Level.WARNING)
+AUTH_SCHEMES = Choice(("none", "bearer", "api_key", "oauth2", "mtls"))
+TIERS = Choice(("untrusted", "basic", "established", "verified", "banned"))
+AMOUNT = Amount()
+COST = Amount(floor=Decimal("2.854e-21"))
+"""The Landauer limit at 300 K as the draft prints it (2.6.1)."""
+SHARE = Amount(most=Decimal(1))
+SCHEMA = Object()
+"""Whether it is a JSON Schema is looked at for all of them together."""
+
+
+def optional(shape: Shape) -> Member:
+    """A member that may be left out and must not be null."""
+    return Member(shape, null=Level.ERROR)
+
+
+def open_object(members: Mapping[str, Member]) -> Object:
+    """An object whose other members are noted."""
+    return Object(members, notes_unknown=True)
+
+
+def card(capability: Mapping[str, Member], endpoint: Endpoint, others: Mapping[str, Member]) -> Object:
+    """The table of a whole card, of what differs between dialects."""
+    capabilities = ArrayOf(open_object(capability), empty=Level.ERROR)
+    return open_object(
+        {
+            "agent_id": Member(AGENT_ID, Need.REQUIRED, "a ULID, made by the agent once"),
+            "name": Member(_NAME, Need.REQUIRED, "what people call the agent"),
+            "version": Member(_VERSION, Need.REQUIRED, "the version of the card, such as 1.0.0"),
+            "capabilities": Member(capabilities, Need.REQUIRED, "an array of what the agent can do"),
+            "endpoint": Member(endpoint, Need.REQUIRED, "an object with the protocol and the url of the agent"),
+            **others,
+        }
+    )
+
+
+GOALS = ArrayOf(
+    open_object(
+        {
+            "goal_id": Member(TEXT, Need.REQUIRED, "the id of the goal"),
+            "description": optional(TEXT),
+            "priority": optional(SHARE),
+        }
+    )
+)
+
+
+# -- what a dialect is ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One way to write an AgentCard.
+
+    Attributes:
+        format: what SD-Card needs to know of it.
+        title: what people call it.
+        shape: its table.
+        marks: members that no other dialect has.
+    """
+
+    format: CardFormat
+    title: str
+    shape: Object
+    marks: tuple[ClaimPath, ...]
+
+    def is_marked(self, document: JsonObject) -> bool:
+        """Whether the document has a member that only this dialect has."""
+        return any(mark.find(document) for mark in self.marks)
+
+    def fits(self, document: JsonObject) -> bool:
+        """Whether the shape table finds no error."""
+        return all(finding.level is not Level.ERROR for finding in self.shape.check(document, CARD))
+
+
+def card_format(name: str, shape: Object, urls: tuple[ClaimPath, ...]) -> CardFormat:
+    """What SD-Card needs to know of a dialect. ``urls``: where clients connect to."""
+    return CardFormat(
+        name=f"agentcard/{name}",
+        always_disclosed=ALWAYS_DISCLOSED,
+        members=frozenset(shape.members),
+        units=UNITS,
+        together=TOGETHER,
+        groups=GROUPS,
+        facts=MappingProxyType(
+            {Fact.PROVIDER: (), Fact.ENDPOINT: urls, Fact.SKILL: (path("capabilities", None, "id"),)}
+        ),
+    )
+
+
+URL = path("endpoint", "url")

@@ -1,0 +1,134 @@
+"""A PostgreSQL server of our own on loopback: from nothing, in a folder of its own, killed and started as tests like."""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import create_async_engine
+
+_CAREFUL: Sequence[str] = ()
+_HASTY: Sequence[str] = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
+_PATIENCE = 30.0
+
+
+class Cluster:
+    """A server. Its databases are made and dropped by tests."""
+
+    def __init__(self, folder: Path, options: Sequence[str]) -> None:
+        self.folder, self._options, self._numbers = folder, options, count(1)
+        self._binaries = binaries()
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            self.port = int(listening.getsockname()[1])
+        data = ("-D", f"{folder}/d", "-U", "app", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+        self._run("initdb", *data)
+        self.server: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        where = ("-c", "listen_addresses=127.0.0.1", "-c", f"port={self.port}")
+        sockets = ("-c", f"unix_socket_directories={self.folder}")
+        with (self.folder / "log").open("ab") as log:
+            command = [str(self._binaries / "postgres"), "-D", f"{self.folder}/d", *where, *sockets, *self._options]
+            self.server = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, **_as_postgres())
+        deadline = time.monotonic() + _PATIENCE
+        while not self._answers():
+            if self.server.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"PostgreSQL did not start: {(self.folder / 'log').read_text()[-2000:]}")
+            time.sleep(0.02)
+
+    def stop(self, by: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT ends sessions and stops in order; SIGKILL is a crash."""
+        if self.server is not None:
+            self.server.send_signal(by)
+            self.server.wait(timeout=_PATIENCE)
+            self.server = None
+
+    def pids(self) -> list[int]:
+        """The server and all its sessions, for signals to everybody at once."""
+        assert self.server is not None
+        children = Path(f"/proc/{self.server.pid}/task/{self.server.pid}/children").read_text().split()
+        return [self.server.pid, *map(int, children)]
+
+    def url(self, database: str, user: str = "app") -> str:
+        """For the registry; the password is one that nobody may see."""
+        return f"postgresql+asyncpg://{user}:canary-password@127.0.0.1:{self.port}/{database}"
+
+    def new_database(self, template: str = "template0") -> str:
+        """The name of a database that nobody has."""
+        name = f"test{next(self._numbers)}"
+        self.execute("postgres", f"CREATE DATABASE {name} TEMPLATE {template}")
+        return name
+
+    def execute(self, database: str, *statements: str) -> list[list[tuple[Any, ...]]]:
+        """The rows of each statement. Each is a transaction of its own."""
+        return query(self.url(database), *statements)
+
+    def _answers(self) -> bool:
+        ready = ("-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", "app")
+        return subprocess.run([str(self._binaries / "pg_isready"), *ready], check=False).returncode == 0
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self._binaries / program), *arguments]
+        subprocess.run(command, check=True, cwd=self.folder, capture_output=True, **_as_postgres())
+
+
+@contextmanager
+def cluster(*, crash_safe: bool) -> Iterator[Cluster]:
+    """A server that answers. Those that are not crash safe are faster."""
+    binaries()
+    folder = Path(tempfile.mkdtemp(prefix="pg"))  # not pytest's, which nobody but its owner may enter
+    if os.geteuid() == 0:
+        shutil.chown(folder, "postgres", "postgres")
+    server = None
+    try:
+        server = Cluster(folder, _CAREFUL if crash_safe else _HASTY)
+        server.start()
+        yield server
+    finally:
+        if server is not None:
+            server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def query(url: str, *statements: str) -> list[list[tuple[Any, ...]]]:
+    """The rows of each statement, on a connection of their own, whatever the database."""
+
+    async def ask() -> list[list[tuple[Any, ...]]]:
+        engine = create_async_engine(url, isolation_level="AUTOCOMMIT")
+        try:
+            async with engine.connect() as connection:
+                results = [await connection.execute(text(statement)) for statement in statements]
+                return [[tuple(row) for row in one] if one.returns_rows else [] for one in results]
+        finally:
+            await engine.dispose()
+
+    return asyncio.run(ask())
+
+
+def binaries() -> Path:
+    """Where PostgreSQL's programs are. Without them the test is skipped, except in CI, where it fails."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    known = found[-1] if found else shutil.which("initdb")
+    if known is not None:
+        return Path(known).resolve().parent
+    reason = "needs PostgreSQL's initdb and postgres: apt-get install postgresql"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def _as_postgres() -> dict[str, Any]:
+    """PostgreSQL refuses to run as root."""
+    return {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}

@@ -1,0 +1,44 @@
+"""Fresh agent ids: ULIDs of the instant and the randomness that came in, and of nothing else."""
+
+import pytest
+from ulid import ULID
+
+from sdcard.cards.agentcard.identity import RANDOM_BYTES, new_agent_id
+from sdcard.edge import system
+from sdcard.errors import Misuse
+from tests.sdcard.cards.agentcard.cards import MINIMAL, told
+
+LAST = (2**48 - 1) / 1000
+
+
+def test_an_id_holds_the_instant_and_the_randomness() -> None:
+    made = ULID.from_str(new_agent_id(1_800_000_000.25, bytes(range(RANDOM_BYTES))))
+    assert (made.milliseconds, made.bytes[-RANDOM_BYTES:]) == (1_800_000_000_250, bytes(range(RANDOM_BYTES)))
+
+
+@pytest.mark.parametrize("now", [0, 1_800_000_000, LAST])
+def test_an_id_is_one_that_a_card_can_have(now: float) -> None:
+    assert told(MINIMAL | {"agent_id": new_agent_id(now, b"\xff" * RANDOM_BYTES)}) == set()
+
+
+def test_the_first_and_the_last_id() -> None:
+    assert new_agent_id(0, bytes(RANDOM_BYTES)) == "0" * 26
+    assert new_agent_id(LAST, b"\xff" * RANDOM_BYTES) == "7" + "Z" * 25
+
+
+@pytest.mark.parametrize("now", [-1, LAST + 1, True, float("nan")])
+def test_an_instant_that_no_ulid_holds_is_a_misuse(now: float) -> None:
+    with pytest.raises(Misuse):
+        new_agent_id(now, bytes(RANDOM_BYTES))
+
+
+@pytest.mark.parametrize("count", [0, RANDOM_BYTES - 1, RANDOM_BYTES + 1])
+def test_another_number_of_random_bytes_is_a_misuse(count: int) -> None:
+    with pytest.raises(Misuse):
+        new_agent_id(0, bytes(count))
+
+
+def test_ids_of_the_machine_differ_and_follow_its_clock() -> None:
+    ids = [system.new_agent_id() for _ in range(100)]
+    assert len(set(ids)) == 100
+    assert abs(ULID.from_str(ids[0]).timestamp - system.SystemClock().now()) < 60
