@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -113,7 +114,7 @@ def test_wild_0_3_cards_mean_the_same_as_in_the_sdks_own_conversion_but_for_name
 def test_of_older_wild_cards_the_sdk_claims_version_0_3_and_forgets_what_0_1_requires() -> None:
     """Otherwise it means the same. Ours says the version, of which a client can tell that it does not speak it."""
     sources = {**wild("a2a/0.1"), **wild("a2a/0.2")}
-    made = {name: outcome(lambda s=source: convert_card(read_card(s), "a2a/1.0")) for name, source in sources.items()}  # type: ignore[misc]  # bound now
+    made = {name: outcome(partial(convert_card, read_card(source), "a2a/1.0")) for name, source in sources.items()}
     ours = {name: one.document for name, one in made.items() if not isinstance(one, Refused)}
     answers = ask_sdk("1.3.0", CONVERT_1_3, [[ours[name], sources[name]] for name in ours])
     security = {"securitySchemes", "securityRequirements"}
@@ -140,9 +141,11 @@ def same_meaning(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
 
 
 def test_a_card_with_two_oauth_flows_is_lost_on_the_sdk_and_not_on_us() -> None:
-    source = example("georoute-0.3.json")
-    flows: Any = source["securitySchemes"]["service"]["flows"]  # type: ignore[call-overload, index]  # JSON
-    flows["password"] = {"tokenUrl": "https://accounts.example.com/oauth2/token", "scopes": {}}
+    source: Any = example("georoute-0.3.json")
+    source["securitySchemes"]["service"]["flows"]["password"] = {
+        "tokenUrl": "https://accounts.example.com/oauth2/token",
+        "scopes": {},
+    }
     document = convert_card(read_card(source), "a2a/1.0").document
     [[mine, theirs]] = ask_sdk("1.3.0", CONVERT_1_3, [[document, source]])
     assert theirs is None

@@ -45,7 +45,7 @@ def answer(make):
     def one(card):
         try:
             return make(card)
-        except Exception as error:
+        except Exception as error:  # how an SDK refuses is its own: pydantic, protobuf and ValueError among others
             return {"error": type(error).__name__}
     print(json.dumps([one(card) for card in question["cards"]]))
 """
