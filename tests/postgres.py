@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own on loopback: from nothing, in a folder of its own, killed and started as tests like."""
+"""A PostgreSQL server of our own on loopback, made from nothing; tests kill it and start it as they like."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import NullPool, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 _CAREFUL: Sequence[str] = ()
@@ -98,7 +98,7 @@ def cluster(*, crash_safe: bool) -> Iterator[Cluster]:
         yield server
     finally:
         if server is not None:
-            server.stop()
+            server.stop(signal.SIGQUIT)  # at once: nothing in it is needed any more
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -106,7 +106,7 @@ def query(url: str, *statements: str) -> list[list[tuple[Any, ...]]]:
     """The rows of each statement, on a connection of their own, whatever the database."""
 
     async def ask() -> list[list[tuple[Any, ...]]]:
-        engine = create_async_engine(url, isolation_level="AUTOCOMMIT")
+        engine = create_async_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
         try:
             async with engine.connect() as connection:
                 results = [await connection.execute(text(statement)) for statement in statements]

@@ -24,17 +24,19 @@ from sdcard.rules import Rule
 _log = logging.getLogger(__name__)
 
 try:
-    from asyncpg import InterfaceError, PostgresError
+    import asyncpg
 except ImportError:  # the extra `postgresql` is not installed, and nothing can raise its errors
     _DRIVER_ERRORS: tuple[type[Exception], ...] = ()
 else:
-    _DRIVER_ERRORS = (InterfaceError, PostgresError)  # SQLAlchemy lets some pass while a connection is made
+    _DRIVER_ERRORS = (asyncpg.InterfaceError, asyncpg.PostgresError)  # SQLAlchemy lets some pass while it connects
+
+_UNREACHABLE: tuple[type[Exception], ...] = (exc.DBAPIError, exc.TimeoutError, OSError, *_DRIVER_ERRORS)
 
 _T = TypeVar("_T")
 
 _DRIVERS = {"aiosqlite", "asyncpg"}
 _OPTIONS = {"host", "port", "ssl", "passfile", "target_session_attrs", "prepared_statement_cache_size"}
-"""What the query of a PostgreSQL URL can say. The driver would learn of another one too late, from a stranger's request."""
+"""What the query of a PostgreSQL URL can say. Another one would be noticed late, when somebody asks for something."""
 
 _WRITERS = 10
 """Of the 15 connections of a pool; the others are for readers alone. SQLite has one writer, whatever we do."""
@@ -233,7 +235,7 @@ def reachable() -> Iterator[None]:
     """Refuse when the database cannot be reached, read or written. A wrong statement is our bug and stays one."""
     try:
         yield
-    except (exc.DBAPIError, exc.TimeoutError, OSError, *_DRIVER_ERRORS) as error:
+    except _UNREACHABLE as error:
         cause = getattr(error, "orig", None) or error
         sqlstate = getattr(cause, "sqlstate", None)
         if _is_our_fault(error, sqlstate or ""):

@@ -56,7 +56,7 @@ def process(folder: Path, port: int) -> Iterator[tuple[str, "subprocess.Popen[by
 
 
 def await_health(address: str, server: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and server.poll() is None:
         try:
             if httpx2.get(f"{address}/healthz", trust_env=False).status_code == 200:
