@@ -245,6 +245,12 @@ def test_a_process_that_dies_before_the_commit_leaves_nothing(desk: Desk) -> Non
         "sqlite+aiosqlite://host/x",
         "sqlite+aiosqlite:///x?timeout=long",
         "sqlite+aiosqlite://:port/x",
+        "postgresql://host/x",
+        "postgresql+psycopg://host/x",
+        "postgresql+asyncpg://host:port/x",
+        "postgresql+asyncpg://host/x?sslmode=require",
+        "postgresql+asyncpg://host/x?server_settings=fsync",
+        "mysql+aiomysql://host/x",
     ],
 )
 def test_a_url_of_no_asynchronous_database_is_a_misuse(
