@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx2
 
@@ -55,6 +55,12 @@ class Crowd:
         self.acknowledged = list[dict[str, Any]]()
         self.refused = list[int]()
         self._client = httpx2.Client(trust_env=False, timeout=60)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
 
     def register(self, body: dict[str, Any], token: str | None = None) -> int:
         """The status; 0 when the connection broke."""
@@ -113,8 +119,11 @@ def test_of_a_registry_that_is_killed_amid_registrations_all_that_was_acknowledg
 ) -> None:
     token, acknowledged, unanswered = token_of(desk), list[dict[str, Any]](), 0
     for number in range(ROUNDS):
-        with registries(tmp_path, desk.url) as [(address, server)], ThreadPoolExecutor(16) as pool:
-            crowd = Crowd([address], token)
+        with (
+            registries(tmp_path, desk.url) as [(address, server)],
+            Crowd([address], token) as crowd,
+            ThreadPoolExecutor(16) as pool,
+        ):
             statuses = [pool.submit(crowd.register, agent(n)) for n in range(200)]
             while len(crowd.acknowledged) < 20 + 7 * number and server.poll() is None:
                 time.sleep(0.001)
@@ -127,8 +136,8 @@ def test_of_a_registry_that_is_killed_amid_registrations_all_that_was_acknowledg
         assert_whole(desk.url, tmp_path, acknowledged)
     assert unanswered > 0
 
-    with registries(tmp_path, desk.url) as [(address, _)]:
-        assert Crowd([address], token).register(agent(0)) == 201
+    with registries(tmp_path, desk.url) as [(address, _)], Crowd([address], token) as crowd:
+        assert crowd.register(agent(0)) == 201
 
 
 def await_silence(url: str) -> None:
@@ -148,13 +157,13 @@ def test_four_processes_on_one_database_are_one_registry(postgres: Cluster, tmp_
     with registries(tmp_path, url, count=4) as started:
         desk = Desk(tmp_path, url)
         tokens = [token_of(desk, f"subject-{n}") for n in range(8)]
-        crowd = Crowd([address for address, _ in started], tokens[0])
-        numbers = iter(range(60))
-        many = at_once(lambda: [crowd.register(agent(next(numbers))) for _ in range(5)], 12)
-        wanted = iter([(request("wanted", public_key=jwk(key(200 + n))), token) for n, token in enumerate(tokens)])
-        one_agent = at_once(lambda: crowd.register(*next(wanted)), 8)
-        names = iter(f"other-{n}" for n in range(8))
-        one_key = at_once(lambda: crowd.register(request(next(names), public_key=jwk(key(300)))), 8)
+        with Crowd([address for address, _ in started], tokens[0]) as crowd:
+            numbers = iter(range(60))
+            many = at_once(lambda: [crowd.register(agent(next(numbers))) for _ in range(5)], 12)
+            wanted = iter([(request("wanted", public_key=jwk(key(200 + n))), token) for n, token in enumerate(tokens)])
+            one_agent = at_once(lambda: crowd.register(*next(wanted)), 8)
+            names = iter(f"other-{n}" for n in range(8))
+            one_key = at_once(lambda: crowd.register(request(next(names), public_key=jwk(key(300)))), 8)
 
     assert [status for group in many for status in group] == [201] * 60
     assert sorted(one_agent) == sorted(one_key) == [201] + [409] * 7
