@@ -122,6 +122,6 @@ def parse_trusted_issuers(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Trust
         {
             issuer: parse_key_set(keys, listed.within(issuer), "status_keys")
             for issuer, keys in issuers.items()
-            if "status_keys" in keys
+            if isinstance(keys, dict) and "status_keys" in keys
         },
     )

@@ -64,7 +64,7 @@ async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
     """The Status List Token of a list, the same one until a status changes or half of its life is over.
 
     Raises:
-        Refused: ``request.target`` when there is no such list.
+        Refused: ``request.not-found`` when there is no such list.
     """
     kept, version = wiring.status.tokens, await wiring.store.status_list_version(list_id)
     if version is None:

@@ -76,7 +76,10 @@ class FetchedStatusLists:
         """
         found = self._list((issuer, reference.uri), now).found
         if isinstance(found, Refused):
-            raise _unavailable(f"{found.rule} at {found.where}")
+            first = found.findings[0]
+            raise _unavailable(
+                first.hint if first.rule is Rule.STATUS_UNAVAILABLE else f"{first.rule} at {first.where}"
+            )
         value = found.status(reference.index)
         if value is None:
             raise _unavailable("The list has no such entry.")
