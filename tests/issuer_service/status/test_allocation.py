@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from issuer_service.stores import statuses
+from issuer_service.stores.ports import StatusTaken
 from tests.issuer_service.desk import Desk, assert_refused, jwk, request
 from tests.world import at_once, key
 
@@ -54,7 +55,7 @@ def test_whoever_loses_an_entry_again_and_again_writes_nothing(desk: Desk, monke
         before = desk.rows()
 
         async def lost(*_: object) -> None:
-            raise statuses.StatusTaken
+            raise StatusTaken
 
         monkeypatch.setattr(statuses, "claim_statuses", lost)
         assert_refused(registry.post(request("second", public_key=jwk(key(50)))), 503, ("store.unavailable", "request"))

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -16,6 +16,7 @@ from sdcard import (
     Refused,
     TrustedIssuers,
     Unbound,
+    VerifiedCard,
     verify_presentation,
     verify_presentation_async,
 )
@@ -89,11 +90,12 @@ def test_what_the_list_says_decides_with_and_without_await(
     blocking = world.verifier.expectations(Unbound("a test"), status=Checked(FetchedStatusLists(trust)))
     awaiting = world.verifier.expectations(Unbound("a test"), status=CheckedAsync(AsyncFetchedStatusLists(trust)))
 
-    for verify in (
+    ways: tuple[Callable[[], VerifiedCard], ...] = (
         lambda: verify_presentation(text, blocking, NOW),
         lambda: asyncio.run(verify_presentation_async(text, awaiting, NOW)),
         lambda: asyncio.run(verify_presentation_async(text, blocking, NOW)),
-    ):
+    )
+    for verify in ways:
         if rule is None:
             assert verify().issuer == ISSUER
         else:
