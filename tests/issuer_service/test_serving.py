@@ -40,11 +40,13 @@ MEBIBYTE = 1024 * 1024
 def process(folder: Path, port: int) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     """``serve`` in a process of its own, on a fresh database."""
     create_key_file(folder / "issuer.jwk")
+    create_key_file(folder / "status.jwk")
     environment = {
         **os.environ,
         "SDCARD_PORT": str(port),
         "SDCARD_DATABASE_URL": f"sqlite+aiosqlite:///{folder}/served.sqlite",
         "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"),
+        "SDCARD_STATUS_KEY_FILE": str(folder / "status.jwk"),
     }
     with subprocess.Popen([sys.executable, "-c", SERVES], env=environment) as server:
         try:
