@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own on loopback, made from nothing; tests kill it and start it as they like."""
+"""A PostgreSQL server of our own on loopback: in a folder of its own, killed and started as tests like."""
 
 import asyncio
 import os

@@ -6,6 +6,7 @@ the migrations make a new one.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import sqlite3
@@ -23,20 +24,17 @@ from sdcard.rules import Rule
 
 _log = logging.getLogger(__name__)
 
-try:
-    import asyncpg
-except ImportError:  # the extra `postgresql` is not installed, and nothing can raise its errors
-    _DRIVER_ERRORS: tuple[type[Exception], ...] = ()
-else:
-    _DRIVER_ERRORS = (asyncpg.InterfaceError, asyncpg.PostgresError)  # SQLAlchemy lets some pass while it connects
+_UNREACHABLE: tuple[type[Exception], ...] = (exc.DBAPIError, exc.TimeoutError, OSError)
+with contextlib.suppress(ImportError):  # without the extra `postgresql` nothing can raise its driver's errors
+    from asyncpg import InterfaceError, PostgresError
 
-_UNREACHABLE: tuple[type[Exception], ...] = (exc.DBAPIError, exc.TimeoutError, OSError, *_DRIVER_ERRORS)
+    _UNREACHABLE += (InterfaceError, PostgresError)  # SQLAlchemy lets some pass while a connection is made
 
 _T = TypeVar("_T")
 
 _DRIVERS = {"aiosqlite", "asyncpg"}
 _OPTIONS = {"host", "port", "ssl", "passfile", "target_session_attrs", "prepared_statement_cache_size"}
-"""What the query of a PostgreSQL URL can say. Another one would be noticed late, when somebody asks for something."""
+"""What the query of a PostgreSQL URL can say. Another one would be found out too late, by a request."""
 
 _WRITERS = 10
 """Of the 15 connections of a pool; the others are for readers alone. SQLite has one writer, whatever we do."""

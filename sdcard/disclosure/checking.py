@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sdcard.disclosure.policy import DisclosurePolicy
 
 POLICY = Where(Part.POLICY)
-MOST_PATHS = 256
+MOST_PATHS = 128
 """Of one context, in one format: every two of them are compared."""
 _FORMATS = tuple(KNOWN_FORMATS.values())
 _FAMILIES = tuple(dict.fromkeys(one.family for one in _FORMATS))
@@ -228,8 +228,7 @@ def _check_containment(policy: "DisclosurePolicy", context: DisclosureContext, s
                 Rule.POLICY_CONTAINMENT, where, "A context would contain itself; name it the other way round only."
             )
         elif {_basis(context.name), _basis(name)} <= sound:
-            missing = (_missing(policy, context.name, name, card_format) for card_format in _FORMATS)
-            found = next((one for one in missing if one), None)
+            found = _missing(policy, context.name, name)
             if found:
                 hint = f"The context {name} shows {str(found) or EVERYTHING}, and {context.name} does not."
                 hint += " It is built in: say in the policy what it shows." if context in BUILT_IN else ""
@@ -254,23 +253,33 @@ def _leads_back(contexts: Mapping[str, DisclosureContext], start: str, name: str
     return False
 
 
-def _missing(policy: "DisclosurePolicy", outer: str, inner: str, card_format: CardFormat) -> ClaimPath | None:
-    """A place that the inner context may show where the outer one shows nothing.
+def _missing(policy: "DisclosurePolicy", outer: str, inner: str) -> ClaimPath | None:
+    """A place that the inner context may show, in a card of any format, where the outer one shows nothing."""
+    looked_at = set[tuple[object, ...]]()
+    for card_format in _FORMATS:
+        less, more = (policy.grant(name, card_format, None, POLICY) for name in (inner, outer))
+        same = (less.rows, more.rows, card_format.always_disclosed, card_format.together)
+        found = None if same in looked_at else _first_missing(less, more, card_format)
+        if found:
+            return found
+        looked_at.add(same)
+    return None
 
-    If there is one, there is one at which the paths that decide about it meet: a path that the inner context shows, a
-    path of the outer one, and perhaps a path that belongs to another group.
+
+def _first_missing(less: Grant, more: Grant, card_format: CardFormat) -> ClaimPath | None:
+    """A place that the one may show where the other shows nothing.
+
+    If there is one, there is one at which the paths that decide about it meet: a path that the one shows, a path of the
+    other, and perhaps a path that belongs to another group.
     """
-    less = policy.grant(inner, card_format, None, POLICY)
-    more = policy.grant(outer, card_format, None, POLICY)
     holes = tuple(dict.fromkeys(p for row in (*less.rows, *more.rows) for p in row.scope.apart))
     edges = tuple(dict.fromkeys((*more.edges(), *holes)))
-    for shown in dict.fromkeys(_shown_places(less, card_format)):
-        met = [shown, *(p for edge in edges if (p := shown.overlap(edge)))]
-        for place in dict.fromkeys((*met, *(p for one in met for hole in holes if (p := one.overlap(hole))))):
-            clear = place.segments[0] in card_format.always_disclosed if place.segments else False
-            if not clear and not _is_contained(less, more, place.segments, card_format):
-                return place
-    return None
+    clear = [(name,) for name in card_format.always_disclosed]
+    shown = dict.fromkeys(_shown_places(less, card_format))
+    met = dict.fromkeys((*shown, *(p for one in shown for edge in edges if (p := one.overlap(edge)))))
+    apart = dict.fromkeys(p for one in met for hole in holes if (p := one.overlap(hole)))
+    places = (place for place in {**met, **apart} if place.segments[:1] not in clear)
+    return next((place for place in places if not _is_contained(less, more, place.segments, card_format)), None)
 
 
 def _shown_places(grant: Grant, card_format: CardFormat) -> Iterator[ClaimPath]:

@@ -55,7 +55,7 @@ _CONTEXT: JsonObject = {
             "description": "Contexts that show nothing that this one does not show. Checked, not inherited.",
             "type": "array",
             "items": {"type": "string", "minLength": 1, "maxLength": 64},
-            "maxItems": 32,
+            "maxItems": 8,
         },
     },
 }

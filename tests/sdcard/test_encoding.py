@@ -195,10 +195,10 @@ def test_depth_at_its_bound(depth: int) -> None:
     ],
 )
 def test_hostile_texts_are_refused_quickly(data: bytes, rule: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with raises_rule(rule, at="card"):
         parse_json(data, HERE, 64)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("data", [b"[]", b"1", b'"{}"', b"null"])

@@ -50,7 +50,8 @@ def test_the_request_of_the_draft_succeeds_with_a_fresh_key(registry: OpenDesk) 
         held = accept(registry, card)
         assert held.issued.members == {name: request()[name] for name in ("name", "description", "version")}
         assert held.issued.subject == answer["sub"]
-        assert (card["discloses"], card["status"]) == (["name", "description", "version"], None)
+        assert card["discloses"] == ["name", "description", "version"]
+        assert held.issued.verified.processed.claims["status"] == {"status_list": card["status"]}
         assert card["exp"] == held.issued.expires_at
         assert card["key_thumbprint"] == HOLDER.public_key.thumbprint
 

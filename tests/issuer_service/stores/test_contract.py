@@ -13,6 +13,7 @@ import pytest
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow, Store, TokenRow
 from issuer_service.stores.sql import open_store
+from issuer_service.stores.tables import metadata
 from sdcard import Refused, Where
 from sdcard.errors import Part
 from sdcard.rules import Rule
@@ -90,11 +91,12 @@ def _rule(outcome: BaseException | None) -> Rule | None:
 
 
 def everything(url: str) -> list[list[tuple[object, ...]]]:
-    return query(url, *(f"SELECT * FROM {table} ORDER BY 1" for table in TABLES))
+    return query(url, *(f"SELECT * FROM {table} ORDER BY 1, 2" for table in TABLES))
 
 
 def counts(url: str) -> dict[str, int]:
-    return {table: len(rows) for table, rows in zip(TABLES, everything(url), strict=True)}
+    """How many rows there are, where there are any."""
+    return {table: len(rows) for table, rows in zip(TABLES, everything(url), strict=True) if rows}
 
 
 def test_a_token_comes_back_as_it_was(url: str) -> None:
@@ -107,7 +109,7 @@ def test_a_token_comes_back_as_it_was(url: str) -> None:
 def test_a_registration_is_written_whole(url: str) -> None:
     assert record(url, row("agent", "one", "two")) == [None]
 
-    expected = {"agents": 1, "audit": 1, "batches": 1, "cards": 2, "holder_keys": 2, "tokens": 0}
+    expected = {"agents": 1, "audit": 1, "batches": 1, "cards": 2, "holder_keys": 2}
     assert counts(url) == expected
     assert query(url, "SELECT card FROM agents") == [[(row().card,)]]
 
@@ -117,7 +119,7 @@ def test_the_owner_registers_again(url: str) -> None:
 
     assert record(url, row("agent", "two", "one", batch="second")) == [None]
 
-    assert counts(url) == {"agents": 1, "audit": 2, "batches": 2, "cards": 3, "holder_keys": 2, "tokens": 0}
+    assert counts(url) == {"agents": 1, "audit": 2, "batches": 2, "cards": 3, "holder_keys": 2}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ def test_of_those_who_want_one_agent_at_once_one_gets_it(url: str) -> None:
     outcomes = record(url, *asked)
 
     assert sorted(outcomes, key=str) == [None] + [Rule.AGENT_OWNED] * 11
-    assert counts(url) == {"agents": 1, "audit": 1, "batches": 1, "cards": 1, "holder_keys": 1, "tokens": 0}
+    assert counts(url) == {"agents": 1, "audit": 1, "batches": 1, "cards": 1, "holder_keys": 1}
 
 
 def test_of_those_who_want_the_same_keys_at_once_one_gets_all_in_whatever_order_they_ask(url: str) -> None:
@@ -165,18 +167,18 @@ def test_of_those_who_want_the_same_keys_at_once_one_gets_all_in_whatever_order_
     outcomes = record(url, *asked)
 
     assert sorted(outcomes, key=str) == [None] + [Rule.KEY_BOUND_ELSEWHERE] * 11
-    assert counts(url) == {"agents": 1, "audit": 1, "batches": 1, "cards": 40, "holder_keys": 40, "tokens": 0}
+    assert counts(url) == {"agents": 1, "audit": 1, "batches": 1, "cards": 40, "holder_keys": 40}
 
 
 def test_one_owner_registers_many_times_at_once(url: str) -> None:
     assert record(url, *(row("agent", "one", f"key {n}", batch=f"batch {n}") for n in range(12))) == [None] * 12
 
-    assert counts(url) == {"agents": 1, "audit": 12, "batches": 12, "cards": 24, "holder_keys": 13, "tokens": 0}
+    assert counts(url) == {"agents": 1, "audit": 12, "batches": 12, "cards": 24, "holder_keys": 13}
 
 
 def test_a_store_that_was_never_prepared_is_unavailable(url: str) -> None:
     assert on(url, lambda store: store.ping()) == [None]
-    query(url, *(f"DROP TABLE {table}" for table in ("cards", "batches", "holder_keys", "agents", "audit", "tokens")))
+    query(url, *(f"DROP TABLE {table}" for table in reversed(metadata.sorted_tables)))
 
     (refusal,) = on(url, lambda store: store.ping())
 

@@ -92,6 +92,12 @@ def test_an_emptied_array_that_may_be_absent_is_left_out_rather_than_shown_as_em
     assert card.document.keys() == document.keys()
 
 
+def test_what_is_emptied_inside_an_array_counts_too() -> None:
+    document = changed(georoute(), ("skills", 1, "tags"), [])
+    assert places(partial(document)) == set()
+    assert places(partial(document, frozenset({("skills", 1, "tags")}))) == {"card/skills/1/tags"}
+
+
 @pytest.mark.parametrize("card_format", [None, "summary", "a2a/9.9", ""])
 def test_without_a_format_that_documents_have_nothing_is_complete(card_format: str | None) -> None:
     card = PartialCard(card_format=card_format, members=georoute(), emptied=frozenset())

@@ -206,6 +206,9 @@ def test_a_person_is_told_what_is_wrong_with_a_key(changes: dict[str, Any], hint
     with pytest.raises(Refused) as caught:
         parse_public_jwk({**P256, **changes}, HERE)
     assert caught.value.findings[0].hint == hints[hint]
+    with pytest.raises(Refused) as caught:
+        parse_public_jwk([P256], HERE)
+    assert caught.value.findings[0].hint == "A JWK is a JSON object."
 
 
 ORDER_8 = 55188659117513257062467267217118295137698188065244968500265048394206261417927

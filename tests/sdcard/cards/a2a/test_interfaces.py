@@ -90,6 +90,7 @@ def test_tenants_and_members_of_the_endpoint_that_0_3_has_no_place_for_are_lost(
         {**A, "protocolVersion": "0.3.0", "tenant": "t", "x": 1},
         {**A, "protocolVersion": "0.3.0", "tenant": "u"},
         {**B, "protocolVersion": "0.3.0", "x": 1},
+        {**B, "protocolVersion": "0.3.0", "x": 1},
     )
     assert document["additionalInterfaces"] == [{"url": "b.example:443", "transport": "GRPC", "x": 1}]
     assert lost == {
@@ -97,4 +98,5 @@ def test_tenants_and_members_of_the_endpoint_that_0_3_has_no_place_for_are_lost(
         ("warning", "supportedInterfaces/0/x"),
         ("warning", "supportedInterfaces/1/tenant"),
         ("note", "supportedInterfaces/1"),
+        ("note", "supportedInterfaces/3"),
     }

@@ -96,10 +96,10 @@ def test_what_only_1_0_can_say_of_oauth_is_lost() -> None:
 
 
 def test_an_alternative_that_cannot_be_expressed_is_lost_but_never_the_last_one() -> None:
-    there = schemes_to_1_0({"o": oauth(), "k": {"type": "mutualTLS"}}, SCHEMES, Losses())
     losses = Losses()
+    there = schemes_to_1_0({"o": oauth(), "k": {"type": "mutualTLS"}}, SCHEMES, losses)
     assert restate([{"o": [], "k": []}, {"k": []}], there, SECURITY, losses) == [{"k": []}]
-    assert told(losses) == [("warning", "card/security/0")]
+    assert told(losses) == [("warning", "card/securitySchemes/o"), ("warning", "card/security/0")]
     with raises_rule("card.not-convertible", at="card/security"):
         restate([{"o": []}], there, SECURITY, losses)
 

@@ -311,6 +311,6 @@ def test_the_mcp_server_refuses(place: tuple[Any, ...], value: Any, rule: str) -
 def test_reading_takes_time_that_grows_with_the_document() -> None:
     capability: JsonValue = {"id": "text.a", "input_schema": {"properties": {f"p{n}": {} for n in range(20)}}}
     document: JsonObject = MINIMAL | {"capabilities": [capability] * 2000}
-    start = time.perf_counter()
+    start = time.process_time()
     examine_document(document)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10

@@ -85,9 +85,9 @@ HOSTILE: dict[str, JsonValue] = {
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_schema_costs_no_more_than_a_second_or_two(what: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     findings = list(faulty_schemas(card(HOSTILE[what])))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert findings
     assert all(str(f.where).startswith("card/capabilities/0/input_schema") for f in findings)
 

@@ -131,9 +131,9 @@ def test_what_is_no_uri_or_does_not_fit_is_refused(protocol: str, url: str) -> N
 @pytest.mark.parametrize("url", ["a:" + "%41" * 80_000, "http://" + "a" * 200_000 + " ", "http://" + "a@" * 100_000])
 def test_a_long_url_takes_no_long_time(url: str) -> None:
     shape = Endpoint({"http": ("http",)}, frozenset({"http"}), {})
-    start = time.perf_counter()
+    start = time.process_time()
     list(shape.check({"protocol": "http", "url": url}, Where(Part.CARD)))
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def endpoint(protocol: Any, url: Any) -> Told:
