@@ -39,34 +39,44 @@ def command(
     strict: Annotated[bool, typer.Option("--strict", help="Take every warning for an error.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a file, one a line.")] = False,
 ) -> None:
-    """Check every file. Exit status 0: all valid; 1: some not; 2: misuse, such as a file that is not there."""
+    """Check every file. Exit status 0: all valid; 1: some not; 2: misuse, such as a file that cannot be read."""
     trusted = load_card_signers(signers) if signers else NOBODY
+    if sources.count("-") > 1:
+        raise Misuse("standard input can be read once")
+    unreadable: list[str] = []
     checked = invalid = 0
-    for file in [file for source in sources for file in _files(source)]:
-        examination = _examine(file, trusted, expected)
+    for file in [file for source in sources for file in _files(source, unreadable)]:
+        try:
+            examination = _examine(file, trusted, expected)
+        except OSError as error:
+            unreadable.append(str(error))
+            continue
         if strict:
             examination = examination.strictly()
         checked += 1
         invalid += examination.card is None
         _print_line(file, examination) if as_json else _show(file, examination)
+    if checked and not as_json:
+        console().print(Text(f"{checked} checked, {invalid} not valid", style="bold"))
+    if unreadable:
+        raise Misuse("; ".join(unreadable))
     if not checked:
         raise Misuse("there is no card document to check")
-    if not as_json:
-        console().print(Text(f"{checked} checked, {invalid} not valid", style="bold"))
     if invalid:
         raise typer.Exit(EXIT_REFUSED)
 
 
-def _files(source: str) -> Iterator[str]:
-    """The source itself, or every card-like file beneath a directory; nothing hidden."""
+def _files(source: str, unreadable: list[str]) -> Iterator[str]:
+    """The source itself, or every card-like file beneath a directory; nothing hidden, and nothing that never ends."""
     if source == "-" or not Path(source).is_dir():
         if source != "-" and not Path(source).exists():
             raise Misuse(f"{source} is not there")
         yield source
         return
-    for folder, inner, names in os.walk(source):
+    for folder, inner, names in os.walk(source, onerror=lambda error: unreadable.append(str(error))):
         inner[:] = sorted(name for name in inner if not name.startswith("."))
-        yield from (str(Path(folder, name)) for name in sorted(names) if _is_card_like(name))
+        files = (Path(folder, name) for name in sorted(names) if _is_card_like(name))
+        yield from (str(file) for file in files if file.is_file() or not file.exists())
 
 
 def _is_card_like(name: str) -> bool:

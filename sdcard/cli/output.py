@@ -122,7 +122,7 @@ def show_misuse(misuse: Exception, as_json: bool) -> None:
     """Say what the command cannot work with."""
     text = printable(misuse.format_message() if isinstance(misuse, TyperException) else str(misuse))
     if as_json:
-        print_json({"misuse": text})
+        sys.stdout.write(json.dumps({"misuse": text}) + "\n")  # one line: lines about files may stand above it
     else:
         Console(stderr=True, highlight=False).print(Text(f"Cannot do that: {text}", style="red"))
 

@@ -89,14 +89,16 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Draw a card as a tree, with what each context shows of it. Example: sdcard policy explain agent-card.json."""
-    from sdcard.cards.reading import parse_card
+    from sdcard.cards.reading import parse_card_file
     from sdcard.disclosure.explain import explain as explain_card
 
     if card == policy == "-":
         raise Misuse("standard input can be read once")
     whom = None if partner is None else Partner(partner, parse_now(now))
     rules = read_policy(policy)
-    explanation = explain_card(parse_card(read_bytes(card)), rules, context or None, find_profile(profile), whom)
+    explanation = explain_card(
+        parse_card_file(read_bytes(card, Part.CARD)), rules, context or None, find_profile(profile), whom
+    )
     rows = [row for part in explanation.parts for row in part.walk()]
     agreement = rules.agreement("federation", whom, Where(Part.POLICY))
     if as_json:

@@ -74,6 +74,7 @@ def to_0_3(card: Card) -> Conversion:
     """
     losses = Losses()
     source = _opened(card, v1_0.check(card.document), v1_0.SHAPE, losses)
+    _check_authentication(source, losses)
     schemes = schemes_to_0_3(source.get("securitySchemes", {}), CARD.within("securitySchemes"), losses)
     place = CARD.within("capabilities")
     capabilities = without(source["capabilities"], ("stateTransitionHistory",), place, losses)
@@ -129,7 +130,10 @@ def _opened(card: Card, found: Iterable[Finding], shape: Shape, losses: Losses) 
 def _described(card: Card, losses: Losses) -> dict[str, Any]:
     """A card from before 1.0, with what it requires said as A2A 0.3 says it."""
     source = _opened(card, v0_3.SHAPE.check(card.document, CARD), v0_3.SHAPE, losses)
-    if card.format.name != "a2a/0.1" or "authentication" not in source:
+    if card.format.name != "a2a/0.1":
+        _check_authentication(source, losses)
+        return source
+    if "authentication" not in source:
         return source
     where = CARD.within("authentication")
     schemes, security = from_authentication(source.pop("authentication"), where, losses)
@@ -139,6 +143,23 @@ def _described(card: Card, losses: Losses) -> dict[str, Any]:
         hint = "Say what is required in `security` alone, or in `authentication` alone."
         raise losses.refusal(where, hint)
     return {**source, "securitySchemes": schemes, "security": security}
+
+
+def _check_authentication(source: dict[str, Any], losses: Losses) -> None:
+    """Refuse requirements that only a reader of A2A 0.1 would see, and tell of what may be some.
+
+    The member is carried as it is: neither version knows it.
+    """
+    said, where = source.get("authentication"), CARD.within("authentication")
+    if not said or source.get("security") or source.get("securityRequirements"):
+        return
+    names = said.get("schemes")
+    if names and names not in (["none"], ["None"]):
+        hint = (
+            "Say it in `security` and `securitySchemes`, or those of A2A 1.0: after A2A 0.1 nobody reads this member."
+        )
+        raise losses.refusal(where.within("schemes"), hint)
+    losses.add(where, "It is carried as it is, and nobody reads it: to all, the agent seems to require nothing.")
 
 
 def _check_means_it(members: JsonObject, where: Where, losses: Losses) -> None:

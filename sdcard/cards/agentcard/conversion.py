@@ -34,7 +34,8 @@ def to_1_0(card: Card) -> Conversion:
 
     Raises:
         Refused: ``card.not-convertible`` for an endpoint that A2A has no binding for, for an ``api_key`` of which
-            nobody knows where it goes. What A2A has against the result ``convert_card`` finds out.
+            nobody knows where it goes, for an ``auth`` that names no scheme. What A2A has against the result
+            ``convert_card`` finds out.
     """
     source = card.document
     endpoint = _object(source["endpoint"])
@@ -92,8 +93,11 @@ def _skill(capability: JsonObject) -> JsonObject:
 
 
 def _security(auth: JsonObject) -> JsonObject:
-    name = str(auth.get("scheme") or "none")
-    if name == "none":
+    name = auth.get("scheme")
+    if name is None and any(auth.values()):
+        hint = "Name the scheme; nobody can tell what is required."
+        raise Refused(Rule.CARD_UNCONVERTIBLE, _ENDPOINT.within("auth", "scheme"), hint)
+    if not isinstance(name, str) or name == "none":
         return {}
     scopes = auth.get("scopes")
     requirement: JsonObject = {"schemes": {name: {"list": scopes if isinstance(scopes, list) else []}}}

@@ -131,7 +131,7 @@ class _Carrier:
         schemes = [str(name).lower() for name in names]
         if schemes == ["none"]:
             return ()
-        if isinstance(authentication, dict) and authentication.get("credentials") and not schemes:
+        if isinstance(authentication, dict) and any(authentication.values()) and not schemes:
             raise Refused(Rule.CARD_UNCONVERTIBLE, where, "Name the schemes; nobody can tell what is required.")
         underivable = [where.within("schemes", i) for i, name in enumerate(schemes) if name not in _HTTP]
         if underivable:

@@ -1,6 +1,7 @@
 """``sdcard card check``: one verdict a file, for people and for CI."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,36 @@ def test_hostile_names_and_hints_reach_no_terminal_as_they_are(sdcard: Sdcard) -
     ran = sdcard("card", "check", write("it.json", georoute() | {"x\x1b[31m[bold]": 1}))
     assert "\x1b[31m" not in ran.out
     assert "x\\u001b[31m[bold]" in ran.out
+
+
+def test_what_cannot_be_read_in_a_directory_keeps_no_other_file_from_its_verdict(sdcard: Sdcard) -> None:
+    write("cards/a.json", georoute())
+    Path("cards/b.json").symlink_to("gone.json")
+    os.mkfifo("cards/c.json")
+    write("cards/d.json", georoute() | {"name": 1})
+
+    ran = sdcard("card", "check", "cards", "--json")
+    *verdicts, last = lines(ran)
+    assert ran.status == 2
+    assert [(line["file"], line["valid"]) for line in verdicts] == [("cards/a.json", True), ("cards/d.json", False)]
+    assert "cards/b.json" in last["misuse"]
+
+
+def test_a_directory_that_cannot_be_listed_is_not_passed_over(sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("cards/a.json", georoute())
+    Path("cards/locked").mkdir()
+    scan = os.scandir
+
+    def denied(folder: str) -> Any:
+        if str(folder).endswith("locked"):
+            raise PermissionError(13, "Permission denied", folder)
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    ran = sdcard("card", "check", "cards", "--json")
+    assert (ran.status, "locked" in lines(ran)[-1]["misuse"]) == (2, True)
+
+
+def test_standard_input_is_read_once(sdcard: Sdcard) -> None:
+    ran = sdcard("card", "check", "-", "-", "--json")
+    assert (ran.status, ran.json) == (2, {"misuse": "standard input can be read once"})

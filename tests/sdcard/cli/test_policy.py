@@ -9,6 +9,7 @@ import pytest
 from sdcard.cli.registry_process import running_registry
 from sdcard.disclosure.document import parse_policy
 from sdcard.disclosure.schema import SCHEMA
+from tests.sdcard.cards.kno.cards import kno
 from tests.sdcard.cli.conftest import Ran, Sdcard
 from tests.shared import ROOT
 from tests.world import example
@@ -199,3 +200,13 @@ def test_an_agent_presents_by_a_policy_of_its_own(sdcard: Sdcard, registered: Ra
 
     assert sdcard(*present, "--policy", "mine.toml").json["disclosures"] == 1
     assert sdcard(*present).json["rule"] == "context.unknown"
+
+
+def test_what_card_check_reads_can_be_explained(sdcard: Sdcard) -> None:
+    members = (f"{name}: {json.dumps(value)}" for name, value in kno().items())
+    Path("card.kno").write_text("\n".join(members), encoding="utf-8")
+    Path("card.json").write_text("\ufeff" + json.dumps(example()), encoding="utf-8")
+    for file, card_format in (("card.kno", "kno/0.2"), ("card.json", "a2a/1.0")):
+        assert json.loads(sdcard("card", "check", file, "--json").out)["valid"]
+        ran = sdcard("policy", "explain", file, "--json")
+        assert (ran.status, ran.json["card_format"]) == (0, card_format)

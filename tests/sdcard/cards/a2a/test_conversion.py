@@ -402,3 +402,18 @@ def test_findings_name_places_as_the_author_spelt_them(data: st.DataObject) -> N
         last = finding.where.path[-1]
         there = last in inner if isinstance(inner, dict) else int(last) < len(inner)
         assert there or last in absent, finding
+
+
+@pytest.mark.parametrize("source", [georoute(), georoute_0_3(), older("0.2", protocolVersion="0.2.6").document])
+def test_what_only_a_reader_of_0_1_would_see_is_refused_or_told(source: JsonObject) -> None:
+    open_to_all: JsonObject = {k: v for k, v in source.items() if k not in ("security", "securityRequirements")}
+    target = "a2a/0.3" if "supportedInterfaces" in source else "a2a/1.0"
+
+    odd: list[Any] = [["bearer"], ["none", "bearer"], "bearer", 1]
+    for schemes in odd:
+        with raises_rule("card.not-convertible", at="card/authentication/schemes"):
+            convert_card(read_card(open_to_all | {"authentication": {"schemes": schemes}}), target)
+    told = convert_card(read_card(open_to_all | {"authentication": {"type": "bearer"}}), target)
+    assert ("warning", "card/authentication") in lost(told)
+    assert told.document["authentication"] == {"type": "bearer"}
+    assert "card/authentication" not in {place for _, place in lost(convert_card(read_card(open_to_all), target))}

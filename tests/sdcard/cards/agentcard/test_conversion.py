@@ -220,3 +220,10 @@ def test_the_description_is_the_agents_own_words(more: JsonObject, description: 
 def test_it_cannot_become_a_card_of_0_3() -> None:
     with pytest.raises(Refused, match=r"card\.not-convertible"):
         convert_card(read_card(MINIMAL), "a2a/0.3")
+
+
+@pytest.mark.parametrize("auth", [{"type": "bearer"}, {"schemes": ["bearer"]}, {"header": "X-Key"}])
+def test_authentication_that_names_no_scheme_never_becomes_none(auth: JsonObject) -> None:
+    with pytest.raises(Refused) as refusal:
+        convert(changed(MINIMAL, ("endpoint", "auth"), auth))
+    assert (refusal.value.rule, str(refusal.value.where)) == ("card.not-convertible", "card/endpoint/auth/scheme")

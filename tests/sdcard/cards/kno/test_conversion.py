@@ -205,3 +205,11 @@ def test_nothing_that_was_given_is_changed() -> None:
     card = read_card(document)
     assert isinstance(outcome(lambda: to_0_3(card)), Conversion)
     assert document == outside()
+
+
+@BOTH
+@pytest.mark.parametrize("said", [{"scheme": "bearer"}, {"type": "bearer"}, {"schemes": [], "required": True}])
+def test_authentication_that_names_no_scheme_never_becomes_none(convert: Convert, said: JsonObject) -> None:
+    card = read_card(kno() | {"authentication": said})
+    with raises_rule("card.not-convertible", at="card/authentication"):
+        convert(card)
