@@ -202,7 +202,9 @@ def test_cards_are_remembered_by_their_digests(desk: Desk, registry: OpenDesk) -
 
     issuer_jwt = issued["sd_card"].split("~")[0]
     digest = hashlib.sha256(issuer_jwt.encode()).hexdigest()
-    assert rows["cards"] == [(digest, answer["batch_id"], "full", HOLDER.public_key.thumbprint, issued["exp"])]
+    ((*card_row, list_id, index),) = rows["cards"]
+    assert card_row == [digest, answer["batch_id"], "full", HOLDER.public_key.thumbprint, issued["exp"]]
+    assert [entry[:2] for entry in rows["status_entries"]] == [(list_id, index)]
     assert rows["batches"] == [(answer["batch_id"], "ai-assistant-v2", NOW)]
     assert rows["holder_keys"] == [(HOLDER.public_key.thumbprint, "ai-assistant-v2", NOW)]
     ((agent_id, _, subject, card_format, card, _, _),) = rows["agents"]
