@@ -191,7 +191,11 @@ def test_cards_are_remembered_by_their_digests(desk: Desk, registry: OpenDesk) -
 
     issuer_jwt = issued["sd_card"].split("~")[0]
     digest = hashlib.sha256(issuer_jwt.encode()).hexdigest()
-    assert rows["cards"] == [(digest, answer["batch_id"], "full", HOLDER.public_key.thumbprint, issued["exp"])]
+    list_id, index = issued["status"]["uri"].rpartition("/")[2], issued["status"]["idx"]
+    place = (list_id, index)
+    assert rows["cards"] == [(digest, answer["batch_id"], "full", HOLDER.public_key.thumbprint, issued["exp"], *place)]
+    assert rows["status_entries"] == [(*place, 0)]
+    assert rows["status_lists"] == [(list_id, "full", "full", 1, 0)]
     assert rows["batches"] == [(answer["batch_id"], "ai-assistant-v2", NOW)]
     assert rows["holder_keys"] == [(HOLDER.public_key.thumbprint, "ai-assistant-v2", NOW)]
     ((agent_id, _, subject, card_format, card, _, _),) = rows["agents"]
