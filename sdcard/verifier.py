@@ -77,9 +77,6 @@ _Steps: TypeAlias = Generator[StatusQuestion, object, VerifiedCard]
 def verify_presentation(presentation: str, expectations: Expectations, now: Instant) -> VerifiedCard:
     """Verify a presentation in every respect, or refuse it; nothing in between is released (R-73, R-94).
 
-    A presentation that is not of the kind that was decided on goes no further (R-3, R-4, R-82, R-93); 7.1 comes before
-    the KB-JWT (R-84).
-
     Args:
         presentation: an SD-JWT or SD-JWT+KB, compact or in a JSON form.
         expectations: what the Verifier demands, decided before it looks (R-81).
@@ -122,7 +119,11 @@ def _result(end: StopIteration) -> VerifiedCard:
 
 
 def _verification(presentation: str, expectations: Expectations, now: Instant) -> _Steps:
-    """Every rule. Asks for the status when nothing else speaks against the SD-Card, and goes on with the answer."""
+    """Every rule, in order; gives out the question about the status, and goes on with the answer.
+
+    A presentation that is not of the kind that was decided on goes no further (R-3, R-4, R-82, R-93); 7.1 comes before
+    the KB-JWT (R-84), and the status is asked for when nothing else speaks against the SD-Card (VC-15).
+    """
     check_instant(now)
     arrived = parse_sd_jwt(presentation, expectations.limits)
     match arrived, expectations.key_binding:

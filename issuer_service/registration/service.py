@@ -38,8 +38,8 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
         registration = await asyncio.to_thread(_read, wiring, caller, body, now)
     wanted = Counter(plan.context for plan in _plans(registration))
     for _ in range(_ATTEMPTS):
-        statuses = await wiring.store.free_statuses(wanted, wiring.salts)
         async with wiring.turns:
+            statuses = await wiring.store.free_statuses(wanted, wiring.salts)
             row, answer = await asyncio.to_thread(_issue, wiring, caller, registration, statuses, now)
         try:
             await wiring.store.record_registration(row)
