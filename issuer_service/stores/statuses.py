@@ -68,9 +68,9 @@ async def claim_statuses(connection: AsyncConnection, rows: Sequence[CardRow]) -
     claimed: defaultdict[tuple[str, str, bool], list[int]] = defaultdict(list)
     for row in rows:
         if row.status is not None:
-            claimed[row.status.list_id, row.context, row.status.is_new].append(row.status.index)
+            claimed[row.context, row.status.list_id, row.status.is_new].append(row.status.index)
     try:
-        for (list_id, context, is_new), indices in sorted(claimed.items()):
+        for (context, list_id, is_new), indices in sorted(claimed.items()):  # by context: new ids are random
             if is_new:
                 first = {"list_id": list_id, "context": context, "open_for": context, "used": 0, "version": 0}
                 await connection.execute(insert(status_lists).values(first))
