@@ -45,6 +45,7 @@ class Scope(StrEnum):
     """What a token can be for. A closed set."""
 
     AGENTS_REGISTER = "agents:register"
+    AGENTS_MANAGE = "agents:manage"
 
 
 class Limit(StrEnum):
@@ -161,6 +162,21 @@ def check_limits(caller: Caller, agent_id: str, card: Card) -> None:
     ]
     if findings:
         raise Refused.because(findings)
+
+
+def check_agent(caller: Caller, agent_id: str) -> None:
+    """Refuse an agent beyond the limits of the caller's token. Limits of what a card may say do not matter here.
+
+    Raises:
+        Refused: ``token.limit``.
+    """
+    for kind, permitted in caller.limits.items():
+        covered = kind in Limit._value2member_map_ and (
+            kind != Limit.AGENT_ID_PREFIXES or any(map(agent_id.startswith, permitted))
+        )
+        if not covered:
+            where = Where(Part.REQUEST, ("agent_id",))
+            raise Refused(Rule.TOKEN_LIMIT, where, f"The token is limited by its {kind}.")
 
 
 def _digest(text: str) -> str:

@@ -16,6 +16,8 @@ from issuer_service.openapi import components
 from issuer_service.problems import problem_response, registry_failed
 from issuer_service.registration import endpoints as registration
 from issuer_service.registration.schemas import RegistrationRequest
+from issuer_service.status import endpoints as status
+from issuer_service.status.schemas import StatusChange
 from issuer_service.wiring import Wiring
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
@@ -28,7 +30,7 @@ class _Registry(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """FastAPI's own, with the schemas that it cannot find by itself."""
         document = super().openapi()
-        document["components"]["schemas"].update(components(RegistrationRequest))
+        document["components"]["schemas"].update(components(RegistrationRequest, StatusChange))
         return document
 
 
@@ -45,6 +47,7 @@ def create_app(wiring: Wiring) -> FastAPI:
     )
     app.state.wiring = wiring
     app.include_router(registration.router)
+    app.include_router(status.router)
     app.include_router(wellknown.router)
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(HTTPException, _not_ours)

@@ -4,6 +4,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
@@ -11,6 +12,9 @@ from issuer_service.problems import MEDIA_TYPE, Problem
 from issuer_service.wiring import Wiring
 
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
+
+BEARER = HTTPBearer(auto_error=False, scheme_name="bearer", description="A token of `sdcard token create`.")
+"""For the OpenAPI document; ``access.authorize`` reads the header itself."""
 
 _REFERENCE = "#/components/schemas/{model}"
 

@@ -26,6 +26,9 @@ class Settings(BaseSettings):
         issuer_key_file: the private JWK that signs; ``sdcard keys new`` makes one.
         other_issuer_keys: a JWKS file with other public keys of the Issuer, published too: the next one before it
             signs, and the last one until its SD-Cards have expired.
+        status_key_file: the private JWK that signs status lists; it must be another key than the Issuer's.
+        status_ttl_seconds: how long a Verifier may keep a status list, so how long a revocation takes to be seen.
+        status_lifetime_seconds: how long a status list can be used at all, should the registry be out of reach.
         policy: a file with the disclosure policy, TOML or JSON; without one, the built-in policy.
         card_signers: a JWKS file with the keys that are trusted to sign agent cards. Without it nobody is, and every
             signature of a card is reported as one that no trusted key can verify.
@@ -42,6 +45,9 @@ class Settings(BaseSettings):
     database_url: str = Field(default=DEFAULT_DATABASE, repr=False)
     issuer_key_file: Path = Path("issuer.jwk")
     other_issuer_keys: Path | None = None
+    status_key_file: Path = Path("status.jwk")
+    status_ttl_seconds: int = Field(default=300, ge=1, le=43_200)
+    status_lifetime_seconds: int = Field(default=86_400, ge=60, le=604_800)
     policy: Path | None = None
     card_signers: Path | None = None
     profile: Literal["sd-card", "agent-sd-jwt-02"] = "sd-card"

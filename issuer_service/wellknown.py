@@ -24,6 +24,7 @@ class IssuerMetadata(BaseModel):
 
     issuer: str
     jwks_uri: str
+    status_jwks_uri: str = Field(description="Keys that sign status lists, and nothing else.")
 
 
 class KeySet(BaseModel):
@@ -43,7 +44,11 @@ async def issuer_metadata(wiring: FromWiring, response: Response) -> IssuerMetad
     """Who issues, and where its keys are."""
     response.headers["Cache-Control"] = _CACHE
     issuer = wiring.issuer.identifier
-    return IssuerMetadata(issuer=issuer, jwks_uri=f"{issuer}/.well-known/jwks.json")
+    return IssuerMetadata(
+        issuer=issuer,
+        jwks_uri=f"{issuer}/.well-known/jwks.json",
+        status_jwks_uri=f"{issuer}/.well-known/status-jwks.json",
+    )
 
 
 @router.get("/.well-known/jwks.json", summary="The Issuer's public keys")
@@ -51,6 +56,13 @@ async def key_set(wiring: FromWiring, response: Response) -> KeySet:
     """The Issuer's public keys."""
     response.headers["Cache-Control"] = _CACHE
     return KeySet(keys=public_jwks(wiring.issuer.key, *wiring.other_keys)["keys"])
+
+
+@router.get("/.well-known/status-jwks.json", summary="The public keys of status lists")
+async def status_key_set(wiring: FromWiring, response: Response) -> KeySet:
+    """The public keys of status lists."""
+    response.headers["Cache-Control"] = _CACHE
+    return KeySet(keys=public_jwks(wiring.status.signer.public_key)["keys"])
 
 
 @router.get("/healthz", summary="Whether the registry is well", responses=refusals(HTTPStatus.SERVICE_UNAVAILABLE))

@@ -1,6 +1,7 @@
 """``Wiring``: the composition root. Clock, randomness, keys and records are arguments of everything else."""
 
 import asyncio
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +41,38 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class StatusPublishing:
+    """How status lists are published.
+
+    Attributes:
+        signer: holds a key that signs nothing else.
+        ttl: seconds for which a Verifier may keep a list.
+        lifetime: seconds for which a list can be used at all.
+        tokens: list id → what was published last; ``turn`` is of whoever makes one.
+    """
+
+    signer: Signer
+    ttl: int = 300
+    lifetime: int = 86_400
+    tokens: OrderedDict[str, "PublishedList"] = field(default_factory=OrderedDict, repr=False)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < 2 * self.ttl <= self.lifetime:
+            raise Misuse("a status list lives at least twice as long as Verifiers may keep it")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedList:
+    """A Status List Token, of which version of the list, and until when it is published (Unix seconds)."""
+
+    version: int
+    until: int
+    token: bytes = field(repr=False)
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
 class Wiring:
     """What the registry is made of.
 
@@ -48,6 +81,7 @@ class Wiring:
         signer: holds the Issuer's key.
         other_keys: the Issuer's keys that are published too and do not sign here: next ones and last ones.
         store: remembers tokens, agents, Batches and what was done.
+        status: how status lists are published.
         clock, salts: time and randomness.
         policy: which contexts there are, and their ceilings.
         profile: what is written.
@@ -61,6 +95,7 @@ class Wiring:
     issuer: Issuer
     signer: Signer
     store: Store
+    status: StatusPublishing
     clock: Clock = field(default_factory=SystemClock)
     salts: SaltSource = field(default_factory=SystemSalts)
     policy: DisclosurePolicy = DEFAULT_POLICY
@@ -79,7 +114,9 @@ class Wiring:
         keys = (self.issuer.key, *self.other_keys)
         if len({key.thumbprint for key in keys}) < len(keys):
             raise Misuse("the Issuer's keys are all different")
-        for key in (*keys, *self.card_signers.keys.values()):
+        if self.status.signer.public_key in keys:
+            raise Misuse("the key for status lists is another one than the Issuer's")
+        for key in (*keys, self.status.signer.public_key, *self.card_signers.keys.values()):
             check_not_published(key, self.published_keys, Where(Part.KEY))
 
 
@@ -97,6 +134,9 @@ def build_wiring(settings: Settings) -> Wiring:
         issuer=Issuer(settings.issuer_url, signer.public_key),
         signer=signer,
         store=open_store(settings.database_url),
+        status=StatusPublishing(
+            load_signer(settings.status_key_file), settings.status_ttl_seconds, settings.status_lifetime_seconds
+        ),
         policy=_load_policy(settings.policy) if settings.policy else DEFAULT_POLICY,
         profile=PROFILES[settings.profile],
         lifetime=settings.lifetime,

@@ -26,9 +26,9 @@ from sdcard.paths import ClaimPath
 from sdcard.profile import AGENT_SD_JWT_02, SD_CARD, Profile
 from sdcard.rules import Rule
 from sdcard.sdjwt.json_form import to_flattened, to_general
-from sdcard.status.reference import Checked, Unchecked
+from sdcard.status.reference import Checked, CheckedAsync, Unchecked
 from sdcard.trust import TrustedIssuers, parse_trusted_issuers
-from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
+from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
 
 __all__ = [
     "AGENT_SD_JWT_02",
@@ -40,6 +40,7 @@ __all__ = [
     "CardSigners",
     "Challenge",
     "Checked",
+    "CheckedAsync",
     "ClaimPath",
     "Conversion",
     "DisclosurePlan",
@@ -88,4 +89,5 @@ __all__ = [
     "to_flattened",
     "to_general",
     "verify_presentation",
+    "verify_presentation_async",
 ]

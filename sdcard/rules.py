@@ -119,6 +119,7 @@ class Rule(StrEnum):
         "Token Status List 4",
     )
     STATUS_LIST_OTHER = "status-list.other", "The status list is another one.", "Token Status List 8.3"
+    STATUS_LIST_TIME = "status-list.time", "Status lists of the past are not kept.", "Token Status List 8.4"
 
     # -- cards and what they may show ---------------------------------------------------------------------------
     CARD_FORMAT = "card.format", "The document is no agent card of a known format.", "A2A"
@@ -208,6 +209,7 @@ class Rule(StrEnum):
     REQUEST_TIMEOUT = "request.timeout", "The body did not arrive in time.", "RFC 9110 15.5.9"
     AGENT_ID = "agent-id.malformed", "The agent id is not 1 to 128 letters, digits, `.`, `_` and `-`.", "registry"
     AGENT_OWNED = "agent.taken", "The agent id is not available.", "registry"
+    AGENT_UNKNOWN = "agent.unknown", "The caller has no agent of this id.", "registry"
     CARD_DISAGREES = "card.disagrees", "The card and the request say different things.", "registry"
     TOKEN_MISSING = "token.missing", "A bearer token is required.", "RFC 6750 3.1"
     TOKEN_INVALID = "token.invalid", "The bearer token is unknown or has expired.", "RFC 6750 3.1"

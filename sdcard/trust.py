@@ -5,7 +5,7 @@ outside the list (RFC 9901 7.1 step 2.c, RFC 8725 3.10, SD-Card 7.2).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from sdcard.encoding import parse_json_object
@@ -20,13 +20,20 @@ KeySet = Mapping[str, PublicKey]
 
 @dataclass(frozen=True, slots=True)
 class TrustedIssuers:
-    """``iss`` → its keys by ``kid``."""
+    """``iss`` → its keys by ``kid``.
+
+    Attributes:
+        keys: those that sign SD-Cards.
+        status_keys: those that sign status lists. An Issuer without any has no status that can be checked.
+    """
 
     keys: Mapping[str, KeySet]
+    status_keys: Mapping[str, KeySet] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        frozen = {issuer: MappingProxyType(dict(keys)) for issuer, keys in self.keys.items()}
-        object.__setattr__(self, "keys", MappingProxyType(frozen))
+        for name in ("keys", "status_keys"):
+            frozen = {issuer: MappingProxyType(dict(keys)) for issuer, keys in getattr(self, name).items()}
+            object.__setattr__(self, name, MappingProxyType(frozen))
 
     @classmethod
     def of(cls, issuer: str, *keys: PublicKey) -> "TrustedIssuers":
@@ -52,19 +59,38 @@ class TrustedIssuers:
             raise Refused(Rule.ISSUER_KEY_UNKNOWN, where, "The Issuer is trusted; this key of it is not known.")
         return key
 
+    def status_key_for(self, issuer: str, kid: object) -> PublicKey:
+        """The one key that may have signed a status list of this Issuer; its other keys may not (TSL-8).
 
-def parse_key_set(value: object, where: Where) -> KeySet:
+        Raises:
+            Refused: ``issuer.key-unknown``.
+        """
+        keys = self.status_keys.get(issuer, {})
+        if kid is None and len(keys) == 1:
+            return next(iter(keys.values()))
+        key = keys.get(kid) if isinstance(kid, str) else None
+        if key is None:
+            raise Refused(Rule.ISSUER_KEY_UNKNOWN, Where(Part.STATUS_LIST, ("kid",)), "Add the Issuer's status keys.")
+        return key
+
+
+def parse_key_set(value: object, where: Where, member: str = "keys") -> KeySet:
     """JWKS → keys by ``kid``; a key without one is known by its thumbprint. Keys of other kinds are left out (JWK-5).
+
+    Args:
+        value: the JWKS.
+        where: its place.
+        member: which member has the keys.
 
     Raises:
         Refused: ``trust.malformed`` for a repeated ``kid``; ``key.malformed`` or ``key.private``.
     """
-    entries = value.get("keys") if isinstance(value, Mapping) else None
+    entries = value.get(member) if isinstance(value, Mapping) else None
     if not isinstance(entries, list):
-        raise Refused(Rule.TRUST_MALFORMED, where, "A JWKS is an object with an array `keys`.")
+        raise Refused(Rule.TRUST_MALFORMED, where, f"A JWKS is an object with an array `{member}`.")
     keys: dict[str, PublicKey] = {}
     for number, entry in enumerate(entries):
-        here = where.within("keys", number)
+        here = where.within(member, number)
         try:
             key = parse_public_jwk(entry, here)
         except Refused as refusal:
@@ -81,6 +107,8 @@ def parse_key_set(value: object, where: Where) -> KeySet:
 def parse_trusted_issuers(data: bytes, limits: Limits = DEFAULT_LIMITS) -> TrustedIssuers:
     """Trust document → trusted Issuers. Its shape: ``{"issuers": {"https://registry.example": {"keys": [JWK, …]}}}``.
 
+    Beside ``keys`` an Issuer may have ``status_keys``, which sign its status lists.
+
     Raises:
         Refused: ``trust.malformed``, or a rule of the encodings or keys.
     """
@@ -88,6 +116,12 @@ def parse_trusted_issuers(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Trust
     issuers = parse_json_object(data, where, limits.json_depth).get("issuers")
     if not isinstance(issuers, dict) or not issuers:
         raise Refused(Rule.TRUST_MALFORMED, where, "A trust document is an object with a member `issuers`.")
+    listed = where.within("issuers")
     return TrustedIssuers(
-        {issuer: parse_key_set(keys, where.within("issuers", issuer)) for issuer, keys in issuers.items()}
+        {issuer: parse_key_set(keys, listed.within(issuer)) for issuer, keys in issuers.items()},
+        {
+            issuer: parse_key_set(keys, listed.within(issuer), "status_keys")
+            for issuer, keys in issuers.items()
+            if isinstance(keys, dict) and "status_keys" in keys
+        },
     )

@@ -288,7 +288,7 @@ class _Statuses:
         lists = _object(given, "statuses")
         self._known = {(uri, idx): value for uri, one in lists.items() for idx, value in _object(one, uri).items()}
 
-    def status(self, reference: StatusReference, now: Instant) -> int:
+    def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         value = self._known.get((reference.uri, str(reference.index)))
         if type(value) is not int:
             raise Refused(Rule.STATUS_UNAVAILABLE, Where(Part.ISSUER_JWT, ("status",)))

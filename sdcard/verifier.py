@@ -3,7 +3,9 @@
 The order of RFC 9901 7.3: decide about key binding, the SD-JWT (7.1), the KB-JWT; then status; then single use.
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from sdcard.cards.partial import PartialCard
 from sdcard.errors import Misuse, Part, Refused, Where
@@ -14,7 +16,15 @@ from sdcard.keybinding.challenge import Answering, KeyBinding, Unbound, Unsolici
 from sdcard.keybinding.verification import Bound, check_single_use, verify_key_binding
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
-from sdcard.status.reference import Checked, Status, Unchecked, check_status
+from sdcard.status.reference import (
+    Checked,
+    CheckedAsync,
+    Status,
+    StatusQuestion,
+    Unchecked,
+    judge_status,
+    status_question,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +33,7 @@ class Expectations(Acceptance):
 
     Attributes:
         key_binding: ``Answering``, ``Unsolicited`` or ``Unbound``; the first two name the audience.
-        status: ``Checked`` or ``Unchecked``.
+        status: ``Checked``, ``CheckedAsync`` or ``Unchecked``.
     """
 
     key_binding: KeyBinding
@@ -33,8 +43,8 @@ class Expectations(Acceptance):
         Acceptance.__post_init__(self)
         if not isinstance(self.key_binding, Answering | Unsolicited | Unbound):
             raise Misuse("decide about key binding: Answering, Unsolicited or Unbound")
-        if not isinstance(self.status, Checked | Unchecked):
-            raise Misuse("decide about the status: Checked or Unchecked")
+        if not isinstance(self.status, Checked | CheckedAsync | Unchecked):
+            raise Misuse("decide about the status: Checked, CheckedAsync or Unchecked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +71,11 @@ class VerifiedCard(PartialCard):
     hidden: int
 
 
+_Steps: TypeAlias = Generator[StatusQuestion, object, VerifiedCard]
+
+
 def verify_presentation(presentation: str, expectations: Expectations, now: Instant) -> VerifiedCard:
     """Verify a presentation in every respect, or refuse it; nothing in between is released (R-73, R-94).
-
-    A presentation that is not of the kind that was decided on goes no further (R-3, R-4, R-82, R-93); 7.1 comes before
-    the KB-JWT (R-84).
 
     Args:
         presentation: an SD-JWT or SD-JWT+KB, compact or in a JSON form.
@@ -74,26 +84,70 @@ def verify_presentation(presentation: str, expectations: Expectations, now: Inst
 
     Raises:
         Refused: with the rule that says no, and where.
-        Misuse: when ``presentation`` is no text, or ``now`` no instant.
+        Misuse: when ``presentation`` is no text, ``now`` no instant, or the status is to be awaited.
+    """
+    status = expectations.status
+    if isinstance(status, CheckedAsync):
+        raise Misuse("await verify_presentation_async for a status source that is awaited")
+    steps = _verification(presentation, expectations, now)
+    try:
+        question = next(steps)
+        assert isinstance(status, Checked), "nothing is asked of an unchecked status"
+        steps.send(status.source.status(question.reference, question.issuer, now))
+    except StopIteration as end:
+        return _result(end)
+    raise AssertionError("one status is asked for")
+
+
+async def verify_presentation_async(presentation: str, expectations: Expectations, now: Instant) -> VerifiedCard:
+    """As ``verify_presentation``, by the same rules; only the status is awaited."""
+    status = expectations.status
+    if not isinstance(status, CheckedAsync):
+        return verify_presentation(presentation, expectations, now)
+    steps = _verification(presentation, expectations, now)
+    try:
+        question = next(steps)
+        steps.send(await status.source.status(question.reference, question.issuer, now))
+    except StopIteration as end:
+        return _result(end)
+    raise AssertionError("one status is asked for")
+
+
+def _result(end: StopIteration) -> VerifiedCard:
+    card: VerifiedCard = end.value
+    return card
+
+
+def _verification(presentation: str, expectations: Expectations, now: Instant) -> _Steps:
+    """Every rule, in order; gives out the question about the status, and goes on with the answer.
+
+    A presentation that is not of the kind that was decided on goes no further (R-3, R-4, R-82, R-93); 7.1 comes before
+    the KB-JWT (R-84), and the status is asked for when nothing else speaks against the SD-Card (VC-15).
     """
     check_instant(now)
     arrived = parse_sd_jwt(presentation, expectations.limits)
     match arrived, expectations.key_binding:
         case SdJwt(), Unbound() as unbound:
             issued = read_issued(arrived, expectations, now, None)
-            check_status(issued.verified.processed.claims, expectations.status, now)
+            yield from _check_status(issued, expectations.status)
             return _verified(issued, unbound, expectations.status)
         case SdJwtWithKeyBinding(), (Answering() | Unsolicited()) as expected:
             issued = read_issued(arrived.sd_jwt, expectations, now, expected.audience)
             algorithm = issued.verified.processed.algorithm
             bound = verify_key_binding(arrived, issued.holder_key, algorithm, expected, now, expectations.limits)
-            check_status(issued.verified.processed.claims, expectations.status, now)
+            yield from _check_status(issued, expectations.status)
             check_single_use(bound, expected, now)
             return _verified(issued, bound, expectations.status)
         case SdJwt(), _:
             raise Refused(Rule.KB_MISSING, Where(Part.PRESENTATION))
         case _:
             raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT))
+
+
+def _check_status(issued: IssuedSdCard, status: Status) -> Generator[StatusQuestion, object, None]:
+    question = status_question(issued.verified.processed.claims, issued.issuer, status)
+    if question is not None:
+        judge_status((yield question))
 
 
 def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, status: Status) -> VerifiedCard:

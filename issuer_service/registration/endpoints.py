@@ -3,18 +3,14 @@
 from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response, Security
-from fastapi.security import HTTPBearer
 
 from issuer_service.access import Scope, authorize
 from issuer_service.bodies import read_json_body
-from issuer_service.openapi import FromWiring, json_body, refusals
+from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
 from issuer_service.registration import service
 from issuer_service.registration.schemas import Registered, RegistrationRequest
 
 router = APIRouter(tags=["registration"])
-
-_DESCRIBED = HTTPBearer(auto_error=False, scheme_name="bearer", description="A token of `sdcard token create`.")
-"""For the OpenAPI document; ``access.authorize`` reads the header itself."""
 
 _REFUSALS = refusals(
     HTTPStatus.BAD_REQUEST,
@@ -36,7 +32,7 @@ _REFUSALS = refusals(
     summary="Register an agent and issue its SD-Cards",
     responses=_REFUSALS,
     openapi_extra=json_body(RegistrationRequest),
-    dependencies=[Security(_DESCRIBED)],
+    dependencies=[Security(BEARER)],
 )
 async def register_agent(request: Request, wiring: FromWiring) -> Response:
     """Register an agent, or register it again, and issue one SD-Card for each context and key."""

@@ -45,7 +45,7 @@ Jwks: TypeAlias = Annotated[list[Jwk], Field(min_length=1, max_length=MOST_KEYS)
 Entries: TypeAlias = Annotated[list[Entry], Field(max_length=MOST_ENTRIES)]
 
 
-def _without_nulls(schema: dict[str, Any]) -> None:
+def without_nulls(schema: dict[str, Any]) -> None:
     """Say in the JSON Schema too that null is no value of a member that may be left out."""
     for member in schema.get("properties", {}).values():
         if member.get("default", ...) is None:
@@ -54,7 +54,7 @@ def _without_nulls(schema: dict[str, Any]) -> None:
 
 
 def _with_one_kind_of_key(schema: dict[str, Any]) -> None:
-    _without_nulls(schema)
+    without_nulls(schema)
     schema["oneOf"] = [{"required": ["public_key"]}, {"required": ["public_keys"]}]
 
 
@@ -62,7 +62,7 @@ class Section(BaseModel):
     """Part of a request."""
 
     model_config = ConfigDict(
-        strict=True, frozen=True, extra="ignore", hide_input_in_errors=True, json_schema_extra=_without_nulls
+        strict=True, frozen=True, extra="ignore", hide_input_in_errors=True, json_schema_extra=without_nulls
     )
 
 
@@ -172,6 +172,13 @@ class AgreementShown(BaseModel):
     expires: int = Field(description="Unix seconds. The SD-Card ends no later.")
 
 
+class StatusShown(BaseModel):
+    """Which entry of which status list speaks for an SD-Card."""
+
+    uri: str
+    idx: int
+
+
 class CardIssued(BaseModel):
     """One SD-Card of a Batch."""
 
@@ -181,7 +188,7 @@ class CardIssued(BaseModel):
     sd_card: str = Field(description="The SD-JWT with all Disclosures: for the agent alone.")
     discloses: list[str] = Field(description="The claims that it can show, as paths; `*` stands for every element.")
     exp: int
-    status: None = Field(default=None, description="Which status list entry speaks for it.")
+    status: StatusShown = Field(description="Which status list entry speaks for it.")
 
 
 class Registered(BaseModel):

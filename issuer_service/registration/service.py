@@ -2,13 +2,14 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from issuer_service.access import Caller, check_limits
 from issuer_service.problems import show_findings
 from issuer_service.registration.reading import Registration, Terms, read_registration
-from issuer_service.registration.schemas import REQUEST, AgreementShown, CardIssued, Registered
-from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow
+from issuer_service.registration.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
+from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow, StatusRow, StatusTaken
 from issuer_service.wiring import Bounds, Wiring
 from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import encode_json
@@ -16,27 +17,41 @@ from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.issuer import SdCard, linkable_by, prepare_batch, rounded_validity
 from sdcard.rules import Rule
+from sdcard.status.reference import StatusReference
+
+_ATTEMPTS = 5
+"""Whoever loses a race for status entries chooses and signs again. Two in a row are rare: entries are random."""
 
 
 async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
     """Register an agent and issue its Batch. Gives the answer: a ``Registered`` in JSON.
 
     Whatever grows with the request is done in a thread, by few at a time, so that the event loop is free for others;
-    the transaction comes last and is short.
+    the transaction comes last and is short. Status entries are chosen before, since they are signed, and claimed in it.
 
     Raises:
         Refused: for every reason in the request at once; then for what the token does not cover; then
             ``agent.taken``, ``key.bound-elsewhere`` or ``store.unavailable``. Nothing is written then.
     """
-    async with wiring.turns:
-        row, answer = await asyncio.to_thread(_issue, wiring, caller, body)
-    await wiring.store.record_registration(row)
-    return answer
-
-
-def _issue(wiring: Wiring, caller: Caller, body: bytes) -> tuple[RegistrationRow, bytes]:
     now = wiring.clock.now()
-    own = frozenset(key.thumbprint for key in (wiring.issuer.key, *wiring.other_keys))
+    async with wiring.turns:
+        registration = await asyncio.to_thread(_read, wiring, caller, body, now)
+    wanted = Counter(plan.context for plan in _plans(registration))
+    for _ in range(_ATTEMPTS):
+        async with wiring.turns:
+            statuses = await wiring.store.free_statuses(wanted, wiring.salts)
+            row, answer = await asyncio.to_thread(_issue, wiring, caller, registration, statuses, now)
+        try:
+            await wiring.store.record_registration(row)
+        except StatusTaken:
+            continue
+        return answer
+    raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
+
+
+def _read(wiring: Wiring, caller: Caller, body: bytes, now: Instant) -> Registration:
+    keys = (wiring.issuer.key, *wiring.other_keys, wiring.status.signer.public_key)
+    own = frozenset(key.thumbprint for key in keys)
     terms = Terms(
         policy=wiring.policy,
         profile=wiring.profile,
@@ -49,6 +64,18 @@ def _issue(wiring: Wiring, caller: Caller, body: bytes) -> tuple[RegistrationRow
     registration = read_registration(body, terms)
     check_limits(caller, registration.agent_id, registration.card)
     _check_work(registration, wiring.bounds)
+    return registration
+
+
+def _issue(
+    wiring: Wiring,
+    caller: Caller,
+    registration: Registration,
+    statuses: Mapping[str, Sequence[StatusRow]],
+    now: Instant,
+) -> tuple[RegistrationRow, bytes]:
+    left = {context: iter(rows) for context, rows in statuses.items()}
+    entries = [next(left[plan.context]) for plan in _plans(registration)]
     prepared = prepare_batch(
         wiring.issuer,
         registration.plans,
@@ -56,12 +83,18 @@ def _issue(wiring: Wiring, caller: Caller, body: bytes) -> tuple[RegistrationRow
         holder_keys=[holder.key for holder in registration.keys],
         validity=rounded_validity(now, wiring.lifetime),
         salts=wiring.salts,
+        statuses=[StatusReference(list_uri(wiring, entry.list_id), entry.index) for entry in entries],
         limits=wiring.limits,
     )
     cards = [one.complete(wiring.signer.sign(one.signing_input)) for one in prepared]
     batch_id = wiring.salts.draw(1).hex()
-    row = _row(caller, registration, batch_id, cards, now)
+    row = _row(caller, registration, batch_id, list(zip(cards, entries, strict=True)), now)
     return row, _answer(registration, batch_id, cards).model_dump_json().encode()
+
+
+def list_uri(wiring: Wiring, list_id: str) -> str:
+    """Where a status list is fetched. It names no context: that would tell what a hidden SD-Card is for."""
+    return f"{wiring.issuer.identifier}/status/{list_id}"
 
 
 def _check_work(registration: Registration, bounds: Bounds) -> None:
@@ -92,6 +125,7 @@ def _plans(registration: Registration) -> list[DisclosurePlan]:
 
 def _issued(card: SdCard, plan: DisclosurePlan) -> CardIssued:
     agreement = plan.agreement
+    assert card.status is not None, "every SD-Card has an entry"
     return CardIssued(
         context=card.context,
         agreement=AgreementShown(partner=agreement.partner, expires=agreement.expires) if agreement else None,
@@ -99,11 +133,16 @@ def _issued(card: SdCard, plan: DisclosurePlan) -> CardIssued:
         sd_card=str(card),
         discloses=list(card.discloses),
         exp=card.validity.expires_at,
+        status=StatusShown(uri=card.status.uri, idx=card.status.index),
     )
 
 
 def _row(
-    caller: Caller, registration: Registration, batch_id: str, cards: Sequence[SdCard], now: Instant
+    caller: Caller,
+    registration: Registration,
+    batch_id: str,
+    cards: Sequence[tuple[SdCard, StatusRow]],
+    now: Instant,
 ) -> RegistrationRow:
     """What is remembered of it: of the SD-Cards their digests, of what they show the names (R-38)."""
     return RegistrationRow(
@@ -114,7 +153,7 @@ def _row(
         card=encode_json(registration.card.document).decode(),
         keys=tuple(KeyRow(holder.key.thumbprint, holder.where) for holder in registration.keys),
         batch_id=batch_id,
-        cards=tuple(_card_row(card) for card in cards),
+        cards=tuple(_card_row(card, status) for card, status in cards),
         disclosed=_disclosed(registration.plans),
     )
 
@@ -128,10 +167,11 @@ def _disclosed(plans: Sequence[DisclosurePlan]) -> dict[str, tuple[str, ...]]:
     return disclosed
 
 
-def _card_row(card: SdCard) -> CardRow:
+def _card_row(card: SdCard, status: StatusRow) -> CardRow:
     return CardRow(
         digest=hashlib.sha256(card.sd_jwt.issuer_jwt.encode("ascii")).hexdigest(),
         context=card.context,
         thumbprint=card.holder_key.thumbprint,
         expires_at=card.validity.expires_at,
+        status=status,
     )

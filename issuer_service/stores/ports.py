@@ -6,12 +6,16 @@ from enum import StrEnum
 from typing import Protocol
 
 from sdcard.errors import Where
+from sdcard.salts import SaltSource
 
 
 class AuditEvent(StrEnum):
     """What can have happened. A closed set; ids are never reused."""
 
     AGENT_REGISTERED = "agent.registered"
+    CARDS_REVOKED = "cards.revoked"
+    CARDS_SUSPENDED = "cards.suspended"
+    CARDS_REINSTATED = "cards.reinstated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,19 @@ class KeyRow:
 
 
 @dataclass(frozen=True, slots=True)
+class StatusRow:
+    """An entry of a status list. ``is_new``: the list is not written yet."""
+
+    list_id: str
+    index: int
+    is_new: bool
+
+
+class StatusTaken(Exception):
+    """Somebody else was given one of these status entries, or opened a list, in the meantime: choose again."""
+
+
+@dataclass(frozen=True, slots=True)
 class CardRow:
     """An issued SD-Card: what identifies it, never its text. ``digest`` is SHA-256 of its Issuer-signed JWT."""
 
@@ -50,6 +67,39 @@ class CardRow:
     context: str
     thumbprint: str
     expires_at: int
+    status: StatusRow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChangeRow:
+    """A new status for SD-Cards of one agent.
+
+    Attributes:
+        at: Unix seconds; SD-Cards that have expired by then keep what they have.
+        subject: who asks.
+        agent_id: the agent.
+        event: what is recorded.
+        before: the statuses that change; others stay.
+        after: what they become.
+        batch_id, context: only those of this Batch or context; None: of all.
+    """
+
+    at: int
+    subject: str
+    agent_id: str
+    event: AuditEvent
+    before: tuple[int, ...]
+    after: int
+    batch_id: str | None
+    context: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusListRow:
+    """A status list. ``version`` changes whenever a status does; ``statuses`` are those that are not VALID."""
+
+    version: int
+    statuses: Mapping[int, int] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +145,28 @@ class Store(Protocol):
 
         Raises:
             Refused: ``agent.taken``, or ``key.bound-elsewhere`` at each such key.
+            StatusTaken: when a status entry is somebody else's by now; nothing is written then.
         """
+        ...
+
+    async def free_statuses(self, wanted: Mapping[str, int], salts: SaltSource) -> Mapping[str, tuple[StatusRow, ...]]:
+        """For each context so many random entries that nobody has now (TSL-19). Nothing is written."""
+        ...
+
+    async def change_statuses(self, change: StatusChangeRow) -> int:
+        """Change statuses in one transaction; how many SD-Cards changed.
+
+        Raises:
+            Refused: ``agent.unknown`` when the subject has no such agent.
+        """
+        ...
+
+    async def status_list_version(self, list_id: str) -> int | None:
+        """The version of a status list; None when there is no such list."""
+        ...
+
+    async def read_status_list(self, list_id: str) -> StatusListRow:
+        """The statuses of a list, which exists, and a version no newer than they are."""
         ...
 
     async def ping(self) -> None:

@@ -9,11 +9,20 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import RowMapping, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from issuer_service.stores import statuses
 from issuer_service.stores.connecting import Database, open_database
-from issuer_service.stores.ports import AuditEvent, RegistrationRow, TokenRow
+from issuer_service.stores.ports import (
+    AuditEvent,
+    RegistrationRow,
+    StatusChangeRow,
+    StatusListRow,
+    StatusRow,
+    TokenRow,
+)
 from issuer_service.stores.tables import agents, audit, batches, cards, holder_keys, tokens
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
+from sdcard.salts import SaltSource
 
 
 class SqlStore:
@@ -45,6 +54,27 @@ class SqlStore:
         """Write a registration in one transaction, or refuse it."""
         await self.database.change(lambda connection: _record(connection, registration))
 
+    async def free_statuses(self, wanted: Mapping[str, int], salts: SaltSource) -> Mapping[str, tuple[StatusRow, ...]]:
+        """For each context so many random entries that nobody has now."""
+        async with self.database.reading() as connection:
+            return await statuses.free_statuses(connection, wanted, salts)
+
+    async def change_statuses(self, change: StatusChangeRow) -> int:
+        """Change statuses in one transaction; how many SD-Cards changed."""
+        async with self.database.writing() as connection:
+            await connection.execute(insert(audit).values(_change_audit_row(change)))
+            return await statuses.change_statuses(connection, change)
+
+    async def status_list_version(self, list_id: str) -> int | None:
+        """The version of a status list."""
+        async with self.database.reading() as connection:
+            return await statuses.status_list_version(connection, list_id)
+
+    async def read_status_list(self, list_id: str) -> StatusListRow:
+        """A status list."""
+        async with self.database.reading() as connection:
+            return await statuses.read_status_list(connection, list_id)
+
     async def ping(self) -> None:
         """Make sure that the database answers and has our tables."""
         async with self.database.reading() as connection:
@@ -73,9 +103,12 @@ async def _record(connection: AsyncConnection, new: RegistrationRow) -> None:
             "context": card.context,
             "thumbprint": card.thumbprint,
             "expires_at": card.expires_at,
+            "status_list_id": card.status and card.status.list_id,
+            "status_index": card.status and card.status.index,
         }
         for card in new.cards
     ]
+    await statuses.claim_statuses(connection, new.cards)
     await connection.execute(insert(cards), rows)
 
 
@@ -121,6 +154,17 @@ def _audit_row(new: RegistrationRow) -> dict[str, object]:
         "agent_id": new.agent_id,
         "batch_id": new.batch_id,
         "disclosed": {context: list(paths) for context, paths in new.disclosed.items()},
+    }
+
+
+def _change_audit_row(change: StatusChangeRow) -> dict[str, object]:
+    return {
+        "event": change.event.value,
+        "at": change.at,
+        "subject": change.subject,
+        "agent_id": change.agent_id,
+        "batch_id": change.batch_id or "",
+        "disclosed": {} if change.context is None else {change.context: []},
     }
 
 

@@ -1,6 +1,6 @@
 """The tables, for SQLite and PostgreSQL alike. Constraints, not code, make owners and key bindings unique."""
 
-from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Integer, MetaData, String, Table, Text
+from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Integer, MetaData, SmallInteger, String, Table, Text
 
 metadata = MetaData(
     naming_convention={
@@ -58,7 +58,29 @@ cards = Table(
     Column("context", String(256), nullable=False),
     Column("thumbprint", ForeignKey("holder_keys.thumbprint"), nullable=False),
     Column("expires_at", BigInteger, nullable=False),
+    Column("status_list_id", String(32)),
+    Column("status_index", Integer),
 )
+
+status_lists = Table(
+    "status_lists",
+    metadata,
+    Column("list_id", String(32), primary_key=True),
+    Column("context", String(256), nullable=False),
+    Column("open_for", String(256), unique=True),
+    Column("used", Integer, nullable=False),
+    Column("version", BigInteger, nullable=False),
+)
+"""``open_for``: the context, for as long as entries are given out; so a context has one open list."""
+
+status_entries = Table(
+    "status_entries",
+    metadata,
+    Column("list_id", ForeignKey("status_lists.list_id"), primary_key=True),
+    Column("index", Integer, primary_key=True, autoincrement=False),
+    Column("status", SmallInteger, nullable=False),
+)
+"""Entries that were given to an SD-Card, once each. They outlive it: an entry is never used again."""
 
 audit = Table(
     "audit",

@@ -8,7 +8,21 @@ import traceback
 import typer
 from typer.exceptions import TyperException
 
-from sdcard.cli import card, demo, inspect, keys, linkability, policy, present, register, serve, token, vectors, verify
+from sdcard.cli import (
+    card,
+    demo,
+    inspect,
+    keys,
+    linkability,
+    policy,
+    present,
+    register,
+    revoke,
+    serve,
+    token,
+    vectors,
+    verify,
+)
 from sdcard.cli.output import EXIT_BUG, EXIT_MISUSE, EXIT_REFUSED, show_misuse, show_refusal
 from sdcard.errors import Misuse, Refused
 from sdcard.rules import Rule
@@ -22,6 +36,8 @@ app = typer.Typer(
 )
 for module in (demo, serve, register, inspect, present, verify, linkability):
     app.command(module.__name__.rpartition(".")[2], help=module.HELP)(module.command)
+for command in (revoke.revoke, revoke.suspend, revoke.reinstate):
+    app.command(command.__name__)(command)
 for group in (card, policy, keys, token, vectors):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2], help=group.HELP)
 

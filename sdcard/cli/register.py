@@ -61,7 +61,7 @@ def command(
         raise Misuse("--partner is for the context federation, which was not asked for")
     body = _body(read_bytes(card), agent_id, keys, contexts)
     places = _places([one["context"] for one in contexts], keys, out)
-    client = Registry(registry, _token(token_file))
+    client = Registry(registry, read_token(token_file))
     issuers, trust = client.issuer(issuer)
     _write(out / "trust.json", encode_json(trust) + b"\n")
     asked = list(dict.fromkeys(place.context for place in places))
@@ -76,7 +76,8 @@ def command(
         _show(answer, places, out / "trust.json")
 
 
-def _token(file: Path | None) -> str:
+def read_token(file: Path | None) -> str:
+    """The bearer token: from the file, else from SDCARD_TOKEN."""
     token = read_text(str(file)) if file else os.environ.get("SDCARD_TOKEN", "")
     if not token:
         raise Misuse("a bearer token is needed: set SDCARD_TOKEN, or give --token-file")

@@ -10,7 +10,7 @@ from issuer_service.access import Scope, create_token
 from issuer_service.serving import address_of, bind, running
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.sql import open_store
-from issuer_service.wiring import Wiring
+from issuer_service.wiring import StatusPublishing, Wiring
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.key_files import create_key_file
 from sdcard.edge.system import SystemClock, SystemSalts
@@ -32,11 +32,12 @@ def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY)
     """A registry that lives for as long as the block, with all it keeps in the directory. No setting is read."""
     listening = bind()
     signer = create_key_file(directory / "issuer.jwk")
+    status = StatusPublishing(create_key_file(directory / "status.jwk"))
     database = f"sqlite+aiosqlite:///{directory / 'registry.sqlite'}"
     upgrade(database)
     token = asyncio.run(_token(database))
     issuer = Issuer(address_of(listening), signer.public_key)
-    with running(Wiring(issuer, signer, open_store(database), policy=policy), listening) as address:
+    with running(Wiring(issuer, signer, open_store(database), status, policy=policy), listening) as address:
         yield Desk(address, token)
 
 
@@ -44,6 +45,6 @@ async def _token(database: str) -> str:
     """Made on a store of its own: a connection belongs to the event loop that opened it."""
     store, now = open_store(database), SystemClock().now()
     try:
-        return await create_token(store, "demo", [Scope.AGENTS_REGISTER], {}, int(now) + HOUR, now, SystemSalts())
+        return await create_token(store, "demo", list(Scope), {}, int(now) + HOUR, now, SystemSalts())
     finally:
         await store.close()

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from issuer_service.settings import Settings
 
 HELP = (
-    "Run the registry. Settings come from SDCARD_… in the environment; options win. On a new database and without a "
-    "key file, both are made. Example: SDCARD_ISSUER=https://registry.example sdcard serve --port 8080"
+    "Run the registry. Settings come from SDCARD_… in the environment; options win. A database or key file that is "
+    "missing is made. Example: SDCARD_ISSUER=https://registry.example sdcard serve --port 8080"
 )
 
 
@@ -42,6 +42,8 @@ def command(
     issuer_url, made = settings.issuer_url, not settings.issuer_key_file.exists()
     if made:
         create_key_file(settings.issuer_key_file)
+    if not settings.status_key_file.exists():
+        create_key_file(settings.status_key_file)
 
     def started(address: str) -> None:
         key = str(settings.issuer_key_file)

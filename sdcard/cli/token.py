@@ -26,7 +26,7 @@ def group() -> None:
 @app.command("create")
 def create(
     subject: Annotated[str, typer.Option(help="Who acts with it; owns what is registered with it.")],
-    scope: Annotated[list[str] | None, typer.Option(help="What it is for (repeatable).")] = None,
+    scope: Annotated[list[str] | None, typer.Option(help="What it is for (repeatable); all by default.")] = None,
     agent_id_prefix: Annotated[list[str] | None, typer.Option(help="Only such agent ids (repeatable).")] = None,
     provider_name: Annotated[list[str] | None, typer.Option(help="Only such providers (repeatable).")] = None,
     endpoint_host: Annotated[list[str] | None, typer.Option(help="Only endpoints there (repeatable).")] = None,
@@ -46,7 +46,7 @@ def create(
     }
     given = {limit: values for limit, values in limits.items() if values}
     url = read_settings(database_url=database_url).database_url
-    text, expires_at = _create(url, subject, _scopes(scope or ["agents:register"]), given, days)
+    text, expires_at = _create(url, subject, _scopes(scope or ["agents:register", "agents:manage"]), given, days)
     if as_json:
         print_json({"token": text, "subject": subject, "expires_at": expires_at})
     else:

@@ -21,24 +21,24 @@ from sdcard.cli.output import (
 from sdcard.errors import Misuse
 from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller, KeyBinding, Unbound
 from sdcard.keybinding.verification import Bound
-from sdcard.status.reference import Unchecked
-from sdcard.trust import parse_trusted_issuers
+from sdcard.status.reference import Checked, Status, Unchecked
+from sdcard.trust import TrustedIssuers, parse_trusted_issuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
-
-_STATUS = Unchecked("the command line has no status source")
 
 HELP = (
     "Verify a presentation. Exit status 0: verified; 1: refused; 2: misuse. "
-    "Example: sdcard verify shown.txt --trust trust.json --audience https://me.example --nonce n-0S6_WzA2Mj"
+    "Example: sdcard verify shown.txt --trust trust.json --audience https://me.example --nonce n-0S6_WzA2Mj --status"
 )
 
 
 def command(
     presentation: Annotated[str, typer.Argument(metavar="FILE|-", help="The presentation; - is standard input.")],
-    trust: Annotated[Path, typer.Option(help='Trust document: {"issuers": {ISS: JWKS}}.')],
+    trust: Annotated[Path, typer.Option(help="Trust document; `sdcard register` writes one.")],
     audience: Annotated[str | None, typer.Option(help="Who we are: the expected `aud`.")] = None,
     nonce: Annotated[str | None, typer.Option(help="The nonce we sent. That it is used once is up to you.")] = None,
     unbound: Annotated[str | None, typer.Option(metavar="REASON", help="Expect no key binding, and why.")] = None,
+    status: Annotated[bool, typer.Option("--status", help="Fetch the status list that the SD-Card names.")] = False,
+    status_unchecked: Annotated[str | None, typer.Option(metavar="REASON", help="Fetch none, and why.")] = None,
     interaction_id: Annotated[str | None, typer.Option(help="The expected interaction id.")] = None,
     now: Annotated[str | None, typer.Option(help="Instead of the clock: Unix seconds or RFC 3339.")] = None,
     profile: ProfileName = "sd-card",
@@ -52,17 +52,28 @@ def command(
         expected = Answering(Challenge(nonce, audience, interaction_id=interaction_id), ConsumedByCaller())
     else:
         raise Misuse("give --audience and --nonce, or --unbound REASON alone")
+    issuers = parse_trusted_issuers(read_bytes(str(trust)))
     expectations = Expectations(
-        issuers=parse_trusted_issuers(read_bytes(str(trust))),
+        issuers=issuers,
         profile=find_profile(profile),
         key_binding=expected,
-        status=_STATUS,
+        status=_decide_status(status, status_unchecked, issuers),
     )
     card = verify_presentation(read_sd_jwt(presentation), expectations, parse_now(now))
     if as_json:
         print_json(_document(card))
     else:
         _show(card)
+
+
+def _decide_status(fetch: bool, unchecked: str | None, issuers: TrustedIssuers) -> Status:
+    if fetch is (unchecked is not None):
+        raise Misuse("decide about the status: --status fetches it, --status-unchecked REASON does not")
+    if unchecked is not None:
+        return Unchecked(unchecked)
+    from sdcard.edge.status_lists import FetchedStatusLists
+
+    return Checked(FetchedStatusLists(issuers))
 
 
 def _document(card: VerifiedCard) -> dict[str, Any]:
@@ -82,7 +93,7 @@ def _document(card: VerifiedCard) -> dict[str, Any]:
         }
         if isinstance(binding, Bound)
         else {"unbound": binding.reason},
-        "status": {"unchecked": _STATUS.reason},
+        "status": {"unchecked": card.status.reason} if isinstance(card.status, Unchecked) else "checked",
         "hidden": card.hidden,
         "complete": not card.missing,
         "missing": [str(finding.where) for finding in card.missing],
@@ -102,7 +113,7 @@ def _show(card: VerifiedCard) -> None:
         ("format", card.card_format or "not said"),
         ("valid until", show_instant(card.expires_at)),
         ("key binding", bound),
-        ("status", f"not checked: {_STATUS.reason}"),
+        ("status", f"not checked: {card.status.reason}" if isinstance(card.status, Unchecked) else "checked"),
         ("digests without a disclosure", f"{card.hidden} (decoys, or members not shown)"),
         ("a whole card", "no: not all that its format demands is shown" if card.missing else "yes"),
     ]

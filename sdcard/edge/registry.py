@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 
@@ -90,8 +91,26 @@ class Registry:
         metadata = self._call("GET", "/.well-known/jwt-vc-issuer", 200)
         if metadata.get("issuer") != expected:
             raise Misuse(f"the registry is not {expected}; say with --issuer who it is, if you trust it")
-        jwks = self._call("GET", "/.well-known/jwks.json", 200)
-        return TrustedIssuers({expected: parse_key_set(jwks, Where(Part.TRUST))}), {"issuers": {expected: jwks}}
+        jwks = dict(self._call("GET", "/.well-known/jwks.json", 200))
+        keys, status_keys = parse_key_set(jwks, Where(Part.TRUST)), {}
+        if "status_jwks_uri" in metadata:
+            jwks["status_keys"] = self._call("GET", "/.well-known/status-jwks.json", 200).get("keys")
+            status_keys = {expected: parse_key_set(jwks, Where(Part.TRUST), "status_keys")}
+        return TrustedIssuers({expected: keys}, status_keys), {"issuers": {expected: jwks}}
+
+    def change_statuses(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> int:
+        """``POST /agents/{agent_id}/revoke``, ``suspend`` or ``reinstate``; how many SD-Cards changed.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        named = {"batch_id": batch_id, "context": context}
+        body: JsonObject = {name: value for name, value in named.items() if value is not None}
+        answer = self._call("POST", f"/agents/{quote(agent_id, safe='')}/{action}", 200, encode_json(body))
+        changed = answer.get("changed")
+        if type(changed) is not int:
+            raise Misuse("the registry's answer is not of the documented shape")
+        return changed
 
     def _call(self, method: str, path: str, success: int, body: bytes | None = None) -> JsonObject:
         status, data = self._send(method, path, body)

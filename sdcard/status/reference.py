@@ -35,8 +35,13 @@ class StatusReference:
 class StatusSource(Protocol):
     """Knows the statuses of Referenced Tokens. Asked only when nothing else speaks against the SD-Card (TSL-10)."""
 
-    def status(self, reference: StatusReference, now: Instant) -> int:
+    def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         """The value of the entry at this instant.
+
+        Args:
+            reference: of the SD-Card.
+            issuer: who issued the SD-Card: nobody else's status list speaks for it.
+            now: the present instant.
 
         Raises:
             Refused: ``status.unavailable`` when it cannot be known.
@@ -44,11 +49,34 @@ class StatusSource(Protocol):
         ...
 
 
+class AsyncStatusSource(Protocol):
+    """A ``StatusSource`` that is awaited."""
+
+    async def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
+        """As ``StatusSource.status``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StatusQuestion:
+    """What a Verifier must be told before it can go on: the status of this entry, in a list of this Issuer."""
+
+    reference: StatusReference
+    issuer: str
+
+
 @dataclass(frozen=True, slots=True)
 class Checked:
     """The status, where the SD-Card has one, is asked from ``source``; no answer refuses."""
 
     source: StatusSource
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAsync:
+    """As ``Checked``, from a source that is awaited: for ``verify_presentation_async`` alone."""
+
+    source: AsyncStatusSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +90,7 @@ class Unchecked:
             raise Misuse("say why the status is not checked")
 
 
-Status: TypeAlias = Checked | Unchecked
+Status: TypeAlias = Checked | CheckedAsync | Unchecked
 
 
 def parse_status(value: JsonValue) -> StatusReference:
@@ -77,22 +105,30 @@ def parse_status(value: JsonValue) -> StatusReference:
     raise Refused(Rule.STATUS_MALFORMED, _WHERE)
 
 
-def check_status(claims: JsonObject, status: Status, now: Instant) -> None:
-    """Refuse a revoked or suspended SD-Card, and one whose status cannot be known (VC-15, TSL-13, TSL-14).
+def status_question(claims: JsonObject, issuer: str, status: Status) -> StatusQuestion | None:
+    """What must be asked about an SD-Card, or None when there is nothing to ask (VC-15).
 
     An SD-Card without a ``status`` claim has none: its Issuer gave it a lifetime only.
 
     Args:
         claims: the Processed SD-JWT Payload.
+        issuer: its verified ``iss``.
         status: the Verifier's decision.
-        now: the present instant.
 
     Raises:
-        Refused: ``status.malformed``, ``status.revoked``, ``status.suspended`` or ``status.unavailable``.
+        Refused: ``status.malformed``.
     """
     if isinstance(status, Unchecked) or "status" not in claims:
-        return
-    value = status.source.status(parse_status(claims["status"]), now)
+        return None
+    return StatusQuestion(parse_status(claims["status"]), issuer)
+
+
+def judge_status(value: object) -> None:
+    """Refuse every answer but VALID (TSL-13, TSL-14).
+
+    Raises:
+        Refused: ``status.revoked``, ``status.suspended`` or ``status.unavailable``.
+    """
     if value == StatusValue.INVALID:
         raise Refused(Rule.STATUS_REVOKED, _WHERE)
     if value == StatusValue.SUSPENDED:

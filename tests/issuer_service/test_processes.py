@@ -32,9 +32,15 @@ ROUNDS = int(os.environ.get("SDCARD_TEST_ROUNDS", "3"))
 @contextmanager
 def registries(folder: Path, url: str, count: int = 1) -> Iterator[list[tuple[str, "subprocess.Popen[bytes]"]]]:
     """So many processes, started together, on one database and with one key."""
-    if not (folder / "issuer.jwk").exists():
-        create_key_file(folder / "issuer.jwk")
-    own = {"SDCARD_DATABASE_URL": url, "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"), "SDCARD_ISSUER": ISSUER}
+    for name in ("issuer.jwk", "status.jwk"):
+        if not (folder / name).exists():
+            create_key_file(folder / name)
+    own = {
+        "SDCARD_DATABASE_URL": url,
+        "SDCARD_ISSUER": ISSUER,
+        "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"),
+        "SDCARD_STATUS_KEY_FILE": str(folder / "status.jwk"),
+    }
     with ExitStack() as stack:
         started = []
         for port in [free_port() for _ in range(count)]:
@@ -81,18 +87,22 @@ class Crowd:
 
 def assert_whole(url: str, folder: Path, acknowledged: Sequence[dict[str, Any]]) -> None:
     """Every registration is there with all that belongs to it or not at all, and every acknowledged one is there."""
-    agents, keys, batches, cards, audit = query(
+    agents, keys, batches, cards, audit, used, entries = query(
         url,
         "SELECT agent_id FROM agents",
         "SELECT thumbprint, agent_id FROM holder_keys",
         "SELECT batch_id, agent_id FROM batches",
         "SELECT digest, batch_id, thumbprint FROM cards",
         "SELECT batch_id, agent_id FROM audit",
+        "SELECT status_list_id, status_index FROM cards",
+        'SELECT list_id, "index" FROM status_entries',
     )
     assert sorted(audit) == sorted(batches)
     assert {agent for _, agent in batches} == {agent for _, agent in keys} == {agent for (agent,) in agents}
     assert {batch for _, batch, _ in cards} == {batch for batch, _ in batches}
     assert len(cards) == 3 * len(batches)
+    assert sorted(used) == sorted(entries)
+    assert len(set(used)) == len(cards)
     stored, issuer = {card[0]: card for card in cards}, load_signer(folder / "issuer.jwk").public_key
     acceptance = Acceptance(issuers=TrustedIssuers.of(ISSUER, issuer))
     holders = {one.public_key.thumbprint: one.public_key for one in map(key, range(100, 400))}
@@ -173,6 +183,7 @@ def test_four_processes_on_one_database_are_one_registry(postgres: Cluster, tmp_
 
 def test_no_command_shows_the_password_of_a_database(tmp_path: Path) -> None:
     create_key_file(tmp_path / "issuer.jwk")
+    create_key_file(tmp_path / "status.jwk")
     for query_part in ("", "?sslmode=require"):
         url = f"postgresql+asyncpg://app:canary-password@127.0.0.1:{free_port()}/registry{query_part}"
         for command in (["serve", "--port", str(free_port())], ["token", "create", "--subject", "me"]):

@@ -11,7 +11,11 @@ from tests.world import ISSUER, key_of
 def test_the_issuer_says_where_its_keys_are(registry: OpenDesk) -> None:
     response = registry.get("/.well-known/jwt-vc-issuer")
 
-    assert response.json() == {"issuer": ISSUER, "jwks_uri": f"{ISSUER}/.well-known/jwks.json"}
+    assert response.json() == {
+        "issuer": ISSUER,
+        "jwks_uri": f"{ISSUER}/.well-known/jwks.json",
+        "status_jwks_uri": f"{ISSUER}/.well-known/status-jwks.json",
+    }
     assert response.headers["cache-control"] == "public, max-age=300"
 
 

@@ -16,6 +16,13 @@ from tests.issuer_service.desk import Desk
 from tests.world import key, key_of, raises_rule
 
 
+@pytest.fixture(autouse=True)
+def status_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of status lists, at its usual place."""
+    monkeypatch.chdir(tmp_path)
+    create_key_file(tmp_path / "status.jwk")
+
+
 def test_settings_make_a_registry(tmp_path: Path) -> None:
     signer = create_key_file(tmp_path / "issuer.jwk")
     settings = Settings(issuer="https://registry.example", issuer_key_file=tmp_path / "issuer.jwk", body_limit=2048)
@@ -90,6 +97,17 @@ def test_the_issuers_keys_are_all_different(desk: Desk) -> None:
 def test_a_registry_without_its_key_does_not_start(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         build_wiring(Settings(issuer_key_file=tmp_path / "nowhere.jwk"))
+
+
+def test_a_registry_whose_status_key_is_the_issuers_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match="status lists"):
+        build_wiring(Settings(issuer_key_file=tmp_path / "status.jwk"))
+
+
+def test_a_status_list_lives_longer_than_it_may_be_kept(tmp_path: Path) -> None:
+    create_key_file(tmp_path / "issuer.jwk")
+    with pytest.raises(Misuse, match="twice"):
+        build_wiring(Settings(issuer_key_file=tmp_path / "issuer.jwk", status_lifetime_seconds=599))
 
 
 def test_the_signer_holds_the_issuers_key(desk: Desk) -> None:

@@ -133,7 +133,7 @@ HIDDEN = [text for one in SEALED for text in (one.encoded, one.salt, digest(one)
 class Unreachable:
     """A source of statuses that does not answer."""
 
-    def status(self, reference: StatusReference, now: Instant) -> int:
+    def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         raise Refused(Rule.STATUS_UNAVAILABLE, Where(Part.ISSUER_JWT, ("status",)))
 
 

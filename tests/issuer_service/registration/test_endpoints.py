@@ -12,22 +12,11 @@ from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
 from sdcard.holder import disclose
 from sdcard.trust import parse_key_set
-from tests.issuer_service.desk import (
-    HOLDER,
-    Desk,
-    OpenDesk,
-    assert_refused,
-    jwk,
-    on_both_databases,
-    request,
-    request_with_card,
-)
+from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, assert_refused, jwk, request, request_with_card
 from tests.sdcard.cards.a2a.signatures.signed import TRUSTED, signature, signed
 from tests.sdcard.cards.documents import georoute_0_1, georoute_0_2, georoute_0_3
 from tests.sdcard.cards.kno.cards import kno
 from tests.world import ISSUER, NOW, World, example, key
-
-pytestmark = on_both_databases
 
 
 def accept(registry: OpenDesk, card: dict[str, Any], holder: Any = HOLDER) -> HeldSdCard:
@@ -50,7 +39,8 @@ def test_the_request_of_the_draft_succeeds_with_a_fresh_key(registry: OpenDesk) 
         held = accept(registry, card)
         assert held.issued.members == {name: request()[name] for name in ("name", "description", "version")}
         assert held.issued.subject == answer["sub"]
-        assert (card["discloses"], card["status"]) == (["name", "description", "version"], None)
+        assert card["discloses"] == ["name", "description", "version"]
+        assert held.issued.verified.processed.claims["status"] == {"status_list": card["status"]}
         assert card["exp"] == held.issued.expires_at
         assert card["key_thumbprint"] == HOLDER.public_key.thumbprint
 
@@ -201,7 +191,11 @@ def test_cards_are_remembered_by_their_digests(desk: Desk, registry: OpenDesk) -
 
     issuer_jwt = issued["sd_card"].split("~")[0]
     digest = hashlib.sha256(issuer_jwt.encode()).hexdigest()
-    assert rows["cards"] == [(digest, answer["batch_id"], "full", HOLDER.public_key.thumbprint, issued["exp"])]
+    list_id, index = issued["status"]["uri"].rpartition("/")[2], issued["status"]["idx"]
+    place = (list_id, index)
+    assert rows["cards"] == [(digest, answer["batch_id"], "full", HOLDER.public_key.thumbprint, issued["exp"], *place)]
+    assert rows["status_entries"] == [(*place, 0)]
+    assert rows["status_lists"] == [(list_id, "full", "full", 1, 0)]
     assert rows["batches"] == [(answer["batch_id"], "ai-assistant-v2", NOW)]
     assert rows["holder_keys"] == [(HOLDER.public_key.thumbprint, "ai-assistant-v2", NOW)]
     ((agent_id, _, subject, card_format, card, _, _),) = rows["agents"]

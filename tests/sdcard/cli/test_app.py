@@ -36,9 +36,9 @@ def run_process(*arguments: str, stdout: int | None = subprocess.PIPE, **environ
         ("keys", "new", ""),
         ("inspect", "missing"),
         ("inspect", "."),
-        ("verify", "x", "--trust", "missing", "--audience", "a", "--nonce", "n"),
-        ("verify", "x", "--trust", "t", "--audience", "a", "--nonce", "n", "--now", "9" * 5000),
-        ("verify", "x", "--trust", "t", "--audience", " ", "--nonce", "n"),
+        ("verify", "x", "--trust", "missing", "--audience", "a", "--nonce", "n", "--status"),
+        ("verify", "x", "--trust", "t", "--audience", "a", "--nonce", "n", "--status", "--now", "9" * 5000),
+        ("verify", "x", "--trust", "t", "--audience", " ", "--nonce", "n", "--status"),
         ("present", "x", "--key", "missing", "--trust", "t", "--audience", "a"),
     ],
 )
@@ -65,7 +65,7 @@ def test_a_bug_does_not_look_like_a_refusal(sdcard: Sdcard, registered: Ran, mon
 
     monkeypatch.setattr(verify, "verify_presentation", broken)
 
-    ran = sdcard("verify", "cards/public.sd-card", "--trust", "cards/trust.json", "--unbound", "x")
+    ran = sdcard("verify", "cards/public.sd-card", "--trust", "cards/trust.json", "--unbound", "x", "--status")
 
     assert ran.status == 70
     assert "LookupError" in ran.err
@@ -77,7 +77,9 @@ def test_an_interrupt_is_misuse(sdcard: Sdcard, registered: Ran, monkeypatch: py
 
     monkeypatch.setattr(verify, "verify_presentation", interrupted)
 
-    ran = sdcard("verify", "cards/public.sd-card", "--trust", "cards/trust.json", "--unbound", "x", "--json")
+    ran = sdcard(
+        "verify", "cards/public.sd-card", "--trust", "cards/trust.json", "--unbound", "x", "--status", "--json"
+    )
 
     assert (ran.status, ran.json) == (2, {"misuse": "interrupted"})
 

@@ -54,7 +54,7 @@ def test_a_card_in_yaml_is_registered(sdcard: Sdcard, desk: Desk, monkeypatch: p
 
 
 def test_what_was_chosen_is_what_a_verifier_sees(sdcard: Sdcard, shown: Path) -> None:
-    ran = sdcard("verify", str(shown), *TRUST, *ASK, "--json")
+    ran = sdcard("verify", str(shown), *TRUST, "--status", *ASK, "--json")
 
     assert ran.status == 0
     assert sorted(ran.json["members"]) == ["description", "name", "skills", "version"]
@@ -65,7 +65,7 @@ def test_what_was_chosen_is_what_a_verifier_sees(sdcard: Sdcard, shown: Path) ->
 
 
 def test_a_person_reads_the_same(sdcard: Sdcard, shown: Path) -> None:
-    ran = sdcard("verify", str(shown), *TRUST, *ASK)
+    ran = sdcard("verify", str(shown), *TRUST, "--status", *ASK)
 
     assert ran.status == 0
     assert "route-optimizer-traffic" in ran.out
@@ -74,7 +74,7 @@ def test_a_person_reads_the_same(sdcard: Sdcard, shown: Path) -> None:
 def test_standard_input_is_read_too(sdcard: Sdcard, shown: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with shown.open() as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        ran = sdcard("verify", "-", *TRUST, *ASK, "--json")
+        ran = sdcard("verify", "-", *TRUST, "--status", *ASK, "--json")
 
     assert ran.json["verified"] is True
 
@@ -92,14 +92,16 @@ def test_standard_input_is_read_too(sdcard: Sdcard, shown: Path, monkeypatch: py
 def test_a_refusal_names_rule_and_place_and_exits_with_1(
     sdcard: Sdcard, shown: Path, instead: tuple[str, ...], rule: str, where: str
 ) -> None:
-    ran = sdcard("verify", str(shown), *TRUST, *instead, "--json")
+    ran = sdcard("verify", str(shown), *TRUST, "--status", *instead, "--json")
 
     assert ran.status == 1
     assert (ran.json["rule"], ran.json["where"]) == (rule, where)
 
 
 def test_a_refusal_for_a_person_goes_to_standard_error(sdcard: Sdcard, shown: Path) -> None:
-    ran = sdcard("verify", str(shown), *TRUST, "--audience", "https://verifier.example", "--nonce", "another")
+    ran = sdcard(
+        "verify", str(shown), *TRUST, "--status", "--audience", "https://verifier.example", "--nonce", "another"
+    )
 
     assert (ran.status, ran.out) == (1, "")
     assert "kb.nonce-mismatch at kb-jwt/nonce" in ran.err
@@ -118,14 +120,16 @@ def test_a_refusal_for_a_person_goes_to_standard_error(sdcard: Sdcard, shown: Pa
     ],
 )
 def test_a_decision_left_out_is_misuse(sdcard: Sdcard, shown: Path, arguments: tuple[str, ...]) -> None:
-    ran = sdcard("verify", str(shown), *TRUST, *arguments, "--json")
+    ran = sdcard("verify", str(shown), *TRUST, "--status", *arguments, "--json")
 
     assert ran.status == 2
     assert "misuse" in ran.json
 
 
 def test_a_card_is_verified_without_key_binding_when_that_is_said(sdcard: Sdcard, registered: Ran) -> None:
-    ran = sdcard("verify", "cards/public.sd-card", *TRUST, "--unbound", "checking what I was given", "--json")
+    ran = sdcard(
+        "verify", "cards/public.sd-card", *TRUST, "--status", "--unbound", "checking what I was given", "--json"
+    )
 
     assert ran.status == 0
     assert ran.json["key_binding"] == {"unbound": "checking what I was given"}
@@ -158,7 +162,7 @@ def test_a_json_form_is_read_wherever_the_compact_form_is(
 
     compact = sdcard("inspect", str(shown), "--json").json
     assert sdcard("inspect", "shown.json", "--json").json == compact
-    verified = sdcard("verify", "shown.json", *TRUST, *ASK, "--json")
+    verified = sdcard("verify", "shown.json", *TRUST, "--status", *ASK, "--json")
     assert (verified.status, verified.json["verified"]) == (0, True)
 
 
@@ -179,7 +183,7 @@ def test_a_context_narrows_a_presentation(sdcard: Sdcard, registered: Ran) -> No
     ran = sdcard("present", "cards/internal.sd-card", "--key", "agent.jwk", *TRUST, *ASK, "--context", "public")
     Path("shown.txt").write_text(ran.out, encoding="ascii")
 
-    members = sdcard("verify", "shown.txt", *TRUST, *ASK, "--json").json["members"]
+    members = sdcard("verify", "shown.txt", *TRUST, "--status", *ASK, "--json").json["members"]
 
     assert {name for skill in members["skills"] for name in skill} == {"id", "name"}
 
@@ -229,7 +233,7 @@ def test_an_agent_with_a_post_quantum_key(sdcard: Sdcard, desk: Desk, monkeypatc
     ran = sdcard("present", "pq/public.sd-card", "--key", "pq.jwk", *trust, *ASK)
     Path("pq.txt").write_text(ran.out, encoding="ascii")
 
-    assert sdcard("verify", "pq.txt", *trust, *ASK, "--json").json["subject"] == "agent:post-quantum"
+    assert sdcard("verify", "pq.txt", *trust, "--status", *ASK, "--json").json["subject"] == "agent:post-quantum"
 
 
 def test_a_registry_refusal_arrives_with_its_places(
@@ -286,7 +290,7 @@ def test_hostile_text_reaches_no_terminal(sdcard: Sdcard, registered: Ran, desk:
         "--context", "public", "--out", "cards",
     )  # fmt: skip
 
-    for command in (("inspect",), ("verify", *TRUST, "--unbound", "looking")):
+    for command in (("inspect",), ("verify", *TRUST, "--status", "--unbound", "looking")):
         ran = sdcard(command[0], "cards/public.sd-card", *command[1:])
         assert ran.status == 0
         assert "\x1b[31m" not in ran.out

@@ -9,8 +9,8 @@ from sdcard import Checked, Instant, Misuse, Refused, Unbound, Unchecked
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
 from sdcard.rules import Rule
-from sdcard.status.reference import StatusReference, StatusValue, check_status, parse_status
-from tests.world import NOW, World, raises_rule
+from sdcard.status.reference import StatusReference, StatusValue, parse_status, status_question
+from tests.world import ISSUER, NOW, World, raises_rule
 
 URI = "https://registry.example/statuslists/1"
 REFERENCE = StatusReference(URI, 7)
@@ -23,7 +23,8 @@ class Source:
     answer: Any
     asked: list[tuple[StatusReference, Instant]] = field(default_factory=list)
 
-    def status(self, reference: StatusReference, now: Instant) -> int:
+    def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
+        assert issuer == ISSUER
         self.asked.append((reference, now))
         if self.answer is None:
             raise Refused(Rule.STATUS_UNAVAILABLE, Where(Part.STATUS_LIST))
@@ -145,6 +146,5 @@ def test_other_members_beside_a_status_list_are_ignored() -> None:
 
 
 def test_nothing_is_asked_when_nothing_is_to_be_checked() -> None:
-    check_status({}, Checked(source := Source(1)), NOW)
-    check_status({"status": REFERENCE.to_claim()}, Unchecked("offline"), NOW)
-    assert source.asked == []
+    assert status_question({}, ISSUER, Checked(Source(1))) is None
+    assert status_question({"status": REFERENCE.to_claim()}, ISSUER, Unchecked("offline")) is None

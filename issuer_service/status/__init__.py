@@ -1,0 +1,1 @@
+"""Status lists: publishing them, and changing what they say."""

@@ -1,0 +1,107 @@
+"""``GET /status/{list_id}`` (Token Status List 8), and an owner's word about an agent's SD-Cards."""
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request, Response, Security
+
+from issuer_service.access import Scope, authorize
+from issuer_service.bodies import read_json_body
+from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
+from issuer_service.problems import problem_response
+from issuer_service.registration.schemas import REQUEST
+from issuer_service.status import service
+from issuer_service.status.schemas import STATUS_LIST, StatusChange, StatusChanged
+from issuer_service.wiring import Wiring
+from sdcard.errors import Refused
+from sdcard.rules import Rule
+from sdcard.status.token import MEDIA_TYPE
+
+router = APIRouter(tags=["status"])
+
+_EVERYBODY = {"Access-Control-Allow-Origin": "*"}
+_REFUSALS = refusals(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+_ASKED = json_body(StatusChange)
+_DEPENDENCIES = [Security(BEARER)]
+
+
+@router.get(
+    "/status/{list_id}",
+    response_class=Response,
+    summary="A status list",
+    responses={
+        200: {"description": "A Status List Token.", "content": STATUS_LIST},
+        304: {"description": "It is the one that the client has."},
+        **refusals(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.SERVICE_UNAVAILABLE),
+    },
+)
+async def status_list(list_id: str, request: Request, wiring: FromWiring) -> Response:
+    """A status list, signed. Lists of the past are not kept."""
+    try:
+        if "time" in request.query_params:
+            raise Refused(Rule.STATUS_LIST_TIME, REQUEST.within("query", "time"))
+        published = await service.published_list(wiring, list_id)
+    except Refused as refusal:
+        return problem_response(refusal, _EVERYBODY)
+    headers = {**_EVERYBODY, "ETag": published.etag, "Cache-Control": f"public, max-age={wiring.status.ttl}"}
+    if _has(request, published.etag):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    return Response(published.token, HTTPStatus.OK, headers, MEDIA_TYPE)
+
+
+def _has(request: Request, etag: str) -> bool:
+    """Whether the client has it already; comparison is weak (RFC 9110 13.1.2)."""
+    tags = [tag.strip() for line in request.headers.getlist("if-none-match") for tag in line.split(",")]
+    return "*" in tags or etag in (tag.removeprefix("W/") for tag in tags)
+
+
+@router.post(
+    "/agents/{agent_id}/revoke",
+    summary="Revoke an agent's SD-Cards, for ever",
+    responses=_REFUSALS,
+    openapi_extra=_ASKED,
+    dependencies=_DEPENDENCIES,
+)
+async def revoke(agent_id: str, request: Request, wiring: FromWiring) -> StatusChanged:
+    """Revoke an agent's SD-Cards, for ever."""
+    return await _change(agent_id, request, wiring, service.REVOKE)
+
+
+@router.post(
+    "/agents/{agent_id}/suspend",
+    summary="Suspend an agent's SD-Cards",
+    responses=_REFUSALS,
+    openapi_extra=_ASKED,
+    dependencies=_DEPENDENCIES,
+)
+async def suspend(agent_id: str, request: Request, wiring: FromWiring) -> StatusChanged:
+    """Suspend an agent's SD-Cards."""
+    return await _change(agent_id, request, wiring, service.SUSPEND)
+
+
+@router.post(
+    "/agents/{agent_id}/reinstate",
+    summary="End a suspension",
+    responses=_REFUSALS,
+    openapi_extra=_ASKED,
+    dependencies=_DEPENDENCIES,
+)
+async def reinstate(agent_id: str, request: Request, wiring: FromWiring) -> StatusChanged:
+    """End a suspension. What was revoked stays so."""
+    return await _change(agent_id, request, wiring, service.REINSTATE)
+
+
+async def _change(agent_id: str, request: Request, wiring: Wiring, change: service.Change) -> StatusChanged:
+    authorization = request.headers.getlist("authorization")
+    caller = await authorize(wiring.store, authorization, Scope.AGENTS_MANAGE, wiring.clock.now())
+    body = await read_json_body(request, wiring.bounds)
+    return await service.change_statuses(wiring, caller, agent_id, change, body)

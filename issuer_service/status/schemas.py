@@ -1,0 +1,26 @@
+"""The shape of a request to change statuses, and of its answer."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from issuer_service.registration.schemas import Given, Section, without_nulls
+
+
+class StatusChange(Section):
+    """Which SD-Cards of the agent; with neither member, all that have not expired."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
+
+    batch_id: Given[str] = Field(default=None, description="Only those of this Batch.")
+    context: Given[str] = Field(default=None, description="Only those of this context.")
+
+
+class StatusChanged(BaseModel):
+    """How many SD-Cards have another status now. Nought when they had it before, or there are none."""
+
+    agent_id: str
+    changed: int
+
+
+STATUS_LIST: dict[str, Any] = {"application/statuslist+jwt": {"schema": {"type": "string"}}}

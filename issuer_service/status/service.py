@@ -1,0 +1,101 @@
+"""Publishing status lists, and changing statuses on the word of an agent's owner."""
+
+import asyncio
+import hashlib
+import math
+from dataclasses import dataclass
+
+from issuer_service.access import Caller, check_agent
+from issuer_service.registration.schemas import REQUEST, read_section
+from issuer_service.registration.service import list_uri
+from issuer_service.status.schemas import StatusChange, StatusChanged
+from issuer_service.stores.ports import AuditEvent, StatusChangeRow, StatusListRow
+from issuer_service.stores.statuses import LIST_SIZE
+from issuer_service.wiring import PublishedList, Wiring
+from sdcard.encoding import parse_json_object
+from sdcard.errors import Refused
+from sdcard.instants import Instant
+from sdcard.rules import Rule
+from sdcard.status.reference import StatusValue
+from sdcard.status.status_list import pack_statuses
+from sdcard.status.token import issue_status_list_token
+
+_BITS = 2
+_MOST_KEPT = 256
+"""Tokens in memory, of up to 45 kB each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an owner can do to a status. Revocation is final: nothing leads back from it."""
+
+    event: AuditEvent
+    before: tuple[StatusValue, ...]
+    after: StatusValue
+
+
+REVOKE = Change(AuditEvent.CARDS_REVOKED, (StatusValue.VALID, StatusValue.SUSPENDED), StatusValue.INVALID)
+SUSPEND = Change(AuditEvent.CARDS_SUSPENDED, (StatusValue.VALID,), StatusValue.SUSPENDED)
+REINSTATE = Change(AuditEvent.CARDS_REINSTATED, (StatusValue.SUSPENDED,), StatusValue.VALID)
+
+
+async def change_statuses(wiring: Wiring, caller: Caller, agent_id: str, change: Change, body: bytes) -> StatusChanged:
+    """Change the statuses of SD-Cards that have not expired.
+
+    Raises:
+        Refused: for the request; ``token.limit``; ``agent.unknown`` for somebody else's agent too.
+    """
+    asked = read_section(StatusChange, parse_json_object(body, REQUEST, wiring.limits.json_depth))
+    check_agent(caller, agent_id)
+    row = StatusChangeRow(
+        at=int(wiring.clock.now()),
+        subject=caller.subject,
+        agent_id=agent_id,
+        event=change.event,
+        before=tuple(map(int, change.before)),
+        after=int(change.after),
+        batch_id=asked.batch_id,
+        context=asked.context,
+    )
+    return StatusChanged(agent_id=agent_id, changed=await wiring.store.change_statuses(row))
+
+
+async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
+    """The Status List Token of a list, the same one until a status changes or half of its life is over.
+
+    Raises:
+        Refused: ``request.not-found`` when there is no such list.
+    """
+    kept, version = wiring.status.tokens, await wiring.store.status_list_version(list_id)
+    if version is None:
+        raise Refused(Rule.REQUEST_TARGET, REQUEST.within("path"))
+    found = kept.get(list_id)
+    if found is not None and found.version == version and wiring.clock.now() < found.until:
+        return found
+    async with wiring.status.turn:
+        again = kept.get(list_id)
+        if again is not None and again is not found and again.version >= version:
+            return again
+        row = await wiring.store.read_status_list(list_id)
+        made = await asyncio.to_thread(_publish, wiring, list_id, row, wiring.clock.now())
+        kept[list_id] = made
+        kept.move_to_end(list_id)
+        while len(kept) > _MOST_KEPT:
+            kept.popitem(last=False)
+        return made
+
+
+def _publish(wiring: Wiring, list_id: str, row: StatusListRow, now: Instant) -> PublishedList:
+    """Sign the list. Its time is rounded down, and says no more of when a status changed than it must."""
+    status = wiring.status
+    issued_at = math.floor(now) // status.ttl * status.ttl
+    token = issue_status_list_token(
+        pack_statuses(row.statuses, LIST_SIZE, _BITS),
+        list_uri(wiring, list_id),
+        status.signer,
+        issued_at,
+        status.ttl,
+        issued_at + status.ttl + status.lifetime,
+    ).encode("ascii")
+    etag = f'"{hashlib.sha256(token).hexdigest()}"'
+    return PublishedList(row.version, issued_at + status.lifetime // 2, token, etag)

@@ -1,0 +1,135 @@
+"""Status entries in the database: choosing, claiming and changing them, as parts of a transaction.
+
+Rows of ``status_lists`` are written before their entries and in the order of their names, so that two transactions
+never wait for each other.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import exc, insert, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from issuer_service.stores.ports import CardRow, StatusChangeRow, StatusListRow, StatusRow, StatusTaken
+from issuer_service.stores.tables import agents, batches, cards, status_entries, status_lists
+from sdcard.errors import Part, Refused, Where
+from sdcard.rules import Rule
+from sdcard.salts import SALT_BYTES, SaltSource
+
+LIST_SIZE = 1 << 17
+"""Entries of one list: large, so that asking for it says little (TSL-21)."""
+MOST_USED = LIST_SIZE // 2
+"""Then another list opens: what is free stays quick to find at random."""
+
+_WORD = 4
+_AT_ONCE = 500
+"""Pairs in one statement; SQLite takes 32,766 values."""
+
+
+async def free_statuses(
+    connection: AsyncConnection, wanted: Mapping[str, int], salts: SaltSource
+) -> dict[str, tuple[StatusRow, ...]]:
+    """For each context so many random entries that nobody has now."""
+    opened = await connection.execute(
+        select(status_lists.c.open_for, status_lists.c.list_id).where(status_lists.c.open_for.in_(wanted))
+    )
+    lists = {context: list_id for context, list_id in opened}
+    chosen: dict[str, tuple[StatusRow, ...]] = {}
+    for context, count in wanted.items():
+        is_new = context not in lists
+        list_id = salts.draw(1).hex() if is_new else lists[context]
+        indices = await _free_indices(connection, list_id, count, salts)
+        chosen[context] = tuple(StatusRow(list_id, index, is_new) for index in indices)
+    return chosen
+
+
+async def _free_indices(connection: AsyncConnection, list_id: str, count: int, salts: SaltSource) -> list[int]:
+    """Distinct, free, at random; in the order they were drawn. About half of what is drawn is free at worst."""
+    free: dict[int, None] = {}
+    while len(free) < count:
+        drawn = _draw_indices(salts, min(2 * (count - len(free)), _AT_ONCE))
+        asked = select(status_entries.c.index).where(
+            status_entries.c.list_id == list_id, status_entries.c.index.in_(drawn)
+        )
+        taken = set((await connection.execute(asked)).scalars())
+        free |= dict.fromkeys(index for index in drawn if index not in taken)
+    return list(free)[:count]
+
+
+def _draw_indices(salts: SaltSource, count: int) -> list[int]:
+    """Random indices; each is equally likely, since the size is a power of two."""
+    data = salts.draw(-(-count * _WORD // SALT_BYTES))
+    words = [int.from_bytes(data[start : start + _WORD], "big") for start in range(0, count * _WORD, _WORD)]
+    return [word % LIST_SIZE for word in words]
+
+
+async def claim_statuses(connection: AsyncConnection, rows: Sequence[CardRow]) -> None:
+    """Give the entries of these SD-Cards away, once and for ever."""
+    claimed: defaultdict[tuple[str, str, bool], list[int]] = defaultdict(list)
+    for row in rows:
+        if row.status is not None:
+            claimed[row.context, row.status.list_id, row.status.is_new].append(row.status.index)
+    try:
+        for (context, list_id, is_new), indices in sorted(claimed.items()):  # by context: new ids are random
+            if is_new:
+                first = {"list_id": list_id, "context": context, "open_for": context, "used": 0, "version": 0}
+                await connection.execute(insert(status_lists).values(first))
+            await _count(connection, list_id, len(indices))
+            entries = [{"list_id": list_id, "index": index, "status": 0} for index in sorted(indices)]
+            await connection.execute(insert(status_entries), entries)
+    except exc.IntegrityError:
+        raise StatusTaken from None
+
+
+async def _count(connection: AsyncConnection, list_id: str, added: int) -> None:
+    this = status_lists.c.list_id == list_id
+    await connection.execute(update(status_lists).where(this).values(used=status_lists.c.used + added))
+    full = update(status_lists).where(this, status_lists.c.used >= MOST_USED)
+    await connection.execute(full.values(open_for=None))
+
+
+async def change_statuses(connection: AsyncConnection, change: StatusChangeRow) -> int:
+    """Change the statuses of an agent's SD-Cards; how many changed."""
+    mine = agents.c.agent_id == change.agent_id, agents.c.subject == change.subject
+    if (await connection.execute(select(agents.c.agent_id).where(*mine))).first() is None:
+        raise Refused(Rule.AGENT_UNKNOWN, Where(Part.REQUEST, ("agent_id",)))
+    live = (
+        select(cards.c.status_list_id, cards.c.status_index)
+        .join(batches)
+        .where(
+            batches.c.agent_id == change.agent_id,
+            cards.c.expires_at > change.at,
+            cards.c.status_list_id.is_not(None),
+        )
+    )
+    if change.batch_id is not None:
+        live = live.where(cards.c.batch_id == change.batch_id)
+    if change.context is not None:
+        live = live.where(cards.c.context == change.context)
+    pairs = sorted((list_id, index) for list_id, index in await connection.execute(live))
+    for list_id in sorted({list_id for list_id, _ in pairs}):
+        this = status_lists.c.list_id == list_id
+        await connection.execute(update(status_lists).where(this).values(version=status_lists.c.version + 1))
+    changed = 0
+    for start in range(0, len(pairs), _AT_ONCE):
+        these = tuple_(status_entries.c.list_id, status_entries.c.index).in_(pairs[start : start + _AT_ONCE])
+        before = status_entries.c.status.in_(change.before)
+        result = await connection.execute(update(status_entries).where(these, before).values(status=change.after))
+        changed += result.rowcount
+    return changed
+
+
+async def status_list_version(connection: AsyncConnection, list_id: str) -> int | None:
+    """The version of a status list; None when there is no such list."""
+    asked = select(status_lists.c.version).where(status_lists.c.list_id == list_id)
+    version: int | None = (await connection.execute(asked)).scalar()
+    return version
+
+
+async def read_status_list(connection: AsyncConnection, list_id: str) -> StatusListRow:
+    """A list, its version first: what changes in between is read again with the next version."""
+    version = await status_list_version(connection, list_id)
+    asked = select(status_entries.c.index, status_entries.c.status).where(
+        status_entries.c.list_id == list_id, status_entries.c.status != 0
+    )
+    return StatusListRow(version or 0, {index: status for index, status in await connection.execute(asked)})

@@ -1,0 +1,70 @@
+"""``sdcard revoke``, ``suspend``, ``reinstate``: an owner's word about an agent's SD-Cards."""
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from sdcard.cli.output import AsJson, print_json, print_lines
+from sdcard.cli.register import read_token
+
+Agent: TypeAlias = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id at the registry.")]
+Address: TypeAlias = Annotated[str, typer.Option("--registry", help="The registry's address.")]
+BatchId: TypeAlias = Annotated[str | None, typer.Option("--batch-id", help="Only those of this Batch.")]
+ContextName: TypeAlias = Annotated[str | None, typer.Option("--context", help="Only those of this context.")]
+TokenFile: TypeAlias = Annotated[Path | None, typer.Option("--token-file", help="A file with the bearer token.")]
+
+
+def revoke(
+    agent: Agent,
+    registry: Address,
+    batch_id: BatchId = None,
+    context: ContextName = None,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke an agent's SD-Cards, for ever. The token comes from SDCARD_TOKEN or --token-file. Example:
+    sdcard revoke georoute --registry https://registry.example"""
+    _change("revoke", agent, registry, batch_id, context, token_file, as_json)
+
+
+def suspend(
+    agent: Agent,
+    registry: Address,
+    batch_id: BatchId = None,
+    context: ContextName = None,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Suspend an agent's SD-Cards until they are reinstated. Options as for `sdcard revoke`."""
+    _change("suspend", agent, registry, batch_id, context, token_file, as_json)
+
+
+def reinstate(
+    agent: Agent,
+    registry: Address,
+    batch_id: BatchId = None,
+    context: ContextName = None,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a suspension; what was revoked stays so. Options as for `sdcard revoke`."""
+    _change("reinstate", agent, registry, batch_id, context, token_file, as_json)
+
+
+def _change(
+    action: str,
+    agent: str,
+    registry: str,
+    batch_id: str | None,
+    context: str | None,
+    token_file: Path | None,
+    as_json: bool,
+) -> None:
+    from sdcard.edge.registry import Registry
+
+    changed = Registry(registry, read_token(token_file)).change_statuses(action, agent, batch_id, context)
+    if as_json:
+        print_json({"agent_id": agent, "action": action, "changed": changed})
+    else:
+        print_lines(f"{action} {agent}: {changed} SD-Cards changed")

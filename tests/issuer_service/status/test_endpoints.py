@@ -1,0 +1,198 @@
+"""Status lists as anybody fetches them, and what an agent's owner can do to them."""
+
+import asyncio
+from typing import Any
+
+import httpx2
+import pytest
+
+from issuer_service.access import Limit, Scope
+from issuer_service.wiring import StatusPublishing
+from sdcard import Misuse
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.status.token import StatusListToken, verify_status_list_token
+from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
+from tests.world import ISSUER, key
+
+
+def fetch(registry: OpenDesk, uri: str, **headers: str) -> httpx2.Response:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return registry.client.get(uri.removeprefix(ISSUER), headers=sent)
+
+
+def read(desk: Desk, registry: OpenDesk, uri: str) -> StatusListToken:
+    text = fetch(registry, uri).text
+    return verify_status_list_token(text, uri, desk.status_signer.public_key, desk.clock.now(), DEFAULT_LIMITS)
+
+
+def statuses(desk: Desk, registry: OpenDesk, answer: Any) -> list[int | None]:
+    places = [card["status"] for card in answer["cards"]]
+    return [read(desk, registry, one["uri"]).statuses.status(one["idx"]) for one in places]
+
+
+def change(
+    registry: OpenDesk, action: str, token: str | None = None, agent: str = "ai-assistant-v2", **asked: Any
+) -> Any:
+    headers = {"authorization": f"Bearer {token or registry.token}"}
+    return registry.client.post(f"/agents/{agent}/{action}", json=asked, headers=headers)
+
+
+def test_a_list_is_large_and_says_nothing_of_its_context(desk: Desk, registry: OpenDesk) -> None:
+    answer = registry.register(request())
+    uris = [card["status"]["uri"] for card in answer["cards"]]
+
+    assert len(set(uris)) == 3
+    assert not any(card["context"] in card["status"]["uri"] for card in answer["cards"])
+    listed = read(desk, registry, uris[0])
+    assert (len(listed.statuses), listed.statuses.bits) == (1 << 17, 2)
+    assert (listed.issued_at % 300, listed.ttl) == (0, 300)
+    assert statuses(desk, registry, answer) == [0, 0, 0]
+
+
+def test_agents_of_one_context_share_a_list_and_no_entry(desk: Desk, registry: OpenDesk) -> None:
+    answers = [
+        registry.register(
+            request(f"agent-{n}", public_keys=[jwk(key(40 + 2 * n)), jwk(key(41 + 2 * n))], public_key=None)
+        )
+        for n in range(3)
+    ]
+    places = [tuple(card["status"].values()) for answer in answers for card in answer["cards"]]
+
+    assert len(set(places)) == len(places) == 18
+    assert len({uri for uri, _ in places}) == 3
+
+
+def test_a_list_is_cached_until_it_changes(registry: OpenDesk) -> None:
+    uri = registry.register(request())["cards"][0]["status"]["uri"]
+    first = fetch(registry, uri)
+
+    assert first.headers["content-type"].partition(";")[0] == "application/statuslist+jwt"
+    assert first.headers["cache-control"] == "public, max-age=300"
+    assert first.headers["access-control-allow-origin"] == "*"
+    etag = first.headers["etag"]
+    for known in (etag, f'"a", {etag}', f"W/{etag}", "*"):
+        again = fetch(registry, uri, if_none_match=known)
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", etag)
+    assert fetch(registry, uri, if_none_match='"a"').content == first.content
+
+    change(registry, "suspend")
+
+    assert fetch(registry, uri, if_none_match=etag).status_code == 200
+
+
+def test_a_list_is_signed_again_long_before_it_expires(desk: Desk, registry: OpenDesk) -> None:
+    uri = registry.register(request())["cards"][0]["status"]["uri"]
+    first = fetch(registry, uri).text
+    desk.clock.advance(43_200 - 301)
+    assert fetch(registry, uri).text == first
+    desk.clock.advance(301)
+
+    listed = read(desk, registry, uri)
+
+    assert fetch(registry, uri).text != first
+    assert listed.expires_at is not None
+    assert listed.expires_at - desk.clock.now() >= 86_400
+
+
+def test_the_past_is_not_kept_and_an_unknown_list_is_not_found(registry: OpenDesk) -> None:
+    uri = registry.register(request())["cards"][0]["status"]["uri"]
+
+    past, unknown = fetch(registry, f"{uri}?time=1"), fetch(registry, f"{ISSUER}/status/{'0' * 32}")
+
+    assert_refused(past, 501, ("status-list.time", "request/query/time"))
+    assert_refused(unknown, 404, ("request.not-found", "request/path"))
+    assert past.headers["access-control-allow-origin"] == unknown.headers["access-control-allow-origin"] == "*"
+
+
+def test_a_revocation_is_final_and_a_suspension_is_not(desk: Desk, registry: OpenDesk) -> None:
+    answer = registry.register(request())
+
+    for action, changed, after in (
+        ("suspend", 3, 2),
+        ("suspend", 0, 2),
+        ("reinstate", 3, 0),
+        ("suspend", 3, 2),
+        ("revoke", 3, 1),
+        ("reinstate", 0, 1),
+        ("suspend", 0, 1),
+        ("revoke", 0, 1),
+    ):
+        response = change(registry, action)
+        assert (response.status_code, response.json()) == (200, {"agent_id": "ai-assistant-v2", "changed": changed})
+        assert statuses(desk, registry, answer) == [after] * 3
+
+    events = [row[1] for row in desk.rows()["audit"]]
+    assert events[:3] == ["agent.registered", "cards.suspended", "cards.suspended"]
+    assert len(events) == 9
+
+
+def test_one_batch_or_context_can_be_changed_alone(desk: Desk, registry: OpenDesk) -> None:
+    first, second = registry.register(request()), registry.register(request())
+
+    assert change(registry, "revoke", batch_id=first["batch_id"], context="public").json()["changed"] == 1
+    assert change(registry, "revoke", batch_id=second["batch_id"]).json()["changed"] == 3
+    assert change(registry, "suspend", context="internal").json()["changed"] == 1
+
+    assert statuses(desk, registry, first) == [1, 2, 0]
+    assert statuses(desk, registry, second) == [1, 1, 1]
+
+
+def test_what_has_expired_stays_as_it_is(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(request())
+    desk.clock.advance(8 * 86_400)
+    token = desk.new_token("alice")
+
+    assert change(registry, "revoke", token).json()["changed"] == 0
+
+
+@pytest.mark.parametrize("action", ["revoke", "suspend", "reinstate"])
+def test_only_its_owner_with_a_token_for_it_changes_anything(desk: Desk, registry: OpenDesk, action: str) -> None:
+    answer = registry.register(request())
+    bob, register = desk.new_token("bob"), desk.new_token("alice", (Scope.AGENTS_REGISTER,))
+    limited = desk.new_token("alice", limits={Limit.AGENT_ID_PREFIXES: ["other-"]})
+    before = desk.rows()
+
+    unknown = ("agent.unknown", "request/agent_id")
+    assert_refused(change(registry, action, bob), 404, unknown)
+    assert_refused(change(registry, action, agent="nobody"), 404, unknown)
+    assert_refused(change(registry, action, register), 403, ("token.scope", "request/headers/authorization"))
+    assert_refused(change(registry, action, limited), 403, ("token.limit", "request/agent_id"))
+    assert_refused(change(registry, action, "sdcard_x"), 401, ("token.invalid", "request/headers/authorization"))
+    assert_refused(change(registry, action, contexts="public"), 422, ("request.malformed", "request/contexts"))
+    assert_refused(change(registry, action, context=None), 422, ("request.malformed", "request/context"))
+
+    assert desk.rows() == before
+    assert statuses(desk, registry, answer) == [0, 0, 0]
+
+
+def test_the_status_key_is_published_apart_and_is_not_the_issuers(desk: Desk, registry: OpenDesk) -> None:
+    def kids(path: str) -> list[str]:
+        return [one["kid"] for one in registry.get(path).json()["keys"]]
+
+    assert kids("/.well-known/status-jwks.json") == [desk.status_signer.public_key.thumbprint]
+    assert kids("/.well-known/jwks.json") == [desk.signer.public_key.thumbprint]
+    metadata = registry.get("/.well-known/jwt-vc-issuer").json()
+    assert metadata["status_jwks_uri"] == f"{ISSUER}/.well-known/status-jwks.json"
+    with pytest.raises(Misuse):
+        desk.wiring(status=StatusPublishing(desk.signer))
+    with pytest.raises(Misuse):
+        desk.wiring(other_keys=(desk.status_signer.public_key,))
+    response = registry.post(request(public_key=jwk(desk.status_signer)))
+    assert_refused(response, 409, ("key.bound-elsewhere", "request/public_key"))
+
+
+def test_many_who_ask_at_once_get_one_list(desk: Desk) -> None:
+    from issuer_service.status.service import published_list
+
+    with desk.open() as registry:
+        uri = registry.register(request())["cards"][0]["status"]["uri"]
+
+    async def ask() -> set[bytes]:
+        wiring = desk.wiring()
+        try:
+            found = await asyncio.gather(*(published_list(wiring, uri.rpartition("/")[2]) for _ in range(20)))
+        finally:
+            await wiring.store.close()
+        return {one.token for one in found}
+
+    assert len(asyncio.run(ask())) == 1

@@ -1,0 +1,215 @@
+"""Fetching status lists: over real HTTP on loopback, from servers that behave and that do not."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from sdcard import (
+    CheckedAsync,
+    Misuse,
+    Refused,
+    TrustedIssuers,
+    Unbound,
+    VerifiedCard,
+    verify_presentation,
+    verify_presentation_async,
+)
+from sdcard.edge.status_lists import AsyncFetchedStatusLists, FetchedStatusLists
+from sdcard.limits import Limits
+from sdcard.status.reference import Checked, StatusReference
+from sdcard.status.status_list import pack_statuses
+from sdcard.status.token import MEDIA_TYPE, issue_status_list_token
+from tests.world import ISSUER, NOW, World, at_once, key, raises_rule
+
+KEY, OTHER = key(71), key(72)
+
+
+def trusting(world: World, *signers: Any) -> TrustedIssuers:
+    return TrustedIssuers(
+        world.issuer.trust.keys, {ISSUER: {one.public_key.thumbprint: one.public_key for one in signers}}
+    )
+
+
+@dataclass
+class Server:
+    """Answers every request alike, and counts them."""
+
+    address: str = ""
+    body: bytes = b""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=lambda: {"Content-Type": MEDIA_TYPE})
+    pause: float = 0
+    asked: int = 0
+
+    def publish(self, statuses: dict[int, int], signer: Any = KEY, **changes: Any) -> StatusReference:
+        uri = f"{self.address}/status/1"
+        given = {"issued_at": NOW - 60, "ttl": 300, "expires_at": NOW + 3600, "uri": uri, **changes}
+        self.body = issue_status_list_token(pack_statuses(statuses, 16, 2), signer=signer, **given).encode()
+        return StatusReference(uri, 3)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            made.asked += 1
+            time.sleep(made.pause)
+            self.send_response(made.status)
+            for name, value in made.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(made.body)))
+            self.end_headers()
+            self.wfile.write(made.body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made.address = f"http://127.0.0.1:{http.server_port}"
+    thread = threading.Thread(target=http.serve_forever, daemon=True)
+    thread.start()
+    yield made
+    http.shutdown()
+    http.server_close()
+
+
+@pytest.mark.parametrize(("value", "rule"), [(0, None), (1, "status.revoked"), (2, "status.suspended")])
+def test_what_the_list_says_decides_with_and_without_await(
+    world: World, server: Server, value: int, rule: str | None
+) -> None:
+    reference, trust = server.publish({3: value}), trusting(world, KEY)
+    text = str(world.issuer.issue(status=reference))
+    blocking = world.verifier.expectations(Unbound("a test"), status=Checked(FetchedStatusLists(trust)))
+    awaiting = world.verifier.expectations(Unbound("a test"), status=CheckedAsync(AsyncFetchedStatusLists(trust)))
+
+    ways: tuple[Callable[[], VerifiedCard], ...] = (
+        lambda: verify_presentation(text, blocking, NOW),
+        lambda: asyncio.run(verify_presentation_async(text, awaiting, NOW)),
+        lambda: asyncio.run(verify_presentation_async(text, blocking, NOW)),
+    )
+    for verify in ways:
+        if rule is None:
+            assert verify().issuer == ISSUER
+        else:
+            with raises_rule(rule, at="issuer-jwt/status"):
+                verify()
+    with pytest.raises(Misuse):
+        verify_presentation(text, awaiting, NOW)
+
+
+def test_a_list_is_fetched_once_for_as_long_as_it_holds(world: World, server: Server) -> None:
+    reference, lists = server.publish({3: 1}), FetchedStatusLists(trusting(world, KEY))
+
+    assert [lists.status(reference, ISSUER, NOW + seconds) for seconds in (0, 100, 299)] == [1, 1, 1]
+    assert server.asked == 1
+    server.publish({3: 2})
+    assert lists.status(reference, ISSUER, NOW + 300) == 2
+    assert lists.status(reference, ISSUER, NOW + 310) == 2
+    assert server.asked == 2
+
+
+def test_exp_ends_what_ttl_would_permit(world: World, server: Server) -> None:
+    reference, lists = server.publish({3: 1}, expires_at=NOW + 10), FetchedStatusLists(trusting(world, KEY))
+    assert lists.status(reference, ISSUER, NOW + 9) == 1
+    with raises_rule("status.unavailable", at="status-list"):
+        lists.status(reference, ISSUER, NOW + 10)
+
+
+def test_many_at_once_fetch_once(world: World, server: Server) -> None:
+    reference, lists = server.publish({3: 2}), FetchedStatusLists(trusting(world, KEY))
+    server.pause = 0.2
+
+    assert at_once(lambda: lists.status(reference, ISSUER, NOW), 10) == [2] * 10
+    assert server.asked == 1
+
+
+def test_a_failure_is_soon_forgotten(world: World, server: Server) -> None:
+    reference, lists = server.publish({}), FetchedStatusLists(trusting(world, KEY))
+    server.status = 500
+    for seconds in (0, 1):
+        with raises_rule("status.unavailable", at="status-list"):
+            lists.status(reference, ISSUER, NOW + seconds)
+    assert server.asked == 1
+    server.status = 200
+    assert lists.status(reference, ISSUER, NOW + 5) == 0
+
+
+def test_the_list_of_one_issuer_says_nothing_for_another(world: World, server: Server) -> None:
+    reference, lists = server.publish({}), FetchedStatusLists(trusting(world, KEY))
+    assert lists.status(reference, ISSUER, NOW) == 0
+    with raises_rule("status.unavailable", at="status-list"):
+        lists.status(reference, "https://other.example", NOW)
+    assert server.asked == 1
+
+
+BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "another key": ({"signer": OTHER}, {}, "issuer.key-unknown"),
+    "the Issuer's own key": ({"signer": key(1)}, {}, "issuer.key-unknown"),
+    "another list": ({"uri": "https://registry.example/status/2"}, {}, "status-list.other"),
+    "expired": ({"expires_at": NOW}, {}, "time.expired"),
+    "of the future": ({"issued_at": NOW + 1}, {}, "time.issued-in-future"),
+    "no token": ({}, {"body": b"text"}, "jws.format"),
+    "not ASCII": ({}, {"body": b"\xff.a.b"}, ""),
+    "too long": ({}, {"body": b"a" * 2_097_153}, "limit.bytes"),
+    "another type": ({}, {"headers": {"Content-Type": "text/html"}}, "something else"),
+    "a redirect": ({}, {"status": 302, "headers": {"Location": "/elsewhere"}}, "302"),
+    "gone": ({}, {"status": 404}, "404"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_cannot_be_known_refuses_and_says_why(world: World, server: Server, what: str) -> None:
+    published, served, hint = BAD[what]
+    server.publish({}, **published)
+    reference = StatusReference(f"{server.address}/status/1", 3)
+    for name, value in served.items():
+        setattr(server, name, value)
+
+    with pytest.raises(Refused) as refusal:
+        FetchedStatusLists(trusting(world, KEY)).status(reference, ISSUER, NOW)
+
+    assert refusal.value.rule.value == "status.unavailable"
+    assert hint in refusal.value.findings[0].hint
+    assert server.asked == 1
+
+
+def test_an_entry_beyond_the_end_is_not_known(world: World, server: Server) -> None:
+    uri, lists = server.publish({}).uri, FetchedStatusLists(trusting(world, KEY))
+    assert lists.status(StatusReference(uri, 15), ISSUER, NOW) == 0
+    with raises_rule("status.unavailable", at="status-list"):
+        lists.status(StatusReference(uri, 16), ISSUER, NOW)
+
+
+def test_a_list_that_inflates_beyond_the_limit_is_not_known(world: World, server: Server) -> None:
+    reference = server.publish({})
+    lists = FetchedStatusLists(trusting(world, KEY), Limits(status_list_bytes=3))
+    with raises_rule("status.unavailable", at="status-list"):
+        lists.status(reference, ISSUER, NOW)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://registry.example/1",
+        "ftp://127.0.0.1/1",
+        "file:///etc/hosts",
+        "https://u@127.0.0.1/",
+        "https:///1",
+        "x",
+        "http://[",
+        "https://127.0.0.1:9/\n",
+        "http://127.0.0.1.example/",
+    ],
+)
+def test_only_https_is_fetched_and_http_on_loopback(world: World, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sdcard.edge.status_lists.httpx2.Client", None)
+    with raises_rule("status.unavailable", at="status-list"):
+        FetchedStatusLists(trusting(world, KEY)).status(StatusReference(uri, 0), ISSUER, NOW)
