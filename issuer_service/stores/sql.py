@@ -61,9 +61,7 @@ class SqlStore:
 
     async def change_statuses(self, change: StatusChangeRow) -> int:
         """Change statuses in one transaction; how many SD-Cards changed."""
-        async with self.database.writing() as connection:
-            await connection.execute(insert(audit).values(_change_audit_row(change)))
-            return await statuses.change_statuses(connection, change)
+        return await self.database.change(lambda connection: _change_statuses(connection, change))
 
     async def status_list_version(self, list_id: str) -> int | None:
         """The version of a status list."""
@@ -110,6 +108,11 @@ async def _record(connection: AsyncConnection, new: RegistrationRow) -> None:
     ]
     await statuses.claim_statuses(connection, new.cards)
     await connection.execute(insert(cards), rows)
+
+
+async def _change_statuses(connection: AsyncConnection, change: StatusChangeRow) -> int:
+    await connection.execute(insert(audit).values(_change_audit_row(change)))
+    return await statuses.change_statuses(connection, change)
 
 
 async def _claim_agent(connection: AsyncConnection, new: RegistrationRow) -> None:

@@ -1,7 +1,7 @@
 """Status entries in the database: choosing, claiming and changing them, as parts of a transaction.
 
-Rows of ``status_lists`` are written before their entries and in the order of their names, so that two transactions
-never wait for each other.
+Rows of ``status_lists`` are written before their entries and in the order of their contexts, then of their names, so
+that two transactions never wait for each other.
 """
 
 from collections import defaultdict
@@ -94,7 +94,7 @@ async def change_statuses(connection: AsyncConnection, change: StatusChangeRow) 
     if (await connection.execute(select(agents.c.agent_id).where(*mine))).first() is None:
         raise Refused(Rule.AGENT_UNKNOWN, Where(Part.REQUEST, ("agent_id",)))
     live = (
-        select(cards.c.status_list_id, cards.c.status_index)
+        select(cards.c.context, cards.c.status_list_id, cards.c.status_index)
         .join(batches)
         .where(
             batches.c.agent_id == change.agent_id,
@@ -106,13 +106,15 @@ async def change_statuses(connection: AsyncConnection, change: StatusChangeRow) 
         live = live.where(cards.c.batch_id == change.batch_id)
     if change.context is not None:
         live = live.where(cards.c.context == change.context)
-    pairs = sorted((list_id, index) for list_id, index in await connection.execute(live))
-    for list_id in sorted({list_id for list_id, _ in pairs}):
+    entries = sorted(tuple(row) for row in await connection.execute(live))
+    for list_id in dict.fromkeys(list_id for _, list_id, _ in entries):
         this = status_lists.c.list_id == list_id
         await connection.execute(update(status_lists).where(this).values(version=status_lists.c.version + 1))
     changed = 0
-    for start in range(0, len(pairs), _AT_ONCE):
-        these = tuple_(status_entries.c.list_id, status_entries.c.index).in_(pairs[start : start + _AT_ONCE])
+    for start in range(0, len(entries), _AT_ONCE):
+        these = tuple_(status_entries.c.list_id, status_entries.c.index).in_(
+            [(list_id, index) for _, list_id, index in entries[start : start + _AT_ONCE]]
+        )
         before = status_entries.c.status.in_(change.before)
         result = await connection.execute(update(status_entries).where(these, before).values(status=change.after))
         changed += result.rowcount
