@@ -187,10 +187,17 @@ def _check_rows(
         return
     for row in rows:
         first = row.path.segments[:1]
-        if first and first[0] in card_format.always_disclosed and row.treatment is not Treatment.PLAIN:
+        if first and first[0] in card_format.always_disclosed and not _gives_way(first[0], row.treatment):
             hint = f"Every SD-Card of {card_format.name} shows {first[0]}; leave it out."
             yield Finding(Rule.POLICY_ALWAYS, where.within(row.scope.entry), hint)
     yield from _ambiguities(rows, where)
+
+
+def _gives_way(name: object, treatment: Treatment) -> bool:
+    """Whether an entry may name a member that this format always shows: it shows it too, or cards of another format."""
+    having = [one for one in _FORMATS if name in one.members or name in one.always_disclosed]
+    elsewhere = any(name not in one.always_disclosed for one in having)
+    return treatment is Treatment.PLAIN or (elsewhere and treatment is Treatment.SELECTIVE)
 
 
 def _ambiguities(rows: list[Row], where: Where) -> Iterator[Finding]:

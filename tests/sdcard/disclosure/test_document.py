@@ -22,7 +22,13 @@ WHOLE: JsonObject = {
     "contexts": {
         "partner": {
             "contains": ["public"],
-            "claims": {"skills": "selective", "skills.*.examples": "withheld", "contact": "plain", "x-né": "selective"},
+            "claims": {
+                "description": "selective",
+                "skills": "selective",
+                "skills.*.examples": "withheld",
+                "contact": "plain",
+                "x-né": "selective",
+            },
             "narrowed": {"contact": {"a2a": ["provider.url"]}},
         },
         "full": {"claims": {}},
@@ -42,6 +48,7 @@ members = ["x-né"]
 [contexts.partner]
 contains = ["public"]
 [contexts.partner.claims]
+description = "selective"
 skills = "selective"
 "skills.*.examples" = "withheld"
 contact = "plain"
@@ -148,7 +155,7 @@ WRONG: dict[str, tuple[Any, list[tuple[str, str]]]] = {
         ],
     ),
     "what is always shown": (
-        one({"name": "withheld", "version": "selective", "protocolVersion": "withheld", "description": "plain"}),
+        one({"name": "withheld", "version": "selective", "protocolVersion": "selective", "description": "selective"}),
         [
             ("policy.always-disclosed", f"{MINE}/claims/protocolVersion"),
             ("policy.always-disclosed", f"{MINE}/claims/name"),
