@@ -10,6 +10,7 @@ import pytest
 from sdcard.encoding import JsonObject
 from tests.sdcard.cards.documents import georoute
 from tests.sdcard.cli.conftest import Ran, Sdcard
+from tests.shared import ROOT
 
 CARELESS = georoute() | {"defaultInputModes": []}
 
@@ -139,3 +140,9 @@ def test_a_directory_that_cannot_be_listed_is_not_passed_over(sdcard: Sdcard, mo
 def test_standard_input_is_read_once(sdcard: Sdcard) -> None:
     ran = sdcard("card", "check", "-", "-", "--json")
     assert (ran.status, ran.json) == (2, {"misuse": "standard input can be read once"})
+
+
+def test_signers_that_are_no_keys_are_misuse_and_no_verdict_on_a_card(sdcard: Sdcard) -> None:
+    Path("signers.jwks").write_text("[]")
+    ran = sdcard("card", "check", str(ROOT / "examples" / "georoute.json"), "--signers", "signers.jwks")
+    assert (ran.status, ran.out) == (2, "")
