@@ -1,8 +1,8 @@
 """``sdcard card check``: one verdict a file, for people and for CI."""
 
 import json
-import re
 import os
+import re
 from pathlib import Path
 from typing import Any
 
