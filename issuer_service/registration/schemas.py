@@ -39,6 +39,7 @@ def _given(value: object) -> object:
 Given: TypeAlias = Annotated[T | None, BeforeValidator(_given)]
 AgentId: TypeAlias = Annotated[str, StringConstraints(pattern=f"^{AGENT_ID}$")]
 Entry: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_ENTRY)]
+InteractionId: TypeAlias = Annotated[str, StringConstraints(pattern="^[!-~]{1,128}$")]
 Partner: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_PARTNER)]
 Jwk: TypeAlias = dict[str, Any]
 Jwks: TypeAlias = Annotated[list[Jwk], Field(min_length=1, max_length=MOST_KEYS)]
@@ -102,6 +103,14 @@ class Contexts(Section):
     disclosure_contexts: list[ContextRequested] = Field(min_length=1, max_length=MOST_CONTEXTS)
 
 
+class Interaction(Section):
+    """In which interaction it is asked."""
+
+    interaction_id: Given[InteractionId] = Field(
+        default=None, description="Of A2A or whatever the caller counts by; for the audit record alone."
+    )
+
+
 class CardGiven(Section):
     """What they show."""
 
@@ -110,7 +119,7 @@ class CardGiven(Section):
     )
 
 
-class RegistrationRequest(CardGiven, Contexts, HolderKeys, Identity):
+class RegistrationRequest(Interaction, CardGiven, Contexts, HolderKeys, Identity):
     """A request to register an agent; exactly one of `public_key` and `public_keys`."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_with_one_kind_of_key)

@@ -4,11 +4,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from issuer_service.registration.schemas import Given, Section, without_nulls
+from issuer_service.registration.schemas import Given, Interaction, without_nulls
 
 
-class StatusChange(Section):
-    """Which SD-Cards of the agent; with neither member, all that have not expired."""
+class StatusChange(Interaction):
+    """Which SD-Cards of the agent; with neither of these members, all that have not expired."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
 

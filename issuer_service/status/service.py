@@ -56,6 +56,7 @@ async def change_statuses(wiring: Wiring, caller: Caller, agent_id: str, change:
         after=int(change.after),
         batch_id=asked.batch_id,
         context=asked.context,
+        interaction_id=asked.interaction_id,
     )
     return StatusChanged(agent_id=agent_id, changed=await wiring.store.change_statuses(row))
 

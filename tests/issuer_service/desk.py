@@ -15,7 +15,7 @@ from issuer_service.access import Limit, Scope, create_token
 from issuer_service.app import create_app
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.sql import SqlStore, open_store
-from issuer_service.wiring import StatusPublishing, Wiring
+from issuer_service.wiring import AuditCheckpoints, StatusPublishing, Wiring
 from sdcard import InMemorySigner, Issuer
 from sdcard.encoding import JsonObject
 from tests.postgres import query
@@ -24,7 +24,17 @@ from tests.world import ISSUER, MovableClock, RecordingSalts, example, key
 on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], indirect=True)
 
 HOLDER = key(20)
-TABLES = ("agents", "audit", "batches", "cards", "holder_keys", "status_entries", "status_lists", "tokens")
+TABLES = (
+    "agents",
+    "audit",
+    "audit_head",
+    "batches",
+    "cards",
+    "holder_keys",
+    "status_entries",
+    "status_lists",
+    "tokens",
+)
 REGISTRATION: JsonObject = {
     "agent_id": "ai-assistant-v2",
     "name": "AI Assistant Agent",
@@ -73,7 +83,8 @@ class Desk:
         self.file = folder / "registry.sqlite"
         self.url = url or f"sqlite+aiosqlite:///{self.file}"
         self.clock, self.salts, self.signer = MovableClock(), RecordingSalts("desk"), key(10)
-        self.status_signer = key(11)
+        self.status_signer, self.audit_signer = key(11), key(12)
+        self.checkpoints = folder / "audit.checkpoints"
         upgrade(self.url)
         self.token = self.new_token("alice")
 
@@ -81,6 +92,7 @@ class Desk:
         parts: dict[str, Any] = {"clock": self.clock, "salts": self.salts, **changes}
         own = Issuer(issuer, self.signer.public_key)
         parts.setdefault("status", StatusPublishing(self.status_signer))
+        parts.setdefault("audit", AuditCheckpoints(self.audit_signer, self.checkpoints))
         return Wiring(own, self.signer, store or open_store(self.url), **parts)
 
     @contextmanager

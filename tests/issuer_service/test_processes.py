@@ -32,7 +32,7 @@ ROUNDS = int(os.environ.get("SDCARD_TEST_ROUNDS", "3"))
 @contextmanager
 def registries(folder: Path, url: str, count: int = 1) -> Iterator[list[tuple[str, "subprocess.Popen[bytes]"]]]:
     """So many processes, started together, on one database and with one key."""
-    for name in ("issuer.jwk", "status.jwk"):
+    for name in ("issuer.jwk", "status.jwk", "audit.jwk"):
         if not (folder / name).exists():
             create_key_file(folder / name)
     own = {
@@ -40,6 +40,8 @@ def registries(folder: Path, url: str, count: int = 1) -> Iterator[list[tuple[st
         "SDCARD_ISSUER": ISSUER,
         "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"),
         "SDCARD_STATUS_KEY_FILE": str(folder / "status.jwk"),
+        "SDCARD_AUDIT_KEY_FILE": str(folder / "audit.jwk"),
+        "SDCARD_AUDIT_CHECKPOINTS": str(folder / "audit.checkpoints"),
     }
     with ExitStack() as stack:
         started = []
@@ -184,6 +186,7 @@ def test_four_processes_on_one_database_are_one_registry(postgres: Cluster, tmp_
 def test_no_command_shows_the_password_of_a_database(tmp_path: Path) -> None:
     create_key_file(tmp_path / "issuer.jwk")
     create_key_file(tmp_path / "status.jwk")
+    create_key_file(tmp_path / "audit.jwk")
     for query_part in ("", "?sslmode=require"):
         url = f"postgresql+asyncpg://app:canary-password@127.0.0.1:{free_port()}/registry{query_part}"
         for command in (["serve", "--port", str(free_port())], ["token", "create", "--subject", "me"]):

@@ -96,7 +96,8 @@ def everything(url: str) -> list[list[tuple[object, ...]]]:
 
 def counts(url: str) -> dict[str, int]:
     """How many rows there are, where there are any."""
-    return {table: len(rows) for table, rows in zip(TABLES, everything(url), strict=True) if rows}
+    found = zip(TABLES, everything(url), strict=True)
+    return {table: len(rows) for table, rows in found if rows and table != "audit_head"}
 
 
 def test_a_token_comes_back_as_it_was(url: str) -> None:
