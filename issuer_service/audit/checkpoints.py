@@ -80,7 +80,7 @@ def append_line(file: Path, text: str) -> None:
     """Add a line to a file, which is made for its owner alone where it is missing; it is on the disk afterwards.
 
     A line is one write at the end, so that several processes can share the file, and what a full disk cut short is
-    never joined with the next line.
+    never joined with the next line. Who looks while another one writes may add an empty line, which means nothing.
 
     Raises:
         OSError: when it was not written whole.

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from issuer_service.registration.schemas import Given, Interaction, without_nulls
+from issuer_service.registration.schemas import Given, Interaction, Stored, without_nulls
 
 
 class StatusChange(Interaction):
@@ -12,8 +12,8 @@ class StatusChange(Interaction):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
 
-    batch_id: Given[str] = Field(default=None, description="Only those of this Batch.")
-    context: Given[str] = Field(default=None, description="Only those of this context.")
+    batch_id: Given[Stored] = Field(default=None, description="Only those of this Batch.")
+    context: Given[Stored] = Field(default=None, description="Only those of this context.")
 
 
 class StatusChanged(BaseModel):

@@ -19,7 +19,7 @@ import httpx2
 from sdcard import Acceptance, TrustedIssuers, accept_sd_card
 from sdcard.edge.key_files import create_key_file, load_signer
 from sdcard.edge.system import SystemClock, SystemSalts
-from tests.issuer_service.desk import Desk, jwk, on_both_databases, request
+from tests.issuer_service.desk import Desk, jwk, on_both_databases, request, verdict_of
 from tests.issuer_service.test_serving import SERVES, await_health, free_port
 from tests.postgres import Cluster, query
 from tests.world import at_once, key
@@ -100,6 +100,7 @@ def assert_whole(url: str, folder: Path, acknowledged: Sequence[dict[str, Any]])
         'SELECT list_id, "index" FROM status_entries',
     )
     assert sorted(audit) == sorted(batches)
+    assert verdict_of(url).findings == ()
     assert {agent for _, agent in batches} == {agent for _, agent in keys} == {agent for (agent,) in agents}
     assert {batch for _, batch, _ in cards} == {batch for batch, _ in batches}
     assert len(cards) == 3 * len(batches)
