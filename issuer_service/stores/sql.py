@@ -60,7 +60,7 @@ class SqlStore:
 
         async def work(connection: AsyncConnection) -> None:
             await write_registration(connection, registration)
-            await append_audit(connection, _audit_row(registration))
+            await append_audit(connection, audit_row(registration))
 
         await self.database.change(work)
 
@@ -171,7 +171,8 @@ async def _claim_keys(connection: AsyncConnection, new: RegistrationRow) -> None
         await connection.execute(insert(holder_keys), fresh)
 
 
-def _audit_row(new: RegistrationRow) -> AuditRow:
+def audit_row(new: RegistrationRow) -> AuditRow:
+    """What is recorded of a registration."""
     return AuditRow(
         event=AuditEvent.AGENT_REGISTERED,
         at=new.at,
