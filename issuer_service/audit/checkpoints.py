@@ -16,8 +16,9 @@ from issuer_service.stores.ports import Store
 from issuer_service.wiring import AuditCheckpoints, Wiring
 from sdcard.audit.checkpoints import issue_checkpoint
 from sdcard.audit.records import START, Head
-from sdcard.errors import Refused
+from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
+from sdcard.rules import Rule
 
 _log = logging.getLogger(__name__)
 
@@ -58,13 +59,12 @@ async def make_checkpoint(
     """Sign the head of the chain and add it to the file, unless it is the last one still; gives the head.
 
     Raises:
-        Refused: ``store.unavailable``.
+        Refused: ``store.unavailable``; ``audit.head-differs`` when there is no head.
         OSError: when the file cannot be written.
     """
     head = await store.audit_head()
     if head is None:
-        _log.error("the audit chain has no head; `sdcard audit verify` says more")
-        return last
+        raise Refused(Rule.AUDIT_HEAD, Where(Part.AUDIT), "The head is not there; `sdcard audit verify` says more.")
     if head.sequence < last.sequence:
         _log.error("the audit chain went back from record %d to %d", last.sequence, head.sequence)
     if head != last:

@@ -64,7 +64,7 @@ class AuditQuery:
     agent_id: str | None = None
     interaction_id: str | None = None
     since: int | None = None
-    limit: int = 500
+    limit: int = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,11 +141,11 @@ class Walk:
         )
 
     def _not_known(self) -> Iterator[str]:
-        later = f"later than record {self._newest}, the last that a checkpoint saw," if self._newest else "at any time"
-        yield f"Whether records that were written {later} were cut off the end: no checkpoint tells."
+        later = f" behind record {self._newest}, the last that a checkpoint saw," if self._newest else ""
+        yield f"Whether records{later} were cut off the end: no checkpoint tells."
         if self._vouched < self._sequence:
-            which = f"behind record {self._vouched}, the last that a checkpoint vouches for," if self._vouched else ""
-            yield f"Whether the records {which} were all made anew: no checkpoint tells.".replace("  ", " ")
+            which = f" behind record {self._vouched}, the last that a checkpoint vouches for," if self._vouched else ""
+            yield f"Whether the records{which} were all made anew: no checkpoint tells."
 
 
 def _is_digest(value: object) -> TypeGuard[str]:

@@ -203,6 +203,7 @@ def _read_checkpoints(files: Sequence[Path], keys: Mapping[str, PublicKey]) -> l
 
 def _show(verdict: Verdict, checkpoints: Sequence[Checkpoint], as_json: bool) -> None:
     latest = max(checkpoints, key=lambda one: one.at, default=None)
+    issuers = sorted({one.issuer for one in checkpoints})
     if as_json:
         print_json(
             {
@@ -210,6 +211,7 @@ def _show(verdict: Verdict, checkpoints: Sequence[Checkpoint], as_json: bool) ->
                 "records": verdict.records,
                 "head": {"sequence": verdict.head.sequence, "digest": verdict.head.digest},
                 "checkpoints": len(checkpoints),
+                "issuers": issuers,
                 "latest_checkpoint_at": latest and latest.at,
                 "vouched": verdict.vouched,
                 "findings": describe_findings(verdict.findings),
@@ -226,6 +228,7 @@ def _show(verdict: Verdict, checkpoints: Sequence[Checkpoint], as_json: bool) ->
         out.print(Text(f"and {verdict.unlisted} more"))
     out.print(Text(f"{verdict.records} records, {'not ' if verdict.findings else ''}whole", style="bold"))
     if latest:
-        out.print(Text(f"{len(checkpoints)} checkpoints, the latest of {show_instant(latest.at)}"))
+        of = printable(", ".join(issuers))
+        out.print(Text(f"{len(checkpoints)} checkpoints of {of}, the latest of {show_instant(latest.at)}"))
     for sentence in verdict.not_known:
         out.print(Text(f"Not known: {sentence}", style="dim"))

@@ -17,6 +17,7 @@ from typing import Any, Self
 import httpx2
 
 from sdcard import Acceptance, TrustedIssuers, accept_sd_card
+from sdcard.audit.checkpoints import verify_checkpoint
 from sdcard.edge.key_files import create_key_file, load_signer
 from sdcard.edge.system import SystemClock, SystemSalts
 from tests.issuer_service.desk import Desk, jwk, on_both_databases, request, verdict_of
@@ -36,6 +37,7 @@ def registries(folder: Path, url: str, count: int = 1) -> Iterator[list[tuple[st
         if not (folder / name).exists():
             create_key_file(folder / name)
     own = {
+        "SDCARD_AUDIT_CHECKPOINT_SECONDS": "1",
         "SDCARD_DATABASE_URL": url,
         "SDCARD_ISSUER": ISSUER,
         "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"),
@@ -182,6 +184,12 @@ def test_four_processes_on_one_database_are_one_registry(postgres: Cluster, tmp_
     assert sorted(one_agent) == sorted(one_key) == [201] + [409] * 7
     assert_whole(url, tmp_path, crowd.acknowledged)
     assert len(crowd.acknowledged) == 62
+    signer = load_signer(tmp_path / "audit.jwk").public_key
+    lines = (tmp_path / "audit.checkpoints").read_text().split()
+    checkpoints = [verify_checkpoint(line, {signer.thumbprint: signer}) for line in lines]
+    assert len(checkpoints) >= 4, "each of them made one at its end at least"
+    verdict = verdict_of(url, *checkpoints)
+    assert (verdict.findings, verdict.vouched) == ((), 62)
 
 
 def test_no_command_shows_the_password_of_a_database(tmp_path: Path) -> None:

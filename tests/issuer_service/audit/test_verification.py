@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 import pytest
 
+from sdcard.audit.chain import Verdict
 from sdcard.audit.checkpoints import Checkpoint
 from sdcard.audit.records import Head, record_digest
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, on_both_databases, request
@@ -145,6 +147,19 @@ def test_many_at_once_make_one_unbroken_chain(desk: Desk, registry: OpenDesk) ->
     assert statuses == [201] * 40
     verdict = desk.verdict()
     assert (verdict.findings, verdict.records) == ((), 40)
+
+
+def test_a_chain_that_is_written_to_meanwhile_is_whole(desk: Desk, registry: OpenDesk) -> None:
+    bodies = iter([request(f"agent-{n}", public_key=jwk(key(100 + n))) for n in range(30)])
+    verdicts = list[Verdict]()
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(lambda: registry.post(next(bodies)).status_code) for _ in range(30)]
+        while not all(one.done() for one in asked):
+            verdicts.append(desk.verdict())
+
+    assert {one.result() for one in asked} == {201}
+    assert [verdict.findings for verdict in verdicts if verdict.findings] == []
+    assert len({verdict.records for verdict in verdicts}) > 1, "it grew while it was read"
 
 
 def test_what_was_refused_leaves_no_record_and_no_gap(desk: Desk, registry: OpenDesk) -> None:

@@ -191,6 +191,15 @@ def test_misuse_is_exit_status_2(sdcard: Sdcard, recorded: Desk, arguments: tupl
     assert ran.status == 2, ran.out
 
 
+def test_a_chain_without_a_head_gets_no_checkpoint(sdcard: Sdcard, recorded: Desk) -> None:
+    change(recorded, "DELETE FROM audit_head")
+
+    ran = sdcard("audit", "checkpoint", "--json")
+
+    assert (ran.status, ran.json["rule"]) == (1, "audit.head-differs")
+    assert not Path("seen").exists()
+
+
 def test_a_registry_without_records_has_nothing_to_say(sdcard: Sdcard, tmp_path: Path) -> None:
     url = f"sqlite+aiosqlite:///{tmp_path}/new.sqlite"
     upgrade(url)
@@ -199,7 +208,7 @@ def test_a_registry_without_records_has_nothing_to_say(sdcard: Sdcard, tmp_path:
     assert sdcard("audit", "verify", "--database-url", url).status == 0
     assert sdcard("audit", "export", "--database-url", url).out == ""
     assert sdcard("audit", "checkpoint", "--database-url", url, "--json").json["sequence"] == 0
-    assert not Path("seen").exists()
+    assert not Path("audit.checkpoints").exists()
 
 
 VERIFIES = """
