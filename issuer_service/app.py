@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service import wellknown
+from issuer_service.audit.checkpoints import keeping_checkpoints
 from issuer_service.openapi import components
 from issuer_service.problems import problem_response, registry_failed
 from issuer_service.registration import endpoints as registration
@@ -35,7 +36,7 @@ class _Registry(FastAPI):
 
 
 def create_app(wiring: Wiring) -> FastAPI:
-    """The registry as an ASGI application. It closes the wiring's store when it shuts down."""
+    """The registry as an ASGI application. It keeps audit checkpoints, and closes the store at its end."""
     app = _routes()
     app.state.wiring = wiring
     app.add_exception_handler(Refused, _refused)
@@ -68,10 +69,12 @@ def _routes() -> _Registry:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    wiring: Wiring = app.state.wiring
     try:
-        yield
+        async with keeping_checkpoints(wiring):
+            yield
     finally:
-        await app.state.wiring.store.close()
+        await wiring.store.close()
 
 
 def _refused(_: Request, error: Exception) -> Response:

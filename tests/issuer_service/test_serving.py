@@ -41,12 +41,15 @@ def process(folder: Path, port: int) -> Iterator[tuple[str, "subprocess.Popen[by
     """``serve`` in a process of its own, on a fresh database."""
     create_key_file(folder / "issuer.jwk")
     create_key_file(folder / "status.jwk")
+    create_key_file(folder / "audit.jwk")
     environment = {
         **os.environ,
         "SDCARD_PORT": str(port),
         "SDCARD_DATABASE_URL": f"sqlite+aiosqlite:///{folder}/served.sqlite",
         "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"),
         "SDCARD_STATUS_KEY_FILE": str(folder / "status.jwk"),
+        "SDCARD_AUDIT_KEY_FILE": str(folder / "audit.jwk"),
+        "SDCARD_AUDIT_CHECKPOINTS": str(folder / "audit.checkpoints"),
     }
     with subprocess.Popen([sys.executable, "-c", SERVES], env=environment) as server:
         try:
@@ -267,6 +270,7 @@ def test_a_large_batch_leaves_others_alone(tmp_path: Path) -> None:
 def test_the_registry_tells_when_it_listens(tmp_path: Path) -> None:
     create_key_file(tmp_path / "issuer.jwk")
     create_key_file(tmp_path / "status.jwk")
+    create_key_file(tmp_path / "audit.jwk")
     port = free_port()
     environment = {
         **os.environ,
@@ -274,6 +278,8 @@ def test_the_registry_tells_when_it_listens(tmp_path: Path) -> None:
         "SDCARD_DATABASE_URL": f"sqlite+aiosqlite:///{tmp_path}/served.sqlite",
         "SDCARD_ISSUER_KEY_FILE": str(tmp_path / "issuer.jwk"),
         "SDCARD_STATUS_KEY_FILE": str(tmp_path / "status.jwk"),
+        "SDCARD_AUDIT_KEY_FILE": str(tmp_path / "audit.jwk"),
+        "SDCARD_AUDIT_CHECKPOINTS": str(tmp_path / "audit.checkpoints"),
     }
     script = SERVES.replace("serve(Settings())", "serve(Settings(), lambda url: print(url, flush=True))")
     with subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE) as server:
@@ -287,6 +293,7 @@ def test_the_registry_tells_when_it_listens(tmp_path: Path) -> None:
 def test_a_registry_whose_port_is_taken_touches_nothing(tmp_path: Path) -> None:
     create_key_file(tmp_path / "issuer.jwk")
     create_key_file(tmp_path / "status.jwk")
+    create_key_file(tmp_path / "audit.jwk")
     started = list[str]()
     with closing(bind()) as listening:
         settings = Settings(
@@ -294,6 +301,7 @@ def test_a_registry_whose_port_is_taken_touches_nothing(tmp_path: Path) -> None:
             database_url=f"sqlite+aiosqlite:///{tmp_path}/served.sqlite",
             issuer_key_file=tmp_path / "issuer.jwk",
             status_key_file=tmp_path / "status.jwk",
+            audit_key_file=tmp_path / "audit.jwk",
         )
         with pytest.raises(OSError, match="in use"):
             serve(settings, started.append)
