@@ -9,14 +9,22 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import RowMapping, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from issuer_service.stores import statuses
+from issuer_service.stores import lifecycle, statuses
 from issuer_service.stores.connecting import Database, open_database
 from issuer_service.stores.ports import (
+    AgentChanged,
+    AgentListed,
+    AgentRow,
+    AnswerRow,
     AuditEvent,
+    DeletionRow,
+    IssuedRow,
+    NonceRow,
     RegistrationRow,
     StatusChangeRow,
     StatusListRow,
     StatusRow,
+    Supersedes,
     TokenRow,
 )
 from issuer_service.stores.tables import agents, audit, batches, cards, holder_keys, tokens
@@ -50,9 +58,39 @@ class SqlStore:
             row = (await connection.execute(select(tokens).where(tokens.c.digest == digest))).mappings().first()
         return None if row is None else _token(row)
 
-    async def record_registration(self, registration: RegistrationRow) -> None:
-        """Write a registration in one transaction, or refuse it."""
-        await self.database.change(lambda connection: _record(connection, registration))
+    async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:
+        """Write a registration in one transaction, or refuse it, or give the answer that is kept."""
+        return await self.database.change(lambda connection: _record(connection, registration))
+
+    async def find_answer(self, digest: str, at: int) -> AnswerRow | None:
+        """The answer that is kept for a subject and Idempotency-Key."""
+        async with self.database.reading() as connection:
+            return await lifecycle.find_answer(connection, digest, at)
+
+    async def add_nonce(self, nonce: NonceRow, at: int) -> None:
+        """Remember a nonce."""
+        await self.database.change(lambda connection: lifecycle.add_nonce(connection, nonce, at))
+
+    async def find_agent(self, subject: str, agent_id: str) -> AgentRow | None:
+        """The subject's agent of this id."""
+        async with self.database.reading() as connection:
+            return await lifecycle.find_agent(connection, subject, agent_id)
+
+    async def list_agents(
+        self, subject: str, prefixes: Sequence[str] | None, after: str, count: int, at: int
+    ) -> tuple[AgentListed, ...]:
+        """Some of the subject's agents."""
+        async with self.database.reading() as connection:
+            return await lifecycle.list_agents(connection, subject, prefixes, after, count, at)
+
+    async def issued_for(self, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
+        """What of an agent's newest Batches has not expired."""
+        async with self.database.reading() as connection:
+            return await lifecycle.issued_for(connection, agent_id, most_batches, at)
+
+    async def delete_agent(self, deletion: DeletionRow) -> int:
+        """Revoke an agent's SD-Cards and forget all but its id and keys; how many were revoked."""
+        return await self.database.change(lambda connection: _delete(connection, deletion))
 
     async def free_statuses(self, wanted: Mapping[str, int], salts: SaltSource) -> Mapping[str, tuple[StatusRow, ...]]:
         """For each context so many random entries that nobody has now."""
@@ -88,10 +126,18 @@ def open_store(url: str, patience: float = 10.0) -> SqlStore:
     return SqlStore(open_database(url, patience))
 
 
-async def _record(connection: AsyncConnection, new: RegistrationRow) -> None:
-    await connection.execute(insert(audit).values(_audit_row(new)))
+async def _record(connection: AsyncConnection, new: RegistrationRow) -> AnswerRow | None:
+    if new.answer is not None:
+        kept = await lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
+        if kept is not None:
+            return kept
+    if new.nonce is not None:
+        await lifecycle.use_nonce(connection, new.nonce, new.subject, new.at)
     await _claim_agent(connection, new)
     await _claim_keys(connection, new)
+    earlier = (
+        await statuses.live_entries(connection, new.agent_id, new.at) if new.supersedes is Supersedes.REVOKE else ()
+    )
     batch = {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}
     await connection.execute(insert(batches).values(batch))
     rows = [
@@ -106,8 +152,16 @@ async def _record(connection: AsyncConnection, new: RegistrationRow) -> None:
         }
         for card in new.cards
     ]
-    await statuses.claim_statuses(connection, new.cards)
+    revoked = await statuses.claim_statuses(connection, new.cards, earlier)
     await connection.execute(insert(cards), rows)
+    await connection.execute(insert(audit).values(_audit_row(new, revoked)))
+    return None
+
+
+async def _delete(connection: AsyncConnection, deletion: DeletionRow) -> int:
+    revoked = await lifecycle.delete_agent(connection, deletion)
+    await connection.execute(insert(audit).values(_deletion_audit_row(deletion, revoked)))
+    return revoked
 
 
 async def _change_statuses(connection: AsyncConnection, change: StatusChangeRow) -> int:
@@ -116,19 +170,32 @@ async def _change_statuses(connection: AsyncConnection, change: StatusChangeRow)
 
 
 async def _claim_agent(connection: AsyncConnection, new: RegistrationRow) -> None:
-    """An agent id belongs to whoever registered it first, and so do its other spellings, which people would mix up."""
+    """An agent id belongs to whoever registered it first, and so do its other spellings, which people would mix up.
+
+    The first statement writes: it takes the agent's row, so that of two registrations the second sees all of the first.
+    """
     folded_id = new.agent_id.lower()
-    mine = agents.c.folded_id == folded_id
-    taken = (await connection.execute(select(agents.c.agent_id, agents.c.subject).where(mine))).first()
-    if taken is not None and tuple(taken) != (new.agent_id, new.subject):
+    values = {
+        "card_format": new.card_format,
+        "card": new.card,
+        "updated_at": new.at,
+        "asked": new.asked,
+        "possession": new.possession.value,
+        "batch_id": new.batch_id,
+        "deleted_at": None,
+    }
+    mine = update(agents).where(agents.c.agent_id == new.agent_id, agents.c.subject == new.subject)
+    if new.made_from is not None:
+        mine = mine.where(agents.c.batch_id == new.made_from)
+    if (await connection.execute(mine.values(values))).rowcount == 1:
+        return
+    if new.made_from is not None:
+        raise AgentChanged
+    taken = select(agents.c.agent_id).where(agents.c.folded_id == folded_id)
+    if (await connection.execute(taken)).first() is not None:
         raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
-    card = {"card_format": new.card_format, "card": new.card, "updated_at": new.at}
-    if taken is None:
-        ids = {"agent_id": new.agent_id, "folded_id": folded_id}
-        first = {**ids, "subject": new.subject, "registered_at": new.at}
-        await connection.execute(insert(agents).values({**card, **first}))
-    else:
-        await connection.execute(update(agents).where(mine).values(card))
+    ids = {"agent_id": new.agent_id, "folded_id": folded_id, "subject": new.subject}
+    await connection.execute(insert(agents).values({**values, **ids, "registered_at": new.at}))
 
 
 async def _claim_keys(connection: AsyncConnection, new: RegistrationRow) -> None:
@@ -149,14 +216,28 @@ async def _claim_keys(connection: AsyncConnection, new: RegistrationRow) -> None
         await connection.execute(insert(holder_keys), fresh)
 
 
-def _audit_row(new: RegistrationRow) -> dict[str, object]:
+def _audit_row(new: RegistrationRow, revoked: int) -> dict[str, object]:
+    details = {"possession": new.possession.value, "supersedes": new.supersedes.value, "revoked": revoked}
     return {
-        "event": AuditEvent.AGENT_REGISTERED.value,
+        "event": new.event.value,
         "at": new.at,
         "subject": new.subject,
         "agent_id": new.agent_id,
         "batch_id": new.batch_id,
         "disclosed": {context: list(paths) for context, paths in new.disclosed.items()},
+        "details": details,
+    }
+
+
+def _deletion_audit_row(deletion: DeletionRow, revoked: int) -> dict[str, object]:
+    return {
+        "event": AuditEvent.AGENT_DELETED.value,
+        "at": deletion.at,
+        "subject": deletion.subject,
+        "agent_id": deletion.agent_id,
+        "batch_id": "",
+        "disclosed": {},
+        "details": {"revoked": revoked},
     }
 
 

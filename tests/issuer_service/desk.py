@@ -24,7 +24,18 @@ from tests.world import ISSUER, MovableClock, RecordingSalts, example, key
 on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], indirect=True)
 
 HOLDER = key(20)
-TABLES = ("agents", "audit", "batches", "cards", "holder_keys", "status_entries", "status_lists", "tokens")
+TABLES = (
+    "agents",
+    "answers",
+    "audit",
+    "batches",
+    "cards",
+    "holder_keys",
+    "nonces",
+    "status_entries",
+    "status_lists",
+    "tokens",
+)
 REGISTRATION: JsonObject = {
     "agent_id": "ai-assistant-v2",
     "name": "AI Assistant Agent",
