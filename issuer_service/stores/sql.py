@@ -135,9 +135,9 @@ async def _record(connection: AsyncConnection, new: RegistrationRow) -> AnswerRo
         await lifecycle.use_nonce(connection, new.nonce, new.subject, new.at)
     await _claim_agent(connection, new)
     await _claim_keys(connection, new)
-    earlier = (
-        await statuses.live_entries(connection, new.agent_id, new.at) if new.supersedes is Supersedes.REVOKE else ()
-    )
+    earlier = list[statuses.Entry]()
+    if new.supersedes is Supersedes.REVOKE:
+        earlier = await statuses.live_entries(connection, new.agent_id, new.at)
     batch = {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}
     await connection.execute(insert(batches).values(batch))
     rows = [
@@ -152,15 +152,15 @@ async def _record(connection: AsyncConnection, new: RegistrationRow) -> AnswerRo
         }
         for card in new.cards
     ]
-    revoked = await statuses.claim_statuses(connection, new.cards, earlier)
+    await statuses.claim_statuses(connection, new.cards, earlier)
     await connection.execute(insert(cards), rows)
-    await connection.execute(insert(audit).values(_audit_row(new, revoked)))
+    await connection.execute(insert(audit).values(_audit_row(new)))
     return None
 
 
 async def _delete(connection: AsyncConnection, deletion: DeletionRow) -> int:
     revoked = await lifecycle.delete_agent(connection, deletion)
-    await connection.execute(insert(audit).values(_deletion_audit_row(deletion, revoked)))
+    await connection.execute(insert(audit).values(_deletion_audit_row(deletion)))
     return revoked
 
 
@@ -216,8 +216,7 @@ async def _claim_keys(connection: AsyncConnection, new: RegistrationRow) -> None
         await connection.execute(insert(holder_keys), fresh)
 
 
-def _audit_row(new: RegistrationRow, revoked: int) -> dict[str, object]:
-    details = {"possession": new.possession.value, "supersedes": new.supersedes.value, "revoked": revoked}
+def _audit_row(new: RegistrationRow) -> dict[str, object]:
     return {
         "event": new.event.value,
         "at": new.at,
@@ -225,11 +224,12 @@ def _audit_row(new: RegistrationRow, revoked: int) -> dict[str, object]:
         "agent_id": new.agent_id,
         "batch_id": new.batch_id,
         "disclosed": {context: list(paths) for context, paths in new.disclosed.items()},
-        "details": details,
+        "possession": new.possession.value,
+        "supersedes": new.supersedes.value,
     }
 
 
-def _deletion_audit_row(deletion: DeletionRow, revoked: int) -> dict[str, object]:
+def _deletion_audit_row(deletion: DeletionRow) -> dict[str, object]:
     return {
         "event": AuditEvent.AGENT_DELETED.value,
         "at": deletion.at,
@@ -237,7 +237,6 @@ def _deletion_audit_row(deletion: DeletionRow, revoked: int) -> dict[str, object
         "agent_id": deletion.agent_id,
         "batch_id": "",
         "disclosed": {},
-        "details": {"revoked": revoked},
     }
 
 

@@ -132,7 +132,8 @@ audit = Table(
     Column("agent_id", String(128), nullable=False, index=True),
     Column("batch_id", String(32), nullable=False),
     Column("disclosed", JSON, nullable=False),
-    Column("details", JSON, nullable=False, server_default="{}"),
+    Column("possession", String(16)),
+    Column("supersedes", String(16)),
     sqlite_autoincrement=True,
 )
 """Append-only: nothing updates or deletes a row, and SQLite is told never to reuse a number."""

@@ -41,11 +41,13 @@ def upgrade() -> None:
         ("answers", "expires_at"),
     ):
         op.create_index(f"ix_{table}_{column}", table, [column])
-    op.add_column("audit", sa.Column("details", sa.JSON, nullable=False, server_default="{}"))
+    op.add_column("audit", sa.Column("possession", sa.String(16), nullable=True))
+    op.add_column("audit", sa.Column("supersedes", sa.String(16), nullable=True))
 
 
 def downgrade() -> None:
-    op.drop_column("audit", "details")
+    for column in ("supersedes", "possession"):
+        op.drop_column("audit", column)
     for table in ("answers", "nonces"):
         op.drop_table(table)
     op.drop_index("ix_agents_subject", "agents")
