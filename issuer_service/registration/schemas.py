@@ -6,7 +6,7 @@ A request is read in sections, so that what is wrong with one hides nothing that
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import PydanticCustomError
 
 from issuer_service.problems import FindingShown
@@ -37,10 +37,18 @@ def _given(value: object) -> object:
     return value
 
 
+def _storable(text: str) -> str:
+    """PostgreSQL has no text with NUL in it, so nothing can be called that."""
+    if "\0" in text:
+        raise PydanticCustomError("nul", "nul")
+    return text
+
+
 Given: TypeAlias = Annotated[T | None, BeforeValidator(_given)]
 AgentId: TypeAlias = Annotated[str, StringConstraints(pattern=f"^{AGENT_ID}$")]
 Entry: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_ENTRY)]
 Partner: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_PARTNER)]
+NameGiven: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_ENTRY), AfterValidator(_storable)]
 Jwk: TypeAlias = dict[str, Any]
 Jwks: TypeAlias = Annotated[list[Jwk], Field(min_length=1, max_length=MOST_KEYS)]
 ProofTexts: TypeAlias = Annotated[
@@ -173,6 +181,7 @@ _HINTS = {
     "string_too_short": "The string is too short.",
     "string_too_long": "The string is too long.",
     "string_pattern_mismatch": "Use 1 to 128 letters, digits, `.`, `_` and `-`; the first is a letter or digit.",
+    "nul": "Nothing is called that.",
     "literal_error": "The value is not one of those that are documented.",
     "list_type": "An array is expected.",
     "dict_type": "An object is expected.",

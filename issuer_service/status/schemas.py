@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from issuer_service.registration.schemas import Given, Section, without_nulls
+from issuer_service.registration.schemas import Given, NameGiven, Section, without_nulls
 
 
 class StatusChange(Section):
@@ -12,8 +12,8 @@ class StatusChange(Section):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
 
-    batch_id: Given[str] = Field(default=None, description="Only those of this Batch.")
-    context: Given[str] = Field(default=None, description="Only those of this context.")
+    batch_id: Given[NameGiven] = Field(default=None, description="Only those of this Batch.")
+    context: Given[NameGiven] = Field(default=None, description="Only those of this context.")
 
 
 class StatusChanged(BaseModel):

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import math
+import re
 from dataclasses import dataclass
 
 from issuer_service.access import Caller, check_agent
@@ -66,7 +67,8 @@ async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
     Raises:
         Refused: ``request.not-found`` when there is no such list.
     """
-    kept, version = wiring.status.tokens, await wiring.store.status_list_version(list_id)
+    known = re.fullmatch("[0-9a-f]{32}", list_id)
+    kept, version = wiring.status.tokens, await wiring.store.status_list_version(list_id) if known else None
     if version is None:
         raise Refused(Rule.REQUEST_TARGET, REQUEST.within("path"))
     found = kept.get(list_id)

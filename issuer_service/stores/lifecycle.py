@@ -6,7 +6,7 @@ Parts of a transaction take rows in the order answers, nonces, agents, Holder ke
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Table, delete, false, func, insert, literal_column, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from issuer_service.stores.ports import (
@@ -118,7 +118,7 @@ async def list_agents(
     columns = (agents.c.agent_id, agents.c.card_format, agents.c.registered_at, agents.c.updated_at)
     asked = select(*columns).where(*mine).order_by(agents.c.agent_id).limit(count)
     if prefixes is not None:  # not LIKE: SQLite's does not tell A from a
-        asked = asked.where(or_(*(func.substr(agents.c.agent_id, 1, len(one)) == one for one in prefixes)))
+        asked = asked.where(or_(false(), *(func.substr(agents.c.agent_id, 1, len(one)) == one for one in prefixes)))
     rows = (await connection.execute(asked)).all()
     lasting = (
         select(batches.c.agent_id, func.max(cards.c.expires_at))
@@ -160,7 +160,7 @@ def _entry() -> ColumnElement[bool]:
 
 def _status() -> ColumnElement[Any]:
     """Of a card; those of before there were lists are valid."""
-    return func.coalesce(status_entries.c.status, int(StatusValue.VALID))
+    return func.coalesce(status_entries.c.status, literal_column(str(int(StatusValue.VALID))))
 
 
 async def delete_agent(connection: AsyncConnection, deletion: DeletionRow) -> int:

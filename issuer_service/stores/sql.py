@@ -191,9 +191,13 @@ async def _claim_agent(connection: AsyncConnection, new: RegistrationRow) -> Non
         return
     if new.made_from is not None:
         raise AgentChanged
-    taken = select(agents.c.agent_id).where(agents.c.folded_id == folded_id)
-    if (await connection.execute(taken)).first() is not None:
+    asked = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == folded_id)
+    taken = (await connection.execute(asked)).first()
+    if taken is not None and tuple(taken) != (new.agent_id, new.subject):
         raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
+    if taken is not None:  # its owner registered it between the two statements
+        await connection.execute(mine.values(values))
+        return
     ids = {"agent_id": new.agent_id, "folded_id": folded_id, "subject": new.subject}
     await connection.execute(insert(agents).values({**values, **ids, "registered_at": new.at}))
 
