@@ -283,7 +283,7 @@ def test_of_renewals_of_one_batch_at_once_one_is_written(url: str) -> None:
     record(url, row("agent", batch="first"))
     made = [replace(row("agent", batch=f"batch {n}"), made_from="first") for n in range(8)]
 
-    outcomes = on(url, *(lambda store, one=one: store.record_registration(one) for one in made))  # type: ignore[misc]  # mypy infers no default
+    outcomes = on(url, *(lambda store, one=one: store.record_registration(one) for one in made))
 
     assert sorted(map(repr, outcomes)) == ["AgentChanged()"] * 7 + ["None"]
 
@@ -323,7 +323,7 @@ def test_an_answer_is_kept_once_and_given_until_it_expires(url: str) -> None:
 def test_of_those_who_keep_one_answer_at_once_one_registers(url: str) -> None:
     asked = [replace(row(f"agent-{n}"), answer=replace(ANSWER, sealed=str(n).encode())) for n in range(8)]
 
-    outcomes = on(url, *(lambda store, one=one: store.record_registration(one) for one in asked))  # type: ignore[misc]  # mypy infers no default
+    outcomes = on(url, *(lambda store, one=one: store.record_registration(one) for one in asked))
 
     given = [one.sealed for one in outcomes if isinstance(one, AnswerRow)]
     assert outcomes.count(None) == 1
