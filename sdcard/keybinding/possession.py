@@ -61,17 +61,43 @@ def verify_possession(
         Refused: ``jws.…``, ``claim.missing``, ``claim.type``, ``proof.audience-mismatch``, ``proof.agent-mismatch``,
             ``proof.stale``, ``proof.from-future`` or ``proof.nonce``, in the proof or its header.
     """
-    if len(proof) > MAX_PROOF_LENGTH or not proof.isascii():
-        raise Refused(Rule.JWS_FORMAT, _CLAIMS)
+    check_proof_length(proof)
     jws = parse_jws(proof, Part.POSSESSION_HEADER, Part.POSSESSION, _DEPTH)
     verify_jws(jws, key, (POSSESSION_TYP,))
-    _check_same(jws.payload, "aud", audience, Rule.PROOF_AUDIENCE)
-    _check_same(jws.payload, "sub", f"agent:{agent_id}", Rule.PROOF_AGENT)
+    check_proof_audience(jws.payload, audience)
+    check_proof_agent(jws.payload, agent_id)
     check_proof_freshness(jws.payload, window, now)
-    nonce = _text(jws.payload, "nonce")
-    if not 1 <= len(nonce) <= MAX_NONCE_LENGTH:
-        raise Refused(Rule.PROOF_NONCE, _CLAIMS.within("nonce"))
-    return nonce
+    return check_proof_nonce(jws.payload)
+
+
+def check_proof_length(proof: str) -> None:
+    """Refuse a text that is longer than any proof.
+
+    Raises:
+        Refused: ``jws.format``.
+    """
+    if len(proof) > MAX_PROOF_LENGTH:
+        raise Refused(Rule.JWS_FORMAT, _CLAIMS)
+
+
+def check_proof_audience(claims: JsonObject, audience: str) -> None:
+    """Refuse a proof for another registry: one string, compared exactly.
+
+    Raises:
+        Refused: ``proof.audience-mismatch`` or ``claim.…``, at ``possession/aud``.
+    """
+    if not _same(_text(claims, "aud"), audience):
+        raise Refused(Rule.PROOF_AUDIENCE, _CLAIMS.within("aud"))
+
+
+def check_proof_agent(claims: JsonObject, agent_id: str) -> None:
+    """Refuse a proof for another agent.
+
+    Raises:
+        Refused: ``proof.agent-mismatch`` or ``claim.…``, at ``possession/sub``.
+    """
+    if not _same(_text(claims, "sub"), f"agent:{agent_id}"):
+        raise Refused(Rule.PROOF_AGENT, _CLAIMS.within("sub"))
 
 
 def check_proof_freshness(claims: JsonObject, window: FreshnessWindow, now: Instant) -> None:
@@ -88,10 +114,20 @@ def check_proof_freshness(claims: JsonObject, window: FreshnessWindow, now: Inst
         raise Refused(Rule.PROOF_FROM_FUTURE, where)
 
 
-def _check_same(claims: JsonObject, name: str, expected: str, rule: Rule) -> None:
-    given = _text(claims, name)
-    if not hmac.compare_digest(given.encode(), expected.encode()):
-        raise Refused(rule, _CLAIMS.within(name))
+def check_proof_nonce(claims: JsonObject) -> str:
+    """The nonce, when a record can keep one of its length.
+
+    Raises:
+        Refused: ``proof.nonce`` or ``claim.…``, at ``possession/nonce``.
+    """
+    nonce = _text(claims, "nonce")
+    if not 1 <= len(nonce) <= MAX_NONCE_LENGTH:
+        raise Refused(Rule.PROOF_NONCE, _CLAIMS.within("nonce"))
+    return nonce
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())
 
 
 def _required(claims: JsonObject, name: str) -> object:

@@ -87,7 +87,7 @@ def test_the_key_is_the_registered_one_whatever_the_header_says() -> None:
         verify(made(header={"jwk": dict(stranger.public_key.to_jwk())}, signer=stranger))
 
 
-@pytest.mark.parametrize("text", ["", "a.b", "a" * 8193, "é.é.é", f"{made()}."])
+@pytest.mark.parametrize("text", ["", "a.b", "a" * 8193, f"{made()}."])
 def test_what_is_no_jws_is_refused(text: str) -> None:
     with raises_rule("jws.format", "possession"):
         verify(text)
