@@ -26,7 +26,8 @@ from sdcard.salts import SALT_BYTES, SaltSource, draw_salts
 KEPT_SECONDS = 86_400
 WHERE = REQUEST.within("headers", "idempotency-key")
 
-_TEXT = re.compile(r'"([!#-\[\]-~]{1,255})"|([!#-\[\]-~]{1,255})')
+KEY_PATTERN = r'"[!#-\[\]-~]{1,255}"|[!#-\[\]-~]{1,255}'
+"""In quotes, as the header's specification has it, or without, as most clients send it."""
 _SALTS = 2
 _INFO = b"sd-card kept answer"
 _ZERO = bytes(12)
@@ -67,12 +68,10 @@ def repeatable(
     """
     if not keys:
         return None
-    match = _TEXT.fullmatch(keys[0]) if len(keys) == 1 else None
-    if match is None:
+    if len(keys) > 1 or not re.fullmatch(KEY_PATTERN, keys[0]):
         raise Refused(Rule.REQUEST, WHERE, "Send one key of 1 to 255 printable ASCII characters, such as a UUID.")
-    key = match.group(1) or match.group(2)
     return Repeatable(
-        digest=_digest(caller.subject, key),
+        digest=_digest(caller.subject, keys[0].strip('"')),
         request=_digest(action, hashlib.sha256(body).hexdigest()),
         token=parse_credentials(authorization),
         subject=caller.subject,

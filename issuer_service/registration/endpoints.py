@@ -9,7 +9,7 @@ from issuer_service.access import Scope, authorize
 from issuer_service.bodies import read_json_body
 from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
 from issuer_service.registration import service
-from issuer_service.registration.answers import repeatable
+from issuer_service.registration.answers import KEY_PATTERN, repeatable
 from issuer_service.registration.nonces import NonceIssued, issue_nonce
 from issuer_service.registration.schemas import Registered, RegistrationRequest
 
@@ -31,7 +31,7 @@ IDEMPOTENCY_KEY: dict[str, Any] = {
     "in": "header",
     "required": False,
     "description": "For a day, the same request with the same key and token gets the same answer, and is done once.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 257},
+    "schema": {"type": "string", "pattern": f"^(?:{KEY_PATTERN})$"},
 }
 _NONCE_REFUSALS = refusals(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE)
 

@@ -38,8 +38,8 @@ async def keep_answer(connection: AsyncConnection, answer: AnswerRow, agent_id: 
     kept = await find_answer(connection, answer.digest, at)
     if kept is not None:
         return kept
-    size, mine = len(answer.sealed or b""), answers.c.subject == answer.subject
-    used = (await connection.execute(select(func.coalesce(func.sum(answers.c.bytes), 0)).where(mine))).scalar_one()
+    size, mine = len(answer.sealed or b""), (answers.c.subject == answer.subject, answers.c.expires_at > at)
+    used = (await connection.execute(select(func.coalesce(func.sum(answers.c.bytes), 0)).where(*mine))).scalar_one()
     if used + size > answer.most_bytes:
         hint = "The answers that are kept for you fill their room: register without Idempotency-Key, or tomorrow."
         raise Refused(Rule.LIMIT_BYTES, _REQUEST.within("headers", "idempotency-key"), hint)

@@ -58,7 +58,7 @@ def list_agents(registry: Address, token_file: TokenFile = None, as_json: AsJson
         )
         for one in found
     ]
-    console().print(table("Agents", ("agent", "card", "registered", "valid until"), rows))
+    console().print(table("Agents", ("agent", "card", "last issued", "valid until"), rows))
 
 
 @app.command("show")
