@@ -38,6 +38,21 @@ class _Registry(FastAPI):
 
 def create_app(wiring: Wiring) -> FastAPI:
     """The registry as an ASGI application. It closes the wiring's store when it shuts down."""
+    app = _routes()
+    app.state.wiring = wiring
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(HTTPException, _not_ours)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_middleware(LastResort)
+    return app
+
+
+def openapi_document() -> dict[str, Any]:
+    """What the registry tells of its endpoints at ``/openapi.json``."""
+    return _routes().openapi()
+
+
+def _routes() -> _Registry:
     app = _Registry(
         title="SD-Card registry",
         summary="Registers agents and issues their SD-Cards (RFC 9901).",
@@ -47,15 +62,10 @@ def create_app(wiring: Wiring) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.wiring = wiring
     app.include_router(registration.router)
     app.include_router(lifecycle.router)
     app.include_router(status.router)
     app.include_router(wellknown.router)
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(HTTPException, _not_ours)
-    app.add_exception_handler(ClientDisconnect, _gone)
-    app.add_middleware(LastResort)
     return app
 
 
