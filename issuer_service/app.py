@@ -13,6 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service import wellknown
 from issuer_service.audit.checkpoints import keeping_checkpoints
+from issuer_service.lifecycle import endpoints as lifecycle
+from issuer_service.lifecycle.schemas import KeyChange, Renewal
 from issuer_service.openapi import components
 from issuer_service.problems import problem_response, registry_failed
 from issuer_service.registration import endpoints as registration
@@ -31,7 +33,7 @@ class _Registry(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """FastAPI's own, with the schemas that it cannot find by itself."""
         document = super().openapi()
-        document["components"]["schemas"].update(components(RegistrationRequest, StatusChange))
+        document["components"]["schemas"].update(components(RegistrationRequest, StatusChange, Renewal, KeyChange))
         return document
 
 
@@ -62,6 +64,7 @@ def _routes() -> _Registry:
         redirect_slashes=False,
     )
     app.include_router(registration.router)
+    app.include_router(lifecycle.router)
     app.include_router(status.router)
     app.include_router(wellknown.router)
     return app

@@ -3,16 +3,27 @@
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from issuer_service.access import Caller, check_limits
 from issuer_service.problems import show_findings
-from issuer_service.registration.reading import Registration, Terms, read_registration
+from issuer_service.registration.answers import Repeatable, earlier_answer, open_answer, seal_answer
+from issuer_service.registration.nonces import nonce_digest
+from issuer_service.registration.reading import ProofPolicy, Registration, Terms, read_registration
 from issuer_service.registration.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
-from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow, StatusRow, StatusTaken
+from issuer_service.stores.ports import (
+    AuditEvent,
+    CardRow,
+    KeyRow,
+    Possession,
+    RegistrationRow,
+    StatusRow,
+    StatusTaken,
+)
 from issuer_service.wiring import Bounds, Wiring
 from sdcard.disclosure.plan import DisclosurePlan
-from sdcard.encoding import encode_json
+from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.issuer import SdCard, linkable_by, prepare_batch, rounded_validity
@@ -23,53 +34,105 @@ _ATTEMPTS = 5
 """Whoever loses a race for status entries chooses and signs again. Two in a row are rare: entries are random."""
 
 
-async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What new SD-Cards are issued for.
+
+    Attributes:
+        event: what is recorded.
+        possession: whether the keys were proven, now or when they were registered.
+        made_from: the Batch that must still be the agent's last one, for what is made from the agent as it was.
+        asked: the request, if its answer is to be kept.
+    """
+
+    event: AuditEvent
+    possession: Possession
+    made_from: str | None
+    asked: Repeatable | None
+
+
+async def register_agent(wiring: Wiring, caller: Caller, body: bytes, asked: Repeatable | None = None) -> bytes:
     """Register an agent and issue its Batch. Gives the answer: a ``Registered`` in JSON.
+
+    Args:
+        wiring: the registry.
+        caller: who asks.
+        body: what for.
+        asked: when it came with an Idempotency-Key; the answer is then the same for each that comes.
+
+    Raises:
+        Refused: for every reason in the request at once; then for what the token does not cover; then
+            ``agent.taken``, ``key.bound-elsewhere``, ``proof.nonce``, ``idempotency.…`` or ``store.unavailable``.
+            Nothing is written then.
+    """
+    now = wiring.clock.now()
+    if asked is not None:
+        earlier = await earlier_answer(wiring.store, asked, now)
+        if earlier is not None:
+            return earlier
+    terms = terms_of(wiring, now, wiring.proofs)
+    registration = await read(wiring, caller, lambda: read_registration(body, terms))
+    possession = Possession.NOT_PROVEN if registration.nonce is None else Possession.PROVEN
+    return await issue(wiring, caller, registration, Change(AuditEvent.AGENT_REGISTERED, possession, None, asked), now)
+
+
+def terms_of(wiring: Wiring, now: Instant, proofs: ProofPolicy) -> Terms:
+    """What a request is read by."""
+    keys = (wiring.issuer.key, *wiring.other_keys, wiring.status.signer.public_key)
+    return Terms(
+        policy=wiring.policy,
+        profile=wiring.profile,
+        published_keys=wiring.published_keys,
+        issuer_keys=frozenset(key.thumbprint for key in keys),
+        limits=wiring.limits,
+        card_signers=wiring.card_signers,
+        now=now,
+        issuer=wiring.issuer.identifier,
+        proofs=proofs,
+    )
+
+
+async def read(wiring: Wiring, caller: Caller, reading: Callable[[], Registration]) -> Registration:
+    """Read a request in its turn, and refuse what the caller's token or the registry's bounds do not cover."""
+
+    def work() -> Registration:
+        registration = reading()
+        check_limits(caller, registration.agent_id, registration.card)
+        _check_work(registration, wiring.bounds)
+        return registration
+
+    async with wiring.turns:
+        return await asyncio.to_thread(work)
+
+
+async def issue(wiring: Wiring, caller: Caller, registration: Registration, change: Change, now: Instant) -> bytes:
+    """Issue the Batch of a registration. Gives the answer, or the one that somebody was given who was first.
 
     Whatever grows with the request is done in a thread, by few at a time, so that the event loop is free for others;
     the transaction comes last and is short. Status entries are chosen before, since they are signed, and claimed in it.
 
     Raises:
-        Refused: for every reason in the request at once; then for what the token does not cover; then
-            ``agent.taken``, ``key.bound-elsewhere`` or ``store.unavailable``. Nothing is written then.
+        Refused: as ``register_agent``, after reading.
+        AgentChanged: when the agent has another last Batch than ``change.made_from``.
     """
-    now = wiring.clock.now()
-    async with wiring.turns:
-        registration = await asyncio.to_thread(_read, wiring, caller, body, now)
     wanted = Counter(plan.context for plan in _plans(registration))
     for _ in range(_ATTEMPTS):
         async with wiring.turns:
             statuses = await wiring.store.free_statuses(wanted, wiring.salts)
-            row, answer = await asyncio.to_thread(_issue, wiring, caller, registration, statuses, now)
+            row, answer = await asyncio.to_thread(_issue, wiring, caller, registration, change, statuses, now)
         try:
-            await wiring.store.record_registration(row)
+            kept = await wiring.store.record_registration(row)
         except StatusTaken:
             continue
-        return answer
+        return answer if kept is None or change.asked is None else open_answer(kept, change.asked)
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
-
-
-def _read(wiring: Wiring, caller: Caller, body: bytes, now: Instant) -> Registration:
-    own = frozenset(key.thumbprint for key in wiring.own_keys)
-    terms = Terms(
-        policy=wiring.policy,
-        profile=wiring.profile,
-        published_keys=wiring.published_keys,
-        issuer_keys=own,
-        limits=wiring.limits,
-        card_signers=wiring.card_signers,
-        now=now,
-    )
-    registration = read_registration(body, terms)
-    check_limits(caller, registration.agent_id, registration.card)
-    _check_work(registration, wiring.bounds)
-    return registration
 
 
 def _issue(
     wiring: Wiring,
     caller: Caller,
     registration: Registration,
+    change: Change,
     statuses: Mapping[str, Sequence[StatusRow]],
     now: Instant,
 ) -> tuple[RegistrationRow, bytes]:
@@ -87,8 +150,11 @@ def _issue(
     )
     cards = [one.complete(wiring.signer.sign(one.signing_input)) for one in prepared]
     batch_id = wiring.salts.draw(1).hex()
-    row = _row(caller, registration, batch_id, list(zip(cards, entries, strict=True)), now)
-    return row, _answer(registration, batch_id, cards).model_dump_json().encode()
+    row = _row(caller, registration, change, batch_id, list(zip(cards, entries, strict=True)), now)
+    answer = _answer(registration, batch_id, cards).model_dump_json().encode()
+    if change.asked is not None:
+        row = replace(row, answer=seal_answer(answer, change.asked, wiring.salts, now, wiring.bounds))
+    return row, answer
 
 
 def list_uri(wiring: Wiring, list_id: str) -> str:
@@ -139,11 +205,16 @@ def _issued(card: SdCard, plan: DisclosurePlan) -> CardIssued:
 def _row(
     caller: Caller,
     registration: Registration,
+    change: Change,
     batch_id: str,
     cards: Sequence[tuple[SdCard, StatusRow]],
     now: Instant,
 ) -> RegistrationRow:
     """What is remembered of it: of the SD-Cards their digests, of what they show the names (R-38)."""
+    asked: JsonObject = {
+        "disclosure_contexts": registration.contexts,
+        "public_keys": [dict(holder.key.to_jwk()) for holder in registration.keys],
+    }
     return RegistrationRow(
         at=int(now),
         subject=caller.subject,
@@ -154,6 +225,12 @@ def _row(
         batch_id=batch_id,
         cards=tuple(_card_row(card, status) for card, status in cards),
         disclosed=_disclosed(registration.plans),
+        event=change.event,
+        asked=encode_json(asked).decode(),
+        possession=change.possession,
+        nonce=None if registration.nonce is None else nonce_digest(registration.nonce),
+        supersedes=registration.supersedes,
+        made_from=change.made_from,
         interaction_id=registration.interaction_id,
     )
 

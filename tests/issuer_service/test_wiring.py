@@ -34,6 +34,14 @@ def test_settings_make_a_registry(tmp_path: Path) -> None:
     assert (wiring.lifetime, wiring.bounds.body_bytes) == (settings.lifetime, 2048)
 
 
+@pytest.mark.parametrize("word", ["accepted", "demanded"])
+def test_a_setting_says_whether_proofs_are_demanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    create_key_file(tmp_path / "issuer.jwk")
+    monkeypatch.setenv("SDCARD_PROOF_OF_POSSESSION", word)
+
+    assert build_wiring(Settings()).proofs == word
+
+
 def test_a_policy_file_says_what_is_on_offer(tmp_path: Path) -> None:
     create_key_file(tmp_path / "issuer.jwk")
     (tmp_path / "policy.toml").write_text("[contexts.partner.claims]\nprovider = 'plain'")
