@@ -25,6 +25,14 @@ def test_another_method_is_a_problem_document(registry: OpenDesk, method: str) -
     assert response.headers["allow"] == "POST"
 
 
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [("/agents", "GET"), ("/agents/x", "DELETE, GET"), ("/agents/x/renew", "POST"), ("/nonces", "POST")],
+)
+def test_a_path_says_all_methods_that_it_answers(registry: OpenDesk, path: str, methods: str) -> None:
+    assert registry.client.request("PATCH", path).headers["allow"] == methods
+
+
 class BrokenSalts(RecordingSalts):
     """A source of randomness that fails, with a message that nobody may see."""
 
