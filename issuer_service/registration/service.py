@@ -78,12 +78,11 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes, asked: Rep
 
 def terms_of(wiring: Wiring, now: Instant, proofs: ProofPolicy) -> Terms:
     """What a request is read by."""
-    keys = (wiring.issuer.key, *wiring.other_keys, wiring.status.signer.public_key)
     return Terms(
         policy=wiring.policy,
         profile=wiring.profile,
         published_keys=wiring.published_keys,
-        issuer_keys=frozenset(key.thumbprint for key in keys),
+        issuer_keys=frozenset(key.thumbprint for key in wiring.own_keys),
         limits=wiring.limits,
         card_signers=wiring.card_signers,
         now=now,

@@ -45,7 +45,7 @@ def change(registry: OpenDesk, *keys: Any, **body: Any) -> Any:
 
 
 def events(desk: Desk) -> list[Any]:
-    return [(row[1], row[8]) for row in desk.rows()["audit"]]
+    return [(record["event"], record.get("supersedes")) for record in desk.audit()]
 
 
 # -- registering again ------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ def proof(text: str, signer: InMemorySigner = HOLDER, agent: str = AGENT, at: fl
 
 
 def possessions(desk: Desk) -> list[Any]:
-    return [row[7] for row in desk.rows()["audit"]]
+    return [record["possession"] for record in desk.audit()]
 
 
 @on_both_databases
