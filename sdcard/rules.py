@@ -216,4 +216,5 @@ class Rule(StrEnum):
     TOKEN_SCOPE = "token.scope", "The bearer token does not cover this.", "RFC 6750 3.1"
     TOKEN_LIMIT = "token.limit", "The bearer token's limits do not cover this.", "registry"
     STORE_UNAVAILABLE = "store.unavailable", "The registry cannot reach its records; ask again later.", "registry"
+    SIGNER_UNAVAILABLE = "signer.unavailable", "The key that signs is out of reach; ask again later.", "registry"
     REGISTRY_FAILED = "registry.failed", "The registry failed; this is its own fault.", "registry"
