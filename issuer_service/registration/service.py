@@ -9,18 +9,28 @@ from issuer_service.access import Caller, check_limits
 from issuer_service.problems import show_findings
 from issuer_service.registration.reading import Registration, Terms, read_registration
 from issuer_service.registration.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
-from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow, StatusRow, StatusTaken
+from issuer_service.stores.ports import (
+    CardRow,
+    KeyNotInUse,
+    KeyRow,
+    KeyUse,
+    RegistrationRow,
+    StatusRow,
+    StatusTaken,
+)
 from issuer_service.wiring import Bounds, Wiring
 from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
-from sdcard.issuer import SdCard, linkable_by, prepare_batch, rounded_validity
+from sdcard.issuer import Issuer, SdCard, linkable_by, prepare_batch, rounded_validity
+from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusReference
 
 _ATTEMPTS = 5
-"""Whoever loses a race for status entries chooses and signs again. Two in a row are rare: entries are random."""
+"""Whoever loses a race for status entries, or against a change of keys, chooses and signs again. Two in a row are rare:
+entries are random, and keys change seldom."""
 
 
 async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
@@ -31,27 +41,31 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
 
     Raises:
         Refused: for every reason in the request at once; then for what the token does not cover; then
-            ``agent.taken``, ``key.bound-elsewhere`` or ``store.unavailable``. Nothing is written then.
+            ``agent.taken``, ``key.bound-elsewhere``, ``signer.unavailable`` or ``store.unavailable``. Nothing is
+            written then.
     """
     now = wiring.clock.now()
+    own = (await wiring.keys.current()).own
     async with wiring.turns:
-        registration = await asyncio.to_thread(_read, wiring, caller, body, now)
+        registration = await asyncio.to_thread(_read, wiring, caller, body, own, now)
     wanted = Counter(plan.context for plan in _plans(registration))
     for _ in range(_ATTEMPTS):
         async with wiring.turns:
             statuses = await wiring.store.free_statuses(wanted, wiring.salts)
-            row, answer = await asyncio.to_thread(_issue, wiring, caller, registration, statuses, now)
+            signer = (await wiring.keys.current()).signer(KeyUse.CARDS)
+            row, answer = await asyncio.to_thread(_issue, wiring, signer, caller, registration, statuses, now)
         try:
             await wiring.store.record_registration(row)
         except StatusTaken:
+            continue
+        except KeyNotInUse:
+            wiring.keys.outdate()
             continue
         return answer
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
 
 
-def _read(wiring: Wiring, caller: Caller, body: bytes, now: Instant) -> Registration:
-    keys = (wiring.issuer.key, *wiring.other_keys, wiring.status.signer.public_key)
-    own = frozenset(key.thumbprint for key in keys)
+def _read(wiring: Wiring, caller: Caller, body: bytes, own: frozenset[str], now: Instant) -> Registration:
     terms = Terms(
         policy=wiring.policy,
         profile=wiring.profile,
@@ -69,6 +83,7 @@ def _read(wiring: Wiring, caller: Caller, body: bytes, now: Instant) -> Registra
 
 def _issue(
     wiring: Wiring,
+    signer: Signer,
     caller: Caller,
     registration: Registration,
     statuses: Mapping[str, Sequence[StatusRow]],
@@ -77,7 +92,7 @@ def _issue(
     left = {context: iter(rows) for context, rows in statuses.items()}
     entries = [next(left[plan.context]) for plan in _plans(registration)]
     prepared = prepare_batch(
-        wiring.issuer,
+        Issuer(wiring.issuer_url, signer.public_key),
         registration.plans,
         agent_id=registration.agent_id,
         holder_keys=[holder.key for holder in registration.keys],
@@ -86,15 +101,16 @@ def _issue(
         statuses=[StatusReference(list_uri(wiring, entry.list_id), entry.index) for entry in entries],
         limits=wiring.limits,
     )
-    cards = [one.complete(wiring.signer.sign(one.signing_input)) for one in prepared]
+    cards = [one.complete(signer.sign(one.signing_input)) for one in prepared]
     batch_id = wiring.salts.draw(1).hex()
-    row = _row(caller, registration, batch_id, list(zip(cards, entries, strict=True)), now)
+    kid = signer.public_key.thumbprint
+    row = _row(caller, registration, batch_id, kid, list(zip(cards, entries, strict=True)), now)
     return row, _answer(registration, batch_id, cards).model_dump_json().encode()
 
 
 def list_uri(wiring: Wiring, list_id: str) -> str:
     """Where a status list is fetched. It names no context: that would tell what a hidden SD-Card is for."""
-    return f"{wiring.issuer.identifier}/status/{list_id}"
+    return f"{wiring.issuer_url}/status/{list_id}"
 
 
 def _check_work(registration: Registration, bounds: Bounds) -> None:
@@ -141,6 +157,7 @@ def _row(
     caller: Caller,
     registration: Registration,
     batch_id: str,
+    kid: str,
     cards: Sequence[tuple[SdCard, StatusRow]],
     now: Instant,
 ) -> RegistrationRow:
@@ -153,6 +170,7 @@ def _row(
         card=encode_json(registration.card.document).decode(),
         keys=tuple(KeyRow(holder.key.thumbprint, holder.where) for holder in registration.keys),
         batch_id=batch_id,
+        kid=kid,
         cards=tuple(_card_row(card, status) for card, status in cards),
         disclosed=_disclosed(registration.plans),
     )

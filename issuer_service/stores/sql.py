@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import RowMapping, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from issuer_service.stores import statuses
+from issuer_service.stores import keys, statuses
 from issuer_service.stores.connecting import Database, open_database
 from issuer_service.stores.ports import (
     AuditEvent,
+    KeyChange,
     RegistrationRow,
+    RegistryKeyRow,
     StatusChangeRow,
     StatusListRow,
     StatusRow,
@@ -73,6 +75,24 @@ class SqlStore:
         async with self.database.reading() as connection:
             return await statuses.read_status_list(connection, list_id)
 
+    async def latest_expiry(self) -> int | None:
+        """When the last SD-Card there is expires."""
+        async with self.database.reading() as connection:
+            return await keys.latest_expiry(connection)
+
+    async def read_keys(self) -> tuple[RegistryKeyRow, ...]:
+        """The registry's keys."""
+        async with self.database.reading() as connection:
+            return await keys.read_keys(connection)
+
+    async def add_key(self, key: RegistryKeyRow) -> None:
+        """Add a key."""
+        await self.database.change(lambda connection: keys.add_key(connection, key))
+
+    async def change_keys(self, event: AuditEvent, at: int, changes: Sequence[KeyChange]) -> None:
+        """Change keys, in one transaction."""
+        await self.database.change(lambda connection: keys.change_keys(connection, event, at, changes))
+
     async def ping(self) -> None:
         """Make sure that the database answers and has our tables."""
         async with self.database.reading() as connection:
@@ -106,6 +126,7 @@ async def _record(connection: AsyncConnection, new: RegistrationRow) -> None:
         }
         for card in new.cards
     ]
+    await keys.record_key_use(connection, new.kid, max(card.expires_at for card in new.cards))
     await statuses.claim_statuses(connection, new.cards)
     await connection.execute(insert(cards), rows)
 

@@ -1,6 +1,18 @@
 """The tables, for SQLite and PostgreSQL alike. Constraints, not code, make owners and key bindings unique."""
 
-from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Integer, MetaData, SmallInteger, String, Table, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Integer,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+)
 
 metadata = MetaData(
     naming_convention={
@@ -95,3 +107,25 @@ audit = Table(
     sqlite_autoincrement=True,
 )
 """Append-only: nothing updates or deletes a row, and SQLite is told never to reuse a number."""
+
+registry_keys = Table(
+    "registry_keys",
+    metadata,
+    Column("kid", String(64), primary_key=True),
+    Column("use", String(16), nullable=False),
+    Column("public_jwk", JSON, nullable=False),
+    Column("sealed", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("active_for", String(16), unique=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("not_before", BigInteger, nullable=False),
+    Column("activated_at", BigInteger),
+    Column("retired_at", BigInteger),
+    Column("signs_until", BigInteger),
+    CheckConstraint(
+        "(state = 'active' AND active_for IS NOT NULL AND active_for = use)"
+        " OR (state <> 'active' AND active_for IS NULL)",
+        name="ck_registry_keys_active_for",
+    ),
+)
+"""``active_for``: the use, while the key is active; so a use never has two active keys."""

@@ -120,6 +120,12 @@ def load_secret(path: Path) -> str:
     return text
 
 
+def is_key_set(path: Path) -> bool:
+    """Whether the file holds a JWKS. Raises as ``load_public_keys`` for what is no JSON object."""
+    with path.open("rb") as file:
+        return "keys" in _read(file)
+
+
 def load_public_keys(path: Path) -> tuple[PublicKey, ...]:
     """The keys of a JWKS file, every one of them: unlike a stranger's, one that is not understood is refused.
 

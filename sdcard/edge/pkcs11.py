@@ -3,8 +3,8 @@
 Modules are called from one thread for the whole process. Several threads in one module crashed the process with SoftHSM
 2, and signing in one thread was faster than in two. Whoever calls waits, for a bounded time; so never an event loop.
 
-A session can be lost at any time: the token is pulled out, restarted or set up anew. It is opened again then, and in the
-end the module is started anew, without anybody's help. A wrong PIN is tried exactly once: tokens count, and lock.
+A session can be lost at any time: the token is pulled out, restarted or set up anew. It is opened again then, and in
+the end the module is started anew, without anybody's help. A wrong PIN is tried exactly once: tokens count, and lock.
 """
 
 import hashlib
@@ -122,6 +122,10 @@ class Pkcs11Token:
             Refused: ``signer.unavailable``.
         """
         return self._run(lambda: self._generate(key_id, label), attempts=1)
+
+    def signer(self, key_id: bytes, key: PublicKey) -> "Pkcs11Signer":
+        """Signs with the key of this CKA_ID, whose public half is known. The token is not asked yet."""
+        return Pkcs11Signer(self, key_id, key)
 
     def sign(self, key_id: bytes, message: bytes) -> bytes:
         """An ES256 signature over the message, in JOSE form: r and s, one after the other.
