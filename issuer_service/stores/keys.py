@@ -59,7 +59,7 @@ async def record_key_use(connection: AsyncConnection, kid: str, until: int) -> N
 async def add_key(connection: AsyncConnection, key: RegistryKeyRow) -> None:
     """Add a key."""
     try:
-        await connection.execute(insert(registry_keys).values(_values(key)))
+        await connection.execute(insert(registry_keys).values(row_values(key)))
     except exc.IntegrityError:
         raise KeysChanged from None
     await _audit(connection, AuditEvent.KEY_ADDED, key.created_at, key.use, [key.kid])
@@ -69,7 +69,7 @@ async def change_keys(connection: AsyncConnection, event: AuditEvent, at: int, c
     """Change keys that are still as they were."""
     for before, after in changes:
         this = registry_keys.c.kid == before.kid
-        values = _values(after)
+        values = row_values(after)
         until = values.pop("signs_until")
         same = (registry_keys.c.state == before.state.value, registry_keys.c.sealed == before.sealed)
         if not (await connection.execute(update(registry_keys).where(this, *same).values(values))).rowcount:
@@ -87,7 +87,8 @@ async def _audit(connection: AsyncConnection, event: AuditEvent, at: int, use: s
     await connection.execute(insert(audit).values({**row, "disclosed": {str(use): list(kids)}}))
 
 
-def _values(key: RegistryKeyRow) -> dict[str, Any]:
+def row_values(key: RegistryKeyRow) -> dict[str, Any]:
+    """Key → its columns."""
     return {
         "kid": key.kid,
         "use": key.use.value,

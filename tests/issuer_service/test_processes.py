@@ -1,6 +1,7 @@
 """Registries as processes of their own: killed amid registrations, and several of them on one database."""
 
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -16,10 +17,13 @@ from typing import Any, Self
 
 import httpx2
 
-from sdcard import Acceptance, TrustedIssuers, accept_sd_card
-from sdcard.edge.key_files import create_key_file, load_signer
+from sdcard import Acceptance, TrustedIssuers, Where, accept_sd_card
+from sdcard.edge.key_files import create_private_file
 from sdcard.edge.system import SystemClock, SystemSalts
-from tests.issuer_service.desk import Desk, jwk, on_both_databases, request
+from sdcard.encoding import encode_base64url
+from sdcard.errors import Part
+from sdcard.jose.keys import parse_public_jwk
+from tests.issuer_service.desk import KEK_SECRET, Desk, jwk, on_both_databases, request
 from tests.issuer_service.test_serving import SERVES, await_health, free_port
 from tests.postgres import Cluster, query
 from tests.world import at_once, key
@@ -31,15 +35,13 @@ ROUNDS = int(os.environ.get("SDCARD_TEST_ROUNDS", "3"))
 
 @contextmanager
 def registries(folder: Path, url: str, count: int = 1) -> Iterator[list[tuple[str, "subprocess.Popen[bytes]"]]]:
-    """So many processes, started together, on one database and with one key."""
-    for name in ("issuer.jwk", "status.jwk"):
-        if not (folder / name).exists():
-            create_key_file(folder / name)
+    """So many processes, started together, on one database; the first one makes the keys."""
+    if not (folder / "key-encryption.key").exists():
+        create_private_file(folder / "key-encryption.key", encode_base64url(KEK_SECRET))
     own = {
         "SDCARD_DATABASE_URL": url,
         "SDCARD_ISSUER": ISSUER,
-        "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"),
-        "SDCARD_STATUS_KEY_FILE": str(folder / "status.jwk"),
+        "SDCARD_KEY_ENCRYPTION_KEY_FILE": str(folder / "key-encryption.key"),
     }
     with ExitStack() as stack:
         started = []
@@ -85,17 +87,18 @@ class Crowd:
         return response.status_code
 
 
-def assert_whole(url: str, folder: Path, acknowledged: Sequence[dict[str, Any]]) -> None:
+def assert_whole(url: str, acknowledged: Sequence[dict[str, Any]]) -> None:
     """Every registration is there with all that belongs to it or not at all, and every acknowledged one is there."""
-    agents, keys, batches, cards, audit, used, entries = query(
+    agents, keys, batches, cards, audit, used, entries, own = query(
         url,
         "SELECT agent_id FROM agents",
         "SELECT thumbprint, agent_id FROM holder_keys",
         "SELECT batch_id, agent_id FROM batches",
         "SELECT digest, batch_id, thumbprint FROM cards",
-        "SELECT batch_id, agent_id FROM audit",
+        "SELECT batch_id, agent_id FROM audit WHERE agent_id <> ''",
         "SELECT status_list_id, status_index FROM cards",
         'SELECT list_id, "index" FROM status_entries',
+        "SELECT kid, public_jwk FROM registry_keys WHERE use = 'cards' AND state = 'active'",
     )
     assert sorted(audit) == sorted(batches)
     assert {agent for _, agent in batches} == {agent for _, agent in keys} == {agent for (agent,) in agents}
@@ -103,7 +106,9 @@ def assert_whole(url: str, folder: Path, acknowledged: Sequence[dict[str, Any]])
     assert len(cards) == 3 * len(batches)
     assert sorted(used) == sorted(entries)
     assert len(set(used)) == len(cards)
-    stored, issuer = {card[0]: card for card in cards}, load_signer(folder / "issuer.jwk").public_key
+    stored, [(kid, jwk_text)] = {card[0]: card for card in cards}, own
+    issuer = parse_public_jwk(json.loads(jwk_text) if isinstance(jwk_text, str) else jwk_text, Where(Part.KEY))
+    assert issuer.thumbprint == kid
     acceptance = Acceptance(issuers=TrustedIssuers.of(ISSUER, issuer))
     holders = {one.public_key.thumbprint: one.public_key for one in map(key, range(100, 400))}
     for answer in acknowledged:
@@ -143,7 +148,7 @@ def test_of_a_registry_that_is_killed_amid_registrations_all_that_was_acknowledg
         acknowledged += crowd.acknowledged
         assert crowd.refused == []
         await_silence(desk.url)
-        assert_whole(desk.url, tmp_path, acknowledged)
+        assert_whole(desk.url, acknowledged)
     assert unanswered > 0
 
     with registries(tmp_path, desk.url) as [(address, _)], Crowd([address], token) as crowd:
@@ -177,13 +182,11 @@ def test_four_processes_on_one_database_are_one_registry(postgres: Cluster, tmp_
 
     assert [status for group in many for status in group] == [201] * 60
     assert sorted(one_agent) == sorted(one_key) == [201] + [409] * 7
-    assert_whole(url, tmp_path, crowd.acknowledged)
+    assert_whole(url, crowd.acknowledged)
     assert len(crowd.acknowledged) == 62
 
 
 def test_no_command_shows_the_password_of_a_database(tmp_path: Path) -> None:
-    create_key_file(tmp_path / "issuer.jwk")
-    create_key_file(tmp_path / "status.jwk")
     for query_part in ("", "?sslmode=require"):
         url = f"postgresql+asyncpg://app:canary-password@127.0.0.1:{free_port()}/registry{query_part}"
         for command in (["serve", "--port", str(free_port())], ["token", "create", "--subject", "me"]):
