@@ -121,6 +121,7 @@ class Pkcs11Token:
         Raises:
             Refused: ``signer.unavailable``.
         """
+        self._run(lambda: None, attempts=3)
         return self._run(lambda: self._generate(key_id, label), attempts=1)
 
     def signer(self, key_id: bytes, key: PublicKey) -> "Pkcs11Signer":
