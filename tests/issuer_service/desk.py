@@ -143,7 +143,7 @@ class Desk:
     def wiring(self, store: SqlStore | None = None, issuer: str = ISSUER, **changes: Any) -> Wiring:
         parts: dict[str, Any] = {"clock": self.clock, "salts": self.salts, **changes}
         opened = store or open_store(self.url)
-        ring = KeyRing(opened, VAULT, parts["clock"], parts.pop("sign_with", None))
+        ring = KeyRing(opened, parts.pop("vault", VAULT), parts["clock"], parts.pop("sign_with", None))
         return Wiring(issuer, parts.pop("keys", ring), opened, **parts)
 
     @contextmanager

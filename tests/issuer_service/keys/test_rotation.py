@@ -333,7 +333,7 @@ asyncio.run(die())
 @on_both_databases
 def test_a_rotation_that_is_killed_has_not_begun_or_is_done(desk: Desk) -> None:
     new, killed = add(desk), 0
-    for statements in range(1, 20):
+    for statements in (2, 4, 7, 99):  # the active key is retired; the next one is active; all but the commit; never
         done = subprocess.run(
             [sys.executable, "-c", DIES, desk.url, str(statements)],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -348,7 +348,7 @@ def test_a_rotation_that_is_killed_has_not_begun_or_is_done(desk: Desk) -> None:
         assert states(desk) == ["active", "next"]
         with desk.open() as registry:
             assert kid_of(card_of(registry)) == desk.signer.public_key.thumbprint
-    assert killed > 4
+    assert killed == 3
     assert states(desk) == ["active", "retired"]
     with desk.open() as registry:
         assert kid_of(card_of(registry)) == new
