@@ -12,7 +12,7 @@ from issuer_service.keys.sealing import (
 from issuer_service.keys.service import check_keys, make_missing
 from issuer_service.settings import Settings
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import Store
+from issuer_service.stores.ports import KeyState, Store
 from issuer_service.stores.sql import open_store
 from sdcard.edge.key_files import load_secret
 from sdcard.edge.pkcs11 import Pkcs11Token, TokenAddress
@@ -38,16 +38,20 @@ async def open_vault(settings: Settings, store: Store) -> Vault:
     """What opens the keys in the database. A key-encryption key is made while there is nothing that it should open.
 
     Raises:
-        Misuse: when it is missing, or as ``open_token``.
+        Misuse: when it is missing, it does not open every key, or as ``open_token``.
         OSError: when a file cannot be read or made.
     """
-    token, given = open_token(settings), _given(settings)
-    if given is None and await store.read_keys():
+    token, given, rows = open_token(settings), _given(settings), await store.read_keys()
+    if given is None and rows:
         raise Misuse(
             "the key-encryption key is missing: the registry's keys are in the database, sealed, and neither "
             f"SDCARD_KEY_ENCRYPTION_KEY nor {settings.key_encryption_key_file} has what opens them"
         )
-    return Vault(given or new_key_encryption_key(settings), token)
+    vault = Vault(given or new_key_encryption_key(settings), token)
+    for row in rows:
+        if row.state is not KeyState.REMOVED:
+            vault.content(row)
+    return vault
 
 
 def new_key_encryption_key(settings: Settings) -> KeyEncryptionKey:

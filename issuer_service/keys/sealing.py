@@ -122,14 +122,9 @@ class Vault:
         check_not_published(public, PUBLISHED_KEYS, _WHERE)
         return public
 
-    def where(self, row: RegistryKeyRow) -> str | None:
-        """The token that has the private half; None where no token has it.
-
-        Raises:
-            Misuse, Refused: as ``open``.
-        """
-        reference = self.kek.open(row.sealed, self.public_key(row), row.use).get("pkcs11")
-        return None if reference is None else str(reference)
+    def content(self, row: RegistryKeyRow) -> JsonObject:
+        """What is sealed. Raises as ``open``."""
+        return self.kek.open(row.sealed, self.public_key(row), row.use)
 
     def open(self, row: RegistryKeyRow) -> OpenKey:
         """Row → key. The token is not asked.
@@ -138,8 +133,7 @@ class Vault:
             Misuse: when it was sealed with another key-encryption key, or changed; or is in a token that is not this.
             Refused: ``key.…``, for a key that nobody may use.
         """
-        public = self.public_key(row)
-        content = self.kek.open(row.sealed, public, row.use)
+        public, content = self.public_key(row), self.content(row)
         signer: Signer | None = None
         if "jwk" in content:
             signer = _signer(content["jwk"])

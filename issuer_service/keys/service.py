@@ -52,22 +52,29 @@ assert STALE < _MINUTE
 async def make_missing(store: Store, vault: Vault, now: Instant) -> list[RegistryKeyRow]:
     """Make the keys that a registry needs, in a database where nothing was issued yet; those that were made.
 
+    All at once: of two processes that start with key-encryption keys of their own, one makes all of them.
+
     Raises:
         Misuse: for a database with SD-Cards but without the keys that signed them.
     """
     active = {row.use for row in await store.read_keys() if row.state is KeyState.ACTIVE}
     missing = [use for use in MADE_AT_START if use not in active]
-    if missing and await store.latest_expiry() is not None:
+    if not missing:
+        return []
+    if await store.latest_expiry() is not None:
         raise Misuse(
             "this registry has issued SD-Cards, and its keys are not in the database: import those that signed, with "
             "`sdcard keys import cards FILE` and `sdcard keys import status FILE`"
         )
     made = []
     for use in missing:
-        try:
-            made.append(await add_key(store, vault, use, SignatureAlgorithm.ES256, now))
-        except KeysChanged:  # another process that starts too was faster, and its key is as good
-            continue
+        jwk = generate_jwk(SignatureAlgorithm.ES256)
+        row = _row(vault.kek, use, parse_private_jwk(jwk).public_key, {"jwk": jwk}, now, until=0)
+        made.append(_activated(row, int(now)))
+    try:
+        await store.add_keys(made)
+    except KeysChanged:  # another process that starts too was faster, and its keys are as good
+        return []
     return made
 
 
@@ -169,23 +176,29 @@ async def _add(
     now: Instant,
     until: int = 0,
 ) -> RegistryKeyRow:
-    at = int(now)
-    first = not any(row.use is use and row.state is KeyState.ACTIVE for row in await store.read_keys())
-    row = RegistryKeyRow(
+    row = _row(kek, use, public, content, now, until)
+    if not content:
+        row = _retired(replace(row, state=KeyState.RETIRED), int(now))
+    elif not any(one.use is use and one.state is KeyState.ACTIVE for one in await store.read_keys()):
+        row = _activated(row, int(now))
+    await store.add_keys([row])
+    return row
+
+
+def _row(
+    kek: KeyEncryptionKey, use: KeyUse, public: PublicKey, content: JsonObject, now: Instant, until: int
+) -> RegistryKeyRow:
+    """A next key."""
+    return RegistryKeyRow(
         kid=public.thumbprint,
         use=use,
         public_jwk={**public.to_jwk(), "alg": public.algorithm.value},
         sealed=kek.seal(content, public, use),
-        state=KeyState.ACTIVE if first else KeyState.NEXT,
-        created_at=at,
-        not_before=at if first else at + LEAD,
-        activated_at=at if first else None,
+        state=KeyState.NEXT,
+        created_at=int(now),
+        not_before=int(now) + LEAD,
         signs_until=None if _COUNTS_FOR[use] is None else until,
     )
-    if not content:
-        row = _retired(replace(row, state=KeyState.RETIRED, activated_at=None), at)
-    await store.add_key(row)
-    return row
 
 
 async def rotate(store: Store, vault: Vault, use: KeyUse, now: Instant, *, at_once: bool) -> tuple[str, str]:
@@ -274,9 +287,8 @@ async def reseal(store: Store, old: KeyEncryptionKey, new: KeyEncryptionKey, now
     rows = [row for row in await store.read_keys() if row.state is not KeyState.REMOVED]
     changes = []
     for row in rows:
-        public = Vault(old).public_key(row)
-        content = old.open(row.sealed, public, row.use)
-        changes.append((row, replace(row, sealed=new.seal(content, public, row.use))))
+        sealed = new.seal(Vault(old).content(row), Vault(old).public_key(row), row.use)
+        changes.append((row, replace(row, sealed=sealed)))
     if changes:
         await store.change_keys(AuditEvent.KEYS_RESEALED, int(now), changes)
     return len(changes)
@@ -303,6 +315,5 @@ def _retired(row: RegistryKeyRow, at: int) -> RegistryKeyRow:
 
 def _forgotten(vault: Vault, row: RegistryKeyRow) -> str:
     """What is sealed of a key that signs no more: nothing, or where in the token it is."""
-    public = vault.public_key(row)
-    content = vault.kek.open(row.sealed, public, row.use)
-    return vault.kek.seal({name: value for name, value in content.items() if name != "jwk"}, public, row.use)
+    kept: JsonObject = {name: value for name, value in vault.content(row).items() if name != "jwk"}
+    return vault.kek.seal(kept, vault.public_key(row), row.use)

@@ -56,13 +56,14 @@ async def record_key_use(connection: AsyncConnection, kid: str, until: int) -> N
         raise KeyNotInUse
 
 
-async def add_key(connection: AsyncConnection, key: RegistryKeyRow) -> None:
-    """Add a key."""
+async def add_keys(connection: AsyncConnection, added: Sequence[RegistryKeyRow]) -> None:
+    """Add keys."""
     try:
-        await connection.execute(insert(registry_keys).values(row_values(key)))
+        await connection.execute(insert(registry_keys), [row_values(key) for key in added])
     except exc.IntegrityError:
         raise KeysChanged from None
-    await _audit(connection, AuditEvent.KEY_ADDED, key.created_at, key.use, [key.kid])
+    for key in added:
+        await _audit(connection, AuditEvent.KEY_ADDED, key.created_at, key.use, [key.kid])
 
 
 async def change_keys(connection: AsyncConnection, event: AuditEvent, at: int, changes: Sequence[KeyChange]) -> None:

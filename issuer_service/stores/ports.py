@@ -241,11 +241,11 @@ class Store(Protocol):
         """The registry's keys, of all uses and states, the oldest first."""
         ...
 
-    async def add_key(self, key: RegistryKeyRow) -> None:
-        """Add a key.
+    async def add_keys(self, added: Sequence[RegistryKeyRow]) -> None:
+        """Add keys, all of them or none.
 
         Raises:
-            KeysChanged: when it is there, or another one of its use is active already.
+            KeysChanged: when one is there, or another one of its use is active already.
         """
         ...
 

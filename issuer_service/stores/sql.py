@@ -85,9 +85,9 @@ class SqlStore:
         async with self.database.reading() as connection:
             return await keys.read_keys(connection)
 
-    async def add_key(self, key: RegistryKeyRow) -> None:
-        """Add a key."""
-        await self.database.change(lambda connection: keys.add_key(connection, key))
+    async def add_keys(self, added: Sequence[RegistryKeyRow]) -> None:
+        """Add keys, in one transaction."""
+        await self.database.change(lambda connection: keys.add_keys(connection, added))
 
     async def change_keys(self, event: AuditEvent, at: int, changes: Sequence[KeyChange]) -> None:
         """Change keys, in one transaction."""

@@ -71,13 +71,22 @@ def add(
     if in_token and asked is not SignatureAlgorithm.ES256:
         raise Misuse("a key in a PKCS#11 token is an ES256 key")
 
-    async def work(store: "Store", vault: "Vault") -> "RegistryKeyRow":
+    async def work(store: "Store", vault: "Vault") -> tuple["RegistryKeyRow", object]:
         now = SystemClock().now()
         if in_token:
-            return await add_token_key(store, vault, chosen, now)
-        return await add_key(store, vault, chosen, asked, now)
+            row = await add_token_key(store, vault, chosen, now)
+        else:
+            row = await add_key(store, vault, chosen, asked, now)
+        return row, vault.content(row).get("pkcs11")
 
-    _show(_on_vault(work, database_url), as_json)
+    row, place = _on_vault(work, database_url)
+    if as_json:
+        shown = {"kid": row.kid, "use": row.use.value, "state": row.state.value, "not_before": row.not_before}
+        print_json({**shown, "in_token": place})
+    else:
+        waits = "" if row.activated_at else f"; rotate from {show_instant(row.not_before)} on"
+        where = f"; token and CKA_ID: {place}" if place else ""
+        print_lines(f"{row.kid}: {row.state}, signs {row.use}{waits}{where}")
 
 
 def import_(
@@ -218,11 +227,3 @@ def _algorithm(text: str) -> SignatureAlgorithm:
     if text not in SignatureAlgorithm._value2member_map_:
         raise Misuse(f"--algorithm is one of {', '.join(SignatureAlgorithm)}")
     return SignatureAlgorithm(text)
-
-
-def _show(row: "RegistryKeyRow", as_json: bool) -> None:
-    if as_json:
-        print_json({"kid": row.kid, "use": row.use.value, "state": row.state.value, "not_before": row.not_before})
-    else:
-        waits = "" if row.activated_at else f"; rotate from {show_instant(row.not_before)} on"
-        print_lines(f"{row.kid}: {row.state}, signs {row.use}{waits}")

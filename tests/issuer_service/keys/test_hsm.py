@@ -127,7 +127,7 @@ def test_a_retired_key_of_a_token_can_still_be_found_there(desk: Desk, vault: Va
     on(desk, lambda store: service.rotate(store, vault, KeyUse.CARDS, now, at_once=True))
 
     assert vault.token is not None
-    assert (vault.where(keys_of(desk)[kid]) or "").startswith(f"{vault.token.address.label}/")
+    assert str(vault.content(keys_of(desk)[kid])["pkcs11"]).startswith(f"{vault.token.address.label}/")
 
 
 class SlowSigner:

@@ -88,7 +88,9 @@ def test_the_key_encryption_key_changes(sdcard: Sdcard, monkeypatch: pytest.Monk
     assert sdcard("keys", "reseal", "--old-key-file", "key-encryption.key", "--json").json == {"resealed": 1}
     assert sdcard("keys", "add", "cards", "--json").json["state"] == "next"
     monkeypatch.setenv("SDCARD_KEY_ENCRYPTION_KEY_FILE", "key-encryption.key")
-    assert "another key-encryption key" in sdcard("keys", "rotate", "cards", "--at-once", "--json").json["misuse"]
+    for command in (("add", "cards"), ("add", "audit"), ("rotate", "cards", "--at-once")):
+        assert "another key-encryption key" in sdcard("keys", *command, "--json").json["misuse"]
+    assert len(sdcard("keys", "list", "--json").json["keys"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -122,6 +124,7 @@ def test_a_key_is_made_in_a_token_and_signs(hsm: SoftHsm, tmp_path: Path) -> Non
     }
     added = [run(environment, "keys", "add", "cards", "--in-token", "--json") for _ in range(2)]
     assert [json.loads(one.stdout)["state"] for one in added] == ["active", "next"], added
+    assert json.loads(added[0].stdout)["in_token"].startswith(environment["SDCARD_PKCS11_TOKEN"] + "/")
     rotated = run(environment, "keys", "rotate", "cards", "--at-once")
     assert rotated.returncode == 0, rotated
     with os.scandir(tmp_path) as files:
