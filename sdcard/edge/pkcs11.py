@@ -157,7 +157,7 @@ class Pkcs11Token:
             except self._pkcs11.PKCS11Error as error:
                 self._close()
                 if self._pin_refused or attempt == attempts:
-                    self._give_up(f"failed: {type(error).__name__}")
+                    self._give_up(self._reason(error))
         raise _unavailable()
 
     def _open(self, *, anew: bool) -> None:
@@ -218,6 +218,12 @@ class Pkcs11Token:
             self._keys[key_id] = key
         signature: bytes = key.sign(digest, mechanism=self._pkcs11.Mechanism.ECDSA)
         return signature
+
+    def _reason(self, error: Exception) -> str:
+        """The library tells failures apart by class, but for a module that it cannot load or start at all."""
+        if type(error) is self._pkcs11.PKCS11Error:
+            return f"cannot be reached: the module {self.address.module} does not load"
+        return f"failed: {type(error).__name__}"
 
     def _give_up(self, reason: str) -> None:
         """Say why, where operators look, and let callers come back later."""

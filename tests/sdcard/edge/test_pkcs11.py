@@ -264,11 +264,15 @@ def test_a_pin_that_changes_is_tried_once_too(hsm: SoftHsm) -> None:
     assert asked == [PIN]
 
 
-def test_a_module_or_token_that_is_not_there_is_unavailable(hsm: SoftHsm, tmp_path: Path) -> None:
+def test_a_module_or_token_that_is_not_there_is_unavailable(
+    hsm: SoftHsm, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     nowhere = TokenAddress(tmp_path / "nowhere.so", "token", PIN)
     for address in (nowhere, hsm.address("no such token")):
         with raises_rule(*UNAVAILABLE):
             Pkcs11Token(address).sign(ID, b"m")
+    assert "nowhere.so does not load" in caplog.text
+    assert "NoSuchToken" in caplog.text
 
 
 def test_a_module_that_hangs_holds_nobody_for_long(hsm: SoftHsm) -> None:
