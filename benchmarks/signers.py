@@ -1,7 +1,7 @@
 """Signing in memory and in a SoftHSM 2 token, in turn, in one run: the ratio, since rates drift between machines.
 
-``python -m benchmarks.signers``; needs SoftHSM 2 and the extra ``pkcs11``. A ``Signer`` is what is measured, with all that
-the registry adds: for the token a digest, the way to its one thread and back, and waiting.
+``python -m benchmarks.signers``; needs SoftHSM 2 and the extra ``pkcs11``. A ``Signer`` is what is measured, with all
+that it does: for the token a digest, the way to its one thread and back, and waiting.
 """
 
 import secrets

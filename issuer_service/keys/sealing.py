@@ -13,7 +13,7 @@ from jwcrypto.common import JWException
 from jwcrypto.jwe import JWE
 from jwcrypto.jwk import JWK
 
-from issuer_service.stores.ports import KeyUse, RegistryKeyRow
+from issuer_service.stores.ports import KeyState, KeyUse, RegistryKeyRow
 from sdcard.edge.key_files import create_private_file, load_secret, parse_private_jwk
 from sdcard.edge.pkcs11 import Pkcs11Token
 from sdcard.encoding import JsonObject, decode_base64url, encode_base64url, encode_json, parse_json_object
@@ -137,7 +137,7 @@ class Vault:
         signer: Signer | None = None
         if "jwk" in content:
             signer = _signer(content["jwk"])
-        elif "pkcs11" in content:
+        elif "pkcs11" in content and row.state is not KeyState.RETIRED:  # its token may be gone by now
             signer = self._token_signer(str(content["pkcs11"]), public)
         if public.thumbprint != row.kid or (signer is not None and signer.public_key != public):
             raise Misuse(f"the key {row.kid} in the database is not what it says that it is")

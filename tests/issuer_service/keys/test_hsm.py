@@ -17,6 +17,7 @@ from sdcard import InMemorySigner, Misuse
 from sdcard.edge import pkcs11
 from sdcard.edge.pkcs11 import Pkcs11Token
 from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PublicKey
 from tests.issuer_service.desk import KEK, Desk, assert_refused, jwk, request
 from tests.issuer_service.keys.test_rotation import card_of, fetched, keys_of, kid_of, on, published, states, verify
@@ -127,7 +128,23 @@ def test_a_retired_key_of_a_token_can_still_be_found_there(desk: Desk, vault: Va
     on(desk, lambda store: service.rotate(store, vault, KeyUse.CARDS, now, at_once=True))
 
     assert vault.token is not None
+    assert vault.open(keys_of(desk)[kid]).signer is None
     assert str(vault.content(keys_of(desk)[kid])["pkcs11"]).startswith(f"{vault.token.address.label}/")
+
+
+def test_a_registry_that_has_left_its_token_starts_without_it(desk: Desk, vault: Vault) -> None:
+    kid = move_into(desk, vault)
+    desk.clock.advance(service.LEAD)
+    now = desk.clock.now()
+    on(desk, lambda store: service.add_key(store, vault, KeyUse.CARDS, SignatureAlgorithm.ES256, now))
+    with desk.open(vault=vault) as registry:
+        card_of(registry)
+    on(desk, lambda store: service.rotate(store, vault, KeyUse.CARDS, now, at_once=True))
+
+    on(desk, lambda store: service.check_keys(store, Vault(KEK)))
+    with desk.open() as registry:
+        assert kid in published(registry)
+        assert kid_of(card_of(registry)) == published(registry)[0] != kid
 
 
 class SlowSigner:
