@@ -11,7 +11,19 @@ from typing import TypeVar
 import pytest
 
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow, Store, TokenRow
+from issuer_service.stores.ports import (
+    AuditEvent,
+    CardRow,
+    KeyNotInUse,
+    KeyRow,
+    KeysChanged,
+    KeyState,
+    KeyUse,
+    RegistrationRow,
+    RegistryKeyRow,
+    Store,
+    TokenRow,
+)
 from issuer_service.stores.sql import open_store
 from issuer_service.stores.tables import metadata
 from sdcard import Refused, Where
@@ -193,3 +205,63 @@ def test_a_store_that_was_never_prepared_is_unavailable(url: str) -> None:
     assert isinstance(refusal, Refused)
     with raises_rule("store.unavailable", "request"):
         raise refusal
+
+
+# -- the registry's own keys ------------------------------------------------------------------------------------------
+
+OTHER = key_row(key(11), state=KeyState.NEXT, created_at=NOW + 1)
+RETIRED = replace(KEY, state=KeyState.RETIRED, retired_at=NOW + 2, sealed="less")
+SWAP = [(KEY, RETIRED), (OTHER, replace(OTHER, state=KeyState.ACTIVE, activated_at=NOW + 2))]
+
+
+def keys_there(url: str) -> list[RegistryKeyRow]:
+    [found] = on(url, lambda store: store.read_keys())
+    assert isinstance(found, tuple)
+    return list(found)
+
+
+def test_keys_come_back_as_they_were_and_in_order(url: str) -> None:
+    for_ever = key_row(key(12), KeyUse.AUDIT, created_at=NOW + 2, signs_until=None, retired_at=2**53)
+    assert on(url, lambda store: store.add_keys([for_ever, OTHER])) == [None]
+
+    assert keys_there(url) == [KEY, OTHER, for_ever]
+
+
+def test_keys_are_added_all_or_none(url: str) -> None:
+    for wrong in (KEY, key_row(key(13))):  # one that is there; a second active one
+        [outcome] = on(url, lambda store, wrong=wrong: store.add_keys([OTHER, wrong]))  # type: ignore[misc]  # as above
+        assert isinstance(outcome, KeysChanged)
+    assert keys_there(url) == [KEY]
+    assert counts(url) == {}
+
+
+def test_keys_change_all_or_none_and_only_from_what_they_were(url: str) -> None:
+    on(url, lambda store: store.add_keys([OTHER]))
+    stale = [SWAP[0], (replace(OTHER, sealed="another"), SWAP[1][1])]
+    [outcome] = on(url, lambda store: store.change_keys(AuditEvent.KEYS_ROTATED, NOW, stale))
+    assert isinstance(outcome, KeysChanged)
+    assert keys_there(url) == [KEY, OTHER]
+
+    outcomes = on(url, *(lambda store: store.change_keys(AuditEvent.KEYS_ROTATED, NOW, SWAP) for _ in range(6)))
+    assert [type(one) for one in outcomes].count(type(None)) == 1
+    assert keys_there(url) == [after for _, after in SWAP]
+    assert counts(url) == {"audit": 2}
+
+
+def test_a_key_remembers_until_when_something_counts_that_it_signed(url: str) -> None:
+    assert on(url, lambda store: store.latest_expiry()) == [None]
+    assert record(url, row("agent"), row("other"), row("third")) == [None] * 3
+
+    assert on(url, lambda store: store.latest_expiry()) == [NOW + 1]
+    assert keys_there(url) == [replace(KEY, signs_until=NOW + 1)]
+
+
+def test_what_a_key_signed_that_is_not_in_use_is_not_recorded(url: str) -> None:
+    on(url, lambda store: store.add_keys([OTHER]))
+    on(url, lambda store: store.change_keys(AuditEvent.KEYS_ROTATED, NOW, SWAP))
+    for kid in (KEY.kid, "nobody"):
+        unknown = replace(row("agent"), kid=kid)
+        [outcome] = on(url, lambda store, one=unknown: store.record_registration(one))  # type: ignore[misc]  # as above
+        assert isinstance(outcome, KeyNotInUse)
+    assert counts(url) == {"audit": 2}
+    assert record(url, replace(row("agent"), kid=OTHER.kid)) == [None]
