@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service import wellknown
+from issuer_service.audit.checkpoints import keeping_checkpoints
 from issuer_service.openapi import components
 from issuer_service.problems import problem_response, registry_failed
 from issuer_service.registration import endpoints as registration
@@ -35,7 +36,22 @@ class _Registry(FastAPI):
 
 
 def create_app(wiring: Wiring) -> FastAPI:
-    """The registry as an ASGI application. It closes the wiring's store when it shuts down."""
+    """The registry as an ASGI application. It keeps audit checkpoints, and closes the store at its end."""
+    app = _routes()
+    app.state.wiring = wiring
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(HTTPException, _not_ours)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_middleware(LastResort)
+    return app
+
+
+def openapi_document() -> dict[str, Any]:
+    """What the registry tells of its endpoints at ``/openapi.json``."""
+    return _routes().openapi()
+
+
+def _routes() -> _Registry:
     app = _Registry(
         title="SD-Card registry",
         summary="Registers agents and issues their SD-Cards (RFC 9901).",
@@ -45,23 +61,20 @@ def create_app(wiring: Wiring) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.wiring = wiring
     app.include_router(registration.router)
     app.include_router(status.router)
     app.include_router(wellknown.router)
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(HTTPException, _not_ours)
-    app.add_exception_handler(ClientDisconnect, _gone)
-    app.add_middleware(LastResort)
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    wiring: Wiring = app.state.wiring
     try:
-        yield
+        async with keeping_checkpoints(wiring):
+            yield
     finally:
-        await app.state.wiring.store.close()
+        await wiring.store.close()
 
 
 def _refused(_: Request, error: Exception) -> Response:

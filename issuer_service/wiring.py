@@ -62,6 +62,19 @@ class StatusPublishing:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditCheckpoints:
+    """How the audit chain is checkpointed.
+
+    Attributes:
+        file: what checkpoints are added to, outside the database.
+        seconds: how often.
+    """
+
+    file: Path
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
 class PublishedList:
     """A Status List Token: of which version of the list, by which key, until when it is published (Unix seconds)."""
 
@@ -81,6 +94,7 @@ class Wiring:
         keys: what signs, and what is published.
         store: remembers tokens, agents, Batches and what was done.
         status: how status lists are published.
+        audit: how the audit chain is checkpointed.
         clock, salts: time and randomness.
         policy: which contexts there are, and their ceilings.
         profile: what is written.
@@ -94,6 +108,7 @@ class Wiring:
     issuer_url: str
     keys: KeyRing
     store: Store
+    audit: AuditCheckpoints
     status: StatusPublishing = field(default_factory=StatusPublishing)
     clock: Clock = field(default_factory=SystemClock)
     salts: SaltSource = field(default_factory=SystemSalts)
@@ -128,6 +143,7 @@ def build_wiring(settings: Settings, vault: Vault) -> Wiring:
         issuer_url=settings.issuer_url,
         keys=KeyRing(store, vault, clock, settings.sign_with),
         store=store,
+        audit=AuditCheckpoints(settings.audit_checkpoints, settings.audit_checkpoint_seconds),
         status=StatusPublishing(settings.status_ttl_seconds, settings.status_lifetime_seconds),
         clock=clock,
         policy=_load_policy(settings.policy) if settings.policy else DEFAULT_POLICY,

@@ -26,6 +26,8 @@ class Part(StrEnum):
     KEY = "key"
     REQUEST = "request"
     STATUS_LIST = "status-list"
+    AUDIT = "audit"
+    CHECKPOINT = "audit-checkpoint"
 
 
 @dataclass(frozen=True, slots=True)

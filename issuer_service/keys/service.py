@@ -21,7 +21,7 @@ from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 
 LEAD = 600
 """Seconds for which a key is published before it signs: twice as long as published keys may be kept."""
-MADE_AT_START = (KeyUse.CARDS, KeyUse.STATUS)
+MADE_AT_START = (KeyUse.CARDS, KeyUse.STATUS, KeyUse.AUDIT)
 """What a registry cannot do without."""
 
 _MINUTE = 60
@@ -61,7 +61,7 @@ async def make_missing(store: Store, vault: Vault, now: Instant) -> list[Registr
     missing = [use for use in MADE_AT_START if use not in active]
     if not missing:
         return []
-    if await store.latest_expiry() is not None:
+    if missing != [KeyUse.AUDIT] and await store.latest_expiry() is not None:
         raise Misuse(
             "this registry has issued SD-Cards, and its keys are not in the database: import those that signed, with "
             "`sdcard keys import cards FILE` and `sdcard keys import status FILE`"

@@ -173,6 +173,7 @@ def _row(
         kid=kid,
         cards=tuple(_card_row(card, status) for card, status in cards),
         disclosed=_disclosed(registration.plans),
+        interaction_id=registration.interaction_id,
     )
 
 

@@ -10,8 +10,10 @@ from typing import Any
 from sqlalchemy import exc, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from issuer_service.stores.audit import append_audit
 from issuer_service.stores.ports import (
     AuditEvent,
+    AuditRow,
     KeyChange,
     KeyNotInUse,
     KeysChanged,
@@ -19,7 +21,7 @@ from issuer_service.stores.ports import (
     KeyUse,
     RegistryKeyRow,
 )
-from issuer_service.stores.tables import audit, cards, registry_keys
+from issuer_service.stores.tables import cards, registry_keys
 
 _OPERATOR = ""
 """Who changes keys: nobody with a token, but whoever runs commands on the registry's database."""
@@ -83,9 +85,9 @@ async def change_keys(connection: AsyncConnection, event: AuditEvent, at: int, c
 
 
 async def _audit(connection: AsyncConnection, event: AuditEvent, at: int, use: str, kids: Sequence[str]) -> None:
-    """The audit record of a change of keys: in ``disclosed``, use → keys."""
-    row = {"event": event.value, "at": at, "subject": _OPERATOR, "agent_id": "", "batch_id": ""}
-    await connection.execute(insert(audit).values({**row, "disclosed": {str(use): list(kids)}}))
+    """The audit record of a change of keys, the last step of its transaction: in ``disclosed``, use → keys."""
+    row = AuditRow(event, at, subject=_OPERATOR, agent_id="", disclosed={str(use): tuple(kids)})
+    await append_audit(connection, row)
 
 
 def row_values(key: RegistryKeyRow) -> dict[str, Any]:

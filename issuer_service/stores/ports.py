@@ -3,10 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
+from sdcard.audit.records import Head
+from sdcard.encoding import JsonObject
 from sdcard.errors import Where
 from sdcard.salts import SaltSource
+
+AuditFound: TypeAlias = "tuple[int, JsonObject | None]"
+"""The number of an audit record, and the record; None when what is stored is no record at all."""
 
 
 class AuditEvent(StrEnum):
@@ -38,6 +43,50 @@ class KeyState(StrEnum):
     ACTIVE = "active"
     RETIRED = "retired"
     REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """What happened, for the audit record: names and times, never a value of a card.
+
+    Attributes:
+        event: what.
+        at: Unix seconds.
+        subject: who did it; empty for commands on the registry's database.
+        agent_id: to which agent; empty where it is about the registry's own keys.
+        batch_id: to which Batch; empty where it is none or all.
+        disclosed: context, and after a space the partner where an agreement decided → the claims that its SD-Cards can
+            show, as paths. Of a change of keys: use → the keys.
+        interaction_id: in which interaction, where the caller said so (SDC-13).
+    """
+
+    event: AuditEvent
+    at: int
+    subject: str
+    agent_id: str
+    batch_id: str = ""
+    disclosed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    interaction_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditQuery:
+    """Which audit records: those behind a number, at most so many, in order.
+
+    Attributes:
+        after, up_to: only with a number larger than the one, and no larger than the other; None for all.
+        agent_id: only of this agent.
+        interaction_id: only of this interaction.
+        since: only at this time or later, in Unix seconds.
+        limit: how many at most.
+    """
+
+    after: int | None = None
+    up_to: int | None = None
+    agent_id: str | None = None
+    interaction_id: str | None = None
+    since: int | None = None
+    limit: int = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +192,7 @@ class StatusChangeRow:
         before: the statuses that change; others stay.
         after: what they become.
         batch_id, context: only those of this Batch or context; None: of all.
+        interaction_id: for the audit record.
     """
 
     at: int
@@ -153,6 +203,7 @@ class StatusChangeRow:
     after: int
     batch_id: str | None
     context: str | None
+    interaction_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +227,7 @@ class RegistrationRow:
         batch_id: names what was issued together.
         kid: the key that signed all of it.
         cards: what was issued.
-        disclosed: for the audit record: context, and after a space the partner where an agreement decided → the claims
-            that its SD-Cards can show, as paths.
+        disclosed, interaction_id: for the audit record; see ``AuditRow``.
     """
 
     at: int
@@ -190,6 +240,7 @@ class RegistrationRow:
     kid: str
     cards: tuple[CardRow, ...]
     disclosed: Mapping[str, tuple[str, ...]]
+    interaction_id: str | None = None
 
 
 class Store(Protocol):
@@ -255,6 +306,14 @@ class Store(Protocol):
         Raises:
             KeysChanged: when one is not as it was before; nothing is written then.
         """
+        ...
+
+    async def audit_head(self) -> Head | None:
+        """The head of the audit chain; None when it is missing, which only tampering explains."""
+        ...
+
+    async def audit_records(self, query: AuditQuery) -> Sequence[AuditFound]:
+        """Audit records in the order of their numbers, as they are found: nothing about them is checked."""
         ...
 
     async def ping(self) -> None:

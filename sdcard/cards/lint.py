@@ -1,4 +1,4 @@
-"""What no card should hold, whatever its format: secrets, personal data, and hosts that only insiders reach.
+"""What no card should hold, whatever its format: secrets, personal data, hosts that only insiders reach, hidden text.
 
 A card is made to be shown. These are warnings, since a program can only guess; each names a place and quotes nothing.
 
@@ -28,6 +28,13 @@ _SECRET_TEXT = re.compile(
     r"|[?&](?:token|key|sig|signature|secret|code)=[\w.~+/%-]{16}",
     re.ASCII | re.IGNORECASE,
 )
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls, but for tab and line ends
+    "\u202a-\u202e\u2066-\u2069"  # turn what follows round
+    "\u00ad\u200b\u2060-\u2064\ufeff\U000e0000-\U000e007f]"  # have no shape of their own
+)
+_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
+"""An emoji such as the flag of Scotland, which is spelt with characters that have no shape."""
 _PLACEHOLDER = re.compile(r"[<${*\[]|your|xxx", re.IGNORECASE)
 _SECRET_NAMES = frozenset(
     {"password", "passwd", "secret", "clientsecret", "apikey", "accesstoken", "refreshtoken", "privatekey", "secretkey"}
@@ -84,8 +91,15 @@ def holds_secret(text: str) -> bool:
     return bool(_SECRET_TEXT.search(text)) or _has_password(text)
 
 
+def is_deceptive(text: str) -> bool:
+    """Whether people see another text than programs read: something in it has no shape, or turns the rest round."""
+    return bool(_HIDDEN.search(text)) and bool(_HIDDEN.search(_FLAG.sub("", text)))
+
+
 def _suspicious_members(members: JsonObject, where: Where) -> Iterator[Finding]:
     for name, value in members.items():
+        if is_deceptive(name):
+            yield _deceptive(where.within(name))
         if isinstance(value, str) and value and _plain(name) in _SECRET_NAMES and not _is_told_elsewhere(value):
             yield _secret(where.within(name))
     if "kty" in members and any(isinstance(members.get(name), str) for name in _PRIVATE_JWK):
@@ -98,6 +112,8 @@ def _is_told_elsewhere(value: str) -> bool:
 
 
 def _suspicious_text(text: str, where: Where) -> Iterator[Finding]:
+    if is_deceptive(text):
+        yield _deceptive(where)
     if holds_secret(text):
         yield _secret(where)
     if _is_personal(text):
@@ -106,6 +122,11 @@ def _suspicious_text(text: str, where: Where) -> Iterator[Finding]:
     if _is_inside(_host(text)):
         hint = "Name a host that the readers of the card reach; this one tells them only how the inside is built."
         yield Finding(Rule.CARD_INTERNAL_HOST, where, hint, Level.WARNING)
+
+
+def _deceptive(where: Where) -> Finding:
+    hint = "Remove characters that have no shape or turn the text round: people see another text than programs read."
+    return Finding(Rule.CARD_MEMBER_VALUE, where, hint, Level.WARNING)
 
 
 def _secret(where: Where) -> Finding:

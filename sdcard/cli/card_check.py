@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
 from sdcard.cards.reading import Examination, examine_card
-from sdcard.cli.output import EXIT_REFUSED, cell, console, printable, read_bytes
+from sdcard.cli.output import EXIT_REFUSED, cell, console, describe_findings, printable, read_bytes
 from sdcard.edge.key_files import load_card_signers
 from sdcard.errors import Finding, Level, Misuse, Part, Refused
 
@@ -40,7 +40,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a file, one a line.")] = False,
 ) -> None:
     """Check every file. Exit status 0: all valid; 1: some not; 2: misuse, such as a file that cannot be read."""
-    trusted = load_card_signers(signers) if signers else NOBODY
+    trusted = _load_signers(signers) if signers else NOBODY
     if sources.count("-") > 1:
         raise Misuse("standard input can be read once")
     unreadable: list[str] = []
@@ -64,6 +64,14 @@ def command(
         raise Misuse("there is no card document to check")
     if invalid:
         raise typer.Exit(EXIT_REFUSED)
+
+
+def _load_signers(file: Path) -> CardSigners:
+    """The keys, which are no card: without them nothing can be said of any."""
+    try:
+        return load_card_signers(file)
+    except Refused as refusal:
+        raise Misuse(f"--signers: {refusal}") from None
 
 
 def _files(source: str, unreadable: list[str]) -> Iterator[str]:
@@ -98,10 +106,7 @@ def _print_line(source: str, examination: Examination) -> None:
         "format": card_format or None,
         "version": version or None,
         "valid": examination.card is not None,
-        "findings": [
-            {"rule": f.rule.value, "level": f.level.value, "where": str(f.where), "message": f.hint or f.rule.sentence}
-            for f in examination.findings
-        ],
+        "findings": describe_findings(examination.findings),
     }
     sys.stdout.write(json.dumps(line) + "\n")
 

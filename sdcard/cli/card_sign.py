@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from sdcard.cards.a2a.signatures.creation import prepare_card_signature
-from sdcard.cards.reading import parse_card
-from sdcard.cli.output import AsJson, print_json, printable, read_bytes
-from sdcard.encoding import parse_json_object
-from sdcard.errors import Part, Where
-from sdcard.limits import DEFAULT_LIMITS
+from sdcard.cards.documents import read_document
+from sdcard.cards.reading import parse_card_file
+from sdcard.cli.output import AsJson, describe_findings, print_json, printable, read_bytes
 
 HELP = (
     "Sign an agent card, so that readers can tell who made it. "
@@ -29,17 +27,13 @@ def command(
     from sdcard.edge.key_files import load_signer
 
     data = read_bytes(card)
-    card_format = parse_card(data).format
-    document = parse_json_object(data, Where(Part.CARD), DEFAULT_LIMITS.json_depth)
+    card_format = parse_card_file(data).format
+    document = read_document(data).document
     signer = load_signer(key)
     prepared = prepare_card_signature(document, card_format, signer.public_key, jku)
     signed = prepared.complete(signer.sign(prepared.signing_input))
     if as_json:
-        findings = [
-            {"rule": f.rule.value, "level": f.level.value, "where": str(f.where), "message": f.hint}
-            for f in prepared.findings
-        ]
-        print_json({"card": signed, "findings": findings})
+        print_json({"card": signed, "findings": describe_findings(prepared.findings)})
         return
     for finding in prepared.findings:
         sys.stderr.write(printable(f"{finding.level}: {finding}") + "\n")

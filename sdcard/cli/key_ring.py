@@ -57,6 +57,20 @@ def list_keys(database_url: Database = None, as_json: AsJson = False) -> None:
         print_lines(f"{one['kid']}  {one['use']}  {one['algorithm']}  {one['state']}{end}{hidden}")
 
 
+def published(use: Use, database_url: Database = None) -> None:
+    """Print the published keys of a use as a JWKS. Example: sdcard keys published audit > audit.jwks"""
+    from issuer_service.keys.ring import KeyRing
+    from sdcard.edge.key_files import public_jwks
+
+    chosen = _use(use)
+
+    async def work(store: "Store", vault: "Vault") -> dict[str, list[dict[str, str]]]:
+        keys = await KeyRing(store, vault, SystemClock()).current()
+        return public_jwks(*keys.published[chosen])
+
+    print_json(_on_vault(work, database_url))
+
+
 def add(
     use: Use,
     algorithm: Annotated[str, typer.Option(help=f"One of {', '.join(SignatureAlgorithm)}.")] = "ES256",

@@ -14,6 +14,7 @@ HELP = "Make keys in files; list, add, rotate and remove the registry's own."
 app = typer.Typer(no_args_is_help=True)
 for name, command in (
     ("list", key_ring.list_keys),
+    ("published", key_ring.published),
     ("add", key_ring.add),
     ("import", key_ring.import_),
     ("rotate", key_ring.rotate),

@@ -11,7 +11,17 @@ import typer
 
 from sdcard.cards.documents import read_document
 from sdcard.cards.reading import read_card
-from sdcard.cli.output import AsJson, cell, console, print_json, read_bytes, read_text, show_instant, table
+from sdcard.cli.output import (
+    AsJson,
+    cell,
+    console,
+    describe_findings,
+    print_json,
+    read_bytes,
+    read_text,
+    show_instant,
+    table,
+)
 from sdcard.disclosure.context import FEDERATION
 from sdcard.edge.system import SystemClock
 from sdcard.encoding import JsonObject, encode_json
@@ -141,9 +151,7 @@ def _document(answer: "Registered", places: Sequence[_Place], trust: Path) -> di
             for place, one in zip(places, answer.cards, strict=True)
         ],
         "trust": str(trust),
-        "findings": [
-            {"rule": f.rule, "level": f.level, "where": str(f.where), "message": f.hint} for f in answer.findings
-        ],
+        "findings": describe_findings(answer.findings),
     }
 
 

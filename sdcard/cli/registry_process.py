@@ -13,7 +13,7 @@ from issuer_service.keys.service import make_missing
 from issuer_service.serving import address_of, bind, running
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.sql import open_store
-from issuer_service.wiring import Wiring
+from issuer_service.wiring import AuditCheckpoints, Wiring
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.system import SystemClock, SystemSalts
 
@@ -33,12 +33,13 @@ def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY)
     """A registry that lives for as long as the block, with all it keeps in the directory. No setting is read."""
     listening = bind()
     vault = Vault(create_key_encryption_key(directory / "key-encryption.key"))
+    audit = AuditCheckpoints(directory / "audit.checkpoints")
     database = f"sqlite+aiosqlite:///{directory / 'registry.sqlite'}"
     upgrade(database)
     token = asyncio.run(_prepare(database, vault))
     store = open_store(database)
     keys = KeyRing(store, vault, SystemClock())
-    with running(Wiring(address_of(listening), keys, store, policy=policy), listening) as address:
+    with running(Wiring(address_of(listening), keys, store, audit, policy=policy), listening) as address:
         yield Desk(address, token)
 
 

@@ -5,14 +5,16 @@ of a card of any known format, what is always disclosed is in the clear, and wha
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from sdcard.cards.format import CardFormat
+from sdcard.cards.lint import is_deceptive
 from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosable import Treatment
 from sdcard.disclosure.context import BUILT_IN, EVERYTHING, FEDERATION, PUBLIC, DisclosureContext, Meaning
-from sdcard.disclosure.grant import Grant, Row, Vocabulary, check_within, nearest, read_rows
+from sdcard.disclosure.grant import Grant, Row, Scope, Vocabulary, check_within, nearest, read_rows
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
@@ -23,8 +25,13 @@ if TYPE_CHECKING:
     from sdcard.disclosure.policy import DisclosurePolicy
 
 POLICY = Where(Part.POLICY)
+_CONTEXTS = POLICY.within("contexts")
 MOST_PATHS = 128
 """Of one context, in one format: every two of them are compared."""
+MOST_PATHS_IN_ALL = 1024
+"""Of all contexts, in one format, and of all agreements."""
+MOST_PAIRS = 65_536
+"""Of a path of one context and a path of another that it contains, in one format."""
 _FORMATS = tuple(KNOWN_FORMATS.values())
 _FAMILIES = tuple(dict.fromkeys(one.family for one in _FORMATS))
 _NAMES = frozenset(name for one in _FORMATS for name in (*one.groups, *one.members, *one.always_disclosed))
@@ -39,6 +46,9 @@ def check_policy(policy: "DisclosurePolicy") -> tuple[Finding, ...]:
     ``card.reserved-member``.
     """
     found = [*_check_groups(policy), *_check_members(policy)]
+    found += _check_size(policy)
+    if any(finding.where == _CONTEXTS for finding in found):
+        return tuple(dict.fromkeys(found))
     about_groups, sound = len(found), set[str]()
     for context in policy.contexts.values():
         findings = dict.fromkeys(_check_context(policy, context))
@@ -49,6 +59,24 @@ def check_policy(policy: "DisclosurePolicy") -> tuple[Finding, ...]:
         found += _check_containment(policy, context, sound)
     found += _check_agreements(policy)
     return tuple(dict.fromkeys(found))
+
+
+def _check_size(policy: "DisclosurePolicy") -> Iterator[Finding]:
+    """Find a policy that would take long to look at, before it is looked at."""
+    contexts = policy.contexts.values()
+    for card_format in _FORMATS:
+        sizes = {one.name: sum(1 for _ in _rows(policy, one, one.claims, card_format)) for one in contexts}
+        pairs = sum(sizes[one.name] * sizes.get(_basis(name), 0) for one in contexts for name in one.contains)
+        if sum(sizes.values()) > MOST_PATHS_IN_ALL:
+            hint = f"A policy has at most {MOST_PATHS_IN_ALL} paths in its contexts, those of groups too."
+            yield Finding(Rule.POLICY_MALFORMED, _CONTEXTS, hint)
+            return
+        if pairs > MOST_PAIRS:
+            hint = (
+                "To prove what they contain would take too long: name fewer paths, or only the nearest in `contains`."
+            )
+            yield Finding(Rule.POLICY_MALFORMED, _CONTEXTS, hint)
+            return
 
 
 # -- names and paths --------------------------------------------------------------------------------------------------
@@ -124,12 +152,16 @@ def _check_context(policy: "DisclosurePolicy", context: DisclosureContext) -> It
     if context.name == FEDERATION.name:
         yield from _check_federation(policy, context, where)
     entries = [entry for entry, findings in wrong if not findings]
-    said = set[Where]()
+    said, looked_at = set[Where](), set[tuple[Row, ...]]()
     for card_format in _FORMATS:
-        for finding in _check_rows(policy, context, entries, card_format, where.within("claims")):
-            if finding.rule is not Rule.POLICY_ALWAYS or finding.where not in said:
+        rows = tuple(_rows(policy, context, entries, card_format))
+        for finding in _check_always(rows, card_format, where.within("claims")):
+            if finding.where not in said:
                 said.add(finding.where)
                 yield finding
+        if rows not in looked_at:
+            looked_at.add(rows)
+            yield from _check_rows(rows, where.within("claims"))
 
 
 def _check_narrowed(policy: "DisclosurePolicy", name: str, meaning: Meaning, where: Where) -> Iterator[Finding]:
@@ -144,15 +176,15 @@ def _check_narrowed(policy: "DisclosurePolicy", name: str, meaning: Meaning, whe
         return
     for one, texts in meaning.items():
         formats = [card_format for card_format in _FORMATS if one in (card_format.family, EVERYTHING)]
+        scopes = dict.fromkeys(Vocabulary(each, policy.groups, {}).read(name, POLICY) for each in formats)
         for text in texts:
-            if not _narrows(policy, name, ClaimPath.parse(text, POLICY), formats):
+            if not _narrows(ClaimPath.parse(text, POLICY), scopes):
                 hint = f"The group {name} does not hold {text}; a narrowed group means a part of it."
                 yield Finding(Rule.POLICY_MALFORMED, where, hint)
 
 
-def _narrows(policy: "DisclosurePolicy", name: str, narrower: ClaimPath, formats: Sequence[CardFormat]) -> bool:
-    """Whether the path lies in the group, and in no format in a part of it that is another group's."""
-    scopes = [Vocabulary(card_format, policy.groups, {}).read(name, POLICY) for card_format in formats]
+def _narrows(narrower: ClaimPath, scopes: Iterable[Scope]) -> bool:
+    """Whether the path lies in a group, and in no format in a part of it that is another group's."""
     holding = [scope for scope in scopes if any(p.includes(narrower) for p in scope.paths)]
     return bool(holding) and all(scope.holds(narrower.segments) for scope in holding)
 
@@ -168,32 +200,38 @@ def _check_federation(policy: "DisclosurePolicy", context: DisclosureContext, wh
         yield Finding(Rule.CONTEXT_UNKNOWN, where, f"Without an agreement it shows what {PUBLIC.name} shows.")
 
 
-def _check_rows(
-    policy: "DisclosurePolicy",
-    context: DisclosureContext,
-    entries: Iterable[str],
-    card_format: CardFormat,
-    where: Where,
-) -> Iterator[Finding]:
+def _rows(
+    policy: "DisclosurePolicy", context: DisclosureContext, entries: Iterable[str], card_format: CardFormat
+) -> Iterator[Row]:
     vocabulary = Vocabulary(card_format, policy.groups, context.narrowed)
-    rows: list[Row] = []
     for entry in entries:
-        try:
-            rows += read_rows(context, entry, vocabulary, where)
-        except Refused:  # a path of a group; it has a finding of its own
-            continue
-    if len(rows) > MOST_PATHS:
-        yield Finding(Rule.POLICY_MALFORMED, where, f"A context has at most {MOST_PATHS} paths, those of groups too.")
-        return
+        with suppress(Refused):  # a path of a group; it has a finding of its own
+            yield from read_rows(context, entry, vocabulary, POLICY)
+
+
+def _check_always(rows: Iterable[Row], card_format: CardFormat, where: Where) -> Iterator[Finding]:
     for row in rows:
         first = row.path.segments[:1]
-        if first and first[0] in card_format.always_disclosed and row.treatment is not Treatment.PLAIN:
+        if first and first[0] in card_format.always_disclosed and not _gives_way(first[0], row.treatment):
             hint = f"Every SD-Card of {card_format.name} shows {first[0]}; leave it out."
             yield Finding(Rule.POLICY_ALWAYS, where.within(row.scope.entry), hint)
-    yield from _ambiguities(rows, where)
 
 
-def _ambiguities(rows: list[Row], where: Where) -> Iterator[Finding]:
+def _check_rows(rows: Sequence[Row], where: Where) -> Iterator[Finding]:
+    if len(rows) > MOST_PATHS:
+        yield Finding(Rule.POLICY_MALFORMED, where, f"A context has at most {MOST_PATHS} paths, those of groups too.")
+    else:
+        yield from _ambiguities(rows, where)
+
+
+def _gives_way(name: object, treatment: Treatment) -> bool:
+    """Whether an entry may name a member that this format always shows: it shows it too, or cards of another format."""
+    having = [one for one in _FORMATS if name in one.members or name in one.always_disclosed]
+    elsewhere = any(name not in one.always_disclosed for one in having)
+    return treatment is Treatment.PLAIN or (elsewhere and treatment is Treatment.SELECTIVE)
+
+
+def _ambiguities(rows: Sequence[Row], where: Where) -> Iterator[Finding]:
     """Find two entries that say different things of one place when neither has the narrower path."""
     paths = {row.path for row in rows}
     for one, other in combinations(rows, 2):
@@ -312,26 +350,43 @@ def _check_agreements(policy: "DisclosurePolicy") -> Iterator[Finding]:
     if policy.agreements and FEDERATION.name not in policy.contexts:
         yield Finding(Rule.CONTEXT_UNKNOWN, where, f"Agreements need the context {FEDERATION.name}.")
         return
+    if sum(len(agreement.discloses) for agreement in policy.agreements) > MOST_PATHS_IN_ALL:
+        yield Finding(
+            Rule.POLICY_MALFORMED, where, f"All agreements together have at most {MOST_PATHS_IN_ALL} entries."
+        )
+        return
+    ceilings = _ceilings(policy) if policy.agreements else []
     for number, agreement in enumerate(policy.agreements):
         here = where.within(number)
+        if is_deceptive(agreement.partner):
+            hint = "It holds characters that have no shape or turn the text round; nobody could tell it from another."
+            yield Finding(Rule.POLICY_MALFORMED, here.within("partner"), hint)
         if agreement.not_before is not None and agreement.not_before >= agreement.expires:
             yield Finding(Rule.POLICY_MALFORMED, here.within("expires"), "It ends before it begins.")
         for index, entry in enumerate(agreement.discloses):
             place = here.within("discloses", index)
             findings = list(_check_entry(policy, entry, place))
-            yield from findings or _check_agreed(policy, entry, place)
+            yield from findings or _check_agreed(ceilings, entry, place)
     for (number, one), (_, other) in combinations(list(enumerate(policy.agreements))[::-1], 2):
         if one.overlaps(other):
             hint = "Another agreement with this partner holds at the same time; let one end before the next begins."
             yield Finding(Rule.POLICY_AMBIGUOUS, where.within(number), hint)
 
 
-def _check_agreed(policy: "DisclosurePolicy", entry: str, where: Where) -> Iterator[Finding]:
+def _ceilings(policy: "DisclosurePolicy") -> list[tuple[Vocabulary, Grant]]:
+    """What *federation* withholds, in each format."""
     context = policy.contexts[FEDERATION.name]
-    for card_format in _FORMATS:
-        vocabulary = Vocabulary(card_format, policy.groups, context.narrowed)
+    readings = ((one, tuple(_rows(policy, context, context.claims, one))) for one in _FORMATS)
+    return [(Vocabulary(one, policy.groups, context.narrowed), Grant(context.name, rows)) for one, rows in readings]
+
+
+def _check_agreed(ceilings: Sequence[tuple[Vocabulary, Grant]], entry: str, where: Where) -> Iterator[Finding]:
+    looked_at = set[tuple[object, ...]]()
+    for vocabulary, grant in ceilings:
         try:
-            rows = tuple(row for one in context.claims for row in read_rows(context, one, vocabulary, POLICY))
-            check_within(Grant(context.name, rows), vocabulary.read(entry, where), where)
+            scope = vocabulary.read(entry, where)
+            if (scope, grant.rows) not in looked_at:
+                looked_at.add((scope, grant.rows))
+                check_within(grant, scope, where)
         except Refused as refusal:
             yield from (finding for finding in refusal.findings if finding.rule is Rule.DISCLOSE_BEYOND_CEILING)

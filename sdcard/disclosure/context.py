@@ -48,12 +48,14 @@ def frozen_meanings(meanings: Mapping[str, Meaning]) -> Mapping[str, Meaning]:
 _NEVER = {"security_context": Treatment.WITHHELD}
 _SKILL_NAMES = {"skills": {EVERYTHING: ("skills.*.id", "skills.*.name"), "agentcard": ("capabilities.*.id",)}}
 
-PUBLIC = DisclosureContext("public", {"skills": Treatment.SELECTIVE, **_NEVER}, _SKILL_NAMES)
-"""Anybody: what the agent can do, by name. A public card cannot show a security scheme, whatever its Holder does."""
+PUBLIC = DisclosureContext(
+    "public", {**dict.fromkeys(("description", "skills"), Treatment.SELECTIVE), **_NEVER}, _SKILL_NAMES
+)
+"""Anybody: what the agent is, and can do, by name. No Holder can make it show a security scheme."""
 
 INTERNAL = DisclosureContext(
     "internal",
-    dict.fromkeys(("skills", "endpoints", "operational_info", "provider"), Treatment.SELECTIVE),
+    dict.fromkeys(("description", "skills", "endpoints", "operational_info", "provider"), Treatment.SELECTIVE),
     contains=("public",),
 )
 """The own organisation: how to reach and use the agent."""

@@ -1,5 +1,6 @@
 """A policy document in TOML or JSON → ``DisclosurePolicy``, or everything that is wrong with it at once."""
 
+import codecs
 import re
 import tomllib
 from collections.abc import Iterator
@@ -45,8 +46,9 @@ def parse_policy(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DisclosurePoli
     """
     if len(data) > limits.policy_bytes:
         raise Refused(Rule.LIMIT_BYTES, POLICY, f"A policy has at most {limits.policy_bytes} bytes.")
-    as_json = _JSON.match(data) is not None
-    return read_policy(parse_json_object(data, POLICY, limits.json_depth) if as_json else _parse_toml(data, limits))
+    text = data.removeprefix(codecs.BOM_UTF8)
+    as_json = _JSON.match(text) is not None
+    return read_policy(parse_json_object(text, POLICY, limits.json_depth) if as_json else _parse_toml(text, limits))
 
 
 def read_policy(document: JsonObject) -> DisclosurePolicy:
@@ -164,6 +166,7 @@ def _named(where: Where, name: str) -> Where:
 
 _MOST_CONTEXTS = 32
 _MOST_ENTRIES = 64
+_MOST_NARROWED = 16
 
 
 def _members(document: JsonValue, name: str, most: int = _MOST_ENTRIES) -> list[tuple[str, JsonValue]]:
@@ -182,7 +185,7 @@ def _context(name: str, value: JsonValue) -> DisclosureContext:
         for entry, treatment in _members(value, "claims")
         if isinstance(treatment, str) and treatment in Treatment._value2member_map_ and len(entry) <= _MOST_ENTRY
     }
-    narrowed = {group: _meaning(meaning) for group, meaning in _members(value, "narrowed")}
+    narrowed = {group: _meaning(meaning) for group, meaning in _members(value, "narrowed", _MOST_NARROWED)}
     return DisclosureContext(name, claims, narrowed, _texts(value.get("contains") if isinstance(value, dict) else None))
 
 

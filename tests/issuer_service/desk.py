@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import pytest
@@ -16,25 +16,31 @@ from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope, create_token
 from issuer_service.app import create_app
-from issuer_service.keys.ring import KeyRing
+from issuer_service.audit.verification import find_records, verify_database
+from issuer_service.keys.ring import KeyRing, KeysInUse
 from issuer_service.keys.sealing import KeyEncryptionKey, Vault
 from issuer_service.stores.keys import row_values
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import KeyState, KeyUse, RegistryKeyRow
+from issuer_service.stores.ports import AuditFound, AuditQuery, KeyState, KeyUse, RegistryKeyRow
 from issuer_service.stores.sql import SqlStore, open_store
 from issuer_service.stores.tables import registry_keys
-from issuer_service.wiring import Wiring
+from issuer_service.wiring import AuditCheckpoints, Wiring
 from sdcard import InMemorySigner
+from sdcard.audit.chain import Verdict
+from sdcard.audit.checkpoints import Checkpoint
 from sdcard.encoding import JsonObject, encode_base64url
 from sdcard.jose.algorithms import EC_PARAMETERS
+from sdcard.jose.signer import Signer
 from tests.postgres import query
 from tests.world import ISSUER, NOW, MovableClock, RecordingSalts, example, key
+
+T = TypeVar("T")
 
 on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], indirect=True)
 
 HOLDER = key(20)
 TABLES = (
-    *("agents", "audit", "batches", "cards", "holder_keys", "registry_keys"),
+    *("agents", "audit", "audit_head", "batches", "cards", "holder_keys", "registry_keys"),
     *("status_entries", "status_lists", "tokens"),
 )
 KEK_SECRET = b"desk" * 8
@@ -123,6 +129,18 @@ def seed_keys(url: str, *rows: RegistryKeyRow) -> None:
     asyncio.run(write())
 
 
+class FixedKeys:
+    """Keys as a registry uses them, that never change. The database has them too."""
+
+    def __init__(self, signers: Mapping[KeyUse, Signer]) -> None:
+        published = {use: (signer.public_key,) for use, signer in signers.items()}
+        own = frozenset(signer.public_key.thumbprint for signer in signers.values())
+        self._keys = KeysInUse(signers, published, own)
+
+    async def current(self) -> KeysInUse:
+        return self._keys
+
+
 class Desk:
     """A registry, and the one who asks it."""
 
@@ -130,7 +148,8 @@ class Desk:
         self.file = folder / "registry.sqlite"
         self.url = url or f"sqlite+aiosqlite:///{self.file}"
         self.clock, self.salts, self.signer = MovableClock(), RecordingSalts("desk"), key(10)
-        self.status_signer = key(11)
+        self.status_signer, self.audit_signer = key(11), key(12)
+        self.checkpoints = folder / "audit.checkpoints"
         self.prepare()
         self.token = self.new_token("alice")
 
@@ -138,12 +157,17 @@ class Desk:
         """Tables, and a key for each use where there is none."""
         upgrade(self.url)
         if query(self.url, "SELECT kid FROM registry_keys") == [[]]:
-            seed_keys(self.url, key_row(self.signer), key_row(self.status_signer, KeyUse.STATUS))
+            seed_keys(self.url, *(key_row(signer, use) for use, signer in self.signers().items()))
+
+    def signers(self) -> dict[KeyUse, InMemorySigner]:
+        """What signs what."""
+        return {KeyUse.CARDS: self.signer, KeyUse.STATUS: self.status_signer, KeyUse.AUDIT: self.audit_signer}
 
     def wiring(self, store: SqlStore | None = None, issuer: str = ISSUER, **changes: Any) -> Wiring:
         parts: dict[str, Any] = {"clock": self.clock, "salts": self.salts, **changes}
         opened = store or open_store(self.url)
         ring = KeyRing(opened, parts.pop("vault", VAULT), parts["clock"], parts.pop("sign_with", None))
+        parts.setdefault("audit", AuditCheckpoints(self.checkpoints))
         return Wiring(issuer, parts.pop("keys", ring), opened, **parts)
 
     @contextmanager
@@ -174,8 +198,38 @@ class Desk:
         found = query(self.url, *(f"SELECT * FROM {table} ORDER BY 1, 2" for table in TABLES))
         return {table: [tuple(map(_as_text, row)) for row in rows] for table, rows in zip(TABLES, found, strict=True)}
 
+    def audit(self, **asked: Any) -> list[dict[str, Any]]:
+        """The audit records that a query finds."""
+        return [record for _, record in ask(self.url, lambda store: read_all(store, AuditQuery(**asked))) if record]
+
+    def verdict(self, *checkpoints: Checkpoint) -> Verdict:
+        """What the way along the audit chain shows."""
+        return verdict_of(self.url, *checkpoints)
+
     def counts(self) -> dict[str, int]:
         return {table: len(rows) for table, rows in self.rows().items()}
+
+
+def ask(url: str, question: Callable[[SqlStore], Awaitable[T]]) -> T:
+    """What a store of its own answers."""
+
+    async def asking() -> T:
+        store = open_store(url)
+        try:
+            return await question(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(asking())
+
+
+def verdict_of(url: str, *checkpoints: Checkpoint) -> Verdict:
+    """What the way along the audit chain of a database shows."""
+    return ask(url, lambda store: verify_database(store, checkpoints))
+
+
+async def read_all(store: SqlStore, query: AuditQuery) -> list[AuditFound]:
+    return [found async for found in find_records(store, query)]
 
 
 def _as_text(value: Any) -> Any:

@@ -17,13 +17,15 @@ from typing import Any, Self
 
 import httpx2
 
+from issuer_service.stores.ports import KeyUse
 from sdcard import Acceptance, TrustedIssuers, Where, accept_sd_card
+from sdcard.audit.checkpoints import verify_checkpoint
 from sdcard.edge.key_files import create_private_file
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Part
 from sdcard.jose.keys import parse_public_jwk
-from tests.issuer_service.desk import KEK_SECRET, Desk, jwk, on_both_databases, request
+from tests.issuer_service.desk import KEK_SECRET, VAULT, Desk, ask, jwk, on_both_databases, request, verdict_of
 from tests.issuer_service.test_serving import SERVES, await_health, free_port
 from tests.postgres import Cluster, query
 from tests.world import at_once, key
@@ -39,9 +41,11 @@ def registries(folder: Path, url: str, count: int = 1) -> Iterator[list[tuple[st
     if not (folder / "key-encryption.key").exists():
         create_private_file(folder / "key-encryption.key", encode_base64url(KEK_SECRET))
     own = {
+        "SDCARD_AUDIT_CHECKPOINT_SECONDS": "1",
         "SDCARD_DATABASE_URL": url,
         "SDCARD_ISSUER": ISSUER,
         "SDCARD_KEY_ENCRYPTION_KEY_FILE": str(folder / "key-encryption.key"),
+        "SDCARD_AUDIT_CHECKPOINTS": str(folder / "audit.checkpoints"),
     }
     with ExitStack() as stack:
         started = []
@@ -101,6 +105,7 @@ def assert_whole(url: str, acknowledged: Sequence[dict[str, Any]]) -> None:
         "SELECT kid, public_jwk FROM registry_keys WHERE use = 'cards' AND state = 'active'",
     )
     assert sorted(audit) == sorted(batches)
+    assert verdict_of(url).findings == ()
     assert {agent for _, agent in batches} == {agent for _, agent in keys} == {agent for (agent,) in agents}
     assert {batch for _, batch, _ in cards} == {batch for batch, _ in batches}
     assert len(cards) == 3 * len(batches)
@@ -184,6 +189,13 @@ def test_four_processes_on_one_database_are_one_registry(postgres: Cluster, tmp_
     assert sorted(one_agent) == sorted(one_key) == [201] + [409] * 7
     assert_whole(url, crowd.acknowledged)
     assert len(crowd.acknowledged) == 62
+    rows = ask(url, lambda store: store.read_keys())
+    [signer] = [VAULT.public_key(row) for row in rows if row.use is KeyUse.AUDIT]
+    lines = (tmp_path / "audit.checkpoints").read_text().split()
+    checkpoints = [verify_checkpoint(line, {signer.thumbprint: signer}) for line in lines]
+    assert len(checkpoints) >= 4, "each of them made one at its end at least"
+    verdict = verdict_of(url, *checkpoints)
+    assert (verdict.findings, verdict.vouched) == ((), 62 + len(rows))
 
 
 def test_no_command_shows_the_password_of_a_database(tmp_path: Path) -> None:

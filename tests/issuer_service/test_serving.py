@@ -43,6 +43,7 @@ def process(folder: Path, port: int) -> Iterator[tuple[str, "subprocess.Popen[by
         "SDCARD_PORT": str(port),
         "SDCARD_DATABASE_URL": f"sqlite+aiosqlite:///{folder}/served.sqlite",
         "SDCARD_KEY_ENCRYPTION_KEY_FILE": str(folder / "key-encryption.key"),
+        "SDCARD_AUDIT_CHECKPOINTS": str(folder / "audit.checkpoints"),
     }
     with subprocess.Popen([sys.executable, "-c", SERVES], env=environment) as server:
         try:
@@ -267,6 +268,7 @@ def test_the_registry_tells_when_it_listens(tmp_path: Path) -> None:
         "SDCARD_PORT": str(port),
         "SDCARD_DATABASE_URL": f"sqlite+aiosqlite:///{tmp_path}/served.sqlite",
         "SDCARD_KEY_ENCRYPTION_KEY_FILE": str(tmp_path / "key-encryption.key"),
+        "SDCARD_AUDIT_CHECKPOINTS": str(tmp_path / "audit.checkpoints"),
     }
     script = SERVES.replace("serve(Settings())", "serve(Settings(), lambda url: print(url, flush=True))")
     with subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE) as server:

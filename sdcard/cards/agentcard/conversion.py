@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Set
 
 from sdcard.cards.agentcard.json_schemas import MEMBERS as SCHEMAS
 from sdcard.cards.card import Card
-from sdcard.cards.conversion import Conversion
+from sdcard.cards.conversion import Conversion, check_security_is_read
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Part, Refused, Where
 from sdcard.rules import Rule
@@ -34,10 +34,11 @@ def to_1_0(card: Card) -> Conversion:
 
     Raises:
         Refused: ``card.not-convertible`` for an endpoint that A2A has no binding for, for an ``api_key`` of which
-            nobody knows where it goes, for an ``auth`` that names no scheme. What A2A has against the result
-            ``convert_card`` finds out.
+            nobody knows where it goes, for an ``auth`` that names no scheme, and for security that is stated where
+            AgentCard has none. What A2A has against the result ``convert_card`` finds out.
     """
     source = card.document
+    check_security_is_read(source, ("endpoint", "auth"))
     endpoint = _object(source["endpoint"])
     document: JsonObject = {
         "name": source["name"],

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from sdcard.cards.a2a.shared import CARD
 from sdcard.cards.card import Card
-from sdcard.cards.conversion import Conversion
+from sdcard.cards.conversion import Conversion, check_security_is_read
 from sdcard.cards.kno.format import PERSONA, SCHEMA, V0_1, V0_2
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Misuse, Refused, Where
@@ -36,7 +36,8 @@ def to_0_3(card: Card) -> Conversion:
     """A KNO card → A2A 0.3.
 
     Raises:
-        Refused: ``card.not-convertible`` for every scheme of authentication that the card does not say enough about.
+        Refused: ``card.not-convertible`` for every scheme of authentication that the card does not say enough about,
+            and for security that is stated where KNO has none.
         Misuse: for a card of another family.
     """
     carrier = _Carrier(card)
@@ -60,7 +61,8 @@ def to_1_0(card: Card) -> Conversion:
     """A KNO card → A2A 1.0.
 
     Raises:
-        Refused: ``card.not-convertible`` for every scheme of authentication that the card does not say enough about.
+        Refused: ``card.not-convertible`` for every scheme of authentication that the card does not say enough about,
+            and for security that is stated where KNO has none.
         Misuse: for a card of another family.
     """
     carrier = _Carrier(card)
@@ -86,6 +88,7 @@ class _Carrier:
     def __init__(self, card: Card) -> None:
         if card.format not in (V0_1, V0_2):
             raise Misuse("only a KNO agent card can be converted here")
+        check_security_is_read(card.document, ("authentication",))
         self._source = {name: value for name, value in card.document.items() if value is not None}
         self._lost: list[Finding] = []
 

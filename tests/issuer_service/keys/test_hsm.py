@@ -9,7 +9,6 @@ import httpx2
 import pytest
 
 from issuer_service.keys import service
-from issuer_service.keys.ring import KeysInUse
 from issuer_service.keys.sealing import Vault
 from issuer_service.serving import address_of, bind, running
 from issuer_service.stores.ports import KeyUse
@@ -19,7 +18,7 @@ from sdcard.edge.pkcs11 import Pkcs11Token
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PublicKey
-from tests.issuer_service.desk import KEK, Desk, assert_refused, jwk, request
+from tests.issuer_service.desk import KEK, Desk, FixedKeys, assert_refused, jwk, request
 from tests.issuer_service.keys.test_rotation import card_of, fetched, keys_of, kid_of, on, published, states, verify
 from tests.softhsm import NOISE, SoftHsm
 from tests.world import World, at_once, key, raises_rule
@@ -164,23 +163,13 @@ class SlowSigner:
         return self._signer.sign(message)
 
 
-class SlowKeys:
-    """A ring that hands out slow signers."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.cards, self.status = SlowSigner(desk.signer, 0.4), SlowSigner(desk.status_signer, 0.4)
-
-    async def current(self) -> KeysInUse:
-        own = frozenset({self.cards.public_key.thumbprint, self.status.public_key.thumbprint})
-        return KeysInUse({KeyUse.CARDS: self.cards, KeyUse.STATUS: self.status}, dict.fromkeys(KeyUse, ()), own)
-
-
 def test_signing_holds_up_nobody_else(desk: Desk) -> None:
-    """Of SD-Cards and of status lists: while a signer takes its time, others are answered."""
-    keys, listening = SlowKeys(desk), bind()
+    """Of SD-Cards, status lists and checkpoints: while a signer takes its time, others are answered."""
+    slow = {use: SlowSigner(signer, 0.4) for use, signer in desk.signers().items()}
+    listening = bind()
     headers = {"authorization": f"Bearer {desk.new_token('carol', lifetime=10**9)}"}
     address = address_of(listening)
-    wiring = desk.wiring(issuer=address, clock=SystemClock(), salts=SystemSalts(), keys=keys)
+    wiring = desk.wiring(issuer=address, clock=SystemClock(), salts=SystemSalts(), keys=FixedKeys(slow))
     with running(wiring, listening) as url, httpx2.Client(base_url=url, trust_env=False, timeout=30) as client:
 
         def work() -> None:
@@ -200,6 +189,6 @@ def test_signing_holds_up_nobody_else(desk: Desk) -> None:
 
     assert len(latencies) > 10
     assert median(latencies) < 0.2
-    assert keys.cards.threads
-    assert keys.status.threads
-    assert "registry" not in keys.cards.threads | keys.status.threads
+    for signer in slow.values():
+        assert signer.threads
+        assert "registry" not in signer.threads

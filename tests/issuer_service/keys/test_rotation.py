@@ -209,7 +209,6 @@ def test_the_key_of_status_lists_rotates_too_and_stays_for_as_long_as_a_list_cou
 
 def test_keys_of_what_is_kept_for_ever_stay_published(desk: Desk) -> None:
     add(desk, KeyUse.AUDIT)
-    add(desk, KeyUse.AUDIT)
     old, _ = rotate(desk, KeyUse.AUDIT, at_once=True)
     assert is_published(keys_of(desk)[old], 2**52)
 
@@ -438,7 +437,7 @@ def test_sealing_anew_disturbs_nobody_and_then_only_the_new_key_opens(desk: Desk
     add(desk)
     with desk.open() as registry:
         before = published(registry)
-        assert on(desk, lambda store: service.reseal(store, KEK, other, desk.clock.now())) == 3
+        assert on(desk, lambda store: service.reseal(store, KEK, other, desk.clock.now())) == 4
         desk.clock.advance(STALE)
         assert published(registry) == before
         assert card_of(registry)
@@ -501,6 +500,8 @@ def test_the_keys_of_an_older_registry_are_taken_over(tmp_path: Path) -> None:
     card = on(desk, lambda store: service.import_private_key(store, VAULT, CARDS, first, now))
     status = on(desk, lambda store: service.import_private_key(store, VAULT, STATUS, private_jwk(key(71)), now))
 
+    made = on(desk, lambda store: service.make_missing(store, VAULT, now))
+    assert [row.use for row in made] == [KeyUse.AUDIT], "a registry of before the chain had none, and may have it made"
     assert on(desk, lambda store: service.make_missing(store, VAULT, now)) == []
     assert (card.state, status.state) == (KeyState.ACTIVE, KeyState.ACTIVE)
     [[(expires_at,)]] = query(desk.url, "SELECT max(expires_at) FROM cards")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from sdcard.encoding import JsonObject
 from tests.sdcard.cards.documents import georoute
 from tests.sdcard.cli.conftest import Ran, Sdcard
+from tests.shared import ROOT
 
 CARELESS = georoute() | {"defaultInputModes": []}
 
@@ -139,3 +141,15 @@ def test_a_directory_that_cannot_be_listed_is_not_passed_over(sdcard: Sdcard, mo
 def test_standard_input_is_read_once(sdcard: Sdcard) -> None:
     ran = sdcard("card", "check", "-", "-", "--json")
     assert (ran.status, ran.json) == (2, {"misuse": "standard input can be read once"})
+
+
+def test_signers_that_are_no_keys_are_misuse_and_no_verdict_on_a_card(sdcard: Sdcard) -> None:
+    Path("signers.jwks").write_text("[]")
+    ran = sdcard("card", "check", str(ROOT / "examples" / "georoute.json"), "--signers", "signers.jwks")
+    assert (ran.status, ran.out) == (2, "")
+
+
+def test_fresh_ids_are_what_agentcards_take(sdcard: Sdcard) -> None:
+    ids = [sdcard("card", "new-id").out.strip() for _ in range(2)]
+    assert len(set(ids)) == 2
+    assert all(re.fullmatch("0[0-9A-HJKMNP-TV-Z]{25}", one) for one in ids)

@@ -30,6 +30,18 @@ def test_a_signed_card_is_verified_with_the_public_half_of_its_key(sdcard: Sdcar
     assert json.loads(ran.out) == json.loads(Path("card.json").read_text()) | {"signatures": ran.json["signatures"]}
 
 
+def test_a_card_behind_a_byte_order_mark_is_signed_like_any_other(sdcard: Sdcard) -> None:
+    files(sdcard)
+    plain = Path("card.json").read_bytes()
+    Path("marked.json").write_bytes(b"\xef\xbb\xbf" + plain)
+
+    ran = sdcard("card", "sign", "marked.json", "--key", "signer.jwk")
+
+    assert ran.status == 0
+    assert ran.json["signatures"]
+    assert {name: value for name, value in ran.json.items() if name != "signatures"} == json.loads(plain)
+
+
 def test_a_second_signature_is_added_to_the_first(sdcard: Sdcard) -> None:
     files(sdcard)
     Path("once.json").write_text(sdcard("card", "sign", "card.json", "--key", "signer.jwk").out)

@@ -41,6 +41,9 @@ def test_a_key_from_its_first_day_to_its_last(sdcard: Sdcard) -> None:
     assert ran.json == {"use": "cards", "retired": first["kid"], "active": second["kid"]}
     assert {one[:2] for one in shown(sdcard)} == {(first["kid"], "retired"), (second["kid"], "active")}
 
+    jwks = sdcard("keys", "published", "cards").json
+    assert [one["kid"] for one in jwks["keys"]] == [second["kid"], first["kid"]]
+    assert sdcard("keys", "published", "audit").json == {"keys": []}
     text = sdcard("keys", "list").out
     assert f"{second['kid']}  cards  ML-DSA-44  active\n" in text
     assert f"{first['kid']}  cards  ES256  retired, counts until " in text

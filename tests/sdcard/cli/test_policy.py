@@ -19,6 +19,7 @@ POLICY = """
 [contexts.partner]
 contains = ["public"]
 [contexts.partner.claims]
+description = "selective"
 skills = "selective"
 provider = "plain"
 

@@ -22,7 +22,13 @@ WHOLE: JsonObject = {
     "contexts": {
         "partner": {
             "contains": ["public"],
-            "claims": {"skills": "selective", "skills.*.examples": "withheld", "contact": "plain", "x-né": "selective"},
+            "claims": {
+                "description": "selective",
+                "skills": "selective",
+                "skills.*.examples": "withheld",
+                "contact": "plain",
+                "x-né": "selective",
+            },
             "narrowed": {"contact": {"a2a": ["provider.url"]}},
         },
         "full": {"claims": {}},
@@ -42,6 +48,7 @@ members = ["x-né"]
 [contexts.partner]
 contains = ["public"]
 [contexts.partner.claims]
+description = "selective"
 skills = "selective"
 "skills.*.examples" = "withheld"
 contact = "plain"
@@ -148,7 +155,7 @@ WRONG: dict[str, tuple[Any, list[tuple[str, str]]]] = {
         ],
     ),
     "what is always shown": (
-        one({"name": "withheld", "version": "selective", "protocolVersion": "withheld", "description": "plain"}),
+        one({"name": "withheld", "version": "selective", "protocolVersion": "selective", "description": "selective"}),
         [
             ("policy.always-disclosed", f"{MINE}/claims/protocolVersion"),
             ("policy.always-disclosed", f"{MINE}/claims/name"),
@@ -297,6 +304,7 @@ def agreement(**changes: Any) -> JsonObject:
         ({"partner": ""}, "policy.malformed", "partner"),
         ({"partner": 5}, "policy.malformed", "partner"),
         ({"partner": "p" * 257}, "policy.malformed", "partner"),
+        ({"partner": "https://partner\u202e.example"}, "policy.malformed", "partner"),
         ({"discloses": []}, "policy.malformed", "discloses"),
         ({"discloses": "skills"}, "policy.malformed", "discloses"),
         ({"discloses": ["skils"]}, "disclose.unknown", "discloses/0"),
@@ -308,6 +316,51 @@ def agreement(**changes: Any) -> JsonObject:
 )
 def test_what_is_wrong_with_an_agreement_is_found_at_its_place(changes: Any, rule: str, at: str) -> None:
     assert findings(agreement(**changes)) == [(rule, f"policy/agreements/0/{at}")]
+
+
+def stars(count: int, member: str = "a") -> list[str]:
+    """Paths every two of which cross."""
+    return [".".join([member, *("*" if i >> b & 1 else "b" for b in range(7))]) for i in range(count)]
+
+
+def chained(contexts: int, paths: int, contained: int) -> JsonObject:
+    claims: JsonObject = dict.fromkeys(stars(paths), "selective")
+    named = [f"c{number}" for number in range(contexts)]
+    inner = [[*named[max(0, number - contained) : number]] for number in range(contexts)]
+    return {
+        "members": ["a"],
+        "contexts": {one: {"claims": claims, "contains": [*names]} for one, names in zip(named, inner, strict=True)},
+    }
+
+
+BEYOND: dict[str, tuple[JsonObject, str]] = {
+    "paths of one context": (
+        one({"g": "plain", "h": "plain"}, members=["a", "b"], groups={"g": [*stars(64)], "h": [*stars(64, "b")]})
+        | {"contexts": {"mine": {"claims": {"g": "plain", "h": "plain", "url": "plain"}}}},
+        f"{MINE}/claims",
+    ),
+    "paths of all contexts": (chained(20, 60, 0), "policy/contexts"),
+    "what is contained": (chained(10, 60, 8), "policy/contexts"),
+    "agreements": (
+        {"agreements": [{"partner": str(n), "discloses": ["skills"] * 64, "expires": 2**31} for n in range(17)]},
+        "policy/agreements",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BEYOND)
+def test_a_policy_that_takes_long_to_look_at_is_refused(case: str) -> None:
+    document, place = BEYOND[case]
+    assert findings(document) == [("policy.malformed", place)]
+
+
+def test_a_policy_within_these_bounds_is_read() -> None:
+    assert len(read_policy(chained(12, 60, 1)).contexts) == 12 + len(DEFAULT_POLICY.contexts)
+
+
+@pytest.mark.parametrize("text", [WHOLE_TOML, encode_json(WHOLE).decode()], ids=["toml", "json"])
+def test_a_byte_order_mark_is_no_part_of_a_policy(text: str) -> None:
+    assert parse_policy(b"\xef\xbb\xbf" + text.encode()) == read_policy(WHOLE)
 
 
 def test_an_agreement_stays_below_the_operators_own_ceiling() -> None:
@@ -377,7 +430,6 @@ def test_an_entry_for_what_two_share_settles_what_they_disagree_about() -> None:
         (b"not toml", "policy.toml"),
         (b"expires = 2027-13-01T00:00:00Z", "policy.toml"),
         (b"ladder = [" + b"9" * 5000 + b"]", "policy.toml"),
-        (b"\xef\xbb\xbfladder = [4]", "policy.toml"),
         (b"ladder = [4] # \xff", "encoding.utf8"),
         (b"\x00", "policy.toml"),
         (b"a = " + b"[" * 100_000, "json.depth"),

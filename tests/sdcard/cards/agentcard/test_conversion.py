@@ -227,3 +227,15 @@ def test_authentication_that_names_no_scheme_never_becomes_none(auth: JsonObject
     with pytest.raises(Refused) as refusal:
         convert(changed(MINIMAL, ("endpoint", "auth"), auth))
     assert (refusal.value.rule, str(refusal.value.where)) == ("card.not-convertible", "card/endpoint/auth/scheme")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [("auth",), ("securitySchemes",), ("security",), ("endpoint", "authentication"), ("endpoint", "security_schemes")]
+    + [("capabilities", 0, "security"), ("authorization",)],
+)
+def test_security_stated_where_agentcard_has_none_never_gets_lost(place: tuple[str | int, ...]) -> None:
+    with pytest.raises(Refused) as refusal:
+        convert(changed(MINIMAL, place, {"scheme": "bearer"}))
+    where = "/".join(map(str, ("card", *place)))
+    assert (refusal.value.rule, str(refusal.value.where)) == ("card.not-convertible", where)

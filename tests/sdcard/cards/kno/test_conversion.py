@@ -213,3 +213,14 @@ def test_authentication_that_names_no_scheme_never_becomes_none(convert: Convert
     card = read_card(kno() | {"authentication": said})
     with raises_rule("card.not-convertible", at="card/authentication"):
         convert(card)
+
+
+@BOTH
+@pytest.mark.parametrize("name", ["security", "securitySchemes", "security_schemes", "securityRequirements", "auth"])
+def test_security_stated_where_kno_has_none_never_gets_lost(convert: Convert, name: str) -> None:
+    with raises_rule("card.not-convertible", at=f"card/{name}"):
+        convert(read_card(kno() | {name: [{"bearer": []}]}))
+    skills: Any = kno()["skills"]
+    with raises_rule("card.not-convertible", at=f"card/skills/1/{name}"):
+        convert(read_card(kno() | {"skills": [skills[0], skills[1] | {name: {"a": {}}}]}))
+    converted(convert, kno() | {name: []})

@@ -38,8 +38,8 @@ def digest_counts(card: SdCard) -> list[int]:
 
 
 EXPECTED: dict[str, set[str]] = {
-    "public": {"id", "name", "version", "skills"},
-    "federation": {"id", "name", "version", "skills"},
+    "public": {"id", "name", "version", "description", "skills"},
+    "federation": {"id", "name", "version", "description", "skills"},
     "internal": {"id", "name", "version", "description", "url", "provider", "skills", "capabilities"}
     | {"documentation_url", "default_input_modes", "default_output_modes"},
     "diagnostic": set(kno()) - set(PERSONA),
@@ -58,7 +58,7 @@ def test_each_context_shows_its_members_and_nothing_from_inside(world: World, co
     assert not {f"'{name}'" for name in PERSONA if f"'{name}'" in text_of(card)}
 
 
-def test_a_public_card_names_skills_and_no_more(world: World) -> None:
+def test_of_skills_a_public_card_shows_the_names(world: World) -> None:
     assert shown(world, world.issuer.issue("public", kno()))["skills"] == [
         {"id": "find", "name": "Find"},
         {"id": "tell", "name": "Tell"},
