@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import uvicorn
 
 from issuer_service.app import create_app
+from issuer_service.keys.opening import prepare_keys
 from issuer_service.settings import Settings
-from issuer_service.stores.migrations import upgrade
 from issuer_service.wiring import Wiring, build_wiring
 from sdcard.errors import Misuse
 
@@ -50,11 +50,10 @@ def serve(settings: Settings, started: Callable[[str], None] = lambda url: None)
         started: called with the URL once the registry answers there.
 
     Raises:
-        Misuse, Refused, OSError: as ``build_wiring``, ``bind`` and ``upgrade``.
+        Misuse, Refused, OSError: as ``bind``, ``prepare_keys`` and ``build_wiring``.
     """
-    wiring = build_wiring(settings)
     with bind(settings.host, settings.port) as listening:
-        upgrade(settings.database_url)
+        wiring = build_wiring(settings, prepare_keys(settings))
         _server(wiring, lambda: started(address_of(listening))).run(sockets=[listening])
 
 

@@ -249,4 +249,5 @@ class Rule(StrEnum):
     AUDIT_HEAD = "audit.head-differs", "The audit chain does not end where its head says.", "audit"
     AUDIT_CHECKPOINT = "audit.checkpoint-differs", "A checkpoint saw another audit record here.", "audit"
     AUDIT_ROLLED_BACK = "audit.rolled-back", "A checkpoint saw audit records beyond the end of the chain.", "audit"
+    SIGNER_UNAVAILABLE = "signer.unavailable", "The key that signs is out of reach; ask again later.", "registry"
     REGISTRY_FAILED = "registry.failed", "The registry failed; this is its own fault.", "registry"

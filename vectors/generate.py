@@ -24,6 +24,7 @@ NOT_TRIGGERED = {
     Rule.STATUS_LIST_MALFORMED: "It is about a status list, which no presentation carries.",
     Rule.STATUS_LIST_OTHER: "It is about a status list, which no presentation carries.",
     Rule.KB_RECORD: "A Verifier's own record cannot be reached.",
+    Rule.SIGNER_UNAVAILABLE: "It is about a registry whose key is out of reach.",
     Rule.KEY_REPEATED: "It is about two keys of one registration.",
     Rule.KEY_BOUND_ELSEWHERE: "It is about the records of a registry.",
     **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),

@@ -94,7 +94,7 @@ async def _issue_again(
         agent = await find_agent(wiring, caller, agent_id)
         same_keys = event is AuditEvent.AGENT_RENEWED
         proven = same_keys and agent.possession is Possession.PROVEN
-        terms = terms_of(wiring, now, ProofPolicy.ACCEPTED if proven else wiring.proofs)
+        terms = await terms_of(wiring, now, ProofPolicy.ACCEPTED if proven else wiring.proofs)
         registration = await read(wiring, caller, partial(read_request, request(agent), terms))
         proven = proven or registration.nonce is not None
         possession = Possession.PROVEN if proven else Possession.NOT_PROVEN

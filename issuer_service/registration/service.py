@@ -15,7 +15,9 @@ from issuer_service.registration.schemas import REQUEST, AgreementShown, CardIss
 from issuer_service.stores.ports import (
     AuditEvent,
     CardRow,
+    KeyNotInUse,
     KeyRow,
+    KeyUse,
     Possession,
     RegistrationRow,
     StatusRow,
@@ -26,12 +28,14 @@ from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
-from sdcard.issuer import SdCard, linkable_by, prepare_batch, rounded_validity
+from sdcard.issuer import Issuer, SdCard, linkable_by, prepare_batch, rounded_validity
+from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusReference
 
 _ATTEMPTS = 5
-"""Whoever loses a race for status entries chooses and signs again. Two in a row are rare: entries are random."""
+"""Whoever loses a race for status entries, or against a change of keys, chooses and signs again. Two in a row are rare:
+entries are random, and keys change seldom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +66,31 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes, asked: Rep
 
     Raises:
         Refused: for every reason in the request at once; then for what the token does not cover; then
-            ``agent.taken``, ``key.bound-elsewhere``, ``proof.nonce``, ``idempotency.…`` or ``store.unavailable``.
-            Nothing is written then.
+            ``agent.taken``, ``key.bound-elsewhere``, ``proof.nonce``, ``idempotency.…``, ``signer.unavailable`` or
+            ``store.unavailable``. Nothing is written then.
     """
     now = wiring.clock.now()
     if asked is not None:
         earlier = await earlier_answer(wiring.store, asked, now)
         if earlier is not None:
             return earlier
-    terms = terms_of(wiring, now, wiring.proofs)
+    terms = await terms_of(wiring, now, wiring.proofs)
     registration = await read(wiring, caller, lambda: read_registration(body, terms))
     possession = Possession.NOT_PROVEN if registration.nonce is None else Possession.PROVEN
     return await issue(wiring, caller, registration, Change(AuditEvent.AGENT_REGISTERED, possession, None, asked), now)
 
 
-def terms_of(wiring: Wiring, now: Instant, proofs: ProofPolicy) -> Terms:
+async def terms_of(wiring: Wiring, now: Instant, proofs: ProofPolicy) -> Terms:
     """What a request is read by."""
     return Terms(
         policy=wiring.policy,
         profile=wiring.profile,
         published_keys=wiring.published_keys,
-        issuer_keys=frozenset(key.thumbprint for key in wiring.own_keys),
+        issuer_keys=(await wiring.keys.current()).own,
         limits=wiring.limits,
         card_signers=wiring.card_signers,
         now=now,
-        issuer=wiring.issuer.identifier,
+        issuer=wiring.issuer_url,
         proofs=proofs,
     )
 
@@ -118,10 +122,14 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
     for _ in range(_ATTEMPTS):
         async with wiring.turns:
             statuses = await wiring.store.free_statuses(wanted, wiring.salts)
-            row, answer = await asyncio.to_thread(_issue, wiring, caller, registration, change, statuses, now)
+            signer = (await wiring.keys.current()).signer(KeyUse.CARDS)
+            row, answer = await asyncio.to_thread(_issue, wiring, signer, caller, registration, change, statuses, now)
         try:
             kept = await wiring.store.record_registration(row)
         except StatusTaken:
+            continue
+        except KeyNotInUse:
+            wiring.keys.outdate()
             continue
         return answer if kept is None or change.asked is None else open_answer(kept, change.asked)
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
@@ -129,6 +137,7 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
 
 def _issue(
     wiring: Wiring,
+    signer: Signer,
     caller: Caller,
     registration: Registration,
     change: Change,
@@ -138,7 +147,7 @@ def _issue(
     left = {context: iter(rows) for context, rows in statuses.items()}
     entries = [next(left[plan.context]) for plan in _plans(registration)]
     prepared = prepare_batch(
-        wiring.issuer,
+        Issuer(wiring.issuer_url, signer.public_key),
         registration.plans,
         agent_id=registration.agent_id,
         holder_keys=[holder.key for holder in registration.keys],
@@ -147,9 +156,10 @@ def _issue(
         statuses=[StatusReference(list_uri(wiring, entry.list_id), entry.index) for entry in entries],
         limits=wiring.limits,
     )
-    cards = [one.complete(wiring.signer.sign(one.signing_input)) for one in prepared]
+    cards = [one.complete(signer.sign(one.signing_input)) for one in prepared]
     batch_id = wiring.salts.draw(1).hex()
-    row = _row(caller, registration, change, batch_id, list(zip(cards, entries, strict=True)), now)
+    kid = signer.public_key.thumbprint
+    row = _row(caller, registration, change, batch_id, kid, list(zip(cards, entries, strict=True)), now)
     answer = _answer(registration, batch_id, cards).model_dump_json().encode()
     if change.asked is not None:
         row = replace(row, answer=seal_answer(answer, change.asked, wiring.salts, now, wiring.bounds))
@@ -158,7 +168,7 @@ def _issue(
 
 def list_uri(wiring: Wiring, list_id: str) -> str:
     """Where a status list is fetched. It names no context: that would tell what a hidden SD-Card is for."""
-    return f"{wiring.issuer.identifier}/status/{list_id}"
+    return f"{wiring.issuer_url}/status/{list_id}"
 
 
 def _check_work(registration: Registration, bounds: Bounds) -> None:
@@ -206,6 +216,7 @@ def _row(
     registration: Registration,
     change: Change,
     batch_id: str,
+    kid: str,
     cards: Sequence[tuple[SdCard, StatusRow]],
     now: Instant,
 ) -> RegistrationRow:
@@ -222,6 +233,7 @@ def _row(
         card=encode_json(registration.card.document).decode(),
         keys=tuple(KeyRow(holder.key.thumbprint, holder.where) for holder in registration.keys),
         batch_id=batch_id,
+        kid=kid,
         cards=tuple(_card_row(card, status) for card, status in cards),
         disclosed=_disclosed(registration.plans),
         event=change.event,

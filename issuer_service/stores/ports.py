@@ -24,6 +24,10 @@ class AuditEvent(StrEnum):
     AGENT_RENEWED = "agent.renewed"
     AGENT_KEYS_CHANGED = "agent.keys-changed"
     AGENT_DELETED = "agent.deleted"
+    KEY_ADDED = "key.added"
+    KEYS_ROTATED = "keys.rotated"
+    KEY_REMOVED = "key.removed"
+    KEYS_RESEALED = "keys.resealed"
 
 
 class Supersedes(StrEnum):
@@ -40,6 +44,24 @@ class Possession(StrEnum):
     NOT_PROVEN = "not-proven"
 
 
+class KeyUse(StrEnum):
+    """What a key of the registry signs, and nothing else. A closed set; ids are never reused."""
+
+    CARDS = "cards"
+    STATUS = "status"
+    TOKENS = "tokens"
+    AUDIT = "audit"
+
+
+class KeyState(StrEnum):
+    """Where a key of the registry is in its life, which goes one way."""
+
+    NEXT = "next"
+    ACTIVE = "active"
+    RETIRED = "retired"
+    REMOVED = "removed"
+
+
 @dataclass(frozen=True, slots=True)
 class AuditRow:
     """What happened, for the audit record: names and times, never a value of a card.
@@ -47,11 +69,11 @@ class AuditRow:
     Attributes:
         event: what.
         at: Unix seconds.
-        subject: who did it.
-        agent_id: to which agent.
+        subject: who did it; empty for commands on the registry's database.
+        agent_id: to which agent; empty where it is about the registry's own keys.
         batch_id: to which Batch; empty where it is none or all.
         disclosed: context, and after a space the partner where an agreement decided → the claims that its SD-Cards can
-            show, as paths.
+            show, as paths. Of a change of keys: use → the keys.
         interaction_id: in which interaction, where the caller said so (SDC-13).
         possession: of something issued, whether the agent has shown that it holds the keys.
         supersedes: of something issued, what became of earlier SD-Cards.
@@ -114,6 +136,45 @@ class KeyRow:
 
     thumbprint: str
     where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryKeyRow:
+    """A key of the registry.
+
+    Attributes:
+        kid: its thumbprint.
+        use: what it signs.
+        public_jwk: its public half, as it is published.
+        sealed: the private half, or where it is, encrypted; bound to ``kid``, ``use`` and algorithm. Empty: removed.
+        state: where it is in its life.
+        created_at, activated_at, retired_at: Unix seconds; None: not yet.
+        not_before: from when on Verifiers can be expected to know it.
+        signs_until: from when on nothing that it signed counts; exclusive. None: never.
+    """
+
+    kid: str
+    use: KeyUse
+    public_jwk: Mapping[str, str]
+    sealed: str = field(repr=False)
+    state: KeyState
+    created_at: int
+    not_before: int
+    activated_at: int | None = None
+    retired_at: int | None = None
+    signs_until: int | None = 0
+
+
+KeyChange = tuple[RegistryKeyRow, RegistryKeyRow]
+"""What a key is, and what it shall be."""
+
+
+class KeyNotInUse(Exception):
+    """The key that signed has been retired or removed in the meantime: sign again with the one that took its place."""
+
+
+class KeysChanged(Exception):
+    """Somebody else changed the registry's keys in the meantime, or has this key already: look again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +335,7 @@ class RegistrationRow:
         card_format, card: the agent's card document, as JSON text; it takes the place of an earlier one.
         keys: Holder keys, which from now on belong to this agent alone.
         batch_id: names what was issued together.
+        kid: the key that signed all of it.
         cards: what was issued.
         disclosed, interaction_id: for the audit record; see ``AuditRow``.
         event: what is recorded: a registration, a renewal, a change of keys.
@@ -292,6 +354,7 @@ class RegistrationRow:
     card: str = field(repr=False)
     keys: tuple[KeyRow, ...]
     batch_id: str
+    kid: str
     cards: tuple[CardRow, ...]
     disclosed: Mapping[str, tuple[str, ...]]
     interaction_id: str | None = None
@@ -326,6 +389,7 @@ class Store(Protocol):
                 there is no room for the answer.
             StatusTaken: when a status entry is somebody else's by now; nothing is written then.
             AgentChanged: when ``made_from`` is not the agent's last Batch; nothing is written then.
+            KeyNotInUse: when the key that signed is in use no more; nothing is written then.
         """
         ...
 
@@ -377,6 +441,30 @@ class Store(Protocol):
 
     async def read_status_list(self, list_id: str) -> StatusListRow:
         """The statuses of a list, which exists, and a version no newer than they are."""
+        ...
+
+    async def latest_expiry(self) -> int | None:
+        """When the last SD-Card there is expires, Unix seconds; None when none was ever issued."""
+        ...
+
+    async def read_keys(self) -> tuple[RegistryKeyRow, ...]:
+        """The registry's keys, of all uses and states, the oldest first."""
+        ...
+
+    async def add_keys(self, added: Sequence[RegistryKeyRow]) -> None:
+        """Add keys, all of them or none.
+
+        Raises:
+            KeysChanged: when one is there, or another one of its use is active already.
+        """
+        ...
+
+    async def change_keys(self, event: AuditEvent, at: int, changes: Sequence[KeyChange]) -> None:
+        """Change keys, in this order and one transaction. What a key ``signs_until`` only ever grows.
+
+        Raises:
+            KeysChanged: when one is not as it was before; nothing is written then.
+        """
         ...
 
     async def audit_head(self) -> Head | None:

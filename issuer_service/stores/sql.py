@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import RowMapping, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from issuer_service.stores import lifecycle, statuses
+from issuer_service.stores import keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
 from issuer_service.stores.connecting import Database, open_database
 from issuer_service.stores.ports import (
@@ -23,8 +23,10 @@ from issuer_service.stores.ports import (
     AuditRow,
     DeletionRow,
     IssuedRow,
+    KeyChange,
     NonceRow,
     RegistrationRow,
+    RegistryKeyRow,
     StatusChangeRow,
     StatusListRow,
     StatusRow,
@@ -129,6 +131,24 @@ class SqlStore:
         async with self.database.reading() as connection:
             return await statuses.read_status_list(connection, list_id)
 
+    async def latest_expiry(self) -> int | None:
+        """When the last SD-Card there is expires."""
+        async with self.database.reading() as connection:
+            return await keys.latest_expiry(connection)
+
+    async def read_keys(self) -> tuple[RegistryKeyRow, ...]:
+        """The registry's keys."""
+        async with self.database.reading() as connection:
+            return await keys.read_keys(connection)
+
+    async def add_keys(self, added: Sequence[RegistryKeyRow]) -> None:
+        """Add keys, in one transaction."""
+        await self.database.change(lambda connection: keys.add_keys(connection, added))
+
+    async def change_keys(self, event: AuditEvent, at: int, changes: Sequence[KeyChange]) -> None:
+        """Change keys, in one transaction."""
+        await self.database.change(lambda connection: keys.change_keys(connection, event, at, changes))
+
     async def audit_head(self) -> Head | None:
         """The head of the audit chain."""
         async with self.database.reading() as connection:
@@ -181,6 +201,7 @@ async def write_registration(connection: AsyncConnection, new: RegistrationRow) 
         }
         for card in new.cards
     ]
+    await keys.record_key_use(connection, new.kid, max(card.expires_at for card in new.cards))
     await statuses.claim_statuses(connection, new.cards, earlier)
     await connection.execute(insert(cards), rows)
     return None

@@ -3,6 +3,7 @@
 from sqlalchemy import (
     JSON,
     BigInteger,
+    CheckConstraint,
     Column,
     ForeignKey,
     Index,
@@ -148,3 +149,25 @@ audit_head = Table(
     Column("digest", String(64), nullable=False),
 )
 """One row, of chain 1: where the audit chain ends. Whoever adds to the chain holds its lock until the commit."""
+
+registry_keys = Table(
+    "registry_keys",
+    metadata,
+    Column("kid", String(64), primary_key=True),
+    Column("use", String(16), nullable=False),
+    Column("public_jwk", JSON, nullable=False),
+    Column("sealed", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("active_for", String(16), unique=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("not_before", BigInteger, nullable=False),
+    Column("activated_at", BigInteger),
+    Column("retired_at", BigInteger),
+    Column("signs_until", BigInteger),
+    CheckConstraint(
+        "(state = 'active' AND active_for IS NOT NULL AND active_for = use)"
+        " OR (state <> 'active' AND active_for IS NULL)",
+        name="ck_registry_keys_active_for",
+    ),
+)
+"""``active_for``: the use, while the key is active; so a use never has two active keys."""

@@ -17,12 +17,16 @@ from typing import Any, Self
 
 import httpx2
 
-from sdcard import Acceptance, TrustedIssuers, accept_sd_card
+from issuer_service.stores.ports import KeyUse
+from sdcard import Acceptance, TrustedIssuers, Where, accept_sd_card
 from sdcard.audit.checkpoints import verify_checkpoint
-from sdcard.edge.key_files import create_key_file, load_signer
+from sdcard.edge.key_files import create_private_file
 from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.encoding import encode_base64url
+from sdcard.errors import Part
+from sdcard.jose.keys import parse_public_jwk
 from sdcard.keybinding.possession import prove_possession
-from tests.issuer_service.desk import Desk, jwk, on_both_databases, request, verdict_of
+from tests.issuer_service.desk import KEK_SECRET, VAULT, Desk, ask, jwk, on_both_databases, request, verdict_of
 from tests.issuer_service.test_serving import SERVES, await_health, free_port
 from tests.postgres import Cluster, query
 from tests.shared import shared_dir
@@ -36,17 +40,14 @@ ROUNDS = int(os.environ.get("SDCARD_TEST_ROUNDS", "3"))
 
 @contextmanager
 def registries(folder: Path, url: str, count: int = 1) -> Iterator[list[tuple[str, "subprocess.Popen[bytes]"]]]:
-    """So many processes, started together, on one database and with one key."""
-    for name in ("issuer.jwk", "status.jwk", "audit.jwk"):
-        if not (folder / name).exists():
-            create_key_file(folder / name)
+    """So many processes, started together, on one database; the first one makes the keys."""
+    if not (folder / "key-encryption.key").exists():
+        create_private_file(folder / "key-encryption.key", encode_base64url(KEK_SECRET))
     own = {
         "SDCARD_AUDIT_CHECKPOINT_SECONDS": "1",
         "SDCARD_DATABASE_URL": url,
         "SDCARD_ISSUER": ISSUER,
-        "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"),
-        "SDCARD_STATUS_KEY_FILE": str(folder / "status.jwk"),
-        "SDCARD_AUDIT_KEY_FILE": str(folder / "audit.jwk"),
+        "SDCARD_KEY_ENCRYPTION_KEY_FILE": str(folder / "key-encryption.key"),
         "SDCARD_AUDIT_CHECKPOINTS": str(folder / "audit.checkpoints"),
     }
     with ExitStack() as stack:
@@ -100,17 +101,18 @@ class Crowd:
         return self._client.request(method, address + path, json=body, headers=sent)
 
 
-def assert_whole(url: str, folder: Path, acknowledged: Sequence[dict[str, Any]]) -> None:
+def assert_whole(url: str, acknowledged: Sequence[dict[str, Any]]) -> None:
     """Every registration is there with all that belongs to it or not at all, and every acknowledged one is there."""
-    agents, keys, batches, cards, audit, used, entries = query(
+    agents, keys, batches, cards, audit, used, entries, own = query(
         url,
         "SELECT agent_id FROM agents",
         "SELECT thumbprint, agent_id FROM holder_keys",
         "SELECT batch_id, agent_id FROM batches",
         "SELECT digest, batch_id, thumbprint FROM cards",
-        "SELECT batch_id, agent_id FROM audit",
+        "SELECT batch_id, agent_id FROM audit WHERE agent_id <> ''",
         "SELECT status_list_id, status_index FROM cards",
         'SELECT list_id, "index" FROM status_entries',
+        "SELECT kid, public_jwk FROM registry_keys WHERE use = 'cards' AND state = 'active'",
     )
     assert sorted(audit) == sorted(batches)
     assert verdict_of(url).findings == ()
@@ -126,7 +128,9 @@ def assert_whole(url: str, folder: Path, acknowledged: Sequence[dict[str, Any]])
         "SELECT batch_id FROM agents",
     )
     assert sorted(good) == sorted(last), "of each agent the last Batch is good and no other"
-    stored, issuer = {card[0]: card for card in cards}, load_signer(folder / "issuer.jwk").public_key
+    stored, [(kid, jwk_text)] = {card[0]: card for card in cards}, own
+    issuer = parse_public_jwk(json.loads(jwk_text) if isinstance(jwk_text, str) else jwk_text, Where(Part.KEY))
+    assert issuer.thumbprint == kid
     acceptance = Acceptance(issuers=TrustedIssuers.of(ISSUER, issuer))
     holders = {one.public_key.thumbprint: one.public_key for one in map(key, range(100, 400))}
     for answer in acknowledged:
@@ -166,7 +170,7 @@ def test_of_a_registry_that_is_killed_amid_registrations_all_that_was_acknowledg
         acknowledged += crowd.acknowledged
         assert crowd.refused == []
         await_silence(desk.url)
-        assert_whole(desk.url, tmp_path, acknowledged)
+        assert_whole(desk.url, acknowledged)
     assert unanswered > 0
 
     with registries(tmp_path, desk.url) as [(address, _)], Crowd([address], token) as crowd:
@@ -200,14 +204,15 @@ def test_four_processes_on_one_database_are_one_registry(postgres: Cluster, tmp_
 
     assert [status for group in many for status in group] == [201] * 60
     assert sorted(one_agent) == sorted(one_key) == [201] + [409] * 7
-    assert_whole(url, tmp_path, crowd.acknowledged)
+    assert_whole(url, crowd.acknowledged)
     assert len(crowd.acknowledged) == 62
-    signer = load_signer(tmp_path / "audit.jwk").public_key
+    rows = ask(url, lambda store: store.read_keys())
+    [signer] = [VAULT.public_key(row) for row in rows if row.use is KeyUse.AUDIT]
     lines = (tmp_path / "audit.checkpoints").read_text().split()
     checkpoints = [verify_checkpoint(line, {signer.thumbprint: signer}) for line in lines]
     assert len(checkpoints) >= 4, "each of them made one at its end at least"
     verdict = verdict_of(url, *checkpoints)
-    assert (verdict.findings, verdict.vouched) == ((), 62)
+    assert (verdict.findings, verdict.vouched) == ((), 62 + len(rows))
 
 
 def test_one_key_or_nonce_at_four_processes_registers_once(postgres: Cluster, tmp_path: Path) -> None:
@@ -225,7 +230,7 @@ def test_one_key_or_nonce_at_four_processes_registers_once(postgres: Cluster, tm
     assert {response.status_code for response in same} == {201}
     assert len({response.content for response in same}) == 1
     assert sorted(proofs) == [201] + [422] * 7
-    assert_whole(url, tmp_path, [same[0].json(), *crowd.acknowledged])
+    assert_whole(url, [same[0].json(), *crowd.acknowledged])
     assert query(url, "SELECT count(*) FROM batches") == [[(2,)]]
 
 
@@ -254,9 +259,6 @@ def test_two_processes_on_one_file_serve_a_hundred_at_once(tmp_path: Path) -> No
 
 
 def test_no_command_shows_the_password_of_a_database(tmp_path: Path) -> None:
-    create_key_file(tmp_path / "issuer.jwk")
-    create_key_file(tmp_path / "status.jwk")
-    create_key_file(tmp_path / "audit.jwk")
     for query_part in ("", "?sslmode=require"):
         url = f"postgresql+asyncpg://app:canary-password@127.0.0.1:{free_port()}/registry{query_part}"
         for command in (["serve", "--port", str(free_port())], ["token", "create", "--subject", "me"]):

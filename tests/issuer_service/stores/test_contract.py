@@ -17,13 +17,19 @@ from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.ports import (
     AgentChanged,
     AnswerRow,
+    AuditEvent,
     AuditQuery,
     CardRow,
     DeletionRow,
+    KeyNotInUse,
     KeyRow,
+    KeysChanged,
+    KeyState,
+    KeyUse,
     NonceRow,
     Possession,
     RegistrationRow,
+    RegistryKeyRow,
     StatusRow,
     Store,
     Supersedes,
@@ -34,28 +40,34 @@ from issuer_service.stores.tables import metadata
 from sdcard import Refused, Where
 from sdcard.errors import Part
 from sdcard.rules import Rule
-from tests.issuer_service.desk import TABLES
+from tests.issuer_service.desk import TABLES, key_row, seed_keys
 from tests.postgres import Cluster, query
-from tests.world import NOW, raises_rule
+from tests.world import NOW, key, raises_rule
 
 T = TypeVar("T")
+KEY = key_row(key(10))
 MEMORY = "sqlite+aiosqlite:///file:contract?mode=memory&cache=shared&uri=true"
 TOKEN = TokenRow("d" * 64, "s" * 256, ("agents:register",), {"skill_ids": ("☃\x00", "𝔸"), "x": ()}, NOW, 2**53)
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A registry with one key."""
     if request.param == "memory":
         with closing(sqlite3.connect("file:contract?mode=memory&cache=shared", uri=True)):  # it lives while one is open
             upgrade(MEMORY)
+            seed_keys(MEMORY, KEY)
             yield MEMORY
     elif request.param == "sqlite":
         file = f"sqlite+aiosqlite:///{tmp_path}/registry.sqlite"
         upgrade(file)
+        seed_keys(file, KEY)
         yield file
     else:
         server: Cluster = request.getfixturevalue("postgres")
-        yield server.url(server.new_database("prepared"))
+        prepared = server.url(server.new_database("prepared"))
+        seed_keys(prepared, KEY)
+        yield prepared
 
 
 def row(agent_id: str = "agent", *thumbprints: str, subject: str = "alice", batch: str = "") -> RegistrationRow:
@@ -69,6 +81,7 @@ def row(agent_id: str = "agent", *thumbprints: str, subject: str = "alice", batc
         card='{"name":"\\u0000 ☃ 𝔸"}',
         keys=tuple(KeyRow(name, Where(Part.REQUEST, ("keys", n))) for n, name in enumerate(names)),
         batch_id=batch_id,
+        kid=KEY.kid,
         cards=tuple(CardRow(f"{batch_id} {name}", "public", name, NOW + 1) for name in names),
         disclosed={"public": ("name", "\x00 ☃ 𝔸")},
     )
@@ -113,9 +126,9 @@ def everything(url: str) -> list[list[tuple[object, ...]]]:
 
 
 def counts(url: str) -> dict[str, int]:
-    """How many rows there are, where there are any."""
+    """How many rows there are, where there are any; the registry's keys are not counted."""
     found = zip(TABLES, everything(url), strict=True)
-    return {table: len(rows) for table, rows in found if rows and table != "audit_head"}
+    return {table: len(rows) for table, rows in found if rows and table not in {"audit_head", "registry_keys"}}
 
 
 def test_a_token_comes_back_as_it_was(url: str) -> None:
@@ -473,3 +486,63 @@ def test_of_deletions_at_once_one_is_done(url: str) -> None:
     outcomes = on(url, *[lambda store: store.delete_agent(DeletionRow(NOW, "alice", "agent"))] * 6)
 
     assert sorted(str(getattr(one, "rule", one)) for one in outcomes) == ["1"] + ["agent.unknown"] * 5
+
+
+# -- the registry's own keys ------------------------------------------------------------------------------------------
+
+OTHER = key_row(key(11), state=KeyState.NEXT, created_at=NOW + 1)
+RETIRED = replace(KEY, state=KeyState.RETIRED, retired_at=NOW + 2, sealed="less")
+SWAP = [(KEY, RETIRED), (OTHER, replace(OTHER, state=KeyState.ACTIVE, activated_at=NOW + 2))]
+
+
+def keys_there(url: str) -> list[RegistryKeyRow]:
+    [found] = on(url, lambda store: store.read_keys())
+    assert isinstance(found, tuple)
+    return list(found)
+
+
+def test_keys_come_back_as_they_were_and_in_order(url: str) -> None:
+    for_ever = key_row(key(12), KeyUse.AUDIT, created_at=NOW + 2, signs_until=None, retired_at=2**53)
+    assert on(url, lambda store: store.add_keys([for_ever, OTHER])) == [None]
+
+    assert keys_there(url) == [KEY, OTHER, for_ever]
+
+
+def test_keys_are_added_all_or_none(url: str) -> None:
+    for wrong in (KEY, key_row(key(13))):  # one that is there; a second active one
+        [outcome] = on(url, lambda store, wrong=wrong: store.add_keys([OTHER, wrong]))  # type: ignore[misc]  # as above
+        assert isinstance(outcome, KeysChanged)
+    assert keys_there(url) == [KEY]
+    assert counts(url) == {}
+
+
+def test_keys_change_all_or_none_and_only_from_what_they_were(url: str) -> None:
+    on(url, lambda store: store.add_keys([OTHER]))
+    stale = [SWAP[0], (replace(OTHER, sealed="another"), SWAP[1][1])]
+    [outcome] = on(url, lambda store: store.change_keys(AuditEvent.KEYS_ROTATED, NOW, stale))
+    assert isinstance(outcome, KeysChanged)
+    assert keys_there(url) == [KEY, OTHER]
+
+    outcomes = on(url, *(lambda store: store.change_keys(AuditEvent.KEYS_ROTATED, NOW, SWAP) for _ in range(6)))
+    assert [type(one) for one in outcomes].count(type(None)) == 1
+    assert keys_there(url) == [after for _, after in SWAP]
+    assert counts(url) == {"audit": 2}
+
+
+def test_a_key_remembers_until_when_something_counts_that_it_signed(url: str) -> None:
+    assert on(url, lambda store: store.latest_expiry()) == [None]
+    assert record(url, row("agent"), row("other"), row("third")) == [None] * 3
+
+    assert on(url, lambda store: store.latest_expiry()) == [NOW + 1]
+    assert keys_there(url) == [replace(KEY, signs_until=NOW + 1)]
+
+
+def test_what_a_key_signed_that_is_not_in_use_is_not_recorded(url: str) -> None:
+    on(url, lambda store: store.add_keys([OTHER]))
+    on(url, lambda store: store.change_keys(AuditEvent.KEYS_ROTATED, NOW, SWAP))
+    for kid in (KEY.kid, "nobody"):
+        unknown = replace(row("agent"), kid=kid)
+        [outcome] = on(url, lambda store, one=unknown: store.record_registration(one))  # type: ignore[misc]  # as above
+        assert isinstance(outcome, KeyNotInUse)
+    assert counts(url) == {"audit": 2}
+    assert record(url, replace(row("agent"), kid=OTHER.kid)) == [None]

@@ -35,6 +35,7 @@ ROW = RegistrationRow(
     card="{}",
     keys=(KeyRow("thumbprint", Where(Part.REQUEST, ("public_key",))),),
     batch_id="batch",
+    kid=key(10).public_key.thumbprint,
     cards=(CardRow("digest", "public", "thumbprint", NOW + 1),),
     disclosed={"public": ("name",)},
 )
@@ -189,7 +190,7 @@ def test_nothing_is_acknowledged_once_the_file_is_gone(desk: Desk, tmp_path: Pat
 
         for file in gone:
             file.unlink(missing_ok=True)
-        upgrade(desk.url)
+        desk.prepare()
         assert_refused(registry.post(request()), 401, ("token.invalid", "request/headers/authorization"))
         registry.register(request(), desk.new_token("alice"))
         assert desk.counts()["agents"] == 1
