@@ -43,6 +43,7 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
     HTTPStatus.UNPROCESSABLE_ENTITY: (
         Rule.REQUEST,
         Rule.AGENT_ID,
+        Rule.CURSOR,
         Rule.BASE64URL,
         # keys
         Rule.KEY_MALFORMED,

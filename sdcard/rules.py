@@ -210,6 +210,7 @@ class Rule(StrEnum):
     AGENT_ID = "agent-id.malformed", "The agent id is not 1 to 128 letters, digits, `.`, `_` and `-`.", "registry"
     AGENT_OWNED = "agent.taken", "The agent id is not available.", "registry"
     AGENT_UNKNOWN = "agent.unknown", "The caller has no agent of this id.", "registry"
+    CURSOR = "cursor.invalid", "The cursor does not continue this query, or no longer.", "registry"
     CARD_DISAGREES = "card.disagrees", "The card and the request say different things.", "registry"
     TOKEN_MISSING = "token.missing", "A bearer token is required.", "RFC 6750 3.1"
     TOKEN_INVALID = "token.invalid", "The bearer token is unknown or has expired.", "RFC 6750 3.1"

@@ -42,7 +42,7 @@ NOT_TRIGGERED = {
         (Rule.CONTEXT_REPEATED, Rule.REQUEST, Rule.REQUEST_TARGET, Rule.REQUEST_METHOD, Rule.REQUEST_MEDIA_TYPE,
          Rule.REQUEST_TIMEOUT, Rule.AGENT_ID, Rule.AGENT_OWNED, Rule.CARD_DISAGREES, Rule.TOKEN_MISSING,
          Rule.TOKEN_INVALID, Rule.TOKEN_SCOPE, Rule.TOKEN_LIMIT, Rule.STORE_UNAVAILABLE, Rule.REGISTRY_FAILED,
-         Rule.AGENT_UNKNOWN, Rule.STATUS_LIST_TIME),
+         Rule.AGENT_UNKNOWN, Rule.STATUS_LIST_TIME, Rule.CURSOR),
         _REGISTRY,
     ),
     **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),

@@ -9,11 +9,15 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import RowMapping, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from issuer_service.stores import statuses
+from issuer_service.stores import discovery, statuses
 from issuer_service.stores.connecting import Database, open_database
 from issuer_service.stores.ports import (
     AuditEvent,
+    DiscoveryQuery,
+    FoundPage,
     RegistrationRow,
+    RenewalRow,
+    SourceRow,
     StatusChangeRow,
     StatusListRow,
     StatusRow,
@@ -30,6 +34,7 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._secret = b""
 
     async def add_token(self, token: TokenRow) -> None:
         """Remember a token."""
@@ -52,7 +57,8 @@ class SqlStore:
 
     async def record_registration(self, registration: RegistrationRow) -> None:
         """Write a registration in one transaction, or refuse it."""
-        await self.database.change(lambda connection: _record(connection, registration))
+        secret = await self.discovery_secret()
+        await self.database.change(lambda connection: _record(connection, registration, secret))
 
     async def free_statuses(self, wanted: Mapping[str, int], salts: SaltSource) -> Mapping[str, tuple[StatusRow, ...]]:
         """For each context so many random entries that nobody has now."""
@@ -73,6 +79,34 @@ class SqlStore:
         async with self.database.reading() as connection:
             return await statuses.read_status_list(connection, list_id)
 
+    async def discovery_secret(self) -> bytes:
+        """The same for as long as the database lives, so it is read once."""
+        if not self._secret:
+            async with self.database.reading() as connection:
+                self._secret = await discovery.discovery_secret(connection)
+        return self._secret
+
+    async def find_agents(self, query: DiscoveryQuery) -> FoundPage:
+        """The agents that have all the terms."""
+        secret = await self.discovery_secret()
+        async with self.database.reading() as connection:
+            return await discovery.find_agents(connection, secret, query)
+
+    async def read_discovery_cards(self, positions: Sequence[int], at: int) -> Mapping[int, str]:
+        """The SD-Cards at these positions that are good at this moment."""
+        async with self.database.reading() as connection:
+            return await discovery.read_cards(connection, positions, at)
+
+    async def discovery_sources(self, positions: Sequence[int]) -> Sequence[SourceRow]:
+        """What the SD-Cards at these positions are made from."""
+        async with self.database.reading() as connection:
+            return await discovery.sources(connection, positions)
+
+    async def renew_discovery(self, renewals: Sequence[RenewalRow]) -> None:
+        """Write new SD-Cards for discovery in one transaction."""
+        secret = await self.discovery_secret()
+        await self.database.change(lambda connection: discovery.renew(connection, secret, renewals))
+
     async def ping(self) -> None:
         """Make sure that the database answers and has our tables."""
         async with self.database.reading() as connection:
@@ -88,7 +122,7 @@ def open_store(url: str, patience: float = 10.0) -> SqlStore:
     return SqlStore(open_database(url, patience))
 
 
-async def _record(connection: AsyncConnection, new: RegistrationRow) -> None:
+async def _record(connection: AsyncConnection, new: RegistrationRow, secret: bytes) -> None:
     await connection.execute(insert(audit).values(_audit_row(new)))
     await _claim_agent(connection, new)
     await _claim_keys(connection, new)
@@ -106,12 +140,14 @@ async def _record(connection: AsyncConnection, new: RegistrationRow) -> None:
         }
         for card in new.cards
     ]
+    await discovery.replace_postings(connection, secret, new.agent_id, new.batch_id, new.discovery)
     await statuses.claim_statuses(connection, new.cards)
     await connection.execute(insert(cards), rows)
 
 
 async def _change_statuses(connection: AsyncConnection, change: StatusChangeRow) -> int:
     await connection.execute(insert(audit).values(_change_audit_row(change)))
+    await discovery.change_statuses(connection, change)
     return await statuses.change_statuses(connection, change)
 
 

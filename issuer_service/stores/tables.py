@@ -1,6 +1,20 @@
 """The tables, for SQLite and PostgreSQL alike. Constraints, not code, make owners and key bindings unique."""
 
-from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Integer, MetaData, SmallInteger, String, Table, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    false,
+)
 
 metadata = MetaData(
     naming_convention={
@@ -60,6 +74,7 @@ cards = Table(
     Column("expires_at", BigInteger, nullable=False),
     Column("status_list_id", String(32)),
     Column("status_index", Integer),
+    Column("for_discovery", Boolean, nullable=False, server_default=false()),
 )
 
 status_lists = Table(
@@ -95,3 +110,43 @@ audit = Table(
     sqlite_autoincrement=True,
 )
 """Append-only: nothing updates or deletes a row, and SQLite is told never to reuse a number."""
+
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+)
+"""What the processes of one registry share, made once by the migration. It protects nothing that is in this database."""
+
+discovery_cards = Table(
+    "discovery_cards",
+    metadata,
+    Column("position", BigInteger().with_variant(Integer(), "sqlite"), primary_key=True, autoincrement=False),
+    Column("agent_id", ForeignKey("agents.agent_id"), nullable=False, index=True),
+    Column("batch_id", ForeignKey("batches.batch_id"), nullable=False),
+    Column("context", String(256), nullable=False),
+    Column("partner", String(256), nullable=False),
+    Column("status", SmallInteger, nullable=False),
+    Column("until", BigInteger),
+    Column("decided_by", String(64), nullable=False),
+    Column("renew_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("holder_key", JSON, nullable=False),
+    Column("disclose", JSON),
+    Column("terms", LargeBinary, nullable=False),
+    Column("sd_card", Text, nullable=False),
+)
+"""By whom an agent is found: one row for each context, and for *federation* each partner. ``sd_card`` is empty until
+somebody finds it. ``terms``: the terms of its rows below, eight bytes each, to find those rows again.
+"""
+
+discovery_postings = Table(
+    "discovery_postings",
+    metadata,
+    Column("term", BigInteger, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
+)
+"""Which positions have a term. ``term`` is a keyed hash of audience, criterion and text, so each context has its own."""

@@ -24,7 +24,11 @@ from tests.world import ISSUER, MovableClock, RecordingSalts, example, key
 on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], indirect=True)
 
 HOLDER = key(20)
-TABLES = ("agents", "audit", "batches", "cards", "holder_keys", "status_entries", "status_lists", "tokens")
+TABLES = (
+    *("agents", "audit", "batches", "cards", "discovery_cards", "discovery_postings", "holder_keys"),
+    *("status_entries", "status_lists", "tokens"),
+)
+"""But ``secrets``, which the migration fills."""
 REGISTRATION: JsonObject = {
     "agent_id": "ai-assistant-v2",
     "name": "AI Assistant Agent",

@@ -13,6 +13,7 @@ from sdcard.cards.a2a.shared import (
     ENDPOINT,
     EXTENSION,
     FACTS,
+    FOUND_BY,
     FLAGS,
     GROUPS,
     HISTORY,
@@ -86,6 +87,7 @@ FORMAT = CardFormat(
     together=TOGETHER,
     groups=GROUPS,
     facts=FACTS,
+    found_by=FOUND_BY,
 )
 
 

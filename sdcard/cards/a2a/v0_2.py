@@ -16,6 +16,7 @@ from sdcard.cards.a2a.shared import (
     ENDPOINT,
     EXTENSION,
     FACTS,
+    FOUND_BY,
     FLAG,
     FLAGS,
     GROUPS,
@@ -107,6 +108,7 @@ FORMAT = CardFormat(
     together=TOGETHER,
     groups=GROUPS,
     facts=FACTS,
+    found_by=FOUND_BY,
 )
 
 BROUGHT = (

@@ -18,6 +18,7 @@ from sdcard.cards.a2a.shared import (
     ENDPOINT,
     EXTENSION,
     FACTS,
+    FOUND_BY,
     FLAG,
     FLAGS,
     GROUPS,
@@ -194,6 +195,7 @@ FORMAT = CardFormat(
     together=TOGETHER,
     groups=GROUPS,
     facts=FACTS,
+    found_by=FOUND_BY,
 )
 
 
