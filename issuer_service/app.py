@@ -12,6 +12,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service import wellknown
+from issuer_service.discovery import endpoints as discovery
+from issuer_service.discovery.schemas import DiscoveryRequest
 from issuer_service.openapi import components
 from issuer_service.problems import problem_response, registry_failed
 from issuer_service.registration import endpoints as registration
@@ -30,7 +32,7 @@ class _Registry(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """FastAPI's own, with the schemas that it cannot find by itself."""
         document = super().openapi()
-        document["components"]["schemas"].update(components(RegistrationRequest, StatusChange))
+        document["components"]["schemas"].update(components(RegistrationRequest, DiscoveryRequest, StatusChange))
         return document
 
 
@@ -47,6 +49,7 @@ def create_app(wiring: Wiring) -> FastAPI:
     )
     app.state.wiring = wiring
     app.include_router(registration.router)
+    app.include_router(discovery.router)
     app.include_router(status.router)
     app.include_router(wellknown.router)
     app.add_exception_handler(Refused, _refused)

@@ -1,14 +1,17 @@
 """``Wiring``: the composition root. Clock, randomness, keys and records are arguments of everything else."""
 
 import asyncio
+import hashlib
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 
 from issuer_service.settings import Settings
 from issuer_service.stores.ports import Store
 from issuer_service.stores.sql import open_store
 from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
+from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosure.document import parse_policy
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.key_files import load_card_signers, load_public_keys, load_signer
@@ -90,6 +93,9 @@ class Wiring:
         published_keys: thumbprints of keys that nobody may register.
         limits, bounds: how much work a caller may ask for.
         turns: of those who have a Batch made; the others wait.
+        renewing: whose turn it is to renew SD-Cards for discovery.
+        decided_by: names all that decides what an SD-Card shows and who vouches for it, beside its registration:
+            policy, profile, card formats, Issuer and key. SD-Cards for discovery follow when it changes.
     """
 
     issuer: Issuer
@@ -107,6 +113,8 @@ class Wiring:
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_BATCHES_AT_ONCE))
+    renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    decided_by: str = field(init=False)
 
     def __post_init__(self) -> None:
         if self.signer.public_key != self.issuer.key:
@@ -118,6 +126,19 @@ class Wiring:
             raise Misuse("the key for status lists is another one than the Issuer's")
         for key in (*keys, self.status.signer.public_key, *self.card_signers.keys.values()):
             check_not_published(key, self.published_keys, Where(Part.KEY))
+        decisive = (self.policy, self.profile, KNOWN_FORMATS, self.issuer.identifier, self.issuer.key.thumbprint)
+        object.__setattr__(self, "decided_by", hashlib.sha256(repr(_plain(decisive)).encode()).hexdigest())
+
+
+def _plain(value: object) -> object:
+    """A value as tuples and texts, the same for equal values in every process."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return tuple((one.name, _plain(getattr(value, one.name))) for one in fields(value))
+    if isinstance(value, Mapping):
+        return tuple(sorted((str(name), _plain(inner)) for name, inner in value.items()))
+    if isinstance(value, frozenset):
+        return tuple(sorted(map(str, value)))
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else str(value)
 
 
 def build_wiring(settings: Settings) -> Wiring:

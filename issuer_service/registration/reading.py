@@ -78,6 +78,7 @@ class Registration:
         card: its card.
         keys: one or more, all different.
         plans: one for each context and partner, all different.
+        disclose: for each plan the request's own list, if it had one.
         findings: what a careful author would still mend.
     """
 
@@ -85,6 +86,7 @@ class Registration:
     card: Card = field(repr=False)
     keys: tuple[HolderKey, ...]
     plans: tuple[DisclosurePlan, ...] = field(repr=False)
+    disclose: tuple[tuple[str, ...] | None, ...]
     findings: tuple[Finding, ...]
 
 
@@ -130,7 +132,9 @@ def read_registration(body: bytes, terms: Terms) -> Registration:
         for number, plan in enumerate(plans)
         for note in (*_no_agreement(plan, document, number), *_nothing_behind(plan, document, number))
     )
-    return Registration(identity.agent_id, card, keys, plans, card.findings + notes)
+    lists = [one.disclose for one in read_section(Contexts, document).disclosure_contexts]
+    disclose = tuple(None if one is None else tuple(one) for one in lists)
+    return Registration(identity.agent_id, card, keys, plans, disclose, card.findings + notes)
 
 
 def _read_keys(document: Mapping[str, Any], terms: Terms) -> tuple[HolderKey, ...]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from issuer_service.access import Caller, check_limits
+from issuer_service.discovery.indexing import discovery_rows
 from issuer_service.problems import show_findings
 from issuer_service.registration.reading import Registration, Terms, read_registration
 from issuer_service.registration.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
@@ -88,7 +89,7 @@ def _issue(
     )
     cards = [one.complete(wiring.signer.sign(one.signing_input)) for one in prepared]
     batch_id = wiring.salts.draw(1).hex()
-    row = _row(caller, registration, batch_id, list(zip(cards, entries, strict=True)), now)
+    row = _row(wiring, caller, registration, batch_id, list(zip(cards, entries, strict=True)), now)
     return row, _answer(registration, batch_id, cards).model_dump_json().encode()
 
 
@@ -138,6 +139,7 @@ def _issued(card: SdCard, plan: DisclosurePlan) -> CardIssued:
 
 
 def _row(
+    wiring: Wiring,
     caller: Caller,
     registration: Registration,
     batch_id: str,
@@ -155,6 +157,7 @@ def _row(
         batch_id=batch_id,
         cards=tuple(_card_row(card, status) for card, status in cards),
         disclosed=_disclosed(registration.plans),
+        discovery=discovery_rows(registration, wiring.decided_by),
     )
 
 

@@ -28,7 +28,7 @@ from issuer_service.stores.tables import agents, audit, cards, discovery_cards, 
 from sdcard.encoding import encode_json
 
 MOST_EXAMINED = 5_000
-"""Postings that one page looks at. Whoever asks for two frequent terms that rarely meet gets short pages, and goes on."""
+"""Postings that one page looks at. Who asks for two frequent terms that rarely meet gets short pages, and goes on."""
 
 _MOST_COUNTED = 1_000
 _TERM_BYTES = 8
@@ -71,7 +71,7 @@ async def replace_postings(
 
 
 async def remove_postings(connection: AsyncConnection, agent_id: str) -> None:
-    """Let nobody find the agent any more. The SD-Cards that were given out are revoked, if at all, by their statuses."""
+    """Let nobody find the agent any more. SD-Cards that were given out are revoked, if at all, by their statuses."""
     mine = discovery_cards.c.agent_id == agent_id
     asked = select(discovery_cards.c.position, discovery_cards.c.terms).where(mine)
     for position, terms in (await connection.execute(asked)).all():
@@ -103,7 +103,9 @@ async def find_agents(connection: AsyncConnection, secret: bytes, query: Discove
     asked = select(*columns).join_from(near, discovery_cards, discovery_cards.c.position == near.c.position)
     for other in others:
         here = discovery_postings.alias()
-        asked = asked.where(select(here.c.term).where(here.c.term == other, here.c.position == near.c.position).exists())
+        asked = asked.where(
+            select(here.c.term).where(here.c.term == other, here.c.position == near.c.position).exists()
+        )
     asked = asked.where(
         discovery_cards.c.context == query.audience.context,
         discovery_cards.c.partner == query.audience.partner,

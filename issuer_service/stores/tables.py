@@ -117,7 +117,7 @@ secrets = Table(
     Column("name", String(64), primary_key=True),
     Column("value", LargeBinary, nullable=False),
 )
-"""What the processes of one registry share, made once by the migration. It protects nothing that is in this database."""
+"""What the processes of one registry share, made once by the migration. It protects nothing in this database."""
 
 discovery_cards = Table(
     "discovery_cards",
@@ -149,4 +149,4 @@ discovery_postings = Table(
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     sqlite_with_rowid=False,
 )
-"""Which positions have a term. ``term`` is a keyed hash of audience, criterion and text, so each context has its own."""
+"""Which positions have a term: a keyed hash of audience, criterion and text, so that each context has its own."""

@@ -1,0 +1,39 @@
+"""By what an agent is found: what its SD-Card for each context can show, and nothing else of its card. Pure."""
+
+from collections.abc import Iterable
+
+from issuer_service.registration.reading import Registration
+from issuer_service.stores.ports import Audience, DiscoveryRow
+from sdcard.disclosure.plan import DisclosurePlan
+from sdcard.disclosure.terms import Term, terms_of
+
+
+def discovery_rows(registration: Registration, decided_by: str) -> tuple[DiscoveryRow, ...]:
+    """Where an agent is found from its registration on: by the audience of each plan; of two for one, the first counts.
+
+    Args:
+        registration: the request; its first key is the one that SD-Cards for discovery are bound to.
+        decided_by: see ``DiscoveryRow``.
+    """
+    rows: dict[Audience, DiscoveryRow] = {}
+    for plan, disclose in zip(registration.plans, registration.disclose, strict=True):
+        row = DiscoveryRow(
+            audience=audience_of(plan),
+            terms=as_texts(terms_of(plan, registration.card.format)),
+            disclose=disclose,
+            holder_key=dict(registration.keys[0].key.to_jwk()),
+            until=plan.agreement.expires if plan.agreement else None,
+            decided_by=decided_by,
+        )
+        rows.setdefault(row.audience, row)
+    return tuple(rows.values())
+
+
+def audience_of(plan: DisclosurePlan) -> Audience:
+    """Whom an SD-Card of this plan is for: a partner only where an agreement decided."""
+    return Audience(plan.context, plan.agreement.partner if plan.agreement else "")
+
+
+def as_texts(terms: Iterable[Term]) -> tuple[str, ...]:
+    """Terms as they are kept and asked for."""
+    return tuple(f"{criterion}:{text}" for criterion, text in terms)

@@ -1,0 +1,98 @@
+"""Answering a discovery request: for whom, what, and the SD-Cards of those who show it."""
+
+import hashlib
+from collections.abc import Iterator
+
+from issuer_service.access import Caller, check_context
+from issuer_service.discovery.cursors import open_cursor, seal_cursor
+from issuer_service.discovery.indexing import as_texts
+from issuer_service.discovery.renewal import renew
+from issuer_service.discovery.schemas import Discovered, DiscoveryRequest, Found, read_discovery
+from issuer_service.registration.schemas import REQUEST
+from issuer_service.stores.ports import START, Audience, DiscoveryQuery, FoundPage, FoundRow
+from issuer_service.wiring import Wiring
+from sdcard.disclosure.agreement import Partner
+from sdcard.disclosure.context import FEDERATION
+from sdcard.encoding import encode_json, parse_json_object
+from sdcard.errors import Refused
+from sdcard.instants import Instant
+from sdcard.rules import Rule
+
+_ATTEMPTS = 3
+_MOST_CHARACTERS = 4 * 1024 * 1024
+"""Of the SD-Cards in one answer; the first one is given whatever its size."""
+
+
+async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
+    """The answer to a request: a ``Discovered`` in JSON.
+
+    Raises:
+        Refused: for the request; ``token.limit`` for a context that the token does not name; ``context.unknown``;
+            ``cursor.invalid``; ``store.unavailable``, also when SD-Cards that are needed cannot be made now.
+    """
+    now = wiring.clock.now()
+    asked = read_discovery(parse_json_object(body, REQUEST, wiring.limits.json_depth))
+    audience = _audience(wiring, caller, asked.request, now)
+    terms, secret = as_texts(asked.terms), await wiring.store.discovery_secret()
+    binding = hashlib.sha256(encode_json([caller.token, audience.context, audience.partner, *terms])).digest()
+    cursor = asked.request.cursor
+    after = START if cursor is None else open_cursor(cursor, binding, secret, now)
+    query = DiscoveryQuery(audience, terms, after, asked.request.max_results, int(now))
+    page = _bounded(await _fresh_page(wiring, query, now))
+    texts = await wiring.store.read_discovery_cards([row.position for row in page.rows], query.at)
+    answer = Discovered(
+        results=[
+            Found(agent_id=row.agent_id, sd_card=texts[row.position]) for row in page.rows if row.position in texts
+        ],
+        next_cursor=None if page.more is None else seal_cursor(page.more, binding, secret, now, wiring.salts),
+        ignored=list(asked.ignored),
+    )
+    return answer.model_dump_json().encode()
+
+
+def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: Instant) -> Audience:
+    """Who asks, as far as the token says. A partner with an agreement sees the agents that registered for it.
+
+    What the requester claims can only take that away: whoever says to be somebody else is not shown it.
+    """
+    check_context(caller, request.context)
+    if request.context not in wiring.policy.contexts:
+        raise Refused(Rule.CONTEXT_UNKNOWN, REQUEST.within("context"))
+    claims = request.requester_claims
+    claimed = caller.subject if claims is None or claims.organization is None else claims.organization
+    if request.context != FEDERATION.name or claimed != caller.subject:
+        return Audience(request.context, "")
+    agreed = wiring.policy.agreement(request.context, Partner(caller.subject, now), REQUEST.within("context"))
+    return Audience(request.context, agreed.partner if agreed else "")
+
+
+async def _fresh_page(wiring: Wiring, query: DiscoveryQuery, now: Instant) -> FoundPage:
+    """A page whose SD-Cards are good, and as the policy is now. What they are found by may change with them."""
+    for _ in range(_ATTEMPTS):
+        page = await wiring.store.find_agents(query)
+        if not any(_due(wiring, page, now)):
+            return page
+        async with wiring.renewing:
+            page = await wiring.store.find_agents(query)
+            due = list(_due(wiring, page, now))
+            try:
+                await renew(wiring, [row.position for row in due], now)
+            except Refused:
+                if any(row.expires_at <= now or row.decided_by != wiring.decided_by for row in due):
+                    raise
+                return page
+    raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
+
+
+def _due(wiring: Wiring, page: FoundPage, now: Instant) -> Iterator[FoundRow]:
+    return (row for row in page.rows if row.renew_at <= now or row.decided_by != wiring.decided_by)
+
+
+def _bounded(page: FoundPage) -> FoundPage:
+    """As much of the page as one answer holds."""
+    total = 0
+    for number, row in enumerate(page.rows):
+        total += row.size
+        if number and total > _MOST_CHARACTERS:
+            return FoundPage(page.rows[:number], page.rows[number - 1].position)
+    return page
