@@ -235,7 +235,7 @@ async def _by_frequency(connection: AsyncConnection, terms: list[int], after: in
     some = [asked.limit(_MOST_COUNTED).subquery() for asked in behind]
     counted = (select(literal(number), func.count()).select_from(one) for number, one in enumerate(some))
     counts = await connection.execute(union_all(*counted))
-    return [terms[number] for _, number in sorted((count, number) for number, count in counts.tuples())]
+    return [terms[number] for _, number in sorted((row[1], row[0]) for row in counts)]
 
 
 def _behind(term: int, after: int) -> tuple[ColumnElement[bool], ...]:

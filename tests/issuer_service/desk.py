@@ -142,6 +142,21 @@ class OpenDesk:
         assert response.status_code == 201, response.text
         return response.json()
 
+    def ask(self, context: str = "public", token: str | None = None, **request: Any) -> httpx2.Response:
+        """Look for agents: members of the query, and ``cursor``, ``max_results``, ``requester_claims``."""
+        apart = ("cursor", "max_results", "requester_claims")
+        body = {name: request.pop(name) for name in apart if name in request}
+        headers = {"authorization": f"Bearer {token or self.token}"}
+        return self.client.post(
+            "/agents/discover", json={"query": request, "context": context, **body}, headers=headers
+        )
+
+    def found(self, context: str = "public", token: str | None = None, **request: Any) -> list[str]:
+        """The ids of the agents on one page."""
+        answer = self.ask(context, token, **request)
+        assert answer.status_code == 200, answer.text
+        return [one["agent_id"] for one in answer.json()["results"]]
+
     def get(self, path: str) -> httpx2.Response:
         return self.client.get(path)
 
