@@ -1,7 +1,7 @@
 """Answering a discovery request: for whom, what, and the SD-Cards of those who show it."""
 
 import hashlib
-from collections.abc import Iterator
+from itertools import takewhile
 
 from issuer_service.access import Caller, check_context
 from issuer_service.discovery.cursors import open_cursor, seal_cursor
@@ -18,7 +18,7 @@ from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.rules import Rule
 
-_ATTEMPTS = 3
+_ATTEMPTS = 5
 _MOST_CHARACTERS = 4 * 1024 * 1024
 """Of the SD-Cards in one answer; the first one is given whatever its size."""
 
@@ -68,24 +68,41 @@ def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: In
 
 async def _fresh_page(wiring: Wiring, query: DiscoveryQuery, now: Instant) -> FoundPage:
     """A page whose SD-Cards are good, and as the policy is now. What they are found by may change with them."""
+    page = await wiring.store.find_agents(query)
     for _ in range(_ATTEMPTS):
-        page = await wiring.store.find_agents(query)
-        if not any(_due(wiring, page, now)):
+        if not any(_is_due(wiring, row, now) for row in page.rows):
             return page
         async with wiring.renewing:
             page = await wiring.store.find_agents(query)
-            due = list(_due(wiring, page, now))
+            due = [row for row in page.rows if _is_due(wiring, row, now)]
             try:
                 await renew(wiring, [row.position for row in due], now)
             except Refused:
-                if any(row.expires_at <= now or row.decided_by != wiring.decided_by for row in due):
+                if any(_is_stale(wiring, row, now) for row in due):
                     raise
                 return page
-    raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
+        page = await wiring.store.find_agents(query)
+    return _before_stale(wiring, page, now)
 
 
-def _due(wiring: Wiring, page: FoundPage, now: Instant) -> Iterator[FoundRow]:
-    return (row for row in page.rows if row.renew_at <= now or row.decided_by != wiring.decided_by)
+def _before_stale(wiring: Wiring, page: FoundPage, now: Instant) -> FoundPage:
+    """As much of a page as owners left alone while it was made.
+
+    Raises:
+        Refused: ``store.unavailable`` when that is nothing.
+    """
+    good = tuple(takewhile(lambda row: not _is_stale(wiring, row, now), page.rows))
+    if page.rows and not good:
+        raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
+    return FoundPage(good, page.more if len(good) == len(page.rows) else good[-1].position)
+
+
+def _is_due(wiring: Wiring, row: FoundRow, now: Instant) -> bool:
+    return row.renew_at <= now or _is_stale(wiring, row, now)
+
+
+def _is_stale(wiring: Wiring, row: FoundRow, now: Instant) -> bool:
+    return row.expires_at <= now or row.decided_by != wiring.decided_by
 
 
 def _bounded(page: FoundPage) -> FoundPage:
