@@ -11,6 +11,7 @@ from typer.exceptions import TyperException
 from sdcard.cli import (
     card,
     demo,
+    discover,
     inspect,
     keys,
     linkability,
@@ -34,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, serve, register, inspect, present, verify, linkability):
+for module in (demo, serve, register, discover, inspect, present, verify, linkability):
     app.command(module.__name__.rpartition(".")[2], help=module.HELP)(module.command)
 for command in (revoke.revoke, revoke.suspend, revoke.reinstate):
     app.command(command.__name__)(command)

@@ -6,7 +6,7 @@ from sdcard import Acceptance, TrustedIssuers
 from sdcard.errors import Part, Where
 from sdcard.issued import IssuedSdCard, read_issued
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.sdjwt.serialization import parse_sd_jwt
+from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, request_with_card
 from tests.world import ISSUER, example, key
@@ -32,19 +32,27 @@ def read(desk: Desk, registry: OpenDesk, sd_card: str) -> IssuedSdCard:
     """What a caller makes of an SD-Card, with the keys that the registry publishes."""
     keys = parse_key_set(registry.get("/.well-known/jwks.json").json(), Where(Part.TRUST))
     acceptance = Acceptance(issuers=TrustedIssuers({ISSUER: keys}))
-    return read_issued(parse_sd_jwt(sd_card, DEFAULT_LIMITS), acceptance, desk.clock.now(), None)
+    sd_jwt = parse_sd_jwt(sd_card, DEFAULT_LIMITS)
+    assert isinstance(sd_jwt, SdJwt)
+    return read_issued(sd_jwt, acceptance, desk.clock.now(), None)
+
+
+def status_of(card: IssuedSdCard) -> Any:
+    """Which entry of which list speaks for it."""
+    claims: Any = card.verified.processed.claims
+    return claims["status"]["status_list"]
 
 
 def found_cards(desk: Desk, registry: OpenDesk, context: str, token: str, **query: Any) -> dict[str, IssuedSdCard]:
     """Agent id → its SD-Card, verified, of all pages."""
-    results, cursor = list[dict[str, str]](), None
+    results, cursor = list[dict[str, str]](), dict[str, str]()
     while True:
-        answer = registry.ask(context, token, **query, **({"cursor": cursor} if cursor else {}))
+        answer = registry.ask(context, token, **query, **cursor)
         assert answer.status_code == 200, answer.text
         results += answer.json()["results"]
-        cursor = answer.json()["next_cursor"]
-        if cursor is None:
+        if answer.json()["next_cursor"] is None:
             break
+        cursor = {"cursor": answer.json()["next_cursor"]}
     cards = {one["agent_id"]: read(desk, registry, one["sd_card"]) for one in results}
     assert len(cards) == len(results), "nobody is given twice"
     assert all(card.subject == f"agent:{agent_id}" for agent_id, card in cards.items())

@@ -46,6 +46,7 @@ def hidden(chance: random.Random, number: int) -> dict[str, Any]:
     def words() -> str:
         return " ".join(chance.choices(["secret", "alpha", "beta", "gamma"], k=2))
 
+    document: Any = example()
     skills = [
         {
             **skill,
@@ -53,7 +54,7 @@ def hidden(chance: random.Random, number: int) -> dict[str, Any]:
             "tags": chance.choices(["secret", "alpha", "beta"], k=chance.randrange(1, 4)),
             "inputModes": chance.choices(["text/x-alpha", "text/x-beta"], k=1),
         }
-        for skill in example()["skills"]  # type: ignore[union-attr]  # it is an array
+        for skill in document["skills"]
     ]
     return {
         "description": f"public text, {(number % 2 and 'odd') or 'even'}",
@@ -86,7 +87,7 @@ QUERIES: list[dict[str, Any]] = [
 
 def answers(registry: OpenDesk, token: str, asked: dict[str, Any]) -> list[Any]:
     """All pages, with what is random by design taken out: salts, digests, status entries, signatures, cursors."""
-    found, cursor = list[Any](), {}
+    found, cursor = list[Any](), dict[str, str]()
     while True:
         answer = registry.ask("public", token, max_results=SIZE, **asked, **cursor)
         assert answer.status_code == 200

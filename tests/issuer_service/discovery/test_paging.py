@@ -90,11 +90,12 @@ def cursor(registry: OpenDesk) -> str:
 
 
 def test_a_cursor_continues_the_query_it_came_with(registry: OpenDesk, cursor: str) -> None:
-    for asked in (
+    queries: list[dict[str, Any]] = [
         {"skills": ["fleet-dispatch"], "text": "route advanced"},
         {"skills": ["FLEET-dispatch", "fleet-dispatch"], "text": "Advanced, ROUTE"},
         {"skills": ["fleet-dispatch"], "text": "route advanced", "availability": "24/7"},
-    ):
+    ]
+    for asked in queries:
         for size in (1, 100):
             answer = registry.ask("public", cursor=cursor, max_results=size, **asked).json()
             assert (len(answer["results"]), answer["next_cursor"]) == (1, None)
@@ -211,7 +212,7 @@ def body(number: int) -> bytes:
 
 async def walk(wirings: list[Wiring], context: str, size: int) -> list[str]:
     """Everybody on all pages, each page asked of another process."""
-    found, cursor, turn = list[str](), {}, 0
+    found, cursor, turn = list[str](), dict[str, str](), 0
     while True:
         asked = {"query": ROUTE, "context": context, "max_results": size, **cursor}
         answer = json.loads(await service.discover(wirings[turn % 2], SEEKER, json.dumps(asked).encode()))

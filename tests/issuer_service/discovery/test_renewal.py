@@ -19,7 +19,7 @@ from sdcard.issued import IssuedSdCard
 from sdcard.issuer import DAY
 from sdcard.rules import Rule
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, on_both_databases
-from tests.issuer_service.discovery.seekers import found_cards, register
+from tests.issuer_service.discovery.seekers import found_cards, register, status_of
 from tests.world import NOW, RecordingSalts, key
 
 PARTNER = "https://partner.example"
@@ -33,7 +33,7 @@ def the_card(desk: Desk, registry: OpenDesk, token: str, context: str = "public"
 
 
 def place(card: IssuedSdCard) -> Any:
-    return json.dumps(card.verified.processed.claims["status"])
+    return json.dumps(status_of(card))
 
 
 @on_both_databases
@@ -111,7 +111,7 @@ def test_of_two_processes_that_renew_at_once_one_writes(desk: Desk, registry: Op
 
 
 def narrowed(*withheld: str) -> Any:
-    claims = {"skills": "selective", **dict.fromkeys(withheld, "withheld")}
+    claims: Any = {"skills": "selective", **dict.fromkeys(withheld, "withheld")}
     return read_policy({"contexts": {"internal": {"claims": claims, "contains": []}}})
 
 
@@ -183,7 +183,7 @@ def test_a_partner_finds_what_was_agreed_and_nobody_else_does(desk: Desk) -> Non
             assert found(token, text="fleet") == ["both", "early", "general"]
             assert found(token, tags=["maps"]) == []
         cards = found_cards(desk, registry, "federation", partner, tags=["maps"])
-        assert {card.members["provider"]["organization"] for card in cards.values()} == {"Example Geo Services"}  # type: ignore[index,call-overload]  # it is an object
+        assert all("Example Geo Services" in json.dumps(card.members) for card in cards.values())
         assert {card.expires_at for card in cards.values()} == {NOW + 7200}
 
         claims = {"organization": PARTNER}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sdcard.encoding import JsonObject
+from tests.sdcard.cards.agentcard.cards import MINIMAL
 from tests.sdcard.cards.documents import georoute
 from tests.sdcard.cli.conftest import Ran, Sdcard
 
@@ -139,3 +140,17 @@ def test_a_directory_that_cannot_be_listed_is_not_passed_over(sdcard: Sdcard, mo
 def test_standard_input_is_read_once(sdcard: Sdcard) -> None:
     ran = sdcard("card", "check", "-", "-", "--json")
     assert (ran.status, ran.json) == (2, {"misuse": "standard input can be read once"})
+
+
+@pytest.mark.parametrize(("source", "found"), [("http://a.example/.well-known/agentcard", 1), ("https://b.example", 0)])
+def test_an_agentcard_is_compared_with_the_address_it_came_from(sdcard: Sdcard, source: str, found: int) -> None:
+    endpoint: JsonObject = {"protocol": "https", "url": "https://a.example/agent"}
+    card = write("card.json", {**MINIMAL, "endpoint": endpoint})
+
+    (line,) = lines(sdcard("card", "check", card, "--fetched-from", source, "--json"))
+
+    assert line["valid"]
+    assert [one["rule"] for one in line["findings"]].count("agentcard.fetched-otherwise") == found
+    strict = sdcard("card", "check", card, "--fetched-from", source, "--strict")
+    assert strict.status == found
+    assert sdcard("card", "check", write("a2a.json", georoute()), "--fetched-from", source, "--strict").status == 0
