@@ -94,29 +94,29 @@ async def change_statuses(connection: AsyncConnection, change: StatusChangeRow) 
 
 
 async def find_agents(connection: AsyncConnection, secret: bytes, query: DiscoveryQuery) -> FoundPage:
-    """Go along the postings of the rarest term, and keep those that have the others too."""
+    """Go along the postings of the rarest term, so many at most, and keep those that have the others too."""
     rarest, *others = await _by_frequency(connection, _terms(secret, query.audience, query.terms), query.after)
-    along = select(discovery_postings.c.position).where(*_behind(rarest, query.after))
-    along = along.order_by(discovery_postings.c.position)
-    near = along.limit(MOST_EXAMINED).subquery()
+    along, here = (
+        select(discovery_postings.c.position).where(*_behind(rarest, query.after)),
+        discovery_postings.c.position,
+    )
+    end = (await connection.execute(along.order_by(here).offset(MOST_EXAMINED - 1).limit(1))).scalar()
     columns = (getattr(discovery_cards.c, name) for name in FoundRow.__slots__)
-    asked = select(*columns).join_from(near, discovery_cards, discovery_cards.c.position == near.c.position)
-    for other in others:
-        here = discovery_postings.alias()
-        asked = asked.where(
-            select(here.c.term).where(here.c.term == other, here.c.position == near.c.position).exists()
-        )
+    asked = select(*columns).join_from(discovery_postings, discovery_cards, discovery_cards.c.position == here)
+    asked = asked.where(*_behind(rarest, query.after), *([] if end is None else [here <= end]))
+    for term in others:
+        other = discovery_postings.alias()
+        asked = asked.where(select(other.c.term).where(other.c.term == term, other.c.position == here).exists())
     asked = asked.where(
         discovery_cards.c.context == query.audience.context,
         discovery_cards.c.partner == query.audience.partner,
         *_good(query.at),
     )
-    asked = asked.order_by(near.c.position).limit(query.limit + 1)
-    rows = tuple(FoundRow(*row) for row in await connection.execute(asked))
+    found = await connection.execute(asked.order_by(here).limit(query.limit + 1))
+    rows = tuple(FoundRow(*row) for row in found)
     if len(rows) > query.limit:
         return FoundPage(rows[: query.limit], rows[query.limit - 1].position)
-    last = await connection.execute(along.offset(MOST_EXAMINED - 1).limit(1))
-    return FoundPage(rows, last.scalar())
+    return FoundPage(rows, end)
 
 
 async def read_cards(connection: AsyncConnection, positions: Sequence[int], at: int) -> Mapping[int, str]:
