@@ -39,7 +39,8 @@ async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
     after = START if cursor is None else open_cursor(cursor, binding, secret, now)
     query = DiscoveryQuery(audience, terms, after, asked.request.max_results, int(now))
     page = _bounded(await _fresh_page(wiring, query, now))
-    texts = await wiring.store.read_discovery_cards([row.position for row in page.rows], query.at)
+    positions = [row.position for row in page.rows]
+    texts = await wiring.store.read_discovery_cards(positions, query.at) if positions else {}
     answer = Discovered(
         results=[
             Found(agent_id=row.agent_id, sd_card=texts[row.position]) for row in page.rows if row.position in texts

@@ -27,10 +27,11 @@ from issuer_service.stores.ports import (
 from issuer_service.stores.tables import agents, audit, cards, discovery_cards, discovery_postings, secrets
 from sdcard.encoding import encode_json
 
-MOST_EXAMINED = 5_000
+MOST_EXAMINED = 2_000
 """Postings that one page looks at. Who asks for two frequent terms that rarely meet gets short pages, and goes on."""
 
 _MOST_COUNTED = 1_000
+_LAST = 2**63 - 1
 _TERM_BYTES = 8
 _HALF = 1
 """Columns hold 63 bits and a sign."""
@@ -96,14 +97,13 @@ async def change_statuses(connection: AsyncConnection, change: StatusChangeRow) 
 async def find_agents(connection: AsyncConnection, secret: bytes, query: DiscoveryQuery) -> FoundPage:
     """Go along the postings of the rarest term, so many at most, and keep those that have the others too."""
     rarest, *others = await _by_frequency(connection, _terms(secret, query.audience, query.terms), query.after)
-    along, here = (
-        select(discovery_postings.c.position).where(*_behind(rarest, query.after)),
-        discovery_postings.c.position,
-    )
-    end = (await connection.execute(along.order_by(here).offset(MOST_EXAMINED - 1).limit(1))).scalar()
+    here = discovery_postings.c.position
+    along = discovery_postings.alias()
+    end = select(along.c.position).where(along.c.term == rarest, along.c.position > query.after)
+    end = end.order_by(along.c.position).offset(MOST_EXAMINED - 1).limit(1)
     columns = (getattr(discovery_cards.c, name) for name in FoundRow.__slots__)
     asked = select(*columns).join_from(discovery_postings, discovery_cards, discovery_cards.c.position == here)
-    asked = asked.where(*_behind(rarest, query.after), *([] if end is None else [here <= end]))
+    asked = asked.where(*_behind(rarest, query.after), here <= func.coalesce(end.scalar_subquery(), _LAST))
     for term in others:
         other = discovery_postings.alias()
         asked = asked.where(select(other.c.term).where(other.c.term == term, other.c.position == here).exists())
@@ -116,7 +116,7 @@ async def find_agents(connection: AsyncConnection, secret: bytes, query: Discove
     rows = tuple(FoundRow(*row) for row in found)
     if len(rows) > query.limit:
         return FoundPage(rows[: query.limit], rows[query.limit - 1].position)
-    return FoundPage(rows, end)
+    return FoundPage(rows, (await connection.execute(end)).scalar())
 
 
 async def read_cards(connection: AsyncConnection, positions: Sequence[int], at: int) -> Mapping[int, str]:
