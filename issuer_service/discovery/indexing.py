@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from issuer_service.registration.reading import Registration
 from issuer_service.stores.ports import Audience, DiscoveryRow
-from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.disclosure.terms import Term, terms_of
 
 
@@ -18,7 +17,7 @@ def discovery_rows(registration: Registration, decided_by: str) -> tuple[Discove
     rows: dict[Audience, DiscoveryRow] = {}
     for plan, disclose in zip(registration.plans, registration.disclose, strict=True):
         row = DiscoveryRow(
-            audience=audience_of(plan),
+            audience=Audience(plan.context, plan.agreement.partner if plan.agreement else ""),
             terms=as_texts(terms_of(plan, registration.card.format)),
             disclose=disclose,
             holder_key=dict(registration.keys[0].key.to_jwk()),
@@ -27,11 +26,6 @@ def discovery_rows(registration: Registration, decided_by: str) -> tuple[Discove
         )
         rows.setdefault(row.audience, row)
     return tuple(rows.values())
-
-
-def audience_of(plan: DisclosurePlan) -> Audience:
-    """Whom an SD-Card of this plan is for: a partner only where an agreement decided."""
-    return Audience(plan.context, plan.agreement.partner if plan.agreement else "")
 
 
 def as_texts(terms: Iterable[Term]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from issuer_service.discovery.indexing import as_texts, audience_of
+from issuer_service.discovery.indexing import as_texts
 from issuer_service.registration.schemas import REQUEST
 from issuer_service.registration.service import list_uri
 from issuer_service.stores.ports import CardRow, IssuedRow, RenewalRow, SourceRow, StatusRow, StatusTaken
@@ -89,17 +89,10 @@ def _parse_card(wiring: Wiring, source: SourceRow) -> JsonObject:
 
 
 def _plan(wiring: Wiring, source: SourceRow, card: Card, now: Instant) -> DisclosurePlan:
-    """The plan of the registration, by the policy as it is now.
-
-    Raises:
-        Refused: as ``plan_disclosure``; ``agreement.none-in-force`` where the plan would be for somebody else.
-    """
+    """The plan of the registration, by the policy as it is now."""
     context, name = source.audience.context, source.audience.partner
     partner = Partner(name, now) if name else None
-    plan = plan_disclosure(card, wiring.policy, context, source.disclose, wiring.profile, partner=partner)
-    if audience_of(plan) != source.audience:
-        raise Refused(Rule.AGREEMENT_NONE, REQUEST)
-    return plan
+    return plan_disclosure(card, wiring.policy, context, source.disclose, wiring.profile, partner=partner)
 
 
 def _issue(wiring: Wiring, source: SourceRow, plan: DisclosurePlan, status: StatusRow, now: Instant) -> IssuedRow:
