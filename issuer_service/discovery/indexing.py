@@ -7,7 +7,6 @@ from issuer_service.keys.ring import KeysInUse
 from issuer_service.registration.reading import Registration
 from issuer_service.stores.ports import Audience, DiscoveryRow
 from issuer_service.wiring import Wiring
-from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.disclosure.terms import Term, terms_of
 
 
@@ -27,7 +26,7 @@ def discovery_rows(registration: Registration, decided: str) -> tuple[DiscoveryR
     rows: dict[Audience, DiscoveryRow] = {}
     for plan, disclose in zip(registration.plans, registration.disclose, strict=True):
         row = DiscoveryRow(
-            audience=audience_of(plan),
+            audience=Audience(plan.context, plan.agreement.partner if plan.agreement else ""),
             terms=as_texts(terms_of(plan, registration.card.format)),
             disclose=disclose,
             holder_key=dict(registration.keys[0].key.to_jwk()),
@@ -36,11 +35,6 @@ def discovery_rows(registration: Registration, decided: str) -> tuple[DiscoveryR
         )
         rows.setdefault(row.audience, row)
     return tuple(rows.values())
-
-
-def audience_of(plan: DisclosurePlan) -> Audience:
-    """Whom an SD-Card of this plan is for: a partner only where an agreement decided."""
-    return Audience(plan.context, plan.agreement.partner if plan.agreement else "")
 
 
 def as_texts(terms: Iterable[Term]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from issuer_service.discovery.indexing import as_texts, audience_of, decided_by
+from issuer_service.discovery.indexing import as_texts, decided_by
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.registration.schemas import REQUEST
 from issuer_service.registration.service import list_uri
@@ -109,17 +109,10 @@ def _parse_card(wiring: Wiring, source: SourceRow) -> JsonObject:
 
 
 def _plan(wiring: Wiring, source: SourceRow, card: Card, now: Instant) -> DisclosurePlan:
-    """The plan of the registration, by the policy as it is now.
-
-    Raises:
-        Refused: as ``plan_disclosure``; ``agreement.none-in-force`` where the plan would be for somebody else.
-    """
+    """The plan of the registration, by the policy as it is now."""
     context, name = source.audience.context, source.audience.partner
     partner = Partner(name, now) if name else None
-    plan = plan_disclosure(card, wiring.policy, context, source.disclose, wiring.profile, partner=partner)
-    if audience_of(plan) != source.audience:
-        raise Refused(Rule.AGREEMENT_NONE, REQUEST)
-    return plan
+    return plan_disclosure(card, wiring.policy, context, source.disclose, wiring.profile, partner=partner)
 
 
 def _prepare(
