@@ -9,10 +9,13 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service import wellknown
 from issuer_service.audit.checkpoints import keeping_checkpoints
+from issuer_service.lifecycle import endpoints as lifecycle
+from issuer_service.lifecycle.schemas import KeyChange, Renewal
 from issuer_service.openapi import components
 from issuer_service.problems import problem_response, registry_failed
 from issuer_service.registration import endpoints as registration
@@ -30,9 +33,10 @@ _WHERE = Where(Part.REQUEST)
 class _Registry(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """FastAPI's own, with the schemas that it cannot find by itself."""
-        document = super().openapi()
-        document["components"]["schemas"].update(components(RegistrationRequest, StatusChange))
-        return document
+        if self.openapi_schema is None:
+            document = super().openapi()
+            document["components"]["schemas"].update(components(RegistrationRequest, StatusChange, Renewal, KeyChange))
+        return super().openapi()
 
 
 def create_app(wiring: Wiring) -> FastAPI:
@@ -62,6 +66,7 @@ def _routes() -> _Registry:
         redirect_slashes=False,
     )
     app.include_router(registration.router)
+    app.include_router(lifecycle.router)
     app.include_router(status.router)
     app.include_router(wellknown.router)
     return app
@@ -82,12 +87,22 @@ def _refused(_: Request, error: Exception) -> Response:
     return problem_response(error)
 
 
-def _not_ours(_: Request, error: Exception) -> Response:
+def _not_ours(request: Request, error: Exception) -> Response:
     """What the router itself refuses: a path that is not there, or a method that its path does not answer."""
     assert isinstance(error, HTTPException)
-    known = error.status_code == 405
-    rule, place = (Rule.REQUEST_METHOD, "method") if known else (Rule.REQUEST_TARGET, "path")
-    return problem_response(Refused(rule, _WHERE.within(place)), error.headers)
+    if error.status_code != 405:
+        return problem_response(Refused(Rule.REQUEST_TARGET, _WHERE.within("path")))
+    allowed = _methods(request, (error.headers or {}).get("Allow", ""))
+    return problem_response(Refused(Rule.REQUEST_METHOD, _WHERE.within("method")), {"Allow": allowed})
+
+
+def _methods(request: Request, found: str) -> str:
+    """What the path answers, by whichever of our routes (RFC 9110 15.5.6); the router names one route's methods."""
+    paths = request.app.openapi()["paths"]
+    for path in sorted(paths, key=lambda path: "{" in path):
+        if compile_path(path)[0].match(request.url.path):
+            return ", ".join(sorted(paths[path])).upper()
+    return found
 
 
 def _gone(_: Request, __: Exception) -> Response:

@@ -34,7 +34,12 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
     HTTPStatus.NOT_FOUND: (Rule.REQUEST_TARGET, Rule.AGENT_UNKNOWN),
     HTTPStatus.METHOD_NOT_ALLOWED: (Rule.REQUEST_METHOD,),
     HTTPStatus.REQUEST_TIMEOUT: (Rule.REQUEST_TIMEOUT,),
-    HTTPStatus.CONFLICT: (Rule.AGENT_OWNED, Rule.KEY_BOUND_ELSEWHERE),
+    HTTPStatus.CONFLICT: (
+        Rule.AGENT_OWNED,
+        Rule.KEY_BOUND_ELSEWHERE,
+        Rule.AGENT_NOT_RENEWABLE,
+        Rule.IDEMPOTENCY_UNREADABLE,
+    ),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (Rule.LIMIT_BYTES, Rule.LIMIT_DISCLOSURES, Rule.LIMIT_DIGESTS),
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: (Rule.REQUEST_MEDIA_TYPE,),
     HTTPStatus.INTERNAL_SERVER_ERROR: (Rule.REGISTRY_FAILED,),
@@ -48,6 +53,13 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
     HTTPStatus.UNPROCESSABLE_ENTITY: (
         Rule.REQUEST,
         Rule.AGENT_ID,
+        Rule.PROOF_MISSING,
+        Rule.PROOF_STALE,
+        Rule.PROOF_FROM_FUTURE,
+        Rule.PROOF_AUDIENCE,
+        Rule.PROOF_AGENT,
+        Rule.PROOF_NONCE,
+        Rule.IDEMPOTENCY_REUSED,
         Rule.BASE64URL,
         # keys
         Rule.KEY_MALFORMED,

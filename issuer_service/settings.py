@@ -42,6 +42,7 @@ class Settings(BaseSettings):
             signature of a card is reported as one that no trusted key can verify.
         profile: which draft is written: ``sd-card`` or ``agent-sd-jwt-02``.
         lifetime_days: of an SD-Card.
+        proof_of_possession: ``accepted``: Holder keys are registered with or without; ``demanded``: never without.
         body_limit: the longest request body that is read, in bytes.
         host: where to listen. Behind a proxy, loopback is enough.
         port: where to listen.
@@ -66,6 +67,7 @@ class Settings(BaseSettings):
     card_signers: Path | None = None
     profile: Literal["sd-card", "agent-sd-jwt-02"] = "sd-card"
     lifetime_days: int = Field(default=7, ge=1, le=90)
+    proof_of_possession: Literal["accepted", "demanded"] = "accepted"
     body_limit: int = Field(default=1024 * 1024, ge=1024, le=64 * 1024 * 1024)
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=1, le=65_535)

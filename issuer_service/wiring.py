@@ -7,6 +7,7 @@ from pathlib import Path
 
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault
+from issuer_service.registration.reading import ProofPolicy
 from issuer_service.settings import Settings
 from issuer_service.stores.ports import Store
 from issuer_service.stores.sql import open_store
@@ -39,6 +40,10 @@ class Bounds:
     """Of all SD-Cards of one Batch together; each costs a hash."""
     batch_bytes: int = 33_554_432
     """The same in bytes: the answer holds them all."""
+    answer_bytes: int = 4_194_304
+    """Of an answer that is kept because of an Idempotency-Key."""
+    answers_bytes: int = 67_108_864
+    """Of all that are kept for one subject together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,7 @@ class Wiring:
         lifetime: of an SD-Card, in seconds.
         card_signers: whose signatures over an agent card count.
         published_keys: thumbprints of keys that nobody may register.
+        proofs: whether Holder keys are registered without proof of possession.
         limits, bounds: how much work a caller may ask for.
         turns: of those who have a Batch made; the others wait.
     """
@@ -117,6 +123,7 @@ class Wiring:
     lifetime: int = DEFAULT_LIFETIME
     card_signers: CardSigners = NOBODY
     published_keys: frozenset[str] = PUBLISHED_KEYS
+    proofs: ProofPolicy = ProofPolicy.ACCEPTED
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_BATCHES_AT_ONCE))
@@ -150,6 +157,7 @@ def build_wiring(settings: Settings, vault: Vault) -> Wiring:
         profile=PROFILES[settings.profile],
         lifetime=settings.lifetime,
         card_signers=load_card_signers(settings.card_signers) if settings.card_signers else NOBODY,
+        proofs=ProofPolicy(settings.proof_of_possession),
         bounds=Bounds(body_bytes=settings.body_limit),
     )
 

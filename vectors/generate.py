@@ -46,6 +46,11 @@ NOT_TRIGGERED = {
          Rule.AGENT_UNKNOWN, Rule.STATUS_LIST_TIME),
         _REGISTRY,
     ),
+    **dict.fromkeys(
+        (Rule.AGENT_NOT_RENEWABLE, Rule.PROOF_MISSING, Rule.PROOF_STALE, Rule.PROOF_FROM_FUTURE, Rule.PROOF_AUDIENCE,
+         Rule.PROOF_AGENT, Rule.PROOF_NONCE, Rule.IDEMPOTENCY_REUSED, Rule.IDEMPOTENCY_UNREADABLE),
+        _REGISTRY,
+    ),
     **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),
     **dict.fromkeys(
         (Rule.AUDIT_RECORD, Rule.AUDIT_CHANGED, Rule.AUDIT_MISSING, Rule.AUDIT_ORDER, Rule.AUDIT_LINK, Rule.AUDIT_HEAD,

@@ -21,10 +21,27 @@ class AuditEvent(StrEnum):
     CARDS_REVOKED = "cards.revoked"
     CARDS_SUSPENDED = "cards.suspended"
     CARDS_REINSTATED = "cards.reinstated"
+    AGENT_RENEWED = "agent.renewed"
+    AGENT_KEYS_CHANGED = "agent.keys-changed"
+    AGENT_DELETED = "agent.deleted"
     KEY_ADDED = "key.added"
     KEYS_ROTATED = "keys.rotated"
     KEY_REMOVED = "key.removed"
     KEYS_RESEALED = "keys.resealed"
+
+
+class Supersedes(StrEnum):
+    """What becomes of an agent's earlier SD-Cards when it gets new ones."""
+
+    REVOKE = "revoke"
+    RUN_OUT = "run_out"
+
+
+class Possession(StrEnum):
+    """Whether an agent has shown that it holds its keys."""
+
+    PROVEN = "proven"
+    NOT_PROVEN = "not-proven"
 
 
 class KeyUse(StrEnum):
@@ -58,6 +75,8 @@ class AuditRow:
         disclosed: context, and after a space the partner where an agreement decided → the claims that its SD-Cards can
             show, as paths. Of a change of keys: use → the keys.
         interaction_id: in which interaction, where the caller said so (SDC-13).
+        possession: of something issued, whether the agent has shown that it holds the keys.
+        supersedes: of something issued, what became of earlier SD-Cards.
     """
 
     event: AuditEvent
@@ -67,6 +86,8 @@ class AuditRow:
     batch_id: str = ""
     disclosed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     interaction_id: str | None = None
+    possession: Possession | None = None
+    supersedes: Supersedes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +190,10 @@ class StatusTaken(Exception):
     """Somebody else was given one of these status entries, or opened a list, in the meantime: choose again."""
 
 
+class AgentChanged(Exception):
+    """The agent is not any more what its new SD-Cards were made from: begin again."""
+
+
 @dataclass(frozen=True, slots=True)
 class CardRow:
     """An issued SD-Card: what identifies it, never its text. ``digest`` is SHA-256 of its Issuer-signed JWT."""
@@ -215,6 +240,91 @@ class StatusListRow:
 
 
 @dataclass(frozen=True, slots=True)
+class NonceRow:
+    """A nonce for a proof of possession, by its digest; ``expires_at``: Unix seconds, exclusive."""
+
+    digest: str
+    subject: str
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """An answer that is kept so that it can be given again, sealed (decision 0010).
+
+    Attributes:
+        digest: of the subject and its Idempotency-Key, in hexadecimal.
+        subject: who asked.
+        request: SHA-256 of what was asked, in hexadecimal.
+        sealed: what only the token that asked can open; None once the agent was deleted.
+        expires_at: Unix seconds, exclusive.
+        most_bytes: how much may be kept for one subject.
+    """
+
+    digest: str
+    subject: str
+    request: str
+    sealed: bytes | None = field(repr=False)
+    expires_at: int
+    most_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """An agent as its owner registered it last.
+
+    Attributes:
+        agent_id: the agent.
+        card_format, card: its card document, as JSON text.
+        asked: the contexts and public keys of its registration, as JSON text; None for one of long ago.
+        possession: whether it has shown that it holds these keys.
+        batch_id: the Batch that was issued last.
+        registered_at, updated_at: Unix seconds.
+    """
+
+    agent_id: str
+    card_format: str
+    card: str = field(repr=False)
+    asked: str | None = field(repr=False)
+    possession: Possession
+    batch_id: str | None
+    registered_at: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentListed:
+    """An agent in its owner's list. ``expires_at``: of the last SD-Card that has neither expired nor been revoked."""
+
+    agent_id: str
+    card_format: str
+    registered_at: int
+    updated_at: int
+    expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedRow:
+    """How many SD-Cards of a Batch and context have this status, and when the last of them expires."""
+
+    batch_id: str
+    issued_at: int
+    context: str
+    status: int
+    cards: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionRow:
+    """An owner's word that an agent is no more. ``at``: Unix seconds."""
+
+    at: int
+    subject: str
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class RegistrationRow:
     """Everything that one registration writes, all of it or nothing.
 
@@ -228,6 +338,13 @@ class RegistrationRow:
         kid: the key that signed all of it.
         cards: what was issued.
         disclosed, interaction_id: for the audit record; see ``AuditRow``.
+        event: what is recorded: a registration, a renewal, a change of keys.
+        asked: the contexts and public keys, as JSON text, for renewals.
+        possession: whether the agent has shown that it holds these keys.
+        nonce: digest of the nonce of the proofs that came with it; it is used up.
+        supersedes: what becomes of the agent's earlier SD-Cards.
+        made_from: the Batch that must still be the agent's last one; None: whatever it is.
+        answer: what is kept for whoever asks again with the same Idempotency-Key.
     """
 
     at: int
@@ -241,6 +358,13 @@ class RegistrationRow:
     cards: tuple[CardRow, ...]
     disclosed: Mapping[str, tuple[str, ...]]
     interaction_id: str | None = None
+    event: AuditEvent = AuditEvent.AGENT_REGISTERED
+    asked: str = field(default="{}", repr=False)
+    possession: Possession = Possession.NOT_PROVEN
+    nonce: str | None = None
+    supersedes: Supersedes = Supersedes.RUN_OUT
+    made_from: str | None = None
+    answer: AnswerRow | None = None
 
 
 class Store(Protocol):
@@ -254,13 +378,48 @@ class Store(Protocol):
         """The token of this digest."""
         ...
 
-    async def record_registration(self, registration: RegistrationRow) -> None:
+    async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:
         """Write a registration in one transaction, if agent and keys are the subject's and the agent's to have.
 
+        Of those who ask with one Idempotency-Key, one registers, and the others are given the answer that is kept:
+        then nothing is written.
+
         Raises:
-            Refused: ``agent.taken``, or ``key.bound-elsewhere`` at each such key.
+            Refused: ``agent.taken``, or ``key.bound-elsewhere`` at each such key; ``proof.nonce``; ``limit.bytes`` when
+                there is no room for the answer.
             StatusTaken: when a status entry is somebody else's by now; nothing is written then.
             KeyNotInUse: when the key that signed is in use no more; nothing is written then.
+            AgentChanged: when ``made_from`` is not the agent's last Batch; nothing is written then.
+        """
+        ...
+
+    async def find_answer(self, digest: str, at: int) -> AnswerRow | None:
+        """The answer that is kept for this subject and Idempotency-Key."""
+        ...
+
+    async def add_nonce(self, nonce: NonceRow, at: int) -> None:
+        """Remember a nonce. Of one subject's the oldest are forgotten when there are many."""
+        ...
+
+    async def find_agent(self, subject: str, agent_id: str) -> AgentRow | None:
+        """The subject's agent of this id, unless it was deleted."""
+        ...
+
+    async def list_agents(
+        self, subject: str, prefixes: Sequence[str] | None, after: str, count: int, at: int
+    ) -> tuple[AgentListed, ...]:
+        """Up to so many of the subject's agents, in the order of their ids, after one; of these prefixes, or all."""
+        ...
+
+    async def issued_for(self, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
+        """What of an agent's newest Batches has not expired, newest first."""
+        ...
+
+    async def delete_agent(self, deletion: DeletionRow) -> int:
+        """Revoke an agent's SD-Cards and forget all but its id and keys, in one transaction; how many were revoked.
+
+        Raises:
+            Refused: ``agent.unknown`` when the subject has no such agent.
         """
         ...
 

@@ -6,7 +6,9 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     ForeignKey,
+    Index,
     Integer,
+    LargeBinary,
     MetaData,
     SmallInteger,
     String,
@@ -44,7 +46,13 @@ agents = Table(
     Column("card", Text, nullable=False),
     Column("registered_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
+    Column("asked", Text),
+    Column("possession", String(16)),
+    Column("batch_id", String(32)),
+    Column("deleted_at", BigInteger),
+    Index("ix_agents_subject", "subject", "agent_id"),
 )
+"""A row stays when its agent is deleted: id and subject, so that nobody else is given them, and an empty card."""
 
 holder_keys = Table(
     "holder_keys",
@@ -94,6 +102,27 @@ status_entries = Table(
 )
 """Entries that were given to an SD-Card, once each. They outlive it: an entry is never used again."""
 
+nonces = Table(
+    "nonces",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("subject", String(256), nullable=False, index=True),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("subject", String(256), nullable=False, index=True),
+    Column("agent_id", String(128), nullable=False, index=True),
+    Column("request", String(64), nullable=False),
+    Column("sealed", LargeBinary),
+    Column("bytes", Integer, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+)
+"""Kept for whoever asks again with the same Idempotency-Key; sealed with what is not in the database."""
+
 audit = Table(
     "audit",
     metadata,
@@ -107,6 +136,8 @@ audit = Table(
     Column("interaction_id", String(128)),
     Column("previous", String(64), nullable=False),
     Column("digest", String(64), nullable=False),
+    Column("possession", String(16)),
+    Column("supersedes", String(16)),
 )
 """Append-only: nothing updates or deletes a row. ``digest`` is over all the others; ``previous`` is the last row's."""
 

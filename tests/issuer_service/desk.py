@@ -40,7 +40,7 @@ on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], in
 
 HOLDER = key(20)
 TABLES = (
-    *("agents", "audit", "audit_head", "batches", "cards", "holder_keys", "registry_keys"),
+    *("agents", "answers", "audit", "audit_head", "batches", "cards", "holder_keys", "nonces", "registry_keys"),
     *("status_entries", "status_lists", "tokens"),
 )
 KEK_SECRET = b"desk" * 8
@@ -258,6 +258,20 @@ class OpenDesk:
 
     def get(self, path: str) -> httpx2.Response:
         return self.client.get(path)
+
+    def ask(
+        self, method: str, path: str, body: dict[str, Any] | None = None, token: str | None = None, **headers: str
+    ) -> httpx2.Response:
+        """Anything, with a token."""
+        sent = {"authorization": f"Bearer {token or self.token}"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.request(method, path, json=body, headers=sent)
+
+    def done(self, method: str, path: str, body: dict[str, Any] | None = None, token: str | None = None) -> Any:
+        """The answer to what is granted."""
+        response = self.ask(method, path, body, token)
+        assert response.status_code in (200, 201), response.text
+        return response.json()
 
 
 def findings(response: httpx2.Response) -> list[tuple[str, str]]:

@@ -25,12 +25,15 @@ from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Part
 from sdcard.jose.keys import parse_public_jwk
+from sdcard.keybinding.possession import prove_possession
 from tests.issuer_service.desk import KEK_SECRET, VAULT, Desk, ask, jwk, on_both_databases, request, verdict_of
 from tests.issuer_service.test_serving import SERVES, await_health, free_port
 from tests.postgres import Cluster, query
+from tests.shared import shared_dir
 from tests.world import at_once, key
 
 ISSUER = "http://127.0.0.1:8080"
+ONE_CONTEXT = {"disclosure_contexts": [{"context": "public"}]}
 ROUNDS = int(os.environ.get("SDCARD_TEST_ROUNDS", "3"))
 """How often a registry is killed on each database."""
 
@@ -74,13 +77,10 @@ class Crowd:
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def register(self, body: dict[str, Any], token: str | None = None) -> int:
+    def register(self, body: dict[str, Any], token: str | None = None, **headers: str) -> int:
         """The status; 0 when the connection broke."""
-        with self._lock:
-            address = next(self._addresses)
-        headers = {"authorization": f"Bearer {token or self._token}"}
         try:
-            response = self._client.post(f"{address}/agents/register", json=body, headers=headers)
+            response = self.ask("POST", "/agents/register", body, token, **headers)
         except httpx2.TransportError:
             return 0
         with self._lock:
@@ -89,6 +89,16 @@ class Crowd:
             else:
                 self.refused.append(response.status_code)
         return response.status_code
+
+    def ask(
+        self, method: str, path: str, body: dict[str, Any] | None = None, token: str | None = None, **headers: str
+    ) -> httpx2.Response:
+        """Anything, at the next address."""
+        with self._lock:
+            address = next(self._addresses)
+        sent = {"authorization": f"Bearer {token or self._token}"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        return self._client.request(method, address + path, json=body, headers=sent)
 
 
 def assert_whole(url: str, acknowledged: Sequence[dict[str, Any]]) -> None:
@@ -111,6 +121,13 @@ def assert_whole(url: str, acknowledged: Sequence[dict[str, Any]]) -> None:
     assert len(cards) == 3 * len(batches)
     assert sorted(used) == sorted(entries)
     assert len(set(used)) == len(cards)
+    good, last = query(
+        url,
+        "SELECT DISTINCT batch_id FROM cards JOIN status_entries ON list_id = status_list_id"
+        ' AND status_entries."index" = status_index WHERE status = 0',
+        "SELECT batch_id FROM agents",
+    )
+    assert sorted(good) == sorted(last), "of each agent the last Batch is good and no other"
     stored, [(kid, jwk_text)] = {card[0]: card for card in cards}, own
     issuer = parse_public_jwk(json.loads(jwk_text) if isinstance(jwk_text, str) else jwk_text, Where(Part.KEY))
     assert issuer.thumbprint == kid
@@ -124,7 +141,7 @@ def assert_whole(url: str, acknowledged: Sequence[dict[str, Any]]) -> None:
 
 
 def agent(number: int) -> dict[str, Any]:
-    return request(f"agent-{number}", public_key=jwk(key(100 + number)))
+    return request(f"agent-{number}", public_key=jwk(key(100 + number)), supersedes="revoke")
 
 
 def token_of(desk: Desk, subject: str = "alice") -> str:
@@ -196,6 +213,49 @@ def test_four_processes_on_one_database_are_one_registry(postgres: Cluster, tmp_
     assert len(checkpoints) >= 4, "each of them made one at its end at least"
     verdict = verdict_of(url, *checkpoints)
     assert (verdict.findings, verdict.vouched) == ((), 62 + len(rows))
+
+
+def test_one_key_or_nonce_at_four_processes_registers_once(postgres: Cluster, tmp_path: Path) -> None:
+    """Of BUG-079 what a registry has: a nonce, sent to several workers, counts once."""
+    url = postgres.url(postgres.new_database())
+
+    with registries(tmp_path, url, count=4) as started:
+        token = token_of(Desk(tmp_path, url))
+        with Crowd([address for address, _ in started], token) as crowd:
+            same = at_once(lambda: crowd.ask("POST", "/agents/register", agent(0), idempotency_key="one"), 16)
+            nonce = crowd.ask("POST", "/nonces").json()["nonce"]
+            asks = iter([proven(number, nonce) for number in range(1, 9)])
+            proofs = at_once(lambda: crowd.register(next(asks)), 8)
+
+    assert {response.status_code for response in same} == {201}
+    assert len({response.content for response in same}) == 1
+    assert sorted(proofs) == [201] + [422] * 7
+    assert_whole(url, [same[0].json(), *crowd.acknowledged])
+    assert query(url, "SELECT count(*) FROM batches") == [[(2,)]]
+
+
+def proven(number: int, nonce: str) -> dict[str, Any]:
+    body = agent(number)
+    proof = prove_possession(key(100 + number), ISSUER, body["agent_id"], nonce, time.time())
+    return {**body, "proofs": [proof]}
+
+
+def test_two_processes_on_one_file_serve_a_hundred_at_once(tmp_path: Path) -> None:
+    """BUG-077."""
+    described = json.loads((shared_dir() / "cases" / "BUG-077.json").read_text(encoding="utf-8"))
+    asked, expected = described["input"], described["expected"]
+    desk = Desk(tmp_path)
+    token = token_of(desk)
+
+    with (
+        registries(tmp_path, desk.url, count=asked["workers"]) as started,
+        Crowd([address for address, _ in started], token) as crowd,
+    ):
+        numbers = iter(range(asked["n"]))
+        statuses = at_once(lambda: crowd.register({**agent(next(numbers)), **ONE_CONTEXT}), asked["n"])
+
+    assert len([status for status in statuses if status >= 500]) == expected["http_5xx"]
+    assert statuses.count(201) == expected["registered"] == len(crowd.acknowledged)
 
 
 def test_no_command_shows_the_password_of_a_database(tmp_path: Path) -> None:

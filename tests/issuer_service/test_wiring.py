@@ -24,6 +24,13 @@ def test_settings_make_a_registry() -> None:
     assert (wiring.lifetime, wiring.bounds.body_bytes) == (settings.lifetime, 2048)
 
 
+@pytest.mark.parametrize("word", ["accepted", "demanded"])
+def test_a_setting_says_whether_proofs_are_demanded(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    monkeypatch.setenv("SDCARD_PROOF_OF_POSSESSION", word)
+
+    assert build_wiring(Settings(), VAULT).proofs == word
+
+
 def test_a_policy_file_says_what_is_on_offer(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text("[contexts.partner.claims]\nprovider = 'plain'")
     settings = Settings(policy=tmp_path / "policy.toml")
