@@ -116,7 +116,7 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
     the transaction comes last and is short. Status entries are chosen before, since they are signed, and claimed in it.
 
     Raises:
-        Refused: as ``register_agent``, after reading.
+        Refused: as ``register_agent``, after reading; ``signer.unavailable``.
         AgentChanged: when the agent has another last Batch than ``change.made_from``.
     """
     wanted = Counter(plan.context for plan in _plans(registration))

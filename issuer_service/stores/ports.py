@@ -520,6 +520,7 @@ class Store(Protocol):
             Refused: ``agent.taken``, or ``key.bound-elsewhere`` at each such key; ``proof.nonce``; ``limit.bytes`` when
                 there is no room for the answer.
             StatusTaken: when a status entry is somebody else's by now; nothing is written then.
+            KeyNotInUse: when the key that signed is in use no more; nothing is written then.
             AgentChanged: when ``made_from`` is not the agent's last Batch; nothing is written then.
             KeyNotInUse: when the key that signed is in use no more; nothing is written then.
         """

@@ -112,6 +112,7 @@ def key_row(
         created_at=NOW,
         not_before=NOW,
         activated_at=NOW,
+        signs_until=0 if use in {KeyUse.CARDS, KeyUse.STATUS} else None,
     )
     return replace(row, **changes)
 
