@@ -268,10 +268,11 @@ def test_what_is_found_was_issued_for_discovery(desk: Desk, registry: OpenDesk, 
     assert again == found["public"], "it is made once"
     parts = [set(text.split("~")) - {""} for text in (*found.values(), *(one["sd_card"] for one in own))]
     assert sum(map(len, parts)) == len(set().union(*parts)), "no Disclosure and no signature is used twice"
-    assert [event for _, event, *_ in desk.rows()["audit"]] == ["agent.registered"] + ["discovery.issued"] * 2
-    audited = desk.rows()["audit"][1]
-    assert audited[2:5] == (NOW, "https://registry.example", "georoute")
-    assert json.loads(audited[-1])["public"] == own[0]["discloses"]
+    records = desk.audit()
+    assert [record["event"] for record in records] == ["agent.registered"] + ["discovery.issued"] * 2
+    (audited,) = [record for record in records if "public" in record["disclosed"] and record is not records[0]]
+    assert (audited["at"], audited["subject"], audited["agent_id"]) == (NOW, "https://registry.example", "georoute")
+    assert audited["disclosed"]["public"] == own[0]["discloses"]
 
 
 def test_nothing_of_an_answer_is_in_the_records_but_in_its_row(

@@ -9,6 +9,7 @@ import pytest
 
 from issuer_service.access import Limit, Scope
 from issuer_service.discovery.renewal import renew
+from issuer_service.keys.ring import STALE
 from issuer_service.stores.connecting import open_database
 from issuer_service.stores.ports import Audience, DiscoveryQuery, RenewalRow
 from issuer_service.stores.sql import SqlStore, open_store
@@ -20,7 +21,8 @@ from sdcard.issuer import DAY
 from sdcard.rules import Rule
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, on_both_databases
 from tests.issuer_service.discovery.seekers import found_cards, register, status_of
-from tests.world import NOW, RecordingSalts, key
+from tests.issuer_service.keys.test_rotation import add, remove, rotate
+from tests.world import NOW, RecordingSalts
 
 PARTNER = "https://partner.example"
 DISCOVER = (Scope.AGENTS_DISCOVER,)
@@ -135,15 +137,20 @@ def test_a_narrower_policy_holds_for_what_was_registered_before(desk: Desk, ever
         assert registry.found("internal", everywhere, tags=["maps"]) == ["georoute"]
 
 
-def test_the_issuers_next_key_signs_what_is_found(desk: Desk, everywhere: str) -> None:
+def test_sd_cards_outlive_a_rotation_and_not_the_removal_of_their_key(desk: Desk, everywhere: str) -> None:
     with desk.open() as registry:
         register(registry, "public")
         first = the_card(desk, registry, everywhere)
-    desk.signer = key(77)
-    with desk.open() as registry:
-        assert place(the_card(desk, registry, everywhere)) != place(first)
+        add(desk)
+        old, _ = rotate(desk, at_once=True)
+        desk.clock.advance(STALE)
+        assert place(the_card(desk, registry, everywhere)) == place(first)
+
+        remove(desk, old)
+        desk.clock.advance(STALE)
         again = the_card(desk, registry, everywhere)
-        assert place(again) == place(the_card(desk, registry, everywhere))
+        assert place(again) != place(first)
+        assert place(the_card(desk, registry, everywhere)) == place(again)
 
 
 # -- partners ---------------------------------------------------------------------------------------------------------
