@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service import wellknown
 from issuer_service.audit.checkpoints import keeping_checkpoints
+from issuer_service.discovery import endpoints as discovery
+from issuer_service.discovery.schemas import DiscoveryRequest
 from issuer_service.lifecycle import endpoints as lifecycle
 from issuer_service.lifecycle.schemas import KeyChange, Renewal
 from issuer_service.openapi import components
@@ -35,7 +37,8 @@ class _Registry(FastAPI):
         """FastAPI's own, with the schemas that it cannot find by itself."""
         if self.openapi_schema is None:
             document = super().openapi()
-            document["components"]["schemas"].update(components(RegistrationRequest, StatusChange, Renewal, KeyChange))
+            bodies = (RegistrationRequest, DiscoveryRequest, StatusChange, Renewal, KeyChange)
+            document["components"]["schemas"].update(components(*bodies))
         return super().openapi()
 
 
@@ -67,6 +70,7 @@ def _routes() -> _Registry:
     )
     app.include_router(registration.router)
     app.include_router(lifecycle.router)
+    app.include_router(discovery.router)
     app.include_router(status.router)
     app.include_router(wellknown.router)
     return app

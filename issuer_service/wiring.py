@@ -1,8 +1,10 @@
 """``Wiring``: the composition root. Clock, randomness, keys and records are arguments of everything else."""
 
 import asyncio
+import hashlib
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 
 from issuer_service.keys.ring import KeyRing
@@ -12,6 +14,7 @@ from issuer_service.settings import Settings
 from issuer_service.stores.ports import Store
 from issuer_service.stores.sql import open_store
 from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
+from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosure.document import parse_policy
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.key_files import load_card_signers
@@ -109,6 +112,9 @@ class Wiring:
         proofs: whether Holder keys are registered without proof of possession.
         limits, bounds: how much work a caller may ask for.
         turns: of those who have a Batch made; the others wait.
+        renewing: whose turn it is to renew SD-Cards for discovery.
+        decided_by: names all that decides what an SD-Card shows, beside its registration: policy, profile, card
+            formats, Issuer. SD-Cards for discovery follow when it changes.
     """
 
     issuer_url: str
@@ -127,10 +133,25 @@ class Wiring:
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_BATCHES_AT_ONCE))
+    renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    decided_by: str = field(init=False)
 
     def __post_init__(self) -> None:
         for key in self.card_signers.keys.values():
             check_not_published(key, self.published_keys, Where(Part.KEY))
+        decisive = (self.policy, self.profile, KNOWN_FORMATS, self.issuer_url)
+        object.__setattr__(self, "decided_by", hashlib.sha256(repr(_plain(decisive)).encode()).hexdigest())
+
+
+def _plain(value: object) -> object:
+    """A value as tuples and texts, the same for equal values in every process."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return tuple((one.name, _plain(getattr(value, one.name))) for one in fields(value))
+    if isinstance(value, Mapping):
+        return tuple(sorted((str(name), _plain(inner)) for name, inner in value.items()))
+    if isinstance(value, frozenset):
+        return tuple(sorted(map(str, value)))
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else str(value)
 
 
 def build_wiring(settings: Settings, vault: Vault) -> Wiring:
