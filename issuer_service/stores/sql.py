@@ -267,9 +267,10 @@ async def _claim_agent(connection: AsyncConnection, new: RegistrationRow) -> Non
         "batch_id": new.batch_id,
         "deleted_at": None,
     }
-    same = agents.c.card_version == new.card_version, agents.c.content != new.content
+    same = agents.c.card_version == new.card_version, agents.c.card_format == new.card_format
+    other = and_(*same, agents.c.content != new.content)
     mine = update(agents).where(
-        agents.c.agent_id == new.agent_id, agents.c.subject == new.subject, func.coalesce(not_(and_(*same)), true())
+        agents.c.agent_id == new.agent_id, agents.c.subject == new.subject, func.coalesce(not_(other), true())
     )
     if new.made_from is not None:
         mine = mine.where(agents.c.batch_id == new.made_from)
