@@ -36,6 +36,7 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
     HTTPStatus.REQUEST_TIMEOUT: (Rule.REQUEST_TIMEOUT,),
     HTTPStatus.CONFLICT: (
         Rule.AGENT_OWNED,
+        Rule.AGENT_VERSION,
         Rule.KEY_BOUND_ELSEWHERE,
         Rule.AGENT_NOT_RENEWABLE,
         Rule.IDEMPOTENCY_UNREADABLE,

@@ -208,6 +208,11 @@ class Rule(StrEnum):
     REQUEST_MEDIA_TYPE = "request.media-type", "The body is not sent as plain JSON.", "RFC 9110 15.5.16"
     REQUEST_TIMEOUT = "request.timeout", "The body did not arrive in time.", "RFC 9110 15.5.9"
     AGENT_ID = "agent-id.malformed", "The agent id is not 1 to 128 letters, digits, `.`, `_` and `-`.", "registry"
+    AGENT_VERSION = (
+        "agent.version-reused",
+        "The agent is registered with another card of this version; give the changed card a new version.",
+        "registry",
+    )
     AGENT_OWNED = "agent.taken", "The agent id is not available.", "registry"
     AGENT_UNKNOWN = "agent.unknown", "The caller has no agent of this id.", "registry"
     AGENT_NOT_RENEWABLE = (

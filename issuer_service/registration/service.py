@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,8 +68,8 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes, asked: Rep
 
     Raises:
         Refused: for every reason in the request at once; then for what the token does not cover; then
-            ``agent.taken``, ``key.bound-elsewhere``, ``proof.nonce``, ``idempotency.…``, ``signer.unavailable`` or
-            ``store.unavailable``. Nothing is written then.
+            ``agent.taken``, ``agent.version-reused``, ``key.bound-elsewhere``, ``proof.nonce``, ``idempotency.…``,
+            ``signer.unavailable`` or ``store.unavailable``. Nothing is written then.
     """
     now = wiring.clock.now()
     if asked is not None:
@@ -233,6 +234,8 @@ def _row(
         agent_id=registration.agent_id,
         card_format=registration.card.format.name,
         card=encode_json(registration.card.document).decode(),
+        card_version=str(registration.card.document.get("version")),
+        content=_content(registration.card.document),
         keys=tuple(KeyRow(holder.key.thumbprint, holder.where) for holder in registration.keys),
         batch_id=batch_id,
         kid="",
@@ -246,6 +249,11 @@ def _row(
         made_from=change.made_from,
         interaction_id=registration.interaction_id,
     )
+
+
+def _content(document: JsonObject) -> str:
+    """A digest of what a card says, in whatever order its members stand."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def _disclosed(plans: Sequence[DisclosurePlan]) -> dict[str, tuple[str, ...]]:

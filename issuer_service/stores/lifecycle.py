@@ -169,6 +169,7 @@ async def delete_agent(connection: AsyncConnection, deletion: DeletionRow) -> in
     """Revoke an agent's SD-Cards and forget all but its id and keys; how many were revoked."""
     agent_id = deletion.agent_id
     nothing = {"card": "", "card_format": "", "asked": None, "possession": None, "batch_id": None}
+    nothing |= {"card_version": None, "content": None}
     times = {"updated_at": deletion.at, "deleted_at": deletion.at}
     mine = owned(deletion.subject, agent_id)
     if (await connection.execute(update(agents).where(*mine).values({**nothing, **times}))).rowcount != 1:

@@ -463,6 +463,8 @@ class RegistrationRow:
         subject: who registers; the owner of a new agent.
         agent_id: the agent.
         card_format, card: the agent's card document, as JSON text; it takes the place of an earlier one.
+        card_version, content: the version that the card says, and a digest of what is in it: a card that takes the
+            place of another one has another version.
         keys: Holder keys, which from now on belong to this agent alone.
         batch_id: names what was issued together.
         kid: the key that signed all of it.
@@ -488,6 +490,8 @@ class RegistrationRow:
     kid: str
     cards: tuple[CardRow, ...]
     disclosed: Mapping[str, tuple[str, ...]]
+    card_version: str = ""
+    content: str = ""
     interaction_id: str | None = None
     event: AuditEvent = AuditEvent.AGENT_REGISTERED
     asked: str = field(default="{}", repr=False)

@@ -6,7 +6,7 @@ chain as its last step.
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import RowMapping, insert, select, update
+from sqlalchemy import RowMapping, and_, func, insert, not_, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from issuer_service.stores import discovery, keys, lifecycle, statuses
@@ -259,13 +259,19 @@ async def _claim_agent(connection: AsyncConnection, new: RegistrationRow) -> Non
     values = {
         "card_format": new.card_format,
         "card": new.card,
+        "card_version": new.card_version,
+        "content": new.content,
         "updated_at": new.at,
         "asked": new.asked,
         "possession": new.possession.value,
         "batch_id": new.batch_id,
         "deleted_at": None,
     }
-    mine = update(agents).where(agents.c.agent_id == new.agent_id, agents.c.subject == new.subject)
+    same = agents.c.card_version == new.card_version, agents.c.card_format == new.card_format
+    other = and_(*same, agents.c.content != new.content)
+    mine = update(agents).where(
+        agents.c.agent_id == new.agent_id, agents.c.subject == new.subject, func.coalesce(not_(other), true())
+    )
     if new.made_from is not None:
         mine = mine.where(agents.c.batch_id == new.made_from)
     if (await connection.execute(mine.values(values))).rowcount == 1:
@@ -276,8 +282,9 @@ async def _claim_agent(connection: AsyncConnection, new: RegistrationRow) -> Non
     taken = (await connection.execute(asked)).first()
     if taken is not None and tuple(taken) != (new.agent_id, new.subject):
         raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
-    if taken is not None:  # its owner registered it between the two statements
-        await connection.execute(mine.values(values))
+    if taken is not None:  # its owner registered it between the two statements, or with another card of this version
+        if (await connection.execute(mine.values(values))).rowcount != 1:
+            raise Refused(Rule.AGENT_VERSION, Where(Part.REQUEST, ("version",)))
         return
     ids = {"agent_id": new.agent_id, "folded_id": folded_id, "subject": new.subject}
     await connection.execute(insert(agents).values({**values, **ids, "registered_at": new.at}))

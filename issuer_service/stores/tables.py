@@ -51,6 +51,8 @@ agents = Table(
     Column("asked", Text),
     Column("possession", String(16)),
     Column("batch_id", String(32)),
+    Column("card_version", Text),
+    Column("content", String(64)),
     Column("deleted_at", BigInteger),
     Index("ix_agents_subject", "subject", "agent_id"),
 )

@@ -198,8 +198,8 @@ OF_CARDS = {
     ("versioning", "register_cards"): 2,
     ("versioning", "verify_presentation"): 1,
 }
-"""Classes parsing and versioning: what is no presentation is run by ``tests/issuer_service``, but for the one
-``http_sequence`` (BUG-067): what is found of an agent is seen to by ``tests/issuer_service/discovery``."""
+"""Classes parsing and versioning: what is no presentation is run by ``tests/issuer_service``, and so is the one
+``http_sequence`` (BUG-067)."""
 
 
 def test_every_input_of_four_classes_is_run() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from issuer_service.serving import bind, running
 from sdcard import Acceptance, TrustedIssuers, accept_sd_card
-from sdcard.encoding import same_json
+from sdcard.encoding import decode_base64url, same_json
 from sdcard.errors import Part, Where
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, jwk, on_both_databases, request, request_with_card
@@ -209,3 +209,31 @@ def test_no_two_cards_share_a_status_and_no_revocation_is_lost(desk: Desk, regis
     assert set(rows) == public
     assert len(rows) == expected["bits_set"]
     assert len([one for one in (*registered, *revoked) if one.status_code >= 500]) == expected["http_5xx"]
+
+
+# -- BUG-067: publishers run their jobs again ------------------------------------------------------------------------
+
+
+@on_both_databases
+def test_a_version_is_one_card_and_the_last_one_is_found(desk: Desk, registry: OpenDesk) -> None:
+    described = case("067")
+    first, second, search, again, changed = described["input"]["steps"]
+    visible = described["expected"]["steps"][2]["versions_visible"]
+
+    def register(step: Any) -> httpx2.Response:
+        return registry.post(request_with_card(step["register"], disclosure_contexts=[{"context": "public"}]))
+
+    assert [register(step).status_code for step in (first, second)] == [201, 201]
+    found = registry.look_for("public", text=search["discover"]).json()["results"]
+    assert [one["agent_id"] for one in found] == ["ai-assistant-v2"]
+    shown = [one["sd_card"].split(".")[1] for one in found]
+    assert [json.loads(decode_base64url(one, Where(Part.REQUEST)))["version"] for one in shown] == visible
+    assert registry.found("public", text="v1") == []
+    assert register(again).json()["agent_id"] == "ai-assistant-v2", "the same card again"
+
+    refused = register(changed)
+    assert refused.status_code == described["expected"]["steps"][4] == 409
+    assert (refused.json()["rule"], refused.json()["where"]) == ("agent.version-reused", "request/version")
+    assert registry.found("public", text="changed") == []
+    reordered = dict(reversed(again["register"].items()))
+    assert register({"register": reordered}).status_code == 201

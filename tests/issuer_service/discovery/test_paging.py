@@ -67,7 +67,7 @@ def test_who_comes_back_stands_where_it_stood(registry: OpenDesk) -> None:
     turning = pages(registry, 3)
     first = next(turning)
 
-    register(registry, "public", agent_id=first[0], name="Renamed")
+    register(registry, "public", agent_id=first[0], name="Renamed", version="9.0.0")
     register(registry, "public", agent_id=name(9))
     gone = next(name(number) for number in range(8) if name(number) not in first)
     headers = {"authorization": f"Bearer {registry.token}"}

@@ -228,7 +228,7 @@ def test_an_agent_of_before_is_registered_again_instead(desk: Desk, registry: Op
 def test_renewals_and_registrations_at_once_leave_the_card_that_was_registered(desk: Desk, registry: OpenDesk) -> None:
     """A renewal never puts back a card that somebody replaced while it was signed."""
     registry.register(request())
-    asks = iter([{"name": f"name {n}"} if n % 2 else None for n in range(8)])
+    asks = iter([{"name": f"name {n}", "version": f"{n}.0.0"} if n % 2 else None for n in range(8)])
 
     def act() -> Any:
         changes = next(asks)
@@ -316,7 +316,7 @@ def test_of_a_deleted_agent_nothing_is_left_but_its_name_and_keys(desk: Desk, re
     assert answer == {"agent_id": AGENT, "revoked": 1}
     assert statuses(desk, registry, first) == [1]
     rows = desk.rows()
-    assert rows["agents"] == [(AGENT, AGENT, "alice", "", "", NOW, NOW, None, None, None, NOW)]
+    assert rows["agents"] == [(AGENT, AGENT, "alice", "", "", NOW, NOW, *[None] * 5, NOW)]
     assert [row[:2] for row in rows["holder_keys"]] == [(HOLDER.public_key.thumbprint, AGENT)]
     assert rows["batches"] == rows["cards"] == []
     assert [event for event, _ in events(desk)] == ["agent.registered", "cards.suspended", "agent.deleted"]

@@ -13,6 +13,8 @@ def upgrade() -> None:
     op.add_column("agents", sa.Column("asked", sa.Text, nullable=True))
     op.add_column("agents", sa.Column("possession", sa.String(16), nullable=True))
     op.add_column("agents", sa.Column("batch_id", sa.String(32), nullable=True))
+    op.add_column("agents", sa.Column("card_version", sa.Text, nullable=True))
+    op.add_column("agents", sa.Column("content", sa.String(64), nullable=True))
     op.add_column("agents", sa.Column("deleted_at", sa.BigInteger, nullable=True))
     op.create_index("ix_agents_subject", "agents", ["subject", "agent_id"])
     op.create_table(
@@ -51,5 +53,5 @@ def downgrade() -> None:
     for table in ("answers", "nonces"):
         op.drop_table(table)
     op.drop_index("ix_agents_subject", "agents")
-    for column in ("deleted_at", "batch_id", "possession", "asked"):
+    for column in ("deleted_at", "content", "card_version", "batch_id", "possession", "asked"):
         op.drop_column("agents", column)
