@@ -198,7 +198,7 @@ def agent_prefixes(caller: Caller) -> tuple[str, ...] | None:
 
 
 def check_context(caller: Caller, context: str) -> None:
-    """Refuse to look for agents in a context that the caller's token does not name; *public* needs no naming.
+    """Refuse to look for agents in a context that the caller's token does not name; without that limit, it is *public*.
 
     Limits of what a token's bearer may register do not matter here: what others registered is for all who may see it.
 
@@ -208,7 +208,7 @@ def check_context(caller: Caller, context: str) -> None:
     if not caller.limits.keys() <= Limit._value2member_map_.keys():
         raise Refused(Rule.TOKEN_LIMIT, Where(Part.REQUEST))
     if context not in caller.limits.get(Limit.CONTEXTS, (PUBLIC.name,)):
-        hint = f"The token is limited by its {Limit.CONTEXTS}; without it, to {PUBLIC.name}."
+        hint = f"Its limit {Limit.CONTEXTS} names others; without that limit, it is {PUBLIC.name} alone."
         raise Refused(Rule.TOKEN_LIMIT, Where(Part.REQUEST, ("context",)), hint)
 
 

@@ -27,7 +27,7 @@ _WHERE = Where(Part.REQUEST, ("cursor",))
 def seal_cursor(position: int, binding: bytes, secret: bytes, now: Instant, salts: SaltSource) -> str:
     """A cursor to go on behind a position; ``binding`` says for whom and what."""
     salt = salts.draw(1)
-    content = position.to_bytes(_NUMBER, "big") + (int(now) + LIFETIME).to_bytes(_NUMBER, "big")
+    content = position.to_bytes(_NUMBER, "big", signed=True) + (int(now) + LIFETIME).to_bytes(_NUMBER, "big")
     return encode_base64url(salt + _cipher(secret, salt).encrypt(_NONCE, content, binding))
 
 
@@ -45,7 +45,7 @@ def open_cursor(cursor: str, binding: bytes, secret: bytes, now: Instant) -> int
         raise Refused(Rule.CURSOR, _WHERE, "Ask again without one.") from None
     if now >= int.from_bytes(content[_NUMBER:], "big"):
         raise Refused(Rule.CURSOR, _WHERE, "Ask again without one.")
-    return int.from_bytes(content[:_NUMBER], "big")
+    return int.from_bytes(content[:_NUMBER], "big", signed=True)
 
 
 def _cipher(secret: bytes, salt: bytes) -> AESGCM:

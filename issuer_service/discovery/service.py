@@ -85,19 +85,11 @@ async def _fresh_page(wiring: Wiring, query: DiscoveryQuery, now: Instant) -> Fo
                     raise
                 return page
         page = await wiring.store.find_agents(query)
-    return _before_stale(page, decided_by(wiring, await wiring.keys.current()), now)
-
-
-def _before_stale(page: FoundPage, decided: str, now: Instant) -> FoundPage:
-    """As much of a page as owners left alone while it was made.
-
-    Raises:
-        Refused: ``store.unavailable`` when that is nothing.
-    """
+    decided = decided_by(wiring, await wiring.keys.current())
     good = tuple(takewhile(lambda row: not _is_stale(row, decided, now), page.rows))
-    if page.rows and not good:
-        raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
-    return FoundPage(good, page.more if len(good) == len(page.rows) else good[-1].position)
+    if len(good) == len(page.rows):
+        return page
+    return FoundPage(good, good[-1].position if good else query.after)  # owners did not leave the next one alone
 
 
 def _is_due(row: FoundRow, decided: str, now: Instant) -> bool:

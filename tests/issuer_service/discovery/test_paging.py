@@ -17,6 +17,7 @@ from issuer_service.discovery.cursors import LIFETIME, open_cursor, seal_cursor
 from issuer_service.registration.service import register_agent
 from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, change_statuses
 from issuer_service.stores import discovery
+from issuer_service.stores.ports import START
 from issuer_service.stores.sql import open_store
 from issuer_service.wiring import Wiring
 from sdcard import DEFAULT_POLICY
@@ -133,11 +134,11 @@ def test_a_cursor_continues_nothing_else(desk: Desk, registry: OpenDesk, cursor:
 
 def test_a_cursor_tells_nothing() -> None:
     salts, secret = RecordingSalts(), bytes(32)
-    cursors = [seal_cursor(position, b"for", secret, NOW, salts) for position in (0, 0, 2**63 - 1)]
+    cursors = [seal_cursor(position, b"for", secret, NOW, salts) for position in (0, 0, 2**63 - 1, START)]
 
-    assert len(set(cursors)) == 3
+    assert len(set(cursors)) == 4
     assert {len(one) for one in cursors} == {64}
-    assert [open_cursor(one, b"for", secret, NOW) for one in cursors] == [0, 0, 2**63 - 1]
+    assert [open_cursor(one, b"for", secret, NOW) for one in cursors] == [0, 0, 2**63 - 1, START]
     for binding, key_bytes in ((b"against", secret), (b"for", bytes(31) + b"\x01")):
         with raises_rule("cursor.invalid", "request/cursor"):
             open_cursor(cursors[0], binding, key_bytes, NOW)
