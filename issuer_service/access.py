@@ -23,8 +23,10 @@ from sdcard.salts import SaltSource
 TOKEN_PREFIX = "sdcard_"
 """So that scanners for leaked secrets can know one when they see it."""
 MOST_SUBJECT = 256
+EXTERNAL = "jwt:"
+"""How subjects of an identity provider begin, and no others."""
 
-_WHERE = Where(Part.REQUEST, ("headers", "authorization"))
+WHERE = Where(Part.REQUEST, ("headers", "authorization"))
 _CREDENTIALS = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
 _OTHER_SCHEME = re.compile(r"(?!bearer\b)[A-Za-z0-9!#$%&'*+.^_`|~-]+(?: .*)?", re.IGNORECASE | re.DOTALL)
 _HOST = r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])"
@@ -102,10 +104,13 @@ async def create_token(
         salts: fresh randomness.
 
     Raises:
-        Misuse: for an empty or unprintable subject, no scope, a limit that means nothing, or an end that has passed.
+        Misuse: for an empty or unprintable subject, one of an identity provider, no scope, a
+            limit that means nothing, or an end that has passed.
     """
     if not 1 <= len(subject) <= MOST_SUBJECT or not subject.isprintable():
         raise Misuse(f"a subject is 1 to {MOST_SUBJECT} printable characters")
+    if subject.startswith(EXTERNAL):
+        raise Misuse(f"subjects that begin with {EXTERNAL} are those of an identity provider")
     if not scopes:
         raise Misuse("a token has at least one scope")
     for kind, values in limits.items():
@@ -126,23 +131,26 @@ async def create_token(
     return text
 
 
-async def authorize(store: Store, authorization: Sequence[str], scope: Scope, now: Instant) -> Caller:
-    """Find out who is calling, and that their token is for this.
-
-    Args:
-        store: remembers tokens.
-        authorization: the values of all ``Authorization`` headers.
-        scope: what the token must be for.
-        now: the present instant.
+async def find_token(store: Store, text: str, now: Instant) -> TokenRow:
+    """The token of this text, one that the registry made.
 
     Raises:
-        Refused: ``token.missing``, ``token.invalid`` (malformed, unknown and expired look the same) or ``token.scope``.
+        Refused: ``token.invalid``: malformed, unknown and expired look the same.
     """
-    token = await store.find_token(_digest(_parse_credentials(authorization)))
-    if token is None or now >= token.expires_at:
-        raise Refused(Rule.TOKEN_INVALID, _WHERE)
+    token = await store.find_token(_digest(text))
+    if token is None or now >= token.expires_at or token.subject.startswith(EXTERNAL):
+        raise Refused(Rule.TOKEN_INVALID, WHERE)
+    return token
+
+
+def check_token(token: TokenRow, scope: Scope) -> Caller:
+    """Whose token it is, if it is for this.
+
+    Raises:
+        Refused: ``token.scope``.
+    """
     if scope not in token.scopes:
-        raise Refused(Rule.TOKEN_SCOPE, _WHERE, f"The scope {scope} is needed.")
+        raise Refused(Rule.TOKEN_SCOPE, WHERE, f"The scope {scope} is needed.")
     return Caller(token.subject, token.limits)
 
 
@@ -183,13 +191,20 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _parse_credentials(authorization: Sequence[str]) -> str:
-    """Exactly one header of exactly one spelling (RFC 6750 2.1)."""
+def parse_credentials(authorization: Sequence[str]) -> str:
+    """The bearer token: exactly one header of exactly one spelling (RFC 6750 2.1).
+
+    Args:
+        authorization: the values of all ``Authorization`` headers.
+
+    Raises:
+        Refused: ``token.missing`` or ``token.invalid``.
+    """
     if all(map(_OTHER_SCHEME.fullmatch, authorization)):
-        raise Refused(Rule.TOKEN_MISSING, _WHERE)
+        raise Refused(Rule.TOKEN_MISSING, WHERE)
     match = _CREDENTIALS.fullmatch(authorization[0]) if len(authorization) == 1 else None
     if match is None:
-        raise Refused(Rule.TOKEN_INVALID, _WHERE, "Send one header: Authorization: Bearer and the token.")
+        raise Refused(Rule.TOKEN_INVALID, WHERE, "Send one header: Authorization: Bearer and the token.")
     return match.group(1)
 
 

@@ -1,8 +1,7 @@
 """``create_app``: routers, handlers, lifespan. No decisions."""
 
 import logging
-import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,8 +11,11 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service import wellknown
+from issuer_service.exchanges import Exchanges, exchange_of
+from issuer_service.logs import places
 from issuer_service.openapi import components
 from issuer_service.problems import problem_response, registry_failed
+from issuer_service.rates import TooOften
 from issuer_service.registration import endpoints as registration
 from issuer_service.registration.schemas import RegistrationRequest
 from issuer_service.status import endpoints as status
@@ -53,6 +55,7 @@ def create_app(wiring: Wiring) -> FastAPI:
     app.add_exception_handler(HTTPException, _not_ours)
     app.add_exception_handler(ClientDisconnect, _gone)
     app.add_middleware(LastResort)
+    app.add_middleware(Exchanges, wiring=wiring)
     return app
 
 
@@ -64,22 +67,27 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await app.state.wiring.store.close()
 
 
-def _refused(_: Request, error: Exception) -> Response:
+def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
-    return problem_response(error)
+    return _answer(request, error, error.headers if isinstance(error, TooOften) else None)
 
 
-def _not_ours(_: Request, error: Exception) -> Response:
+def _answer(request: Request, refusal: Refused, headers: Mapping[str, str] | None = None) -> Response:
+    exchange_of(request.scope).rule = refusal.rule
+    return problem_response(refusal, headers)
+
+
+def _not_ours(request: Request, error: Exception) -> Response:
     """What the router itself refuses: a path that is not there, or a method that its path does not answer."""
     assert isinstance(error, HTTPException)
     known = error.status_code == 405
     rule, place = (Rule.REQUEST_METHOD, "method") if known else (Rule.REQUEST_TARGET, "path")
-    return problem_response(Refused(rule, _WHERE.within(place)), error.headers)
+    return _answer(request, Refused(rule, _WHERE.within(place)), error.headers)
 
 
-def _gone(_: Request, __: Exception) -> Response:
+def _gone(request: Request, __: Exception) -> Response:
     """The client left before its request was whole. Nobody reads this."""
-    return problem_response(Refused(Rule.JSON_MALFORMED, _WHERE))
+    return _answer(request, Refused(Rule.JSON_MALFORMED, _WHERE))
 
 
 class LastResort:
@@ -103,11 +111,10 @@ class LastResort:
         try:
             await self._app(scope, receive, watched)
         except Exception as error:  # the one place that may: an unforeseen error must not show or log its message
-            _log.error("unforeseen %s at %s", type(error).__name__, _places(error))
+            exchange = exchange_of(scope)
+            exchange.rule = Rule.REGISTRY_FAILED
+            _log.error(
+                "unforeseen %s at %s", type(error).__name__, places(error), extra={"request_id": exchange.request_id}
+            )
             if not started:
                 await registry_failed(_WHERE)(scope, receive, send)
-
-
-def _places(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    return " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames[-8:]))

@@ -5,6 +5,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from issuer_service.addresses import Network
+from issuer_service.rates import Rates
 from issuer_service.settings import Settings
 from issuer_service.stores.ports import Store
 from issuer_service.stores.sql import open_store
@@ -90,6 +92,9 @@ class Wiring:
         published_keys: thumbprints of keys that nobody may register.
         limits, bounds: how much work a caller may ask for.
         turns: of those who have a Batch made; the others wait.
+        rates: how often somebody may ask.
+        trusted_proxies: where proxies are whose ``X-Forwarded-For`` counts.
+        request_ids: randomness that names requests; apart from ``salts``, of which nobody may see any.
     """
 
     issuer: Issuer
@@ -107,6 +112,9 @@ class Wiring:
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_BATCHES_AT_ONCE))
+    rates: Rates = field(default_factory=Rates)
+    trusted_proxies: tuple[Network, ...] = ()
+    request_ids: SaltSource = field(default_factory=SystemSalts)
 
     def __post_init__(self) -> None:
         if self.signer.public_key != self.issuer.key:
@@ -143,6 +151,12 @@ def build_wiring(settings: Settings) -> Wiring:
         other_keys=load_public_keys(settings.other_issuer_keys) if settings.other_issuer_keys else (),
         card_signers=load_card_signers(settings.card_signers) if settings.card_signers else NOBODY,
         bounds=Bounds(body_bytes=settings.body_limit),
+        rates=Rates(
+            Rates.for_addresses(settings.address_requests_per_minute),
+            Rates.for_tokens(settings.token_requests_per_minute),
+            Rates.for_failures(settings.bad_tokens_per_minute),
+        ),
+        trusted_proxies=settings.trusted_proxies,
     )
 
 

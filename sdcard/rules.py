@@ -216,4 +216,11 @@ class Rule(StrEnum):
     TOKEN_SCOPE = "token.scope", "The bearer token does not cover this.", "RFC 6750 3.1"
     TOKEN_LIMIT = "token.limit", "The bearer token's limits do not cover this.", "registry"
     STORE_UNAVAILABLE = "store.unavailable", "The registry cannot reach its records; ask again later.", "registry"
+    TOKEN_KEYS = (
+        "token.keys-unavailable",
+        "The identity provider's keys cannot be had, so its tokens cannot be checked.",
+        "RFC 9068 4",
+    )
+    RATE_EXCEEDED = "rate.exceeded", "There were too many requests; ask again later.", "RFC 6585 4"
+    NOT_READY = "registry.not-ready", "A part of the registry does not work.", "registry"
     REGISTRY_FAILED = "registry.failed", "The registry failed; this is its own fault.", "registry"

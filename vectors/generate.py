@@ -45,6 +45,10 @@ NOT_TRIGGERED = {
          Rule.AGENT_UNKNOWN, Rule.STATUS_LIST_TIME),
         _REGISTRY,
     ),
+    **dict.fromkeys(
+        (Rule.TOKEN_KEYS, Rule.RATE_EXCEEDED, Rule.NOT_READY),
+        _REGISTRY,
+    ),
     **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),
     Rule.AGENTCARD_FETCHED: "It is about the address that a card came from.",
 }  # fmt: skip

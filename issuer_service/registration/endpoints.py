@@ -4,8 +4,9 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response, Security
 
-from issuer_service.access import Scope, authorize
+from issuer_service.access import Scope
 from issuer_service.bodies import read_json_body
+from issuer_service.calling import authorize
 from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
 from issuer_service.registration import service
 from issuer_service.registration.schemas import Registered, RegistrationRequest
@@ -36,8 +37,7 @@ _REFUSALS = refusals(
 )
 async def register_agent(request: Request, wiring: FromWiring) -> Response:
     """Register an agent, or register it again, and issue one SD-Card for each context and key."""
-    authorization = request.headers.getlist("authorization")
-    caller = await authorize(wiring.store, authorization, Scope.AGENTS_REGISTER, wiring.clock.now())
+    caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
     body = await read_json_body(request, wiring.bounds)
     answer = await service.register_agent(wiring, caller, body)
     return Response(answer, HTTPStatus.CREATED, {"Cache-Control": "no-store"}, "application/json")

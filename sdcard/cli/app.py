@@ -10,6 +10,8 @@ from typer.exceptions import TyperException
 
 from sdcard.cli import (
     card,
+    config,
+    db,
     demo,
     inspect,
     keys,
@@ -38,7 +40,7 @@ for module in (demo, serve, register, inspect, present, verify, linkability):
     app.command(module.__name__.rpartition(".")[2], help=module.HELP)(module.command)
 for command in (revoke.revoke, revoke.suspend, revoke.reinstate):
     app.command(command.__name__)(command)
-for group in (card, policy, keys, token, vectors):
+for group in (card, policy, keys, token, vectors, config, db):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2], help=group.HELP)
 
 

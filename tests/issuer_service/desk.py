@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope, create_token
 from issuer_service.app import create_app
+from issuer_service.rates import Rates
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.sql import SqlStore, open_store
 from issuer_service.wiring import StatusPublishing, Wiring
@@ -24,6 +25,7 @@ from tests.world import ISSUER, MovableClock, RecordingSalts, example, key
 on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], indirect=True)
 
 HOLDER = key(20)
+UNLIMITED = Rates(Rates.for_addresses(0), Rates.for_tokens(0), Rates.for_failures(0))
 TABLES = ("agents", "audit", "batches", "cards", "holder_keys", "status_entries", "status_lists", "tokens")
 REGISTRATION: JsonObject = {
     "agent_id": "ai-assistant-v2",
@@ -81,6 +83,7 @@ class Desk:
         parts: dict[str, Any] = {"clock": self.clock, "salts": self.salts, **changes}
         own = Issuer(issuer, self.signer.public_key)
         parts.setdefault("status", StatusPublishing(self.status_signer))
+        parts.setdefault("rates", UNLIMITED)
         return Wiring(own, self.signer, store or open_store(self.url), **parts)
 
     @contextmanager
