@@ -16,7 +16,7 @@ from issuer_service.configuration import check_fit_to_serve
 from issuer_service.logs import logging_to
 from issuer_service.settings import Settings
 from issuer_service.stores.migrations import upgrade
-from issuer_service.tls import tls_context
+from issuer_service.tls import tls_of
 from issuer_service.wiring import Wiring, build_wiring
 from sdcard.errors import Misuse
 
@@ -25,7 +25,6 @@ _log = logging.getLogger(__name__)
 _MOST_HEADER_BYTES = 65_536
 _MOST_CONNECTIONS = 512
 _KEEP_ALIVE_SECONDS = 5
-_STOP_SECONDS = 15
 _START_SECONDS = 30.0
 
 
@@ -49,17 +48,17 @@ def serve(settings: Settings, started: Callable[[str], None] = lambda url: None)
     """Prepare the database and serve until the process is told to stop.
 
     The port comes first: a second registry that is started by mistake touches nothing. SIGTERM and SIGINT end it in
-    order: no new connection, what was asked is answered within ``_STOP_SECONDS``, the database is closed.
+    order: no new connection, what was asked is answered within ``stop_seconds``, the database is closed.
 
     Args:
         settings: what the operator chose.
         started: called with the URL once the registry answers there.
 
     Raises:
-        Misuse, Refused, OSError: as ``check_fit_to_serve``, ``tls_context``, ``build_wiring``, ``bind``, ``upgrade``.
+        Misuse, Refused, OSError: as ``check_fit_to_serve``, ``tls_of``, ``build_wiring``, ``bind``, ``upgrade``.
     """
     check_fit_to_serve(settings)
-    tls = _tls(settings)
+    tls = tls_of(settings)
     wiring = build_wiring(settings)
     with logging_to(None, settings.log_format, settings.log_level), bind(settings.host, settings.port) as listening:
         upgrade(settings.database_url)
@@ -69,18 +68,10 @@ def serve(settings: Settings, started: Callable[[str], None] = lambda url: None)
             _log.info("started", extra={"address": address, "issuer": settings.issuer_url})
             started(address)
 
-        server = _server(wiring, tell, tls)
+        server = _server(wiring, tell, tls, settings.stop_seconds)
         with _ending_well(server):
             server.run(sockets=[listening])
         _log.info("stopped")
-
-
-def _tls(settings: Settings) -> ssl.SSLContext | None:
-    if settings.tls_cert and settings.tls_key:
-        return tls_context(settings.tls_cert, settings.tls_key)
-    if settings.tls_cert or settings.tls_key:
-        raise Misuse("SDCARD_TLS_CERT and SDCARD_TLS_KEY go together")
-    return None
 
 
 @contextmanager
@@ -93,11 +84,12 @@ def _ending_well(server: uvicorn.Server) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {one: signal.signal(one, stop) for one in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 @contextmanager
@@ -128,7 +120,9 @@ class _Server(uvicorn.Server):
         self._tell()
 
 
-def _server(wiring: Wiring, started: Callable[[], None], tls: ssl.SSLContext | None = None) -> uvicorn.Server:
+def _server(
+    wiring: Wiring, started: Callable[[], None], tls: ssl.SSLContext | None = None, stop_seconds: int = 15
+) -> uvicorn.Server:
     """uvicorn without access log, since it would hold what clients send, and blind to forwarding headers.
 
     Of its two parsers httptools has no bound on a header, and adds to it in time that grows with the square of its
@@ -141,7 +135,7 @@ def _server(wiring: Wiring, started: Callable[[], None], tls: ssl.SSLContext | N
         h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_STOP_SECONDS,
+        timeout_graceful_shutdown=stop_seconds,
         access_log=False,
         log_config=None,
         log_level="warning",

@@ -47,6 +47,7 @@ class Settings(BaseSettings):
         port: where to listen.
         tls_cert: the registry's certificate and those that lead to its authority, in PEM; with it, TLS 1.3 is spoken.
         tls_key: the certificate's private key, in PEM, in a file of mode 0600 or narrower.
+        stop_seconds: how long what was asked may take to be answered once the registry was told to stop.
         trusted_proxies: addresses and networks of proxies whose ``X-Forwarded-For`` says who a client is.
         address_requests_per_minute: of one address, to whatever but status lists, keys and health; 0: no limit.
         token_requests_per_minute: with one token; 0: no limit.
@@ -73,6 +74,7 @@ class Settings(BaseSettings):
     port: int = Field(default=8080, ge=1, le=65_535)
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    stop_seconds: int = Field(default=15, ge=1, le=600)
     trusted_proxies: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split)] = ()
     address_requests_per_minute: int = Field(default=12_000, ge=0, le=MOST_PER_MINUTE)
     token_requests_per_minute: int = Field(default=6_000, ge=0, le=MOST_PER_MINUTE)

@@ -4,7 +4,21 @@ import ssl
 import stat
 from pathlib import Path
 
+from issuer_service.settings import Settings
 from sdcard.errors import Misuse
+
+
+def tls_of(settings: Settings) -> ssl.SSLContext | None:
+    """What the settings say; None is plain HTTP.
+
+    Raises:
+        Misuse, OSError: as ``tls_context``; and for half of what is needed.
+    """
+    if settings.tls_cert and settings.tls_key:
+        return tls_context(settings.tls_cert, settings.tls_key)
+    if settings.tls_cert or settings.tls_key:
+        raise Misuse("SDCARD_TLS_CERT and SDCARD_TLS_KEY go together")
+    return None
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:

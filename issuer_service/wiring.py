@@ -7,6 +7,7 @@ from pathlib import Path
 
 from issuer_service.addresses import Network
 from issuer_service.rates import Rates
+from issuer_service.readiness import Readiness
 from issuer_service.settings import Settings
 from issuer_service.stores.ports import Store
 from issuer_service.stores.sql import open_store
@@ -92,6 +93,7 @@ class Wiring:
         published_keys: thumbprints of keys that nobody may register.
         limits, bounds: how much work a caller may ask for.
         turns: of those who have a Batch made; the others wait.
+        readiness: what was found out last of whether all parts work.
         rates: how often somebody may ask.
         trusted_proxies: where proxies are whose ``X-Forwarded-For`` counts.
         request_ids: randomness that names requests; apart from ``salts``, of which nobody may see any.
@@ -112,6 +114,7 @@ class Wiring:
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_BATCHES_AT_ONCE))
+    readiness: Readiness = field(default_factory=Readiness, repr=False)
     rates: Rates = field(default_factory=Rates)
     trusted_proxies: tuple[Network, ...] = ()
     request_ids: SaltSource = field(default_factory=SystemSalts)

@@ -26,6 +26,7 @@ class Part(StrEnum):
     KEY = "key"
     REQUEST = "request"
     STATUS_LIST = "status-list"
+    REGISTRY = "registry"
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,6 +173,10 @@ class Store(Protocol):
         """Make sure that the memory answers."""
         ...
 
+    async def revision(self) -> str | None:
+        """Which schema the memory has; None for none of ours."""
+        ...
+
     async def close(self) -> None:
         """Let go of connections."""
         ...

@@ -19,6 +19,7 @@ from issuer_service.stores.ports import (
     StatusRow,
     TokenRow,
 )
+from issuer_service.stores.revisions import find_revision
 from issuer_service.stores.tables import agents, audit, batches, cards, holder_keys, tokens
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
@@ -77,6 +78,11 @@ class SqlStore:
         """Make sure that the database answers and has our tables."""
         async with self.database.reading() as connection:
             await connection.execute(select(tokens.c.digest).limit(1))
+
+    async def revision(self) -> str | None:
+        """Which schema the database has."""
+        async with self.database.reading() as connection:
+            return await find_revision(connection)
 
     async def close(self) -> None:
         """Close all connections."""

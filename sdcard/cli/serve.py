@@ -37,6 +37,7 @@ def command(
     """Run the registry."""
     from issuer_service.configuration import check_fit_to_serve
     from issuer_service.serving import serve
+    from issuer_service.tls import tls_of
     from sdcard.edge.key_files import create_key_file
 
     settings = read_settings(
@@ -51,6 +52,7 @@ def command(
         tls_key=tls_key,
     )
     check_fit_to_serve(settings)
+    tls_of(settings)
     issuer_url, made = settings.issuer_url, not settings.issuer_key_file.exists()
     if made:
         create_key_file(settings.issuer_key_file)

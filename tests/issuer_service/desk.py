@@ -81,10 +81,11 @@ class Desk:
 
     def wiring(self, store: SqlStore | None = None, issuer: str = ISSUER, **changes: Any) -> Wiring:
         parts: dict[str, Any] = {"clock": self.clock, "salts": self.salts, **changes}
+        signer = parts.pop("signer", self.signer)
         own = Issuer(issuer, self.signer.public_key)
         parts.setdefault("status", StatusPublishing(self.status_signer))
         parts.setdefault("rates", UNLIMITED)
-        return Wiring(own, self.signer, store or open_store(self.url), **parts)
+        return Wiring(own, signer, store or open_store(self.url), **parts)
 
     @contextmanager
     def open(self, store: SqlStore | None = None, **changes: Any) -> Iterator["OpenDesk"]:
