@@ -114,7 +114,7 @@ async def create_token(
     if not scopes:
         raise Misuse("a token has at least one scope")
     for kind, values in limits.items():
-        if not all(map(_LIMIT_VALUES[kind].fullmatch, values)):
+        if not is_limit(kind, values):
             raise Misuse(f"{kind} holds a value that no registration could match, or that every one would")
     if expires_at <= now:
         raise Misuse("a token expires later than now")
@@ -129,6 +129,11 @@ async def create_token(
     )
     await store.add_token(row)
     return text
+
+
+def is_limit(kind: Limit, values: Sequence[str]) -> bool:
+    """Whether the values limit anything: one that no registration can match, or that every one does, is a mistake."""
+    return all(map(_LIMIT_VALUES[kind].fullmatch, values))
 
 
 async def find_token(store: Store, text: str, now: Instant) -> TokenRow:

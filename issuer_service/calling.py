@@ -4,6 +4,7 @@ from starlette.requests import Request
 
 from issuer_service.access import EXTERNAL, Caller, Scope, check_token, find_token, parse_credentials
 from issuer_service.addresses import neighbourhood
+from issuer_service.authorization_server.tokens import is_jwt
 from issuer_service.exchanges import digest_of, exchange_of
 from issuer_service.stores.ports import TokenRow
 from issuer_service.wiring import Wiring
@@ -40,4 +41,6 @@ async def authorize(request: Request, wiring: Wiring, scope: Scope) -> Caller:
 
 
 async def _find(wiring: Wiring, text: str, now: Instant) -> TokenRow:
+    if wiring.authorization_server is not None and is_jwt(text):
+        return await wiring.authorization_server.read(text, now)
     return await find_token(wiring.store, text, now)

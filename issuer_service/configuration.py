@@ -5,6 +5,7 @@ settings holds no secret.
 """
 
 import difflib
+import json
 import os
 import stat
 import tomllib
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr, ValidationError
+from pydantic_settings import SettingsError
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -89,6 +91,8 @@ def read_configuration(
         settings = Settings(**passed, **given)
     except ValidationError as error:
         raise Misuse("; ".join(_faults(error, sources))) from None
+    except SettingsError:  # of a variable that is not the JSON that it has to be; the message may quote it
+        raise Misuse("SDCARD_AUTHORIZATION_LIMITS is a JSON object: kind of limit to list of texts") from None
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | _OTHER_VARIABLES
     return Configuration(settings, sources, tuple(sorted(variables.keys() - known)))
 
@@ -102,6 +106,8 @@ def shown_value(settings: Settings, name: str) -> str:
         return _without_password(value)
     if is_secret(name):
         return MASK
+    if isinstance(value, dict):
+        return json.dumps(value)
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     return str(value)

@@ -52,6 +52,11 @@ class Settings(BaseSettings):
         address_requests_per_minute: of one address, to whatever but status lists, keys and health; 0: no limit.
         token_requests_per_minute: with one token; 0: no limit.
         bad_tokens_per_minute: from one address; 0: no limit. When there were more, none from there is looked at.
+        authorization_server: the ``iss`` of an identity provider whose JWT access tokens count too (RFC 9068).
+        authorization_jwks: its keys: an https URL, or a JWKS file.
+        authorization_audience: what its tokens call this registry in ``aud``; without it, the registry's public URL.
+        authorization_limits_claim: the claim of its tokens that holds limits: an object, kind to list of texts.
+        authorization_limits: the limits of its tokens without that claim; as JSON, or a table in the file.
         log_format: ``json``, one object a line, or ``console``, for people.
         log_level: the least that is logged: ``debug``, ``info`` (every request), ``warning`` or ``error``.
     """
@@ -79,6 +84,11 @@ class Settings(BaseSettings):
     address_requests_per_minute: int = Field(default=12_000, ge=0, le=MOST_PER_MINUTE)
     token_requests_per_minute: int = Field(default=6_000, ge=0, le=MOST_PER_MINUTE)
     bad_tokens_per_minute: int = Field(default=60, ge=0, le=MOST_PER_MINUTE)
+    authorization_server: str | None = Field(default=None, min_length=1, max_length=200)
+    authorization_jwks: str | None = Field(default=None, min_length=1)
+    authorization_audience: str | None = Field(default=None, min_length=1)
+    authorization_limits_claim: str = Field(default="urn:sd-card:limits", min_length=1)
+    authorization_limits: dict[str, tuple[str, ...]] = {}
     log_format: LogFormat = "json"
     log_level: LogLevel = "info"
 

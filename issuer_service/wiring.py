@@ -5,7 +5,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from issuer_service.access import Limit, is_limit
 from issuer_service.addresses import Network
+from issuer_service.authorization_server.fetching import ServerKeys, load_from
+from issuer_service.authorization_server.tokens import AuthorizationServer
 from issuer_service.rates import Rates
 from issuer_service.readiness import Readiness
 from issuer_service.settings import Settings
@@ -93,6 +96,7 @@ class Wiring:
         published_keys: thumbprints of keys that nobody may register.
         limits, bounds: how much work a caller may ask for.
         turns: of those who have a Batch made; the others wait.
+        authorization_server: whose JWT access tokens count, beside the registry's own tokens.
         readiness: what was found out last of whether all parts work.
         rates: how often somebody may ask.
         trusted_proxies: where proxies are whose ``X-Forwarded-For`` counts.
@@ -114,6 +118,7 @@ class Wiring:
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_BATCHES_AT_ONCE))
+    authorization_server: AuthorizationServer | None = None
     readiness: Readiness = field(default_factory=Readiness, repr=False)
     rates: Rates = field(default_factory=Rates)
     trusted_proxies: tuple[Network, ...] = ()
@@ -154,6 +159,7 @@ def build_wiring(settings: Settings) -> Wiring:
         other_keys=load_public_keys(settings.other_issuer_keys) if settings.other_issuer_keys else (),
         card_signers=load_card_signers(settings.card_signers) if settings.card_signers else NOBODY,
         bounds=Bounds(body_bytes=settings.body_limit),
+        authorization_server=_authorization_server(settings),
         rates=Rates(
             Rates.for_addresses(settings.address_requests_per_minute),
             Rates.for_tokens(settings.token_requests_per_minute),
@@ -167,3 +173,21 @@ def _load_policy(file: Path) -> DisclosurePolicy:
     """Read no more of the file than a policy can have."""
     with file.open("rb") as stream:
         return parse_policy(stream.read(DEFAULT_LIMITS.policy_bytes + 1))
+
+
+def _authorization_server(settings: Settings) -> AuthorizationServer | None:
+    issuer, source = settings.authorization_server, settings.authorization_jwks
+    if issuer is None and source is None:
+        return None
+    if issuer is None or source is None:
+        raise Misuse("SDCARD_AUTHORIZATION_SERVER and SDCARD_AUTHORIZATION_JWKS go together")
+    for kind, values in settings.authorization_limits.items():
+        if kind not in Limit._value2member_map_ or not is_limit(Limit(kind), values):
+            raise Misuse(f"SDCARD_AUTHORIZATION_LIMITS: known limits are {', '.join(Limit)}, and each limits something")
+    return AuthorizationServer(
+        issuer=issuer,
+        audience=settings.authorization_audience or settings.issuer_url,
+        keys=ServerKeys(load_from(source)),
+        limits_claim=settings.authorization_limits_claim,
+        limits=settings.authorization_limits,
+    )

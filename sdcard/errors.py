@@ -27,6 +27,7 @@ class Part(StrEnum):
     REQUEST = "request"
     STATUS_LIST = "status-list"
     REGISTRY = "registry"
+    ACCESS_TOKEN = "access-token"
 
 
 @dataclass(frozen=True, slots=True)
