@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -87,7 +86,20 @@ class Exchanges:
             else:
                 await self._limited(scope, receive, named, exchange)
         finally:
-            _log.info("request", extra=_line(scope, exchange, status))
+            seconds = time.perf_counter() - exchange.began
+            method, route = _method_of(scope), _route_of(scope)
+            self._wiring.metrics.count_request(method, route, status, exchange.rule, seconds)
+            line = {
+                "method": method,
+                "route": route,
+                "status": status,
+                "rule": exchange.rule or None,
+                "milliseconds": round(1000 * seconds, 1),
+                "request_id": exchange.request_id,
+                "client": exchange.client,
+                "caller": exchange.caller or None,
+            }
+            _log.info("request", extra=line)
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send, exchange: Exchange) -> None:
         try:
@@ -111,25 +123,12 @@ class Exchanges:
         return self._wiring.request_ids.draw(1).hex()
 
 
-def route_of(scope: Scope) -> str:
+def _route_of(scope: Scope) -> str:
     """The path of the route that answers, with the names of its parameters in place of their values."""
     return getattr(scope.get("route"), "path", _UNKNOWN_ROUTE)
 
 
-def method_of(scope: Scope) -> str:
+def _method_of(scope: Scope) -> str:
     """The method, if it is one that anybody uses."""
     method: str = scope["method"]
     return method if method in _METHODS else "other"
-
-
-def _line(scope: Scope, exchange: Exchange, status: int | None) -> dict[str, Any]:
-    return {
-        "method": method_of(scope),
-        "route": route_of(scope),
-        "status": status,
-        "rule": exchange.rule or None,
-        "milliseconds": round(1000 * (time.perf_counter() - exchange.began), 1),
-        "request_id": exchange.request_id,
-        "client": exchange.client,
-        "caller": exchange.caller or None,
-    }

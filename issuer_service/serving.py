@@ -14,6 +14,7 @@ import uvicorn
 from issuer_service.app import create_app
 from issuer_service.configuration import check_fit_to_serve
 from issuer_service.logs import logging_to
+from issuer_service.metrics import offered
 from issuer_service.settings import Settings
 from issuer_service.stores.migrations import upgrade
 from issuer_service.tls import tls_of
@@ -69,7 +70,7 @@ def serve(settings: Settings, started: Callable[[str], None] = lambda url: None)
             started(address)
 
         server = _server(wiring, tell, tls, settings.stop_seconds)
-        with _ending_well(server):
+        with offered(wiring.metrics, settings.metrics_port), _ending_well(server):
             server.run(sockets=[listening])
         _log.info("stopped")
 

@@ -57,6 +57,7 @@ class Settings(BaseSettings):
         authorization_audience: what its tokens call this registry in ``aud``; without it, the registry's public URL.
         authorization_limits_claim: the claim of its tokens that holds limits: an object, kind to list of texts.
         authorization_limits: the limits of its tokens without that claim; as JSON, or a table in the file.
+        metrics_port: a port on 127.0.0.1 at which Prometheus reads ``/metrics``; without it, nowhere.
         log_format: ``json``, one object a line, or ``console``, for people.
         log_level: the least that is logged: ``debug``, ``info`` (every request), ``warning`` or ``error``.
     """
@@ -89,6 +90,7 @@ class Settings(BaseSettings):
     authorization_audience: str | None = Field(default=None, min_length=1)
     authorization_limits_claim: str = Field(default="urn:sd-card:limits", min_length=1)
     authorization_limits: dict[str, tuple[str, ...]] = {}
+    metrics_port: int | None = Field(default=None, ge=1, le=65_535)
     log_format: LogFormat = "json"
     log_level: LogLevel = "info"
 

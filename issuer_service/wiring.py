@@ -9,6 +9,7 @@ from issuer_service.access import Limit, is_limit
 from issuer_service.addresses import Network
 from issuer_service.authorization_server.fetching import ServerKeys, load_from
 from issuer_service.authorization_server.tokens import AuthorizationServer
+from issuer_service.metrics import Metrics
 from issuer_service.rates import Rates
 from issuer_service.readiness import Readiness
 from issuer_service.settings import Settings
@@ -97,6 +98,7 @@ class Wiring:
         limits, bounds: how much work a caller may ask for.
         turns: of those who have a Batch made; the others wait.
         authorization_server: whose JWT access tokens count, beside the registry's own tokens.
+        metrics: what is counted.
         readiness: what was found out last of whether all parts work.
         rates: how often somebody may ask.
         trusted_proxies: where proxies are whose ``X-Forwarded-For`` counts.
@@ -119,6 +121,7 @@ class Wiring:
     bounds: Bounds = Bounds()
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_BATCHES_AT_ONCE))
     authorization_server: AuthorizationServer | None = None
+    metrics: Metrics = field(default_factory=Metrics, repr=False)
     readiness: Readiness = field(default_factory=Readiness, repr=False)
     rates: Rates = field(default_factory=Rates)
     trusted_proxies: tuple[Network, ...] = ()
@@ -134,6 +137,7 @@ class Wiring:
             raise Misuse("the key for status lists is another one than the Issuer's")
         for key in (*keys, self.status.signer.public_key, *self.card_signers.keys.values()):
             check_not_published(key, self.published_keys, Where(Part.KEY))
+        self.metrics.watch_connections(self.store.connections_in_use)
 
 
 def build_wiring(settings: Settings) -> Wiring:

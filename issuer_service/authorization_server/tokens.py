@@ -92,11 +92,7 @@ class AuthorizationServer:
         stated, where = claims[self.limits_claim], _WHERE.within(self.limits_claim)
         if not isinstance(stated, dict):
             raise Refused(Rule.CLAIM_TYPE, where)
-        known = Limit._value2member_map_
-        return {
-            kind: _limit(kind, values, where.within(kind) if kind in known else where)
-            for kind, values in stated.items()
-        }
+        return {kind: _limit(kind, values, where) for kind, values in stated.items()}
 
 
 def is_jwt(text: str) -> bool:
@@ -142,7 +138,8 @@ def _scopes(claims: Mapping[str, JsonValue]) -> tuple[str, ...]:
     return tuple(one for one in scope.split(" ") if one in Scope._value2member_map_)
 
 
-def _limit(kind: str, values: JsonValue, where: Where) -> tuple[str, ...]:
+def _limit(kind: str, values: JsonValue, claim: Where) -> tuple[str, ...]:
+    where = claim.within(kind) if kind in Limit._value2member_map_ else claim
     if not isinstance(values, list):
         raise Refused(Rule.CLAIM_TYPE, where)
     texts = tuple(value for value in values if isinstance(value, str))

@@ -45,6 +45,8 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
             await wiring.store.record_registration(row)
         except StatusTaken:
             continue
+        for card in row.cards:
+            wiring.metrics.count_card(card.context)
         return answer
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
 

@@ -177,6 +177,10 @@ class Store(Protocol):
         """Which schema the memory has; None for none of ours."""
         ...
 
+    def connections_in_use(self) -> int:
+        """How many connections work at this moment."""
+        ...
+
     async def close(self) -> None:
         """Let go of connections."""
         ...

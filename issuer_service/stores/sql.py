@@ -84,6 +84,10 @@ class SqlStore:
         async with self.database.reading() as connection:
             return await find_revision(connection)
 
+    def connections_in_use(self) -> int:
+        """How many connections work at this moment."""
+        return self.database.connections_in_use()
+
     async def close(self) -> None:
         """Close all connections."""
         await self.database.close()

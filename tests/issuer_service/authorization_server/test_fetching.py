@@ -122,6 +122,13 @@ def test_only_https_is_asked(url: str) -> None:
         load_from(url)
 
 
+def loaded(url: str, trust: ssl.SSLContext | None = None) -> bytes:
+    async def load() -> bytes:
+        return await load_from(url, trust)()
+
+    return asyncio.run(load())
+
+
 class Provider(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/elsewhere":
@@ -157,13 +164,13 @@ def test_keys_come_by_https_from_whom_the_system_trusts() -> None:
     trust = ssl.create_default_context()
     authority.configure_trust(trust)
     with provider(authority) as url:
-        assert asyncio.run(load_from(f"{url}/jwks", trust)()) == jwks()
+        assert loaded(f"{url}/jwks", trust) == jwks()
         for path in ("/elsewhere", "/broken"):
             with pytest.raises(ConnectionError):
-                asyncio.run(load_from(url + path, trust)())
-        assert len(asyncio.run(load_from(f"{url}/long", trust)())) < 400_000
+                loaded(url + path, trust)
+        assert len(loaded(f"{url}/long", trust)) < 400_000
         with pytest.raises(ConnectionError):
-            asyncio.run(load_from(f"{url}/jwks")())
+            loaded(f"{url}/jwks")
 
 
 def test_settings_make_a_server_whose_keys_are_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
