@@ -20,10 +20,14 @@ mutants: $(VENV)/ready
 	CI=true $(VENV)/bin/mutmut run
 	$(VENV)/bin/mutmut results
 
+# The HTTP interface as a document; a test compares it with what the registry serves.
+openapi: $(VENV)/ready
+	$(VENV)/bin/python -c "import json; from issuer_service.app import openapi_document; print(json.dumps(openapi_document(), indent=1, sort_keys=True))" > docs/openapi.json
+
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --upgrade pip
 	$(VENV)/bin/pip install --quiet --editable '.[service]' --group dev
 	touch $@
 
-.PHONY: demo test fuzz mutants
+.PHONY: demo test fuzz mutants openapi

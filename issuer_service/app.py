@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -11,9 +12,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service import wellknown
-from issuer_service.exchanges import Exchanges, exchange_of
+from issuer_service.audit.checkpoints import keeping_checkpoints
+from issuer_service.exchanges import Exchanges, exchange_of, is_limited
 from issuer_service.logs import places
-from issuer_service.openapi import components
+from issuer_service.openapi import components, refusals
 from issuer_service.problems import problem_response, registry_failed
 from issuer_service.rates import TooOften
 from issuer_service.registration import endpoints as registration
@@ -26,18 +28,38 @@ from sdcard.rules import Rule
 
 _log = logging.getLogger(__name__)
 _WHERE = Where(Part.REQUEST)
+_TOO_OFTEN = refusals(HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class _Registry(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """FastAPI's own, with the schemas that it cannot find by itself."""
         document = super().openapi()
+        for path, operations in document["paths"].items():
+            for operation in operations.values() if is_limited(path) else ():
+                operation["responses"] |= {str(status): refusal for status, refusal in _TOO_OFTEN.items()}
         document["components"]["schemas"].update(components(RegistrationRequest, StatusChange))
         return document
 
 
 def create_app(wiring: Wiring) -> FastAPI:
-    """The registry as an ASGI application. It closes the wiring's store when it shuts down."""
+    """The registry as an ASGI application. It keeps audit checkpoints, and closes the store at its end."""
+    app = _routes()
+    app.state.wiring = wiring
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(HTTPException, _not_ours)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_middleware(LastResort)
+    app.add_middleware(Exchanges, wiring=wiring)
+    return app
+
+
+def openapi_document() -> dict[str, Any]:
+    """What the registry tells of its endpoints at ``/openapi.json``."""
+    return _routes().openapi()
+
+
+def _routes() -> _Registry:
     app = _Registry(
         title="SD-Card registry",
         summary="Registers agents and issues their SD-Cards (RFC 9901).",
@@ -47,24 +69,20 @@ def create_app(wiring: Wiring) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.wiring = wiring
     app.include_router(registration.router)
     app.include_router(status.router)
     app.include_router(wellknown.router)
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(HTTPException, _not_ours)
-    app.add_exception_handler(ClientDisconnect, _gone)
-    app.add_middleware(LastResort)
-    app.add_middleware(Exchanges, wiring=wiring)
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    wiring: Wiring = app.state.wiring
     try:
-        yield
+        async with keeping_checkpoints(wiring):
+            yield
     finally:
-        await app.state.wiring.store.close()
+        await wiring.store.close()
 
 
 def _refused(request: Request, error: Exception) -> Response:

@@ -59,6 +59,11 @@ def digest_of(subject: str) -> str:
     return hashlib.sha256(subject.encode()).hexdigest()[:16]
 
 
+def is_limited(path: str) -> bool:
+    """Whether requests for this path count towards what one address may ask."""
+    return not path.startswith(_UNLIMITED)
+
+
 class Exchanges:
     """Gives each request an id, which its answer carries whatever becomes of it, and logs it when it is over."""
 
@@ -81,10 +86,8 @@ class Exchanges:
             await send(message)
 
         try:
-            if scope["path"].startswith(_UNLIMITED):
-                await self._app(scope, receive, named)
-            else:
-                await self._limited(scope, receive, named, exchange)
+            answer = self._limited if is_limited(scope["path"]) else self._app
+            await answer(scope, receive, named)
         finally:
             seconds = time.perf_counter() - exchange.began
             method, route = _method_of(scope), _route_of(scope)
@@ -101,7 +104,8 @@ class Exchanges:
             }
             _log.info("request", extra=line)
 
-    async def _limited(self, scope: Scope, receive: Receive, send: Send, exchange: Exchange) -> None:
+    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = exchange_of(scope)
         try:
             self._wiring.rates.addresses.take(neighbourhood(exchange.client), self._wiring.clock.now())
         except TooOften as refusal:

@@ -144,6 +144,15 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.STATUS_LIST_OTHER,
         Rule.STATUS_REVOKED,
         Rule.STATUS_SUSPENDED,
+        # what is wrong with an audit chain
+        Rule.AUDIT_RECORD,
+        Rule.AUDIT_CHANGED,
+        Rule.AUDIT_MISSING,
+        Rule.AUDIT_ORDER,
+        Rule.AUDIT_LINK,
+        Rule.AUDIT_HEAD,
+        Rule.AUDIT_CHECKPOINT,
+        Rule.AUDIT_ROLLED_BACK,
     ),
 }
 

@@ -97,3 +97,7 @@ class Rates:
     def for_failures(per_minute: int) -> Buckets:
         """So many bad tokens from one address."""
         return Buckets(per_minute, "Too many bad tokens come from this address.")
+
+
+UNLIMITED = Rates(Rates.for_addresses(0), Rates.for_tokens(0), Rates.for_failures(0))
+"""For a registry of a moment, which nobody else can reach."""

@@ -37,6 +37,10 @@ class Settings(BaseSettings):
         status_key_file: the private JWK that signs status lists; it must be another key than the Issuer's.
         status_ttl_seconds: how long a Verifier may keep a status list, so how long a revocation takes to be seen.
         status_lifetime_seconds: how long a status list can be used at all, should the registry be out of reach.
+        audit_key_file: the private JWK that signs checkpoints of the audit chain, and nothing else.
+        audit_checkpoints: the file that they are added to. Keep it, or copies of it, where whoever can change the
+            database cannot change it.
+        audit_checkpoint_seconds: how often one is made, when something was recorded since the last one.
         policy: a file with the disclosure policy, TOML or JSON; without one, the built-in policy.
         card_signers: a JWKS file with the keys that are trusted to sign agent cards. Without it nobody is, and every
             signature of a card is reported as one that no trusted key can verify.
@@ -71,6 +75,9 @@ class Settings(BaseSettings):
     status_key_file: Path = Path("status.jwk")
     status_ttl_seconds: int = Field(default=300, ge=1, le=43_200)
     status_lifetime_seconds: int = Field(default=86_400, ge=60, le=604_800)
+    audit_key_file: Path = Path("audit.jwk")
+    audit_checkpoints: Path = Path("audit.checkpoints")
+    audit_checkpoint_seconds: int = Field(default=60, ge=1, le=86_400)
     policy: Path | None = None
     card_signers: Path | None = None
     profile: Literal["sd-card", "agent-sd-jwt-02"] = "sd-card"

@@ -70,6 +70,21 @@ class StatusPublishing:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditCheckpoints:
+    """How the audit chain is checkpointed.
+
+    Attributes:
+        signer: holds a key that signs nothing else.
+        file: what checkpoints are added to, outside the database.
+        seconds: how often.
+    """
+
+    signer: Signer
+    file: Path
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
 class PublishedList:
     """A Status List Token, of which version of the list, and until when it is published (Unix seconds)."""
 
@@ -89,6 +104,7 @@ class Wiring:
         other_keys: the Issuer's keys that are published too and do not sign here: next ones and last ones.
         store: remembers tokens, agents, Batches and what was done.
         status: how status lists are published.
+        audit: how the audit chain is checkpointed.
         clock, salts: time and randomness.
         policy: which contexts there are, and their ceilings.
         profile: what is written.
@@ -109,6 +125,7 @@ class Wiring:
     signer: Signer
     store: Store
     status: StatusPublishing
+    audit: AuditCheckpoints
     clock: Clock = field(default_factory=SystemClock)
     salts: SaltSource = field(default_factory=SystemSalts)
     policy: DisclosurePolicy = DEFAULT_POLICY
@@ -135,9 +152,17 @@ class Wiring:
             raise Misuse("the Issuer's keys are all different")
         if self.status.signer.public_key in keys:
             raise Misuse("the key for status lists is another one than the Issuer's")
-        for key in (*keys, self.status.signer.public_key, *self.card_signers.keys.values()):
+        if self.audit.signer.public_key in (*keys, self.status.signer.public_key):
+            raise Misuse("the key for audit checkpoints signs nothing else")
+        for key in (*self.own_keys, *self.card_signers.keys.values()):
             check_not_published(key, self.published_keys, Where(Part.KEY))
         self.metrics.watch_connections(self.store.connections_in_use)
+
+    @property
+    def own_keys(self) -> tuple[PublicKey, ...]:
+        """Every key of the registry itself, which no agent may have."""
+        special = self.status.signer.public_key, self.audit.signer.public_key
+        return self.issuer.key, *self.other_keys, *special
 
 
 def build_wiring(settings: Settings) -> Wiring:
@@ -156,6 +181,9 @@ def build_wiring(settings: Settings) -> Wiring:
         store=open_store(settings.database_url),
         status=StatusPublishing(
             load_signer(settings.status_key_file), settings.status_ttl_seconds, settings.status_lifetime_seconds
+        ),
+        audit=AuditCheckpoints(
+            load_signer(settings.audit_key_file), settings.audit_checkpoints, settings.audit_checkpoint_seconds
         ),
         policy=_load_policy(settings.policy) if settings.policy else DEFAULT_POLICY,
         profile=PROFILES[settings.profile],

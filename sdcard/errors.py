@@ -28,6 +28,8 @@ class Part(StrEnum):
     STATUS_LIST = "status-list"
     REGISTRY = "registry"
     ACCESS_TOKEN = "access-token"
+    AUDIT = "audit"
+    CHECKPOINT = "audit-checkpoint"
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,6 +216,14 @@ class Rule(StrEnum):
     TOKEN_SCOPE = "token.scope", "The bearer token does not cover this.", "RFC 6750 3.1"
     TOKEN_LIMIT = "token.limit", "The bearer token's limits do not cover this.", "registry"
     STORE_UNAVAILABLE = "store.unavailable", "The registry cannot reach its records; ask again later.", "registry"
+    AUDIT_RECORD = "audit.record-malformed", "An audit record cannot be read.", "audit"
+    AUDIT_CHANGED = "audit.record-changed", "An audit record is not what its digest was made of.", "audit"
+    AUDIT_MISSING = "audit.record-missing", "An audit record is not there.", "audit"
+    AUDIT_ORDER = "audit.out-of-order", "An audit record stands where it does not belong.", "audit"
+    AUDIT_LINK = "audit.link-broken", "An audit record was written after another one than stands before it.", "audit"
+    AUDIT_HEAD = "audit.head-differs", "The audit chain does not end where its head says.", "audit"
+    AUDIT_CHECKPOINT = "audit.checkpoint-differs", "A checkpoint saw another audit record here.", "audit"
+    AUDIT_ROLLED_BACK = "audit.rolled-back", "A checkpoint saw audit records beyond the end of the chain.", "audit"
     TOKEN_KEYS = (
         "token.keys-unavailable",
         "The identity provider's keys cannot be had, so its tokens cannot be checked.",

@@ -50,6 +50,11 @@ NOT_TRIGGERED = {
         _REGISTRY,
     ),
     **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),
+    **dict.fromkeys(
+        (Rule.AUDIT_RECORD, Rule.AUDIT_CHANGED, Rule.AUDIT_MISSING, Rule.AUDIT_ORDER, Rule.AUDIT_LINK, Rule.AUDIT_HEAD,
+         Rule.AUDIT_CHECKPOINT, Rule.AUDIT_ROLLED_BACK),
+        "It is about the audit chain of a registry.",
+    ),
     Rule.AGENTCARD_FETCHED: "It is about the address that a card came from.",
 }  # fmt: skip
 """Rules that no presentation, SD-Card, trust document or card triggers, and why."""

@@ -11,6 +11,7 @@ from issuer_service.registration.schemas import (
     Contexts,
     HolderKeys,
     Identity,
+    Interaction,
     check_no_others,
     read_section,
 )
@@ -79,6 +80,7 @@ class Registration:
         keys: one or more, all different.
         plans: one for each context and partner, all different.
         findings: what a careful author would still mend.
+        interaction_id: for the audit record.
     """
 
     agent_id: str
@@ -86,6 +88,7 @@ class Registration:
     keys: tuple[HolderKey, ...]
     plans: tuple[DisclosurePlan, ...] = field(repr=False)
     findings: tuple[Finding, ...]
+    interaction_id: str | None = None
 
 
 class _Findings:
@@ -112,8 +115,8 @@ def read_registration(body: bytes, terms: Terms) -> Registration:
     """Read a request and everything in it.
 
     Raises:
-        Refused: for every reason at once, in the order of identity, keys, card, contexts, unknown members; but for a
-            body that is no JSON object for that reason alone.
+        Refused: for every reason at once, in the order of identity, keys, card, contexts, interaction, unknown members;
+            but for a body that is no JSON object for that reason alone.
     """
     document = parse_json_object(body, REQUEST, terms.limits.json_depth)
     found = _Findings()
@@ -121,16 +124,17 @@ def read_registration(body: bytes, terms: Terms) -> Registration:
     keys = found.attempt(_read_keys, document, terms)
     card = found.attempt(_read_card, document, identity, terms)
     plans = found.attempt(_read_plans, document, card, terms)
+    interaction = found.attempt(read_section, Interaction, document)
     found.attempt(check_no_others, document)
     found.close()
-    if identity is None or keys is None or card is None or plans is None:
+    if identity is None or keys is None or card is None or plans is None or interaction is None:
         raise AssertionError("what is missing was refused")
     notes = tuple(
         note
         for number, plan in enumerate(plans)
         for note in (*_no_agreement(plan, document, number), *_nothing_behind(plan, document, number))
     )
-    return Registration(identity.agent_id, card, keys, plans, card.findings + notes)
+    return Registration(identity.agent_id, card, keys, plans, card.findings + notes, interaction.interaction_id)
 
 
 def _read_keys(document: Mapping[str, Any], terms: Terms) -> tuple[HolderKey, ...]:

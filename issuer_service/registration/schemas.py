@@ -39,6 +39,9 @@ def _given(value: object) -> object:
 Given: TypeAlias = Annotated[T | None, BeforeValidator(_given)]
 AgentId: TypeAlias = Annotated[str, StringConstraints(pattern=f"^{AGENT_ID}$")]
 Entry: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_ENTRY)]
+InteractionId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern="^[!-~]*$")]
+Stored: TypeAlias = Annotated[str, StringConstraints(max_length=256, pattern=r"^[^\x00]*$")]
+"""What is looked for among stored texts, none of which has a NUL: PostgreSQL takes none."""
 Partner: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_PARTNER)]
 Jwk: TypeAlias = dict[str, Any]
 Jwks: TypeAlias = Annotated[list[Jwk], Field(min_length=1, max_length=MOST_KEYS)]
@@ -102,6 +105,14 @@ class Contexts(Section):
     disclosure_contexts: list[ContextRequested] = Field(min_length=1, max_length=MOST_CONTEXTS)
 
 
+class Interaction(Section):
+    """In which interaction it is asked."""
+
+    interaction_id: Given[InteractionId] = Field(
+        default=None, description="Of A2A or whatever the caller counts by; for the audit record alone."
+    )
+
+
 class CardGiven(Section):
     """What they show."""
 
@@ -110,7 +121,7 @@ class CardGiven(Section):
     )
 
 
-class RegistrationRequest(CardGiven, Contexts, HolderKeys, Identity):
+class RegistrationRequest(Interaction, CardGiven, Contexts, HolderKeys, Identity):
     """A request to register an agent; exactly one of `public_key` and `public_keys`."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_with_one_kind_of_key)
@@ -140,6 +151,7 @@ def check_no_others(document: Mapping[str, Any]) -> None:
         raise Refused.because([_finding("extra_forbidden", (name,)) for name in unknown])
 
 
+_AGENT_ID_HINT = "Use 1 to 128 letters, digits, `.`, `_` and `-`; the first is a letter or digit."
 _HINTS = {
     "missing": "The member is required.",
     "null": "Leave the member out instead of sending null.",
@@ -147,7 +159,7 @@ _HINTS = {
     "string_type": "A string is expected.",
     "string_too_short": "The string is too short.",
     "string_too_long": "The string is too long.",
-    "string_pattern_mismatch": "Use 1 to 128 letters, digits, `.`, `_` and `-`; the first is a letter or digit.",
+    "string_pattern_mismatch": "A character that cannot be part of it is there.",
     "list_type": "An array is expected.",
     "dict_type": "An object is expected.",
     "model_type": "An object is expected.",
@@ -161,8 +173,9 @@ def _finding(kind: str, place: Iterable[str | int]) -> Finding:
     path = tuple(place)
     if kind == "extra_forbidden" and len(str(path[-1])) > _MOST_NAME:
         path = path[:-1]
-    rule = Rule.AGENT_ID if kind == "string_pattern_mismatch" else Rule.REQUEST
-    return Finding(rule, REQUEST.within(*path), _HINTS.get(kind, ""))
+    if (kind, path) == ("string_pattern_mismatch", ("agent_id",)):
+        return Finding(Rule.AGENT_ID, REQUEST.within(*path), _AGENT_ID_HINT)
+    return Finding(Rule.REQUEST, REQUEST.within(*path), _HINTS.get(kind, ""))
 
 
 class AgreementShown(BaseModel):

@@ -52,8 +52,7 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
 
 
 def _read(wiring: Wiring, caller: Caller, body: bytes, now: Instant) -> Registration:
-    keys = (wiring.issuer.key, *wiring.other_keys, wiring.status.signer.public_key)
-    own = frozenset(key.thumbprint for key in keys)
+    own = frozenset(key.thumbprint for key in wiring.own_keys)
     terms = Terms(
         policy=wiring.policy,
         profile=wiring.profile,
@@ -157,6 +156,7 @@ def _row(
         batch_id=batch_id,
         cards=tuple(_card_row(card, status) for card, status in cards),
         disclosed=_disclosed(registration.plans),
+        interaction_id=registration.interaction_id,
     )
 
 

@@ -4,16 +4,16 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from issuer_service.registration.schemas import Given, Section, without_nulls
+from issuer_service.registration.schemas import Given, Interaction, Stored, without_nulls
 
 
-class StatusChange(Section):
-    """Which SD-Cards of the agent; with neither member, all that have not expired."""
+class StatusChange(Interaction):
+    """Which SD-Cards of the agent; with neither of these members, all that have not expired."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
 
-    batch_id: Given[str] = Field(default=None, description="Only those of this Batch.")
-    context: Given[str] = Field(default=None, description="Only those of this context.")
+    batch_id: Given[Stored] = Field(default=None, description="Only those of this Batch.")
+    context: Given[Stored] = Field(default=None, description="Only those of this context.")
 
 
 class StatusChanged(BaseModel):

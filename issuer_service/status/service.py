@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import math
+import re
 from dataclasses import dataclass
 
 from issuer_service.access import Caller, check_agent
@@ -15,11 +16,13 @@ from issuer_service.wiring import PublishedList, Wiring
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Refused
 from sdcard.instants import Instant
+from sdcard.issuer import AGENT_ID
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusValue
 from sdcard.status.status_list import pack_statuses
 from sdcard.status.token import issue_status_list_token
 
+_LIST_ID = re.compile("[0-9a-f]{32}")
 _BITS = 2
 _MOST_KEPT = 256
 """Tokens in memory, of up to 45 kB each."""
@@ -47,6 +50,8 @@ async def change_statuses(wiring: Wiring, caller: Caller, agent_id: str, change:
     """
     asked = read_section(StatusChange, parse_json_object(body, REQUEST, wiring.limits.json_depth))
     check_agent(caller, agent_id)
+    if not re.fullmatch(AGENT_ID, agent_id):
+        raise Refused(Rule.AGENT_UNKNOWN, REQUEST.within("agent_id"))
     row = StatusChangeRow(
         at=int(wiring.clock.now()),
         subject=caller.subject,
@@ -56,6 +61,7 @@ async def change_statuses(wiring: Wiring, caller: Caller, agent_id: str, change:
         after=int(change.after),
         batch_id=asked.batch_id,
         context=asked.context,
+        interaction_id=asked.interaction_id,
     )
     return StatusChanged(agent_id=agent_id, changed=await wiring.store.change_statuses(row))
 
@@ -66,7 +72,8 @@ async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
     Raises:
         Refused: ``request.not-found`` when there is no such list.
     """
-    kept, version = wiring.status.tokens, await wiring.store.status_list_version(list_id)
+    known = _LIST_ID.fullmatch(list_id)
+    kept, version = wiring.status.tokens, await wiring.store.status_list_version(list_id) if known else None
     if version is None:
         raise Refused(Rule.REQUEST_TARGET, REQUEST.within("path"))
     found = kept.get(list_id)

@@ -112,6 +112,7 @@ class Database:
             await self._turns.acquire()
         try:
             async with asyncio.timeout(self._longest), self.engine.begin() as connection:
+                await begin_writing(connection)
                 yield connection
         finally:
             self._turns.release()
@@ -125,6 +126,14 @@ class Database:
     async def close(self) -> None:
         """Close all connections."""
         await self.engine.dispose()
+
+
+async def begin_writing(connection: AsyncConnection) -> None:
+    """Have SQLite lock at once, and wait for it in turn: a transaction that reads first could not wait, and would not
+    cover what it read ("WAL"). Tables are made and changed in the transaction too then.
+    """
+    if connection.dialect.name == "sqlite":
+        await connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def open_database(url: str, patience: float = 10.0) -> Database:

@@ -1,12 +1,17 @@
 """``Store``: what the registry asks of its memory, and the frozen values that go in and out. No SQL, no HTTP."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
+from sdcard.audit.records import Head
+from sdcard.encoding import JsonObject
 from sdcard.errors import Where
 from sdcard.salts import SaltSource
+
+AuditFound: TypeAlias = "tuple[int, JsonObject | None]"
+"""The number of an audit record, and the record; None when what is stored is no record at all."""
 
 
 class AuditEvent(StrEnum):
@@ -16,6 +21,50 @@ class AuditEvent(StrEnum):
     CARDS_REVOKED = "cards.revoked"
     CARDS_SUSPENDED = "cards.suspended"
     CARDS_REINSTATED = "cards.reinstated"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """What happened, for the audit record: names and times, never a value of a card.
+
+    Attributes:
+        event: what.
+        at: Unix seconds.
+        subject: who did it.
+        agent_id: to which agent.
+        batch_id: to which Batch; empty where it is none or all.
+        disclosed: context, and after a space the partner where an agreement decided → the claims that its SD-Cards can
+            show, as paths.
+        interaction_id: in which interaction, where the caller said so (SDC-13).
+    """
+
+    event: AuditEvent
+    at: int
+    subject: str
+    agent_id: str
+    batch_id: str = ""
+    disclosed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    interaction_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditQuery:
+    """Which audit records: those behind a number, at most so many, in order.
+
+    Attributes:
+        after, up_to: only with a number larger than the one, and no larger than the other; None for all.
+        agent_id: only of this agent.
+        interaction_id: only of this interaction.
+        since: only at this time or later, in Unix seconds.
+        limit: how many at most.
+    """
+
+    after: int | None = None
+    up_to: int | None = None
+    agent_id: str | None = None
+    interaction_id: str | None = None
+    since: int | None = None
+    limit: int = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +131,7 @@ class StatusChangeRow:
         before: the statuses that change; others stay.
         after: what they become.
         batch_id, context: only those of this Batch or context; None: of all.
+        interaction_id: for the audit record.
     """
 
     at: int
@@ -92,6 +142,7 @@ class StatusChangeRow:
     after: int
     batch_id: str | None
     context: str | None
+    interaction_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +165,7 @@ class RegistrationRow:
         keys: Holder keys, which from now on belong to this agent alone.
         batch_id: names what was issued together.
         cards: what was issued.
-        disclosed: for the audit record: context, and after a space the partner where an agreement decided → the claims
-            that its SD-Cards can show, as paths.
+        disclosed, interaction_id: for the audit record; see ``AuditRow``.
     """
 
     at: int
@@ -127,6 +177,7 @@ class RegistrationRow:
     batch_id: str
     cards: tuple[CardRow, ...]
     disclosed: Mapping[str, tuple[str, ...]]
+    interaction_id: str | None = None
 
 
 class Store(Protocol):
@@ -167,6 +218,14 @@ class Store(Protocol):
 
     async def read_status_list(self, list_id: str) -> StatusListRow:
         """The statuses of a list, which exists, and a version no newer than they are."""
+        ...
+
+    async def audit_head(self) -> Head | None:
+        """The head of the audit chain; None when it is missing, which only tampering explains."""
+        ...
+
+    async def audit_records(self, query: AuditQuery) -> Sequence[AuditFound]:
+        """Audit records in the order of their numbers, as they are found: nothing about them is checked."""
         ...
 
     async def ping(self) -> None:

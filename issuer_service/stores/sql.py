@@ -1,7 +1,7 @@
 """``SqlStore``: the only SQL. One schema and one code for SQLite and PostgreSQL.
 
-A registration is one short transaction, and signing lies before it. Its first statement writes, so SQLite takes its
-lock for writing at once and waits for it in turn; a transaction that reads first could not wait (SQLite, "WAL").
+A registration is one short transaction, and signing lies before it. What is recorded of a change is added to the audit
+chain as its last step.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,9 +10,13 @@ from sqlalchemy import RowMapping, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from issuer_service.stores import statuses
+from issuer_service.stores.audit import append_audit, read_head, read_records
 from issuer_service.stores.connecting import Database, open_database
 from issuer_service.stores.ports import (
     AuditEvent,
+    AuditFound,
+    AuditQuery,
+    AuditRow,
     RegistrationRow,
     StatusChangeRow,
     StatusListRow,
@@ -20,7 +24,8 @@ from issuer_service.stores.ports import (
     TokenRow,
 )
 from issuer_service.stores.revisions import find_revision
-from issuer_service.stores.tables import agents, audit, batches, cards, holder_keys, tokens
+from issuer_service.stores.tables import agents, batches, cards, holder_keys, tokens
+from sdcard.audit.records import Head
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
@@ -53,7 +58,12 @@ class SqlStore:
 
     async def record_registration(self, registration: RegistrationRow) -> None:
         """Write a registration in one transaction, or refuse it."""
-        await self.database.change(lambda connection: _record(connection, registration))
+
+        async def work(connection: AsyncConnection) -> None:
+            await write_registration(connection, registration)
+            await append_audit(connection, audit_row(registration))
+
+        await self.database.change(work)
 
     async def free_statuses(self, wanted: Mapping[str, int], salts: SaltSource) -> Mapping[str, tuple[StatusRow, ...]]:
         """For each context so many random entries that nobody has now."""
@@ -73,6 +83,16 @@ class SqlStore:
         """A status list."""
         async with self.database.reading() as connection:
             return await statuses.read_status_list(connection, list_id)
+
+    async def audit_head(self) -> Head | None:
+        """The head of the audit chain."""
+        async with self.database.reading() as connection:
+            return await read_head(connection)
+
+    async def audit_records(self, query: AuditQuery) -> Sequence[AuditFound]:
+        """Audit records in order."""
+        async with self.database.reading() as connection:
+            return await read_records(connection, query)
 
     async def ping(self) -> None:
         """Make sure that the database answers and has our tables."""
@@ -98,8 +118,8 @@ def open_store(url: str, patience: float = 10.0) -> SqlStore:
     return SqlStore(open_database(url, patience))
 
 
-async def _record(connection: AsyncConnection, new: RegistrationRow) -> None:
-    await connection.execute(insert(audit).values(_audit_row(new)))
+async def write_registration(connection: AsyncConnection, new: RegistrationRow) -> None:
+    """All rows of a registration but its audit record."""
     await _claim_agent(connection, new)
     await _claim_keys(connection, new)
     batch = {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}
@@ -121,8 +141,10 @@ async def _record(connection: AsyncConnection, new: RegistrationRow) -> None:
 
 
 async def _change_statuses(connection: AsyncConnection, change: StatusChangeRow) -> int:
-    await connection.execute(insert(audit).values(_change_audit_row(change)))
-    return await statuses.change_statuses(connection, change)
+    changed = await statuses.change_statuses(connection, change)
+    if changed:
+        await append_audit(connection, _change_audit_row(change))
+    return changed
 
 
 async def _claim_agent(connection: AsyncConnection, new: RegistrationRow) -> None:
@@ -159,26 +181,29 @@ async def _claim_keys(connection: AsyncConnection, new: RegistrationRow) -> None
         await connection.execute(insert(holder_keys), fresh)
 
 
-def _audit_row(new: RegistrationRow) -> dict[str, object]:
-    return {
-        "event": AuditEvent.AGENT_REGISTERED.value,
-        "at": new.at,
-        "subject": new.subject,
-        "agent_id": new.agent_id,
-        "batch_id": new.batch_id,
-        "disclosed": {context: list(paths) for context, paths in new.disclosed.items()},
-    }
+def audit_row(new: RegistrationRow) -> AuditRow:
+    """What is recorded of a registration."""
+    return AuditRow(
+        event=AuditEvent.AGENT_REGISTERED,
+        at=new.at,
+        subject=new.subject,
+        agent_id=new.agent_id,
+        batch_id=new.batch_id,
+        disclosed=new.disclosed,
+        interaction_id=new.interaction_id,
+    )
 
 
-def _change_audit_row(change: StatusChangeRow) -> dict[str, object]:
-    return {
-        "event": change.event.value,
-        "at": change.at,
-        "subject": change.subject,
-        "agent_id": change.agent_id,
-        "batch_id": change.batch_id or "",
-        "disclosed": {} if change.context is None else {change.context: []},
-    }
+def _change_audit_row(change: StatusChangeRow) -> AuditRow:
+    return AuditRow(
+        event=change.event,
+        at=change.at,
+        subject=change.subject,
+        agent_id=change.agent_id,
+        batch_id=change.batch_id or "",
+        disclosed={} if change.context is None else {change.context: ()},
+        interaction_id=change.interaction_id,
+    )
 
 
 def _token(row: RowMapping) -> TokenRow:

@@ -85,13 +85,24 @@ status_entries = Table(
 audit = Table(
     "audit",
     metadata,
-    Column("sequence", BigInteger().with_variant(Integer(), "sqlite"), primary_key=True, autoincrement=True),
+    Column("sequence", BigInteger().with_variant(Integer(), "sqlite"), primary_key=True, autoincrement=False),
     Column("event", String(64), nullable=False),
     Column("at", BigInteger, nullable=False),
     Column("subject", String(256), nullable=False),
     Column("agent_id", String(128), nullable=False, index=True),
     Column("batch_id", String(32), nullable=False),
     Column("disclosed", JSON, nullable=False),
-    sqlite_autoincrement=True,
+    Column("interaction_id", String(128)),
+    Column("previous", String(64), nullable=False),
+    Column("digest", String(64), nullable=False),
 )
-"""Append-only: nothing updates or deletes a row, and SQLite is told never to reuse a number."""
+"""Append-only: nothing updates or deletes a row. ``digest`` is over all the others; ``previous`` is the last row's."""
+
+audit_head = Table(
+    "audit_head",
+    metadata,
+    Column("chain", SmallInteger, primary_key=True, autoincrement=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("digest", String(64), nullable=False),
+)
+"""One row, of chain 1: where the audit chain ends. Whoever adds to the chain holds its lock until the commit."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from issuer_service.access import Scope, create_token
+from issuer_service.rates import UNLIMITED
 from issuer_service.serving import address_of, bind, running
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.sql import open_store
-from issuer_service.wiring import StatusPublishing, Wiring
+from issuer_service.wiring import AuditCheckpoints, StatusPublishing, Wiring
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.key_files import create_key_file
 from sdcard.edge.system import SystemClock, SystemSalts
@@ -33,11 +34,13 @@ def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY)
     listening = bind()
     signer = create_key_file(directory / "issuer.jwk")
     status = StatusPublishing(create_key_file(directory / "status.jwk"))
+    audit = AuditCheckpoints(create_key_file(directory / "audit.jwk"), directory / "audit.checkpoints")
     database = f"sqlite+aiosqlite:///{directory / 'registry.sqlite'}"
     upgrade(database)
     token = asyncio.run(_token(database))
     issuer = Issuer(address_of(listening), signer.public_key)
-    with running(Wiring(issuer, signer, open_store(database), status, policy=policy), listening) as address:
+    wiring = Wiring(issuer, signer, open_store(database), status, audit, policy=policy, rates=UNLIMITED)
+    with running(wiring, listening) as address:
         yield Desk(address, token)
 
 

@@ -56,8 +56,9 @@ def command(
     issuer_url, made = settings.issuer_url, not settings.issuer_key_file.exists()
     if made:
         create_key_file(settings.issuer_key_file)
-    if not settings.status_key_file.exists():
-        create_key_file(settings.status_key_file)
+    for special in (settings.status_key_file, settings.audit_key_file):
+        if not special.exists():
+            create_key_file(special)
 
     def started(address: str) -> None:
         key = str(settings.issuer_key_file)

@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import pytest
@@ -13,20 +13,35 @@ from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope, create_token
 from issuer_service.app import create_app
-from issuer_service.rates import Rates
+from issuer_service.audit.verification import find_records, verify_database
+from issuer_service.rates import UNLIMITED
 from issuer_service.stores.migrations import upgrade
+from issuer_service.stores.ports import AuditFound, AuditQuery
 from issuer_service.stores.sql import SqlStore, open_store
-from issuer_service.wiring import StatusPublishing, Wiring
+from issuer_service.wiring import AuditCheckpoints, StatusPublishing, Wiring
 from sdcard import InMemorySigner, Issuer
+from sdcard.audit.chain import Verdict
+from sdcard.audit.checkpoints import Checkpoint
 from sdcard.encoding import JsonObject
 from tests.postgres import query
 from tests.world import ISSUER, MovableClock, RecordingSalts, example, key
 
+T = TypeVar("T")
+
 on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], indirect=True)
 
 HOLDER = key(20)
-UNLIMITED = Rates(Rates.for_addresses(0), Rates.for_tokens(0), Rates.for_failures(0))
-TABLES = ("agents", "audit", "batches", "cards", "holder_keys", "status_entries", "status_lists", "tokens")
+TABLES = (
+    "agents",
+    "audit",
+    "audit_head",
+    "batches",
+    "cards",
+    "holder_keys",
+    "status_entries",
+    "status_lists",
+    "tokens",
+)
 REGISTRATION: JsonObject = {
     "agent_id": "ai-assistant-v2",
     "name": "AI Assistant Agent",
@@ -75,7 +90,8 @@ class Desk:
         self.file = folder / "registry.sqlite"
         self.url = url or f"sqlite+aiosqlite:///{self.file}"
         self.clock, self.salts, self.signer = MovableClock(), RecordingSalts("desk"), key(10)
-        self.status_signer = key(11)
+        self.status_signer, self.audit_signer = key(11), key(12)
+        self.checkpoints = folder / "audit.checkpoints"
         upgrade(self.url)
         self.token = self.new_token("alice")
 
@@ -85,6 +101,7 @@ class Desk:
         own = Issuer(issuer, self.signer.public_key)
         parts.setdefault("status", StatusPublishing(self.status_signer))
         parts.setdefault("rates", UNLIMITED)
+        parts.setdefault("audit", AuditCheckpoints(self.audit_signer, self.checkpoints))
         return Wiring(own, signer, store or open_store(self.url), **parts)
 
     @contextmanager
@@ -115,8 +132,38 @@ class Desk:
         found = query(self.url, *(f"SELECT * FROM {table} ORDER BY 1, 2" for table in TABLES))
         return {table: [tuple(map(_as_text, row)) for row in rows] for table, rows in zip(TABLES, found, strict=True)}
 
+    def audit(self, **asked: Any) -> list[dict[str, Any]]:
+        """The audit records that a query finds."""
+        return [record for _, record in ask(self.url, lambda store: read_all(store, AuditQuery(**asked))) if record]
+
+    def verdict(self, *checkpoints: Checkpoint) -> Verdict:
+        """What the way along the audit chain shows."""
+        return verdict_of(self.url, *checkpoints)
+
     def counts(self) -> dict[str, int]:
         return {table: len(rows) for table, rows in self.rows().items()}
+
+
+def ask(url: str, question: Callable[[SqlStore], Awaitable[T]]) -> T:
+    """What a store of its own answers."""
+
+    async def asking() -> T:
+        store = open_store(url)
+        try:
+            return await question(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(asking())
+
+
+def verdict_of(url: str, *checkpoints: Checkpoint) -> Verdict:
+    """What the way along the audit chain of a database shows."""
+    return ask(url, lambda store: verify_database(store, checkpoints))
+
+
+async def read_all(store: SqlStore, query: AuditQuery) -> list[AuditFound]:
+    return [found async for found in find_records(store, query)]
 
 
 def _as_text(value: Any) -> Any:

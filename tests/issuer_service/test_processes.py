@@ -17,9 +17,10 @@ from typing import Any, Self
 import httpx2
 
 from sdcard import Acceptance, TrustedIssuers, accept_sd_card
+from sdcard.audit.checkpoints import verify_checkpoint
 from sdcard.edge.key_files import create_key_file, load_signer
 from sdcard.edge.system import SystemClock, SystemSalts
-from tests.issuer_service.desk import Desk, jwk, on_both_databases, request
+from tests.issuer_service.desk import Desk, jwk, on_both_databases, request, verdict_of
 from tests.issuer_service.test_serving import SERVES, await_health, free_port
 from tests.postgres import Cluster, query
 from tests.world import at_once, key
@@ -32,14 +33,17 @@ ROUNDS = int(os.environ.get("SDCARD_TEST_ROUNDS", "3"))
 @contextmanager
 def registries(folder: Path, url: str, count: int = 1) -> Iterator[list[tuple[str, "subprocess.Popen[bytes]"]]]:
     """So many processes, started together, on one database and with one key."""
-    for name in ("issuer.jwk", "status.jwk"):
+    for name in ("issuer.jwk", "status.jwk", "audit.jwk"):
         if not (folder / name).exists():
             create_key_file(folder / name)
     own = {
+        "SDCARD_AUDIT_CHECKPOINT_SECONDS": "1",
         "SDCARD_DATABASE_URL": url,
         "SDCARD_ISSUER": ISSUER,
         "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"),
         "SDCARD_STATUS_KEY_FILE": str(folder / "status.jwk"),
+        "SDCARD_AUDIT_KEY_FILE": str(folder / "audit.jwk"),
+        "SDCARD_AUDIT_CHECKPOINTS": str(folder / "audit.checkpoints"),
     }
     with ExitStack() as stack:
         started = []
@@ -98,6 +102,7 @@ def assert_whole(url: str, folder: Path, acknowledged: Sequence[dict[str, Any]])
         'SELECT list_id, "index" FROM status_entries',
     )
     assert sorted(audit) == sorted(batches)
+    assert verdict_of(url).findings == ()
     assert {agent for _, agent in batches} == {agent for _, agent in keys} == {agent for (agent,) in agents}
     assert {batch for _, batch, _ in cards} == {batch for batch, _ in batches}
     assert len(cards) == 3 * len(batches)
@@ -179,11 +184,18 @@ def test_four_processes_on_one_database_are_one_registry(postgres: Cluster, tmp_
     assert sorted(one_agent) == sorted(one_key) == [201] + [409] * 7
     assert_whole(url, tmp_path, crowd.acknowledged)
     assert len(crowd.acknowledged) == 62
+    signer = load_signer(tmp_path / "audit.jwk").public_key
+    lines = (tmp_path / "audit.checkpoints").read_text().split()
+    checkpoints = [verify_checkpoint(line, {signer.thumbprint: signer}) for line in lines]
+    assert len(checkpoints) >= 4, "each of them made one at its end at least"
+    verdict = verdict_of(url, *checkpoints)
+    assert (verdict.findings, verdict.vouched) == ((), 62)
 
 
 def test_no_command_shows_the_password_of_a_database(tmp_path: Path) -> None:
     create_key_file(tmp_path / "issuer.jwk")
     create_key_file(tmp_path / "status.jwk")
+    create_key_file(tmp_path / "audit.jwk")
     for query_part in ("", "?sslmode=require"):
         url = f"postgresql+asyncpg://app:canary-password@127.0.0.1:{free_port()}/registry{query_part}"
         for command in (["serve", "--port", str(free_port())], ["token", "create", "--subject", "me"]):

@@ -36,7 +36,8 @@ def test_a_registration_is_logged_without_what_was_sent(
     answer = registry.register(request_with_card(card()))
 
     audit = repr(desk.rows()["audit"])
-    for place in (caplog.text, audit):
+    exported = json.dumps(desk.audit())
+    for place in (caplog.text, audit, exported):
         assert "canary" not in place
         assert desk.token not in place
         assert answer["cards"][0]["sd_card"][:40] not in place
@@ -82,6 +83,25 @@ def read_out(text: str) -> str:
     """A text, and what the base64url in it says, however deep."""
     parts = [part for part in re.findall(r"[A-Za-z0-9_-]{16,}", text) if len(part) % 4 != 1]
     return "\n".join((text, *(read_out(decoded(part)) for part in parts)))
+
+
+def test_no_audit_record_or_checkpoint_holds_a_value_of_a_card_or_a_secret(desk: Desk) -> None:
+    document = planted({**example(), "x-unknown": {"deep": ["x"]}})
+    contexts = [{"context": context} for context in SHOWS_NOT]
+    with desk.open() as registry:
+        answer = registry.register(request_with_card(document, disclosure_contexts=contexts))
+        for action in ("suspend", "reinstate", "revoke"):
+            headers = {"authorization": f"Bearer {desk.token}"}
+            assert registry.client.post(f"/agents/{answer['agent_id']}/{action}", json={}, headers=headers).is_success
+
+    records = desk.audit()
+    kept = read_out(json.dumps(records) + repr(desk.rows()["audit"]) + desk.checkpoints.read_text())
+    assert len(records) == 4
+    assert set(records[0]["disclosed"]) == set(SHOWS_NOT)
+    assert canaries(kept) == set()
+    assert desk.token not in kept
+    assert not any(salt in kept for salt in salts_of(desk))
+    assert not any(part in kept for card in answer["cards"] for part in card["sd_card"].split("~") if part)
 
 
 @pytest.mark.parametrize("context", SHOWS_NOT)

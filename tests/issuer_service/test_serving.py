@@ -42,12 +42,15 @@ def served_environment(folder: Path, port: int) -> dict[str, str]:
     """For a registry in a process of its own: fresh keys and a fresh database in the folder."""
     create_key_file(folder / "issuer.jwk")
     create_key_file(folder / "status.jwk")
+    create_key_file(folder / "audit.jwk")
     return {
         **os.environ,
         "SDCARD_PORT": str(port),
         "SDCARD_DATABASE_URL": f"sqlite+aiosqlite:///{folder}/served.sqlite",
         "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"),
         "SDCARD_STATUS_KEY_FILE": str(folder / "status.jwk"),
+        "SDCARD_AUDIT_KEY_FILE": str(folder / "audit.jwk"),
+        "SDCARD_AUDIT_CHECKPOINTS": str(folder / "audit.checkpoints"),
     }
 
 
@@ -291,6 +294,7 @@ def test_the_registry_tells_when_it_listens(tmp_path: Path) -> None:
 def test_a_registry_whose_port_is_taken_touches_nothing(tmp_path: Path) -> None:
     create_key_file(tmp_path / "issuer.jwk")
     create_key_file(tmp_path / "status.jwk")
+    create_key_file(tmp_path / "audit.jwk")
     started = list[str]()
     with closing(bind()) as listening:
         settings = Settings(
@@ -298,6 +302,7 @@ def test_a_registry_whose_port_is_taken_touches_nothing(tmp_path: Path) -> None:
             database_url=f"sqlite+aiosqlite:///{tmp_path}/served.sqlite",
             issuer_key_file=tmp_path / "issuer.jwk",
             status_key_file=tmp_path / "status.jwk",
+            audit_key_file=tmp_path / "audit.jwk",
         )
         with pytest.raises(OSError, match="in use"):
             serve(settings, started.append)

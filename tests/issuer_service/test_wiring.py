@@ -17,10 +17,11 @@ from tests.world import key, key_of, raises_rule
 
 
 @pytest.fixture(autouse=True)
-def status_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key of status lists, at its usual place."""
+def special_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keys of status lists and of audit checkpoints, at their usual places."""
     monkeypatch.chdir(tmp_path)
     create_key_file(tmp_path / "status.jwk")
+    create_key_file(tmp_path / "audit.jwk")
 
 
 def test_settings_make_a_registry(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, func, make_url, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from issuer_service.stores.connecting import Database, file_of, open_database, reachable
+from issuer_service.stores.connecting import Database, begin_writing, file_of, open_database, reachable
 from sdcard.errors import Misuse
 
 _LOCK = 0x5D_CA4D
@@ -50,6 +50,7 @@ async def _upgrade(database: Database) -> None:
         async with database.engine.begin() as connection:
             if database.engine.dialect.name == "postgresql":
                 await _take_turn(connection)
+            await begin_writing(connection)
             await connection.run_sync(migrate)
     finally:
         await database.close()

@@ -200,10 +200,18 @@ def test_cards_are_remembered_by_their_digests(desk: Desk, registry: OpenDesk) -
     assert rows["holder_keys"] == [(HOLDER.public_key.thumbprint, "ai-assistant-v2", NOW)]
     ((agent_id, _, subject, card_format, card, _, _),) = rows["agents"]
     assert (agent_id, subject, card_format, json.loads(card)) == ("ai-assistant-v2", "alice", "a2a/1.0", example())
-    ((sequence, event, at, actor, agent_id, batch_id, disclosed),) = rows["audit"]
-    assert (sequence, event, at, actor) == (1, "agent.registered", NOW, "alice")
-    assert (agent_id, batch_id) == ("ai-assistant-v2", answer["batch_id"])
-    assert json.loads(disclosed) == {"full": issued["discloses"]}
+    (record,) = desk.audit()
+    assert record | {"digest": "d"} == {
+        "sequence": 1,
+        "event": "agent.registered",
+        "at": NOW,
+        "subject": "alice",
+        "agent_id": "ai-assistant-v2",
+        "batch_id": answer["batch_id"],
+        "disclosed": {"full": issued["discloses"]},
+        "previous": "0" * 64,
+        "digest": "d",
+    }
 
 
 def test_the_text_of_a_card_is_not_remembered(desk: Desk, registry: OpenDesk) -> None:

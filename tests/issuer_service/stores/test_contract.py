@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
+from issuer_service.audit.verification import verify_database
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow, Store, TokenRow
+from issuer_service.stores.ports import AuditQuery, CardRow, KeyRow, RegistrationRow, Store, TokenRow
 from issuer_service.stores.sql import open_store
 from issuer_service.stores.tables import metadata
 from sdcard import Refused, Where
@@ -96,7 +97,8 @@ def everything(url: str) -> list[list[tuple[object, ...]]]:
 
 def counts(url: str) -> dict[str, int]:
     """How many rows there are, where there are any."""
-    return {table: len(rows) for table, rows in zip(TABLES, everything(url), strict=True) if rows}
+    found = zip(TABLES, everything(url), strict=True)
+    return {table: len(rows) for table, rows in found if rows and table != "audit_head"}
 
 
 def test_a_token_comes_back_as_it_was(url: str) -> None:
@@ -174,6 +176,37 @@ def test_one_owner_registers_many_times_at_once(url: str) -> None:
     assert record(url, *(row("agent", "one", f"key {n}", batch=f"batch {n}") for n in range(12))) == [None] * 12
 
     assert counts(url) == {"agents": 1, "audit": 12, "batches": 12, "cards": 24, "holder_keys": 13}
+
+
+def test_audit_records_are_found_in_order_by_agent_and_page(url: str) -> None:
+    record(url, *(row(f"agent {n % 2}", "key" if n % 2 else "other", batch=f"batch {n}") for n in range(5)))
+
+    async def ask(store: Store, query: AuditQuery) -> list[int]:
+        return [sequence for sequence, found in await store.audit_records(query) if found]
+
+    def numbers(**asked: Any) -> list[int] | BaseException:
+        return on(url, lambda store: ask(store, AuditQuery(**asked)))[0]
+
+    assert numbers() == [1, 2, 3, 4, 5]
+    assert numbers(after=2, limit=2) == [3, 4]
+    assert numbers(after=2, up_to=3) == [3]
+    assert numbers(since=NOW) == [1, 2, 3, 4, 5]
+    assert numbers(since=NOW + 1) == numbers(interaction_id="none") == numbers(agent_id="nobody") == []
+    zeros, ones = numbers(agent_id="agent 0"), numbers(agent_id="agent 1")
+    assert isinstance(zeros, list)
+    assert isinstance(ones, list)
+    assert sorted(zeros + ones) == [1, 2, 3, 4, 5]
+    assert (len(zeros), len(ones)) == (3, 2)
+
+
+def test_whoever_writes_at_once_makes_one_chain(url: str) -> None:
+    assert record(url, *(row(f"agent {n}") for n in range(30))) == [None] * 30
+
+    (verdict,) = on(url, lambda store: verify_database(store, ()))
+
+    assert not isinstance(verdict, BaseException)
+    assert (verdict.findings, verdict.records) == ((), 30)
+    assert on(url, lambda store: store.audit_head()) == [verdict.head]
 
 
 def test_a_store_that_was_never_prepared_is_unavailable(url: str) -> None:

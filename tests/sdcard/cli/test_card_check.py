@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,9 @@ def test_signers_that_are_no_keys_are_misuse_and_no_verdict_on_a_card(sdcard: Sd
     Path("signers.jwks").write_text("[]")
     ran = sdcard("card", "check", str(ROOT / "examples" / "georoute.json"), "--signers", "signers.jwks")
     assert (ran.status, ran.out) == (2, "")
+
+
+def test_fresh_ids_are_what_agentcards_take(sdcard: Sdcard) -> None:
+    ids = [sdcard("card", "new-id").out.strip() for _ in range(2)]
+    assert len(set(ids)) == 2
+    assert all(re.fullmatch("0[0-9A-HJKMNP-TV-Z]{25}", one) for one in ids)

@@ -1,0 +1,147 @@
+"""What the audit chain costs: ``python -m benchmarks.audit``.
+
+A registration's transaction is written again and again, with its audit record in the chain and with the same row beside
+it: no head that is locked, read and moved, no canonical text, no digest. Both databases are durable. The two take turns
+within one run, so that a slow moment hits both, and only their ratio means anything.
+
+Registrations that open entries of one status list wait for each other on PostgreSQL already; those without status
+entries, which the registry never makes, show the chain alone.
+"""
+
+import argparse
+import asyncio
+import itertools
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from issuer_service.stores.audit import append_audit
+from issuer_service.stores.migrations import upgrade
+from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow, StatusRow
+from issuer_service.stores.sql import SqlStore, audit_row, open_store, write_registration
+from issuer_service.stores.tables import audit
+from sdcard.errors import Part, Where
+from tests.postgres import cluster
+
+CONTEXTS = ("public", "internal", "diagnostic")
+PATHS = tuple(f"skills.*.member-{number}" for number in range(20))
+NUMBERS = itertools.count(1)
+Write = Callable[[AsyncConnection, RegistrationRow], Awaitable[None]]
+
+
+def main() -> None:
+    """Measure both databases and print."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--rounds", type=int, default=15, help="rounds (default 15)")
+    arguments.add_argument("--count", type=int, default=100, help="transactions of each kind in a round (default 100)")
+    chosen = arguments.parse_args()
+    sys.stdout.write(f"{'':<46}{'chained':>10}{'beside':>10}{'ratio':>8}{'quartiles':>14}\n")
+    for name, url in databases():
+        for writers, has_statuses in ((1, True), (10, True), (10, False)):
+            rates = asyncio.run(measure(url, writers, has_statuses, chosen.rounds, chosen.count))
+            chained, beside = (statistics.median(one) for one in zip(*rates, strict=True))
+            low, ratio, high = statistics.quantiles([one / other for one, other in rates], n=4)
+            what = f"{name}, {writers} writers{'' if has_statuses else ', no status entries'}"
+            sys.stdout.write(f"{what:<46}{chained:>8.0f}/s{beside:>8.0f}/s{ratio:>8.2f}{low:>8.2f}–{high:.2f}\n")
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def databases() -> Iterator[tuple[str, str]]:
+    """A fresh one of each kind."""
+    with _folder() as folder:
+        url = f"sqlite+aiosqlite:///{folder}/registry.sqlite"
+        upgrade(url)
+        yield "SQLite", url
+    with cluster(crash_safe=True) as server:
+        url = server.url(server.new_database())
+        upgrade(url)
+        yield "PostgreSQL", url
+
+
+async def measure(url: str, writers: int, has_statuses: bool, rounds: int, count: int) -> list[tuple[float, float]]:
+    """Transactions a second in each round: chained, beside."""
+    store = open_store(url)
+    try:
+        contexts = [f"{context}-{next(NUMBERS)}" for context in CONTEXTS]  # whose lists are fresh
+        lists = {context: f"{next(NUMBERS):032x}" if has_statuses else "" for context in contexts}
+        await _write(store, chain, registration(lists, is_new=True))
+        rates = []
+        for number in range(rounds + 1):
+            kinds = (chain, write_beside) if number % 2 else (write_beside, chain)
+            rate = {kind: await _rate(store, kind, lists, writers, count) for kind in kinds}
+            rates.append((rate[chain], rate[write_beside]))
+        return rates[1:]  # the first one makes connections
+    finally:
+        await store.close()
+
+
+async def _rate(store: SqlStore, kind: Write, lists: dict[str, str], writers: int, count: int) -> float:
+    waiting = iter([registration(lists, is_new=False) for _ in range(count)])
+
+    async def writer() -> None:
+        for row in waiting:
+            await _write(store, kind, row)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(writer() for _ in range(writers)))
+    return count / (time.perf_counter() - began)
+
+
+async def _write(store: SqlStore, kind: Write, row: RegistrationRow) -> None:
+    async def work(connection: AsyncConnection) -> None:
+        await write_registration(connection, row)
+        await kind(connection, row)
+
+    await store.database.change(work)
+
+
+async def chain(connection: AsyncConnection, row: RegistrationRow) -> None:
+    """As the registry does."""
+    await append_audit(connection, audit_row(row))
+
+
+async def write_beside(connection: AsyncConnection, row: RegistrationRow) -> None:
+    """The same row, of no chain."""
+    entry = audit_row(row)
+    values = {name: getattr(entry, name) for name in ("at", "subject", "agent_id", "batch_id")}
+    disclosed = {context: list(paths) for context, paths in entry.disclosed.items()}
+    own = {"sequence": 10**9 + next(NUMBERS), "previous": "0" * 64, "digest": "0" * 64}
+    await connection.execute(insert(audit).values(**values, **own, event=entry.event.value, disclosed=disclosed))
+
+
+def registration(lists: dict[str, str], is_new: bool) -> RegistrationRow:
+    """A new agent with one key and an SD-Card for each of three contexts."""
+    number = next(NUMBERS)
+    name = f"{number:032x}"
+    statuses = {context: StatusRow(list_id, number, is_new) for context, list_id in lists.items() if list_id}
+    key = KeyRow(f"key-{number}", Where(Part.REQUEST))
+    cards = tuple(
+        CardRow(f"{context} {number}", context, key.thumbprint, 2**31, statuses.get(context)) for context in lists
+    )
+    return RegistrationRow(
+        at=1_800_000_000,
+        subject="team",
+        agent_id=f"agent-{number}",
+        card_format="a2a/1.0",
+        card='{"name": "' + "x" * 2000 + '"}',
+        keys=(key,),
+        batch_id=name,
+        cards=cards,
+        disclosed=dict.fromkeys(lists, PATHS),
+    )
+
+
+if __name__ == "__main__":
+    main()

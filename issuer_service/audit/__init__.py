@@ -1,0 +1,1 @@
+"""Checkpoints that a running registry makes of its audit chain, and the way along the chain in its database."""

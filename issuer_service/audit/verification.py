@@ -1,0 +1,49 @@
+"""The way along the chain in a database that is being written to meanwhile, page by page."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+from issuer_service.stores.ports import AuditFound, AuditQuery, Store
+from sdcard.audit.chain import Verdict, Walk
+from sdcard.audit.checkpoints import Checkpoint
+
+
+async def verify_database(store: Store, checkpoints: Sequence[Checkpoint]) -> Verdict:
+    """Walk along the whole chain.
+
+    Records are never changed and a record is never there without its head, so pages need no common transaction: what
+    was written since the first ones were read is read too, up to a head that is asked for afterwards.
+
+    Raises:
+        Refused: ``store.unavailable``.
+    """
+    walk = Walk(checkpoints)
+    last = await _follow(walk, store, AuditQuery())
+    head = await store.audit_head()
+    if head is not None:
+        await _follow(walk, store, AuditQuery(after=last, up_to=head.sequence))
+    return walk.end_at(head)
+
+
+async def _follow(walk: Walk, store: Store, query: AuditQuery) -> int | None:
+    """The number of the last record."""
+    last = query.after
+    async for sequence, record in find_records(store, query):
+        last = sequence
+        if record is None:
+            walk.take_unreadable()
+        else:
+            walk.take(record)
+    return last
+
+
+async def find_records(store: Store, query: AuditQuery) -> AsyncIterator[AuditFound]:
+    """All records of a query, whose limit is how many are read at once.
+
+    Raises:
+        Refused: ``store.unavailable``.
+    """
+    while page := await store.audit_records(query):
+        for found in page:
+            yield found
+        query = replace(query, after=page[-1][0])

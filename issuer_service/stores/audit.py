@@ -1,0 +1,113 @@
+"""The audit chain in the database: adding to it as the last step of a transaction, and reading it as it is found."""
+
+import logging
+from typing import Any
+
+from sqlalchemy import Row, Select, Text, cast, event, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from issuer_service.stores.connecting import Database
+from issuer_service.stores.ports import AuditFound, AuditQuery, AuditRow
+from issuer_service.stores.tables import audit, audit_head
+from sdcard.audit.records import Head, chain_record
+from sdcard.encoding import JsonObject, JsonValue, parse_json
+from sdcard.errors import Part, Refused, Where
+from sdcard.rules import Rule
+
+_log = logging.getLogger(__name__)
+
+_CHAIN = 1
+_DEPTH = 4
+_HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == _CHAIN)
+_RECORDS = select(
+    audit.c.sequence,
+    audit.c.event,
+    audit.c.at,
+    audit.c.subject,
+    audit.c.agent_id,
+    audit.c.batch_id,
+    cast(audit.c.disclosed, Text).label("disclosed"),
+    audit.c.interaction_id,
+    audit.c.previous,
+    audit.c.digest,
+).order_by(audit.c.sequence)
+
+
+async def append_audit(connection: AsyncConnection, entry: AuditRow) -> None:
+    """Add a record to the chain: the last step of a transaction, since everybody else who adds one waits until it ends.
+
+    Raises:
+        Refused: ``store.unavailable`` when the chain has no head, which only tampering explains.
+    """
+    row = (await connection.execute(_HEAD.with_for_update())).first()
+    if row is None:
+        _log.error("the audit chain has no head; `sdcard audit verify` says more")
+        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+    record = chain_record(_content(entry), Head(*row))
+    await connection.execute(insert(audit).values(record))
+    moved = {"sequence": record["sequence"], "digest": record["digest"]}
+    await connection.execute(update(audit_head).where(audit_head.c.chain == _CHAIN).values(moved))
+
+
+def _content(entry: AuditRow) -> JsonObject:
+    """The members of a record. One without a value is left out: members that come later leave old digests alone."""
+    members: JsonObject = {
+        "event": entry.event.value,
+        "at": entry.at,
+        "subject": entry.subject,
+        "agent_id": entry.agent_id,
+        "batch_id": entry.batch_id,
+        "disclosed": {audience: list[JsonValue](paths) for audience, paths in entry.disclosed.items()},
+    }
+    return members if entry.interaction_id is None else {**members, "interaction_id": entry.interaction_id}
+
+
+async def read_head(connection: AsyncConnection) -> Head | None:
+    """Where the chain ends; None when nothing says so."""
+    row = (await connection.execute(_HEAD)).first()
+    known = row is not None and type(row.sequence) is int and isinstance(row.digest, str)
+    return Head(row.sequence, row.digest) if row is not None and known else None
+
+
+async def read_records(connection: AsyncConnection, query: AuditQuery) -> tuple[AuditFound, ...]:
+    """Records as they are found, with the text of ``disclosed`` read strictly."""
+    found = await connection.execute(_asked(query))
+    return tuple((row.sequence, _record(row)) for row in found)
+
+
+def _asked(query: AuditQuery) -> Select[Any]:
+    asked = _RECORDS.limit(query.limit)
+    if query.after is not None:
+        asked = asked.where(audit.c.sequence > query.after)
+    if query.up_to is not None:
+        asked = asked.where(audit.c.sequence <= query.up_to)
+    if query.agent_id is not None:
+        asked = asked.where(audit.c.agent_id == query.agent_id)
+    if query.interaction_id is not None:
+        asked = asked.where(audit.c.interaction_id == query.interaction_id)
+    if query.since is not None:
+        asked = asked.where(audit.c.at >= query.since)
+    return asked
+
+
+def _record(row: Row[Any]) -> JsonObject | None:
+    record: JsonObject = dict(row._mapping)
+    if record["interaction_id"] is None:
+        del record["interaction_id"]
+    if not all(isinstance(value, str | int) for value in record.values()):
+        return None
+    try:
+        record["disclosed"] = parse_json(str(record["disclosed"]).encode(), Where(Part.AUDIT), _DEPTH)
+    except (Refused, UnicodeEncodeError):
+        return None
+    return record
+
+
+def read_as_found(database: Database) -> None:
+    """Have SQLite give back text that is not UTF-8 too, as lone surrogates, so that it can be said where it is."""
+
+    def prepare(connection: Any, _: object) -> None:
+        connection.driver_connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+
+    if database.engine.dialect.name == "sqlite":
+        event.listen(database.engine.sync_engine, "connect", prepare)

@@ -1,0 +1,152 @@
+"""The way along an audit chain: what was changed, taken out, put in, moved or cut off, and where.
+
+A record vouches for itself by its digest and for those before it by ``previous``. Whoever can write everywhere can make
+a chain that is whole again, so only a checkpoint from before tells that, and ``Verdict.not_known`` says so.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from sdcard.audit.checkpoints import Checkpoint
+from sdcard.audit.records import START, Head, record_digest
+from sdcard.errors import Finding, Part, Where
+from sdcard.rules import Rule
+
+MOST_FINDINGS = 100
+"""One change of a number can make every later record a finding; the first ones tell where it began."""
+
+_CHAIN = Where(Part.AUDIT)
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the way along a chain showed.
+
+    Attributes:
+        records: how many were there.
+        head: the last of them.
+        findings: the first of what is wrong, in the order of the chain; places are sequence numbers.
+        unlisted: how many more there are.
+        vouched: the last record that a checkpoint agrees with; 0 for none.
+        not_known: what could be wrong without showing, in sentences.
+    """
+
+    records: int
+    head: Head
+    findings: tuple[Finding, ...]
+    unlisted: int
+    vouched: int
+    not_known: tuple[str, ...]
+
+
+class Walk:
+    """One way along a chain. Its memory grows with the checkpoints, not with the records."""
+
+    def __init__(self, checkpoints: Iterable[Checkpoint] = ()) -> None:
+        self._seen: defaultdict[int, set[str]] = defaultdict(set)
+        for checkpoint in checkpoints:
+            self._seen[checkpoint.head.sequence].add(checkpoint.head.digest)
+        self._newest = max(self._seen, default=0)
+        self._sequence, self._digest = START.sequence, START.digest
+        self._records = self._vouched = self._found = 0
+        self._findings: list[Finding] = []
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        """Look at the next record, whatever is in it."""
+        sequence, previous, digest = (record.get(name) for name in ("sequence", "previous", "digest"))
+        if type(sequence) is not int or not _is_digest(previous) or not _is_digest(digest):
+            self.take_unreadable()
+            return
+        self._records += 1
+        place = _CHAIN.within(sequence)
+        self._check_content(record, digest, place)
+        if sequence <= self._sequence:
+            self._find(Rule.AUDIT_ORDER, place, f"It stands behind record {self._sequence}.")
+            return
+        if sequence > self._sequence + 1:
+            self._miss(sequence - 1)
+        elif self._digest not in (previous, ""):
+            hint = f"Record {self._sequence} was replaced, or this one was put in its successor's place."
+            self._find(Rule.AUDIT_LINK, place, hint)
+        self._sequence, self._digest = sequence, digest
+        self._compare(place)
+
+    def take_unreadable(self) -> None:
+        """Pass a record that cannot be read; whether the next one follows it cannot be told then."""
+        self._records += 1
+        self._sequence, self._digest = self._sequence + 1, ""
+        self._find(Rule.AUDIT_RECORD, _CHAIN.within(self._sequence))
+
+    def end(self) -> Verdict:
+        """The records were all, as far as they themselves can tell: those of an export."""
+        return self._verdict()
+
+    def end_at(self, head: Head | None) -> Verdict:
+        """The records were all, and beside them stands where they end; None where that is missing."""
+        last = _CHAIN.within(self._sequence)
+        if head is None:
+            self._find(Rule.AUDIT_HEAD, last, "The head is not there.")
+        elif head.sequence > self._sequence:
+            self._miss(head.sequence)
+        elif head.sequence < self._sequence:
+            self._find(Rule.AUDIT_HEAD, _CHAIN.within(head.sequence + 1), "There are records behind the head.")
+        elif self._digest not in (head.digest, ""):
+            self._find(Rule.AUDIT_HEAD, last, "The last record was replaced, or the head was.")
+        return self._verdict()
+
+    def _check_content(self, record: Mapping[str, Any], digest: str, place: Where) -> None:
+        try:
+            made = record_digest(record)
+        except (ValueError, RecursionError):
+            self._find(Rule.AUDIT_RECORD, place, "A value in it has no canonical text.")
+            return
+        if made != digest:
+            self._find(Rule.AUDIT_CHANGED, place)
+
+    def _compare(self, place: Where) -> None:
+        seen = self._seen.pop(self._sequence, set())
+        if self._digest in seen:
+            self._vouched = self._sequence
+        if seen - {self._digest}:
+            hint = (
+                f"The chain was rewritten somewhere behind record {self._vouched}, the last that a checkpoint saw so."
+            )
+            self._find(Rule.AUDIT_CHECKPOINT, place, hint)
+
+    def _miss(self, last: int) -> None:
+        first = self._sequence + 1
+        hint = f"Records {first} to {last} are not there." if last > first else ""
+        self._find(Rule.AUDIT_MISSING, _CHAIN.within(first), hint)
+
+    def _find(self, rule: Rule, place: Where, hint: str = "") -> None:
+        self._found += 1
+        if len(self._findings) < MOST_FINDINGS:
+            self._findings.append(Finding(rule, place, hint))
+
+    def _verdict(self) -> Verdict:
+        if self._newest > self._sequence:
+            hint = f"A checkpoint saw record {self._newest}."
+            self._find(Rule.AUDIT_ROLLED_BACK, _CHAIN.within(self._sequence + 1), hint)
+        return Verdict(
+            records=self._records,
+            head=Head(self._sequence, self._digest),
+            findings=tuple(self._findings),
+            unlisted=self._found - len(self._findings),
+            vouched=self._vouched,
+            not_known=tuple(self._not_known()),
+        )
+
+    def _not_known(self) -> Iterator[str]:
+        later = f" behind record {self._newest}, the last that a checkpoint saw," if self._newest else ""
+        yield f"Whether records{later} were cut off the end: no checkpoint tells."
+        if self._vouched < self._sequence:
+            which = f" behind record {self._vouched}, the last that a checkpoint vouches for," if self._vouched else ""
+            yield f"Whether the records{which} were all made anew: no checkpoint tells."
+
+
+def _is_digest(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None

@@ -1,0 +1,234 @@
+"""``sdcard audit``: the registry's audit chain: verifying, exporting, checkpoints."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeAlias
+
+import typer
+from rich.text import Text
+
+from sdcard.audit.chain import Verdict, Walk
+from sdcard.audit.checkpoints import MOST_BYTES, Checkpoint, verify_checkpoint
+from sdcard.cli.output import (
+    EXIT_REFUSED,
+    AsJson,
+    console,
+    describe_findings,
+    parse_instant,
+    print_json,
+    print_lines,
+    printable,
+    show_instant,
+)
+from sdcard.cli.serve import read_settings
+from sdcard.encoding import parse_json_object
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
+from sdcard.jose.keys import PublicKey
+from sdcard.rules import Rule
+
+if TYPE_CHECKING:
+    from issuer_service.stores.ports import AuditQuery
+    from issuer_service.stores.sql import SqlStore
+
+HELP = "Verify and export a registry's audit chain, and make checkpoints of it."
+MOST_LINE = 64 * 1024 * 1024
+"""Of an export; a record names every claim that each context shows."""
+
+_DEPTH = 4
+
+DatabaseUrl: TypeAlias = Annotated[str | None, typer.Option(help="As for `sdcard serve`.")]
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Verify and export a registry's audit chain, and make checkpoints of it."""
+
+
+@app.command("verify")
+def verify(
+    checkpoint: Annotated[
+        list[Path] | None, typer.Option(help="A file with checkpoints (repeatable); wants --key.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="A JWKS with the keys that sign checkpoints: `sdcard keys public audit.jwk`.")
+    ] = None,
+    file: Annotated[Path | None, typer.Option(help="A complete export, in place of the database.")] = None,
+    database_url: DatabaseUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find every change, deletion, insertion, reordering or rollback. Exit status 1: something is wrong. Example:
+    sdcard audit verify --checkpoint audit.checkpoints --key audit.jwks"""
+    if bool(checkpoint) is not bool(key):
+        raise Misuse("--checkpoint and --key go together: a checkpoint counts when a key that you trust signed it")
+    if file and database_url:
+        raise Misuse("either --file or --database-url is verified")
+    seen = _read_checkpoints(checkpoint, _load_keys(key)) if checkpoint and key else []
+    verdict = _verify_file(file, seen) if file else _verify_database(database_url, seen)
+    _show(verdict, seen, as_json)
+    if verdict.findings:
+        raise typer.Exit(EXIT_REFUSED)
+
+
+@app.command("export")
+def export(
+    agent: Annotated[str | None, typer.Option(help="Only records of this agent.")] = None,
+    interaction_id: Annotated[str | None, typer.Option(help="Only records of this interaction.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only records of this instant or later.")] = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Print audit records as JSON Lines; only a complete export can be verified. Example:
+    sdcard audit export --agent georoute --since 2026-01-31T00:00:00Z"""
+    from issuer_service.stores.ports import AuditQuery
+
+    instant = None if since is None else int(parse_instant(since, "--since"))
+    asyncio.run(_export(database_url, AuditQuery(agent_id=agent, interaction_id=interaction_id, since=instant)))
+
+
+@app.command("checkpoint")
+def checkpoint(
+    file: Annotated[Path | None, typer.Option(help="What to add it to, in place of SDCARD_AUDIT_CHECKPOINTS.")] = None,
+    database_url: DatabaseUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sign where the chain ends now, and add that to a file. Example:
+    sdcard audit checkpoint --file /mnt/elsewhere/audit.checkpoints"""
+    from issuer_service.audit.checkpoints import make_checkpoint
+    from issuer_service.wiring import AuditCheckpoints
+    from sdcard.edge.key_files import load_signer
+    from sdcard.edge.system import SystemClock
+
+    settings = read_settings(database_url=database_url, audit_checkpoints=file)
+    checkpoints = AuditCheckpoints(load_signer(settings.audit_key_file), settings.audit_checkpoints)
+    issuer, now = settings.issuer_url, SystemClock().now()
+
+    async def make() -> int:
+        store = _open(settings.database_url)
+        try:
+            return (await make_checkpoint(store, checkpoints, issuer, now)).sequence
+        finally:
+            await store.close()
+
+    sequence = asyncio.run(make())
+    if as_json:
+        print_json({"sequence": sequence, "file": str(settings.audit_checkpoints)})
+    else:
+        added = f"added to {settings.audit_checkpoints}" if sequence else "nothing is recorded yet, so none was made"
+        print_lines(f"checkpoint of record {sequence}: {added}")
+
+
+def _open(url: str) -> "SqlStore":
+    from issuer_service.stores.audit import read_as_found
+    from issuer_service.stores.sql import open_store
+
+    store = open_store(url)
+    read_as_found(store.database)
+    return store
+
+
+def _verify_database(url: str | None, checkpoints: Sequence[Checkpoint]) -> Verdict:
+    from issuer_service.audit.verification import verify_database
+
+    async def work() -> Verdict:
+        store = _open(read_settings(database_url=url).database_url)
+        try:
+            return await verify_database(store, checkpoints)
+        finally:
+            await store.close()
+
+    return asyncio.run(work())
+
+
+def _verify_file(file: Path, checkpoints: Sequence[Checkpoint]) -> Verdict:
+    walk = Walk(checkpoints)
+    with file.open("rb") as opened:
+        for line in _lines(opened, MOST_LINE):
+            try:
+                record = parse_json_object(line, Where(Part.AUDIT), _DEPTH)
+            except Refused:
+                walk.take_unreadable()
+            else:
+                walk.take(record)
+    return walk.end()
+
+
+def _lines(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """Lines that are not empty. The rest of one that is too long counts as another, which nobody can read either."""
+    while line := file.readline(most + 1):
+        if line.strip():
+            yield line
+
+
+async def _export(url: str | None, query: "AuditQuery") -> None:
+    from issuer_service.audit.verification import find_records
+
+    store = _open(read_settings(database_url=url).database_url)
+    try:
+        async for sequence, record in find_records(store, query):
+            if record is None:
+                hint = "Nothing behind it was exported; `sdcard audit verify` says more."
+                raise Refused(Rule.AUDIT_RECORD, Where(Part.AUDIT, (sequence,)), hint)
+            sys.stdout.write(json.dumps(record, ensure_ascii=True, separators=(",", ":")) + "\n")
+    finally:
+        await store.close()
+
+
+def _load_keys(file: Path) -> dict[str, PublicKey]:
+    from sdcard.edge.key_files import load_public_keys
+
+    return {key.thumbprint: key for key in load_public_keys(file)}
+
+
+def _read_checkpoints(files: Sequence[Path], keys: Mapping[str, PublicKey]) -> list[Checkpoint]:
+    """Every checkpoint of every file. One that cannot be relied on is refused: it could be the one that tells."""
+    found, refused = list[Checkpoint](), list[Finding]()
+    for file in files:
+        with file.open("rb") as opened:
+            for number, line in enumerate(_lines(opened, MOST_BYTES), 1):
+                try:
+                    found.append(verify_checkpoint(line.decode("latin-1").strip(), keys))
+                except Refused as refusal:
+                    hint = f"{file}, checkpoint {number}. {refusal.findings[0].hint}".rstrip()
+                    refused.append(Finding(refusal.rule, refusal.where, hint))
+    if refused:
+        raise Refused.because(refused[:100])
+    if not found:
+        raise Misuse("there is no checkpoint in the file")
+    return found
+
+
+def _show(verdict: Verdict, checkpoints: Sequence[Checkpoint], as_json: bool) -> None:
+    latest = max(checkpoints, key=lambda one: one.at, default=None)
+    issuers = sorted({one.issuer for one in checkpoints})
+    if as_json:
+        print_json(
+            {
+                "refused": bool(verdict.findings),
+                "records": verdict.records,
+                "head": {"sequence": verdict.head.sequence, "digest": verdict.head.digest},
+                "checkpoints": len(checkpoints),
+                "issuers": issuers,
+                "latest_checkpoint_at": latest and latest.at,
+                "vouched": verdict.vouched,
+                "findings": describe_findings(verdict.findings),
+                "unlisted": verdict.unlisted,
+                "not_known": list(verdict.not_known),
+            }
+        )
+        return
+    out = console()
+    for finding in verdict.findings:
+        place = f" at {printable(str(finding.where))}: "
+        out.print(Text.assemble((finding.rule.value, "bold red"), place, finding.hint or finding.rule.sentence))
+    if verdict.unlisted:
+        out.print(Text(f"and {verdict.unlisted} more"))
+    out.print(Text(f"{verdict.records} records, {'not ' if verdict.findings else ''}whole", style="bold"))
+    if latest:
+        of = printable(", ".join(issuers))
+        out.print(Text(f"{len(checkpoints)} checkpoints of {of}, the latest of {show_instant(latest.at)}"))
+    for sentence in verdict.not_known:
+        out.print(Text(f"Not known: {sentence}", style="dim"))

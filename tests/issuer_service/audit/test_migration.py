@@ -1,0 +1,119 @@
+"""Records that were there before there was a chain become the first ones of it, all of them or none."""
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection
+
+from issuer_service.stores import migrations
+from issuer_service.stores.audit import append_audit
+from issuer_service.stores.connecting import open_database
+from issuer_service.stores.migrations import upgrade
+from issuer_service.stores.ports import AuditEvent, AuditRow
+from tests.issuer_service.desk import Desk
+from tests.postgres import Cluster, query
+from tests.world import NOW
+
+OLD = [(1, "alice"), (2, "bob"), (5, "carol"), (9, "dave")]
+"""Numbers and actors: PostgreSQL leaves gaps where a transaction was rolled back."""
+
+
+def prepare(url: str, revision: str) -> None:
+    """The schema as an earlier version of the registry made it."""
+
+    def to_revision(connection: Connection) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+
+    async def run() -> None:
+        database = open_database(url)
+        async with database.engine.begin() as connection:
+            await connection.run_sync(to_revision)
+        await database.close()
+
+    asyncio.run(run())
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database of the version before, with records."""
+    if request.param == "sqlite":
+        (tmp_path / "registry.sqlite").touch()
+        url = f"sqlite+aiosqlite:///{tmp_path}/registry.sqlite"
+    else:
+        server: Cluster = request.getfixturevalue("postgres")
+        url = server.url(server.new_database())
+    prepare(url, "r0002")
+    disclosed = r"""{"public"\: ["name", "\u0000 \u2603"]}"""
+    values = ", ".join(f"({n}, 'agent.registered', {NOW}, '{who}', 'a', 'b', '{disclosed}')" for n, who in OLD)
+    query(url, f"INSERT INTO audit (sequence, event, at, subject, agent_id, batch_id, disclosed) VALUES {values}")
+    return url
+
+
+def test_they_are_numbered_in_their_order_and_chained(old: str, tmp_path: Path) -> None:
+    upgrade(old)
+    desk = Desk(tmp_path, old)
+
+    verdict = desk.verdict()
+
+    assert (verdict.findings, verdict.records) == ((), 4)
+    records = desk.audit()
+    assert [(record["sequence"], record["subject"]) for record in records] == [
+        (number, who) for number, (_, who) in enumerate(OLD, 1)
+    ]
+    assert records[0]["disclosed"] == {"public": ["name", "\x00 ☃"]}
+
+
+def test_the_chain_goes_on_from_them(old: str, tmp_path: Path) -> None:
+    upgrade(old)
+    entry = AuditRow(AuditEvent.CARDS_REVOKED, NOW, "alice", "a")
+
+    async def add() -> None:
+        database = open_database(old)
+        async with database.writing() as connection:
+            await append_audit(connection, entry)
+        await database.close()
+
+    asyncio.run(add())
+
+    desk = Desk(tmp_path, old)
+    assert [record["sequence"] for record in desk.audit()] == [1, 2, 3, 4, 5]
+    assert desk.verdict().findings == ()
+
+
+def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
+    """On SQLite too, where tables are changed outside transactions unless one was begun."""
+    file = tmp_path / "registry.sqlite"
+    file.touch()
+    url = f"sqlite+aiosqlite:///{file}"
+    prepare(url, "r0002")
+
+    def change(statement: str) -> None:
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute(statement)
+
+    columns = "(sequence, event, at, subject, agent_id, batch_id, disclosed)"
+    change(f"INSERT INTO audit {columns} VALUES (1, 'e', 1, 's', 'a', 'b', '{{}}'), (2, 'e', 1, 's', 'a', 'b', 'no')")
+    before = _dump(file)
+
+    with pytest.raises(json.JSONDecodeError):
+        upgrade(url)
+
+    assert _dump(file) == before
+    change("DELETE FROM audit WHERE sequence = 2")
+    upgrade(url)
+    assert len(Desk(tmp_path, url).audit()) == 1
+
+
+def _dump(file: Path) -> list[Any]:
+    with closing(sqlite3.connect(file)) as connection:
+        return list(connection.iterdump())

@@ -1,0 +1,225 @@
+"""The chain in a database: unbroken whoever writes, found out whoever tampers."""
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import pytest
+
+from sdcard.audit.chain import Verdict
+from sdcard.audit.checkpoints import Checkpoint
+from sdcard.audit.records import Head, record_digest
+from tests.issuer_service.desk import Desk, OpenDesk, jwk, on_both_databases, request
+from tests.postgres import query
+from tests.sdcard.audit.chains import found
+from tests.world import ISSUER, NOW, at_once, key
+
+pytestmark = on_both_databases
+
+COUNT = 6
+COPIED = "event, at, subject, agent_id, batch_id, disclosed, interaction_id, digest, digest"
+"""Of the last record, so that it seems to follow it."""
+OTHERS = {
+    "event": "'agent.lost'",
+    "at": "at + 1",
+    "subject": "'mallory'",
+    "agent_id": "'agent-9'",
+    "batch_id": "'b'",
+    "disclosed": "'{}'",
+    "interaction_id": "'i'",
+    "previous": f"'{'1' * 64}'",
+    "digest": f"'{'1' * 64}'",
+}
+
+
+@pytest.fixture
+def recorded(desk: Desk, registry: OpenDesk) -> Desk:
+    """A registry with six records."""
+    for number in range(4):
+        registry.register(request(f"agent-{number}", public_key=jwk(key(30 + number))))
+    for action in ("suspend", "reinstate"):
+        registry.client.post(f"/agents/agent-1/{action}", json={}, headers={"authorization": f"Bearer {desk.token}"})
+    assert [record["sequence"] for record in desk.audit()] == [1, 2, 3, 4, 5, 6]
+    return desk
+
+
+def test_what_was_recorded_is_whole(recorded: Desk) -> None:
+    verdict = recorded.verdict()
+
+    assert (verdict.findings, verdict.records) == ((), COUNT)
+    assert all(record_digest(record) == record["digest"] for record in recorded.audit())
+
+
+@dataclass(frozen=True)
+class Tampering:
+    """Statements, and what is found first."""
+
+    rule: str
+    place: int
+    statements: tuple[str, ...]
+
+
+def here(rule: str, place: int, *statements: str) -> Tampering:
+    return Tampering(f"audit.{rule}", place, statements)
+
+
+TAMPERING: Mapping[str, Tampering] = {
+    **{
+        f"{column} of {place}": here(
+            "record-changed", place, f"UPDATE audit SET {column} = {value} WHERE sequence = {place}"
+        )
+        for place in (1, 3, 4)
+        for column, value in OTHERS.items()
+    },
+    "no digest": here("record-malformed", 2, "UPDATE audit SET digest = '' WHERE sequence = 2"),
+    "a name twice": here(
+        "record-malformed", 2, r"""UPDATE audit SET disclosed = '{"a"\: 1, "a"\: 2}' WHERE sequence = 2"""
+    ),
+    "the first is gone": here("record-missing", 1, "DELETE FROM audit WHERE sequence = 1"),
+    "one is gone": here("record-missing", 3, "DELETE FROM audit WHERE sequence = 3"),
+    "the last are gone": here("record-missing", 5, "DELETE FROM audit WHERE sequence > 4"),
+    "all are gone": here("record-missing", 1, "DELETE FROM audit"),
+    "one is gone and the gap closed": here(
+        "record-changed",
+        3,
+        "DELETE FROM audit WHERE sequence = 3",
+        *(f"UPDATE audit SET sequence = {n - 1} WHERE sequence = {n}" for n in (4, 5, 6)),
+    ),
+    "two changed places": here(
+        "record-changed",
+        2,
+        "UPDATE audit SET sequence = 99 WHERE sequence = 2",
+        "UPDATE audit SET sequence = 2 WHERE sequence = 4",
+        "UPDATE audit SET sequence = 4 WHERE sequence = 99",
+    ),
+    "one too many at the end": here(
+        "record-changed", 7, f"INSERT INTO audit SELECT 7, {COPIED} FROM audit WHERE sequence = 6"
+    ),
+    "one before the first": here(
+        "record-changed", 0, f"INSERT INTO audit SELECT 0, {COPIED} FROM audit WHERE sequence = 6"
+    ),
+    "the head set back": here("head-differs", 6, "UPDATE audit_head SET sequence = 5"),
+    "the head set on": here("record-missing", 7, "UPDATE audit_head SET sequence = 7"),
+    "another head": here("head-differs", 6, f"UPDATE audit_head SET digest = '{'1' * 64}'"),
+    "no head": here("head-differs", 6, "DELETE FROM audit_head"),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERING)
+def test_tampering_is_found_and_located(recorded: Desk, what: str) -> None:
+    tampering = TAMPERING[what]
+    query(recorded.url, *tampering.statements)
+
+    assert found(recorded.verdict())[0] == (tampering.rule, f"audit/{tampering.place}")
+
+
+def test_a_registry_whose_chain_has_no_head_records_nothing(recorded: Desk, registry: OpenDesk) -> None:
+    query(recorded.url, "DELETE FROM audit_head")
+    before = recorded.rows()
+
+    response = registry.post(request("another", public_key=jwk(key(50))))
+
+    assert (response.status_code, response.json()["rule"]) == (503, "store.unavailable")
+    assert recorded.rows() == before
+
+
+def test_a_database_that_was_set_back_whole_is_found_by_a_checkpoint_alone(recorded: Desk) -> None:
+    last, third = recorded.audit()[-1], recorded.audit()[2]
+    seen = Checkpoint(ISSUER, NOW, Head(last["sequence"], last["digest"]))
+    query(
+        recorded.url,
+        "DELETE FROM audit WHERE sequence > 3",
+        f"UPDATE audit_head SET sequence = 3, digest = '{third['digest']}'",
+    )
+
+    assert recorded.verdict().findings == ()
+    assert found(recorded.verdict(seen)) == [("audit.rolled-back", "audit/4")]
+
+
+def test_many_at_once_make_one_unbroken_chain(desk: Desk, registry: OpenDesk) -> None:
+    bodies = iter([request(f"agent-{n}", public_key=jwk(key(100 + n))) for n in range(40)])
+
+    statuses = at_once(lambda: registry.post(next(bodies)).status_code, 40)
+
+    assert statuses == [201] * 40
+    verdict = desk.verdict()
+    assert (verdict.findings, verdict.records) == ((), 40)
+
+
+def test_a_chain_that_is_written_to_meanwhile_is_whole(desk: Desk, registry: OpenDesk) -> None:
+    bodies = iter([request(f"agent-{n}", public_key=jwk(key(100 + n))) for n in range(30)])
+    verdicts = list[Verdict]()
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(lambda: registry.post(next(bodies)).status_code) for _ in range(30)]
+        while not all(one.done() for one in asked):
+            verdicts.append(desk.verdict())
+
+    assert {one.result() for one in asked} == {201}
+    assert [verdict.findings for verdict in verdicts if verdict.findings] == []
+    assert len({verdict.records for verdict in verdicts}) > 1, "it grew while it was read"
+
+
+def test_what_was_refused_leaves_no_record_and_no_gap(desk: Desk, registry: OpenDesk) -> None:
+    bob = desk.new_token("bob")
+    registry.register(request())
+    for _ in range(3):
+        assert registry.post(request(public_key=jwk(key(40))), authorization=f"Bearer {bob}").status_code == 409
+    registry.register(request())
+
+    assert [record["sequence"] for record in desk.audit()] == [1, 2]
+    assert desk.verdict().findings == ()
+
+
+def test_the_interaction_is_recorded_where_the_caller_names_it(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(request(interaction_id="interaction-1"))
+    headers = {"authorization": f"Bearer {desk.token}"}
+    asked = {"interaction_id": "interaction-2", "context": "public"}
+    assert registry.client.post("/agents/ai-assistant-v2/revoke", json=asked, headers=headers).json()["changed"] == 1
+
+    first, second = desk.audit()
+    assert (first["interaction_id"], second["interaction_id"]) == ("interaction-1", "interaction-2")
+    assert (second["event"], second["disclosed"]) == ("cards.revoked", {"public": []})
+    assert desk.audit(interaction_id="interaction-2") == [second]
+    assert desk.verdict().findings == ()
+
+
+@pytest.mark.parametrize("value", ["", " ", "a b", "\x00", "é", "x" * 129, 7, None, ["x"]])
+def test_an_interaction_id_is_a_short_word(desk: Desk, registry: OpenDesk, value: Any) -> None:
+    body = json.dumps({**request(), "interaction_id": value})
+
+    response = registry.post(body)
+
+    assert response.status_code == 422
+    assert [(one["rule"], one["where"]) for one in response.json()["findings"]] == [
+        ("request.malformed", "request/interaction_id")
+    ]
+    assert desk.audit() == []
+
+
+@pytest.mark.parametrize("asked", [{"batch_id": "x" * 100}, {"context": "\u2603"}])
+def test_what_changes_nothing_is_not_recorded(desk: Desk, registry: OpenDesk, asked: dict[str, str]) -> None:
+    registry.register(request())
+
+    response = revoke(registry, "ai-assistant-v2", asked)
+
+    assert (response.status_code, response.json()["changed"]) == (200, 0)
+    assert len(desk.audit()) == 1
+
+
+@pytest.mark.parametrize("asked", [{"batch_id": "\x00"}, {"context": "a\x00"}])
+def test_what_no_database_can_hold_is_refused(desk: Desk, registry: OpenDesk, asked: dict[str, str]) -> None:
+    registry.register(request())
+
+    response = revoke(registry, "ai-assistant-v2", asked)
+
+    assert (response.status_code, response.json()["rule"]) == (422, "request.malformed")
+    assert (revoke(registry, "%00", {}).status_code, registry.get("/status/%00").status_code) == (404, 404)
+    assert len(desk.audit()) == 1
+
+
+def revoke(registry: OpenDesk, agent: str, asked: dict[str, str]) -> httpx2.Response:
+    headers = {"authorization": f"Bearer {registry.token}"}
+    return registry.client.post(f"/agents/{agent}/revoke", json=asked, headers=headers)

@@ -1,0 +1,42 @@
+"""Every answer of a real registry to requests made of its OpenAPI document is one that the document tells of."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis import Case
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from issuer_service.app import openapi_document
+from sdcard.cli.registry_process import Desk, running_registry
+from tests.shared import ROOT
+
+DOCUMENT = openapi_document()
+COMMITTED = ROOT / "docs" / "openapi.json"
+SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with running_registry(Path(tmp_path_factory.mktemp("served"))) as desk:
+        yield desk
+
+
+def test_the_committed_document_is_what_the_registry_serves() -> None:
+    """``make openapi`` writes it; what changes for clients is then seen in the change."""
+    assert json.loads(COMMITTED.read_text(encoding="utf-8")) == DOCUMENT
+
+
+TOO_MUCH: list[Any] = [positive_data_acceptance]
+"""A schema cannot tell which keys are points of a curve, or which contexts the operator has: 422 is an answer."""
+
+
+@SCHEMA.parametrize()
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_answer_is_as_documented(case: Case[Any], served: Desk) -> None:
+    bearer = {"Authorization": f"Bearer {served.token}"}
+    case.call_and_validate(base_url=served.address, headers=bearer, excluded_checks=TOO_MUCH)

@@ -1,0 +1,237 @@
+"""``sdcard audit`` as operators and auditors use it."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from issuer_service.stores.migrations import upgrade
+from sdcard.audit.records import START, Head, chain_record
+from tests.issuer_service.desk import Desk, jwk, request
+from tests.sdcard.audit.chains import content
+from tests.sdcard.cli.conftest import Ran, Sdcard
+from tests.world import NOW, key
+
+
+@pytest.fixture
+def recorded(sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A registry with three records and its keys, named by settings."""
+    desk = Desk(tmp_path)
+    assert sdcard("keys", "new", "audit.jwk").status == 0
+    Path("audit.jwks").write_text(sdcard("keys", "public", "audit.jwk").out)
+    monkeypatch.setenv("SDCARD_DATABASE_URL", desk.url)
+    monkeypatch.setenv("SDCARD_AUDIT_CHECKPOINTS", "seen")
+    with desk.open() as registry:
+        for number in range(3):
+            registry.register(
+                request(f"agent-{number}", public_key=jwk(key(30 + number)), interaction_id=f"interaction-{number}")
+            )
+            desk.clock.advance(60)
+    return desk
+
+
+def change(desk: Desk, *statements: str) -> None:
+    with closing(sqlite3.connect(desk.file)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def exported(sdcard: Sdcard, *options: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in sdcard("audit", "export", *options).out.splitlines()]
+
+
+def rules(ran: Ran) -> list[tuple[str, str]]:
+    return [(finding["rule"], finding["where"]) for finding in ran.json["findings"]]
+
+
+def test_a_chain_is_verified_against_a_checkpoint(sdcard: Sdcard, recorded: Desk) -> None:
+    made = sdcard("audit", "checkpoint", "--json")
+    assert made.json == {"sequence": 3, "file": "seen"}
+
+    ran = sdcard("audit", "verify", "--checkpoint", "seen", "--key", "audit.jwks", "--json")
+
+    assert ran.status == 0
+    shown = ran.json
+    assert (shown["records"], shown["vouched"], shown["checkpoints"], shown["findings"]) == (3, 3, 1, [])
+    assert len(shown["not_known"]) == 1
+
+
+def test_without_a_checkpoint_it_says_what_it_could_not_know(sdcard: Sdcard, recorded: Desk) -> None:
+    ran = sdcard("audit", "verify")
+
+    assert ran.status == 0
+    assert "3 records, whole" in ran.out
+    assert ran.out.count("Not known:") == 2
+    assert "made anew" in ran.out.replace("\n", " ")
+
+
+def test_tampering_is_exit_status_1_and_says_where(sdcard: Sdcard, recorded: Desk) -> None:
+    sdcard("audit", "checkpoint")
+    change(recorded, "UPDATE audit SET subject = 'mallory' WHERE sequence = 2", "DELETE FROM audit WHERE sequence = 3")
+
+    ran = sdcard("audit", "verify", "--checkpoint", "seen", "--key", "audit.jwks", "--json")
+
+    assert ran.status == 1
+    assert ran.json["refused"] is True
+    assert rules(ran) == [
+        ("audit.record-changed", "audit/2"),
+        ("audit.record-missing", "audit/3"),
+        ("audit.rolled-back", "audit/3"),
+    ]
+    assert "audit/2" in sdcard("audit", "verify").out
+
+
+def test_bytes_that_are_no_text_are_found_too(sdcard: Sdcard, recorded: Desk) -> None:
+    change(
+        recorded,
+        "UPDATE audit SET subject = CAST(X'ff' AS TEXT) WHERE sequence = 1",
+        "UPDATE audit SET subject = X'ff' WHERE sequence = 2",
+        "UPDATE audit SET at = 'soon' WHERE sequence = 3",
+    )
+
+    ran = sdcard("audit", "verify", "--json")
+
+    assert ran.status == 1
+    assert [where for _, where in rules(ran)] == ["audit/1", "audit/2", "audit/3"]
+
+
+def test_a_complete_export_is_verified_where_the_database_is_not(sdcard: Sdcard, recorded: Desk) -> None:
+    sdcard("audit", "checkpoint")
+    Path("all.jsonl").write_text(sdcard("audit", "export").out)
+    recorded.file.unlink()
+    against = ("--checkpoint", "seen", "--key", "audit.jwks", "--json")
+
+    assert sdcard("audit", "verify", "--file", "all.jsonl", *against).json["vouched"] == 3
+    cut = ("audit.rolled-back", "audit/3")
+    lines = Path("all.jsonl").read_text().splitlines()
+    for what, rest, found in (
+        ("cut", lines[:2], [cut]),
+        ("torn", [*lines[:2], lines[2][:40]], [("audit.record-malformed", "audit/3")]),
+        ("moved", [lines[1], lines[0]], [("audit.record-missing", "audit/1"), ("audit.out-of-order", "audit/1"), cut]),
+        ("no JSON", [lines[0], "\x00", lines[2]], [("audit.record-malformed", "audit/2")]),
+        ("a name twice", [lines[0][:-1] + ',"at":1}', *lines[1:]], [("audit.record-malformed", "audit/1")]),
+        ("a name more", [lines[0][:-1] + ',"x":1}', *lines[1:]], [("audit.record-changed", "audit/1")]),
+    ):  # fmt: skip
+        Path("some.jsonl").write_text("\n".join(rest))
+        ran = sdcard("audit", "verify", "--file", "some.jsonl", *against)
+        assert (ran.status, rules(ran)) == (1, found), what
+
+
+def test_an_export_can_be_of_one_agent_interaction_or_time(sdcard: Sdcard, recorded: Desk) -> None:
+    assert [record["sequence"] for record in exported(sdcard)] == [1, 2, 3]
+    assert [record["sequence"] for record in exported(sdcard, "--agent", "agent-1")] == [2]
+    assert [record["sequence"] for record in exported(sdcard, "--interaction-id", "interaction-0")] == [1]
+    assert [record["sequence"] for record in exported(sdcard, "--since", str(NOW + 60))] == [2, 3]
+    assert exported(sdcard, "--agent", "agent-1", "--interaction-id", "interaction-0") == []
+    Path("some.jsonl").write_text(sdcard("audit", "export", "--agent", "agent-1").out)
+    assert sdcard("audit", "verify", "--file", "some.jsonl").status == 1
+
+
+def test_an_export_holds_no_character_that_a_terminal_would_obey(sdcard: Sdcard, recorded: Desk) -> None:
+    change(recorded, "UPDATE audit SET subject = char(27) || '[2J' || char(8238) || char(10) WHERE sequence = 1")
+
+    out = sdcard("audit", "export").out
+
+    assert out.isascii()
+    assert all(line.isprintable() for line in out.splitlines())
+    assert json.loads(out.splitlines()[0])["subject"] == "\x1b[2J\u202e\n"
+
+
+def test_an_export_ends_where_no_record_can_be_made_of_a_row(sdcard: Sdcard, recorded: Desk) -> None:
+    change(recorded, "UPDATE audit SET disclosed = 'nothing' WHERE sequence = 2")
+
+    ran = sdcard("audit", "export")
+
+    assert (ran.status, len(ran.out.splitlines())) == (1, 1)
+    assert "audit/2" in ran.err
+
+
+def test_a_checkpoint_that_cannot_be_relied_on_is_refused(sdcard: Sdcard, recorded: Desk) -> None:
+    sdcard("audit", "checkpoint")
+    sdcard("keys", "new", "other.jwk")
+    Path("other.jwks").write_text(sdcard("keys", "public", "other.jwk").out)
+    good = Path("seen").read_text()
+    Path("torn").write_text(good + "\n\n" + good[:50] + "\n" + good)
+    for file, keys, rule in (
+        ("seen", "other.jwks", "issuer.key-unknown"),
+        ("torn", "audit.jwks", "jws.format"),
+    ):
+        ran = sdcard("audit", "verify", "--checkpoint", file, "--key", keys, "--json")
+        assert (ran.status, ran.json["rule"]) == (1, rule)
+        assert ran.json["findings"][0]["message"].startswith(f"{file}, checkpoint ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("verify", "--checkpoint", "seen"),
+        ("verify", "--key", "audit.jwks"),
+        ("verify", "--checkpoint", "seen", "--key", "missing"),
+        ("verify", "--checkpoint", "missing", "--key", "audit.jwks"),
+        ("verify", "--checkpoint", "empty", "--key", "audit.jwks"),
+        ("verify", "--file", "missing"),
+        ("verify", "--file", "empty", "--database-url", "sqlite+aiosqlite:///registry.sqlite"),
+        ("verify", "--database-url", "sqlite+aiosqlite:///missing.sqlite"),
+        ("verify", "--database-url", "nonsense"),
+        ("checkpoint", "--file", "."),
+        ("checkpoint", "--database-url", "sqlite+aiosqlite:///missing.sqlite"),
+    ],
+)
+def test_misuse_is_exit_status_2(sdcard: Sdcard, recorded: Desk, arguments: tuple[str, ...]) -> None:
+    sdcard("audit", "checkpoint")
+    Path("empty").touch()
+
+    ran = sdcard("audit", *arguments, "--json")
+
+    assert ran.status == 2, ran.out
+
+
+def test_a_chain_without_a_head_gets_no_checkpoint(sdcard: Sdcard, recorded: Desk) -> None:
+    change(recorded, "DELETE FROM audit_head")
+
+    ran = sdcard("audit", "checkpoint", "--json")
+
+    assert (ran.status, ran.json["rule"]) == (1, "audit.head-differs")
+    assert not Path("seen").exists()
+
+
+def test_a_registry_without_records_has_nothing_to_say(sdcard: Sdcard, tmp_path: Path) -> None:
+    url = f"sqlite+aiosqlite:///{tmp_path}/new.sqlite"
+    upgrade(url)
+    assert sdcard("keys", "new", "audit.jwk").status == 0
+
+    assert sdcard("audit", "verify", "--database-url", url).status == 0
+    assert sdcard("audit", "export", "--database-url", url).out == ""
+    assert sdcard("audit", "checkpoint", "--database-url", url, "--json").json["sequence"] == 0
+    assert not Path("audit.checkpoints").exists()
+
+
+VERIFIES = """
+import resource, sys
+from sdcard.cli import main
+sys.argv = ["sdcard", "audit", "verify", "--file", sys.argv[1], "--json"]
+try:
+    main()
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
+"""
+
+
+def test_memory_does_not_grow_with_the_chain(tmp_path: Path) -> None:
+    def peak(count: int) -> int:
+        file, head = tmp_path / "export.jsonl", START
+        with file.open("w") as opened:
+            for number in range(count):
+                record = chain_record(content(number, disclosed={"public": ["x" * 4000]}), head)
+                head = Head(number + 1, str(record["digest"]))
+                opened.write(json.dumps(record) + "\n")
+        done = subprocess.run([sys.executable, "-c", VERIFIES, str(file)], check=True, capture_output=True, text=True)
+        assert json.loads(done.stdout)["records"] == count
+        return int(done.stderr)
+
+    assert peak(10_000) < peak(100) + 10, "MiB; the larger export has 43"
