@@ -50,7 +50,7 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
 
 
 def test_systemd_finds_the_unit_little_exposed(tmp_path: Path) -> None:
-    command = [program("systemd-analyze"), "security", "--offline=true", "--threshold=20", unit(tmp_path)]
+    command = [program("systemd-analyze"), "security", "--offline=true", "--threshold=20", str(unit(tmp_path))]
 
     ran = subprocess.run(command, capture_output=True, text=True)
 

@@ -1,4 +1,4 @@
-"""The runbook has every setting, with its default and what it is for. ``python -m tests.test_operations_page`` writes it."""
+"""The runbook has every setting and its default. ``python -m tests.test_operations_page`` writes the table."""
 
 import re
 
