@@ -43,8 +43,9 @@ def served_environment(folder: Path, port: int) -> dict[str, str]:
     create_key_file(folder / "issuer.jwk")
     create_key_file(folder / "status.jwk")
     create_key_file(folder / "audit.jwk")
+    others = {name: value for name, value in os.environ.items() if not name.startswith("SDCARD_TEST_")}
     return {
-        **os.environ,
+        **others,
         "SDCARD_PORT": str(port),
         "SDCARD_DATABASE_URL": f"sqlite+aiosqlite:///{folder}/served.sqlite",
         "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"),
