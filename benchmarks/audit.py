@@ -28,10 +28,13 @@ from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow, Status
 from issuer_service.stores.sql import SqlStore, audit_row, open_store, write_registration
 from issuer_service.stores.tables import audit
 from sdcard.errors import Part, Where
+from tests.issuer_service.desk import key_row, seed_keys
 from tests.postgres import cluster
+from tests.world import key as signer_of
 
 CONTEXTS = ("public", "internal", "diagnostic")
 PATHS = tuple(f"skills.*.member-{number}" for number in range(20))
+KEY = key_row(signer_of(1))
 NUMBERS = itertools.count(1)
 Write = Callable[[AsyncConnection, RegistrationRow], Awaitable[None]]
 
@@ -63,10 +66,12 @@ def databases() -> Iterator[tuple[str, str]]:
     with _folder() as folder:
         url = f"sqlite+aiosqlite:///{folder}/registry.sqlite"
         upgrade(url)
+        seed_keys(url, KEY)
         yield "SQLite", url
     with cluster(crash_safe=True) as server:
         url = server.url(server.new_database())
         upgrade(url)
+        seed_keys(url, KEY)
         yield "PostgreSQL", url
 
 
@@ -138,6 +143,7 @@ def registration(lists: dict[str, str], is_new: bool) -> RegistrationRow:
         card='{"name": "' + "x" * 2000 + '"}',
         keys=(key,),
         batch_id=name,
+        kid=KEY.kid,
         cards=cards,
         disclosed=dict.fromkeys(lists, PATHS),
     )

@@ -181,15 +181,26 @@ def check_agent(caller: Caller, agent_id: str) -> None:
     """Refuse an agent beyond the limits of the caller's token. Limits of what a card may say do not matter here.
 
     Raises:
-        Refused: ``token.limit``.
+        Refused: ``token.limit``; ``agent.unknown`` for what no agent can be called.
     """
-    for kind, permitted in caller.limits.items():
-        covered = kind in Limit._value2member_map_ and (
-            kind != Limit.AGENT_ID_PREFIXES or any(map(agent_id.startswith, permitted))
-        )
-        if not covered:
-            where = Where(Part.REQUEST, ("agent_id",))
-            raise Refused(Rule.TOKEN_LIMIT, where, f"The token is limited by its {kind}.")
+    where = Where(Part.REQUEST, ("agent_id",))
+    prefixes = agent_prefixes(caller)
+    if prefixes is not None and not any(map(agent_id.startswith, prefixes)):
+        raise Refused(Rule.TOKEN_LIMIT, where, f"The token is limited by its {Limit.AGENT_ID_PREFIXES}.")
+    if not re.fullmatch(AGENT_ID, agent_id):
+        raise Refused(Rule.AGENT_UNKNOWN, where)
+
+
+def agent_prefixes(caller: Caller) -> tuple[str, ...] | None:
+    """How the ids of agents begin that the caller's token is for; None: like any.
+
+    Raises:
+        Refused: ``token.limit``, when the token has a limit of a kind that nobody knows.
+    """
+    for kind in caller.limits:
+        if kind not in Limit._value2member_map_:
+            raise Refused(Rule.TOKEN_LIMIT, Where(Part.REQUEST, ("agent_id",)), f"The token is limited by its {kind}.")
+    return caller.limits.get(Limit.AGENT_ID_PREFIXES)
 
 
 def _digest(text: str) -> str:

@@ -9,11 +9,14 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service import wellknown
 from issuer_service.audit.checkpoints import keeping_checkpoints
 from issuer_service.exchanges import Exchanges, exchange_of, is_limited
+from issuer_service.lifecycle import endpoints as lifecycle
+from issuer_service.lifecycle.schemas import KeyChange, Renewal
 from issuer_service.logs import places
 from issuer_service.openapi import components, refusals
 from issuer_service.problems import problem_response, registry_failed
@@ -34,12 +37,13 @@ _TOO_OFTEN = refusals(HTTPStatus.TOO_MANY_REQUESTS)
 class _Registry(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """FastAPI's own, with the schemas that it cannot find by itself."""
-        document = super().openapi()
-        for path, operations in document["paths"].items():
-            for operation in operations.values() if is_limited(path) else ():
-                operation["responses"] |= {str(status): refusal for status, refusal in _TOO_OFTEN.items()}
-        document["components"]["schemas"].update(components(RegistrationRequest, StatusChange))
-        return document
+        if self.openapi_schema is None:
+            document = super().openapi()
+            for path, operations in document["paths"].items():
+                for operation in operations.values() if is_limited(path) else ():
+                    operation["responses"] |= {str(status): refusal for status, refusal in _TOO_OFTEN.items()}
+            document["components"]["schemas"].update(components(RegistrationRequest, StatusChange, Renewal, KeyChange))
+        return super().openapi()
 
 
 def create_app(wiring: Wiring) -> FastAPI:
@@ -70,6 +74,7 @@ def _routes() -> _Registry:
         redirect_slashes=False,
     )
     app.include_router(registration.router)
+    app.include_router(lifecycle.router)
     app.include_router(status.router)
     app.include_router(wellknown.router)
     return app
@@ -98,9 +103,19 @@ def _answer(request: Request, refusal: Refused, headers: Mapping[str, str] | Non
 def _not_ours(request: Request, error: Exception) -> Response:
     """What the router itself refuses: a path that is not there, or a method that its path does not answer."""
     assert isinstance(error, HTTPException)
-    known = error.status_code == 405
-    rule, place = (Rule.REQUEST_METHOD, "method") if known else (Rule.REQUEST_TARGET, "path")
-    return _answer(request, Refused(rule, _WHERE.within(place)), error.headers)
+    if error.status_code != 405:
+        return _answer(request, Refused(Rule.REQUEST_TARGET, _WHERE.within("path")))
+    allowed = _methods(request, (error.headers or {}).get("Allow", ""))
+    return _answer(request, Refused(Rule.REQUEST_METHOD, _WHERE.within("method")), {"Allow": allowed})
+
+
+def _methods(request: Request, found: str) -> str:
+    """What the path answers, by whichever of our routes (RFC 9110 15.5.6); the router names one route's methods."""
+    paths = request.app.openapi()["paths"]
+    for path in sorted(paths, key=lambda path: "{" in path):
+        if compile_path(path)[0].match(request.url.path):
+            return ", ".join(sorted(paths[path])).upper()
+    return found
 
 
 def _gone(request: Request, __: Exception) -> Response:

@@ -1,10 +1,13 @@
-"""Whether the registry can do its work now: its database answers and has this version's tables, its key signs."""
+"""Whether the registry can do its work now: its database answers and has this version's tables, its keys sign."""
 
 import asyncio
 import logging
+from collections.abc import Sequence
+from typing import Protocol
 
+from issuer_service.keys.ring import KeysInUse
 from issuer_service.logs import places
-from issuer_service.stores.ports import Store
+from issuer_service.stores.ports import KeyUse, Store
 from issuer_service.stores.revisions import head
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.instants import Instant
@@ -17,8 +20,17 @@ _WHERE = Where(Part.REGISTRY)
 _KEPT_SECONDS = 2
 """Anybody may ask; so the signer, which may be a slow token, is not asked more often."""
 _PATIENCE = 5.0
+_NEEDED = (KeyUse.CARDS, KeyUse.STATUS, KeyUse.AUDIT)
 _MESSAGE = b"sdcard readyz"
 """No JWS signs this: its signing input has a dot."""
+
+
+class Keys(Protocol):
+    """Knows the registry's keys."""
+
+    async def current(self) -> KeysInUse:
+        """Those in use."""
+        ...
 
 
 class Readiness:
@@ -30,7 +42,7 @@ class Readiness:
         self._findings: tuple[Finding, ...] = ()
         self._signing: asyncio.Task[bool] | None = None
 
-    async def check(self, store: Store, signer: Signer, now: Instant) -> None:
+    async def check(self, store: Store, keys: Keys, now: Instant) -> None:
         """Refuse when something does not work.
 
         Raises:
@@ -38,14 +50,20 @@ class Readiness:
         """
         async with self._turn:
             if self._since is None or not 0 <= now - self._since < _KEPT_SECONDS:
-                self._findings = tuple([*await _look_at(store), *await self._try(signer)])
+                self._findings = tuple([*await _look_at(store), *await self._try(keys)])
                 self._since = now
         if self._findings:
             raise Refused.because(self._findings)
 
-    async def _try(self, signer: Signer) -> list[Finding]:
+    async def _try(self, keys: Keys) -> list[Finding]:
         if self._signing is None:
-            self._signing = asyncio.create_task(asyncio.to_thread(_signs, signer))
+            try:
+                known = await keys.current()
+                signers = [known.signer(use) for use in _NEEDED]
+            except Refused as refusal:
+                out_of_reach = refusal.rule is Rule.SIGNER_UNAVAILABLE
+                return [_finding("signer", "A key that signs is missing.")] if out_of_reach else []
+            self._signing = asyncio.create_task(asyncio.to_thread(_sign_all, signers))
         done, _ = await asyncio.wait({self._signing}, timeout=_PATIENCE)
         if not done:
             return [_finding("signer", "The signer does not answer.")]
@@ -63,11 +81,11 @@ async def _look_at(store: Store) -> list[Finding]:
     return []
 
 
-def _signs(signer: Signer) -> bool:
+def _sign_all(signers: Sequence[Signer]) -> bool:
     try:
-        return signer.public_key.verifies(_MESSAGE, signer.sign(_MESSAGE))
+        return all(signer.public_key.verifies(_MESSAGE, signer.sign(_MESSAGE)) for signer in signers)
     except Exception as error:  # each kind of signer fails in its own way, and all of them mean no
-        _log.error("the signer failed: %s at %s", type(error).__name__, places(error))
+        _log.error("a signer failed: %s at %s", type(error).__name__, places(error))
         return False
 
 

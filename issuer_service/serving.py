@@ -13,10 +13,10 @@ import uvicorn
 
 from issuer_service.app import create_app
 from issuer_service.configuration import check_fit_to_serve
+from issuer_service.keys.opening import prepare_keys
 from issuer_service.logs import logging_to
 from issuer_service.metrics import offered
 from issuer_service.settings import Settings
-from issuer_service.stores.migrations import upgrade
 from issuer_service.tls import tls_of
 from issuer_service.wiring import Wiring, build_wiring
 from sdcard.errors import Misuse
@@ -56,13 +56,12 @@ def serve(settings: Settings, started: Callable[[str], None] = lambda url: None)
         started: called with the URL once the registry answers there.
 
     Raises:
-        Misuse, Refused, OSError: as ``check_fit_to_serve``, ``tls_of``, ``build_wiring``, ``bind``, ``upgrade``.
+        Misuse, Refused, OSError: as ``check_fit_to_serve``, ``tls_of``, ``bind``, ``prepare_keys``, ``build_wiring``.
     """
     check_fit_to_serve(settings)
     tls = tls_of(settings)
-    wiring = build_wiring(settings)
     with logging_to(None, settings.log_format, settings.log_level), bind(settings.host, settings.port) as listening:
-        upgrade(settings.database_url)
+        wiring = build_wiring(settings, prepare_keys(settings))
         address = address_of(listening, "https" if tls else "http")
 
         def tell() -> None:

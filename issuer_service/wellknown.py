@@ -1,7 +1,7 @@
 """What anybody may fetch: who the Issuer is, its keys, and whether the registry is well.
 
-All of it comes from the settings; the ``Host`` that a client sends names nothing (SD-JWT VC 4, VC-13; RFC 7517 5;
-RFC 9901 9.8, R-35).
+It comes from the settings and the keys in use; the ``Host`` that a client sends names nothing (SD-JWT VC 4, VC-13;
+RFC 7517 5; RFC 9901 9.8, R-35).
 """
 
 from http import HTTPStatus
@@ -11,10 +11,13 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from issuer_service.openapi import FromWiring, refusals
+from issuer_service.stores.ports import KeyUse
+from issuer_service.wiring import Wiring
 from sdcard.edge.key_files import public_jwks
 
 router = APIRouter(tags=["well-known"])
 
+_UNREACHABLE = refusals(HTTPStatus.SERVICE_UNAVAILABLE)
 _CACHE = "public, max-age=300"
 """Short, so that a new key is found before the old one's cards are gone."""
 
@@ -43,7 +46,7 @@ class Health(BaseModel):
 async def issuer_metadata(wiring: FromWiring, response: Response) -> IssuerMetadata:
     """Who issues, and where its keys are."""
     response.headers["Cache-Control"] = _CACHE
-    issuer = wiring.issuer.identifier
+    issuer = wiring.issuer_url
     return IssuerMetadata(
         issuer=issuer,
         jwks_uri=f"{issuer}/.well-known/jwks.json",
@@ -51,21 +54,26 @@ async def issuer_metadata(wiring: FromWiring, response: Response) -> IssuerMetad
     )
 
 
-@router.get("/.well-known/jwks.json", summary="The Issuer's public keys")
+@router.get("/.well-known/jwks.json", summary="The Issuer's public keys", responses=_UNREACHABLE)
 async def key_set(wiring: FromWiring, response: Response) -> KeySet:
     """The Issuer's public keys."""
     response.headers["Cache-Control"] = _CACHE
-    return KeySet(keys=public_jwks(wiring.issuer.key, *wiring.other_keys)["keys"])
+    return await _published(wiring, KeyUse.CARDS)
 
 
-@router.get("/.well-known/status-jwks.json", summary="The public keys of status lists")
+@router.get("/.well-known/status-jwks.json", summary="The public keys of status lists", responses=_UNREACHABLE)
 async def status_key_set(wiring: FromWiring, response: Response) -> KeySet:
     """The public keys of status lists."""
     response.headers["Cache-Control"] = _CACHE
-    return KeySet(keys=public_jwks(wiring.status.signer.public_key)["keys"])
+    return await _published(wiring, KeyUse.STATUS)
 
 
-@router.get("/healthz", summary="Whether the registry is well", responses=refusals(HTTPStatus.SERVICE_UNAVAILABLE))
+async def _published(wiring: Wiring, use: KeyUse) -> KeySet:
+    keys = await wiring.keys.current()
+    return KeySet(keys=public_jwks(*keys.published[use])["keys"])
+
+
+@router.get("/healthz", summary="Whether the registry is well", responses=_UNREACHABLE)
 async def health(wiring: FromWiring, response: Response) -> Health:
     """Whether the registry is well."""
     response.headers["Cache-Control"] = "no-store"
@@ -77,7 +85,7 @@ async def health(wiring: FromWiring, response: Response) -> Health:
     "/readyz", summary="Whether the registry can do its work", responses=refusals(HTTPStatus.SERVICE_UNAVAILABLE)
 )
 async def readiness(wiring: FromWiring, response: Response) -> Health:
-    """Whether the database answers and is up to date, and the Issuer's key signs."""
+    """Whether the database answers and is up to date, and the registry's keys sign."""
     response.headers["Cache-Control"] = "no-store"
-    await wiring.readiness.check(wiring.store, wiring.signer, wiring.clock.now())
+    await wiring.readiness.check(wiring.store, wiring.keys, wiring.clock.now())
     return Health()

@@ -9,22 +9,24 @@ from issuer_service.access import Limit, is_limit
 from issuer_service.addresses import Network
 from issuer_service.authorization_server.fetching import ServerKeys, load_from
 from issuer_service.authorization_server.tokens import AuthorizationServer
+from issuer_service.keys.ring import KeyRing
+from issuer_service.keys.sealing import Vault
 from issuer_service.metrics import Metrics
 from issuer_service.rates import Rates
 from issuer_service.readiness import Readiness
+from issuer_service.registration.reading import ProofPolicy
 from issuer_service.settings import Settings
 from issuer_service.stores.ports import Store
 from issuer_service.stores.sql import open_store
 from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
 from sdcard.disclosure.document import parse_policy
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
-from sdcard.edge.key_files import load_card_signers, load_public_keys, load_signer
+from sdcard.edge.key_files import load_card_signers
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse, Part, Where
 from sdcard.instants import Clock
-from sdcard.issuer import DEFAULT_LIFETIME, Issuer
-from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
-from sdcard.jose.signer import Signer
+from sdcard.issuer import DEFAULT_LIFETIME
+from sdcard.jose.keys import PUBLISHED_KEYS, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.profile import PROFILES, SD_CARD, Profile
 from sdcard.salts import SaltSource
@@ -45,6 +47,10 @@ class Bounds:
     """Of all SD-Cards of one Batch together; each costs a hash."""
     batch_bytes: int = 33_554_432
     """The same in bytes: the answer holds them all."""
+    answer_bytes: int = 4_194_304
+    """Of an answer that is kept because of an Idempotency-Key."""
+    answers_bytes: int = 67_108_864
+    """Of all that are kept for one subject together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +58,11 @@ class StatusPublishing:
     """How status lists are published.
 
     Attributes:
-        signer: holds a key that signs nothing else.
         ttl: seconds for which a Verifier may keep a list.
         lifetime: seconds for which a list can be used at all.
         tokens: list id → what was published last; ``turn`` is of whoever makes one.
     """
 
-    signer: Signer
     ttl: int = 300
     lifetime: int = 86_400
     tokens: OrderedDict[str, "PublishedList"] = field(default_factory=OrderedDict, repr=False)
@@ -74,21 +78,20 @@ class AuditCheckpoints:
     """How the audit chain is checkpointed.
 
     Attributes:
-        signer: holds a key that signs nothing else.
         file: what checkpoints are added to, outside the database.
         seconds: how often.
     """
 
-    signer: Signer
     file: Path
     seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedList:
-    """A Status List Token, of which version of the list, and until when it is published (Unix seconds)."""
+    """A Status List Token: of which version of the list, by which key, until when it is published (Unix seconds)."""
 
     version: int
+    kid: str
     until: int
     token: bytes = field(repr=False)
     etag: str
@@ -99,9 +102,8 @@ class Wiring:
     """What the registry is made of.
 
     Attributes:
-        issuer: who issues.
-        signer: holds the Issuer's key.
-        other_keys: the Issuer's keys that are published too and do not sign here: next ones and last ones.
+        issuer_url: who issues: ``iss``.
+        keys: what signs, and what is published.
         store: remembers tokens, agents, Batches and what was done.
         status: how status lists are published.
         audit: how the audit chain is checkpointed.
@@ -111,6 +113,7 @@ class Wiring:
         lifetime: of an SD-Card, in seconds.
         card_signers: whose signatures over an agent card count.
         published_keys: thumbprints of keys that nobody may register.
+        proofs: whether Holder keys are registered without proof of possession.
         limits, bounds: how much work a caller may ask for.
         turns: of those who have a Batch made; the others wait.
         authorization_server: whose JWT access tokens count, beside the registry's own tokens.
@@ -121,19 +124,19 @@ class Wiring:
         request_ids: randomness that names requests; apart from ``salts``, of which nobody may see any.
     """
 
-    issuer: Issuer
-    signer: Signer
+    issuer_url: str
+    keys: KeyRing
     store: Store
-    status: StatusPublishing
     audit: AuditCheckpoints
+    status: StatusPublishing = field(default_factory=StatusPublishing)
     clock: Clock = field(default_factory=SystemClock)
     salts: SaltSource = field(default_factory=SystemSalts)
     policy: DisclosurePolicy = DEFAULT_POLICY
     profile: Profile = SD_CARD
     lifetime: int = DEFAULT_LIFETIME
-    other_keys: tuple[PublicKey, ...] = ()
     card_signers: CardSigners = NOBODY
     published_keys: frozenset[str] = PUBLISHED_KEYS
+    proofs: ProofPolicy = ProofPolicy.ACCEPTED
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_BATCHES_AT_ONCE))
@@ -145,51 +148,36 @@ class Wiring:
     request_ids: SaltSource = field(default_factory=SystemSalts)
 
     def __post_init__(self) -> None:
-        if self.signer.public_key != self.issuer.key:
-            raise Misuse("the signer does not hold the Issuer's key")
-        keys = (self.issuer.key, *self.other_keys)
-        if len({key.thumbprint for key in keys}) < len(keys):
-            raise Misuse("the Issuer's keys are all different")
-        if self.status.signer.public_key in keys:
-            raise Misuse("the key for status lists is another one than the Issuer's")
-        if self.audit.signer.public_key in (*keys, self.status.signer.public_key):
-            raise Misuse("the key for audit checkpoints signs nothing else")
-        for key in (*self.own_keys, *self.card_signers.keys.values()):
+        for key in self.card_signers.keys.values():
             check_not_published(key, self.published_keys, Where(Part.KEY))
         self.metrics.watch_connections(self.store.connections_in_use)
 
-    @property
-    def own_keys(self) -> tuple[PublicKey, ...]:
-        """Every key of the registry itself, which no agent may have."""
-        special = self.status.signer.public_key, self.audit.signer.public_key
-        return self.issuer.key, *self.other_keys, *special
 
-
-def build_wiring(settings: Settings) -> Wiring:
+def build_wiring(settings: Settings, vault: Vault) -> Wiring:
     """The registry that the settings describe, on the system's clock and randomness.
+
+    Args:
+        settings: what the operator chose.
+        vault: opens its keys.
 
     Raises:
         Misuse: for settings that make no registry.
-        Refused: ``key.…`` when a key file holds no key that may sign, or none that others may verify with; every
-            finding about the policy.
-        OSError: when one cannot be read.
+        Refused: ``key.…`` for signers of cards that are none; every finding about the policy.
+        OSError: when a file cannot be read.
     """
-    signer = load_signer(settings.issuer_key_file)
+    store, clock = open_store(settings.database_url), SystemClock()
     return Wiring(
-        issuer=Issuer(settings.issuer_url, signer.public_key),
-        signer=signer,
-        store=open_store(settings.database_url),
-        status=StatusPublishing(
-            load_signer(settings.status_key_file), settings.status_ttl_seconds, settings.status_lifetime_seconds
-        ),
-        audit=AuditCheckpoints(
-            load_signer(settings.audit_key_file), settings.audit_checkpoints, settings.audit_checkpoint_seconds
-        ),
+        issuer_url=settings.issuer_url,
+        keys=KeyRing(store, vault, clock, settings.sign_with),
+        store=store,
+        audit=AuditCheckpoints(settings.audit_checkpoints, settings.audit_checkpoint_seconds),
+        status=StatusPublishing(settings.status_ttl_seconds, settings.status_lifetime_seconds),
+        clock=clock,
         policy=_load_policy(settings.policy) if settings.policy else DEFAULT_POLICY,
         profile=PROFILES[settings.profile],
         lifetime=settings.lifetime,
-        other_keys=load_public_keys(settings.other_issuer_keys) if settings.other_issuer_keys else (),
         card_signers=load_card_signers(settings.card_signers) if settings.card_signers else NOBODY,
+        proofs=ProofPolicy(settings.proof_of_possession),
         bounds=Bounds(body_bytes=settings.body_limit),
         authorization_server=_authorization_server(settings),
         rates=Rates(

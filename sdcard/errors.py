@@ -20,6 +20,8 @@ class Part(StrEnum):
     DISCLOSURE = "disclosure"
     KB_HEADER = "kb-header"
     KB_JWT = "kb-jwt"
+    POSSESSION_HEADER = "possession-header"
+    POSSESSION = "possession"
     CARD = "card"
     POLICY = "policy"
     TRUST = "trust"

@@ -210,6 +210,31 @@ class Rule(StrEnum):
     AGENT_ID = "agent-id.malformed", "The agent id is not 1 to 128 letters, digits, `.`, `_` and `-`.", "registry"
     AGENT_OWNED = "agent.taken", "The agent id is not available.", "registry"
     AGENT_UNKNOWN = "agent.unknown", "The caller has no agent of this id.", "registry"
+    AGENT_NOT_RENEWABLE = (
+        "agent.not-renewable",
+        "The registry does not remember what was asked for; register again.",
+        "registry",
+    )
+    PROOF_MISSING = "proof.missing", "Proof of possession of the Holder key is required.", "SD-Card T-26"
+    PROOF_STALE = "proof.stale", "The proof of possession was created too long ago.", "SD-Card T-26"
+    PROOF_FROM_FUTURE = "proof.from-future", "The proof of possession was created in the future.", "SD-Card T-26"
+    PROOF_AUDIENCE = "proof.audience-mismatch", "The proof of possession is for another registry.", "SD-Card T-26"
+    PROOF_AGENT = "proof.agent-mismatch", "The proof of possession is for another agent.", "SD-Card T-26"
+    PROOF_NONCE = (
+        "proof.nonce",
+        "The proof's nonce was not given to this caller, is used up, or has expired.",
+        "SD-Card T-26",
+    )
+    IDEMPOTENCY_REUSED = (
+        "idempotency.other-request",
+        "The Idempotency-Key was used with another request.",
+        "registry, decision 0010",
+    )
+    IDEMPOTENCY_UNREADABLE = (
+        "idempotency.unreadable",
+        "The request was granted before, and its answer cannot be given again.",
+        "registry, decision 0010",
+    )
     CARD_DISAGREES = "card.disagrees", "The card and the request say different things.", "registry"
     TOKEN_MISSING = "token.missing", "A bearer token is required.", "RFC 6750 3.1"
     TOKEN_INVALID = "token.invalid", "The bearer token is unknown or has expired.", "RFC 6750 3.1"
@@ -224,6 +249,7 @@ class Rule(StrEnum):
     AUDIT_HEAD = "audit.head-differs", "The audit chain does not end where its head says.", "audit"
     AUDIT_CHECKPOINT = "audit.checkpoint-differs", "A checkpoint saw another audit record here.", "audit"
     AUDIT_ROLLED_BACK = "audit.rolled-back", "A checkpoint saw audit records beyond the end of the chain.", "audit"
+    SIGNER_UNAVAILABLE = "signer.unavailable", "The key that signs is out of reach; ask again later.", "registry"
     TOKEN_KEYS = (
         "token.keys-unavailable",
         "The identity provider's keys cannot be had, so its tokens cannot be checked.",

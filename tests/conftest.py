@@ -1,10 +1,12 @@
-"""The fixture ``world``, and bounded, repeatable property tests."""
+"""The fixtures ``world`` and ``hsm``, and bounded, repeatable property tests."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.softhsm import SoftHsm, softhsm
 from tests.world import World
 
 settings.register_profile(
@@ -21,3 +23,10 @@ settings.load_profile("ci" if os.environ.get("CI") == "true" else "bounded")
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+@pytest.fixture(scope="session")
+def hsm() -> Iterator[SoftHsm]:
+    """One for the whole session; each test makes tokens of its own."""
+    with softhsm() as found:
+        yield found

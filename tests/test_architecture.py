@@ -173,6 +173,15 @@ def test_no_check_has_a_switch(path: Path) -> None:
                 assert not re.search(r"\bbool\b", annotation), f"{node.name}({argument.arg}: {annotation})"
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_nothing_signs_on_the_event_loop(path: Path) -> None:
+    """A key may be in a token, which takes its time."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.AsyncFunctionDef):
+            called = [ast.unparse(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)]
+            assert [name for name in called if name.endswith((".sign", "check_signs", ".generate"))] == [], node.name
+
+
 @pytest.mark.parametrize("path", CORE, ids=name_of)
 def test_nothing_swallows_every_error(path: Path) -> None:
     for node in ast.walk(tree(path)):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from issuer_service.stores.ports import KeyState
 from sdcard import Acceptance, Issuer, Limits, TrustedIssuers, accept_sd_card, issue_sd_card, rounded_validity
 from sdcard.encoding import encode_json
 from sdcard.errors import Part, Where
@@ -17,24 +18,27 @@ from sdcard.jose.jws import parse_jws
 from sdcard.jose.signer import InMemorySigner
 from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
 from sdcard.trust import parse_key_set
-from tests.issuer_service.desk import Desk, OpenDesk, jwk, request
+from tests.issuer_service.desk import Desk, OpenDesk, jwk, key_row, request, seed_keys
 from tests.shared import ROOT
 from tests.world import AGENT_ID, ISSUER, World, key, key_of, raises_rule
 
-OLD, NEXT = key_of(SignatureAlgorithm.ES256, 31), key_of(SignatureAlgorithm.ML_DSA_65, 31)
+OLD, NEXT = key_of(SignatureAlgorithm.ES256, 10), key_of(SignatureAlgorithm.ML_DSA_65, 31)
 AGENT, AGENT_PQ = key(32), key_of(SignatureAlgorithm.ML_DSA_65, 32)
 
 
 @pytest.fixture
 def desk(tmp_path: Any) -> Desk:
-    return Desk(tmp_path)
+    """A registry with two keys: one signs, the other is the next one."""
+    desk = Desk(tmp_path)
+    assert desk.signer.public_key == OLD.public_key
+    seed_keys(desk.url, key_row(NEXT, state=KeyState.NEXT))
+    return desk
 
 
 @contextmanager
-def signing_with(desk: Desk, signer: InMemorySigner, other: InMemorySigner) -> Iterator[OpenDesk]:
+def signing_with(desk: Desk, signer: InMemorySigner) -> Iterator[OpenDesk]:
     """The registry, on the one database, with one of its keys; it publishes both."""
-    desk.signer = signer
-    with desk.open(other_keys=(other.public_key,)) as registry:
+    with desk.open(sign_with=signer.public_key.thumbprint) as registry:
         yield registry
 
 
@@ -67,7 +71,7 @@ def test_a_registry_moves_while_old_verifiers_still_work(
     world: World, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subject = "agent:ai-assistant-v2"
-    with signing_with(desk, OLD, NEXT) as one, signing_with(desk, NEXT, OLD) as other:
+    with signing_with(desk, OLD) as one, signing_with(desk, NEXT) as other:
         both = trusting(one)
         assert both.keys[ISSUER].keys() == trusting(other).keys[ISSUER].keys()
         with monkeypatch.context() as without_ml_dsa:

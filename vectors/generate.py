@@ -24,6 +24,7 @@ NOT_TRIGGERED = {
     Rule.STATUS_LIST_MALFORMED: "It is about a status list, which no presentation carries.",
     Rule.STATUS_LIST_OTHER: "It is about a status list, which no presentation carries.",
     Rule.KB_RECORD: "A Verifier's own record cannot be reached.",
+    Rule.SIGNER_UNAVAILABLE: "It is about a registry whose key is out of reach.",
     Rule.KEY_REPEATED: "It is about two keys of one registration.",
     Rule.KEY_BOUND_ELSEWHERE: "It is about the records of a registry.",
     **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),
@@ -46,7 +47,9 @@ NOT_TRIGGERED = {
         _REGISTRY,
     ),
     **dict.fromkeys(
-        (Rule.TOKEN_KEYS, Rule.RATE_EXCEEDED, Rule.NOT_READY),
+        (Rule.AGENT_NOT_RENEWABLE, Rule.PROOF_MISSING, Rule.PROOF_STALE, Rule.PROOF_FROM_FUTURE, Rule.PROOF_AUDIENCE,
+         Rule.PROOF_AGENT, Rule.PROOF_NONCE, Rule.IDEMPOTENCY_REUSED, Rule.IDEMPOTENCY_UNREADABLE,
+         Rule.TOKEN_KEYS, Rule.RATE_EXCEEDED, Rule.NOT_READY),
         _REGISTRY,
     ),
     **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),

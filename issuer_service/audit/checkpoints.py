@@ -12,12 +12,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from issuer_service.stores.ports import Store
-from issuer_service.wiring import AuditCheckpoints, Wiring
+from issuer_service.stores.ports import KeyUse, Store
+from issuer_service.wiring import Wiring
 from sdcard.audit.checkpoints import issue_checkpoint
 from sdcard.audit.records import START, Head
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
+from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
 
 _log = logging.getLogger(__name__)
@@ -46,15 +47,15 @@ async def _keep(wiring: Wiring, stop: asyncio.Event) -> None:
                 await stop.wait()
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
-                last = await make_checkpoint(
-                    wiring.store, wiring.audit, wiring.issuer.identifier, wiring.clock.now(), last
-                )
+                signer = (await wiring.keys.current()).signer(KeyUse.AUDIT)
+                now = wiring.clock.now()
+                last = await make_checkpoint(wiring.store, wiring.audit.file, signer, wiring.issuer_url, now, last)
         except Exception as error:  # whatever a database, disk or remote signer does: serving goes on
             _log.error("no audit checkpoint was made: %s", _cause(error))
 
 
 async def make_checkpoint(
-    store: Store, checkpoints: AuditCheckpoints, issuer: str, now: Instant, last: Head = START
+    store: Store, file: Path, signer: Signer, issuer: str, now: Instant, last: Head = START
 ) -> Head:
     """Sign the head of the chain and add it to the file, unless it is the last one still; gives the head.
 
@@ -68,12 +69,12 @@ async def make_checkpoint(
     if head.sequence < last.sequence:
         _log.error("the audit chain went back from record %d to %d", last.sequence, head.sequence)
     if head != last:
-        await asyncio.to_thread(_write, head, checkpoints, issuer, int(now))
+        await asyncio.to_thread(_write, head, file, signer, issuer, int(now))
     return head
 
 
-def _write(head: Head, checkpoints: AuditCheckpoints, issuer: str, at: int) -> None:
-    append_line(checkpoints.file, issue_checkpoint(head, issuer, checkpoints.signer, at))
+def _write(head: Head, file: Path, signer: Signer, issuer: str, at: int) -> None:
+    append_line(file, issue_checkpoint(head, issuer, signer, at))
 
 
 def append_line(file: Path, text: str) -> None:

@@ -1,6 +1,7 @@
-"""``POST /agents/register`` (SD-Card 3.3.1)."""
+"""``POST /agents/register`` (SD-Card 3.3.1), and ``POST /nonces`` for the proofs that come with it."""
 
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import APIRouter, Request, Response, Security
 
@@ -9,11 +10,13 @@ from issuer_service.bodies import read_json_body
 from issuer_service.calling import authorize
 from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
 from issuer_service.registration import service
+from issuer_service.registration.answers import KEY_PATTERN, repeatable
+from issuer_service.registration.nonces import NonceIssued, issue_nonce
 from issuer_service.registration.schemas import Registered, RegistrationRequest
 
 router = APIRouter(tags=["registration"])
 
-_REFUSALS = refusals(
+REFUSALS = refusals(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.UNAUTHORIZED,
     HTTPStatus.FORBIDDEN,
@@ -24,6 +27,14 @@ _REFUSALS = refusals(
     HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
+IDEMPOTENCY_KEY: dict[str, Any] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "For a day, the same request with the same key and token gets the same answer, and is done once.",
+    "schema": {"type": "string", "pattern": f"^(?:{KEY_PATTERN})$"},
+}
+_NONCE_REFUSALS = refusals(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 @router.post(
@@ -31,13 +42,33 @@ _REFUSALS = refusals(
     status_code=HTTPStatus.CREATED,
     response_model=Registered,
     summary="Register an agent and issue its SD-Cards",
-    responses=_REFUSALS,
-    openapi_extra=json_body(RegistrationRequest),
+    responses=REFUSALS,
+    openapi_extra={**json_body(RegistrationRequest), "parameters": [IDEMPOTENCY_KEY]},
     dependencies=[Security(BEARER)],
 )
 async def register_agent(request: Request, wiring: FromWiring) -> Response:
     """Register an agent, or register it again, and issue one SD-Card for each context and key."""
+    authorization = request.headers.getlist("authorization")
     caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
     body = await read_json_body(request, wiring.bounds)
-    answer = await service.register_agent(wiring, caller, body)
+    asked = repeatable(request.headers.getlist("idempotency-key"), authorization, caller, "register", body)
+    return issued(await service.register_agent(wiring, caller, body, asked))
+
+
+def issued(answer: bytes) -> Response:
+    """The answer of whatever issues SD-Cards."""
     return Response(answer, HTTPStatus.CREATED, {"Cache-Control": "no-store"}, "application/json")
+
+
+@router.post(
+    "/nonces",
+    status_code=HTTPStatus.CREATED,
+    summary="A nonce for proofs of possession",
+    responses=_NONCE_REFUSALS,
+    dependencies=[Security(BEARER)],
+)
+async def new_nonce(request: Request, wiring: FromWiring, response: Response) -> NonceIssued:
+    """A nonce that works once, for a few minutes, and for this caller. A body plays no part."""
+    caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
+    response.headers["Cache-Control"] = "no-store"
+    return await issue_nonce(wiring, caller)

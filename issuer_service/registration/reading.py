@@ -1,7 +1,8 @@
 """The bytes of a registration request → a ``Registration``, or every reason why not, at once. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, ParamSpec, TypeVar
 
 from issuer_service.registration.schemas import (
@@ -12,9 +13,12 @@ from issuer_service.registration.schemas import (
     HolderKeys,
     Identity,
     Interaction,
+    Proofs,
+    Superseding,
     check_no_others,
     read_section,
 )
+from issuer_service.stores.ports import Supersedes
 from sdcard.cards.a2a.signatures.verification import CardSigners
 from sdcard.cards.card import Card
 from sdcard.cards.reading import read_card
@@ -23,10 +27,11 @@ from sdcard.disclosable import Treatment, treatments
 from sdcard.disclosure.agreement import Partner
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DisclosurePolicy
-from sdcard.encoding import encode_json, parse_json_object
+from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
-from sdcard.instants import Instant
+from sdcard.instants import FreshnessWindow, Instant
 from sdcard.jose.keys import PublicKey, check_not_published, parse_public_jwk
+from sdcard.keybinding.possession import verify_possession
 from sdcard.limits import Limits
 from sdcard.profile import Profile
 from sdcard.rules import Rule
@@ -37,6 +42,13 @@ T = TypeVar("T")
 _CONTEXTS = REQUEST.within("disclosure_contexts")
 _NAMED_TWICE = ("name", "description", "version")
 """Members that stand in the request and in the card; so does what a format always discloses, as ``agent_id``."""
+
+
+class ProofPolicy(StrEnum):
+    """Whether keys are registered without proof of possession too. One that is given is always checked."""
+
+    ACCEPTED = "accepted"
+    DEMANDED = "demanded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,8 @@ class Terms:
         limits: how much work a card may make.
         now: the present instant; it decides which agreements are in force.
         card_signers: whose signatures over a card count.
+        issuer: the Issuer's identifier, which proofs of possession are for.
+        proofs: whether there must be such proofs.
     """
 
     policy: DisclosurePolicy
@@ -60,6 +74,8 @@ class Terms:
     limits: Limits
     now: Instant
     card_signers: CardSigners
+    issuer: str
+    proofs: ProofPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +97,9 @@ class Registration:
         plans: one for each context and partner, all different.
         findings: what a careful author would still mend.
         interaction_id: for the audit record.
+        contexts: what was asked for, as it was written.
+        nonce: what the proofs of possession are over, one for each key; None without them.
+        supersedes: what becomes of earlier SD-Cards.
     """
 
     agent_id: str
@@ -88,7 +107,10 @@ class Registration:
     keys: tuple[HolderKey, ...]
     plans: tuple[DisclosurePlan, ...] = field(repr=False)
     findings: tuple[Finding, ...]
-    interaction_id: str | None = None
+    contexts: JsonValue = field(repr=False)
+    nonce: str | None
+    supersedes: Supersedes
+    interaction_id: str | None
 
 
 class _Findings:
@@ -115,26 +137,42 @@ def read_registration(body: bytes, terms: Terms) -> Registration:
     """Read a request and everything in it.
 
     Raises:
-        Refused: for every reason at once, in the order of identity, keys, card, contexts, interaction, unknown members;
-            but for a body that is no JSON object for that reason alone.
+        Refused: for every reason at once, in the order of identity, keys, card, contexts, proofs, interaction, unknown
+            members; but for a body that is no JSON object for that reason alone.
     """
-    document = parse_json_object(body, REQUEST, terms.limits.json_depth)
+    return read_request(parse_json_object(body, REQUEST, terms.limits.json_depth), terms)
+
+
+def read_request(document: JsonObject, terms: Terms) -> Registration:
+    """As ``read_registration``, for a request that is a document already: that of a renewal is put together."""
     found = _Findings()
     identity = found.attempt(read_section, Identity, document)
     keys = found.attempt(_read_keys, document, terms)
     card = found.attempt(_read_card, document, identity, terms)
     plans = found.attempt(_read_plans, document, card, terms)
+    nonce = found.attempt(_read_proofs, document, identity, keys, terms)
+    superseding = found.attempt(read_section, Superseding, document)
     interaction = found.attempt(read_section, Interaction, document)
     found.attempt(check_no_others, document)
     found.close()
-    if identity is None or keys is None or card is None or plans is None or interaction is None:
+    if identity is None or keys is None or card is None or plans is None or superseding is None or interaction is None:
         raise AssertionError("what is missing was refused")
     notes = tuple(
         note
         for number, plan in enumerate(plans)
         for note in (*_no_agreement(plan, document, number), *_nothing_behind(plan, document, number))
     )
-    return Registration(identity.agent_id, card, keys, plans, card.findings + notes, interaction.interaction_id)
+    return Registration(
+        agent_id=identity.agent_id,
+        card=card,
+        keys=keys,
+        plans=plans,
+        findings=card.findings + notes,
+        contexts=document["disclosure_contexts"],
+        nonce=nonce,
+        supersedes=Supersedes(superseding.supersedes),
+        interaction_id=interaction.interaction_id,
+    )
 
 
 def _read_keys(document: Mapping[str, Any], terms: Terms) -> tuple[HolderKey, ...]:
@@ -170,6 +208,42 @@ def _read_key(jwk: Mapping[str, Any], where: Where, terms: Terms) -> HolderKey:
 def _check_first(key: HolderKey, earlier: Sequence[HolderKey]) -> None:
     if any(key.key == other.key for other in earlier):
         raise Refused(Rule.KEY_REPEATED, key.where, "Give each key once: a key names its Holder.")
+
+
+def _read_proofs(
+    document: Mapping[str, Any], identity: Identity | None, keys: Sequence[HolderKey] | None, terms: Terms
+) -> str | None:
+    """The nonce of the proofs, one for each key; None without them. Whether it is still good, the store knows."""
+    given, where = read_section(Proofs, document).proofs, REQUEST.within("proofs")
+    if identity is None or keys is None:
+        return None
+    if given is None and terms.proofs is ProofPolicy.ACCEPTED:
+        return None
+    if given is None or len(given) < len(keys):
+        raise Refused(Rule.PROOF_MISSING, where, "Send one for each key, in the order of the keys.")
+    if len(given) > len(keys):
+        raise Refused(Rule.REQUEST, where, "There are more proofs than keys.")
+    found = _Findings()
+    nonces = {
+        found.attempt(_read_proof, proof, holder.key, identity.agent_id, where.within(number), terms)
+        for number, (proof, holder) in enumerate(zip(given, keys, strict=True))
+    }
+    found.close()
+    if len(nonces) > 1:
+        raise Refused(Rule.PROOF_NONCE, where, "All proofs of one request are over one nonce.")
+    return nonces.pop()
+
+
+def _read_proof(proof: str, key: PublicKey, agent_id: str, where: Where, terms: Terms) -> str:
+    """The nonce of a proof; what is wrong with it has its place in the request."""
+    try:
+        return verify_possession(proof, key, terms.issuer, agent_id, terms.now, FreshnessWindow())
+    except Refused as refusal:
+        header = where.within("header")
+        raise Refused.because([
+            replace(one, where=(header if one.where.part is Part.POSSESSION_HEADER else where).within(*one.where.path))
+            for one in refusal.findings
+        ]) from None  # fmt: skip
 
 
 def _read_card(document: Mapping[str, Any], identity: Identity | None, terms: Terms) -> Card | None:

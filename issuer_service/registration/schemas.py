@@ -4,7 +4,7 @@ A request is read in sections, so that what is wrong with one hides nothing that
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import PydanticCustomError
@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from issuer_service.problems import FindingShown
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.issuer import AGENT_ID
+from sdcard.keybinding.possession import MAX_PROOF_LENGTH
 from sdcard.rules import Rule
 
 REQUEST = Where(Part.REQUEST)
@@ -45,6 +46,9 @@ Stored: TypeAlias = Annotated[str, StringConstraints(max_length=256, pattern=r"^
 Partner: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_PARTNER)]
 Jwk: TypeAlias = dict[str, Any]
 Jwks: TypeAlias = Annotated[list[Jwk], Field(min_length=1, max_length=MOST_KEYS)]
+ProofTexts: TypeAlias = Annotated[
+    list[Annotated[str, StringConstraints(max_length=MAX_PROOF_LENGTH)]], Field(min_length=1, max_length=MOST_KEYS)
+]
 Entries: TypeAlias = Annotated[list[Entry], Field(max_length=MOST_ENTRIES)]
 
 
@@ -56,7 +60,8 @@ def without_nulls(schema: dict[str, Any]) -> None:
             member |= member.pop("anyOf")[0]
 
 
-def _with_one_kind_of_key(schema: dict[str, Any]) -> None:
+def with_one_kind_of_key(schema: dict[str, Any]) -> None:
+    """Say in the JSON Schema too that one of the two members is there."""
     without_nulls(schema)
     schema["oneOf"] = [{"required": ["public_key"]}, {"required": ["public_keys"]}]
 
@@ -121,10 +126,30 @@ class CardGiven(Section):
     )
 
 
-class RegistrationRequest(Interaction, CardGiven, Contexts, HolderKeys, Identity):
+class Proofs(Section):
+    """That whoever registers the keys has them."""
+
+    proofs: Given[ProofTexts] = Field(
+        default=None,
+        description="Proofs of possession, one for each key in the order of the keys, all over one nonce of "
+        "`POST /nonces`: JWTs of `typ` `sd-card-possession+jwt` with `aud` (the Issuer), `sub`, `iat` and `nonce`.",
+    )
+
+
+class Superseding(Section):
+    """What becomes of the agent's earlier SD-Cards."""
+
+    supersedes: Literal["revoke", "run_out"] = Field(
+        default="run_out",
+        description="`revoke`: all earlier ones are revoked as these are issued; `run_out`: they hold until they "
+        "expire.",
+    )
+
+
+class RegistrationRequest(Interaction, Superseding, Proofs, CardGiven, Contexts, HolderKeys, Identity):
     """A request to register an agent; exactly one of `public_key` and `public_keys`."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_with_one_kind_of_key)
+    model_config = ConfigDict(extra="forbid", json_schema_extra=with_one_kind_of_key)
 
 
 def read_section(section: type[S], document: Mapping[str, Any]) -> S:
@@ -160,6 +185,7 @@ _HINTS = {
     "string_too_short": "The string is too short.",
     "string_too_long": "The string is too long.",
     "string_pattern_mismatch": "A character that cannot be part of it is there.",
+    "literal_error": "The value is not one of those that are documented.",
     "list_type": "An array is expected.",
     "dict_type": "An object is expected.",
     "model_type": "An object is expected.",

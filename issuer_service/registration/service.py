@@ -3,82 +3,155 @@
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from issuer_service.access import Caller, check_limits
 from issuer_service.problems import show_findings
-from issuer_service.registration.reading import Registration, Terms, read_registration
+from issuer_service.registration.answers import Repeatable, earlier_answer, open_answer, seal_answer
+from issuer_service.registration.nonces import nonce_digest
+from issuer_service.registration.reading import ProofPolicy, Registration, Terms, read_registration
 from issuer_service.registration.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
-from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow, StatusRow, StatusTaken
+from issuer_service.stores.ports import (
+    AuditEvent,
+    CardRow,
+    KeyNotInUse,
+    KeyRow,
+    KeyUse,
+    Possession,
+    RegistrationRow,
+    StatusRow,
+    StatusTaken,
+)
 from issuer_service.wiring import Bounds, Wiring
 from sdcard.disclosure.plan import DisclosurePlan
-from sdcard.encoding import encode_json
+from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
-from sdcard.issuer import SdCard, linkable_by, prepare_batch, rounded_validity
+from sdcard.issuer import Issuer, SdCard, linkable_by, prepare_batch, rounded_validity
+from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusReference
 
 _ATTEMPTS = 5
-"""Whoever loses a race for status entries chooses and signs again. Two in a row are rare: entries are random."""
+"""Whoever loses a race for status entries, or against a change of keys, chooses and signs again. Two in a row are rare:
+entries are random, and keys change seldom."""
 
 
-async def register_agent(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What new SD-Cards are issued for.
+
+    Attributes:
+        event: what is recorded.
+        possession: whether the keys were proven, now or when they were registered.
+        made_from: the Batch that must still be the agent's last one, for what is made from the agent as it was.
+        asked: the request, if its answer is to be kept.
+    """
+
+    event: AuditEvent
+    possession: Possession
+    made_from: str | None
+    asked: Repeatable | None
+
+
+async def register_agent(wiring: Wiring, caller: Caller, body: bytes, asked: Repeatable | None = None) -> bytes:
     """Register an agent and issue its Batch. Gives the answer: a ``Registered`` in JSON.
+
+    Args:
+        wiring: the registry.
+        caller: who asks.
+        body: what for.
+        asked: when it came with an Idempotency-Key; the answer is then the same for each that comes.
+
+    Raises:
+        Refused: for every reason in the request at once; then for what the token does not cover; then
+            ``agent.taken``, ``key.bound-elsewhere``, ``proof.nonce``, ``idempotency.…``, ``signer.unavailable`` or
+            ``store.unavailable``. Nothing is written then.
+    """
+    now = wiring.clock.now()
+    if asked is not None:
+        earlier = await earlier_answer(wiring.store, asked, now)
+        if earlier is not None:
+            return earlier
+    terms = await terms_of(wiring, now, wiring.proofs)
+    registration = await read(wiring, caller, lambda: read_registration(body, terms))
+    possession = Possession.NOT_PROVEN if registration.nonce is None else Possession.PROVEN
+    return await issue(wiring, caller, registration, Change(AuditEvent.AGENT_REGISTERED, possession, None, asked), now)
+
+
+async def terms_of(wiring: Wiring, now: Instant, proofs: ProofPolicy) -> Terms:
+    """What a request is read by."""
+    return Terms(
+        policy=wiring.policy,
+        profile=wiring.profile,
+        published_keys=wiring.published_keys,
+        issuer_keys=(await wiring.keys.current()).own,
+        limits=wiring.limits,
+        card_signers=wiring.card_signers,
+        now=now,
+        issuer=wiring.issuer_url,
+        proofs=proofs,
+    )
+
+
+async def read(wiring: Wiring, caller: Caller, reading: Callable[[], Registration]) -> Registration:
+    """Read a request in its turn, and refuse what the caller's token or the registry's bounds do not cover."""
+
+    def work() -> Registration:
+        registration = reading()
+        check_limits(caller, registration.agent_id, registration.card)
+        _check_work(registration, wiring.bounds)
+        return registration
+
+    async with wiring.turns:
+        return await asyncio.to_thread(work)
+
+
+async def issue(wiring: Wiring, caller: Caller, registration: Registration, change: Change, now: Instant) -> bytes:
+    """Issue the Batch of a registration. Gives the answer, or the one that somebody was given who was first.
 
     Whatever grows with the request is done in a thread, by few at a time, so that the event loop is free for others;
     the transaction comes last and is short. Status entries are chosen before, since they are signed, and claimed in it.
 
     Raises:
-        Refused: for every reason in the request at once; then for what the token does not cover; then
-            ``agent.taken``, ``key.bound-elsewhere`` or ``store.unavailable``. Nothing is written then.
+        Refused: as ``register_agent``, after reading.
+        AgentChanged: when the agent has another last Batch than ``change.made_from``.
     """
-    now = wiring.clock.now()
-    async with wiring.turns:
-        registration = await asyncio.to_thread(_read, wiring, caller, body, now)
     wanted = Counter(plan.context for plan in _plans(registration))
     for _ in range(_ATTEMPTS):
         async with wiring.turns:
             statuses = await wiring.store.free_statuses(wanted, wiring.salts)
-            row, answer = await asyncio.to_thread(_issue, wiring, caller, registration, statuses, now)
+            signer = (await wiring.keys.current()).signer(KeyUse.CARDS)
+            row, answer = await asyncio.to_thread(_issue, wiring, signer, caller, registration, change, statuses, now)
         try:
-            await wiring.store.record_registration(row)
+            kept = await wiring.store.record_registration(row)
         except StatusTaken:
             continue
+        except KeyNotInUse:
+            wiring.keys.outdate()
+            continue
+        if kept is not None and change.asked is not None:
+            return open_answer(kept, change.asked)
         for card in row.cards:
             wiring.metrics.count_card(card.context)
         return answer
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
 
 
-def _read(wiring: Wiring, caller: Caller, body: bytes, now: Instant) -> Registration:
-    own = frozenset(key.thumbprint for key in wiring.own_keys)
-    terms = Terms(
-        policy=wiring.policy,
-        profile=wiring.profile,
-        published_keys=wiring.published_keys,
-        issuer_keys=own,
-        limits=wiring.limits,
-        card_signers=wiring.card_signers,
-        now=now,
-    )
-    registration = read_registration(body, terms)
-    check_limits(caller, registration.agent_id, registration.card)
-    _check_work(registration, wiring.bounds)
-    return registration
-
-
 def _issue(
     wiring: Wiring,
+    signer: Signer,
     caller: Caller,
     registration: Registration,
+    change: Change,
     statuses: Mapping[str, Sequence[StatusRow]],
     now: Instant,
 ) -> tuple[RegistrationRow, bytes]:
     left = {context: iter(rows) for context, rows in statuses.items()}
     entries = [next(left[plan.context]) for plan in _plans(registration)]
     prepared = prepare_batch(
-        wiring.issuer,
+        Issuer(wiring.issuer_url, signer.public_key),
         registration.plans,
         agent_id=registration.agent_id,
         holder_keys=[holder.key for holder in registration.keys],
@@ -87,15 +160,19 @@ def _issue(
         statuses=[StatusReference(list_uri(wiring, entry.list_id), entry.index) for entry in entries],
         limits=wiring.limits,
     )
-    cards = [one.complete(wiring.signer.sign(one.signing_input)) for one in prepared]
+    cards = [one.complete(signer.sign(one.signing_input)) for one in prepared]
     batch_id = wiring.salts.draw(1).hex()
-    row = _row(caller, registration, batch_id, list(zip(cards, entries, strict=True)), now)
-    return row, _answer(registration, batch_id, cards).model_dump_json().encode()
+    kid = signer.public_key.thumbprint
+    row = _row(caller, registration, change, batch_id, kid, list(zip(cards, entries, strict=True)), now)
+    answer = _answer(registration, batch_id, cards).model_dump_json().encode()
+    if change.asked is not None:
+        row = replace(row, answer=seal_answer(answer, change.asked, wiring.salts, now, wiring.bounds))
+    return row, answer
 
 
 def list_uri(wiring: Wiring, list_id: str) -> str:
     """Where a status list is fetched. It names no context: that would tell what a hidden SD-Card is for."""
-    return f"{wiring.issuer.identifier}/status/{list_id}"
+    return f"{wiring.issuer_url}/status/{list_id}"
 
 
 def _check_work(registration: Registration, bounds: Bounds) -> None:
@@ -141,11 +218,17 @@ def _issued(card: SdCard, plan: DisclosurePlan) -> CardIssued:
 def _row(
     caller: Caller,
     registration: Registration,
+    change: Change,
     batch_id: str,
+    kid: str,
     cards: Sequence[tuple[SdCard, StatusRow]],
     now: Instant,
 ) -> RegistrationRow:
     """What is remembered of it: of the SD-Cards their digests, of what they show the names (R-38)."""
+    asked: JsonObject = {
+        "disclosure_contexts": registration.contexts,
+        "public_keys": [dict(holder.key.to_jwk()) for holder in registration.keys],
+    }
     return RegistrationRow(
         at=int(now),
         subject=caller.subject,
@@ -154,8 +237,15 @@ def _row(
         card=encode_json(registration.card.document).decode(),
         keys=tuple(KeyRow(holder.key.thumbprint, holder.where) for holder in registration.keys),
         batch_id=batch_id,
+        kid=kid,
         cards=tuple(_card_row(card, status) for card, status in cards),
         disclosed=_disclosed(registration.plans),
+        event=change.event,
+        asked=encode_json(asked).decode(),
+        possession=change.possession,
+        nonce=None if registration.nonce is None else nonce_digest(registration.nonce),
+        supersedes=registration.supersedes,
+        made_from=change.made_from,
         interaction_id=registration.interaction_id,
     )
 

@@ -10,13 +10,14 @@ from issuer_service.access import Caller, check_agent
 from issuer_service.registration.schemas import REQUEST, read_section
 from issuer_service.registration.service import list_uri
 from issuer_service.status.schemas import StatusChange, StatusChanged
-from issuer_service.stores.ports import AuditEvent, StatusChangeRow, StatusListRow
+from issuer_service.stores.ports import AuditEvent, KeyUse, StatusChangeRow, StatusListRow
 from issuer_service.stores.statuses import LIST_SIZE
 from issuer_service.wiring import PublishedList, Wiring
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.issuer import AGENT_ID
+from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusValue
 from sdcard.status.status_list import pack_statuses
@@ -70,21 +71,22 @@ async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
     """The Status List Token of a list, the same one until a status changes or half of its life is over.
 
     Raises:
-        Refused: ``request.not-found`` when there is no such list.
+        Refused: ``request.not-found`` when there is no such list; ``signer.unavailable``.
     """
     known = _LIST_ID.fullmatch(list_id)
     kept, version = wiring.status.tokens, await wiring.store.status_list_version(list_id) if known else None
     if version is None:
         raise Refused(Rule.REQUEST_TARGET, REQUEST.within("path"))
-    found = kept.get(list_id)
-    if found is not None and found.version == version and wiring.clock.now() < found.until:
+    signer, found = (await wiring.keys.current()).signer(KeyUse.STATUS), kept.get(list_id)
+    kid = signer.public_key.thumbprint
+    if found is not None and (found.version, found.kid) == (version, kid) and wiring.clock.now() < found.until:
         return found
     async with wiring.status.turn:
         again = kept.get(list_id)
-        if again is not None and again is not found and again.version >= version:
+        if again is not None and again is not found and again.version >= version and again.kid == kid:
             return again
         row = await wiring.store.read_status_list(list_id)
-        made = await asyncio.to_thread(_publish, wiring, list_id, row, wiring.clock.now())
+        made = await asyncio.to_thread(_publish, wiring, signer, list_id, row, wiring.clock.now())
         wiring.metrics.count_status_list()
         kept[list_id] = made
         kept.move_to_end(list_id)
@@ -93,17 +95,18 @@ async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
         return made
 
 
-def _publish(wiring: Wiring, list_id: str, row: StatusListRow, now: Instant) -> PublishedList:
+def _publish(wiring: Wiring, signer: Signer, list_id: str, row: StatusListRow, now: Instant) -> PublishedList:
     """Sign the list. Its time is rounded down, and says no more of when a status changed than it must."""
     status = wiring.status
     issued_at = math.floor(now) // status.ttl * status.ttl
     token = issue_status_list_token(
         pack_statuses(row.statuses, LIST_SIZE, _BITS),
         list_uri(wiring, list_id),
-        status.signer,
+        signer,
         issued_at,
         status.ttl,
         issued_at + status.ttl + status.lifetime,
     ).encode("ascii")
     etag = f'"{hashlib.sha256(token).hexdigest()}"'
-    return PublishedList(row.version, issued_at + status.lifetime // 2, token, etag)
+    kid = signer.public_key.thumbprint
+    return PublishedList(row.version, kid, issued_at + status.lifetime // 2, token, etag)

@@ -17,6 +17,8 @@ from sdcard.rules import Rule
 _log = logging.getLogger(__name__)
 
 _CHAIN = 1
+_OPTIONAL = ("interaction_id", "possession", "supersedes")
+"""Members that a record has or has not. Those that come later leave old digests alone."""
 _DEPTH = 4
 _HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == _CHAIN)
 _RECORDS = select(
@@ -28,6 +30,8 @@ _RECORDS = select(
     audit.c.batch_id,
     cast(audit.c.disclosed, Text).label("disclosed"),
     audit.c.interaction_id,
+    audit.c.possession,
+    audit.c.supersedes,
     audit.c.previous,
     audit.c.digest,
 ).order_by(audit.c.sequence)
@@ -50,7 +54,7 @@ async def append_audit(connection: AsyncConnection, entry: AuditRow) -> None:
 
 
 def _content(entry: AuditRow) -> JsonObject:
-    """The members of a record. One without a value is left out: members that come later leave old digests alone."""
+    """The members of a record. One without a value is left out."""
     members: JsonObject = {
         "event": entry.event.value,
         "at": entry.at,
@@ -59,7 +63,8 @@ def _content(entry: AuditRow) -> JsonObject:
         "batch_id": entry.batch_id,
         "disclosed": {audience: list[JsonValue](paths) for audience, paths in entry.disclosed.items()},
     }
-    return members if entry.interaction_id is None else {**members, "interaction_id": entry.interaction_id}
+    optional = {name: getattr(entry, name) for name in _OPTIONAL}
+    return {**members, **{name: str(value) for name, value in optional.items() if value is not None}}
 
 
 async def read_head(connection: AsyncConnection) -> Head | None:
@@ -92,8 +97,9 @@ def _asked(query: AuditQuery) -> Select[Any]:
 
 def _record(row: Row[Any]) -> JsonObject | None:
     record: JsonObject = dict(row._mapping)
-    if record["interaction_id"] is None:
-        del record["interaction_id"]
+    for name in _OPTIONAL:
+        if record[name] is None:
+            del record[name]
     if not all(isinstance(value, str | int) for value in record.values()):
         return None
     try:

@@ -21,6 +21,45 @@ class AuditEvent(StrEnum):
     CARDS_REVOKED = "cards.revoked"
     CARDS_SUSPENDED = "cards.suspended"
     CARDS_REINSTATED = "cards.reinstated"
+    AGENT_RENEWED = "agent.renewed"
+    AGENT_KEYS_CHANGED = "agent.keys-changed"
+    AGENT_DELETED = "agent.deleted"
+    KEY_ADDED = "key.added"
+    KEYS_ROTATED = "keys.rotated"
+    KEY_REMOVED = "key.removed"
+    KEYS_RESEALED = "keys.resealed"
+
+
+class Supersedes(StrEnum):
+    """What becomes of an agent's earlier SD-Cards when it gets new ones."""
+
+    REVOKE = "revoke"
+    RUN_OUT = "run_out"
+
+
+class Possession(StrEnum):
+    """Whether an agent has shown that it holds its keys."""
+
+    PROVEN = "proven"
+    NOT_PROVEN = "not-proven"
+
+
+class KeyUse(StrEnum):
+    """What a key of the registry signs, and nothing else. A closed set; ids are never reused."""
+
+    CARDS = "cards"
+    STATUS = "status"
+    TOKENS = "tokens"
+    AUDIT = "audit"
+
+
+class KeyState(StrEnum):
+    """Where a key of the registry is in its life, which goes one way."""
+
+    NEXT = "next"
+    ACTIVE = "active"
+    RETIRED = "retired"
+    REMOVED = "removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +69,14 @@ class AuditRow:
     Attributes:
         event: what.
         at: Unix seconds.
-        subject: who did it.
-        agent_id: to which agent.
+        subject: who did it; empty for commands on the registry's database.
+        agent_id: to which agent; empty where it is about the registry's own keys.
         batch_id: to which Batch; empty where it is none or all.
         disclosed: context, and after a space the partner where an agreement decided → the claims that its SD-Cards can
-            show, as paths.
+            show, as paths. Of a change of keys: use → the keys.
         interaction_id: in which interaction, where the caller said so (SDC-13).
+        possession: of something issued, whether the agent has shown that it holds the keys.
+        supersedes: of something issued, what became of earlier SD-Cards.
     """
 
     event: AuditEvent
@@ -45,6 +86,8 @@ class AuditRow:
     batch_id: str = ""
     disclosed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     interaction_id: str | None = None
+    possession: Possession | None = None
+    supersedes: Supersedes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +139,45 @@ class KeyRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RegistryKeyRow:
+    """A key of the registry.
+
+    Attributes:
+        kid: its thumbprint.
+        use: what it signs.
+        public_jwk: its public half, as it is published.
+        sealed: the private half, or where it is, encrypted; bound to ``kid``, ``use`` and algorithm. Empty: removed.
+        state: where it is in its life.
+        created_at, activated_at, retired_at: Unix seconds; None: not yet.
+        not_before: from when on Verifiers can be expected to know it.
+        signs_until: from when on nothing that it signed counts; exclusive. None: never.
+    """
+
+    kid: str
+    use: KeyUse
+    public_jwk: Mapping[str, str]
+    sealed: str = field(repr=False)
+    state: KeyState
+    created_at: int
+    not_before: int
+    activated_at: int | None = None
+    retired_at: int | None = None
+    signs_until: int | None = 0
+
+
+KeyChange = tuple[RegistryKeyRow, RegistryKeyRow]
+"""What a key is, and what it shall be."""
+
+
+class KeyNotInUse(Exception):
+    """The key that signed has been retired or removed in the meantime: sign again with the one that took its place."""
+
+
+class KeysChanged(Exception):
+    """Somebody else changed the registry's keys in the meantime, or has this key already: look again."""
+
+
+@dataclass(frozen=True, slots=True)
 class StatusRow:
     """An entry of a status list. ``is_new``: the list is not written yet."""
 
@@ -106,6 +188,10 @@ class StatusRow:
 
 class StatusTaken(Exception):
     """Somebody else was given one of these status entries, or opened a list, in the meantime: choose again."""
+
+
+class AgentChanged(Exception):
+    """The agent is not any more what its new SD-Cards were made from: begin again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +240,91 @@ class StatusListRow:
 
 
 @dataclass(frozen=True, slots=True)
+class NonceRow:
+    """A nonce for a proof of possession, by its digest; ``expires_at``: Unix seconds, exclusive."""
+
+    digest: str
+    subject: str
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """An answer that is kept so that it can be given again, sealed (decision 0010).
+
+    Attributes:
+        digest: of the subject and its Idempotency-Key, in hexadecimal.
+        subject: who asked.
+        request: SHA-256 of what was asked, in hexadecimal.
+        sealed: what only the token that asked can open; None once the agent was deleted.
+        expires_at: Unix seconds, exclusive.
+        most_bytes: how much may be kept for one subject.
+    """
+
+    digest: str
+    subject: str
+    request: str
+    sealed: bytes | None = field(repr=False)
+    expires_at: int
+    most_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """An agent as its owner registered it last.
+
+    Attributes:
+        agent_id: the agent.
+        card_format, card: its card document, as JSON text.
+        asked: the contexts and public keys of its registration, as JSON text; None for one of long ago.
+        possession: whether it has shown that it holds these keys.
+        batch_id: the Batch that was issued last.
+        registered_at, updated_at: Unix seconds.
+    """
+
+    agent_id: str
+    card_format: str
+    card: str = field(repr=False)
+    asked: str | None = field(repr=False)
+    possession: Possession
+    batch_id: str | None
+    registered_at: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentListed:
+    """An agent in its owner's list. ``expires_at``: of the last SD-Card that has neither expired nor been revoked."""
+
+    agent_id: str
+    card_format: str
+    registered_at: int
+    updated_at: int
+    expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedRow:
+    """How many SD-Cards of a Batch and context have this status, and when the last of them expires."""
+
+    batch_id: str
+    issued_at: int
+    context: str
+    status: int
+    cards: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionRow:
+    """An owner's word that an agent is no more. ``at``: Unix seconds."""
+
+    at: int
+    subject: str
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class RegistrationRow:
     """Everything that one registration writes, all of it or nothing.
 
@@ -164,8 +335,16 @@ class RegistrationRow:
         card_format, card: the agent's card document, as JSON text; it takes the place of an earlier one.
         keys: Holder keys, which from now on belong to this agent alone.
         batch_id: names what was issued together.
+        kid: the key that signed all of it.
         cards: what was issued.
         disclosed, interaction_id: for the audit record; see ``AuditRow``.
+        event: what is recorded: a registration, a renewal, a change of keys.
+        asked: the contexts and public keys, as JSON text, for renewals.
+        possession: whether the agent has shown that it holds these keys.
+        nonce: digest of the nonce of the proofs that came with it; it is used up.
+        supersedes: what becomes of the agent's earlier SD-Cards.
+        made_from: the Batch that must still be the agent's last one; None: whatever it is.
+        answer: what is kept for whoever asks again with the same Idempotency-Key.
     """
 
     at: int
@@ -175,9 +354,17 @@ class RegistrationRow:
     card: str = field(repr=False)
     keys: tuple[KeyRow, ...]
     batch_id: str
+    kid: str
     cards: tuple[CardRow, ...]
     disclosed: Mapping[str, tuple[str, ...]]
     interaction_id: str | None = None
+    event: AuditEvent = AuditEvent.AGENT_REGISTERED
+    asked: str = field(default="{}", repr=False)
+    possession: Possession = Possession.NOT_PROVEN
+    nonce: str | None = None
+    supersedes: Supersedes = Supersedes.RUN_OUT
+    made_from: str | None = None
+    answer: AnswerRow | None = None
 
 
 class Store(Protocol):
@@ -191,12 +378,48 @@ class Store(Protocol):
         """The token of this digest."""
         ...
 
-    async def record_registration(self, registration: RegistrationRow) -> None:
+    async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:
         """Write a registration in one transaction, if agent and keys are the subject's and the agent's to have.
 
+        Of those who ask with one Idempotency-Key, one registers, and the others are given the answer that is kept:
+        then nothing is written.
+
         Raises:
-            Refused: ``agent.taken``, or ``key.bound-elsewhere`` at each such key.
+            Refused: ``agent.taken``, or ``key.bound-elsewhere`` at each such key; ``proof.nonce``; ``limit.bytes`` when
+                there is no room for the answer.
             StatusTaken: when a status entry is somebody else's by now; nothing is written then.
+            AgentChanged: when ``made_from`` is not the agent's last Batch; nothing is written then.
+            KeyNotInUse: when the key that signed is in use no more; nothing is written then.
+        """
+        ...
+
+    async def find_answer(self, digest: str, at: int) -> AnswerRow | None:
+        """The answer that is kept for this subject and Idempotency-Key."""
+        ...
+
+    async def add_nonce(self, nonce: NonceRow, at: int) -> None:
+        """Remember a nonce. Of one subject's the oldest are forgotten when there are many."""
+        ...
+
+    async def find_agent(self, subject: str, agent_id: str) -> AgentRow | None:
+        """The subject's agent of this id, unless it was deleted."""
+        ...
+
+    async def list_agents(
+        self, subject: str, prefixes: Sequence[str] | None, after: str, count: int, at: int
+    ) -> tuple[AgentListed, ...]:
+        """Up to so many of the subject's agents, in the order of their ids, after one; of these prefixes, or all."""
+        ...
+
+    async def issued_for(self, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
+        """What of an agent's newest Batches has not expired, newest first."""
+        ...
+
+    async def delete_agent(self, deletion: DeletionRow) -> int:
+        """Revoke an agent's SD-Cards and forget all but its id and keys, in one transaction; how many were revoked.
+
+        Raises:
+            Refused: ``agent.unknown`` when the subject has no such agent.
         """
         ...
 
@@ -218,6 +441,30 @@ class Store(Protocol):
 
     async def read_status_list(self, list_id: str) -> StatusListRow:
         """The statuses of a list, which exists, and a version no newer than they are."""
+        ...
+
+    async def latest_expiry(self) -> int | None:
+        """When the last SD-Card there is expires, Unix seconds; None when none was ever issued."""
+        ...
+
+    async def read_keys(self) -> tuple[RegistryKeyRow, ...]:
+        """The registry's keys, of all uses and states, the oldest first."""
+        ...
+
+    async def add_keys(self, added: Sequence[RegistryKeyRow]) -> None:
+        """Add keys, all of them or none.
+
+        Raises:
+            KeysChanged: when one is there, or another one of its use is active already.
+        """
+        ...
+
+    async def change_keys(self, event: AuditEvent, at: int, changes: Sequence[KeyChange]) -> None:
+        """Change keys, in this order and one transaction. What a key ``signs_until`` only ever grows.
+
+        Raises:
+            KeysChanged: when one is not as it was before; nothing is written then.
+        """
         ...
 
     async def audit_head(self) -> Head | None:

@@ -9,18 +9,28 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import RowMapping, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from issuer_service.stores import statuses
+from issuer_service.stores import keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
 from issuer_service.stores.connecting import Database, open_database
 from issuer_service.stores.ports import (
+    AgentChanged,
+    AgentListed,
+    AgentRow,
+    AnswerRow,
     AuditEvent,
     AuditFound,
     AuditQuery,
     AuditRow,
+    DeletionRow,
+    IssuedRow,
+    KeyChange,
+    NonceRow,
     RegistrationRow,
+    RegistryKeyRow,
     StatusChangeRow,
     StatusListRow,
     StatusRow,
+    Supersedes,
     TokenRow,
 )
 from issuer_service.stores.revisions import find_revision
@@ -56,14 +66,52 @@ class SqlStore:
             row = (await connection.execute(select(tokens).where(tokens.c.digest == digest))).mappings().first()
         return None if row is None else _token(row)
 
-    async def record_registration(self, registration: RegistrationRow) -> None:
-        """Write a registration in one transaction, or refuse it."""
+    async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:
+        """Write a registration in one transaction, or refuse it, or give the answer that is kept."""
 
-        async def work(connection: AsyncConnection) -> None:
-            await write_registration(connection, registration)
-            await append_audit(connection, audit_row(registration))
+        async def work(connection: AsyncConnection) -> AnswerRow | None:
+            kept = await write_registration(connection, registration)
+            if kept is None:
+                await append_audit(connection, audit_row(registration))
+            return kept
 
-        await self.database.change(work)
+        return await self.database.change(work)
+
+    async def find_answer(self, digest: str, at: int) -> AnswerRow | None:
+        """The answer that is kept for a subject and Idempotency-Key."""
+        async with self.database.reading() as connection:
+            return await lifecycle.find_answer(connection, digest, at)
+
+    async def add_nonce(self, nonce: NonceRow, at: int) -> None:
+        """Remember a nonce."""
+        await self.database.change(lambda connection: lifecycle.add_nonce(connection, nonce, at))
+
+    async def find_agent(self, subject: str, agent_id: str) -> AgentRow | None:
+        """The subject's agent of this id."""
+        async with self.database.reading() as connection:
+            return await lifecycle.find_agent(connection, subject, agent_id)
+
+    async def list_agents(
+        self, subject: str, prefixes: Sequence[str] | None, after: str, count: int, at: int
+    ) -> tuple[AgentListed, ...]:
+        """Some of the subject's agents."""
+        async with self.database.reading() as connection:
+            return await lifecycle.list_agents(connection, subject, prefixes, after, count, at)
+
+    async def issued_for(self, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
+        """What of an agent's newest Batches has not expired."""
+        async with self.database.reading() as connection:
+            return await lifecycle.issued_for(connection, agent_id, most_batches, at)
+
+    async def delete_agent(self, deletion: DeletionRow) -> int:
+        """Revoke an agent's SD-Cards and forget all but its id and keys; how many were revoked."""
+
+        async def work(connection: AsyncConnection) -> int:
+            revoked = await lifecycle.delete_agent(connection, deletion)
+            await append_audit(connection, _deletion_audit_row(deletion))
+            return revoked
+
+        return await self.database.change(work)
 
     async def free_statuses(self, wanted: Mapping[str, int], salts: SaltSource) -> Mapping[str, tuple[StatusRow, ...]]:
         """For each context so many random entries that nobody has now."""
@@ -83,6 +131,24 @@ class SqlStore:
         """A status list."""
         async with self.database.reading() as connection:
             return await statuses.read_status_list(connection, list_id)
+
+    async def latest_expiry(self) -> int | None:
+        """When the last SD-Card there is expires."""
+        async with self.database.reading() as connection:
+            return await keys.latest_expiry(connection)
+
+    async def read_keys(self) -> tuple[RegistryKeyRow, ...]:
+        """The registry's keys."""
+        async with self.database.reading() as connection:
+            return await keys.read_keys(connection)
+
+    async def add_keys(self, added: Sequence[RegistryKeyRow]) -> None:
+        """Add keys, in one transaction."""
+        await self.database.change(lambda connection: keys.add_keys(connection, added))
+
+    async def change_keys(self, event: AuditEvent, at: int, changes: Sequence[KeyChange]) -> None:
+        """Change keys, in one transaction."""
+        await self.database.change(lambda connection: keys.change_keys(connection, event, at, changes))
 
     async def audit_head(self) -> Head | None:
         """The head of the audit chain."""
@@ -118,10 +184,19 @@ def open_store(url: str, patience: float = 10.0) -> SqlStore:
     return SqlStore(open_database(url, patience))
 
 
-async def write_registration(connection: AsyncConnection, new: RegistrationRow) -> None:
-    """All rows of a registration but its audit record."""
+async def write_registration(connection: AsyncConnection, new: RegistrationRow) -> AnswerRow | None:
+    """All rows of a registration but its audit record; or the answer that is kept, and nothing is written."""
+    if new.answer is not None:
+        kept = await lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
+        if kept is not None:
+            return kept
+    if new.nonce is not None:
+        await lifecycle.use_nonce(connection, new.nonce, new.subject, new.at)
     await _claim_agent(connection, new)
     await _claim_keys(connection, new)
+    earlier = list[statuses.Entry]()
+    if new.supersedes is Supersedes.REVOKE:
+        earlier = await statuses.live_entries(connection, new.agent_id, new.at)
     batch = {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}
     await connection.execute(insert(batches).values(batch))
     rows = [
@@ -136,8 +211,10 @@ async def write_registration(connection: AsyncConnection, new: RegistrationRow) 
         }
         for card in new.cards
     ]
-    await statuses.claim_statuses(connection, new.cards)
+    await keys.record_key_use(connection, new.kid, max(card.expires_at for card in new.cards))
+    await statuses.claim_statuses(connection, new.cards, earlier)
     await connection.execute(insert(cards), rows)
+    return None
 
 
 async def _change_statuses(connection: AsyncConnection, change: StatusChangeRow) -> int:
@@ -148,19 +225,36 @@ async def _change_statuses(connection: AsyncConnection, change: StatusChangeRow)
 
 
 async def _claim_agent(connection: AsyncConnection, new: RegistrationRow) -> None:
-    """An agent id belongs to whoever registered it first, and so do its other spellings, which people would mix up."""
+    """An agent id belongs to whoever registered it first, and so do its other spellings, which people would mix up.
+
+    The first statement writes: it takes the agent's row, so that of two registrations the second sees all of the first.
+    """
     folded_id = new.agent_id.lower()
-    mine = agents.c.folded_id == folded_id
-    taken = (await connection.execute(select(agents.c.agent_id, agents.c.subject).where(mine))).first()
+    values = {
+        "card_format": new.card_format,
+        "card": new.card,
+        "updated_at": new.at,
+        "asked": new.asked,
+        "possession": new.possession.value,
+        "batch_id": new.batch_id,
+        "deleted_at": None,
+    }
+    mine = update(agents).where(agents.c.agent_id == new.agent_id, agents.c.subject == new.subject)
+    if new.made_from is not None:
+        mine = mine.where(agents.c.batch_id == new.made_from)
+    if (await connection.execute(mine.values(values))).rowcount == 1:
+        return
+    if new.made_from is not None:
+        raise AgentChanged
+    asked = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == folded_id)
+    taken = (await connection.execute(asked)).first()
     if taken is not None and tuple(taken) != (new.agent_id, new.subject):
         raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
-    card = {"card_format": new.card_format, "card": new.card, "updated_at": new.at}
-    if taken is None:
-        ids = {"agent_id": new.agent_id, "folded_id": folded_id}
-        first = {**ids, "subject": new.subject, "registered_at": new.at}
-        await connection.execute(insert(agents).values({**card, **first}))
-    else:
-        await connection.execute(update(agents).where(mine).values(card))
+    if taken is not None:  # its owner registered it between the two statements
+        await connection.execute(mine.values(values))
+        return
+    ids = {"agent_id": new.agent_id, "folded_id": folded_id, "subject": new.subject}
+    await connection.execute(insert(agents).values({**values, **ids, "registered_at": new.at}))
 
 
 async def _claim_keys(connection: AsyncConnection, new: RegistrationRow) -> None:
@@ -184,13 +278,21 @@ async def _claim_keys(connection: AsyncConnection, new: RegistrationRow) -> None
 def audit_row(new: RegistrationRow) -> AuditRow:
     """What is recorded of a registration."""
     return AuditRow(
-        event=AuditEvent.AGENT_REGISTERED,
+        event=new.event,
         at=new.at,
         subject=new.subject,
         agent_id=new.agent_id,
         batch_id=new.batch_id,
         disclosed=new.disclosed,
         interaction_id=new.interaction_id,
+        possession=new.possession,
+        supersedes=new.supersedes,
+    )
+
+
+def _deletion_audit_row(deletion: DeletionRow) -> AuditRow:
+    return AuditRow(
+        event=AuditEvent.AGENT_DELETED, at=deletion.at, subject=deletion.subject, agent_id=deletion.agent_id
     )
 
 

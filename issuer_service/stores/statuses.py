@@ -6,8 +6,10 @@ that two transactions never wait for each other.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from sqlalchemy import exc, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, exc, insert, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from issuer_service.stores.ports import CardRow, StatusChangeRow, StatusListRow, StatusRow, StatusTaken
@@ -15,6 +17,10 @@ from issuer_service.stores.tables import agents, batches, cards, status_entries,
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.salts import SALT_BYTES, SaltSource
+from sdcard.status.reference import StatusValue
+
+Entry: TypeAlias = tuple[str, str, int]
+"""Context, list id, index: in the order in which lists are taken."""
 
 LIST_SIZE = 1 << 17
 """Entries of one list: large, so that asking for it says little (TSL-21)."""
@@ -24,6 +30,7 @@ MOST_USED = LIST_SIZE // 2
 _WORD = 4
 _AT_ONCE = 500
 """Pairs in one statement; SQLite takes 32,766 values."""
+_NOT_REVOKED = (int(StatusValue.VALID), int(StatusValue.SUSPENDED))
 
 
 async def free_statuses(
@@ -63,22 +70,53 @@ def _draw_indices(salts: SaltSource, count: int) -> list[int]:
     return [word % LIST_SIZE for word in words]
 
 
-async def claim_statuses(connection: AsyncConnection, rows: Sequence[CardRow]) -> None:
-    """Give the entries of these SD-Cards away, once and for ever."""
-    claimed: defaultdict[tuple[str, str, bool], list[int]] = defaultdict(list)
+@dataclass(slots=True)
+class _Work:
+    """What one transaction does to one list."""
+
+    is_new: bool = False
+    claimed: list[int] = field(default_factory=list)
+    revoked: list[Entry] = field(default_factory=list)
+
+
+async def claim_statuses(connection: AsyncConnection, rows: Sequence[CardRow], revoked: Sequence[Entry] = ()) -> int:
+    """Give the entries of these SD-Cards away, once and for ever, and revoke others; how many were revoked.
+
+    List after list, in one order for all transactions, whatever they do there.
+    """
+    lists: defaultdict[tuple[str, str], _Work] = defaultdict(_Work)
     for row in rows:
         if row.status is not None:
-            claimed[row.context, row.status.list_id, row.status.is_new].append(row.status.index)
-    try:
-        for (context, list_id, is_new), indices in sorted(claimed.items()):  # by context: new ids are random
-            if is_new:
-                first = {"list_id": list_id, "context": context, "open_for": context, "used": 0, "version": 0}
-                await connection.execute(insert(status_lists).values(first))
-            await _count(connection, list_id, len(indices))
-            entries = [{"list_id": list_id, "index": index, "status": 0} for index in sorted(indices)]
-            await connection.execute(insert(status_entries), entries)
-    except exc.IntegrityError:
-        raise StatusTaken from None
+            work = lists[row.context, row.status.list_id]
+            work.is_new |= row.status.is_new
+            work.claimed.append(row.status.index)
+    for entry in revoked:
+        lists[entry[:2]].revoked.append(entry)
+    changed = 0
+    for (context, list_id), work in sorted(lists.items(), key=lambda item: item[0]):  # by context: new ids are random
+        try:
+            await _claim(connection, context, list_id, work)
+        except exc.IntegrityError:
+            raise StatusTaken from None
+        if work.revoked:
+            await _new_version(connection, list_id)
+            changed += await _set_statuses(connection, work.revoked, _NOT_REVOKED, int(StatusValue.INVALID))
+    return changed
+
+
+async def revoke_entries(connection: AsyncConnection, entries: Sequence[Entry]) -> int:
+    """Revoke entries; how many were not revoked before."""
+    return await claim_statuses(connection, (), entries)
+
+
+async def _claim(connection: AsyncConnection, context: str, list_id: str, work: _Work) -> None:
+    if work.is_new:
+        first = {"list_id": list_id, "context": context, "open_for": context, "used": 0, "version": 0}
+        await connection.execute(insert(status_lists).values(first))
+    if work.claimed:
+        await _count(connection, list_id, len(work.claimed))
+        entries = [{"list_id": list_id, "index": index, "status": 0} for index in sorted(work.claimed)]
+        await connection.execute(insert(status_entries), entries)
 
 
 async def _count(connection: AsyncConnection, list_id: str, added: int) -> None:
@@ -90,33 +128,49 @@ async def _count(connection: AsyncConnection, list_id: str, added: int) -> None:
 
 async def change_statuses(connection: AsyncConnection, change: StatusChangeRow) -> int:
     """Change the statuses of an agent's SD-Cards; how many changed."""
-    mine = agents.c.agent_id == change.agent_id, agents.c.subject == change.subject
+    own = agents.c.agent_id == change.agent_id, agents.c.subject == change.subject
+    mine = (*own, agents.c.deleted_at.is_(None))
     if (await connection.execute(select(agents.c.agent_id).where(*mine))).first() is None:
         raise Refused(Rule.AGENT_UNKNOWN, Where(Part.REQUEST, ("agent_id",)))
+    narrower = []
+    if change.batch_id is not None:
+        narrower.append(cards.c.batch_id == change.batch_id)
+    if change.context is not None:
+        narrower.append(cards.c.context == change.context)
+    entries = await live_entries(connection, change.agent_id, change.at, *narrower)
+    for list_id in dict.fromkeys(list_id for _, list_id, _ in entries):
+        await _new_version(connection, list_id)
+    return await _set_statuses(connection, entries, change.before, change.after)
+
+
+async def live_entries(
+    connection: AsyncConnection, agent_id: str, at: int, *narrower: ColumnElement[bool]
+) -> list[Entry]:
+    """The entries of an agent's SD-Cards that have not expired, sorted."""
     live = (
         select(cards.c.context, cards.c.status_list_id, cards.c.status_index)
         .join(batches)
-        .where(
-            batches.c.agent_id == change.agent_id,
-            cards.c.expires_at > change.at,
-            cards.c.status_list_id.is_not(None),
-        )
+        .where(batches.c.agent_id == agent_id, cards.c.expires_at > at, cards.c.status_list_id.is_not(None), *narrower)
     )
-    if change.batch_id is not None:
-        live = live.where(cards.c.batch_id == change.batch_id)
-    if change.context is not None:
-        live = live.where(cards.c.context == change.context)
-    entries = sorted(tuple(row) for row in await connection.execute(live))
-    for list_id in dict.fromkeys(list_id for _, list_id, _ in entries):
-        this = status_lists.c.list_id == list_id
-        await connection.execute(update(status_lists).where(this).values(version=status_lists.c.version + 1))
+    return sorted((context, list_id, index) for context, list_id, index in await connection.execute(live))
+
+
+async def _new_version(connection: AsyncConnection, list_id: str) -> None:
+    this = status_lists.c.list_id == list_id
+    await connection.execute(update(status_lists).where(this).values(version=status_lists.c.version + 1))
+
+
+async def _set_statuses(
+    connection: AsyncConnection, entries: Sequence[Entry], before: Sequence[int], after: int
+) -> int:
+    """Set the statuses that are among those of before; how many changed."""
     changed = 0
     for start in range(0, len(entries), _AT_ONCE):
         these = tuple_(status_entries.c.list_id, status_entries.c.index).in_(
             [(list_id, index) for _, list_id, index in entries[start : start + _AT_ONCE]]
         )
-        before = status_entries.c.status.in_(change.before)
-        result = await connection.execute(update(status_entries).where(these, before).values(status=change.after))
+        permitted = status_entries.c.status.in_(before)
+        result = await connection.execute(update(status_entries).where(these, permitted).values(status=after))
         changed += result.rowcount
     return changed
 

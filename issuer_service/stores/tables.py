@@ -1,6 +1,20 @@
 """The tables, for SQLite and PostgreSQL alike. Constraints, not code, make owners and key bindings unique."""
 
-from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Integer, MetaData, SmallInteger, String, Table, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+)
 
 metadata = MetaData(
     naming_convention={
@@ -32,7 +46,13 @@ agents = Table(
     Column("card", Text, nullable=False),
     Column("registered_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
+    Column("asked", Text),
+    Column("possession", String(16)),
+    Column("batch_id", String(32)),
+    Column("deleted_at", BigInteger),
+    Index("ix_agents_subject", "subject", "agent_id"),
 )
+"""A row stays when its agent is deleted: id and subject, so that nobody else is given them, and an empty card."""
 
 holder_keys = Table(
     "holder_keys",
@@ -82,6 +102,27 @@ status_entries = Table(
 )
 """Entries that were given to an SD-Card, once each. They outlive it: an entry is never used again."""
 
+nonces = Table(
+    "nonces",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("subject", String(256), nullable=False, index=True),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("subject", String(256), nullable=False, index=True),
+    Column("agent_id", String(128), nullable=False, index=True),
+    Column("request", String(64), nullable=False),
+    Column("sealed", LargeBinary),
+    Column("bytes", Integer, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+)
+"""Kept for whoever asks again with the same Idempotency-Key; sealed with what is not in the database."""
+
 audit = Table(
     "audit",
     metadata,
@@ -95,6 +136,8 @@ audit = Table(
     Column("interaction_id", String(128)),
     Column("previous", String(64), nullable=False),
     Column("digest", String(64), nullable=False),
+    Column("possession", String(16)),
+    Column("supersedes", String(16)),
 )
 """Append-only: nothing updates or deletes a row. ``digest`` is over all the others; ``previous`` is the last row's."""
 
@@ -106,3 +149,25 @@ audit_head = Table(
     Column("digest", String(64), nullable=False),
 )
 """One row, of chain 1: where the audit chain ends. Whoever adds to the chain holds its lock until the commit."""
+
+registry_keys = Table(
+    "registry_keys",
+    metadata,
+    Column("kid", String(64), primary_key=True),
+    Column("use", String(16), nullable=False),
+    Column("public_jwk", JSON, nullable=False),
+    Column("sealed", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("active_for", String(16), unique=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("not_before", BigInteger, nullable=False),
+    Column("activated_at", BigInteger),
+    Column("retired_at", BigInteger),
+    Column("signs_until", BigInteger),
+    CheckConstraint(
+        "(state = 'active' AND active_for IS NOT NULL AND active_for = use)"
+        " OR (state <> 'active' AND active_for IS NULL)",
+        name="ck_registry_keys_active_for",
+    ),
+)
+"""``active_for``: the use, while the key is active; so a use never has two active keys."""

@@ -9,6 +9,7 @@ import typer
 from typer.exceptions import TyperException
 
 from sdcard.cli import (
+    agents,
     audit,
     card,
     config,
@@ -41,7 +42,7 @@ for module in (demo, serve, register, inspect, present, verify, linkability):
     app.command(module.__name__.rpartition(".")[2], help=module.HELP)(module.command)
 for command in (revoke.revoke, revoke.suspend, revoke.reinstate):
     app.command(command.__name__)(command)
-for group in (card, policy, keys, token, audit, vectors, config, db):
+for group in (agents, card, policy, keys, token, audit, vectors, config, db):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2], help=group.HELP)
 
 

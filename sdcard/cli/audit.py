@@ -98,18 +98,21 @@ def checkpoint(
     """Sign where the chain ends now, and add that to a file. Example:
     sdcard audit checkpoint --file /mnt/elsewhere/audit.checkpoints"""
     from issuer_service.audit.checkpoints import make_checkpoint
-    from issuer_service.wiring import AuditCheckpoints
-    from sdcard.edge.key_files import load_signer
+    from issuer_service.keys.opening import open_vault
+    from issuer_service.keys.ring import KeyRing
+    from issuer_service.stores.ports import KeyUse
     from sdcard.edge.system import SystemClock
 
     settings = read_settings(database_url=database_url, audit_checkpoints=file)
-    checkpoints = AuditCheckpoints(load_signer(settings.audit_key_file), settings.audit_checkpoints)
-    issuer, now = settings.issuer_url, SystemClock().now()
+    issuer, clock = settings.issuer_url, SystemClock()
 
     async def make() -> int:
         store = _open(settings.database_url)
         try:
-            return (await make_checkpoint(store, checkpoints, issuer, now)).sequence
+            ring = KeyRing(store, await open_vault(settings, store), clock)
+            signer = (await ring.current()).signer(KeyUse.AUDIT)
+            now, file = clock.now(), settings.audit_checkpoints
+            return (await make_checkpoint(store, file, signer, issuer, now)).sequence
         finally:
             await store.close()
 

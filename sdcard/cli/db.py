@@ -62,4 +62,6 @@ def backup(
     if as_json:
         print_json({"file": str(file), "bytes": size})
     else:
-        print_lines(f"{file}: {size} bytes, mode 0600. It holds whole cards; the keys are not in it.")
+        print_lines(
+            f"{file}: {size} bytes, mode 0600. It holds whole cards, and the keys sealed: keep what opens them elsewhere."
+        )

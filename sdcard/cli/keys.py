@@ -1,21 +1,32 @@
-"""``sdcard keys``: private keys in files."""
+"""``sdcard keys``: private keys in files, and the registry's own."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sdcard.cli import key_ring
 from sdcard.cli.output import AsJson, print_json, print_lines
 from sdcard.errors import Misuse
 from sdcard.jose.algorithms import SignatureAlgorithm
 
-HELP = "Make keys, and publish their public halves."
+HELP = "Make keys in files; list, add, rotate and remove the registry's own."
 app = typer.Typer(no_args_is_help=True)
+for name, command in (
+    ("list", key_ring.list_keys),
+    ("published", key_ring.published),
+    ("add", key_ring.add),
+    ("import", key_ring.import_),
+    ("rotate", key_ring.rotate),
+    ("remove", key_ring.remove),
+    ("reseal", key_ring.reseal),
+):
+    app.command(name)(command)
 
 
 @app.callback()
 def group() -> None:
-    """Make keys, and publish their public halves."""
+    """Make keys in files; list, add, rotate and remove the registry's own."""
 
 
 @app.command("new")

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -24,14 +24,17 @@ from sdcard.cli.output import (
 )
 from sdcard.disclosure.context import FEDERATION
 from sdcard.edge.system import SystemClock
-from sdcard.encoding import JsonObject, encode_json
+from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.errors import Misuse
 from sdcard.holder import accept_sd_card
 from sdcard.issued import Acceptance
 from sdcard.jose.keys import PublicKey
+from sdcard.jose.signer import Signer
+from sdcard.keybinding.possession import prove_possession
+from sdcard.trust import TrustedIssuers
 
 if TYPE_CHECKING:
-    from sdcard.edge.registry import IssuedAnswer, Registered
+    from sdcard.edge.registry import IssuedAnswer, Registered, Registry
 
 HELP = (
     "Register an agent card and keep the SD-Cards. The token comes from SDCARD_TOKEN or --token-file. "
@@ -40,8 +43,13 @@ HELP = (
 )
 
 
+Supersedes: TypeAlias = Annotated[
+    str, typer.Option("--supersedes", help="What becomes of the agent's earlier SD-Cards: revoke or run_out.")
+]
+
+
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """Where an SD-Card is kept: named by what was asked for, never by what the registry answers."""
 
     context: str
@@ -58,6 +66,7 @@ def command(
     out: Annotated[Path, typer.Option(help="A directory for the SD-Cards and trust.json.")],
     issuer: Annotated[str | None, typer.Option(help="Who the registry is, when not its address.")] = None,
     partner: Annotated[str | None, typer.Option(help="For whom the context federation is.")] = None,
+    supersedes: Supersedes = "run_out",
     token_file: Annotated[Path | None, typer.Option(help="A file with the bearer token.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -65,25 +74,48 @@ def command(
     from sdcard.edge.key_files import load_signer
     from sdcard.edge.registry import Registry
 
-    keys = [load_signer(file).public_key for file in key]
+    signers = [load_signer(file) for file in key]
+    keys = [signer.public_key for signer in signers]
     contexts = [_context(text, partner) for text in context]
     if partner is not None and not any("partner" in one for one in contexts):
         raise Misuse("--partner is for the context federation, which was not asked for")
     body = _body(read_bytes(card), agent_id, keys, contexts)
-    places = _places([one["context"] for one in contexts], keys, out)
+    check_supersedes(supersedes)
+    places = places_of([one["context"] for one in contexts], keys, out)
     client = Registry(registry, read_token(token_file))
     issuers, trust = client.issuer(issuer)
-    _write(out / "trust.json", encode_json(trust) + b"\n")
+    write(out / "trust.json", encode_json(trust) + b"\n")
     asked = list(dict.fromkeys(place.context for place in places))
-    answer = client.register(body, asked, [one.thumbprint for one in keys])
+    proofs = prove(client, issuers, agent_id, signers)
+    answer = client.register(
+        {**body, "proofs": proofs, "supersedes": supersedes}, asked, [one.thumbprint for one in keys]
+    )
+    keep(answer, places, issuers, out / "trust.json", as_json)
+
+
+def prove(client: "Registry", issuers: TrustedIssuers, agent_id: str, signers: Sequence[Signer]) -> list[JsonValue]:
+    """A proof of possession for each key, over a fresh nonce of the registry."""
+    (audience,) = issuers.keys
+    nonce, now = client.nonce(), SystemClock().now()
+    return [prove_possession(signer, audience, agent_id, nonce, now) for signer in signers]
+
+
+def keep(answer: "Registered", places: Sequence[Place], issuers: TrustedIssuers, trust: Path, as_json: bool) -> None:
+    """Check every SD-Card, keep it in its place, and say so."""
     acceptance, now = Acceptance(issuers=issuers), SystemClock().now()
     for place, issued in zip(places, answer.cards, strict=True):
         accept_sd_card(issued.sd_card, acceptance, place.key, now)
-        _write(place.file, issued.sd_card.encode("ascii") + b"\n")
+        write(place.file, issued.sd_card.encode("ascii") + b"\n")
     if as_json:
-        print_json(_document(answer, places, out / "trust.json"))
+        print_json(_document(answer, places, trust))
     else:
-        _show(answer, places, out / "trust.json")
+        _show(answer, places, trust)
+
+
+def check_supersedes(text: str) -> None:
+    """One of the two words that the registry knows."""
+    if text not in ("revoke", "run_out"):
+        raise Misuse("--supersedes is revoke or run_out")
 
 
 def read_token(file: Path | None) -> str:
@@ -115,7 +147,7 @@ def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Seque
     }
 
 
-def _places(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[_Place]:
+def places_of(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[Place]:
     """Make sure that the answer can be kept, before the registry is asked to issue anything."""
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
     places = []
@@ -124,11 +156,11 @@ def _places(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> li
             file = out / f"{context}{f'-{number}' if len(keys) > 1 else ''}.sd-card"
             if file.parent != out or file.is_dir():
                 raise Misuse(f"no file for the context can be kept in {out}")
-            places.append(_Place(context, key, file))
+            places.append(Place(context, key, file))
     return places
 
 
-def _write(file: Path, data: bytes) -> None:
+def write(file: Path, data: bytes) -> None:
     """A whole file or none, that only its owner reads: SD-Cards hold what others may not see."""
     descriptor, unfinished = tempfile.mkstemp(dir=file.parent, prefix=".")
     with os.fdopen(descriptor, "wb") as stream:
@@ -136,7 +168,7 @@ def _write(file: Path, data: bytes) -> None:
     Path(unfinished).replace(file)
 
 
-def _document(answer: "Registered", places: Sequence[_Place], trust: Path) -> dict[str, Any]:
+def _document(answer: "Registered", places: Sequence[Place], trust: Path) -> dict[str, Any]:
     return {
         "agent_id": answer.agent_id,
         "linkable_by": list(answer.linkable_by),
@@ -159,7 +191,7 @@ def _audience(one: "IssuedAnswer") -> str:
     return f"{one.context}, agreed with {one.agreement}" if one.agreement else one.context
 
 
-def _show(answer: "Registered", places: Sequence[_Place], trust: Path) -> None:
+def _show(answer: "Registered", places: Sequence[Place], trust: Path) -> None:
     rows = [
         (_audience(one), str(place.file), show_instant(one.expires_at), str(one.claims))
         for place, one in zip(places, answer.cards, strict=True)

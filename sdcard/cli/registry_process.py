@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from issuer_service.access import Scope, create_token
+from issuer_service.keys.ring import KeyRing
+from issuer_service.keys.sealing import Vault, create_key_encryption_key
+from issuer_service.keys.service import make_missing
 from issuer_service.rates import UNLIMITED
 from issuer_service.serving import address_of, bind, running
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.sql import open_store
-from issuer_service.wiring import AuditCheckpoints, StatusPublishing, Wiring
+from issuer_service.wiring import AuditCheckpoints, Wiring
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
-from sdcard.edge.key_files import create_key_file
 from sdcard.edge.system import SystemClock, SystemSalts
-from sdcard.issuer import Issuer
 
 HOUR = 3_600
 
@@ -32,22 +33,23 @@ class Desk:
 def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY) -> Iterator[Desk]:
     """A registry that lives for as long as the block, with all it keeps in the directory. No setting is read."""
     listening = bind()
-    signer = create_key_file(directory / "issuer.jwk")
-    status = StatusPublishing(create_key_file(directory / "status.jwk"))
-    audit = AuditCheckpoints(create_key_file(directory / "audit.jwk"), directory / "audit.checkpoints")
+    vault = Vault(create_key_encryption_key(directory / "key-encryption.key"))
+    audit = AuditCheckpoints(directory / "audit.checkpoints")
     database = f"sqlite+aiosqlite:///{directory / 'registry.sqlite'}"
     upgrade(database)
-    token = asyncio.run(_token(database))
-    issuer = Issuer(address_of(listening), signer.public_key)
-    wiring = Wiring(issuer, signer, open_store(database), status, audit, policy=policy, rates=UNLIMITED)
+    token = asyncio.run(_prepare(database, vault))
+    store = open_store(database)
+    keys = KeyRing(store, vault, SystemClock())
+    wiring = Wiring(address_of(listening), keys, store, audit, policy=policy, rates=UNLIMITED)
     with running(wiring, listening) as address:
         yield Desk(address, token)
 
 
-async def _token(database: str) -> str:
-    """Made on a store of its own: a connection belongs to the event loop that opened it."""
+async def _prepare(database: str, vault: Vault) -> str:
+    """Keys and a token, made on a store of its own: a connection belongs to the event loop that opened it."""
     store, now = open_store(database), SystemClock().now()
     try:
+        await make_missing(store, vault, now)
         return await create_token(store, "demo", list(Scope), {}, int(now) + HOUR, now, SystemSalts())
     finally:
         await store.close()

@@ -27,7 +27,9 @@ def command(
     port: Annotated[int | None, typer.Option(help="Where to listen; 8080 by default.")] = None,
     issuer: Annotated[str | None, typer.Option(help="The public https URL: `iss`.")] = None,
     database_url: Annotated[str | None, typer.Option(help="Of SQLAlchemy; SQLite in this folder by default.")] = None,
-    issuer_key_file: Annotated[Path | None, typer.Option(help="The private JWK that signs; made if missing.")] = None,
+    key_encryption_key_file: Annotated[
+        Path | None, typer.Option(help="What opens the keys in the database; made for a new one.")
+    ] = None,
     policy: Annotated[Path | None, typer.Option(help="The disclosure policy; the built-in one by default.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="The certificate and its chain, PEM: TLS 1.3.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="The certificate's private key, PEM, mode 0600.")] = None,
@@ -38,7 +40,6 @@ def command(
     from issuer_service.configuration import check_fit_to_serve
     from issuer_service.serving import serve
     from issuer_service.tls import tls_of
-    from sdcard.edge.key_files import create_key_file
 
     settings = read_settings(
         config,
@@ -46,26 +47,24 @@ def command(
         port=port,
         issuer=issuer,
         database_url=database_url,
-        issuer_key_file=issuer_key_file,
+        key_encryption_key_file=key_encryption_key_file,
         policy=policy,
         tls_cert=tls_cert,
         tls_key=tls_key,
     )
     check_fit_to_serve(settings)
     tls_of(settings)
-    issuer_url, made = settings.issuer_url, not settings.issuer_key_file.exists()
-    if made:
-        create_key_file(settings.issuer_key_file)
-    for special in (settings.status_key_file, settings.audit_key_file):
-        if not special.exists():
-            create_key_file(special)
+    issuer_url = settings.issuer_url
+    file = None if settings.key_encryption_key is not None else settings.key_encryption_key_file
+    made = file is not None and not file.exists()
 
     def started(address: str) -> None:
-        key = str(settings.issuer_key_file)
         if as_json:
-            print_json({"issuer": issuer_url, "address": address, "issuer_key_file": key, "key_made": made})
+            name = None if file is None else str(file)
+            print_json({"issuer": issuer_url, "address": address, "key_encryption_key_file": name, "key_made": made})
         else:
-            print_lines(f"{issuer_url} at {address}, key {key}{' (new; back it up)' if made else ''}")
+            opened = "the environment" if file is None else f"{file}{' (new; back it up)' if made else ''}"
+            print_lines(f"{issuer_url} at {address}, key-encryption key in {opened}")
         sys.stdout.flush()
 
     serve(settings, started)

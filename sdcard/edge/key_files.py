@@ -4,6 +4,8 @@ import json
 import os
 import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -36,11 +38,30 @@ def create_key_file(path: Path, algorithm: SignatureAlgorithm = SignatureAlgorit
         Refused: ``key.unsupported`` when this build of ``cryptography`` lacks the algorithm.
         OSError: when the folder cannot be written to.
     """
+    jwk = generate_jwk(algorithm)
+    create_private_file(path, json.dumps(jwk))
+    return parse_private_jwk(jwk)
+
+
+def generate_jwk(algorithm: SignatureAlgorithm) -> JsonObject:
+    """A new private JWK, with ``kid`` and ``alg``.
+
+    Raises:
+        Refused: ``key.unsupported`` when this build of ``cryptography`` lacks the algorithm.
+    """
+    jwk = _generate(algorithm)
+    return {**jwk, "kid": _private_half(jwk, algorithm).public_key.thumbprint, "alg": algorithm.value}
+
+
+def create_private_file(path: Path, text: str) -> None:
+    """Write the text and a line's end to a new file, mode 0600, which appears whole or not at all.
+
+    Raises:
+        Misuse: when there is something of this name; it stays as it is.
+        OSError: when the folder cannot be written to.
+    """
     if not path.name:
         raise Misuse("a key file has a name")
-    jwk = _generate(algorithm)
-    signer = _private_half(jwk, algorithm)
-    text = json.dumps({**jwk, "kid": signer.public_key.thumbprint, "alg": algorithm.value})
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with open(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
@@ -48,11 +69,20 @@ def create_key_file(path: Path, algorithm: SignatureAlgorithm = SignatureAlgorit
             file.flush()
             os.fsync(file.fileno())
         os.link(unfinished, path)
+        _sync_folder(path.parent)
     except FileExistsError:
         raise Misuse(f"{path} exists; a key file is never overwritten") from None
     finally:
         unfinished.unlink(missing_ok=True)
-    return signer
+
+
+def _sync_folder(folder: Path) -> None:
+    """So that the new name survives a loss of power: what is sealed with a lost key is lost too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def load_signer(path: Path) -> InMemorySigner:
@@ -63,14 +93,37 @@ def load_signer(path: Path) -> InMemorySigner:
         Refused: ``key.malformed``, ``key.unsupported`` or a rule of the encodings, when it holds no private key.
         OSError: when it cannot be read.
     """
-    with path.open("rb") as file:
-        mode = os.fstat(file.fileno()).st_mode
-        if not stat.S_ISREG(mode):
-            raise Misuse(f"{path} is no file")
-        if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise Misuse(f"{path} is open to others; chmod 600 it, and replace the key if they may have read it")
+    with _open_private(path) as file:
+        return parse_private_jwk(_read(file))
+
+
+def load_private_jwk(path: Path) -> JsonObject:
+    """The private JWK in a file, for whoever keeps it elsewhere. Raises as ``load_signer``."""
+    with _open_private(path) as file:
         document = _read(file)
-    return _parse(document)
+    parse_private_jwk(document)
+    return document
+
+
+def load_secret(path: Path) -> str:
+    """The one line of text in a file that only its owner can read: a PIN, or a key in base64url.
+
+    Raises:
+        Misuse: when it is no file, others than its owner can read or change it, or it is no line of printable ASCII.
+        OSError: when it cannot be read.
+    """
+    with _open_private(path) as file:
+        data = file.read(_MOST_BYTES + 1)
+    text = data.decode("ascii", "replace").removesuffix("\n").removesuffix("\r")
+    if not (text and text.isascii() and text.isprintable()):
+        raise Misuse(f"{path} does not hold one line of printable ASCII")
+    return text
+
+
+def is_key_set(path: Path) -> bool:
+    """Whether the file holds a JWKS. Raises as ``load_public_keys`` for what is no JSON object."""
+    with path.open("rb") as file:
+        return "keys" in _read(file)
 
 
 def load_public_keys(path: Path) -> tuple[PublicKey, ...]:
@@ -108,6 +161,17 @@ def public_jwks(*keys: PublicKey) -> dict[str, list[dict[str, str]]]:
     return {"keys": [public_jwk(key) for key in keys]}
 
 
+@contextmanager
+def _open_private(path: Path) -> Iterator[BinaryIO]:
+    with path.open("rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            raise Misuse(f"{path} is no file")
+        if stat.S_IMODE(mode) & ~0o600:
+            raise Misuse(f"{path} is open to others; chmod 600 it, and replace the key if they may have read it")
+        yield file
+
+
 def _read(file: BinaryIO) -> JsonObject:
     return parse_json_object(_read_bytes(file), _WHERE, _DEPTH)
 
@@ -131,8 +195,12 @@ def _generate(algorithm: SignatureAlgorithm) -> JsonObject:
     return dict(key.export_private(as_dict=True))
 
 
-def _parse(document: JsonObject) -> InMemorySigner:
-    """Both halves must be there and belong together, else every signature would be worthless to others."""
+def parse_private_jwk(document: JsonObject) -> InMemorySigner:
+    """Private JWK → signer. Both halves must be there and belong together, else every signature would be worthless.
+
+    Raises:
+        Refused: ``key.malformed``, ``key.unsupported`` or a rule of the encodings.
+    """
     public = parse_public_jwk(_public_half(document), _WHERE)
     signer = _private_half(document, public.algorithm)
     if signer.public_key != public:

@@ -1,8 +1,9 @@
-"""A client of a registry, over HTTP: register an agent, fetch the registry's keys. Needs the ``cli`` extra.
+"""A client of a registry, over HTTP: register agents and see to them, fetch its keys. Needs the ``cli`` extra.
 
 A registry is a stranger until its answer has been read: whatever is not of the documented shape is ``Misuse``.
 """
 
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ MAX_ANSWER = 64 * 1024 * 1024
 """A Batch may have 32 MiB of cards, which base64 makes longer by a third."""
 TIMEOUT = 60.0
 _PAUSE = 0.2
+_REPEATS = 2
+"""How often a request that may be repeated is, when the connection breaks."""
+_MOST_PAGES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,16 @@ class Registered:
     findings: tuple[Finding, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ListedAgent:
+    """An agent in its owner's list; ``expires_at``: of its last good SD-Card, in Unix seconds."""
+
+    agent_id: str
+    card_format: str
+    updated_at: int
+    expires_at: int | None
+
+
 class Registry:
     """One registry at one address. No redirect is followed; answers are bounded in size and time.
 
@@ -64,17 +78,88 @@ class Registry:
     def register(self, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
         """``POST /agents/register``. The answer must hold an SD-Card for each context and key, in this order.
 
+        It carries an Idempotency-Key: when the connection breaks, the same request is sent again and done once.
+
         Raises:
             Refused: with the registry's findings, when it refuses.
             Misuse: when it cannot be reached, or answers as no registry does.
         """
-        answer = self._call("POST", "/agents/register", 201, encode_json(body))
+        return self._issue("/agents/register", body, contexts, thumbprints)
+
+    def nonce(self) -> str:
+        """``POST /nonces``: for ``prove_possession``, once.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        answer = self._call("POST", "/nonces", 201)
         with _documented():
-            registered = _read_registered(answer)
-        asked = [(context, thumbprint) for context in contexts for thumbprint in thumbprints]
-        if [(one.context, one.key_thumbprint) for one in registered.cards] != asked:
-            raise Misuse("the registry's answer has other SD-Cards than were asked for")
-        return registered
+            return _text(answer["nonce"])
+
+    def renew(self, agent_id: str, supersedes: str, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
+        """``POST /agents/{agent_id}/renew``; ``supersedes`` is ``revoke`` or ``run_out``. The rest as for ``register``.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        return self._issue(f"{_agent(agent_id)}/renew", {"supersedes": supersedes}, contexts, thumbprints)
+
+    def change_keys(
+        self, agent_id: str, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]
+    ) -> Registered:
+        """``POST /agents/{agent_id}/keys``. Contexts and thumbprints as for ``register``.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        return self._issue(f"{_agent(agent_id)}/keys", body, contexts, thumbprints)
+
+    def agents(self) -> Iterator[ListedAgent]:
+        """``GET /agents``: the caller's agents, page after page.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        path = "/agents?limit=100"
+        for _ in range(_MOST_PAGES):
+            page = self._call("GET", path, 200)
+            with _documented():
+                listed = [_read_listed(one) for one in _list(page["agents"])]
+                cursor = page["next_cursor"]
+                path = f"/agents?limit=100&cursor={quote(_text(cursor), safe='')}" if cursor is not None else ""
+            yield from listed
+            if not path:
+                return
+        raise Misuse("the registry's list of agents does not end")
+
+    def agent(self, agent_id: str) -> JsonObject:
+        """``GET /agents/{agent_id}``, as it is documented.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        return self._call("GET", _agent(agent_id), 200)
+
+    def asked(self, agent_id: str) -> tuple[list[str], list[str]]:
+        """The contexts and the thumbprints of the keys that a renewal issues SD-Cards for, in the registry's order.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        known = self.agent(agent_id)
+        with _documented():
+            contexts = [_text(one["context"]) for one in _list(known["disclosure_contexts"])]
+            return contexts, [_text(one) for one in _list(known["key_thumbprints"])]
+
+    def delete(self, agent_id: str) -> int:
+        """``DELETE /agents/{agent_id}``; how many SD-Cards were revoked.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        answer = self._call("DELETE", _agent(agent_id), 200)
+        with _documented():
+            return int(answer["revoked"])  # type: ignore[arg-type]  # what is no number is not of the documented shape
 
     def issuer(self, expected: str | None = None) -> tuple[TrustedIssuers, JsonObject]:
         """The registry as an Issuer: its keys, and the trust document that says the same.
@@ -106,14 +191,25 @@ class Registry:
         """
         named = {"batch_id": batch_id, "context": context}
         body: JsonObject = {name: value for name, value in named.items() if value is not None}
-        answer = self._call("POST", f"/agents/{quote(agent_id, safe='')}/{action}", 200, encode_json(body))
+        answer = self._call("POST", f"{_agent(agent_id)}/{action}", 200, encode_json(body))
         changed = answer.get("changed")
         if type(changed) is not int:
             raise Misuse("the registry's answer is not of the documented shape")
         return changed
 
-    def _call(self, method: str, path: str, success: int, body: bytes | None = None) -> JsonObject:
-        status, data = self._send(method, path, body)
+    def _issue(self, path: str, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
+        answer = self._call("POST", path, 201, encode_json(body), secrets.token_urlsafe(24))
+        with _documented():
+            registered = _read_registered(answer)
+        asked = [(context, thumbprint) for context in contexts for thumbprint in thumbprints]
+        if [(one.context, one.key_thumbprint) for one in registered.cards] != asked:
+            raise Misuse("the registry's answer has other SD-Cards than were asked for")
+        return registered
+
+    def _call(
+        self, method: str, path: str, success: int, body: bytes | None = None, idempotency_key: str | None = None
+    ) -> JsonObject:
+        status, data = self._send(method, path, body, idempotency_key)
         document = _parse(data)
         if document is None or not (status == success or 400 <= status < 600):
             raise Misuse(f"the registry answered {status}, and not as a registry does")
@@ -121,9 +217,14 @@ class Registry:
             raise _refusal(document, status)
         return document
 
-    def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        """Nothing is sent before a connection stands, so trying that again does nothing twice."""
+    def _send(self, method: str, path: str, body: bytes | None, idempotency_key: str | None) -> tuple[int, bytes]:
+        """Nothing is sent before a connection stands, so trying that again does nothing twice; nor does sending a
+        request with an Idempotency-Key again.
+        """
         headers = {**self._headers, "Accept": "application/json", "Content-Type": "application/json"}
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
+        left = 0 if idempotency_key is None else _REPEATS
         deadline = time.monotonic() + self._patience
         while True:
             try:
@@ -139,6 +240,9 @@ class Registry:
             except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
                 raise Misuse("the registry's address is no http or https URL") from None
             except httpx2.HTTPError as error:
+                if left > 0 and isinstance(error, httpx2.TransportError):
+                    left -= 1
+                    continue
                 raise Misuse(f"the registry cannot be reached: {type(error).__name__}") from None
 
 
@@ -183,6 +287,19 @@ def _read_registered(answer: Any) -> Registered:
         ),
         findings=tuple(_finding(one) for one in _list(answer["findings"])),
     )
+
+
+def _read_listed(one: Any) -> ListedAgent:
+    return ListedAgent(
+        agent_id=_text(one["agent_id"]),
+        card_format=_text(one["card_format"]),
+        updated_at=int(one["updated_at"]),
+        expires_at=None if one["expires_at"] is None else int(one["expires_at"]),
+    )
+
+
+def _agent(agent_id: str) -> str:
+    return f"/agents/{quote(agent_id, safe='')}"
 
 
 def _finding(one: Any) -> Finding:

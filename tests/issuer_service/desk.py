@@ -4,27 +4,36 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from sqlalchemy import insert
 from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope, create_token
 from issuer_service.app import create_app
 from issuer_service.audit.verification import find_records, verify_database
+from issuer_service.keys.ring import KeyRing, KeysInUse
+from issuer_service.keys.sealing import KeyEncryptionKey, Vault
 from issuer_service.rates import UNLIMITED
+from issuer_service.stores.keys import row_values
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import AuditFound, AuditQuery
+from issuer_service.stores.ports import AuditFound, AuditQuery, KeyState, KeyUse, RegistryKeyRow
 from issuer_service.stores.sql import SqlStore, open_store
-from issuer_service.wiring import AuditCheckpoints, StatusPublishing, Wiring
-from sdcard import InMemorySigner, Issuer
+from issuer_service.stores.tables import registry_keys
+from issuer_service.wiring import AuditCheckpoints, Wiring
+from sdcard import InMemorySigner
 from sdcard.audit.chain import Verdict
 from sdcard.audit.checkpoints import Checkpoint
-from sdcard.encoding import JsonObject
+from sdcard.encoding import JsonObject, encode_base64url
+from sdcard.jose.algorithms import EC_PARAMETERS
+from sdcard.jose.signer import Signer
 from tests.postgres import query
-from tests.world import ISSUER, MovableClock, RecordingSalts, example, key
+from tests.world import ISSUER, NOW, MovableClock, RecordingSalts, example, key
 
 T = TypeVar("T")
 
@@ -32,16 +41,12 @@ on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], in
 
 HOLDER = key(20)
 TABLES = (
-    "agents",
-    "audit",
-    "audit_head",
-    "batches",
-    "cards",
-    "holder_keys",
-    "status_entries",
-    "status_lists",
-    "tokens",
+    *("agents", "answers", "audit", "audit_head", "batches", "cards", "holder_keys", "nonces", "registry_keys"),
+    *("status_entries", "status_lists", "tokens"),
 )
+KEK_SECRET = b"desk" * 8
+KEK = KeyEncryptionKey(KEK_SECRET)
+VAULT = Vault(KEK)
 REGISTRATION: JsonObject = {
     "agent_id": "ai-assistant-v2",
     "name": "AI Assistant Agent",
@@ -83,6 +88,60 @@ def request_with_card(card: Mapping[str, Any] | None = None, **changes: Any) -> 
     return request(**{"card": document, **named, "disclosure_contexts": [{"context": "full"}], **changes})
 
 
+def private_jwk(signer: InMemorySigner) -> JsonObject:
+    """Both halves."""
+    public, private = signer.public_key.to_jwk(), signer._key
+    if isinstance(private, ec.EllipticCurvePrivateKey):
+        size = EC_PARAMETERS[signer.public_key.algorithm].size
+        return {**public, "d": encode_base64url(private.private_numbers().private_value.to_bytes(size, "big"))}
+    raw: Any = private  # of Ed25519 and ML-DSA the private half is a seed
+    return {**public, ("priv" if public["kty"] == "AKP" else "d"): encode_base64url(raw.private_bytes_raw())}
+
+
+def key_row(
+    signer: InMemorySigner, use: KeyUse = KeyUse.CARDS, state: KeyState = KeyState.ACTIVE, **changes: Any
+) -> RegistryKeyRow:
+    """A key of the registry, sealed under ``KEK``."""
+    public = signer.public_key
+    row = RegistryKeyRow(
+        kid=public.thumbprint,
+        use=use,
+        public_jwk={**public.to_jwk(), "alg": public.algorithm.value},
+        sealed=KEK.seal({"jwk": private_jwk(signer)}, public, use),
+        state=state,
+        created_at=NOW,
+        not_before=NOW,
+        activated_at=NOW,
+    )
+    return replace(row, **changes)
+
+
+def seed_keys(url: str, *rows: RegistryKeyRow) -> None:
+    """Put keys there as if they had always been: without an audit record."""
+
+    async def write() -> None:
+        store = open_store(url)
+        try:
+            async with store.database.writing() as connection:
+                await connection.execute(insert(registry_keys), [row_values(row) for row in rows])
+        finally:
+            await store.close()
+
+    asyncio.run(write())
+
+
+class FixedKeys:
+    """Keys as a registry uses them, that never change. The database has them too."""
+
+    def __init__(self, signers: Mapping[KeyUse, Signer]) -> None:
+        published = {use: (signer.public_key,) for use, signer in signers.items()}
+        own = frozenset(signer.public_key.thumbprint for signer in signers.values())
+        self._keys = KeysInUse(signers, published, own)
+
+    async def current(self) -> KeysInUse:
+        return self._keys
+
+
 class Desk:
     """A registry, and the one who asks it."""
 
@@ -92,17 +151,26 @@ class Desk:
         self.clock, self.salts, self.signer = MovableClock(), RecordingSalts("desk"), key(10)
         self.status_signer, self.audit_signer = key(11), key(12)
         self.checkpoints = folder / "audit.checkpoints"
-        upgrade(self.url)
+        self.prepare()
         self.token = self.new_token("alice")
+
+    def prepare(self) -> None:
+        """Tables, and a key for each use where there is none."""
+        upgrade(self.url)
+        if query(self.url, "SELECT kid FROM registry_keys") == [[]]:
+            seed_keys(self.url, *(key_row(signer, use) for use, signer in self.signers().items()))
+
+    def signers(self) -> dict[KeyUse, InMemorySigner]:
+        """What signs what."""
+        return {KeyUse.CARDS: self.signer, KeyUse.STATUS: self.status_signer, KeyUse.AUDIT: self.audit_signer}
 
     def wiring(self, store: SqlStore | None = None, issuer: str = ISSUER, **changes: Any) -> Wiring:
         parts: dict[str, Any] = {"clock": self.clock, "salts": self.salts, **changes}
-        signer = parts.pop("signer", self.signer)
-        own = Issuer(issuer, self.signer.public_key)
-        parts.setdefault("status", StatusPublishing(self.status_signer))
+        opened = store or open_store(self.url)
+        ring = KeyRing(opened, parts.pop("vault", VAULT), parts["clock"], parts.pop("sign_with", None))
         parts.setdefault("rates", UNLIMITED)
-        parts.setdefault("audit", AuditCheckpoints(self.audit_signer, self.checkpoints))
-        return Wiring(own, signer, store or open_store(self.url), **parts)
+        parts.setdefault("audit", AuditCheckpoints(self.checkpoints))
+        return Wiring(issuer, parts.pop("keys", ring), opened, **parts)
 
     @contextmanager
     def open(self, store: SqlStore | None = None, **changes: Any) -> Iterator["OpenDesk"]:
@@ -191,6 +259,20 @@ class OpenDesk:
 
     def get(self, path: str) -> httpx2.Response:
         return self.client.get(path)
+
+    def ask(
+        self, method: str, path: str, body: dict[str, Any] | None = None, token: str | None = None, **headers: str
+    ) -> httpx2.Response:
+        """Anything, with a token."""
+        sent = {"authorization": f"Bearer {token or self.token}"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.request(method, path, json=body, headers=sent)
+
+    def done(self, method: str, path: str, body: dict[str, Any] | None = None, token: str | None = None) -> Any:
+        """The answer to what is granted."""
+        response = self.ask(method, path, body, token)
+        assert response.status_code in (200, 201), response.text
+        return response.json()
 
 
 def findings(response: httpx2.Response) -> list[tuple[str, str]]:

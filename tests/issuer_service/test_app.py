@@ -11,18 +11,26 @@ from tests.world import RecordingSalts
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/nowhere", "/agents/register/", "/docs", "/redoc", "/%00", "/%ff", "/..%2fetc", "//", "/agents"]
+    "path", ["/", "/nowhere", "/agents/register/", "/docs", "/redoc", "/%00", "/%ff", "/..%2fetc", "//", "/nonces/x"]
 )
 def test_an_unknown_path_is_a_problem_document(registry: OpenDesk, path: str) -> None:
     assert_refused(registry.get(path), 404, ("request.not-found", "request/path"))
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "NONSENSE"])
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "NONSENSE"])
 def test_another_method_is_a_problem_document(registry: OpenDesk, method: str) -> None:
     response = registry.client.request(method, "/agents/register")
 
     assert_refused(response, 405, ("request.method", "request/method"))
     assert response.headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [("/agents", "GET"), ("/agents/x", "DELETE, GET"), ("/agents/x/renew", "POST"), ("/nonces", "POST")],
+)
+def test_a_path_says_all_methods_that_it_answers(registry: OpenDesk, path: str, methods: str) -> None:
+    assert registry.client.request("PATCH", path).headers["allow"] == methods
 
 
 class BrokenSalts(RecordingSalts):
@@ -49,6 +57,7 @@ def test_the_openapi_document_is_complete(registry: OpenDesk) -> None:
     assert set(document["paths"]) == {
         "/agents/register", "/.well-known/jwt-vc-issuer", "/.well-known/jwks.json", "/healthz",
         "/.well-known/status-jwks.json", "/status/{list_id}", "/readyz",
+        "/agents", "/agents/{agent_id}", "/agents/{agent_id}/renew", "/agents/{agent_id}/keys", "/nonces",
         "/agents/{agent_id}/revoke", "/agents/{agent_id}/suspend", "/agents/{agent_id}/reinstate",
     }  # fmt: skip
     operation = document["paths"]["/agents/register"]["post"]

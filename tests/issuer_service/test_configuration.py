@@ -121,7 +121,11 @@ def test_what_is_shown_holds_no_secret(url: str) -> None:
 
 
 def test_what_may_hold_a_secret_is_known() -> None:
-    assert [name for name in Settings.model_fields if is_secret(name)] == ["database_url"]
+    assert [name for name in Settings.model_fields if is_secret(name)] == [
+        "database_url",
+        "key_encryption_key",
+        "pkcs11_pin",
+    ]
 
 
 @pytest.mark.parametrize("password", ["sdcard", "postgres", "Password", "change-me", "aaaaaaaaaaaa", "1234"])
@@ -132,6 +136,16 @@ def test_outside_of_development_a_secret_is_ones_own(password: str) -> None:
     with pytest.raises(Misuse, match="SDCARD_DATABASE_URL") as refused:
         check_fit_to_serve(Settings(database_url=url, issuer=PUBLIC))
     assert f":{password}@" not in str(refused.value)
+
+
+@pytest.mark.parametrize("secret", [{"key_encryption_key": "A" * 43}, {"pkcs11_pin": "1234"}])
+def test_so_are_keys_and_pins_and_nothing_shows_them(secret: dict[str, Any]) -> None:
+    settings = Settings(issuer=PUBLIC, **secret)
+
+    with pytest.raises(Misuse, match=f"SDCARD_{next(iter(secret)).upper()}"):
+        check_fit_to_serve(settings)
+    assert shown_value(settings, next(iter(secret))) == MASK
+    check_fit_to_serve(Settings(**secret))
 
 
 @pytest.mark.parametrize(

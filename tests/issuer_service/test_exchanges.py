@@ -32,7 +32,7 @@ ANSWERS: dict[str, Callable[[OpenDesk], httpx2.Response]] = {
     "200": lambda registry: registry.get("/healthz"),
     "401": lambda registry: registry.post(request(), authorization="Bearer wrong"),
     "404": lambda registry: registry.get("/nowhere"),
-    "405": lambda registry: registry.get("/agents/register"),
+    "405": lambda registry: registry.client.post("/healthz"),
     "413": lambda registry: registry.post(b" " * 2_000_000),
     "422": lambda registry: registry.post(request("bad id")),
 }

@@ -1,6 +1,7 @@
 """Registries as processes of their own: killed amid registrations, and several of them on one database."""
 
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -16,33 +17,37 @@ from typing import Any, Self
 
 import httpx2
 
-from sdcard import Acceptance, TrustedIssuers, accept_sd_card
+from issuer_service.stores.ports import KeyUse
+from sdcard import Acceptance, TrustedIssuers, Where, accept_sd_card
 from sdcard.audit.checkpoints import verify_checkpoint
-from sdcard.edge.key_files import create_key_file, load_signer
+from sdcard.edge.key_files import create_private_file
 from sdcard.edge.system import SystemClock, SystemSalts
-from tests.issuer_service.desk import Desk, jwk, on_both_databases, request, verdict_of
+from sdcard.encoding import encode_base64url
+from sdcard.errors import Part
+from sdcard.jose.keys import parse_public_jwk
+from sdcard.keybinding.possession import prove_possession
+from tests.issuer_service.desk import KEK_SECRET, VAULT, Desk, ask, jwk, on_both_databases, request, verdict_of
 from tests.issuer_service.test_serving import SERVES, await_health, free_port
 from tests.postgres import Cluster, query
+from tests.shared import shared_dir
 from tests.world import at_once, key
 
 ISSUER = "http://127.0.0.1:8080"
+ONE_CONTEXT = {"disclosure_contexts": [{"context": "public"}]}
 ROUNDS = int(os.environ.get("SDCARD_TEST_ROUNDS", "3"))
 """How often a registry is killed on each database."""
 
 
 @contextmanager
 def registries(folder: Path, url: str, count: int = 1) -> Iterator[list[tuple[str, "subprocess.Popen[bytes]"]]]:
-    """So many processes, started together, on one database and with one key."""
-    for name in ("issuer.jwk", "status.jwk", "audit.jwk"):
-        if not (folder / name).exists():
-            create_key_file(folder / name)
+    """So many processes, started together, on one database; the first one makes the keys."""
+    if not (folder / "key-encryption.key").exists():
+        create_private_file(folder / "key-encryption.key", encode_base64url(KEK_SECRET))
     own = {
         "SDCARD_AUDIT_CHECKPOINT_SECONDS": "1",
         "SDCARD_DATABASE_URL": url,
         "SDCARD_ISSUER": ISSUER,
-        "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"),
-        "SDCARD_STATUS_KEY_FILE": str(folder / "status.jwk"),
-        "SDCARD_AUDIT_KEY_FILE": str(folder / "audit.jwk"),
+        "SDCARD_KEY_ENCRYPTION_KEY_FILE": str(folder / "key-encryption.key"),
         "SDCARD_AUDIT_CHECKPOINTS": str(folder / "audit.checkpoints"),
     }
     with ExitStack() as stack:
@@ -72,13 +77,10 @@ class Crowd:
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def register(self, body: dict[str, Any], token: str | None = None) -> int:
+    def register(self, body: dict[str, Any], token: str | None = None, **headers: str) -> int:
         """The status; 0 when the connection broke."""
-        with self._lock:
-            address = next(self._addresses)
-        headers = {"authorization": f"Bearer {token or self._token}"}
         try:
-            response = self._client.post(f"{address}/agents/register", json=body, headers=headers)
+            response = self.ask("POST", "/agents/register", body, token, **headers)
         except httpx2.TransportError:
             return 0
         with self._lock:
@@ -88,18 +90,29 @@ class Crowd:
                 self.refused.append(response.status_code)
         return response.status_code
 
+    def ask(
+        self, method: str, path: str, body: dict[str, Any] | None = None, token: str | None = None, **headers: str
+    ) -> httpx2.Response:
+        """Anything, at the next address."""
+        with self._lock:
+            address = next(self._addresses)
+        sent = {"authorization": f"Bearer {token or self._token}"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        return self._client.request(method, address + path, json=body, headers=sent)
 
-def assert_whole(url: str, folder: Path, acknowledged: Sequence[dict[str, Any]]) -> None:
+
+def assert_whole(url: str, acknowledged: Sequence[dict[str, Any]]) -> None:
     """Every registration is there with all that belongs to it or not at all, and every acknowledged one is there."""
-    agents, keys, batches, cards, audit, used, entries = query(
+    agents, keys, batches, cards, audit, used, entries, own = query(
         url,
         "SELECT agent_id FROM agents",
         "SELECT thumbprint, agent_id FROM holder_keys",
         "SELECT batch_id, agent_id FROM batches",
         "SELECT digest, batch_id, thumbprint FROM cards",
-        "SELECT batch_id, agent_id FROM audit",
+        "SELECT batch_id, agent_id FROM audit WHERE agent_id <> ''",
         "SELECT status_list_id, status_index FROM cards",
         'SELECT list_id, "index" FROM status_entries',
+        "SELECT kid, public_jwk FROM registry_keys WHERE use = 'cards' AND state = 'active'",
     )
     assert sorted(audit) == sorted(batches)
     assert verdict_of(url).findings == ()
@@ -108,7 +121,16 @@ def assert_whole(url: str, folder: Path, acknowledged: Sequence[dict[str, Any]])
     assert len(cards) == 3 * len(batches)
     assert sorted(used) == sorted(entries)
     assert len(set(used)) == len(cards)
-    stored, issuer = {card[0]: card for card in cards}, load_signer(folder / "issuer.jwk").public_key
+    good, last = query(
+        url,
+        "SELECT DISTINCT batch_id FROM cards JOIN status_entries ON list_id = status_list_id"
+        ' AND status_entries."index" = status_index WHERE status = 0',
+        "SELECT batch_id FROM agents",
+    )
+    assert sorted(good) == sorted(last), "of each agent the last Batch is good and no other"
+    stored, [(kid, jwk_text)] = {card[0]: card for card in cards}, own
+    issuer = parse_public_jwk(json.loads(jwk_text) if isinstance(jwk_text, str) else jwk_text, Where(Part.KEY))
+    assert issuer.thumbprint == kid
     acceptance = Acceptance(issuers=TrustedIssuers.of(ISSUER, issuer))
     holders = {one.public_key.thumbprint: one.public_key for one in map(key, range(100, 400))}
     for answer in acknowledged:
@@ -119,7 +141,7 @@ def assert_whole(url: str, folder: Path, acknowledged: Sequence[dict[str, Any]])
 
 
 def agent(number: int) -> dict[str, Any]:
-    return request(f"agent-{number}", public_key=jwk(key(100 + number)))
+    return request(f"agent-{number}", public_key=jwk(key(100 + number)), supersedes="revoke")
 
 
 def token_of(desk: Desk, subject: str = "alice") -> str:
@@ -148,7 +170,7 @@ def test_of_a_registry_that_is_killed_amid_registrations_all_that_was_acknowledg
         acknowledged += crowd.acknowledged
         assert crowd.refused == []
         await_silence(desk.url)
-        assert_whole(desk.url, tmp_path, acknowledged)
+        assert_whole(desk.url, acknowledged)
     assert unanswered > 0
 
     with registries(tmp_path, desk.url) as [(address, _)], Crowd([address], token) as crowd:
@@ -182,20 +204,61 @@ def test_four_processes_on_one_database_are_one_registry(postgres: Cluster, tmp_
 
     assert [status for group in many for status in group] == [201] * 60
     assert sorted(one_agent) == sorted(one_key) == [201] + [409] * 7
-    assert_whole(url, tmp_path, crowd.acknowledged)
+    assert_whole(url, crowd.acknowledged)
     assert len(crowd.acknowledged) == 62
-    signer = load_signer(tmp_path / "audit.jwk").public_key
+    rows = ask(url, lambda store: store.read_keys())
+    [signer] = [VAULT.public_key(row) for row in rows if row.use is KeyUse.AUDIT]
     lines = (tmp_path / "audit.checkpoints").read_text().split()
     checkpoints = [verify_checkpoint(line, {signer.thumbprint: signer}) for line in lines]
     assert len(checkpoints) >= 4, "each of them made one at its end at least"
     verdict = verdict_of(url, *checkpoints)
-    assert (verdict.findings, verdict.vouched) == ((), 62)
+    assert (verdict.findings, verdict.vouched) == ((), 62 + len(rows))
+
+
+def test_one_key_or_nonce_at_four_processes_registers_once(postgres: Cluster, tmp_path: Path) -> None:
+    """Of BUG-079 what a registry has: a nonce, sent to several workers, counts once."""
+    url = postgres.url(postgres.new_database())
+
+    with registries(tmp_path, url, count=4) as started:
+        token = token_of(Desk(tmp_path, url))
+        with Crowd([address for address, _ in started], token) as crowd:
+            same = at_once(lambda: crowd.ask("POST", "/agents/register", agent(0), idempotency_key="one"), 16)
+            nonce = crowd.ask("POST", "/nonces").json()["nonce"]
+            asks = iter([proven(number, nonce) for number in range(1, 9)])
+            proofs = at_once(lambda: crowd.register(next(asks)), 8)
+
+    assert {response.status_code for response in same} == {201}
+    assert len({response.content for response in same}) == 1
+    assert sorted(proofs) == [201] + [422] * 7
+    assert_whole(url, [same[0].json(), *crowd.acknowledged])
+    assert query(url, "SELECT count(*) FROM batches") == [[(2,)]]
+
+
+def proven(number: int, nonce: str) -> dict[str, Any]:
+    body = agent(number)
+    proof = prove_possession(key(100 + number), ISSUER, body["agent_id"], nonce, time.time())
+    return {**body, "proofs": [proof]}
+
+
+def test_two_processes_on_one_file_serve_a_hundred_at_once(tmp_path: Path) -> None:
+    """BUG-077."""
+    described = json.loads((shared_dir() / "cases" / "BUG-077.json").read_text(encoding="utf-8"))
+    asked, expected = described["input"], described["expected"]
+    desk = Desk(tmp_path)
+    token = token_of(desk)
+
+    with (
+        registries(tmp_path, desk.url, count=asked["workers"]) as started,
+        Crowd([address for address, _ in started], token) as crowd,
+    ):
+        numbers = iter(range(asked["n"]))
+        statuses = at_once(lambda: crowd.register({**agent(next(numbers)), **ONE_CONTEXT}), asked["n"])
+
+    assert len([status for status in statuses if status >= 500]) == expected["http_5xx"]
+    assert statuses.count(201) == expected["registered"] == len(crowd.acknowledged)
 
 
 def test_no_command_shows_the_password_of_a_database(tmp_path: Path) -> None:
-    create_key_file(tmp_path / "issuer.jwk")
-    create_key_file(tmp_path / "status.jwk")
-    create_key_file(tmp_path / "audit.jwk")
     for query_part in ("", "?sslmode=require"):
         url = f"postgresql+asyncpg://app:canary-password@127.0.0.1:{free_port()}/registry{query_part}"
         for command in (["serve", "--port", str(free_port())], ["token", "create", "--subject", "me"]):

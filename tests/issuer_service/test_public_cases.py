@@ -18,9 +18,10 @@ from sdcard import Acceptance, TrustedIssuers, accept_sd_card
 from sdcard.encoding import same_json
 from sdcard.errors import Part, Where
 from sdcard.trust import parse_key_set
-from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, request_with_card
+from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, jwk, on_both_databases, request, request_with_card
+from tests.postgres import query
 from tests.shared import shared_dir
-from tests.world import ISSUER, NOW, example
+from tests.world import ISSUER, NOW, at_once, example, key
 
 _outbound: list[str] = []
 _watching = False
@@ -177,3 +178,34 @@ def test_an_empty_card_is_told_all_that_is_missing_and_an_empty_array_stays(regi
     named = {one["where"].rpartition("/")[2] for one in refusal.json()["findings"]}
     assert named >= {"name", "description", "version", "supportedInterfaces", "capabilities", "skills"}
     assert held(registry, cards["skills_empty"])["skills"] == expected["skills_empty"]["skills_present_after"]
+
+
+# -- BUG-062: status entries of many who register at once ------------------------------------------------------------
+
+
+@on_both_databases
+def test_no_two_cards_share_a_status_and_no_revocation_is_lost(desk: Desk, registry: OpenDesk) -> None:
+    described = case("062")
+    asked, expected = described["input"], described["expected"]
+    contexts = [{"context": name} for name in ("public", "internal", "diagnostic", "federation", "full")]
+    numbers = iter(range(asked["n"]))
+
+    def register() -> httpx2.Response:
+        n = next(numbers)
+        keys = [jwk(key(100 + 2 * n)), jwk(key(101 + 2 * n))]
+        return registry.post(request(f"agent-{n}", public_key=None, public_keys=keys, disclosure_contexts=contexts))
+
+    registered = at_once(register, asked["n"])
+    names = iter([one.json()["agent_id"] for one in registered])
+    revoked = at_once(lambda: registry.ask("POST", f"/agents/{next(names)}/revoke", {"context": "public"}), asked["n"])
+
+    cards = [card for one in registered for card in one.json()["cards"]]
+    assert len(cards) == asked["n"] * asked["batch_size"]
+    assert len({tuple(card["status"].values()) for card in cards}) == expected["distinct_status_refs"]
+    assert sum(one.json()["changed"] for one in revoked) == asked["then_revoke_parallel"]
+    (rows,) = query(desk.url, 'SELECT list_id, "index" FROM status_entries WHERE status = 1')
+    public = {(card["status"]["uri"].rpartition("/")[2], card["status"]["idx"])
+              for card in cards if card["context"] == "public"}  # fmt: skip
+    assert set(rows) == public
+    assert len(rows) == expected["bits_set"]
+    assert len([one for one in (*registered, *revoked) if one.status_code >= 500]) == expected["http_5xx"]

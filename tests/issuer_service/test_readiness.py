@@ -9,12 +9,19 @@ from dataclasses import dataclass, field
 import pytest
 
 from issuer_service.readiness import _KEPT_SECONDS, Readiness
+from issuer_service.stores.ports import KeyUse
 from issuer_service.stores.sql import open_store
 from sdcard import PublicKey
-from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, on_both_databases
+from sdcard.jose.signer import Signer
+from tests.issuer_service.desk import Desk, FixedKeys, OpenDesk, assert_refused, on_both_databases
 from tests.world import key, raises_rule
 
 RULE = "registry.not-ready"
+
+
+def ring(desk: Desk, signer: Signer) -> FixedKeys:
+    """The registry's keys, with this signer for SD-Cards."""
+    return FixedKeys({**desk.signers(), KeyUse.CARDS: signer})
 
 
 @dataclass
@@ -66,7 +73,7 @@ def test_a_signer_that_cannot_sign_is_named(
     desk: Desk, caplog: pytest.LogCaptureFixture, error: Exception | None
 ) -> None:
     signer = BadSigner(desk.signer.public_key, error)
-    with desk.open(signer=signer) as registry:
+    with desk.open(keys=ring(desk, signer)) as registry:
         response = registry.get("/readyz")
 
     assert_refused(response, 503, (RULE, "registry/signer"))
@@ -74,15 +81,21 @@ def test_a_signer_that_cannot_sign_is_named(
     assert (type(error).__name__ in caplog.text) is (error is not None)
 
 
+def test_a_key_that_is_missing_is_named(desk: Desk) -> None:
+    signers = desk.signers()
+    with desk.open(keys=FixedKeys({use: signers[use] for use in signers if use is not KeyUse.STATUS})) as registry:
+        assert_refused(registry.get("/readyz"), 503, (RULE, "registry/signer"))
+
+
 def test_every_part_that_does_not_work_is_named(desk: Desk) -> None:
-    with desk.open(signer=BadSigner(desk.signer.public_key)) as registry:
+    with desk.open(keys=ring(desk, BadSigner(desk.signer.public_key))) as registry:
         desk.file.unlink()
         assert_refused(registry.get("/readyz"), 503, (RULE, "registry/database"), (RULE, "registry/signer"))
 
 
 def test_many_who_ask_make_the_signer_work_once_and_recovery_is_seen(desk: Desk) -> None:
     signer = BadSigner(desk.signer.public_key)
-    with desk.open(signer=signer) as registry:
+    with desk.open(keys=ring(desk, signer)) as registry:
         assert {registry.get("/readyz").status_code for _ in range(20)} == {503}
         assert len(signer.calls) == 1
         assert b"." not in signer.calls[0]
@@ -103,14 +116,14 @@ def test_a_signer_that_hangs_is_asked_once(desk: Desk, monkeypatch: pytest.Monke
 
     async def ask() -> None:
         store, readiness = open_store(desk.url), Readiness()
-        signer = Hanging(desk.signer.public_key)
+        keys = ring(desk, Hanging(desk.signer.public_key))
         for second in range(0, 30, 3):
             with raises_rule(RULE, "registry/signer"):
-                await readiness.check(store, signer, second)
+                await readiness.check(store, keys, second)
         assert len(calls) == 1
         freed.set()
         await asyncio.sleep(0.1)
-        await readiness.check(store, signer, 100)
+        await readiness.check(store, keys, 100)
         await store.close()
 
     asyncio.run(ask())

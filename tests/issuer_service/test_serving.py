@@ -26,7 +26,6 @@ from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.sql import open_store
 from issuer_service.wiring import Bounds
 from sdcard import Misuse, TrustedIssuers, Where, accept_sd_card
-from sdcard.edge.key_files import create_key_file
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Part
 from sdcard.issued import Acceptance
@@ -40,17 +39,12 @@ MEBIBYTE = 1024 * 1024
 
 def served_environment(folder: Path, port: int) -> dict[str, str]:
     """For a registry in a process of its own: fresh keys and a fresh database in the folder."""
-    create_key_file(folder / "issuer.jwk")
-    create_key_file(folder / "status.jwk")
-    create_key_file(folder / "audit.jwk")
     others = {name: value for name, value in os.environ.items() if not name.startswith("SDCARD_TEST_")}
     return {
         **others,
         "SDCARD_PORT": str(port),
         "SDCARD_DATABASE_URL": f"sqlite+aiosqlite:///{folder}/served.sqlite",
-        "SDCARD_ISSUER_KEY_FILE": str(folder / "issuer.jwk"),
-        "SDCARD_STATUS_KEY_FILE": str(folder / "status.jwk"),
-        "SDCARD_AUDIT_KEY_FILE": str(folder / "audit.jwk"),
+        "SDCARD_KEY_ENCRYPTION_KEY_FILE": str(folder / "key-encryption.key"),
         "SDCARD_AUDIT_CHECKPOINTS": str(folder / "audit.checkpoints"),
     }
 
@@ -164,7 +158,7 @@ def test_64_mebibytes_are_refused_early_in_flat_memory(tmp_path: Path, chunked: 
         assert peak_memory(server) - before < 32
         assert httpx2.get(f"{address}/healthz", trust_env=False).status_code == 200
     with closing(sqlite3.connect(tmp_path / "served.sqlite")) as connection:
-        assert connection.execute("SELECT count(*) FROM audit").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM batches").fetchone() == (0,)
 
 
 def token_for(folder: Path) -> str:
@@ -293,20 +287,15 @@ def test_the_registry_tells_when_it_listens(tmp_path: Path) -> None:
 
 
 def test_a_registry_whose_port_is_taken_touches_nothing(tmp_path: Path) -> None:
-    create_key_file(tmp_path / "issuer.jwk")
-    create_key_file(tmp_path / "status.jwk")
-    create_key_file(tmp_path / "audit.jwk")
     started = list[str]()
     with closing(bind()) as listening:
         settings = Settings(
             port=listening.getsockname()[1],
             database_url=f"sqlite+aiosqlite:///{tmp_path}/served.sqlite",
-            issuer_key_file=tmp_path / "issuer.jwk",
-            status_key_file=tmp_path / "status.jwk",
-            audit_key_file=tmp_path / "audit.jwk",
+            key_encryption_key_file=tmp_path / "key-encryption.key",
         )
         with pytest.raises(OSError, match="in use"):
             serve(settings, started.append)
 
     assert started == []
-    assert not (tmp_path / "served.sqlite").exists()
+    assert list(tmp_path.iterdir()) == []

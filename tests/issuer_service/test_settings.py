@@ -21,14 +21,14 @@ def test_the_defaults_serve_on_loopback() -> None:
 def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDCARD_ISSUER", "https://registry.example")
     monkeypatch.setenv("SDCARD_LIFETIME_DAYS", "90")
-    monkeypatch.setenv("SDCARD_ISSUER_KEY_FILE", "keys/issuer.jwk")
+    monkeypatch.setenv("SDCARD_KEY_ENCRYPTION_KEY_FILE", "keys/kek")
     monkeypatch.setenv("SDCARD_POLICY", "policy.toml")
 
     settings = Settings()
 
     assert settings.issuer_url == "https://registry.example"
     assert settings.lifetime == MAX_LIFETIME
-    assert settings.issuer_key_file == Path("keys/issuer.jwk")
+    assert settings.key_encryption_key_file == Path("keys/kek")
     assert settings.policy == Path("policy.toml")
 
 
@@ -40,6 +40,7 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         {"port": 0},
         {"port": 65_536},
         {"body_limit": 10},
+        {"proof_of_possession": "off"},
     ],
 )
 def test_what_is_out_of_range_is_refused(changes: dict[str, int]) -> None:
@@ -94,5 +95,8 @@ def test_a_host_that_others_reach_needs_an_issuer() -> None:
     assert Settings(host="::1", port=9).issuer_url == "http://[::1]:9"
 
 
-def test_the_password_of_a_database_is_not_shown() -> None:
-    assert "secret" not in repr(Settings(database_url="postgresql+asyncpg://u:secret@db/x"))
+def test_no_secret_is_shown() -> None:
+    secrets = {"key_encryption_key": "secret", "pkcs11_pin": "secret"}
+    settings = Settings.model_validate({"database_url": "postgresql+asyncpg://u:secret@db/x", **secrets})
+
+    assert "secret" not in f"{settings!r} {settings}"

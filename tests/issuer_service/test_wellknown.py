@@ -2,9 +2,10 @@
 
 import pytest
 
+from issuer_service.stores.ports import KeyState
 from sdcard.edge.key_files import public_jwks
 from sdcard.jose.algorithms import SignatureAlgorithm
-from tests.issuer_service.desk import Desk, OpenDesk
+from tests.issuer_service.desk import Desk, OpenDesk, key_row, seed_keys
 from tests.world import ISSUER, key_of
 
 
@@ -37,9 +38,11 @@ def test_the_keys_are_published_without_their_private_half(desk: Desk, registry:
 
 
 def test_keys_that_do_not_sign_here_are_published_too(desk: Desk) -> None:
-    other = key_of(SignatureAlgorithm.ML_DSA_65).public_key
-    with desk.open(other_keys=(other,)) as registry:
-        assert registry.get("/.well-known/jwks.json").json() == public_jwks(desk.signer.public_key, other)
+    following = key_of(SignatureAlgorithm.ML_DSA_65)
+    seed_keys(desk.url, key_row(following, state=KeyState.NEXT))
+    with desk.open() as registry:
+        shown = registry.get("/.well-known/jwks.json").json()
+    assert shown == public_jwks(desk.signer.public_key, following.public_key)
 
 
 def test_a_registry_in_good_health_says_so(registry: OpenDesk) -> None:

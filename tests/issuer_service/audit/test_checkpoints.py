@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from issuer_service.audit.checkpoints import append_line, make_checkpoint
+from issuer_service.stores.ports import KeyUse
 from issuer_service.stores.sql import open_store
 from issuer_service.wiring import AuditCheckpoints
-from sdcard import Misuse, PublicKey
+from sdcard import PublicKey
 from sdcard.audit.checkpoints import Checkpoint, verify_checkpoint
 from sdcard.audit.records import START, Head
-from tests.issuer_service.desk import Desk, OpenDesk, jwk, request
+from tests.issuer_service.desk import Desk, FixedKeys, OpenDesk, jwk, request
 from tests.postgres import query
 from tests.sdcard.audit.chains import found
 from tests.world import ISSUER, NOW, at_once, key
@@ -35,6 +36,11 @@ class CountingSigner:
         self.count += 1
         self._act()
         return key(12).sign(message)
+
+
+def keys_with(desk: Desk, signer: CountingSigner) -> FixedKeys:
+    """The registry's keys, with this signer for checkpoints."""
+    return FixedKeys({**desk.signers(), KeyUse.AUDIT: signer})
 
 
 def kept(desk: Desk) -> list[Checkpoint]:
@@ -73,7 +79,7 @@ def test_a_registry_that_recorded_nothing_makes_none(desk: Desk) -> None:
 
 def test_checkpoints_are_made_while_it_serves_when_something_changed(desk: Desk) -> None:
     signer = CountingSigner()
-    with desk.open(audit=AuditCheckpoints(signer, desk.checkpoints, 0.05)) as registry:
+    with desk.open(audit=AuditCheckpoints(desk.checkpoints, 0.05), keys=keys_with(desk, signer)) as registry:
         register(registry)
         await_until(lambda: signer.count == 1)
         time.sleep(0.3)
@@ -94,7 +100,7 @@ def test_whatever_goes_wrong_is_logged_and_serving_goes_on(
 ) -> None:
     signer = CountingSigner(refuse if fault == "signer" else lambda: None)
     file = {"folder": desk.file.parent, "full": Path("/dev/full")}.get(fault, desk.checkpoints)
-    with desk.open(audit=AuditCheckpoints(signer, file, 0.05)) as registry:
+    with desk.open(audit=AuditCheckpoints(file, 0.05), keys=keys_with(desk, signer)) as registry:
         if fault == "gone":
             desk.file.rename(desk.file.with_suffix(".gone"))
         elif fault == "head":
@@ -111,7 +117,7 @@ def test_whatever_goes_wrong_is_logged_and_serving_goes_on(
 
 def test_a_slow_signer_makes_nobody_wait(desk: Desk) -> None:
     signer = CountingSigner(lambda: time.sleep(0.5))
-    with desk.open(audit=AuditCheckpoints(signer, desk.checkpoints, 0.05)) as registry:
+    with desk.open(audit=AuditCheckpoints(desk.checkpoints, 0.05), keys=keys_with(desk, signer)) as registry:
         register(registry)
         await_until(lambda: signer.count == 1)
         began = time.monotonic()
@@ -125,12 +131,11 @@ def test_a_slow_signer_makes_nobody_wait(desk: Desk) -> None:
 def test_a_chain_that_went_back_is_logged(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     with desk.open() as registry:
         register(registry)
-    checkpoints = AuditCheckpoints(desk.audit_signer, desk.checkpoints)
 
     async def make() -> Head:
         store = open_store(desk.url)
         try:
-            return await make_checkpoint(store, checkpoints, ISSUER, NOW, Head(9, "9" * 64))
+            return await make_checkpoint(store, desk.checkpoints, desk.audit_signer, ISSUER, NOW, Head(9, "9" * 64))
         finally:
             await store.close()
 
@@ -177,13 +182,6 @@ def test_a_line_that_was_cut_short_is_not_joined_with_the_next(tmp_path: Path) -
 
     assert file.read_text() == "whole\ncut sho\nnext\n"
     assert oct(os.stat(file).st_mode)[-3:] != "600", "the mode of a file that is there is its owner's choice"
-
-
-@pytest.mark.parametrize("of", ["issuer", "status"])
-def test_the_key_of_checkpoints_signs_nothing_else(desk: Desk, of: str) -> None:
-    signer = {"issuer": desk.signer, "status": desk.status_signer}[of]
-    with pytest.raises(Misuse, match="checkpoints"):
-        desk.wiring(audit=AuditCheckpoints(signer, desk.checkpoints))
 
 
 def test_no_agent_has_the_key_of_checkpoints(desk: Desk, registry: OpenDesk) -> None:

@@ -20,7 +20,7 @@ from tests.world import ISSUER, NOW, at_once, key
 pytestmark = on_both_databases
 
 COUNT = 6
-COPIED = "event, at, subject, agent_id, batch_id, disclosed, interaction_id, digest, digest"
+COPIED = "event, at, subject, agent_id, batch_id, disclosed, interaction_id, digest, digest, possession, supersedes"
 """Of the last record, so that it seems to follow it."""
 OTHERS = {
     "event": "'agent.lost'",

@@ -21,8 +21,8 @@ from issuer_service.authorization_server.fetching import (
 from issuer_service.settings import Settings
 from issuer_service.wiring import build_wiring
 from sdcard import Misuse
-from sdcard.edge.key_files import create_key_file
 from tests.issuer_service.authorization_server.identity import SERVER, Source, jwks, rsa_jwk
+from tests.issuer_service.desk import VAULT
 from tests.world import raises_rule
 
 
@@ -175,13 +175,11 @@ def test_keys_come_by_https_from_whom_the_system_trusts() -> None:
 
 def test_settings_make_a_server_whose_keys_are_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("issuer.jwk", "status.jwk"):
-        create_key_file(tmp_path / name)
     (tmp_path / "jwks.json").write_bytes(jwks())
     monkeypatch.setenv("SDCARD_AUTHORIZATION_LIMITS", '{"agent_id_prefixes": ["a-"]}')
 
     server = build_wiring(
-        Settings(issuer="https://registry.example", authorization_server=SERVER, authorization_jwks="jwks.json")
+        Settings(issuer="https://registry.example", authorization_server=SERVER, authorization_jwks="jwks.json"), VAULT
     ).authorization_server
 
     assert server is not None
@@ -201,8 +199,6 @@ def test_settings_make_a_server_whose_keys_are_in_a_file(tmp_path: Path, monkeyp
 )
 def test_half_a_server_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, half: dict[str, object]) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("issuer.jwk", "status.jwk"):
-        create_key_file(tmp_path / name)
     with pytest.raises(Misuse, match="AUTHORIZATION") as refused:
-        build_wiring(Settings.model_validate(half))
+        build_wiring(Settings.model_validate(half), VAULT)
     assert "canary" not in str(refused.value)

@@ -198,7 +198,7 @@ def test_cards_are_remembered_by_their_digests(desk: Desk, registry: OpenDesk) -
     assert rows["status_lists"] == [(list_id, "full", "full", 1, 0)]
     assert rows["batches"] == [(answer["batch_id"], "ai-assistant-v2", NOW)]
     assert rows["holder_keys"] == [(HOLDER.public_key.thumbprint, "ai-assistant-v2", NOW)]
-    ((agent_id, _, subject, card_format, card, _, _),) = rows["agents"]
+    ((agent_id, _, subject, card_format, card, *_),) = rows["agents"]
     assert (agent_id, subject, card_format, json.loads(card)) == ("ai-assistant-v2", "alice", "a2a/1.0", example())
     (record,) = desk.audit()
     assert record | {"digest": "d"} == {
@@ -209,6 +209,8 @@ def test_cards_are_remembered_by_their_digests(desk: Desk, registry: OpenDesk) -
         "agent_id": "ai-assistant-v2",
         "batch_id": answer["batch_id"],
         "disclosed": {"full": issued["discloses"]},
+        "possession": "not-proven",
+        "supersedes": "run_out",
         "previous": "0" * 64,
         "digest": "d",
     }

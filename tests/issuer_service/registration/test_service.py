@@ -46,7 +46,7 @@ def test_the_owner_registers_again_and_the_card_is_replaced(desk: Desk, registry
     assert first["batch_id"] != second["batch_id"]
     counts = desk.counts()
     assert (counts["agents"], counts["batches"], counts["audit"], counts["holder_keys"]) == (1, 2, 2, 1)
-    ((_, _, _, card_format, _, registered_at, updated_at),) = desk.rows()["agents"]
+    ((_, _, _, card_format, _, registered_at, updated_at, *_),) = desk.rows()["agents"]
     assert (card_format, updated_at - registered_at) == ("a2a/1.0", 60)
 
 

@@ -7,8 +7,6 @@ import httpx2
 import pytest
 
 from issuer_service.access import Limit, Scope
-from issuer_service.wiring import StatusPublishing
-from sdcard import Misuse
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.status.token import StatusListToken, verify_status_list_token
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
@@ -173,10 +171,6 @@ def test_the_status_key_is_published_apart_and_is_not_the_issuers(desk: Desk, re
     assert kids("/.well-known/jwks.json") == [desk.signer.public_key.thumbprint]
     metadata = registry.get("/.well-known/jwt-vc-issuer").json()
     assert metadata["status_jwks_uri"] == f"{ISSUER}/.well-known/status-jwks.json"
-    with pytest.raises(Misuse):
-        desk.wiring(status=StatusPublishing(desk.signer))
-    with pytest.raises(Misuse):
-        desk.wiring(other_keys=(desk.status_signer.public_key,))
     response = registry.post(request(public_key=jwk(desk.status_signer)))
     assert_refused(response, 409, ("key.bound-elsewhere", "request/public_key"))
 

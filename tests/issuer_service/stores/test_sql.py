@@ -35,6 +35,7 @@ ROW = RegistrationRow(
     card="{}",
     keys=(KeyRow("thumbprint", Where(Part.REQUEST, ("public_key",))),),
     batch_id="batch",
+    kid=key(10).public_key.thumbprint,
     cards=(CardRow("digest", "public", "thumbprint", NOW + 1),),
     disclosed={"public": ("name",)},
 )
@@ -101,8 +102,8 @@ def test_the_database_itself_refuses_a_second_owner_and_a_second_binding(desk: D
     run_on(desk, ROW)
     with closing(sqlite3.connect(desk.file)) as connection:
         for statement in (
-            "INSERT INTO agents SELECT agent_id, 'x', 'bob', card_format, card, 0, 0 FROM agents",
-            "INSERT INTO agents SELECT 'x', folded_id, 'bob', card_format, card, 0, 0 FROM agents",
+            "INSERT INTO agents SELECT agent_id, 'x', 'bob', card_format, card, 0, 0, asked, 'x', 'x', 0 FROM agents",
+            "INSERT INTO agents SELECT 'x', folded_id, 'bob', card_format, card, 0, 0, asked, 'x', 'x', 0 FROM agents",
             "INSERT INTO holder_keys SELECT thumbprint, agent_id, 0 FROM holder_keys",
         ):
             with pytest.raises(sqlite3.IntegrityError):
@@ -189,7 +190,7 @@ def test_nothing_is_acknowledged_once_the_file_is_gone(desk: Desk, tmp_path: Pat
 
         for file in gone:
             file.unlink(missing_ok=True)
-        upgrade(desk.url)
+        desk.prepare()
         assert_refused(registry.post(request()), 401, ("token.invalid", "request/headers/authorization"))
         registry.register(request(), desk.new_token("alice"))
         assert desk.counts()["agents"] == 1

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from issuer_service.stores.migrations import upgrade
+from issuer_service.stores.ports import KeyUse
 from sdcard.audit.records import START, Head, chain_record
-from tests.issuer_service.desk import Desk, jwk, request
+from sdcard.encoding import encode_base64url
+from tests.issuer_service.desk import KEK_SECRET, Desk, jwk, key_row, request, seed_keys
 from tests.sdcard.audit.chains import content
 from tests.sdcard.cli.conftest import Ran, Sdcard
 from tests.world import NOW, key
@@ -22,9 +24,9 @@ from tests.world import NOW, key
 def recorded(sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """A registry with three records and its keys, named by settings."""
     desk = Desk(tmp_path)
-    assert sdcard("keys", "new", "audit.jwk").status == 0
-    Path("audit.jwks").write_text(sdcard("keys", "public", "audit.jwk").out)
     monkeypatch.setenv("SDCARD_DATABASE_URL", desk.url)
+    monkeypatch.setenv("SDCARD_KEY_ENCRYPTION_KEY", encode_base64url(KEK_SECRET))
+    Path("audit.jwks").write_text(sdcard("keys", "published", "audit").out)
     monkeypatch.setenv("SDCARD_AUDIT_CHECKPOINTS", "seen")
     with desk.open() as registry:
         for number in range(3):
@@ -200,10 +202,13 @@ def test_a_chain_without_a_head_gets_no_checkpoint(sdcard: Sdcard, recorded: Des
     assert not Path("seen").exists()
 
 
-def test_a_registry_without_records_has_nothing_to_say(sdcard: Sdcard, tmp_path: Path) -> None:
+def test_a_registry_without_records_has_nothing_to_say(
+    sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = f"sqlite+aiosqlite:///{tmp_path}/new.sqlite"
     upgrade(url)
-    assert sdcard("keys", "new", "audit.jwk").status == 0
+    seed_keys(url, key_row(key(12), KeyUse.AUDIT))
+    monkeypatch.setenv("SDCARD_KEY_ENCRYPTION_KEY", encode_base64url(KEK_SECRET))
 
     assert sdcard("audit", "verify", "--database-url", url).status == 0
     assert sdcard("audit", "export", "--database-url", url).out == ""

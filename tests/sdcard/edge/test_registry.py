@@ -24,12 +24,18 @@ class Stranger:
     def __init__(self) -> None:
         self.answers: dict[str, tuple[int, bytes, dict[str, str]]] = {}
         self.asked: list[tuple[str, str]] = []
+        self.breaks = 0
+        self.keys: list[str | None] = []
         stranger = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 stranger.asked.append((self.command, self.path))
                 self.rfile.read(int(self.headers.get("content-length", 0)))
+                stranger.keys.append(self.headers.get("idempotency-key"))
+                if stranger.breaks:
+                    stranger.breaks -= 1
+                    return
                 status, body, headers = stranger.answers[self.path]
                 self.send_response(status)
                 for name, value in headers.items():
@@ -38,6 +44,7 @@ class Stranger:
                 self.end_headers()
                 self.wfile.write(body)
 
+            do_DELETE = do_GET  # noqa: N815
             do_POST = do_GET  # noqa: N815 the name that the standard library looks for
 
             def log_message(self, format: str, *args: Any) -> None:
@@ -138,6 +145,89 @@ def test_an_answer_is_bounded(stranger: Stranger, monkeypatch: pytest.MonkeyPatc
 
     with pytest.raises(Misuse, match="too long"):
         register(stranger)
+
+
+def test_a_registration_is_sent_again_as_it_was_when_the_connection_breaks(stranger: Stranger) -> None:
+    stranger.breaks, stranger.keys = 2, []
+    stranger.says("/agents/register", GOOD, 201)
+
+    assert register(stranger).agent_id == "a"
+
+    assert len(stranger.keys) == 3
+    assert len(set(stranger.keys)) == 1
+    assert len(stranger.keys[0] or "") >= 32
+
+
+@pytest.mark.parametrize(("method", "path", "breaks"), [("register", "/agents/register", 3), ("nonce", "/nonces", 1)])
+def test_what_goes_on_breaking_is_misuse(stranger: Stranger, method: str, path: str, breaks: int) -> None:
+    stranger.breaks = breaks
+    stranger.says(path, GOOD, 201)
+
+    with pytest.raises(Misuse, match="cannot be reached"):
+        register(stranger) if method == "register" else Registry(stranger.address, "token").nonce()
+    assert stranger.breaks == 0
+
+
+def test_two_registrations_have_two_keys(stranger: Stranger) -> None:
+    stranger.says("/agents/register", GOOD, 201)
+
+    register(stranger), register(stranger)
+
+    assert len(set(stranger.keys)) == 2
+
+
+LISTED = {"agent_id": "a", "card_format": "a2a/1.0", "registered_at": 1, "updated_at": 1, "expires_at": None}
+
+
+def test_agents_are_listed_page_after_page(stranger: Stranger) -> None:
+    stranger.says("/agents?limit=100", {"agents": [LISTED], "next_cursor": "x&y"})
+    stranger.says("/agents?limit=100&cursor=x%26y", {"agents": [LISTED, LISTED], "next_cursor": None})
+
+    assert [one.agent_id for one in Registry(stranger.address, "token").agents()] == ["a"] * 3
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        {},
+        {"agents": [], "next_cursor": 5},
+        {"agents": {}, "next_cursor": None},
+        {"agents": [{**LISTED, "agent_id": 1}], "next_cursor": None},
+        {"agents": [{**LISTED, "updated_at": "soon"}], "next_cursor": None},
+        {"agents": ["a"], "next_cursor": None},
+    ],
+)
+def test_a_page_of_another_shape_is_misuse(stranger: Stranger, page: Any) -> None:
+    stranger.says("/agents?limit=100", page)
+
+    with pytest.raises(Misuse):
+        list(Registry(stranger.address, "token").agents())
+
+
+def test_a_list_that_never_ends_is_misuse(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_MOST_PAGES", 3)
+    stranger.says("/agents?limit=100", {"agents": [], "next_cursor": "x"})
+    stranger.says("/agents?limit=100&cursor=x", {"agents": [], "next_cursor": "x"})
+
+    with pytest.raises(Misuse, match="does not end"):
+        list(Registry(stranger.address, "token").agents())
+
+
+@pytest.mark.parametrize("answer", [{}, {"disclosure_contexts": None, "key_thumbprints": None},
+                                    {"disclosure_contexts": [{}], "key_thumbprints": []}])  # fmt: skip
+def test_an_agent_of_another_shape_is_misuse(stranger: Stranger, answer: Any) -> None:
+    stranger.says("/agents/a%2Fb", answer)
+
+    with pytest.raises(Misuse):
+        Registry(stranger.address, "token").asked("a/b")
+
+
+@pytest.mark.parametrize("answer", [{}, {"revoked": "x"}, {"revoked": None}, {"revoked": []}])
+def test_a_deletion_of_another_shape_is_misuse(stranger: Stranger, answer: Any) -> None:
+    stranger.says("/agents/a", answer)
+
+    with pytest.raises(Misuse):
+        Registry(stranger.address, "token").delete("a")
 
 
 def test_a_registry_is_who_it_is_expected_to_be(stranger: Stranger) -> None:

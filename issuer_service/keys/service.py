@@ -1,0 +1,319 @@
+"""Changing the registry's keys: adding, importing, rotating, removing, sealing anew. For commands; nothing of HTTP.
+
+A key is published before it signs, signs, is published for as long as anything counts that it signed, and is gone.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+
+from issuer_service.keys.ring import STALE
+from issuer_service.keys.sealing import KeyEncryptionKey, OpenKey, Vault
+from issuer_service.settings import MOST_STATUS_LIFETIME, MOST_STATUS_TTL
+from issuer_service.stores.ports import AuditEvent, KeyChange, KeysChanged, KeyState, KeyUse, RegistryKeyRow, Store
+from sdcard.edge.key_files import generate_jwk, parse_private_jwk
+from sdcard.encoding import JsonObject
+from sdcard.errors import Misuse, Part, Where
+from sdcard.instants import Instant
+from sdcard.jose.algorithms import SignatureAlgorithm
+from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
+
+LEAD = 600
+"""Seconds for which a key is published before it signs: twice as long as published keys may be kept."""
+MADE_AT_START = (KeyUse.CARDS, KeyUse.STATUS, KeyUse.AUDIT)
+"""What a registry cannot do without."""
+
+_MINUTE = 60
+_COUNTS_FOR: dict[KeyUse, int | None] = {
+    KeyUse.CARDS: 0,
+    KeyUse.STATUS: MOST_STATUS_TTL + MOST_STATUS_LIFETIME + _MINUTE,
+    KeyUse.TOKENS: None,
+    KeyUse.AUDIT: None,
+}
+"""For how many seconds after a key is retired something counts that is written down nowhere; None: nobody can know.
+Of SD-Cards it is written down; of status lists it is the longest that settings permit, since other processes have their
+own. The minute covers ``STALE``."""
+_SIGNED = {
+    KeyUse.CARDS: "every SD-Card that it signed",
+    KeyUse.STATUS: "every status list that it signed",
+    KeyUse.TOKENS: "every token that it signed",
+    KeyUse.AUDIT: "every part of the audit record that it signed",
+}
+_INSTEAD = {
+    KeyUse.CARDS: "Their agents have to register again.",
+    KeyUse.STATUS: "Lists are signed anew at once.",
+    KeyUse.TOKENS: "New ones have to be asked for.",
+    KeyUse.AUDIT: "What was recorded so far cannot be shown to be the registry's.",
+}
+assert STALE < _MINUTE
+
+
+async def make_missing(store: Store, vault: Vault, now: Instant) -> list[RegistryKeyRow]:
+    """Make the keys that a registry needs, in a database where nothing was issued yet; those that were made.
+
+    All at once: of two processes that start with key-encryption keys of their own, one makes all of them.
+
+    Raises:
+        Misuse: for a database with SD-Cards but without the keys that signed them.
+    """
+    active = {row.use for row in await store.read_keys() if row.state is KeyState.ACTIVE}
+    missing = [use for use in MADE_AT_START if use not in active]
+    if not missing:
+        return []
+    if missing != [KeyUse.AUDIT] and await store.latest_expiry() is not None:
+        raise Misuse(
+            "this registry has issued SD-Cards, and its keys are not in the database: import those that signed, with "
+            "`sdcard keys import cards FILE` and `sdcard keys import status FILE`"
+        )
+    made = []
+    for use in missing:
+        jwk = generate_jwk(SignatureAlgorithm.ES256)
+        row = _row(vault.kek, use, parse_private_jwk(jwk).public_key, {"jwk": jwk}, now, until=0)
+        made.append(_activated(row, int(now)))
+    try:
+        await store.add_keys(made)
+    except KeysChanged:  # another process that starts too was faster, and its keys are as good
+        return []
+    return made
+
+
+async def check_keys(store: Store, vault: Vault) -> None:
+    """Make sure that every key opens and every active one signs, before anybody relies on it.
+
+    Raises:
+        Misuse: when one does not open.
+        Refused: ``signer.unavailable``.
+    """
+    for row in await store.read_keys():
+        if row.state is not KeyState.REMOVED:
+            key = vault.open(row)
+            if row.state is KeyState.ACTIVE:
+                await asyncio.to_thread(check_signs, key)
+
+
+def check_signs(key: OpenKey) -> None:
+    """Sign something, and verify it.
+
+    Raises:
+        Misuse: when it has no private half, or another one.
+        Refused: ``signer.unavailable``.
+    """
+    probe = secrets.token_bytes(32)
+    if key.signer is None or not key.public_key.verifies(probe, key.signer.sign(probe)):
+        raise Misuse(f"the key {key.public_key.thumbprint} does not sign")
+
+
+async def add_key(
+    store: Store, vault: Vault, use: KeyUse, algorithm: SignatureAlgorithm, now: Instant
+) -> RegistryKeyRow:
+    """Make a key: the next one of its use, or the first one, which is active at once.
+
+    Raises:
+        KeysChanged: when somebody else made the first one just now.
+    """
+    jwk = generate_jwk(algorithm)
+    return await _add(store, vault.kek, use, parse_private_jwk(jwk).public_key, {"jwk": jwk}, now)
+
+
+async def add_token_key(store: Store, vault: Vault, use: KeyUse, now: Instant) -> RegistryKeyRow:
+    """The same with a key that is made in the PKCS#11 token and stays there.
+
+    Raises:
+        Misuse: without a token.
+        Refused: ``signer.unavailable``.
+        KeysChanged: as ``add_key``; the token has the key then, and nobody uses it.
+    """
+    token = vault.token
+    if token is None:
+        raise Misuse("set SDCARD_PKCS11_MODULE, SDCARD_PKCS11_TOKEN and SDCARD_PKCS11_PIN_FILE")
+    key_id = secrets.token_bytes(16)
+    public = await asyncio.to_thread(token.generate, key_id, f"sdcard {use} {key_id.hex()}")
+    await asyncio.to_thread(check_signs, OpenKey(public, token.signer(key_id, public)))
+    content: JsonObject = {"pkcs11": f"{token.address.label}/{key_id.hex()}"}
+    return await _add(store, vault.kek, use, public, content, now)
+
+
+async def import_private_key(store: Store, vault: Vault, use: KeyUse, jwk: JsonObject, now: Instant) -> RegistryKeyRow:
+    """Take over a private JWK: as the active key where there is none, else as the next one.
+
+    A first key of SD-Cards may have signed any of those that there are.
+
+    Raises:
+        Misuse: when it is in the ring already, whatever for.
+        Refused: ``key.…``.
+    """
+    public = parse_private_jwk(jwk).public_key
+    return await _import(store, vault, use, public, {"jwk": jwk}, now)
+
+
+async def import_public_key(store: Store, vault: Vault, use: KeyUse, key: PublicKey, now: Instant) -> RegistryKeyRow:
+    """Take over the public half of a key that signs nothing any more: it is published like a retired one.
+
+    Raises:
+        Misuse, Refused: as ``import_private_key``.
+    """
+    return await _import(store, vault, use, key, {}, now)
+
+
+async def _import(
+    store: Store, vault: Vault, use: KeyUse, public: PublicKey, content: JsonObject, now: Instant
+) -> RegistryKeyRow:
+    check_not_published(public, PUBLISHED_KEYS, Where(Part.KEY))
+    expiry = await store.latest_expiry() or 0
+    try:
+        return await _add(store, vault.kek, use, public, content, now, until=expiry if use is KeyUse.CARDS else 0)
+    except KeysChanged:
+        raise Misuse(f"the key {public.thumbprint} is one of the registry's already") from None
+
+
+async def _add(
+    store: Store,
+    kek: KeyEncryptionKey,
+    use: KeyUse,
+    public: PublicKey,
+    content: JsonObject,
+    now: Instant,
+    until: int = 0,
+) -> RegistryKeyRow:
+    row = _row(kek, use, public, content, now, until)
+    if not content:
+        row = _retired(replace(row, state=KeyState.RETIRED), int(now))
+    elif not any(one.use is use and one.state is KeyState.ACTIVE for one in await store.read_keys()):
+        row = _activated(row, int(now))
+    await store.add_keys([row])
+    return row
+
+
+def _row(
+    kek: KeyEncryptionKey, use: KeyUse, public: PublicKey, content: JsonObject, now: Instant, until: int
+) -> RegistryKeyRow:
+    """A next key."""
+    return RegistryKeyRow(
+        kid=public.thumbprint,
+        use=use,
+        public_jwk={**public.to_jwk(), "alg": public.algorithm.value},
+        sealed=kek.seal(content, public, use),
+        state=KeyState.NEXT,
+        created_at=int(now),
+        not_before=int(now) + LEAD,
+        signs_until=None if _COUNTS_FOR[use] is None else until,
+    )
+
+
+async def rotate(store: Store, vault: Vault, use: KeyUse, now: Instant, *, at_once: bool) -> tuple[str, str]:
+    """Let the oldest next key take the place of the active one; the ``kid`` of both, old and new.
+
+    The private half of the old one is forgotten, where the database has it.
+
+    Args:
+        store, vault: have the keys.
+        use: of the keys.
+        now: the present instant.
+        at_once: also when Verifiers may not know the new key yet.
+
+    Raises:
+        Misuse: without a next key; before it was published for long enough.
+        Refused: ``signer.unavailable`` when it does not sign; nothing has changed then.
+        KeysChanged: when somebody else changes them just now.
+    """
+    active, following = _active_and_next(await store.read_keys(), use)
+    if now < following.not_before and not at_once:
+        raise Misuse(
+            f"the next key is published for {LEAD} s before it signs, so that Verifiers know it: wait for another "
+            f"{following.not_before - int(now)} s, or say --at-once"
+        )
+    await asyncio.to_thread(check_signs, vault.open(following))
+    retired = _retired(replace(active, state=KeyState.RETIRED, sealed=_forgotten(vault, active)), int(now))
+    changes = [(active, retired), (following, _activated(following, int(now)))]
+    await store.change_keys(AuditEvent.KEYS_ROTATED, int(now), changes)
+    return active.kid, following.kid
+
+
+async def remove(store: Store, vault: Vault, kid: str, now: Instant) -> RegistryKeyRow:
+    """Remove a key that others may have: it is published no more, and what it signed counts no more. As it was before.
+
+    The next key takes the place of an active one at once.
+
+    Raises:
+        Misuse: when there is no such key, or it is active and there is no next one.
+        KeysChanged: when somebody else changes them just now.
+    """
+    rows = await store.read_keys()
+    removed = find_key(rows, kid)
+    gone = replace(removed, state=KeyState.REMOVED, sealed="", retired_at=removed.retired_at or int(now))
+    changes: list[KeyChange] = [(removed, gone)]
+    if removed.state is KeyState.ACTIVE:
+        _, following = _active_and_next(rows, removed.use)
+        await asyncio.to_thread(check_signs, vault.open(following))
+        changes.append((following, _activated(following, int(now))))
+    await store.change_keys(AuditEvent.KEY_REMOVED, int(now), changes)
+    return removed
+
+
+def what_breaks(row: RegistryKeyRow, now: Instant) -> str:
+    """What others lose when this key is removed, in sentences for a person."""
+    until = row.signs_until
+    if row.state is KeyState.NEXT and not until:
+        return "Nothing was signed with this key, so nothing breaks."
+    what = _SIGNED[row.use]
+    if until is not None and row.state is KeyState.RETIRED and until <= now:
+        return f"Nothing counts any more that this key signed ({what}), so nothing breaks."
+    return (
+        f"Verifiers that fetch the registry's keys will refuse {what} as issuer.key-unknown once they fetch again; "
+        "those with a trust document of their own have to be told. " + _INSTEAD[row.use]
+    )
+
+
+def find_key(rows: Sequence[RegistryKeyRow], kid: str) -> RegistryKeyRow:
+    """The key of this ``kid``.
+
+    Raises:
+        Misuse: when there is none, or it was removed.
+    """
+    for row in rows:
+        if row.kid == kid and row.state is not KeyState.REMOVED:
+            return row
+    raise Misuse("the registry has no such key")
+
+
+async def reseal(store: Store, old: KeyEncryptionKey, new: KeyEncryptionKey, now: Instant) -> int:
+    """Seal every key under another key-encryption key, all of them or none; how many.
+
+    Raises:
+        Misuse: when one does not open with the old one.
+        KeysChanged: when somebody else changes them just now.
+    """
+    rows = [row for row in await store.read_keys() if row.state is not KeyState.REMOVED]
+    changes = []
+    for row in rows:
+        sealed = new.seal(Vault(old).content(row), Vault(old).public_key(row), row.use)
+        changes.append((row, replace(row, sealed=sealed)))
+    if changes:
+        await store.change_keys(AuditEvent.KEYS_RESEALED, int(now), changes)
+    return len(changes)
+
+
+def _active_and_next(rows: Sequence[RegistryKeyRow], use: KeyUse) -> tuple[RegistryKeyRow, RegistryKeyRow]:
+    active = [row for row in rows if row.use is use and row.state is KeyState.ACTIVE]
+    following = [row for row in rows if row.use is use and row.state is KeyState.NEXT]
+    if not active or not following:
+        raise Misuse(f"there is no next key: add one with `sdcard keys add {use}`")
+    return active[0], following[0]
+
+
+def _activated(row: RegistryKeyRow, at: int) -> RegistryKeyRow:
+    return replace(row, state=KeyState.ACTIVE, activated_at=at)
+
+
+def _retired(row: RegistryKeyRow, at: int) -> RegistryKeyRow:
+    """``signs_until`` of SD-Cards stays: it is written down with each."""
+    counts_for = _COUNTS_FOR[row.use]
+    until = None if counts_for is None else max(row.signs_until or 0, at + counts_for)
+    return replace(row, retired_at=at, signs_until=until)
+
+
+def _forgotten(vault: Vault, row: RegistryKeyRow) -> str:
+    """What is sealed of a key that signs no more: nothing, or where in the token it is."""
+    kept: JsonObject = {name: value for name, value in vault.content(row).items() if name != "jwk"}
+    return vault.kek.seal(kept, vault.public_key(row), row.use)

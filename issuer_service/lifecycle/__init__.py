@@ -1,0 +1,1 @@
+"""Agents over time: renewed, with other keys, listed, shown, deleted by their owners."""

@@ -1,0 +1,180 @@
+"""Agents over time in the database: nonces, answers kept for those who ask again, lists, deletion.
+
+Parts of a transaction take rows in the order answers, nonces, agents, Holder keys, status lists.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Table, delete, false, func, insert, literal_column, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from issuer_service.stores.ports import (
+    AgentListed,
+    AgentRow,
+    AnswerRow,
+    DeletionRow,
+    IssuedRow,
+    NonceRow,
+    Possession,
+)
+from issuer_service.stores.statuses import live_entries, revoke_entries
+from issuer_service.stores.tables import agents, answers, batches, cards, nonces, status_entries
+from sdcard.errors import Part, Refused, Where
+from sdcard.rules import Rule
+from sdcard.status.reference import StatusValue
+
+_REQUEST = Where(Part.REQUEST)
+MOST_NONCES = 256
+"""Of one subject, waiting for their proofs."""
+_CLEANED = 100
+"""Rows that one write clears away at most, so that nobody waits long for what others left behind."""
+
+
+async def keep_answer(connection: AsyncConnection, answer: AnswerRow, agent_id: str, at: int) -> AnswerRow | None:
+    """Keep an answer, or give the one that is kept already. Two who ask at once meet at the primary key."""
+    await _clear(connection, answers, at)
+    await connection.execute(delete(answers).where(answers.c.digest == answer.digest, answers.c.expires_at <= at))
+    kept = await find_answer(connection, answer.digest, at)
+    if kept is not None:
+        return kept
+    size, mine = len(answer.sealed or b""), (answers.c.subject == answer.subject, answers.c.expires_at > at)
+    used = (await connection.execute(select(func.coalesce(func.sum(answers.c.bytes), 0)).where(*mine))).scalar_one()
+    if used + size > answer.most_bytes:
+        hint = "The answers that are kept for you fill their room: register without Idempotency-Key, or tomorrow."
+        raise Refused(Rule.LIMIT_BYTES, _REQUEST.within("headers", "idempotency-key"), hint)
+    row = {
+        "digest": answer.digest,
+        "subject": answer.subject,
+        "agent_id": agent_id,
+        "request": answer.request,
+        "sealed": answer.sealed,
+        "bytes": size,
+        "expires_at": answer.expires_at,
+    }
+    await connection.execute(insert(answers).values(row))
+    return None
+
+
+async def find_answer(connection: AsyncConnection, digest: str, at: int) -> AnswerRow | None:
+    """The answer that is kept for a subject and Idempotency-Key."""
+    asked = select(answers).where(answers.c.digest == digest, answers.c.expires_at > at)
+    row = (await connection.execute(asked)).mappings().first()
+    if row is None:
+        return None
+    return AnswerRow(row["digest"], row["subject"], row["request"], row["sealed"], row["expires_at"])
+
+
+async def add_nonce(connection: AsyncConnection, nonce: NonceRow, at: int) -> None:
+    """Remember a nonce, and forget old ones."""
+    row = {"digest": nonce.digest, "subject": nonce.subject, "expires_at": nonce.expires_at}
+    await connection.execute(insert(nonces).values(row))
+    await _clear(connection, nonces, at)
+    mine = select(nonces.c.digest).where(nonces.c.subject == nonce.subject)
+    oldest = mine.order_by(nonces.c.expires_at.desc(), nonces.c.digest).offset(MOST_NONCES).limit(_CLEANED)
+    await connection.execute(delete(nonces).where(nonces.c.digest.in_(oldest)))
+
+
+async def use_nonce(connection: AsyncConnection, digest: str, subject: str, at: int) -> None:
+    """Use a nonce up: whoever deletes the row has used it. Only the subject that it was given to can."""
+    this = nonces.c.digest == digest, nonces.c.subject == subject, nonces.c.expires_at > at
+    if (await connection.execute(delete(nonces).where(*this))).rowcount != 1:
+        raise Refused(Rule.PROOF_NONCE, _REQUEST.within("proofs"), "Ask for a fresh one: POST /nonces.")
+
+
+async def _clear(connection: AsyncConnection, table: Table, at: int) -> None:
+    """Delete some of what has expired; others who do the same pass by."""
+    expired = select(table.c.digest).where(table.c.expires_at <= at).limit(_CLEANED).with_for_update(skip_locked=True)
+    await connection.execute(delete(table).where(table.c.digest.in_(expired)))
+
+
+def owned(subject: str, agent_id: str) -> tuple[ColumnElement[bool], ...]:
+    """That an agent is there and is the subject's."""
+    return agents.c.agent_id == agent_id, agents.c.subject == subject, agents.c.deleted_at.is_(None)
+
+
+async def find_agent(connection: AsyncConnection, subject: str, agent_id: str) -> AgentRow | None:
+    """The subject's agent of this id."""
+    row = (await connection.execute(select(agents).where(*owned(subject, agent_id)))).mappings().first()
+    if row is None:
+        return None
+    return AgentRow(
+        agent_id=row["agent_id"],
+        card_format=row["card_format"],
+        card=row["card"],
+        asked=row["asked"],
+        possession=Possession(row["possession"] or Possession.NOT_PROVEN),
+        batch_id=row["batch_id"],
+        registered_at=row["registered_at"],
+        updated_at=row["updated_at"],
+    )
+
+
+async def list_agents(
+    connection: AsyncConnection, subject: str, prefixes: Sequence[str] | None, after: str, count: int, at: int
+) -> tuple[AgentListed, ...]:
+    """Some of the subject's agents."""
+    mine = agents.c.subject == subject, agents.c.deleted_at.is_(None), agents.c.agent_id > after
+    columns = (agents.c.agent_id, agents.c.card_format, agents.c.registered_at, agents.c.updated_at)
+    asked = select(*columns).where(*mine).order_by(agents.c.agent_id).limit(count)
+    if prefixes is not None:  # not LIKE: SQLite's does not tell A from a
+        asked = asked.where(or_(false(), *(func.substr(agents.c.agent_id, 1, len(one)) == one for one in prefixes)))
+    rows = (await connection.execute(asked)).all()
+    lasting = (
+        select(batches.c.agent_id, func.max(cards.c.expires_at))
+        .join_from(cards, batches)
+        .join(status_entries, _entry(), isouter=True)
+        .where(batches.c.agent_id.in_([row.agent_id for row in rows]), cards.c.expires_at > at)
+        .where(_status() != int(StatusValue.INVALID))
+        .group_by(batches.c.agent_id)
+    )
+    expires = {agent_id: expires_at for agent_id, expires_at in await connection.execute(lasting)}
+    return tuple(AgentListed(*row, expires_at=expires.get(row.agent_id)) for row in rows)
+
+
+async def issued_for(connection: AsyncConnection, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
+    """What of an agent's newest Batches has not expired."""
+    living = select(cards.c.batch_id).where(cards.c.batch_id == batches.c.batch_id, cards.c.expires_at > at).exists()
+    newest = (
+        select(batches.c.batch_id)
+        .where(batches.c.agent_id == agent_id, living)
+        .order_by(batches.c.issued_at.desc(), batches.c.batch_id)
+        .limit(most_batches)
+    )
+    kind = batches.c.batch_id, batches.c.issued_at, cards.c.context, _status()
+    asked = (
+        select(*kind, func.count(), func.max(cards.c.expires_at))
+        .join_from(cards, batches)
+        .join(status_entries, _entry(), isouter=True)
+        .where(batches.c.batch_id.in_(newest), cards.c.expires_at > at)
+        .group_by(*kind)
+        .order_by(batches.c.issued_at.desc(), batches.c.batch_id, cards.c.context, _status())
+    )
+    return tuple(IssuedRow(*row) for row in await connection.execute(asked))
+
+
+def _entry() -> ColumnElement[bool]:
+    same_list = status_entries.c.list_id == cards.c.status_list_id
+    return same_list & (status_entries.c.index == cards.c.status_index)
+
+
+def _status() -> ColumnElement[Any]:
+    """Of a card; those of before there were lists are valid."""
+    return func.coalesce(status_entries.c.status, literal_column(str(int(StatusValue.VALID))))
+
+
+async def delete_agent(connection: AsyncConnection, deletion: DeletionRow) -> int:
+    """Revoke an agent's SD-Cards and forget all but its id and keys; how many were revoked."""
+    agent_id = deletion.agent_id
+    nothing = {"card": "", "card_format": "", "asked": None, "possession": None, "batch_id": None}
+    times = {"updated_at": deletion.at, "deleted_at": deletion.at}
+    mine = owned(deletion.subject, agent_id)
+    if (await connection.execute(update(agents).where(*mine).values({**nothing, **times}))).rowcount != 1:
+        raise Refused(Rule.AGENT_UNKNOWN, _REQUEST.within("agent_id"))
+    revoked = await revoke_entries(connection, await live_entries(connection, agent_id, deletion.at))
+    issued = select(batches.c.batch_id).where(batches.c.agent_id == agent_id)
+    await connection.execute(delete(cards).where(cards.c.batch_id.in_(issued)))
+    await connection.execute(delete(batches).where(batches.c.agent_id == agent_id))
+    kept = answers.c.agent_id == agent_id, answers.c.expires_at > deletion.at
+    await connection.execute(update(answers).where(*kept).values(sealed=None, bytes=0))
+    return revoked

@@ -1,0 +1,151 @@
+"""``sdcard agents``: an owner's agents at a registry."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from sdcard.cli.output import AsJson, console, print_json, print_lines, show_instant, table
+from sdcard.cli.register import (
+    Place,
+    Supersedes,
+    check_supersedes,
+    keep,
+    places_of,
+    prove,
+    read_token,
+    write,
+)
+from sdcard.cli.revoke import Address, Agent, TokenFile
+from sdcard.encoding import JsonObject, encode_json
+from sdcard.errors import Misuse
+from sdcard.jose.keys import PublicKey
+
+HELP = "List, show, renew and delete agents, and change their keys. The token comes from SDCARD_TOKEN or --token-file."
+app = typer.Typer(no_args_is_help=True)
+
+KeyFiles: TypeAlias = Annotated[
+    list[Path], typer.Option("--key", help="A private JWK of the agent's (repeatable); stays here.")
+]
+Out: TypeAlias = Annotated[Path, typer.Option("--out", help="A directory for the SD-Cards and trust.json.")]
+IssuerName: TypeAlias = Annotated[
+    str | None, typer.Option("--issuer", help="Who the registry is, when not its address.")
+]
+
+
+@app.callback()
+def group() -> None:
+    """List, show, renew and delete agents, and change their keys."""
+
+
+@app.command("list")
+def list_agents(registry: Address, token_file: TokenFile = None, as_json: AsJson = False) -> None:
+    """List your agents. Example: sdcard agents list --registry https://registry.example"""
+    from sdcard.edge.registry import Registry
+
+    found = list(Registry(registry, read_token(token_file)).agents())
+    if as_json:
+        print_json({"agents": [asdict(one) for one in found]})
+        return
+    rows = [
+        (
+            one.agent_id,
+            one.card_format,
+            show_instant(one.updated_at),
+            "no good SD-Card" if one.expires_at is None else show_instant(one.expires_at),
+        )
+        for one in found
+    ]
+    console().print(table("Agents", ("agent", "card", "last issued", "valid until"), rows))
+
+
+@app.command("show")
+def show(agent: Agent, registry: Address, token_file: TokenFile = None) -> None:
+    """Show what a registry knows of one of your agents, as JSON. SD-Cards themselves are not kept there."""
+    from sdcard.edge.registry import Registry
+
+    print_json(Registry(registry, read_token(token_file)).agent(agent))
+
+
+@app.command("renew")
+def renew(
+    agent: Agent,
+    registry: Address,
+    key: KeyFiles,
+    out: Out,
+    issuer: IssuerName = None,
+    supersedes: Supersedes = "run_out",
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Get new SD-Cards for an agent: the same card, contexts and keys. Example:
+    sdcard agents renew georoute --registry https://registry.example --key agent.jwk --out cards"""
+    from sdcard.edge.key_files import load_signer
+    from sdcard.edge.registry import Registry
+
+    keys = [load_signer(file).public_key for file in key]
+    check_supersedes(supersedes)
+    client = Registry(registry, read_token(token_file))
+    issuers, trust = client.issuer(issuer)
+    contexts, thumbprints = client.asked(agent)
+    if set(thumbprints) != {one.thumbprint for one in keys}:
+        raise Misuse("--key gives other keys than the agent's; to bind it to others: sdcard agents change-keys")
+    keys.sort(key=lambda one: thumbprints.index(one.thumbprint))
+    places = _places(contexts, keys, out)
+    write(out / "trust.json", encode_json(trust) + b"\n")
+    keep(client.renew(agent, supersedes, contexts, thumbprints), places, issuers, out / "trust.json", as_json)
+
+
+@app.command("change-keys")
+def change_keys(
+    agent: Agent,
+    registry: Address,
+    key: KeyFiles,
+    out: Out,
+    issuer: IssuerName = None,
+    supersedes: Supersedes = "revoke",
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bind an agent's SD-Cards to other keys; by default the earlier ones are revoked. Example:
+    sdcard agents change-keys georoute --registry https://registry.example --key new.jwk --out cards"""
+    from sdcard.edge.key_files import load_signer
+    from sdcard.edge.registry import Registry
+
+    signers = [load_signer(file) for file in key]
+    keys = [signer.public_key for signer in signers]
+    check_supersedes(supersedes)
+    client = Registry(registry, read_token(token_file))
+    issuers, trust = client.issuer(issuer)
+    contexts, _ = client.asked(agent)
+    places = _places(contexts, keys, out)
+    write(out / "trust.json", encode_json(trust) + b"\n")
+    body: JsonObject = {
+        "public_keys": [dict(one.to_jwk()) for one in keys],
+        "proofs": prove(client, issuers, agent, signers),
+        "supersedes": supersedes,
+    }
+    answer = client.change_keys(agent, body, contexts, [one.thumbprint for one in keys])
+    keep(answer, places, issuers, out / "trust.json", as_json)
+
+
+@app.command("delete")
+def delete(agent: Agent, registry: Address, token_file: TokenFile = None, as_json: AsJson = False) -> None:
+    """Revoke all SD-Cards of an agent and have the registry forget it. Its id and keys stay yours. Example:
+    sdcard agents delete georoute --registry https://registry.example"""
+    from sdcard.edge.registry import Registry
+
+    revoked = Registry(registry, read_token(token_file)).delete(agent)
+    if as_json:
+        print_json({"agent_id": agent, "deleted": True, "revoked": revoked})
+    else:
+        print_lines(f"deleted {agent}: {revoked} SD-Cards revoked")
+
+
+def _places(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[Place]:
+    """A file for each SD-Card, before the registry issues anything. It is the registry that names the contexts."""
+    if len(set(contexts)) < len(contexts):
+        raise Misuse("the agent has one context for several partners; ask the registry over HTTP")
+    return places_of(contexts, keys, out)

@@ -1,0 +1,243 @@
+"""``sdcard keys list|add|import|rotate|remove|reseal``: the registry's own keys, in its database."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
+from sdcard.cli.serve import read_settings
+from sdcard.edge.system import SystemClock
+from sdcard.errors import Misuse
+from sdcard.jose.algorithms import SignatureAlgorithm
+
+if TYPE_CHECKING:
+    from issuer_service.keys.sealing import Vault
+    from issuer_service.stores.ports import KeyUse, RegistryKeyRow, Store
+
+_T = TypeVar("_T")
+
+Use = Annotated[str, typer.Argument(help="What it signs: cards, status, tokens or audit.")]
+Database = Annotated[str | None, typer.Option("--database-url", help="As for `sdcard serve`.")]
+
+
+def list_keys(database_url: Database = None, as_json: AsJson = False) -> None:
+    """List the registry's keys: what they sign, their state, and until when they are published."""
+    from issuer_service.keys.ring import is_published
+    from issuer_service.stores.ports import KeyState
+
+    async def work(store: "Store") -> tuple["RegistryKeyRow", ...]:
+        return await store.read_keys()
+
+    now, shown = SystemClock().now(), list[dict[str, Any]]()
+    for row in _on_store(work, database_url):
+        until = row.signs_until if row.state is KeyState.RETIRED else None
+        shown.append(
+            {
+                "kid": row.kid,
+                "use": row.use.value,
+                "algorithm": row.public_jwk["alg"],
+                "state": row.state.value,
+                "published": is_published(row, now),
+                "created_at": row.created_at,
+                "not_before": row.not_before,
+                "activated_at": row.activated_at,
+                "retired_at": row.retired_at,
+                "counts_until": until,
+            }
+        )
+    if as_json:
+        print_json({"keys": shown})
+    for one in [] if as_json else shown:
+        until = one["counts_until"]
+        end = "" if until is None else f", counts until {show_instant(until)}"
+        hidden = "" if one["published"] else ", not published"
+        print_lines(f"{one['kid']}  {one['use']}  {one['algorithm']}  {one['state']}{end}{hidden}")
+
+
+def published(use: Use, database_url: Database = None) -> None:
+    """Print the published keys of a use as a JWKS. Example: sdcard keys published audit > audit.jwks"""
+    from issuer_service.keys.ring import KeyRing
+    from sdcard.edge.key_files import public_jwks
+
+    chosen = _use(use)
+
+    async def work(store: "Store", vault: "Vault") -> dict[str, list[dict[str, str]]]:
+        keys = await KeyRing(store, vault, SystemClock()).current()
+        return public_jwks(*keys.published[chosen])
+
+    print_json(_on_vault(work, database_url))
+
+
+def add(
+    use: Use,
+    algorithm: Annotated[str, typer.Option(help=f"One of {', '.join(SignatureAlgorithm)}.")] = "ES256",
+    in_token: Annotated[bool, typer.Option("--in-token", help="Make it in the PKCS#11 token; ES256 only.")] = False,
+    database_url: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a next key, published from now on; without an active one it signs at once. Example: sdcard keys add cards"""
+    from issuer_service.keys.service import add_key, add_token_key
+
+    chosen, asked = _use(use), _algorithm(algorithm)
+    if in_token and asked is not SignatureAlgorithm.ES256:
+        raise Misuse("a key in a PKCS#11 token is an ES256 key")
+
+    async def work(store: "Store", vault: "Vault") -> tuple["RegistryKeyRow", object]:
+        now = SystemClock().now()
+        if in_token:
+            row = await add_token_key(store, vault, chosen, now)
+        else:
+            row = await add_key(store, vault, chosen, asked, now)
+        return row, vault.content(row).get("pkcs11")
+
+    row, place = _on_vault(work, database_url)
+    if as_json:
+        shown = {"kid": row.kid, "use": row.use.value, "state": row.state.value, "not_before": row.not_before}
+        print_json({**shown, "in_token": place})
+    else:
+        waits = "" if row.activated_at else f"; rotate from {show_instant(row.not_before)} on"
+        where = f"; token and CKA_ID: {place}" if place else ""
+        print_lines(f"{row.kid}: {row.state}, signs {row.use}{waits}{where}")
+
+
+def import_(
+    use: Use,
+    file: Annotated[Path, typer.Argument(help="A private JWK, or a JWKS of public keys that sign no more.")],
+    database_url: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take keys over from a file. Example: sdcard keys import cards issuer.jwk"""
+    from issuer_service.keys.service import import_private_key, import_public_key
+    from sdcard.edge.key_files import is_key_set, load_private_jwk, load_public_keys
+
+    chosen, now = _use(use), SystemClock().now()
+    public = load_public_keys(file) if is_key_set(file) else ()
+    private = None if is_key_set(file) else load_private_jwk(file)
+
+    async def work(store: "Store", vault: "Vault") -> list["RegistryKeyRow"]:
+        if private is not None:
+            return [await import_private_key(store, vault, chosen, private, now)]
+        return [await import_public_key(store, vault, chosen, key, now) for key in public]
+
+    rows = _on_vault(work, database_url)
+    if as_json:
+        print_json({"keys": [{"kid": row.kid, "use": row.use.value, "state": row.state.value} for row in rows]})
+    else:
+        print_lines(*(f"{row.kid}: {row.state}, signs {row.use}" for row in rows))
+
+
+def rotate(
+    use: Use,
+    at_once: Annotated[bool, typer.Option("--at-once", help="Even if Verifiers may not know the next key.")] = False,
+    database_url: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let the next key take the place of the active one, which stays published. Example: sdcard keys rotate cards"""
+    from issuer_service.keys import service
+
+    chosen = _use(use)
+
+    async def work(store: "Store", vault: "Vault") -> tuple[str, str]:
+        return await service.rotate(store, vault, chosen, SystemClock().now(), at_once=at_once)
+
+    retired, active = _on_vault(work, database_url)
+    if as_json:
+        print_json({"use": use, "retired": retired, "active": active})
+    else:
+        print_lines(f"{active} signs {use} now; {retired} is retired")
+
+
+def remove(
+    kid: Annotated[str, typer.Argument(help="Which key; `sdcard keys list` shows them.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do it, knowing what breaks.")] = False,
+    database_url: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a key that others may have, at once: what it signed counts no more. Says what breaks; needs --yes."""
+    from issuer_service.keys import service
+
+    async def look(store: "Store") -> "RegistryKeyRow":
+        return service.find_key(await store.read_keys(), kid)
+
+    async def work(store: "Store", vault: "Vault") -> "RegistryKeyRow":
+        return await service.remove(store, vault, kid, SystemClock().now())
+
+    breaks = service.what_breaks(_on_store(look, database_url), SystemClock().now())
+    if not yes:
+        raise Misuse(f"{breaks} Add --yes to do it")
+    _on_vault(work, database_url)
+    if as_json:
+        print_json({"removed": kid, "breaks": breaks})
+    else:
+        print_lines(f"{kid} is removed. {breaks}")
+
+
+def reseal(
+    old_key_file: Annotated[Path, typer.Option(help="The key-encryption key until now.")],
+    database_url: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Seal all keys with another key-encryption key, the one that the settings name; it is made if missing."""
+    from issuer_service.keys.opening import new_key_encryption_key
+    from issuer_service.keys.sealing import load_key_encryption_key
+    from issuer_service.keys.service import reseal as seal_anew
+
+    old, new = load_key_encryption_key(old_key_file), new_key_encryption_key(read_settings())
+
+    async def work(store: "Store") -> int:
+        return await seal_anew(store, old, new, SystemClock().now())
+
+    count = _on_store(work, database_url)
+    if as_json:
+        print_json({"resealed": count})
+    else:
+        print_lines(f"{count} keys are sealed anew; restart every process with the new key-encryption key")
+
+
+def _on_store(work: "Callable[[Store], Awaitable[_T]]", database_url: str | None) -> _T:
+    """What the work gives, on the registry's database in its present schema."""
+    from issuer_service.stores.migrations import upgrade
+    from issuer_service.stores.ports import KeysChanged
+    from issuer_service.stores.sql import open_store
+
+    url = read_settings(database_url=database_url).database_url
+
+    async def run() -> _T:
+        store = open_store(url)
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    upgrade(url)
+    try:
+        return asyncio.run(run())
+    except KeysChanged:
+        raise Misuse("somebody else has just changed the keys; look at `sdcard keys list`, and try again") from None
+
+
+def _on_vault(work: "Callable[[Store, Vault], Awaitable[_T]]", database_url: str | None) -> _T:
+    """The same for work that opens keys."""
+    from issuer_service.keys.opening import open_vault
+
+    async def run(store: "Store") -> _T:
+        return await work(store, await open_vault(read_settings(), store))
+
+    return _on_store(run, database_url)
+
+
+def _use(text: str) -> "KeyUse":
+    from issuer_service.stores.ports import KeyUse
+
+    if text not in KeyUse._value2member_map_:
+        raise Misuse("a key signs one of: " + ", ".join(KeyUse))
+    return KeyUse(text)
+
+
+def _algorithm(text: str) -> SignatureAlgorithm:
+    if text not in SignatureAlgorithm._value2member_map_:
+        raise Misuse(f"--algorithm is one of {', '.join(SignatureAlgorithm)}")
+    return SignatureAlgorithm(text)

@@ -1,0 +1,252 @@
+"""Keys that never leave a PKCS#11 token (an HSM): making one there, and signing with it. Needs the ``pkcs11`` extra.
+
+Modules are called from one thread for the whole process. Several threads in one module crashed the process with SoftHSM
+2, and signing in one thread was faster than in two. Whoever calls waits, for a bounded time; so never an event loop.
+
+A session can be lost at any time: the token is pulled out, restarted or set up anew. It is opened again then, and in
+the end the module is started anew, without anybody's help. A wrong PIN is tried exactly once: tokens count, and lock.
+"""
+
+import hashlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.jose.keys import PublicKey, public_key
+from sdcard.rules import Rule
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+_CURVE = "secp256r1"
+_REST = 1.0
+"""Seconds in which a token that failed is not asked again, so that a queue of callers does not wait in turn."""
+
+
+class _Thread:
+    """The one thread that calls into modules. It is a daemon: a module that hangs does not keep the process alive."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
+        self._start = threading.Lock()
+        self._started = False
+        self._hanging: Future[Any] | None = None
+
+    def run(self, work: Callable[[], _T], patience: float) -> _T:
+        """What the work gives. ``TimeoutError`` when it, or what hangs before it, takes longer."""
+        if self._hanging is not None and not self._hanging.done():
+            raise TimeoutError
+        with self._start:
+            if not self._started:
+                threading.Thread(target=self._loop, name="pkcs11", daemon=True).start()
+                self._started = True
+        future: Future[_T] = Future()
+        self._work.put((future, work))
+        try:
+            return future.result(patience)
+        except TimeoutError:
+            if not future.cancel():
+                self._hanging = future
+            raise
+
+    def _loop(self) -> None:
+        while True:
+            future, work = self._work.get()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(work())
+            except BaseException as error:  # whatever it is, it belongs to the one who waits
+                future.set_exception(error)
+
+
+_THREAD = _Thread()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAddress:
+    """Which token, and how to log in.
+
+    Attributes:
+        module: the shared library that its maker provides.
+        label: the token's name.
+        pin: the user's.
+    """
+
+    module: Path
+    label: str
+    pin: str = field(repr=False)
+
+
+class Pkcs11Token:
+    """A token that the process logs in to once, and again after the session was lost.
+
+    Args:
+        address: which token.
+        patience: how many seconds a caller waits.
+
+    Raises:
+        Misuse: without the ``pkcs11`` extra.
+    """
+
+    def __init__(self, address: TokenAddress, patience: float = 10.0) -> None:
+        try:
+            import pkcs11
+        except ImportError:
+            raise Misuse("keys in a PKCS#11 token need the extra `pkcs11`: pip install 'sdcard[pkcs11]'") from None
+        self._pkcs11 = pkcs11
+        self.address = address
+        self._patience = patience
+        self._session: Any = None
+        self._keys: dict[bytes, Any] = {}
+        self._pin_refused = False
+        self._not_before = 0.0
+
+    def generate(self, key_id: bytes, label: str) -> PublicKey:
+        """Make an ES256 key (P-256) in the token, which keeps the private half: sensitive, never extractable.
+
+        Args:
+            key_id: its CKA_ID, which no other key of the token has.
+            label: its CKA_LABEL, for people.
+
+        Raises:
+            Refused: ``signer.unavailable``.
+        """
+        self._run(lambda: None, attempts=3)
+        return self._run(lambda: self._generate(key_id, label), attempts=1)
+
+    def signer(self, key_id: bytes, key: PublicKey) -> "Pkcs11Signer":
+        """Signs with the key of this CKA_ID, whose public half is known. The token is not asked yet."""
+        return Pkcs11Signer(self, key_id, key)
+
+    def sign(self, key_id: bytes, message: bytes) -> bytes:
+        """An ES256 signature over the message, in JOSE form: r and s, one after the other.
+
+        The digest is made here: not every token can (SoftHSM 2 cannot).
+
+        Raises:
+            Refused: ``signer.unavailable``.
+        """
+        digest = hashlib.sha256(message).digest()
+        return self._run(lambda: self._sign(key_id, digest), attempts=3)
+
+    def _run(self, work: Callable[[], _T], attempts: int) -> _T:
+        if time.monotonic() < self._not_before:
+            raise _unavailable()
+        try:
+            return _THREAD.run(lambda: self._insist(work, attempts), self._patience)
+        except TimeoutError:
+            self._give_up("does not answer in time")
+            raise _unavailable() from None
+
+    def _insist(self, work: Callable[[], _T], attempts: int) -> _T:
+        """In the one thread: with the session there is; with a new one; with a module started anew."""
+        for attempt in range(1, attempts + 1):
+            try:
+                self._open(anew=attempt == 3)
+                return work()
+            except self._pkcs11.PKCS11Error as error:
+                self._close()
+                if self._pin_refused or attempt == attempts:
+                    self._give_up(self._reason(error))
+        raise _unavailable()
+
+    def _open(self, *, anew: bool) -> None:
+        if self._session is not None:
+            return
+        if self._pin_refused:
+            raise self._pkcs11.PinIncorrect
+        module = self._pkcs11.lib(str(self.address.module))
+        if anew:
+            module.reinitialize()
+        token = module.get_token(token_label=self.address.label)
+        if token.flags & (self._pkcs11.TokenFlag.USER_PIN_FINAL_TRY | self._pkcs11.TokenFlag.USER_PIN_LOCKED):
+            self._pin_refused = True
+            raise self._pkcs11.PinLocked
+        try:
+            self._session = token.open(rw=True, user_pin=self.address.pin)
+        except self._pkcs11.UserAlreadyLoggedIn:  # a login is the process's, and one of its sessions still has it
+            self._session = token.open(rw=True)
+        except (
+            self._pkcs11.PinIncorrect,
+            self._pkcs11.PinInvalid,
+            self._pkcs11.PinLenRange,
+            self._pkcs11.PinLocked,
+            self._pkcs11.PinExpired,
+        ):
+            self._pin_refused = True
+            raise
+
+    def _close(self) -> None:
+        session, self._session = self._session, None
+        self._keys.clear()
+        if session is not None:
+            try:
+                session.close()
+            except self._pkcs11.PKCS11Error as error:  # it was lost; there is nothing left to close
+                _log.debug("closing a session: %s", type(error).__name__)
+
+    def _generate(self, key_id: bytes, label: str) -> PublicKey:
+        from pkcs11.util.ec import encode_ec_public_key, encode_named_curve_parameters
+
+        p = self._pkcs11
+        domain = {p.Attribute.EC_PARAMS: encode_named_curve_parameters(_CURVE)}
+        curve = self._session.create_domain_parameters(p.KeyType.EC, domain, local=True)
+        private = {p.Attribute.SENSITIVE: True, p.Attribute.EXTRACTABLE: False, p.Attribute.PRIVATE: True}
+        public, _ = curve.generate_keypair(
+            store=True,
+            id=key_id,
+            label=label,
+            capabilities=p.MechanismFlag.SIGN | p.MechanismFlag.VERIFY,
+            private_template=private,
+        )
+        return public_key(load_der_public_key(encode_ec_public_key(public)))
+
+    def _sign(self, key_id: bytes, digest: bytes) -> bytes:
+        key = self._keys.get(key_id)
+        if key is None:
+            key = self._session.get_key(self._pkcs11.ObjectClass.PRIVATE_KEY, id=key_id)
+            self._keys[key_id] = key
+        signature: bytes = key.sign(digest, mechanism=self._pkcs11.Mechanism.ECDSA)
+        return signature
+
+    def _reason(self, error: Exception) -> str:
+        """The library tells failures apart by class, but for a module that it cannot load or start at all."""
+        if type(error) is self._pkcs11.PKCS11Error:
+            return f"cannot be reached: the module {self.address.module} does not load"
+        return f"failed: {type(error).__name__}"
+
+    def _give_up(self, reason: str) -> None:
+        """Say why, where operators look, and let callers come back later."""
+        self._not_before = time.monotonic() + _REST
+        final = "; the PIN is not tried again before a restart" if self._pin_refused else ""
+        _log.error("the PKCS#11 token %s %s%s", self.address.label, reason, final)
+
+
+class Pkcs11Signer:
+    """A ``Signer`` whose private key is in a token."""
+
+    def __init__(self, token: Pkcs11Token, key_id: bytes, key: PublicKey) -> None:
+        self._token, self._key_id = token, key_id
+        self.public_key = key
+
+    def sign(self, message: bytes) -> bytes:
+        """A signature over the message in JOSE form. Blocks, so never call it on an event loop.
+
+        Raises:
+            Refused: ``signer.unavailable``.
+        """
+        return self._token.sign(self._key_id, message)
+
+
+def _unavailable() -> Refused:
+    return Refused(Rule.SIGNER_UNAVAILABLE, Where(Part.KEY))

@@ -1,0 +1,108 @@
+"""An owner's day with agents that are registered, at the command line, over real HTTP."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sdcard.cli.registry_process import running_registry
+from tests.sdcard.cli.conftest import Ran, Sdcard
+from tests.shared import ROOT
+
+CARD = str(ROOT / "examples" / "georoute.json")
+ASK = ("--trust", "cards/trust.json", "--audience", "https://verifier.example", "--nonce", "n-0S6_WzA2Mj")
+
+
+@pytest.fixture
+def registry(sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
+    """A registry with the agent ``georoute``, whose keys are ``one.jwk`` and ``two.jwk``."""
+    (tmp_path / "registry").mkdir()
+    with running_registry(tmp_path / "registry") as desk:
+        monkeypatch.setenv("SDCARD_TOKEN", desk.token)
+        for name in ("one", "two", "new"):
+            assert sdcard("keys", "new", f"{name}.jwk").status == 0
+        where = ("--registry", desk.address)
+        ran = sdcard("register", CARD, *where, "--agent-id", "georoute", "--key", "one.jwk", "--key", "two.jwk",
+                     "--context", "public", "--context", "internal", "--out", "cards", "--json")  # fmt: skip
+        assert ran.status == 0, ran
+        yield where
+
+
+def shown(sdcard: Sdcard, registry: tuple[str, str]) -> Any:
+    ran = sdcard("agents", "show", "georoute", *registry)
+    assert ran.status == 0, ran
+    return ran.json
+
+
+def verdict(sdcard: Sdcard, card: str, key: str) -> str:
+    ran = sdcard("present", card, "--key", key, *ASK)
+    assert ran.status == 0, ran
+    Path("shown.txt").write_text(ran.out, encoding="ascii")
+    ran = sdcard("verify", "shown.txt", *ASK, "--status", "--json")
+    return "verified" if ran.status == 0 else str(ran.json["rule"])
+
+
+def test_registering_proves_the_keys(sdcard: Sdcard, registry: tuple[str, str]) -> None:
+    assert shown(sdcard, registry)["possession"] == "proven"
+
+
+def test_a_renewal_takes_the_place_of_the_files(sdcard: Sdcard, registry: tuple[str, str]) -> None:
+    old = Path("cards/internal-1.sd-card").read_text(encoding="ascii")
+    Path("old.sd-card").write_text(old, encoding="ascii")
+
+    ran = sdcard("agents", "renew", "georoute", *registry, "--key", "two.jwk", "--key", "one.jwk", "--out", "cards",
+                 "--supersedes", "revoke", "--json")  # fmt: skip
+
+    assert ran.status == 0, ran
+    assert [one["file"] for one in ran.json["cards"]] == [
+        "cards/public-0.sd-card", "cards/public-1.sd-card", "cards/internal-0.sd-card", "cards/internal-1.sd-card"
+    ]  # fmt: skip
+    assert Path("cards/internal-1.sd-card").read_text(encoding="ascii") != old
+    assert verdict(sdcard, "cards/internal-1.sd-card", "two.jwk") == "verified"
+    assert verdict(sdcard, "old.sd-card", "two.jwk") == "status.revoked"
+
+
+def test_a_renewal_with_other_keys_is_misuse_and_issues_nothing(sdcard: Sdcard, registry: tuple[str, str]) -> None:
+    ran = sdcard("agents", "renew", "georoute", *registry, "--key", "new.jwk", "--out", "cards", "--json")
+
+    assert ran.status == 2
+    assert "change-keys" in ran.out
+    assert len(shown(sdcard, registry)["batches"]) == 1
+
+
+def test_other_keys_take_over(sdcard: Sdcard, registry: tuple[str, str]) -> None:
+    ran = sdcard("agents", "change-keys", "georoute", *registry, "--key", "new.jwk", "--out", "cards", "--json")
+
+    assert ran.status == 0, ran
+    assert verdict(sdcard, "cards/internal.sd-card", "new.jwk") == "verified"
+    assert verdict(sdcard, "cards/internal-0.sd-card", "one.jwk") == "status.revoked"
+    assert len(shown(sdcard, registry)["key_thumbprints"]) == 1
+
+
+@pytest.mark.parametrize("command", [("renew", "one.jwk"), ("change-keys", "new.jwk")])
+def test_supersedes_is_one_of_two_words(sdcard: Sdcard, registry: tuple[str, str], command: tuple[str, str]) -> None:
+    name, key = command
+    ran = sdcard("agents", name, "georoute", *registry, "--key", key, "--out", "cards", "--supersedes", "x", "--json")
+
+    assert (ran.status, "run_out" in ran.out) == (2, True)
+
+
+def test_agents_are_listed_for_people_and_for_programs(sdcard: Sdcard, registry: tuple[str, str]) -> None:
+    ran, text = sdcard("agents", "list", *registry, "--json"), sdcard("agents", "list", *registry)
+
+    (listed,) = ran.json["agents"]
+    assert (listed["agent_id"], listed["card_format"]) == ("georoute", "a2a/1.0")
+    assert listed["expires_at"] > listed["updated_at"]
+    assert "georoute" in text.out
+    assert "a2a/1.0" in text.out
+
+
+def test_a_deleted_agent_is_gone_and_its_cards_with_it(sdcard: Sdcard, registry: tuple[str, str]) -> None:
+    ran = sdcard("agents", "delete", "georoute", *registry, "--json")
+
+    assert (ran.status, ran.json) == (0, {"agent_id": "georoute", "deleted": True, "revoked": 4})
+    assert verdict(sdcard, "cards/public-0.sd-card", "one.jwk") == "status.revoked"
+    assert sdcard("agents", "list", *registry, "--json").json == {"agents": []}
+    again: Ran = sdcard("agents", "delete", "georoute", *registry, "--json")
+    assert (again.status, again.json["rule"]) == (1, "agent.unknown")
