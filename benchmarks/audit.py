@@ -105,8 +105,10 @@ async def _rate(store: SqlStore, kind: Write, lists: dict[str, str], writers: in
 
 
 async def _write(store: SqlStore, kind: Write, row: RegistrationRow) -> None:
+    secret = await store.discovery_secret()
+
     async def work(connection: AsyncConnection) -> None:
-        await write_registration(connection, row)
+        await write_registration(connection, row, secret)
         await kind(connection, row)
 
     await store.database.change(work)

@@ -2,12 +2,12 @@
 
 import json
 import time
+from dataclasses import replace
 from functools import cache
 
 from benchmarks.work import AUDIENCE, CARD, ISSUER, NONCE, SELECTIVE, SHOWN, Work
 from sdcard.cards.a2a.v1_0 import FORMAT
 from sdcard.cards.card import Card
-from sdcard.cards.format import CardFormat
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY
 from sdcard.edge.system import SystemSalts
@@ -31,7 +31,7 @@ PATHS = tuple(path(name) for name in SHOWN)
 @cache
 def _plan() -> DisclosurePlan:
     """Whole claims, as the peer discloses them: the A2A format without units inside claims."""
-    whole = CardFormat(FORMAT.name, FORMAT.always_disclosed, FORMAT.members, (), (), FORMAT.groups, FORMAT.facts)
+    whole = replace(FORMAT, units=(), together=())
     plan = plan_disclosure(Card(whole, json.loads(CARD)), DEFAULT_POLICY, "full")
     assert len(SELECTIVE) == 7
     return plan

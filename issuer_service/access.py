@@ -13,10 +13,12 @@ from enum import StrEnum
 from issuer_service.stores.ports import Store, TokenRow
 from sdcard.cards.card import Card
 from sdcard.cards.format import Fact
+from sdcard.disclosure.context import PUBLIC
 from sdcard.encoding import JsonValue, encode_base64url
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.issuer import AGENT_ID
+from sdcard.paths import value_at
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 
@@ -48,6 +50,7 @@ class Scope(StrEnum):
 
     AGENTS_REGISTER = "agents:register"
     AGENTS_MANAGE = "agents:manage"
+    AGENTS_DISCOVER = "agents:discover"
 
 
 class Limit(StrEnum):
@@ -57,6 +60,8 @@ class Limit(StrEnum):
     PROVIDER_NAMES = "provider_names"
     ENDPOINT_HOSTS = "endpoint_hosts"
     SKILL_IDS = "skill_ids"
+    CONTEXTS = "contexts"
+    """Those in which its bearer may look for agents; without it, *public* alone. It limits nothing else."""
 
 
 _LIMITED: Mapping[Limit, Fact] = {
@@ -71,16 +76,18 @@ _LIMIT_VALUES: Mapping[Limit, re.Pattern[str]] = {
     Limit.PROVIDER_NAMES: re.compile(_TEXT),
     Limit.ENDPOINT_HOSTS: re.compile(_HOST, re.IGNORECASE | re.ASCII),
     Limit.SKILL_IDS: re.compile(_TEXT),
+    Limit.CONTEXTS: re.compile(_TEXT),
 }
 """What a limit can hold. Another value would match nothing, or everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever presented a good token. ``limits``: a kind that is absent is not limited."""
+    """Whoever presented a good token. ``token`` is its digest; ``limits``: a kind that is absent is not limited."""
 
     subject: str
-    limits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    token: str = field(repr=False)
+    limits: Mapping[str, tuple[str, ...]]
 
 
 async def create_token(
@@ -156,7 +163,7 @@ def check_token(token: TokenRow, scope: Scope) -> Caller:
     """
     if scope not in token.scopes:
         raise Refused(Rule.TOKEN_SCOPE, WHERE, f"The scope {scope} is needed.")
-    return Caller(token.subject, token.limits)
+    return Caller(token.subject, token.digest, token.limits)
 
 
 def check_limits(caller: Caller, agent_id: str, card: Card) -> None:
@@ -203,6 +210,21 @@ def agent_prefixes(caller: Caller) -> tuple[str, ...] | None:
     return caller.limits.get(Limit.AGENT_ID_PREFIXES)
 
 
+def check_context(caller: Caller, context: str) -> None:
+    """Refuse to look for agents in a context that the caller's token does not name; *public* needs no naming.
+
+    Limits of what a token's bearer may register do not matter here: what others registered is for all who may see it.
+
+    Raises:
+        Refused: ``token.limit``, whether or not there is such a context.
+    """
+    if not caller.limits.keys() <= Limit._value2member_map_.keys():
+        raise Refused(Rule.TOKEN_LIMIT, Where(Part.REQUEST))
+    if context not in caller.limits.get(Limit.CONTEXTS, (PUBLIC.name,)):
+        hint = f"The token is limited by its {Limit.CONTEXTS}; without it, to {PUBLIC.name}."
+        raise Refused(Rule.TOKEN_LIMIT, Where(Part.REQUEST, ("context",)), hint)
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -230,11 +252,11 @@ def _beyond(kind: str, permitted: Sequence[str], agent_id: str, card: Card) -> I
             yield Where(Part.REQUEST, ("agent_id",))
     elif kind not in Limit._value2member_map_:
         yield Where(Part.REQUEST)
-    else:
+    elif kind != Limit.CONTEXTS:
         limit = Limit(kind)
         for claim_path in card.format.facts[_LIMITED[limit]]:
             for place in claim_path.find(card.document):
-                if not _covers(limit, permitted, _value_at(card.document, place)):
+                if not _covers(limit, permitted, value_at(card.document, place)):
                     yield Where(Part.CARD, place)
 
 
@@ -253,12 +275,3 @@ def _host_of(url: str) -> str | None:
         if match and 1 <= int(match.group("port") or 1) <= _MOST_PORT:
             return match.group("host").lower()
     return None
-
-
-def _value_at(value: JsonValue, place: Sequence[str | int]) -> JsonValue:
-    for segment in place:
-        if isinstance(value, dict):
-            value = value[str(segment)]
-        elif isinstance(value, list):
-            value = value[int(segment)]
-    return value

@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service import wellknown
 from issuer_service.audit.checkpoints import keeping_checkpoints
+from issuer_service.discovery import endpoints as discovery
+from issuer_service.discovery.schemas import DiscoveryRequest
 from issuer_service.exchanges import Exchanges, exchange_of, is_limited
 from issuer_service.lifecycle import endpoints as lifecycle
 from issuer_service.lifecycle.schemas import KeyChange, Renewal
@@ -42,7 +44,8 @@ class _Registry(FastAPI):
             for path, operations in document["paths"].items():
                 for operation in operations.values() if is_limited(path) else ():
                     operation["responses"] |= {str(status): refusal for status, refusal in _TOO_OFTEN.items()}
-            document["components"]["schemas"].update(components(RegistrationRequest, StatusChange, Renewal, KeyChange))
+            bodies = (RegistrationRequest, DiscoveryRequest, StatusChange, Renewal, KeyChange)
+            document["components"]["schemas"].update(components(*bodies))
         return super().openapi()
 
 
@@ -75,6 +78,7 @@ def _routes() -> _Registry:
     )
     app.include_router(registration.router)
     app.include_router(lifecycle.router)
+    app.include_router(discovery.router)
     app.include_router(status.router)
     app.include_router(wellknown.router)
     return app

@@ -32,7 +32,9 @@ class Metrics:
             ["rule"],
             registry=self.registry,
         )
-        self._cards = Counter("sdcard_cards_issued", "SD-Cards, by context.", ["context"], registry=self.registry)
+        self._cards = Counter(
+            "sdcard_cards_issued", "SD-Cards, also for discovery.", ["context"], registry=self.registry
+        )
         self._lists = Counter(
             "sdcard_status_lists_published", "Status lists that were signed anew.", registry=self.registry
         )

@@ -63,6 +63,7 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.PROOF_AGENT,
         Rule.PROOF_NONCE,
         Rule.IDEMPOTENCY_REUSED,
+        Rule.CURSOR,
         Rule.BASE64URL,
         # keys
         Rule.KEY_MALFORMED,

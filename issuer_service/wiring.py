@@ -1,8 +1,10 @@
 """``Wiring``: the composition root. Clock, randomness, keys and records are arguments of everything else."""
 
 import asyncio
+import hashlib
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 
 from issuer_service.access import Limit, is_limit
@@ -19,6 +21,7 @@ from issuer_service.settings import Settings
 from issuer_service.stores.ports import Store
 from issuer_service.stores.sql import open_store
 from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
+from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosure.document import parse_policy
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.key_files import load_card_signers
@@ -122,6 +125,9 @@ class Wiring:
         rates: how often somebody may ask.
         trusted_proxies: where proxies are whose ``X-Forwarded-For`` counts.
         request_ids: randomness that names requests; apart from ``salts``, of which nobody may see any.
+        renewing: whose turn it is to renew SD-Cards for discovery.
+        decided_by: names all that decides what an SD-Card shows, beside its registration: policy, profile, card
+            formats, Issuer. SD-Cards for discovery follow when it changes.
     """
 
     issuer_url: str
@@ -146,11 +152,26 @@ class Wiring:
     rates: Rates = field(default_factory=Rates)
     trusted_proxies: tuple[Network, ...] = ()
     request_ids: SaltSource = field(default_factory=SystemSalts)
+    renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    decided_by: str = field(init=False)
 
     def __post_init__(self) -> None:
         for key in self.card_signers.keys.values():
             check_not_published(key, self.published_keys, Where(Part.KEY))
         self.metrics.watch_connections(self.store.connections_in_use)
+        decisive = (self.policy, self.profile, KNOWN_FORMATS, self.issuer_url)
+        object.__setattr__(self, "decided_by", hashlib.sha256(repr(_plain(decisive)).encode()).hexdigest())
+
+
+def _plain(value: object) -> object:
+    """A value as tuples and texts, the same for equal values in every process."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return tuple((one.name, _plain(getattr(value, one.name))) for one in fields(value))
+    if isinstance(value, Mapping):
+        return tuple(sorted((str(name), _plain(inner)) for name, inner in value.items()))
+    if isinstance(value, frozenset):
+        return tuple(sorted(map(str, value)))
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else str(value)
 
 
 def build_wiring(settings: Settings, vault: Vault) -> Wiring:

@@ -68,3 +68,13 @@ def shows(disclosable: Disclosable, place: Place) -> bool:
         if treatment is Treatment.WITHHELD:
             return False
     return True
+
+
+def shown(disclosable: Disclosable) -> JsonValue:
+    """What somebody sees who is given every Disclosure: the value without what is withheld."""
+    if isinstance(disclosable, DisclosableObject):
+        members = disclosable.members.items()
+        return {name: shown(part) for name, (treatment, part) in members if treatment is not Treatment.WITHHELD}
+    if isinstance(disclosable, DisclosableArray):
+        return [shown(part) for treatment, part in disclosable.elements if treatment is not Treatment.WITHHELD]
+    return disclosable

@@ -104,6 +104,16 @@ def _steps(place: Place, value: JsonValue, segment: Segment) -> list[tuple[Place
     return []
 
 
+def value_at(value: JsonValue, place: Place) -> JsonValue:
+    """What the value has at a place that ``find`` found in it."""
+    for segment in place:
+        if isinstance(value, dict):
+            value = value[str(segment)]
+        elif isinstance(value, list):
+            value = value[int(segment)]
+    return value
+
+
 def path(*segments: Segment) -> ClaimPath:
     """Shorthand for tables of paths."""
     return ClaimPath(segments)

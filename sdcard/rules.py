@@ -235,6 +235,7 @@ class Rule(StrEnum):
         "The request was granted before, and its answer cannot be given again.",
         "registry, decision 0010",
     )
+    CURSOR = "cursor.invalid", "The cursor does not continue this query, or no longer.", "registry"
     CARD_DISAGREES = "card.disagrees", "The card and the request say different things.", "registry"
     TOKEN_MISSING = "token.missing", "A bearer token is required.", "RFC 6750 3.1"
     TOKEN_INVALID = "token.invalid", "The bearer token is unknown or has expired.", "RFC 6750 3.1"

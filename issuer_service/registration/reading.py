@@ -95,6 +95,7 @@ class Registration:
         card: its card.
         keys: one or more, all different.
         plans: one for each context and partner, all different.
+        disclose: for each plan the request's own list, if it had one.
         findings: what a careful author would still mend.
         interaction_id: for the audit record.
         contexts: what was asked for, as it was written.
@@ -106,6 +107,7 @@ class Registration:
     card: Card = field(repr=False)
     keys: tuple[HolderKey, ...]
     plans: tuple[DisclosurePlan, ...] = field(repr=False)
+    disclose: tuple[tuple[str, ...] | None, ...]
     findings: tuple[Finding, ...]
     contexts: JsonValue = field(repr=False)
     nonce: str | None
@@ -162,11 +164,13 @@ def read_request(document: JsonObject, terms: Terms) -> Registration:
         for number, plan in enumerate(plans)
         for note in (*_no_agreement(plan, document, number), *_nothing_behind(plan, document, number))
     )
+    lists = [one.disclose for one in read_section(Contexts, document).disclosure_contexts]
     return Registration(
         agent_id=identity.agent_id,
         card=card,
         keys=keys,
         plans=plans,
+        disclose=tuple(None if one is None else tuple(one) for one in lists),
         findings=card.findings + notes,
         contexts=document["disclosure_contexts"],
         nonce=nonce,

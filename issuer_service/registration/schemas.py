@@ -4,6 +4,7 @@ A request is read in sections, so that what is wrong with one hides nothing that
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
@@ -189,6 +190,9 @@ _HINTS = {
     "list_type": "An array is expected.",
     "dict_type": "An object is expected.",
     "model_type": "An object is expected.",
+    "int_type": "A whole number is expected.",
+    "greater_than_equal": "The number is too small.",
+    "less_than_equal": "The number is too large.",
     "too_short": "The array has too few elements.",
     "too_long": "The array has too many elements.",
 }
@@ -196,9 +200,7 @@ _HINTS = {
 
 def _finding(kind: str, place: Iterable[str | int]) -> Finding:
     """Kind and place of what is wrong. pydantic's own sentences may quote what was sent, so they are not used."""
-    path = tuple(place)
-    if kind == "extra_forbidden" and len(str(path[-1])) > _MOST_NAME:
-        path = path[:-1]
+    path = tuple(takewhile(lambda segment: len(str(segment)) <= _MOST_NAME, place))
     if (kind, path) == ("string_pattern_mismatch", ("agent_id",)):
         return Finding(Rule.AGENT_ID, REQUEST.within(*path), _AGENT_ID_HINT)
     return Finding(Rule.REQUEST, REQUEST.within(*path), _HINTS.get(kind, ""))

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from issuer_service.access import Caller, check_limits
+from issuer_service.discovery.indexing import decided_by, discovery_rows
+from issuer_service.keys.ring import KeysInUse
 from issuer_service.problems import show_findings
 from issuer_service.registration.answers import Repeatable, earlier_answer, open_answer, seal_answer
 from issuer_service.registration.nonces import nonce_digest
@@ -29,7 +31,6 @@ from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.issuer import Issuer, SdCard, linkable_by, prepare_batch, rounded_validity
-from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusReference
 
@@ -115,15 +116,15 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
     the transaction comes last and is short. Status entries are chosen before, since they are signed, and claimed in it.
 
     Raises:
-        Refused: as ``register_agent``, after reading.
+        Refused: as ``register_agent``, after reading; ``signer.unavailable``.
         AgentChanged: when the agent has another last Batch than ``change.made_from``.
     """
     wanted = Counter(plan.context for plan in _plans(registration))
     for _ in range(_ATTEMPTS):
         async with wiring.turns:
             statuses = await wiring.store.free_statuses(wanted, wiring.salts)
-            signer = (await wiring.keys.current()).signer(KeyUse.CARDS)
-            row, answer = await asyncio.to_thread(_issue, wiring, signer, caller, registration, change, statuses, now)
+            keys = await wiring.keys.current()
+            row, answer = await asyncio.to_thread(_issue, wiring, keys, caller, registration, change, statuses, now)
         try:
             kept = await wiring.store.record_registration(row)
         except StatusTaken:
@@ -141,13 +142,14 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
 
 def _issue(
     wiring: Wiring,
-    signer: Signer,
+    keys: KeysInUse,
     caller: Caller,
     registration: Registration,
     change: Change,
     statuses: Mapping[str, Sequence[StatusRow]],
     now: Instant,
 ) -> tuple[RegistrationRow, bytes]:
+    signer = keys.signer(KeyUse.CARDS)
     left = {context: iter(rows) for context, rows in statuses.items()}
     entries = [next(left[plan.context]) for plan in _plans(registration)]
     prepared = prepare_batch(
@@ -162,8 +164,9 @@ def _issue(
     )
     cards = [one.complete(signer.sign(one.signing_input)) for one in prepared]
     batch_id = wiring.salts.draw(1).hex()
-    kid = signer.public_key.thumbprint
-    row = _row(caller, registration, change, batch_id, kid, list(zip(cards, entries, strict=True)), now)
+    discovery = discovery_rows(registration, decided_by(wiring, keys))
+    row = _row(caller, registration, change, batch_id, list(zip(cards, entries, strict=True)), now)
+    row = replace(row, kid=signer.public_key.thumbprint, discovery=discovery)
     answer = _answer(registration, batch_id, cards).model_dump_json().encode()
     if change.asked is not None:
         row = replace(row, answer=seal_answer(answer, change.asked, wiring.salts, now, wiring.bounds))
@@ -220,7 +223,6 @@ def _row(
     registration: Registration,
     change: Change,
     batch_id: str,
-    kid: str,
     cards: Sequence[tuple[SdCard, StatusRow]],
     now: Instant,
 ) -> RegistrationRow:
@@ -237,7 +239,7 @@ def _row(
         card=encode_json(registration.card.document).decode(),
         keys=tuple(KeyRow(holder.key.thumbprint, holder.where) for holder in registration.keys),
         batch_id=batch_id,
-        kid=kid,
+        kid="",
         cards=tuple(_card_row(card, status) for card, status in cards),
         disclosed=_disclosed(registration.plans),
         event=change.event,

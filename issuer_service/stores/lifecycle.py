@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Table, delete, false, func, insert, literal_column, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from issuer_service.stores.discovery import remove_postings
 from issuer_service.stores.ports import (
     AgentListed,
     AgentRow,
@@ -124,7 +125,7 @@ async def list_agents(
         select(batches.c.agent_id, func.max(cards.c.expires_at))
         .join_from(cards, batches)
         .join(status_entries, _entry(), isouter=True)
-        .where(batches.c.agent_id.in_([row.agent_id for row in rows]), cards.c.expires_at > at)
+        .where(batches.c.agent_id.in_([row.agent_id for row in rows]), cards.c.expires_at > at, ~cards.c.for_discovery)
         .where(_status() != int(StatusValue.INVALID))
         .group_by(batches.c.agent_id)
     )
@@ -134,7 +135,8 @@ async def list_agents(
 
 async def issued_for(connection: AsyncConnection, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
     """What of an agent's newest Batches has not expired."""
-    living = select(cards.c.batch_id).where(cards.c.batch_id == batches.c.batch_id, cards.c.expires_at > at).exists()
+    held = cards.c.expires_at > at, ~cards.c.for_discovery
+    living = select(cards.c.batch_id).where(cards.c.batch_id == batches.c.batch_id, *held).exists()
     newest = (
         select(batches.c.batch_id)
         .where(batches.c.agent_id == agent_id, living)
@@ -146,7 +148,7 @@ async def issued_for(connection: AsyncConnection, agent_id: str, most_batches: i
         select(*kind, func.count(), func.max(cards.c.expires_at))
         .join_from(cards, batches)
         .join(status_entries, _entry(), isouter=True)
-        .where(batches.c.batch_id.in_(newest), cards.c.expires_at > at)
+        .where(batches.c.batch_id.in_(newest), *held)
         .group_by(*kind)
         .order_by(batches.c.issued_at.desc(), batches.c.batch_id, cards.c.context, _status())
     )
@@ -171,6 +173,7 @@ async def delete_agent(connection: AsyncConnection, deletion: DeletionRow) -> in
     mine = owned(deletion.subject, agent_id)
     if (await connection.execute(update(agents).where(*mine).values({**nothing, **times}))).rowcount != 1:
         raise Refused(Rule.AGENT_UNKNOWN, _REQUEST.within("agent_id"))
+    await remove_postings(connection, agent_id)  # before its SD-Cards are looked up: see ``discovery.change_statuses``
     revoked = await revoke_entries(connection, await live_entries(connection, agent_id, deletion.at))
     issued = select(batches.c.batch_id).where(batches.c.agent_id == agent_id)
     await connection.execute(delete(cards).where(cards.c.batch_id.in_(issued)))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import RowMapping, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from issuer_service.stores import keys, lifecycle, statuses
+from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
 from issuer_service.stores.connecting import Database, open_database
 from issuer_service.stores.ports import (
@@ -22,11 +22,15 @@ from issuer_service.stores.ports import (
     AuditQuery,
     AuditRow,
     DeletionRow,
+    DiscoveryQuery,
+    FoundPage,
     IssuedRow,
     KeyChange,
     NonceRow,
     RegistrationRow,
     RegistryKeyRow,
+    RenewalRow,
+    SourceRow,
     StatusChangeRow,
     StatusListRow,
     StatusRow,
@@ -46,6 +50,7 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._secret = b""
 
     async def add_token(self, token: TokenRow) -> None:
         """Remember a token."""
@@ -68,9 +73,10 @@ class SqlStore:
 
     async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:
         """Write a registration in one transaction, or refuse it, or give the answer that is kept."""
+        secret = await self.discovery_secret()
 
         async def work(connection: AsyncConnection) -> AnswerRow | None:
-            kept = await write_registration(connection, registration)
+            kept = await write_registration(connection, registration, secret)
             if kept is None:
                 await append_audit(connection, audit_row(registration))
             return kept
@@ -160,6 +166,34 @@ class SqlStore:
         async with self.database.reading() as connection:
             return await read_records(connection, query)
 
+    async def discovery_secret(self) -> bytes:
+        """The same for as long as the database lives, so it is read once."""
+        if not self._secret:
+            async with self.database.reading() as connection:
+                self._secret = await discovery.discovery_secret(connection)
+        return self._secret
+
+    async def find_agents(self, query: DiscoveryQuery) -> FoundPage:
+        """The agents that have all the terms."""
+        secret = await self.discovery_secret()
+        async with self.database.reading() as connection:
+            return await discovery.find_agents(connection, secret, query)
+
+    async def read_discovery_cards(self, positions: Sequence[int], at: int) -> Mapping[int, str]:
+        """The SD-Cards at these positions that are good at this moment."""
+        async with self.database.reading() as connection:
+            return await discovery.read_cards(connection, positions, at)
+
+    async def discovery_sources(self, positions: Sequence[int]) -> Sequence[SourceRow]:
+        """What the SD-Cards at these positions are made from."""
+        async with self.database.reading() as connection:
+            return await discovery.sources(connection, positions)
+
+    async def renew_discovery(self, renewals: Sequence[RenewalRow]) -> None:
+        """Write new SD-Cards for discovery in one transaction."""
+        secret = await self.discovery_secret()
+        await self.database.change(lambda connection: discovery.renew(connection, secret, renewals))
+
     async def ping(self) -> None:
         """Make sure that the database answers and has our tables."""
         async with self.database.reading() as connection:
@@ -184,7 +218,7 @@ def open_store(url: str, patience: float = 10.0) -> SqlStore:
     return SqlStore(open_database(url, patience))
 
 
-async def write_registration(connection: AsyncConnection, new: RegistrationRow) -> AnswerRow | None:
+async def write_registration(connection: AsyncConnection, new: RegistrationRow, secret: bytes) -> AnswerRow | None:
     """All rows of a registration but its audit record; or the answer that is kept, and nothing is written."""
     if new.answer is not None:
         kept = await lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
@@ -194,11 +228,12 @@ async def write_registration(connection: AsyncConnection, new: RegistrationRow) 
         await lifecycle.use_nonce(connection, new.nonce, new.subject, new.at)
     await _claim_agent(connection, new)
     await _claim_keys(connection, new)
-    earlier = list[statuses.Entry]()
-    if new.supersedes is Supersedes.REVOKE:
-        earlier = await statuses.live_entries(connection, new.agent_id, new.at)
     batch = {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}
     await connection.execute(insert(batches).values(batch))
+    await discovery.replace_postings(connection, secret, new.agent_id, new.batch_id, new.discovery)
+    earlier = list[statuses.Entry]()
+    if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
+        earlier = await statuses.live_entries(connection, new.agent_id, new.at)
     rows = [
         {
             "digest": card.digest,
@@ -218,8 +253,9 @@ async def write_registration(connection: AsyncConnection, new: RegistrationRow) 
 
 
 async def _change_statuses(connection: AsyncConnection, change: StatusChangeRow) -> int:
+    hidden = await discovery.change_statuses(connection, change)
     changed = await statuses.change_statuses(connection, change)
-    if changed:
+    if changed or hidden:
         await append_audit(connection, _change_audit_row(change))
     return changed
 

@@ -28,7 +28,7 @@ MOST_USED = LIST_SIZE // 2
 """Then another list opens: what is free stays quick to find at random."""
 
 _WORD = 4
-_AT_ONCE = 500
+AT_ONCE = 500
 """Pairs in one statement; SQLite takes 32,766 values."""
 _NOT_REVOKED = (int(StatusValue.VALID), int(StatusValue.SUSPENDED))
 
@@ -54,7 +54,7 @@ async def _free_indices(connection: AsyncConnection, list_id: str, count: int, s
     """Distinct, free, at random; in the order they were drawn. About half of what is drawn is free at worst."""
     free: dict[int, None] = {}
     while len(free) < count:
-        drawn = _draw_indices(salts, min(2 * (count - len(free)), _AT_ONCE))
+        drawn = _draw_indices(salts, min(2 * (count - len(free)), AT_ONCE))
         asked = select(status_entries.c.index).where(
             status_entries.c.list_id == list_id, status_entries.c.index.in_(drawn)
         )
@@ -165,9 +165,9 @@ async def _set_statuses(
 ) -> int:
     """Set the statuses that are among those of before; how many changed."""
     changed = 0
-    for start in range(0, len(entries), _AT_ONCE):
+    for start in range(0, len(entries), AT_ONCE):
         these = tuple_(status_entries.c.list_id, status_entries.c.index).in_(
-            [(list_id, index) for _, list_id, index in entries[start : start + _AT_ONCE]]
+            [(list_id, index) for _, list_id, index in entries[start : start + AT_ONCE]]
         )
         permitted = status_entries.c.status.in_(before)
         result = await connection.execute(update(status_entries).where(these, permitted).values(status=after))

@@ -3,6 +3,7 @@
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKey,
@@ -14,6 +15,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
 )
 
 metadata = MetaData(
@@ -80,6 +82,7 @@ cards = Table(
     Column("expires_at", BigInteger, nullable=False),
     Column("status_list_id", String(32)),
     Column("status_index", Integer),
+    Column("for_discovery", Boolean, nullable=False, server_default=false()),
 )
 
 status_lists = Table(
@@ -171,3 +174,43 @@ registry_keys = Table(
     ),
 )
 """``active_for``: the use, while the key is active; so a use never has two active keys."""
+
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+)
+"""What the processes of one registry share, made once by the migration. It protects nothing in this database."""
+
+discovery_cards = Table(
+    "discovery_cards",
+    metadata,
+    Column("position", BigInteger().with_variant(Integer(), "sqlite"), primary_key=True, autoincrement=False),
+    Column("agent_id", ForeignKey("agents.agent_id"), nullable=False, index=True),
+    Column("batch_id", ForeignKey("batches.batch_id"), nullable=False),
+    Column("context", String(256), nullable=False),
+    Column("partner", String(256), nullable=False),
+    Column("status", SmallInteger, nullable=False),
+    Column("until", BigInteger),
+    Column("decided_by", String(64), nullable=False),
+    Column("renew_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("holder_key", JSON, nullable=False),
+    Column("disclose", JSON),
+    Column("terms", LargeBinary, nullable=False),
+    Column("sd_card", Text, nullable=False),
+)
+"""By whom an agent is found: one row for each context, and for *federation* each partner. ``sd_card`` is empty until
+somebody finds it. ``terms``: the terms of its rows below, eight bytes each, to find those rows again.
+"""
+
+discovery_postings = Table(
+    "discovery_postings",
+    metadata,
+    Column("term", BigInteger, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
+)
+"""Which positions have a term: a keyed hash of audience, criterion and text, so that each context has its own."""

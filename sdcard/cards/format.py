@@ -18,6 +18,21 @@ class Fact(StrEnum):
     """The id of something that it can do."""
 
 
+class Criterion(StrEnum):
+    """By what agents can be found. A closed set; the values are members of a discovery request's query."""
+
+    SKILLS = "skills"
+    """The id or the name of a skill."""
+    TAGS = "tags"
+    CAPABILITIES = "capabilities"
+    """Names of flags that are true."""
+    INPUT_MODES = "input_modes"
+    OUTPUT_MODES = "output_modes"
+    """Media types, of the whole card or of a skill."""
+    TEXT = "text"
+    """Words."""
+
+
 @dataclass(frozen=True, slots=True)
 class CardFormat:
     """One card specification.
@@ -31,7 +46,9 @@ class CardFormat:
         groups: names of the draft's registration request (3.3.1) → the claims they stand for. A place belongs to the
             group with the longest path that covers it.
         facts: where a card says what can be asked of any agent, in every spelling that readers accept. Tokens are
-            limited by it, and agents are found by it; a fact that the format does not have has no place.
+            limited by it; a fact that the format does not have has no place.
+        found_by: where a card says by what it can be found, likewise. A text counts as itself, and a member that is
+            true by its name.
         private: places that ``*`` does not stand for; only an entry that names them shows them.
     """
 
@@ -42,6 +59,7 @@ class CardFormat:
     together: tuple[ClaimPath, ...]
     groups: Mapping[str, tuple[ClaimPath, ...]]
     facts: Mapping[Fact, tuple[ClaimPath, ...]]
+    found_by: Mapping[Criterion, tuple[ClaimPath, ...]]
     private: tuple[ClaimPath, ...] = ()
 
     @property

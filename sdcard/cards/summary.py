@@ -4,7 +4,7 @@ A registration request may carry no more (SD-Card 3.3.1). Such a card is made, n
 members alone is an unfinished A2A card.
 """
 
-from sdcard.cards.a2a.shared import FACTS, GROUPS
+from sdcard.cards.a2a.shared import FACTS, FOUND_BY, GROUPS
 from sdcard.cards.card import Card
 from sdcard.cards.format import CardFormat
 
@@ -18,6 +18,7 @@ FORMAT = CardFormat(
     together=(),
     groups=GROUPS,
     facts=FACTS,
+    found_by=FOUND_BY,
 )
 """The groups are those of A2A, so that asking for one is no mistake; there is nothing behind them."""
 

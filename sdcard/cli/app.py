@@ -15,6 +15,7 @@ from sdcard.cli import (
     config,
     db,
     demo,
+    discover,
     inspect,
     keys,
     linkability,
@@ -38,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, serve, register, inspect, present, verify, linkability):
+for module in (demo, serve, register, discover, inspect, present, verify, linkability):
     app.command(module.__name__.rpartition(".")[2], help=module.HELP)(module.command)
 for command in (revoke.revoke, revoke.suspend, revoke.reinstate):
     app.command(command.__name__)(command)

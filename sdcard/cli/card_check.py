@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ import typer
 from rich.text import Text
 
 from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
+from sdcard.cards.agentcard.discovery import compare_with_source
 from sdcard.cards.reading import Examination, examine_card
 from sdcard.cli.output import EXIT_REFUSED, cell, console, describe_findings, printable, read_bytes
 from sdcard.edge.key_files import load_card_signers
@@ -36,6 +38,9 @@ def command(
     signers: Annotated[
         Path | None, typer.Option("--signers", help="A JWKS with the keys that are trusted to sign cards.")
     ] = None,
+    source: Annotated[
+        str | None, typer.Option("--fetched-from", help="The URL that the cards came from; AgentCard compares it.")
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Take every warning for an error.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a file, one a line.")] = False,
 ) -> None:
@@ -45,9 +50,9 @@ def command(
         raise Misuse("standard input can be read once")
     unreadable: list[str] = []
     checked = invalid = 0
-    for file in [file for source in sources for file in _files(source, unreadable)]:
+    for file in [file for one in sources for file in _files(one, unreadable)]:
         try:
-            examination = _examine(file, trusted, expected)
+            examination = _examine(file, trusted, expected, source)
         except OSError as error:
             unreadable.append(str(error))
             continue
@@ -91,12 +96,16 @@ def _is_card_like(name: str) -> bool:
     return name.lower().endswith(_SUFFIXES) and not name.startswith(".")
 
 
-def _examine(source: str, signers: CardSigners, expected: str | None) -> Examination:
+def _examine(file: str, signers: CardSigners, expected: str | None, source: str | None) -> Examination:
     try:
-        data = read_bytes(source, Part.CARD)
+        data = read_bytes(file, Part.CARD)
     except Refused as refusal:
         return Examination("", refusal.findings, None)
-    return examine_card(data, signers=signers, expected=expected)
+    examination = examine_card(data, signers=signers, expected=expected)
+    card = examination.card
+    if source is None or card is None or card.format.family != "agentcard":
+        return examination
+    return replace(examination, findings=(*compare_with_source(card, source), *examination.findings))
 
 
 def _print_line(source: str, examination: Examination) -> None:

@@ -62,6 +62,4 @@ def backup(
     if as_json:
         print_json({"file": str(file), "bytes": size})
     else:
-        print_lines(
-            f"{file}: {size} bytes, mode 0600. It holds whole cards, and the keys sealed: keep what opens them elsewhere."
-        )
+        print_lines(f"{file}: {size} bytes, mode 0600, with whole cards, and the keys: keep what opens those elsewhere")

@@ -31,6 +31,9 @@ def create(
     provider_name: Annotated[list[str] | None, typer.Option(help="Only such providers (repeatable).")] = None,
     endpoint_host: Annotated[list[str] | None, typer.Option(help="Only endpoints there (repeatable).")] = None,
     skill_id: Annotated[list[str] | None, typer.Option(help="Only such skills (repeatable).")] = None,
+    context: Annotated[
+        list[str] | None, typer.Option(help="Look for agents there (repeatable); public alone by default.")
+    ] = None,
     days: Annotated[int, typer.Option(min=1, max=3650, help="How long it holds.")] = 90,
     database_url: Annotated[str | None, typer.Option(help="As for `sdcard serve`.")] = None,
     config: ConfigFile = None,
@@ -44,10 +47,13 @@ def create(
         Limit.PROVIDER_NAMES: provider_name,
         Limit.ENDPOINT_HOSTS: endpoint_host,
         Limit.SKILL_IDS: skill_id,
+        Limit.CONTEXTS: context,
     }
     given = {limit: values for limit, values in limits.items() if values}
     url = read_settings(config, database_url=database_url).database_url
-    text, expires_at = _create(url, subject, _scopes(scope or ["agents:register", "agents:manage"]), given, days)
+    text, expires_at = _create(
+        url, subject, _scopes(scope or ["agents:register", "agents:manage", "agents:discover"]), given, days
+    )
     if as_json:
         print_json({"token": text, "subject": subject, "expires_at": expires_at})
     else:

@@ -60,12 +60,29 @@ class ListedAgent:
     expires_at: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class FoundAgent:
+    """An agent that was found, and its SD-Card, which nobody has verified yet."""
+
+    agent_id: str
+    sd_card: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """One page of the registry's answer to a question. ``next_cursor``: where the next one begins, if there is one."""
+
+    results: tuple[FoundAgent, ...]
+    next_cursor: str | None
+    ignored: tuple[str, ...]
+
+
 class Registry:
     """One registry at one address. No redirect is followed; answers are bounded in size and time.
 
     Args:
         address: its URL.
-        token: a bearer token, for registering.
+        token: a bearer token, for everything but the registry's keys.
         patience: for how many seconds to try again when nothing listens yet.
     """
 
@@ -182,6 +199,28 @@ class Registry:
             jwks["status_keys"] = self._call("GET", "/.well-known/status-jwks.json", 200).get("keys")
             status_keys = {expected: parse_key_set(jwks, Where(Part.TRUST), "status_keys")}
         return TrustedIssuers({expected: keys}, status_keys), {"issuers": {expected: jwks}}
+
+    def discover(self, query: JsonObject, context: str, max_results: int, cursor: str | None = None) -> Discovered:
+        """``POST /agents/discover``: the agents whose SD-Cards of a context show all that the query asks for.
+
+        Args:
+            query: criteria, as documented; at least one.
+            context: a context that the token names.
+            max_results: 1 to 100.
+            cursor: ``next_cursor`` of the page before, of the same query, context and token.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        body: JsonObject = {"query": query, "context": context, "max_results": max_results}
+        if cursor is not None:
+            body["cursor"] = cursor
+        answer = self._call("POST", "/agents/discover", 200, encode_json(body))
+        with _documented():
+            discovered = _read_discovered(answer)
+        if len(discovered.results) > max_results:
+            raise Misuse("the registry's answer has more agents than were asked for")
+        return discovered
 
     def change_statuses(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> int:
         """``POST /agents/{agent_id}/revoke``, ``suspend`` or ``reinstate``; how many SD-Cards changed.
@@ -300,6 +339,15 @@ def _read_listed(one: Any) -> ListedAgent:
 
 def _agent(agent_id: str) -> str:
     return f"/agents/{quote(agent_id, safe='')}"
+
+
+def _read_discovered(answer: Any) -> Discovered:
+    cursor = answer["next_cursor"]
+    return Discovered(
+        results=tuple(FoundAgent(_text(one["agent_id"]), _text(one["sd_card"])) for one in _list(answer["results"])),
+        next_cursor=None if cursor is None else _text(cursor),
+        ignored=tuple(_text(name) for name in _list(answer["ignored"])),
+    )
 
 
 def _finding(one: Any) -> Finding:

@@ -199,7 +199,7 @@ OF_CARDS = {
     ("versioning", "verify_presentation"): 1,
 }
 """Classes parsing and versioning: what is no presentation is run by ``tests/issuer_service``, but for the one
-``http_sequence`` (BUG-067), which asks for discovery: the registry has none yet."""
+``http_sequence`` (BUG-067): what is found of an agent is seen to by ``tests/issuer_service/discovery``."""
 
 
 def test_every_input_of_four_classes_is_run() -> None:

@@ -41,9 +41,10 @@ on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], in
 
 HOLDER = key(20)
 TABLES = (
-    *("agents", "answers", "audit", "audit_head", "batches", "cards", "holder_keys", "nonces", "registry_keys"),
-    *("status_entries", "status_lists", "tokens"),
+    *("agents", "answers", "audit", "audit_head", "batches", "cards", "discovery_cards", "discovery_postings"),
+    *("holder_keys", "nonces", "registry_keys", "status_entries", "status_lists", "tokens"),
 )
+"""But ``secrets``, which the migration fills."""
 KEK_SECRET = b"desk" * 8
 KEK = KeyEncryptionKey(KEK_SECRET)
 VAULT = Vault(KEK)
@@ -112,6 +113,7 @@ def key_row(
         created_at=NOW,
         not_before=NOW,
         activated_at=NOW,
+        signs_until=0 if use in {KeyUse.CARDS, KeyUse.STATUS} else None,
     )
     return replace(row, **changes)
 
@@ -256,6 +258,21 @@ class OpenDesk:
         response = self.post(body, authorization=f"Bearer {token or self.token}")
         assert response.status_code == 201, response.text
         return response.json()
+
+    def look_for(self, context: str = "public", token: str | None = None, **request: Any) -> httpx2.Response:
+        """Look for agents: members of the query, and ``cursor``, ``max_results``, ``requester_claims``."""
+        apart = ("cursor", "max_results", "requester_claims")
+        body = {name: request.pop(name) for name in apart if name in request}
+        headers = {"authorization": f"Bearer {token or self.token}"}
+        return self.client.post(
+            "/agents/discover", json={"query": request, "context": context, **body}, headers=headers
+        )
+
+    def found(self, context: str = "public", token: str | None = None, **request: Any) -> list[str]:
+        """The ids of the agents on one page."""
+        answer = self.look_for(context, token, **request)
+        assert answer.status_code == 200, answer.text
+        return [one["agent_id"] for one in answer.json()["results"]]
 
     def get(self, path: str) -> httpx2.Response:
         return self.client.get(path)

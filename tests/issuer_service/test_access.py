@@ -288,6 +288,7 @@ MEANINGLESS = {
     Limit.PROVIDER_NAMES: ["", "\udc80"],
     Limit.ENDPOINT_HOSTS: ["", "https://a.example", "a.example:443", "a.example/", "*.a.example", "ä.example"],
     Limit.SKILL_IDS: ["", "\udc80"],
+    Limit.CONTEXTS: ["", "\udc80"],
 }  # fmt: skip
 
 

@@ -55,7 +55,7 @@ def test_the_openapi_document_is_complete(registry: OpenDesk) -> None:
     document = registry.get("/openapi.json").json()
 
     assert set(document["paths"]) == {
-        "/agents/register", "/.well-known/jwt-vc-issuer", "/.well-known/jwks.json", "/healthz",
+        "/agents/register", "/agents/discover", "/.well-known/jwt-vc-issuer", "/.well-known/jwks.json", "/healthz",
         "/.well-known/status-jwks.json", "/status/{list_id}", "/readyz",
         "/agents", "/agents/{agent_id}", "/agents/{agent_id}/renew", "/agents/{agent_id}/keys", "/nonces",
         "/agents/{agent_id}/revoke", "/agents/{agent_id}/suspend", "/agents/{agent_id}/reinstate",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from sdcard.cards.format import Fact
+from sdcard.cards.format import Criterion, Fact
 from sdcard.cards.shapes import (
     ArrayOf,
     Choice,
@@ -97,6 +97,27 @@ FACTS: Mapping[Fact, tuple[ClaimPath, ...]] = MappingProxyType(
             path("additionalInterfaces", None, "url"),
         ),
         Fact.SKILL: (path("skills", None, "id"),),
+    }
+)
+FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = MappingProxyType(
+    {
+        Criterion.SKILLS: (path("skills", None, "id"), path("skills", None, "name")),
+        Criterion.TAGS: (path("skills", None, "tags", None),),
+        Criterion.CAPABILITIES: (path("capabilities", None),),
+        Criterion.INPUT_MODES: _both_spellings(
+            path("defaultInputModes", None), path("skills", None, "inputModes", None)
+        ),
+        Criterion.OUTPUT_MODES: _both_spellings(
+            path("defaultOutputModes", None), path("skills", None, "outputModes", None)
+        ),
+        Criterion.TEXT: (
+            path("name"),
+            path("description"),
+            path("skills", None, "id"),
+            path("skills", None, "name"),
+            path("skills", None, "description"),
+            path("skills", None, "tags", None),
+        ),
     }
 )
 

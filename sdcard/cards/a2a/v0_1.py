@@ -14,6 +14,7 @@ from sdcard.cards.a2a.shared import (
     EXTENSION,
     FACTS,
     FLAGS,
+    FOUND_BY,
     GROUPS,
     HISTORY,
     LINK,
@@ -86,6 +87,7 @@ FORMAT = CardFormat(
     together=TOGETHER,
     groups=GROUPS,
     facts=FACTS,
+    found_by=FOUND_BY,
 )
 
 

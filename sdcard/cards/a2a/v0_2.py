@@ -18,6 +18,7 @@ from sdcard.cards.a2a.shared import (
     FACTS,
     FLAG,
     FLAGS,
+    FOUND_BY,
     GROUPS,
     HISTORY,
     HTTP_AUTH,
@@ -107,6 +108,7 @@ FORMAT = CardFormat(
     together=TOGETHER,
     groups=GROUPS,
     facts=FACTS,
+    found_by=FOUND_BY,
 )
 
 BROUGHT = (

@@ -10,6 +10,7 @@ from sdcard.cards.a2a.shared import (
     ALTERNATIVES,
     CARD,
     FACTS,
+    FOUND_BY,
     GROUPS,
     LINK,
     REQUIREMENTS,
@@ -65,6 +66,7 @@ FORMAT = CardFormat(
     together=TOGETHER,
     groups=GROUPS,
     facts=FACTS,
+    found_by=FOUND_BY,
 )
 
 _ANOTHER = "Write 0.3.0, or move the endpoint to `supportedInterfaces`: the card has the shape of A2A 0.3."

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from sdcard.cards.agentcard.identity import AGENT_ID
 from sdcard.cards.agentcard.values import Amount, Endpoint, Spelling, Taste
-from sdcard.cards.format import CardFormat, Fact
+from sdcard.cards.format import CardFormat, Criterion, Fact
 from sdcard.cards.shapes import ArrayOf, Choice, Member, Need, Object, Reach, Shape, Text, Url
 from sdcard.encoding import JsonObject
 from sdcard.errors import Level, Part, Where
@@ -38,6 +38,22 @@ GROUPS: Mapping[str, tuple[ClaimPath, ...]] = MappingProxyType(
 )
 """No dialect has ``skills`` or a ``provider``; who adds one means it so. ``goal_subscriptions`` say what an agent is up
 to: they are in no group, and so in *diagnostic* and *full* alone."""
+FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = MappingProxyType(
+    {
+        Criterion.SKILLS: (path("capabilities", None, "id"),),
+        Criterion.TAGS: (path("capabilities", None, "tags", None),),
+        Criterion.CAPABILITIES: (),
+        Criterion.INPUT_MODES: (),
+        Criterion.OUTPUT_MODES: (),
+        Criterion.TEXT: (
+            path("name"),
+            path("capabilities", None, "id"),
+            path("capabilities", None, "description"),
+            path("capabilities", None, "tags", None),
+        ),
+    }
+)
+"""What A2A calls a skill is a capability here; flags and media types there are none."""
 
 
 # -- shapes that all dialects share -----------------------------------------------------------------------------------
@@ -152,6 +168,7 @@ def card_format(name: str, shape: Object, urls: tuple[ClaimPath, ...]) -> CardFo
         facts=MappingProxyType(
             {Fact.PROVIDER: (), Fact.ENDPOINT: urls, Fact.SKILL: (path("capabilities", None, "id"),)}
         ),
+        found_by=FOUND_BY,
     )
 
 

@@ -4,7 +4,7 @@ A KNO card is an A2A card and a persona: what the agent perceives, wants, must n
 works. The persona is for insiders. ``*`` does not stand for it, so no context shows it unless it is named.
 """
 
-from sdcard.cards.a2a.shared import FACTS
+from sdcard.cards.a2a.shared import FACTS, FOUND_BY
 from sdcard.cards.format import CardFormat
 from sdcard.cards.shapes import find
 from sdcard.encoding import JsonObject
@@ -60,6 +60,7 @@ def _format(name: str) -> CardFormat:
         together=(path("skills", None, "id"), path("skills", None, "name")),
         groups=_GROUPS,
         facts=FACTS,
+        found_by=FOUND_BY,
         private=(*map(path, PERSONA), path("budgetOverride"), path("persona")),
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sdcard.encoding import JsonObject
+from tests.sdcard.cards.agentcard.cards import MINIMAL
 from tests.sdcard.cards.documents import georoute
 from tests.sdcard.cli.conftest import Ran, Sdcard
 from tests.shared import ROOT
@@ -153,3 +154,17 @@ def test_fresh_ids_are_what_agentcards_take(sdcard: Sdcard) -> None:
     ids = [sdcard("card", "new-id").out.strip() for _ in range(2)]
     assert len(set(ids)) == 2
     assert all(re.fullmatch("0[0-9A-HJKMNP-TV-Z]{25}", one) for one in ids)
+
+
+@pytest.mark.parametrize(("source", "found"), [("http://a.example/.well-known/agentcard", 1), ("https://b.example", 0)])
+def test_an_agentcard_is_compared_with_the_address_it_came_from(sdcard: Sdcard, source: str, found: int) -> None:
+    endpoint: JsonObject = {"protocol": "https", "url": "https://a.example/agent"}
+    card = write("card.json", {**MINIMAL, "endpoint": endpoint})
+
+    (line,) = lines(sdcard("card", "check", card, "--fetched-from", source, "--json"))
+
+    assert line["valid"]
+    assert [one["rule"] for one in line["findings"]].count("agentcard.fetched-otherwise") == found
+    strict = sdcard("card", "check", card, "--fetched-from", source, "--strict")
+    assert strict.status == found
+    assert sdcard("card", "check", write("a2a.json", georoute()), "--fetched-from", source, "--strict").status == 0

@@ -252,3 +252,35 @@ def test_an_address_is_an_http_url(address: str) -> None:
 def test_a_token_is_printable_ascii(token: str) -> None:
     with pytest.raises(Misuse):
         Registry("http://127.0.0.1:1", token)
+
+
+FOUND: dict[str, Any] = {"results": [{"agent_id": "a", "sd_card": "a~"}], "next_cursor": "c", "ignored": []}
+
+
+def test_what_was_found_is_read(stranger: Stranger) -> None:
+    stranger.says("/agents/discover", FOUND)
+
+    answer = Registry(stranger.address, "token").discover({"text": "x"}, "public", 10, "cursor")
+
+    assert (answer.results[0].agent_id, answer.results[0].sd_card, answer.next_cursor) == ("a", "a~", "c")
+    assert "a~" not in repr(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {**FOUND, "results": None},
+        {**FOUND, "results": [{"agent_id": "a"}]},
+        {**FOUND, "results": [{"agent_id": 1, "sd_card": "a~"}]},
+        {**FOUND, "results": [*FOUND["results"], *FOUND["results"]]},
+        {**FOUND, "next_cursor": 5},
+        {**FOUND, "ignored": "availability"},
+        {"results": [], "ignored": []},
+    ],
+)
+def test_another_answer_to_a_question_is_misuse(stranger: Stranger, answer: Any) -> None:
+    stranger.says("/agents/discover", answer)
+
+    with pytest.raises(Misuse):
+        Registry(stranger.address, "token").discover({"text": "x"}, "public", 1)

@@ -1,0 +1,1 @@
+"""What an audience is looking for → the SD-Cards of agents that show it."""

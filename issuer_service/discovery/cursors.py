@@ -1,0 +1,52 @@
+"""Cursors: where a page ended, sealed for one token, query and audience, and for a while. Pure.
+
+A cursor says nothing to its bearer, not even by its length: a position would tell how many agents there are. Each has a
+key of its own, made from the registry's secret and 128 random bits, so no nonce is ever used twice.
+"""
+
+import hashlib
+import hmac
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from sdcard.encoding import decode_base64url, encode_base64url
+from sdcard.errors import Part, Refused, Where
+from sdcard.instants import Instant
+from sdcard.rules import Rule
+from sdcard.salts import SALT_BYTES, SaltSource
+
+LIFETIME = 600
+"""Seconds to fetch the next page in."""
+
+_NONCE = bytes(12)
+_NUMBER = 8
+_WHERE = Where(Part.REQUEST, ("cursor",))
+
+
+def seal_cursor(position: int, binding: bytes, secret: bytes, now: Instant, salts: SaltSource) -> str:
+    """A cursor to go on behind a position; ``binding`` says for whom and what."""
+    salt = salts.draw(1)
+    content = position.to_bytes(_NUMBER, "big") + (int(now) + LIFETIME).to_bytes(_NUMBER, "big")
+    return encode_base64url(salt + _cipher(secret, salt).encrypt(_NONCE, content, binding))
+
+
+def open_cursor(cursor: str, binding: bytes, secret: bytes, now: Instant) -> int:
+    """The position that a cursor was made for.
+
+    Raises:
+        Refused: ``cursor.invalid`` for one that was made up, changed, made for something else, or has expired: all
+            alike.
+    """
+    try:
+        sealed = decode_base64url(cursor, _WHERE)
+        content = _cipher(secret, sealed[:SALT_BYTES]).decrypt(_NONCE, sealed[SALT_BYTES:], binding)
+    except (Refused, InvalidTag):
+        raise Refused(Rule.CURSOR, _WHERE, "Ask again without one.") from None
+    if now >= int.from_bytes(content[_NUMBER:], "big"):
+        raise Refused(Rule.CURSOR, _WHERE, "Ask again without one.")
+    return int.from_bytes(content[:_NUMBER], "big")
+
+
+def _cipher(secret: bytes, salt: bytes) -> AESGCM:
+    return AESGCM(hmac.digest(secret, b"discovery cursor" + salt, hashlib.sha256))

@@ -1,0 +1,41 @@
+"""``POST /agents/discover`` (SD-Card 4.2, 5.3.1)."""
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request, Response, Security
+
+from issuer_service.access import Scope
+from issuer_service.bodies import read_json_body
+from issuer_service.calling import authorize
+from issuer_service.discovery import service
+from issuer_service.discovery.schemas import Discovered, DiscoveryRequest
+from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
+
+router = APIRouter(tags=["discovery"])
+
+_REFUSALS = refusals(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+
+
+@router.post(
+    "/agents/discover",
+    response_model=Discovered,
+    summary="Find agents by what a context shows of them",
+    responses=_REFUSALS,
+    openapi_extra=json_body(DiscoveryRequest),
+    dependencies=[Security(BEARER)],
+)
+async def discover_agents(request: Request, wiring: FromWiring) -> Response:
+    """Find agents by what a context shows of them. Who may ask for which context, the token says."""
+    caller = await authorize(request, wiring, Scope.AGENTS_DISCOVER)
+    body = await read_json_body(request, wiring.bounds)
+    answer = await service.discover(wiring, caller, body)
+    return Response(answer, HTTPStatus.OK, {"Cache-Control": "no-store"}, "application/json")

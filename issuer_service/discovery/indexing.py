@@ -1,0 +1,42 @@
+"""By what an agent is found: what its SD-Card for each context can show, and nothing else of its card. Pure."""
+
+import hashlib
+from collections.abc import Iterable
+
+from issuer_service.keys.ring import KeysInUse
+from issuer_service.registration.reading import Registration
+from issuer_service.stores.ports import Audience, DiscoveryRow
+from issuer_service.wiring import Wiring
+from sdcard.disclosure.terms import Term, terms_of
+
+
+def decided_by(wiring: Wiring, keys: KeysInUse) -> str:
+    """Names what decided the terms and SD-Cards for discovery. A key that is published no more vouches for none."""
+    published = {key.thumbprint for of_use in keys.published.values() for key in of_use}
+    return hashlib.sha256(" ".join([wiring.decided_by, *sorted(keys.own - published)]).encode()).hexdigest()
+
+
+def discovery_rows(registration: Registration, decided: str) -> tuple[DiscoveryRow, ...]:
+    """Where an agent is found from its registration on: by the audience of each plan; of two for one, the first counts.
+
+    Args:
+        registration: the request; its first key is the one that SD-Cards for discovery are bound to.
+        decided: see ``DiscoveryRow.decided_by``.
+    """
+    rows: dict[Audience, DiscoveryRow] = {}
+    for plan, disclose in zip(registration.plans, registration.disclose, strict=True):
+        row = DiscoveryRow(
+            audience=Audience(plan.context, plan.agreement.partner if plan.agreement else ""),
+            terms=as_texts(terms_of(plan, registration.card.format)),
+            disclose=disclose,
+            holder_key=dict(registration.keys[0].key.to_jwk()),
+            until=plan.agreement.expires if plan.agreement else None,
+            decided_by=decided,
+        )
+        rows.setdefault(row.audience, row)
+    return tuple(rows.values())
+
+
+def as_texts(terms: Iterable[Term]) -> tuple[str, ...]:
+    """Terms as they are kept and asked for."""
+    return tuple(f"{criterion}:{text}" for criterion, text in terms)

@@ -1,0 +1,128 @@
+"""The shape of a discovery request (SD-Card 4.2, 5.3.1), and of its answer."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from issuer_service.registration.schemas import REQUEST, Given, Section, read_section, without_nulls
+from sdcard.cards.format import Criterion
+from sdcard.disclosure.terms import Term, query_terms
+from sdcard.encoding import JsonObject
+from sdcard.errors import Finding, Refused, Where
+from sdcard.rules import Rule
+
+MOST_RESULTS = 100
+MOST_TERMS = 32
+"""Of one query. Each costs a look-up for every agent that has the rarest of them."""
+_MOST_ENTRIES = 16
+_MOST_TEXT = 256
+_MOST_ROLES = 64
+_MOST_CURSOR = 256
+_IGNORED = ("availability",)
+"""In the draft's example (4.2), with no member of any card behind it (T-10)."""
+
+_QUERY = REQUEST.within("query")
+
+Text: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=_MOST_TEXT)]
+Texts: TypeAlias = Annotated[list[Text], Field(min_length=1, max_length=_MOST_ENTRIES)]
+Flags: TypeAlias = Annotated[dict[Text, Literal[True]], Field(min_length=1, max_length=_MOST_ENTRIES)]
+
+
+class Query(Section):
+    """What an agent must show, all of it, to be found; at least one criterion beside `availability`."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
+
+    skills: Given[Texts] = Field(default=None, description="Ids or names of skills.")
+    tags: Given[Texts] = Field(default=None, description="Tags of skills.")
+    capabilities: Given[Flags] = Field(
+        default=None, description="Names of capabilities, each `true`: what is not shown is not known to be missing."
+    )
+    input_modes: Given[Texts] = Field(default=None, description="Media types that the agent or a skill takes.")
+    output_modes: Given[Texts] = Field(default=None, description="Media types that the agent or a skill gives.")
+    text: Given[Text] = Field(default=None, description="Words of its name, description and skills.")
+    availability: Given[Any] = Field(default=None, description="Ignored, and listed so: cards do not have it.")
+
+
+class RequesterClaims(Section):
+    """What the requester says of itself. It permits nothing."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
+
+    organization: Given[Text] = Field(
+        default=None, description="In `federation`: only the token's own subject is shown what was agreed with it."
+    )
+    roles: Given[Annotated[list[Text], Field(max_length=_MOST_ROLES)]] = Field(default=None)
+
+
+class DiscoveryRequest(Section):
+    """Which agents, of what an audience may see."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
+
+    query: Query
+    context: Text = Field(description="The token says which: its limit `contexts`, without which `public` alone.")
+    max_results: int = Field(default=20, ge=1, le=MOST_RESULTS)
+    cursor: Given[Annotated[str, StringConstraints(min_length=1, max_length=_MOST_CURSOR)]] = Field(
+        default=None, description="`next_cursor` of the answer before, for the same query, context and token."
+    )
+    requester_claims: Given[RequesterClaims] = Field(default=None)
+
+
+class Found(BaseModel):
+    """An agent, as the audience may see it."""
+
+    agent_id: str
+    sd_card: str = Field(description="An SD-JWT with all Disclosures and no KB-JWT, issued for discovery.")
+
+
+class Discovered(BaseModel):
+    """What was found. Its order is random and means nothing; nobody counts what else there is."""
+
+    results: list[Found]
+    next_cursor: str | None = Field(description="Where to go on; null at the end. What follows may be empty.")
+    ignored: list[str] = Field(description="Criteria of the query that changed nothing.")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that can be answered. ``terms``: each once, in one order whatever the order of the request."""
+
+    request: DiscoveryRequest
+    terms: tuple[Term, ...]
+    ignored: tuple[str, ...]
+
+
+def read_discovery(document: JsonObject) -> Asked:
+    """Read a request.
+
+    Raises:
+        Refused: ``request.malformed``, at every place that is wrong.
+    """
+    request = read_section(DiscoveryRequest, document)
+    found, terms, empty = request.query, set[Term](), list[Where]()
+    for criterion in Criterion:
+        for text, where in _texts(criterion, found):
+            these = query_terms(criterion, text)
+            terms.update(these)
+            empty += [] if these else [where]
+    if empty:
+        raise Refused.because([Finding(Rule.REQUEST, where, "There is nothing to look for in it.") for where in empty])
+    if not terms:
+        raise Refused(Rule.REQUEST, _QUERY, f"Give at least one criterion: {', '.join(Criterion)}.")
+    if len(terms) > MOST_TERMS:
+        raise Refused(Rule.REQUEST, _QUERY, f"Look for at most {MOST_TERMS} things at once; each word is one.")
+    ignored = tuple(name for name in _IGNORED if name in found.model_fields_set)
+    return Asked(request, tuple(sorted(terms)), ignored)
+
+
+def _texts(criterion: Criterion, query: Query) -> Iterator[tuple[str, Where]]:
+    given, where = getattr(query, criterion), _QUERY.within(criterion)
+    if isinstance(given, str):
+        yield given, where
+    elif isinstance(given, dict):
+        yield from ((name, where) for name in given)  # a name may be long, so it is not shown in a place
+    else:
+        yield from ((text, where.within(number)) for number, text in enumerate(given or ()))

@@ -1,0 +1,118 @@
+"""Answering a discovery request: for whom, what, and the SD-Cards of those who show it."""
+
+import hashlib
+from itertools import takewhile
+
+from issuer_service.access import Caller, check_context
+from issuer_service.discovery.cursors import open_cursor, seal_cursor
+from issuer_service.discovery.indexing import as_texts, decided_by
+from issuer_service.discovery.renewal import renew
+from issuer_service.discovery.schemas import Discovered, DiscoveryRequest, Found, read_discovery
+from issuer_service.registration.schemas import REQUEST
+from issuer_service.stores.ports import START, Audience, DiscoveryQuery, FoundPage, FoundRow
+from issuer_service.wiring import Wiring
+from sdcard.disclosure.agreement import Partner
+from sdcard.disclosure.context import FEDERATION
+from sdcard.encoding import encode_json, parse_json_object
+from sdcard.errors import Refused
+from sdcard.instants import Instant
+from sdcard.rules import Rule
+
+_ATTEMPTS = 5
+_MOST_CHARACTERS = 4 * 1024 * 1024
+"""Of the SD-Cards in one answer; the first one is given whatever its size."""
+
+
+async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
+    """The answer to a request: a ``Discovered`` in JSON.
+
+    Raises:
+        Refused: for the request; ``token.limit`` for a context that the token does not name; ``context.unknown``;
+            ``cursor.invalid``; ``signer.unavailable`` or ``store.unavailable``, also when SD-Cards that are
+            needed cannot be made now.
+    """
+    now = wiring.clock.now()
+    asked = read_discovery(parse_json_object(body, REQUEST, wiring.limits.json_depth))
+    audience = _audience(wiring, caller, asked.request, now)
+    terms, secret = as_texts(asked.terms), await wiring.store.discovery_secret()
+    binding = hashlib.sha256(encode_json([caller.token, audience.context, audience.partner, *terms])).digest()
+    cursor = asked.request.cursor
+    after = START if cursor is None else open_cursor(cursor, binding, secret, now)
+    query = DiscoveryQuery(audience, terms, after, asked.request.max_results, int(now))
+    page = _bounded(await _fresh_page(wiring, query, now))
+    positions = [row.position for row in page.rows]
+    texts = await wiring.store.read_discovery_cards(positions, query.at) if positions else {}
+    answer = Discovered(
+        results=[
+            Found(agent_id=row.agent_id, sd_card=texts[row.position]) for row in page.rows if row.position in texts
+        ],
+        next_cursor=None if page.more is None else seal_cursor(page.more, binding, secret, now, wiring.salts),
+        ignored=list(asked.ignored),
+    )
+    return answer.model_dump_json().encode()
+
+
+def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: Instant) -> Audience:
+    """Who asks, as far as the token says. A partner with an agreement sees the agents that registered for it.
+
+    What the requester claims can only take that away: whoever says to be somebody else is not shown it.
+    """
+    check_context(caller, request.context)
+    if request.context not in wiring.policy.contexts:
+        raise Refused(Rule.CONTEXT_UNKNOWN, REQUEST.within("context"))
+    claims = request.requester_claims
+    claimed = caller.subject if claims is None or claims.organization is None else claims.organization
+    if request.context != FEDERATION.name or claimed != caller.subject:
+        return Audience(request.context, "")
+    agreed = wiring.policy.agreement(request.context, Partner(caller.subject, now), REQUEST.within("context"))
+    return Audience(request.context, agreed.partner if agreed else "")
+
+
+async def _fresh_page(wiring: Wiring, query: DiscoveryQuery, now: Instant) -> FoundPage:
+    """A page whose SD-Cards are good, and as the policy is now. What they are found by may change with them."""
+    page = await wiring.store.find_agents(query)
+    for _ in range(_ATTEMPTS):
+        decided = decided_by(wiring, await wiring.keys.current())
+        if not any(_is_due(row, decided, now) for row in page.rows):
+            return page
+        async with wiring.renewing:
+            page = await wiring.store.find_agents(query)
+            due = [row for row in page.rows if _is_due(row, decided, now)]
+            try:
+                await renew(wiring, [row.position for row in due], now)
+            except Refused:
+                if any(_is_stale(row, decided, now) for row in due):
+                    raise
+                return page
+        page = await wiring.store.find_agents(query)
+    return _before_stale(page, decided_by(wiring, await wiring.keys.current()), now)
+
+
+def _before_stale(page: FoundPage, decided: str, now: Instant) -> FoundPage:
+    """As much of a page as owners left alone while it was made.
+
+    Raises:
+        Refused: ``store.unavailable`` when that is nothing.
+    """
+    good = tuple(takewhile(lambda row: not _is_stale(row, decided, now), page.rows))
+    if page.rows and not good:
+        raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
+    return FoundPage(good, page.more if len(good) == len(page.rows) else good[-1].position)
+
+
+def _is_due(row: FoundRow, decided: str, now: Instant) -> bool:
+    return row.renew_at <= now or _is_stale(row, decided, now)
+
+
+def _is_stale(row: FoundRow, decided: str, now: Instant) -> bool:
+    return row.expires_at <= now or row.decided_by != decided
+
+
+def _bounded(page: FoundPage) -> FoundPage:
+    """As much of the page as one answer holds."""
+    total = 0
+    for number, row in enumerate(page.rows):
+        total += row.size
+        if number and total > _MOST_CHARACTERS:
+            return FoundPage(page.rows[:number], page.rows[number - 1].position)
+    return page

@@ -1,0 +1,294 @@
+"""Who finds which agents: postings, the SD-Cards made for discovery, and looking both up, as parts of a transaction.
+
+A term and a position are keyed hashes, each of one audience. So nothing that an audience sees, neither order nor
+postings, depends on what another one sees, on what is hidden from it, or on when an agent registered; and a position
+stays what it is when an agent registers again, so whoever is turning pages meets nobody twice.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import ColumnElement, delete, func, insert, literal, select, union_all, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from issuer_service.stores import keys, statuses
+from issuer_service.stores.audit import append_audit
+from issuer_service.stores.ports import (
+    Audience,
+    AuditEvent,
+    AuditRow,
+    DiscoveryCardRow,
+    DiscoveryQuery,
+    DiscoveryRow,
+    FoundPage,
+    FoundRow,
+    RenewalRow,
+    SourceRow,
+    StatusChangeRow,
+)
+from issuer_service.stores.tables import agents, cards, discovery_cards, discovery_postings, secrets
+from sdcard.encoding import encode_json
+
+MOST_EXAMINED = 2_000
+"""Postings that one page looks at. Who asks for two frequent terms that rarely meet gets short pages, and goes on."""
+
+_MOST_COUNTED = 1_000
+_LAST = 2**63 - 1
+_TERM_BYTES = 8
+_HALF = 1
+"""Columns hold 63 bits and a sign."""
+
+
+async def discovery_secret(connection: AsyncConnection) -> bytes:
+    """What positions and terms are hashed with."""
+    asked = select(secrets.c.value).where(secrets.c.name == "discovery")
+    return bytes((await connection.execute(asked)).scalar_one())
+
+
+async def replace_postings(
+    connection: AsyncConnection, secret: bytes, agent_id: str, batch_id: str, rows: Sequence[DiscoveryRow]
+) -> None:
+    """Let the agent be found by these audiences and by no others."""
+    await remove_postings(connection, agent_id)
+    for row in rows:
+        position, terms = _position(secret, agent_id, row.audience), _terms(secret, row.audience, row.terms)
+        values = {
+            "position": position,
+            "agent_id": agent_id,
+            "batch_id": batch_id,
+            "context": row.audience.context,
+            "partner": row.audience.partner,
+            "status": 0,
+            "until": row.until,
+            "decided_by": row.decided_by,
+            "renew_at": 0,
+            "expires_at": 0,
+            "size": 0,
+            "holder_key": dict(row.holder_key),
+            "disclose": None if row.disclose is None else list(row.disclose),
+            "terms": _pack(terms),
+            "sd_card": "",
+        }
+        await connection.execute(insert(discovery_cards).values(values))
+        await _post(connection, position, terms)
+
+
+async def remove_postings(connection: AsyncConnection, agent_id: str) -> None:
+    """Let nobody find the agent any more. SD-Cards that were given out are revoked, if at all, by their statuses."""
+    mine = discovery_cards.c.agent_id == agent_id
+    asked = select(discovery_cards.c.position, discovery_cards.c.terms).where(mine)
+    for position, terms in (await connection.execute(asked)).all():
+        await _unpost(connection, position, _unpack(terms))
+    await connection.execute(delete(discovery_cards).where(mine))
+
+
+async def change_statuses(connection: AsyncConnection, change: StatusChangeRow) -> int:
+    """Let an agent be found no more, or again; by how many audiences.
+
+    Before its SD-Cards are looked up: one that is being renewed waits for this row, or is among them.
+    """
+    these = update(discovery_cards).where(
+        discovery_cards.c.agent_id == change.agent_id, discovery_cards.c.status.in_(change.before)
+    )
+    if change.batch_id is not None:
+        these = these.where(discovery_cards.c.batch_id == change.batch_id)
+    if change.context is not None:
+        these = these.where(discovery_cards.c.context == change.context)
+    return (await connection.execute(these.values(status=change.after))).rowcount
+
+
+async def find_agents(connection: AsyncConnection, secret: bytes, query: DiscoveryQuery) -> FoundPage:
+    """Go along the postings of the rarest term, so many at most, and keep those that have the others too."""
+    rarest, *others = await _by_frequency(connection, _terms(secret, query.audience, query.terms), query.after)
+    here = discovery_postings.c.position
+    along = discovery_postings.alias()
+    end = select(along.c.position).where(along.c.term == rarest, along.c.position > query.after)
+    end = end.order_by(along.c.position).offset(MOST_EXAMINED - 1).limit(1)
+    columns = (getattr(discovery_cards.c, name) for name in FoundRow.__slots__)
+    asked = select(*columns).join_from(discovery_postings, discovery_cards, discovery_cards.c.position == here)
+    asked = asked.where(*_behind(rarest, query.after), here <= func.coalesce(end.scalar_subquery(), _LAST))
+    for term in others:
+        other = discovery_postings.alias()
+        asked = asked.where(select(other.c.term).where(other.c.term == term, other.c.position == here).exists())
+    asked = asked.where(
+        discovery_cards.c.context == query.audience.context,
+        discovery_cards.c.partner == query.audience.partner,
+        *_good(query.at),
+    )
+    found = await connection.execute(asked.order_by(here).limit(query.limit + 1))
+    rows = tuple(FoundRow(*row) for row in found)
+    if len(rows) > query.limit:
+        return FoundPage(rows[: query.limit], rows[query.limit - 1].position)
+    return FoundPage(rows, (await connection.execute(end)).scalar())
+
+
+async def read_cards(connection: AsyncConnection, positions: Sequence[int], at: int) -> Mapping[int, str]:
+    """The texts of SD-Cards that are good now."""
+    asked = select(discovery_cards.c.position, discovery_cards.c.sd_card).where(
+        discovery_cards.c.position.in_(positions), discovery_cards.c.expires_at > at, *_good(at)
+    )
+    return {position: sd_card for position, sd_card in await connection.execute(asked)}
+
+
+async def sources(connection: AsyncConnection, positions: Sequence[int]) -> list[SourceRow]:
+    """What SD-Cards are made from."""
+    asked = (
+        select(
+            discovery_cards.c.position,
+            discovery_cards.c.agent_id,
+            discovery_cards.c.batch_id,
+            discovery_cards.c.context,
+            discovery_cards.c.partner,
+            discovery_cards.c.disclose,
+            discovery_cards.c.holder_key,
+            agents.c.card_format,
+            agents.c.card,
+        )
+        .join(agents, agents.c.agent_id == discovery_cards.c.agent_id)
+        .where(discovery_cards.c.position.in_(positions))
+    )
+    return [
+        SourceRow(
+            position,
+            agent_id,
+            batch_id,
+            Audience(context, partner),
+            None if disclose is None else tuple(disclose),
+            holder_key,
+            card_format,
+            card,
+        )
+        for position, agent_id, batch_id, context, partner, disclose, holder_key, card_format, card in (
+            await connection.execute(asked)
+        )
+    ]
+
+
+async def renew(connection: AsyncConnection, secret: bytes, renewals: Sequence[RenewalRow]) -> None:
+    """Write new SD-Cards in place of the old ones, where the agent is still as it was when they were made."""
+    written = [one for one in sorted(renewals, key=_by_position) if await _renew(connection, secret, one)]
+    issued = [(one, one.issued) for one in written if one.issued]
+    if not issued:
+        return
+    for kid in sorted({one.kid for one, _ in issued}):
+        last = max(made.card.expires_at for one, made in issued if one.kid == kid)
+        await keys.record_key_use(connection, kid, last)
+    await statuses.claim_statuses(connection, [made.card for _, made in issued])
+    await connection.execute(insert(cards), [_card_row(one, made) for one, made in issued])
+    for one, made in issued:
+        await append_audit(connection, _audit_row(one, made))
+
+
+def _by_position(renewal: RenewalRow) -> int:
+    return renewal.position
+
+
+async def _renew(connection: AsyncConnection, secret: bytes, new: RenewalRow) -> bool:
+    """Write one; whether the row was still there to be written."""
+    made = new.issued
+    values = {
+        "until": new.until,
+        "decided_by": new.decided_by,
+        "renew_at": made.renew_at if made else 0,
+        "expires_at": made.card.expires_at if made else 0,
+        "size": len(made.sd_card) if made else 0,
+        "sd_card": made.sd_card if made else "",
+    }
+    due = (discovery_cards.c.renew_at <= new.at) | (discovery_cards.c.decided_by != new.decided_by)
+    this = discovery_cards.c.position == new.position, discovery_cards.c.batch_id == new.batch_id
+    unchanged = (*this, discovery_cards.c.status == 0, due)
+    if (await connection.execute(update(discovery_cards).where(*unchanged).values(values))).rowcount == 0:
+        return False
+    before = (await connection.execute(select(discovery_cards.c.terms).where(*this))).scalar_one()
+    terms = _terms(secret, new.audience, new.terms)
+    if before != _pack(terms):
+        await connection.execute(update(discovery_cards).where(*this).values(terms=_pack(terms)))
+        await _unpost(connection, new.position, _unpack(before))
+        await _post(connection, new.position, terms)
+    return True
+
+
+def _card_row(renewal: RenewalRow, issued: DiscoveryCardRow) -> dict[str, object]:
+    status = issued.card.status
+    return {
+        "digest": issued.card.digest,
+        "batch_id": renewal.batch_id,
+        "context": issued.card.context,
+        "thumbprint": issued.card.thumbprint,
+        "expires_at": issued.card.expires_at,
+        "status_list_id": status and status.list_id,
+        "status_index": status and status.index,
+        "for_discovery": True,
+    }
+
+
+def _audit_row(renewal: RenewalRow, issued: DiscoveryCardRow) -> AuditRow:
+    audience = " ".join(filter(None, (renewal.audience.context, renewal.audience.partner)))
+    return AuditRow(
+        event=AuditEvent.DISCOVERY_ISSUED,
+        at=renewal.at,
+        subject=renewal.subject,
+        agent_id=renewal.agent_id,
+        batch_id=renewal.batch_id,
+        disclosed={audience: issued.claims},
+    )
+
+
+async def _by_frequency(connection: AsyncConnection, terms: list[int], after: int) -> list[int]:
+    """The terms, the rarest of those that are left first. Beyond a thousand, one is as frequent as another."""
+    if len(terms) == 1:
+        return terms
+    behind = [select(discovery_postings.c.term).where(*_behind(term, after)) for term in terms]
+    some = [asked.limit(_MOST_COUNTED).subquery() for asked in behind]
+    counted = (select(literal(number), func.count()).select_from(one) for number, one in enumerate(some))
+    counts = await connection.execute(union_all(*counted))
+    return [terms[number] for _, number in sorted((row[1], row[0]) for row in counts)]
+
+
+def _behind(term: int, after: int) -> tuple[ColumnElement[bool], ...]:
+    return discovery_postings.c.term == term, discovery_postings.c.position > after
+
+
+def _good(at: int) -> tuple[ColumnElement[bool], ...]:
+    """Nobody suspended or revoked it, and no agreement ended."""
+    return discovery_cards.c.status == 0, discovery_cards.c.until.is_(None) | (discovery_cards.c.until > at)
+
+
+async def _post(connection: AsyncConnection, position: int, terms: Sequence[int]) -> None:
+    if terms:
+        rows = [{"term": term, "position": position} for term in terms]
+        await connection.execute(insert(discovery_postings), rows)
+
+
+async def _unpost(connection: AsyncConnection, position: int, terms: Sequence[int]) -> None:
+    for start in range(0, len(terms), statuses.AT_ONCE):
+        these = discovery_postings.c.term.in_(terms[start : start + statuses.AT_ONCE])
+        await connection.execute(delete(discovery_postings).where(these, discovery_postings.c.position == position))
+
+
+def _position(secret: bytes, agent_id: str, audience: Audience) -> int:
+    return _hash(_key(secret, audience), f"agent:{agent_id}")
+
+
+def _terms(secret: bytes, audience: Audience, terms: Sequence[str]) -> list[int]:
+    """Sorted, so that transactions write them in one order, and each once."""
+    key = _key(secret, audience)
+    return sorted({_hash(key, f"term:{term}") for term in terms})
+
+
+def _key(secret: bytes, audience: Audience) -> bytes:
+    named = encode_json([audience.context, audience.partner])
+    return hashlib.blake2b(named, key=secret, digest_size=32).digest()
+
+
+def _hash(key: bytes, text: str) -> int:
+    digest = hashlib.blake2b(text.encode(), key=key, digest_size=_TERM_BYTES).digest()
+    return int.from_bytes(digest, "big") >> _HALF
+
+
+def _pack(terms: Sequence[int]) -> bytes:
+    return b"".join(term.to_bytes(_TERM_BYTES, "big") for term in terms)
+
+
+def _unpack(packed: bytes) -> list[int]:
+    return [int.from_bytes(packed[at : at + _TERM_BYTES], "big") for at in range(0, len(packed), _TERM_BYTES)]

@@ -1,0 +1,289 @@
+"""Pages: what a cursor continues, that nobody comes twice, and what the order does not tell."""
+
+import asyncio
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from issuer_service.access import Caller, Limit, Scope
+from issuer_service.discovery import service
+from issuer_service.discovery.cursors import LIFETIME, open_cursor, seal_cursor
+from issuer_service.registration.service import register_agent
+from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, change_statuses
+from issuer_service.stores import discovery
+from issuer_service.stores.sql import open_store
+from issuer_service.wiring import Wiring
+from sdcard import DEFAULT_POLICY
+from sdcard.encoding import decode_base64url
+from sdcard.errors import Part, Where
+from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, on_both_databases, request_with_card
+from tests.issuer_service.discovery.seekers import register
+from tests.postgres import query as sql
+from tests.world import NOW, RecordingSalts, key, raises_rule
+
+ROUTE = {"text": "route"}
+
+
+def name(number: int) -> str:
+    return f"agent-{number:02}"
+
+
+def pages(registry: OpenDesk, size: int, text: str = "route") -> Iterator[list[str]]:
+    """Page by page, to the end."""
+    cursor: dict[str, Any] = {}
+    while True:
+        answer = registry.look_for("public", max_results=size, text=text, **cursor).json()
+        yield [one["agent_id"] for one in answer["results"]]
+        if answer["next_cursor"] is None:
+            return
+        cursor = {"cursor": answer["next_cursor"]}
+
+
+@on_both_databases
+def test_pages_hold_everybody_once(registry: OpenDesk) -> None:
+    for number in range(23):
+        register(registry, "public", agent_id=name(number))
+
+    whole = list(pages(registry, 100))
+    assert [len(page) for page in whole] == [23]
+    for size in (1, 5, 10, 22, 23):
+        sizes = [size] * (23 // size) + ([23 % size] if 23 % size else [])
+        assert [len(page) for page in pages(registry, size)] == sizes
+        assert list(chain(*pages(registry, size))) == whole[0]
+    assert sorted(whole[0]) == [name(number) for number in range(23)]
+    assert len(next(pages(registry, 20))) == len(registry.found("public", **ROUTE)) == 20
+
+
+@on_both_databases
+def test_who_comes_back_stands_where_it_stood(registry: OpenDesk) -> None:
+    for number in range(8):
+        register(registry, "public", agent_id=name(number))
+    turning = pages(registry, 3)
+    first = next(turning)
+
+    register(registry, "public", agent_id=first[0], name="Renamed")
+    register(registry, "public", agent_id=name(9))
+    gone = next(name(number) for number in range(8) if name(number) not in first)
+    headers = {"authorization": f"Bearer {registry.token}"}
+    registry.client.post(f"/agents/{gone}/revoke", json={}, headers=headers)
+    rest = list(chain(*turning))
+
+    assert not {*first, gone} & {*rest}
+    assert {*first, *rest} >= {name(number) for number in range(8)} - {gone}
+    assert len(rest) == len(set(rest))
+
+
+@pytest.fixture
+def cursor(registry: OpenDesk) -> str:
+    """Of a token that may look everywhere, behind the first of two agents in *public*."""
+    for number in range(2):
+        register(registry, "public", "internal", agent_id=name(number))
+    text = registry.look_for("public", max_results=1, skills=["fleet-dispatch"], text="route advanced").json()[
+        "next_cursor"
+    ]
+    assert isinstance(text, str)
+    return text
+
+
+def test_a_cursor_continues_the_query_it_came_with(registry: OpenDesk, cursor: str) -> None:
+    queries: list[dict[str, Any]] = [
+        {"skills": ["fleet-dispatch"], "text": "route advanced"},
+        {"skills": ["FLEET-dispatch", "fleet-dispatch"], "text": "Advanced, ROUTE"},
+        {"skills": ["fleet-dispatch"], "text": "route advanced", "availability": "24/7"},
+    ]
+    for asked in queries:
+        for size in (1, 100):
+            answer = registry.look_for("public", cursor=cursor, max_results=size, **asked).json()
+            assert (len(answer["results"]), answer["next_cursor"]) == (1, None)
+
+
+def test_a_cursor_continues_nothing_else(desk: Desk, registry: OpenDesk, cursor: str, everywhere: str) -> None:
+    asked: dict[str, Any] = {"skills": ["fleet-dispatch"], "text": "route advanced", "cursor": cursor}
+    stranger = desk.new_token("bob", (Scope.AGENTS_DISCOVER,))
+    same_subject = desk.new_token("alice", (Scope.AGENTS_DISCOVER,))
+    at_first = registry.look_for("internal", everywhere, max_results=1, **ROUTE).json()["next_cursor"]
+    swapped = cursor[:10] + ("A" if cursor[10] != "A" else "B") + cursor[11:]
+    refused = [
+        registry.look_for("public", stranger, **asked),
+        registry.look_for("public", same_subject, **asked),
+        registry.look_for("public", everywhere, **{**asked, "cursor": at_first, "skills": ["fleet-dispatch"]}),
+        registry.look_for("public", everywhere, **ROUTE, cursor=at_first),
+        registry.look_for("public", **{**asked, "text": "route"}),
+        registry.look_for("public", **{**asked, "tags": ["fleet"]}),
+        *(
+            registry.look_for("public", **{**asked, "cursor": one})
+            for one in (swapped, cursor[:-1], cursor + "A", "AAAA", "é")
+        ),
+    ]
+    desk.clock.advance(LIFETIME - 1)
+    assert registry.look_for("public", **asked).status_code == 200
+    desk.clock.advance(1)
+    refused.append(registry.look_for("public", **asked))
+
+    for answer in refused:
+        assert_refused(answer, 422, ("cursor.invalid", "request/cursor"))
+    assert len({answer.content for answer in refused}) == 1, "nobody learns why"
+
+
+def test_a_cursor_tells_nothing() -> None:
+    salts, secret = RecordingSalts(), bytes(32)
+    cursors = [seal_cursor(position, b"for", secret, NOW, salts) for position in (0, 0, 2**63 - 1)]
+
+    assert len(set(cursors)) == 3
+    assert {len(one) for one in cursors} == {64}
+    assert [open_cursor(one, b"for", secret, NOW) for one in cursors] == [0, 0, 2**63 - 1]
+    for binding, key_bytes in ((b"against", secret), (b"for", bytes(31) + b"\x01")):
+        with raises_rule("cursor.invalid", "request/cursor"):
+            open_cursor(cursors[0], binding, key_bytes, NOW)
+    assert not any(
+        int(position).to_bytes(8, "big") in decode_base64url(cursors[2], Where(Part.REQUEST))
+        for position in (2**63 - 1,)
+    )
+
+
+def test_order_depends_on_neither_time_nor_context_nor_what_is_hidden(tmp_path: Path, everywhere: str) -> None:
+    orders = []
+    for turn, numbers in enumerate((range(12), reversed(range(12)))):
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        other = Desk(folder)
+        same_secret(other)
+        with other.open() as registry:
+            for number in numbers:
+                hidden = {"provider": {"organization": f"{turn}", "url": "https://x.example"}}
+                register(registry, "public", "internal", agent_id=name(number), **hidden)
+                other.clock.advance(250)
+            token = other.new_token("x", tuple(Scope), {Limit.CONTEXTS: ["public", "internal"]})
+            orders.append([registry.found(context, token, **ROUTE) for context in ("public", "internal")])
+
+    assert orders[0] == orders[1]
+    assert orders[0][0] != orders[0][1]
+    assert orders[0][0] != sorted(orders[0][0])
+
+
+def same_secret(desk: Desk) -> None:
+    sql(desk.url, "UPDATE secrets SET value = x'" + "07" * 32 + "'")
+
+
+def test_work_is_bounded_and_who_goes_on_gets_everybody(registry: OpenDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(13):
+        words = "alpha beta" if number == 12 else ("alpha", "beta")[number % 2]
+        register(registry, "public", agent_id=name(number), description=words)
+    monkeypatch.setattr(discovery, "MOST_EXAMINED", 4)
+
+    found = list(pages(registry, 100, "alpha beta"))
+
+    assert len(found) == 2, "seven have either word, and a page looks at four"
+    assert list(chain(*found)) == [name(12)]
+
+
+def test_an_answer_is_bounded_in_size(registry: OpenDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        register(registry, "public", agent_id=name(number))
+    monkeypatch.setattr(
+        service, "_MOST_CHARACTERS", len(registry.look_for(**ROUTE).json()["results"][0]["sd_card"]) * 2 + 20
+    )
+    assert [len(page) for page in pages(registry, 100)] == [2, 2, 1]
+    monkeypatch.setattr(service, "_MOST_CHARACTERS", 1)
+    assert [len(page) for page in pages(registry, 100)] == [1] * 5
+
+
+# -- many at once, on two stores: two processes of one registry ------------------------------------------------------
+
+
+@contextmanager
+def two(desk: Desk) -> Iterator[list[Wiring]]:
+    yield [desk.wiring(open_store(desk.url), salts=RecordingSalts(f"process {n}")) for n in range(2)]
+
+
+OWNER = Caller("alice", "", {})
+SEEKER = Caller("bob", "t", {Limit.CONTEXTS: tuple(DEFAULT_POLICY.contexts)})
+
+
+def body(number: int) -> bytes:
+    contexts = [{"context": "public"}, {"context": "internal"}]
+    asked = request_with_card(agent_id=name(number), disclosure_contexts=contexts, public_key=jwk(key(200 + number)))
+    return json.dumps(asked).encode()
+
+
+async def walk(wirings: list[Wiring], context: str, size: int) -> list[str]:
+    """Everybody on all pages, each page asked of another process."""
+    found, cursor, turn = list[str](), dict[str, str](), 0
+    while True:
+        asked = {"query": ROUTE, "context": context, "max_results": size, **cursor}
+        answer = json.loads(await service.discover(wirings[turn % 2], SEEKER, json.dumps(asked).encode()))
+        found += [one["agent_id"] for one in answer["results"]]
+        if answer["next_cursor"] is None:
+            return found
+        cursor, turn = {"cursor": answer["next_cursor"]}, turn + 1
+
+
+@on_both_databases
+def test_while_owners_change_everything_nobody_comes_twice_and_no_revoked_one_comes(desk: Desk) -> None:
+    chance, revoked, seen = random.Random(7), set[str](), list[str]()
+
+    async def owner(wirings: list[Wiring], number: int) -> None:
+        wiring = wirings[number % 2]
+        for _ in range(3):
+            change = chance.choice([SUSPEND, REINSTATE])
+            await change_statuses(wiring, OWNER, name(number), change, b"{}")
+            await register_agent(wiring, OWNER, body(number))
+        if number % 3 == 0:
+            await change_statuses(wiring, OWNER, name(number), REVOKE, b"{}")
+            revoked.add(name(number))
+
+    async def seeker(wirings: list[Wiring], context: str) -> None:
+        for size in (2, 3, 5):
+            before = frozenset(revoked)
+            found = await walk(wirings, context, size)
+            assert len(found) == len(set(found))
+            assert not before & set(found)
+            seen.extend(found)
+
+    async def work() -> None:
+        with two(desk) as wirings:
+            try:
+                for number in range(12):
+                    await register_agent(wirings[0], OWNER, body(number))
+                seekers = [seeker(wirings, context) for context in ("public", "internal") * 2]
+                await asyncio.gather(*(owner(wirings, number) for number in range(12)), *seekers)
+                for context in ("public", "internal"):
+                    assert set(await walk(wirings, context, 4)) == {name(n) for n in range(12) if n % 3}
+            finally:
+                for wiring in wirings:
+                    await wiring.store.close()
+
+    asyncio.run(work())
+
+    assert seen
+    assert len(revoked) == 4
+
+
+@on_both_databases
+def test_an_sd_card_that_is_made_while_its_agent_is_revoked_is_revoked_too(desk: Desk) -> None:
+    async def work() -> None:
+        with two(desk) as wirings:
+            try:
+                for number in range(16):
+                    await register_agent(wirings[0], OWNER, body(number))
+                walks = [walk(wirings[::step], context, 4) for context in ("public", "internal") for step in (1, -1)]
+                changes = (change_statuses(wirings[n % 2], OWNER, name(n), REVOKE, b"{}") for n in range(16))
+                await asyncio.gather(*walks, *changes)
+                assert await walk(wirings, "public", 4) == []
+            finally:
+                for wiring in wirings:
+                    await wiring.store.close()
+
+    asyncio.run(work())
+
+    ((statuses,),) = [[row for row in sql(desk.url, "SELECT status, count(*) FROM status_entries GROUP BY status")[0]]]
+    assert statuses[0] == 1
+    assert statuses[1] >= 32
+    cards = sql(desk.url, "SELECT status_list_id, status_index FROM cards")[0]
+    assert len(set(cards)) == len(cards) == statuses[1]

@@ -1,0 +1,246 @@
+"""SD-Cards for discovery over time: renewed, and as the policy, the keys and the agreements are now."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from issuer_service.access import Limit, Scope
+from issuer_service.discovery.renewal import renew
+from issuer_service.keys.ring import STALE
+from issuer_service.stores.connecting import open_database
+from issuer_service.stores.ports import Audience, DiscoveryQuery, RenewalRow
+from issuer_service.stores.sql import SqlStore, open_store
+from sdcard import Issuer, Refused
+from sdcard.disclosure.document import read_policy
+from sdcard.errors import Part, Where
+from sdcard.issued import IssuedSdCard
+from sdcard.issuer import DAY
+from sdcard.rules import Rule
+from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, on_both_databases
+from tests.issuer_service.discovery.seekers import found_cards, register, status_of
+from tests.issuer_service.keys.test_rotation import add, remove, rotate
+from tests.world import NOW, RecordingSalts
+
+PARTNER = "https://partner.example"
+DISCOVER = (Scope.AGENTS_DISCOVER,)
+ROUTE = {"text": "route"}
+
+
+def the_card(desk: Desk, registry: OpenDesk, token: str, context: str = "public") -> IssuedSdCard:
+    (card,) = found_cards(desk, registry, context, token, **ROUTE).values()
+    return card
+
+
+def place(card: IssuedSdCard) -> Any:
+    return json.dumps(status_of(card))
+
+
+@on_both_databases
+def test_an_sd_card_is_renewed_when_half_of_its_life_is_over(desk: Desk, registry: OpenDesk, everywhere: str) -> None:
+    register(registry, "public")
+    first = the_card(desk, registry, everywhere)
+    desk.clock.advance(3 * DAY)
+    assert place(the_card(desk, registry, everywhere)) == place(first)
+    desk.clock.advance(DAY)
+    second = the_card(desk, registry, everywhere)
+    desk.clock.advance(100 * DAY)
+    third = the_card(desk, registry, everywhere)
+
+    assert first.expires_at < second.expires_at < third.expires_at
+    assert len({place(card) for card in (first, second, third)}) == 3
+    assert first.members == second.members == third.members
+    assert desk.counts()["discovery_cards"] == 1
+    changed = registry.client.post(
+        "/agents/georoute/revoke", json={}, headers={"authorization": f"Bearer {everywhere}"}
+    )
+    assert_refused(changed, 403, ("token.scope", "request/headers/authorization"))
+
+
+def test_both_that_hold_can_be_revoked(desk: Desk, registry: OpenDesk, everywhere: str) -> None:
+    register(registry, "public")
+    owner = desk.new_token("alice", lifetime=10**8)
+    the_card(desk, registry, everywhere)
+    desk.clock.advance(4 * DAY)
+    the_card(desk, registry, everywhere)
+
+    changed = registry.client.post("/agents/georoute/revoke", json={}, headers={"authorization": f"Bearer {owner}"})
+
+    assert changed.json()["changed"] == 3
+    assert {row[2] for row in desk.rows()["status_entries"]} == {1}
+
+
+class ReadOnly(SqlStore):
+    """A store that cannot write just now."""
+
+    async def renew_discovery(self, renewals: Sequence[RenewalRow]) -> None:
+        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+
+
+def test_what_still_holds_is_given_when_it_cannot_be_renewed(desk: Desk, everywhere: str) -> None:
+    with desk.open() as registry:
+        register(registry, "public")
+        first = the_card(desk, registry, everywhere)
+    with desk.open(ReadOnly(open_database(desk.url))) as registry:
+        desk.clock.advance(4 * DAY)
+        assert place(the_card(desk, registry, everywhere)) == place(first)
+        desk.clock.advance(4 * DAY)
+        assert_refused(registry.look_for("public", everywhere, **ROUTE), 503, ("store.unavailable", "request"))
+
+
+@on_both_databases
+def test_of_two_processes_that_renew_at_once_one_writes(desk: Desk, registry: OpenDesk, everywhere: str) -> None:
+    for number in range(4):
+        register(registry, "public", agent_id=f"agent-{number}")
+
+    async def work() -> None:
+        wirings = [desk.wiring(open_store(desk.url), salts=RecordingSalts(str(n))) for n in range(4)]
+        asked = DiscoveryQuery(Audience("public", ""), ("text:route",), -1, 10, NOW)
+        try:
+            rows = (await wirings[0].store.find_agents(asked)).rows
+            assert len(rows) == 4
+            await asyncio.gather(*(renew(wiring, [row.position for row in rows], NOW) for wiring in wirings))
+        finally:
+            for wiring in wirings:
+                await wiring.store.close()
+
+    asyncio.run(work())
+
+    assert desk.counts()["cards"] == desk.counts()["status_entries"] == 8
+    assert len(found_cards(desk, registry, "public", everywhere, **ROUTE)) == 4
+
+
+def narrowed(*withheld: str) -> Any:
+    claims: Any = {"skills": "selective", **dict.fromkeys(withheld, "withheld")}
+    return read_policy({"contexts": {"internal": {"claims": claims, "contains": []}}})
+
+
+@on_both_databases
+def test_a_narrower_policy_holds_for_what_was_registered_before(desk: Desk, everywhere: str) -> None:
+    with desk.open() as registry:
+        register(registry, "internal")
+        register(registry, {"context": "internal", "disclose": ["provider"]}, agent_id="unlucky")
+        assert sorted(registry.found("internal", everywhere, **ROUTE)) == ["georoute", "unlucky"]
+        assert registry.found("internal", everywhere, input_modes=["text/plain"]) == ["georoute"]
+    with desk.open(policy=narrowed("skills.*.tags", "provider")) as registry:
+        assert registry.found("internal", everywhere, tags=["maps"]) == []
+        card = the_card(desk, registry, everywhere, "internal")
+        assert "provider" not in card.members
+        assert "tags" not in json.dumps(card.members)
+        assert registry.found("internal", everywhere, input_modes=["text/plain"]) == ["georoute"]
+        assert registry.found("internal", everywhere, capabilities={"streaming": True}) == []
+    with desk.open() as registry:
+        assert registry.found("internal", everywhere, tags=["maps"]) == [], "it is found by that once it was found"
+        assert registry.found("internal", everywhere, **ROUTE) == ["georoute"]
+        assert registry.found("internal", everywhere, tags=["maps"]) == ["georoute"]
+
+
+def test_sd_cards_outlive_a_rotation_and_not_the_removal_of_their_key(desk: Desk, everywhere: str) -> None:
+    with desk.open() as registry:
+        register(registry, "public")
+        first = the_card(desk, registry, everywhere)
+        add(desk)
+        old, _ = rotate(desk, at_once=True)
+        desk.clock.advance(STALE)
+        assert place(the_card(desk, registry, everywhere)) == place(first)
+
+        remove(desk, old)
+        desk.clock.advance(STALE)
+        again = the_card(desk, registry, everywhere)
+        assert place(again) != place(first)
+        assert place(the_card(desk, registry, everywhere)) == place(again)
+
+
+# -- partners ---------------------------------------------------------------------------------------------------------
+
+AGREED = read_policy(
+    {
+        "agreements": [
+            {"partner": PARTNER, "discloses": ["skills.*", "provider"], "expires": NOW + 7200 + 1800},
+            {"partner": "other", "discloses": ["skills"], "expires": NOW + 9 * DAY},
+            {"partner": "coming", "discloses": ["provider"], "not_before": NOW + 10, "expires": NOW + 9 * DAY},
+        ]
+    }
+)
+FOR_PARTNER = {"context": "federation", "partner": PARTNER}
+
+
+@on_both_databases
+def test_a_partner_finds_what_was_agreed_and_nobody_else_does(desk: Desk) -> None:
+    federation = {Limit.CONTEXTS: ["federation", "public"]}
+    partner, other, coming, stranger = (
+        desk.new_token(subject, DISCOVER, federation, lifetime=10 * DAY)
+        for subject in (PARTNER, "other", "coming", "stranger")
+    )
+    with desk.open(policy=AGREED) as registry:
+        register(registry, FOR_PARTNER, {"context": "federation", "partner": "other"}, "federation", agent_id="both")
+        register(registry, FOR_PARTNER, agent_id="one")
+        register(registry, "federation", agent_id="general")
+        register(registry, {"context": "federation", "partner": "coming"}, agent_id="early")
+
+        def found(token: str, **asked: Any) -> list[str]:
+            return sorted(registry.found("federation", token, **asked))
+
+        assert found(partner, tags=["maps"]) == ["both", "one"]
+        assert found(other, text="fleet") == ["both"]
+        assert found(other, tags=["maps"]) == []
+        for token in (stranger, coming):
+            assert found(token, text="fleet") == ["both", "early", "general"]
+            assert found(token, tags=["maps"]) == []
+        cards = found_cards(desk, registry, "federation", partner, tags=["maps"])
+        assert all("Example Geo Services" in json.dumps(card.members) for card in cards.values())
+        assert {card.expires_at for card in cards.values()} == {NOW + 7200}
+
+        claims = {"organization": PARTNER}
+        assert found(partner, text="fleet", requester_claims=claims) == ["both", "one"]
+        assert found(partner, text="fleet", requester_claims={"organization": "x"}) == ["both", "early", "general"]
+        assert found(stranger, tags=["maps"], requester_claims=claims) == []
+
+        desk.clock.advance(7200)
+        assert {
+            card.expires_at for card in found_cards(desk, registry, "federation", partner, tags=["maps"]).values()
+        } == {NOW + 9000}
+        desk.clock.advance(1799)
+        assert found(partner, tags=["maps"]) == ["both", "one"]
+        desk.clock.advance(1)
+        assert found(partner, tags=["maps"]) == []
+        assert found(partner, text="fleet") == ["both", "early", "general"]
+
+
+def test_an_agreement_that_was_taken_back_shows_nothing_more(desk: Desk) -> None:
+    token = desk.new_token(PARTNER, DISCOVER, {Limit.CONTEXTS: ["federation"]})
+    with desk.open(policy=AGREED) as registry:
+        register(registry, FOR_PARTNER)
+        assert registry.found("federation", token, tags=["maps"]) == ["georoute"]
+    later = read_policy({"agreements": [{"partner": PARTNER, "discloses": ["skills"], "expires": NOW + DAY}]})
+    with desk.open(policy=later) as registry:
+        assert registry.found("federation", token, tags=["maps"]) == []
+        assert registry.found("federation", token, text="fleet") == ["georoute"]
+    with desk.open() as registry:
+        assert registry.found("federation", token, text="fleet") == []
+
+
+def test_the_answers_do_not_tell_who_else_is_a_partner(desk: Desk) -> None:
+    token = desk.new_token("stranger", DISCOVER, {Limit.CONTEXTS: ["federation"]})
+    with desk.open(policy=AGREED) as registry:
+        register(registry, FOR_PARTNER, "federation")
+        whole = registry.look_for("federation", token, **ROUTE).text
+        assert PARTNER not in whole
+
+    assert Issuer("https://registry.example", desk.signer.public_key).identifier in repr(desk.rows()["audit"])
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_wiring_names_what_decides_the_same_way_each_time(desk: Desk, count: int) -> None:
+    names = {desk.wiring(open_store(desk.url), policy=AGREED).decided_by for _ in range(count)}
+    others = {
+        desk.wiring(open_store(desk.url)).decided_by,
+        desk.wiring(open_store(desk.url), policy=narrowed()).decided_by,
+        desk.wiring(open_store(desk.url), policy=narrowed("provider")).decided_by,
+        desk.wiring(open_store(desk.url), issuer="https://other.example").decided_by,
+    }
+
+    assert len(names) == 1
+    assert len(names | others) == 5
