@@ -25,8 +25,10 @@ from sdcard.salts import SaltSource
 TOKEN_PREFIX = "sdcard_"
 """So that scanners for leaked secrets can know one when they see it."""
 MOST_SUBJECT = 256
+EXTERNAL = "jwt:"
+"""How subjects of an identity provider begin, and no others."""
 
-_WHERE = Where(Part.REQUEST, ("headers", "authorization"))
+WHERE = Where(Part.REQUEST, ("headers", "authorization"))
 _CREDENTIALS = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
 _OTHER_SCHEME = re.compile(r"(?!bearer\b)[A-Za-z0-9!#$%&'*+.^_`|~-]+(?: .*)?", re.IGNORECASE | re.DOTALL)
 _HOST = r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])"
@@ -109,14 +111,17 @@ async def create_token(
         salts: fresh randomness.
 
     Raises:
-        Misuse: for an empty or unprintable subject, no scope, a limit that means nothing, or an end that has passed.
+        Misuse: for an empty or unprintable subject, one of an identity provider, no scope, a
+            limit that means nothing, or an end that has passed.
     """
     if not 1 <= len(subject) <= MOST_SUBJECT or not subject.isprintable():
         raise Misuse(f"a subject is 1 to {MOST_SUBJECT} printable characters")
+    if subject.startswith(EXTERNAL):
+        raise Misuse(f"subjects that begin with {EXTERNAL} are those of an identity provider")
     if not scopes:
         raise Misuse("a token has at least one scope")
     for kind, values in limits.items():
-        if not all(map(_LIMIT_VALUES[kind].fullmatch, values)):
+        if not is_limit(kind, values):
             raise Misuse(f"{kind} holds a value that no registration could match, or that every one would")
     if expires_at <= now:
         raise Misuse("a token expires later than now")
@@ -133,23 +138,31 @@ async def create_token(
     return text
 
 
-async def authorize(store: Store, authorization: Sequence[str], scope: Scope, now: Instant) -> Caller:
-    """Find out who is calling, and that their token is for this.
+def is_limit(kind: Limit, values: Sequence[str]) -> bool:
+    """Whether the values limit anything: one that no registration can match, or that every one does, is a mistake."""
+    return all(map(_LIMIT_VALUES[kind].fullmatch, values))
 
-    Args:
-        store: remembers tokens.
-        authorization: the values of all ``Authorization`` headers.
-        scope: what the token must be for.
-        now: the present instant.
+
+async def find_token(store: Store, text: str, now: Instant) -> TokenRow:
+    """The token of this text, one that the registry made.
 
     Raises:
-        Refused: ``token.missing``, ``token.invalid`` (malformed, unknown and expired look the same) or ``token.scope``.
+        Refused: ``token.invalid``: malformed, unknown and expired look the same.
     """
-    token = await store.find_token(_digest(parse_credentials(authorization)))
-    if token is None or now >= token.expires_at:
-        raise Refused(Rule.TOKEN_INVALID, _WHERE)
+    token = await store.find_token(_digest(text))
+    if token is None or now >= token.expires_at or token.subject.startswith(EXTERNAL):
+        raise Refused(Rule.TOKEN_INVALID, WHERE)
+    return token
+
+
+def check_token(token: TokenRow, scope: Scope) -> Caller:
+    """Whose token it is, if it is for this.
+
+    Raises:
+        Refused: ``token.scope``.
+    """
     if scope not in token.scopes:
-        raise Refused(Rule.TOKEN_SCOPE, _WHERE, f"The scope {scope} is needed.")
+        raise Refused(Rule.TOKEN_SCOPE, WHERE, f"The scope {scope} is needed.")
     return Caller(token.subject, token.digest, token.limits)
 
 
@@ -219,14 +232,17 @@ def _digest(text: str) -> str:
 def parse_credentials(authorization: Sequence[str]) -> str:
     """The bearer token: exactly one header of exactly one spelling (RFC 6750 2.1).
 
+    Args:
+        authorization: the values of all ``Authorization`` headers.
+
     Raises:
         Refused: ``token.missing`` or ``token.invalid``.
     """
     if all(map(_OTHER_SCHEME.fullmatch, authorization)):
-        raise Refused(Rule.TOKEN_MISSING, _WHERE)
+        raise Refused(Rule.TOKEN_MISSING, WHERE)
     match = _CREDENTIALS.fullmatch(authorization[0]) if len(authorization) == 1 else None
     if match is None:
-        raise Refused(Rule.TOKEN_INVALID, _WHERE, "Send one header: Authorization: Bearer and the token.")
+        raise Refused(Rule.TOKEN_INVALID, WHERE, "Send one header: Authorization: Bearer and the token.")
     return match.group(1)
 
 

@@ -1,9 +1,9 @@
 """``create_app``: routers, handlers, lifespan. No decisions."""
 
 import logging
-import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -16,10 +16,13 @@ from issuer_service import wellknown
 from issuer_service.audit.checkpoints import keeping_checkpoints
 from issuer_service.discovery import endpoints as discovery
 from issuer_service.discovery.schemas import DiscoveryRequest
+from issuer_service.exchanges import Exchanges, exchange_of, is_limited
 from issuer_service.lifecycle import endpoints as lifecycle
 from issuer_service.lifecycle.schemas import KeyChange, Renewal
-from issuer_service.openapi import components
+from issuer_service.logs import places
+from issuer_service.openapi import components, refusals
 from issuer_service.problems import problem_response, registry_failed
+from issuer_service.rates import TooOften
 from issuer_service.registration import endpoints as registration
 from issuer_service.registration.schemas import RegistrationRequest
 from issuer_service.status import endpoints as status
@@ -30,6 +33,7 @@ from sdcard.rules import Rule
 
 _log = logging.getLogger(__name__)
 _WHERE = Where(Part.REQUEST)
+_TOO_OFTEN = refusals(HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class _Registry(FastAPI):
@@ -37,6 +41,9 @@ class _Registry(FastAPI):
         """FastAPI's own, with the schemas that it cannot find by itself."""
         if self.openapi_schema is None:
             document = super().openapi()
+            for path, operations in document["paths"].items():
+                for operation in operations.values() if is_limited(path) else ():
+                    operation["responses"] |= {str(status): refusal for status, refusal in _TOO_OFTEN.items()}
             bodies = (RegistrationRequest, DiscoveryRequest, StatusChange, Renewal, KeyChange)
             document["components"]["schemas"].update(components(*bodies))
         return super().openapi()
@@ -50,6 +57,7 @@ def create_app(wiring: Wiring) -> FastAPI:
     app.add_exception_handler(HTTPException, _not_ours)
     app.add_exception_handler(ClientDisconnect, _gone)
     app.add_middleware(LastResort)
+    app.add_middleware(Exchanges, wiring=wiring)
     return app
 
 
@@ -86,18 +94,23 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await wiring.store.close()
 
 
-def _refused(_: Request, error: Exception) -> Response:
+def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
-    return problem_response(error)
+    return _answer(request, error, error.headers if isinstance(error, TooOften) else None)
+
+
+def _answer(request: Request, refusal: Refused, headers: Mapping[str, str] | None = None) -> Response:
+    exchange_of(request.scope).rule = refusal.rule
+    return problem_response(refusal, headers)
 
 
 def _not_ours(request: Request, error: Exception) -> Response:
     """What the router itself refuses: a path that is not there, or a method that its path does not answer."""
     assert isinstance(error, HTTPException)
     if error.status_code != 405:
-        return problem_response(Refused(Rule.REQUEST_TARGET, _WHERE.within("path")))
+        return _answer(request, Refused(Rule.REQUEST_TARGET, _WHERE.within("path")))
     allowed = _methods(request, (error.headers or {}).get("Allow", ""))
-    return problem_response(Refused(Rule.REQUEST_METHOD, _WHERE.within("method")), {"Allow": allowed})
+    return _answer(request, Refused(Rule.REQUEST_METHOD, _WHERE.within("method")), {"Allow": allowed})
 
 
 def _methods(request: Request, found: str) -> str:
@@ -109,9 +122,9 @@ def _methods(request: Request, found: str) -> str:
     return found
 
 
-def _gone(_: Request, __: Exception) -> Response:
+def _gone(request: Request, __: Exception) -> Response:
     """The client left before its request was whole. Nobody reads this."""
-    return problem_response(Refused(Rule.JSON_MALFORMED, _WHERE))
+    return _answer(request, Refused(Rule.JSON_MALFORMED, _WHERE))
 
 
 class LastResort:
@@ -135,11 +148,10 @@ class LastResort:
         try:
             await self._app(scope, receive, watched)
         except Exception as error:  # the one place that may: an unforeseen error must not show or log its message
-            _log.error("unforeseen %s at %s", type(error).__name__, _places(error))
+            exchange = exchange_of(scope)
+            exchange.rule = Rule.REGISTRY_FAILED
+            _log.error(
+                "unforeseen %s at %s", type(error).__name__, places(error), extra={"request_id": exchange.request_id}
+            )
             if not started:
                 await registry_failed(_WHERE)(scope, receive, send)
-
-
-def _places(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    return " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames[-8:]))

@@ -1,7 +1,9 @@
 """Runs the registry: on a socket that is bound already, in this thread or beside it."""
 
 import logging
+import signal
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,8 +12,12 @@ from contextlib import contextmanager
 import uvicorn
 
 from issuer_service.app import create_app
+from issuer_service.configuration import check_fit_to_serve
 from issuer_service.keys.opening import prepare_keys
+from issuer_service.logs import logging_to
+from issuer_service.metrics import offered
 from issuer_service.settings import Settings
+from issuer_service.tls import tls_of
 from issuer_service.wiring import Wiring, build_wiring
 from sdcard.errors import Misuse
 
@@ -20,7 +26,6 @@ _log = logging.getLogger(__name__)
 _MOST_HEADER_BYTES = 65_536
 _MOST_CONNECTIONS = 512
 _KEEP_ALIVE_SECONDS = 5
-_STOP_SECONDS = 15
 _START_SECONDS = 30.0
 
 
@@ -34,27 +39,57 @@ def bind(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=128)
 
 
-def address_of(listening: socket.socket) -> str:
+def address_of(listening: socket.socket, scheme: str = "http") -> str:
     """The URL at which the socket is reached from this machine."""
     host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def serve(settings: Settings, started: Callable[[str], None] = lambda url: None) -> None:
     """Prepare the database and serve until the process is told to stop.
 
-    The port comes first: a second registry that is started by mistake touches nothing.
+    The port comes first: a second registry that is started by mistake touches nothing. SIGTERM and SIGINT end it in
+    order: no new connection, what was asked is answered within ``stop_seconds``, the database is closed.
 
     Args:
         settings: what the operator chose.
         started: called with the URL once the registry answers there.
 
     Raises:
-        Misuse, Refused, OSError: as ``bind``, ``prepare_keys`` and ``build_wiring``.
+        Misuse, Refused, OSError: as ``check_fit_to_serve``, ``tls_of``, ``bind``, ``prepare_keys``, ``build_wiring``.
     """
-    with bind(settings.host, settings.port) as listening:
+    check_fit_to_serve(settings)
+    tls = tls_of(settings)
+    with logging_to(None, settings.log_format, settings.log_level), bind(settings.host, settings.port) as listening:
         wiring = build_wiring(settings, prepare_keys(settings))
-        _server(wiring, lambda: started(address_of(listening))).run(sockets=[listening])
+        address = address_of(listening, "https" if tls else "http")
+
+        def tell() -> None:
+            _log.info("started", extra={"address": address, "issuer": settings.issuer_url})
+            started(address)
+
+        server = _server(wiring, tell, tls, settings.stop_seconds)
+        with offered(wiring.metrics, settings.metrics_port), _ending_well(server):
+            server.run(sockets=[listening])
+        _log.info("stopped")
+
+
+@contextmanager
+def _ending_well(server: uvicorn.Server) -> Iterator[None]:
+    """Who is told to stop and stops has not failed. uvicorn sends itself the signal again when it is done."""
+
+    def stop(_: int, __: object) -> None:
+        server.should_exit = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {one: signal.signal(one, stop) for one in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 @contextmanager
@@ -85,7 +120,9 @@ class _Server(uvicorn.Server):
         self._tell()
 
 
-def _server(wiring: Wiring, started: Callable[[], None]) -> uvicorn.Server:
+def _server(
+    wiring: Wiring, started: Callable[[], None], tls: ssl.SSLContext | None = None, stop_seconds: int = 15
+) -> uvicorn.Server:
     """uvicorn without access log, since it would hold what clients send, and blind to forwarding headers.
 
     Of its two parsers httptools has no bound on a header, and adds to it in time that grows with the square of its
@@ -98,9 +135,11 @@ def _server(wiring: Wiring, started: Callable[[], None]) -> uvicorn.Server:
         h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_STOP_SECONDS,
+        timeout_graceful_shutdown=stop_seconds,
         access_log=False,
+        log_config=None,
         log_level="warning",
+        ssl_context_factory=(lambda _, __: tls) if tls else None,
         proxy_headers=False,
         server_header=False,
         ws="none",

@@ -1,22 +1,30 @@
-"""``Settings``: what an operator chooses, read once, at the edge, from the environment (``SDCARD_…``) or arguments."""
+"""``Settings``: what an operator chooses, read once, at the edge: ``configuration`` says from where."""
 
 import ipaddress
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, SecretStr
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from issuer_service.addresses import Network
+from issuer_service.logs import LogFormat, LogLevel
 from sdcard.errors import Misuse
 from sdcard.issuer import DAY
 
+MOST_PER_MINUTE = 10_000_000
 MOST_STATUS_TTL = 43_200
 MOST_STATUS_LIFETIME = 604_800
 DEFAULT_DATABASE = "sqlite+aiosqlite:///sdcard.sqlite"
 
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
+
+
+def _split(value: object) -> object:
+    """In the environment a list is one text, with commas."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -46,6 +54,21 @@ class Settings(BaseSettings):
         body_limit: the longest request body that is read, in bytes.
         host: where to listen. Behind a proxy, loopback is enough.
         port: where to listen.
+        tls_cert: the registry's certificate and those that lead to its authority, in PEM; with it, TLS 1.3 is spoken.
+        tls_key: the certificate's private key, in PEM, in a file of mode 0600 or narrower.
+        stop_seconds: how long what was asked may take to be answered once the registry was told to stop.
+        trusted_proxies: addresses and networks of proxies whose ``X-Forwarded-For`` says who a client is.
+        address_requests_per_minute: of one address, to whatever but status lists, keys and health; 0: no limit.
+        token_requests_per_minute: with one token; 0: no limit.
+        bad_tokens_per_minute: from one address; 0: no limit. When there were more, none from there is looked at.
+        authorization_server: the ``iss`` of an identity provider whose JWT access tokens count too (RFC 9068).
+        authorization_jwks: its keys: an https URL, or a JWKS file.
+        authorization_audience: what its tokens call this registry in ``aud``; without it, the registry's public URL.
+        authorization_limits_claim: the claim of its tokens that holds limits: an object, kind to list of texts.
+        authorization_limits: the limits of its tokens without that claim; as JSON, or a table in the file.
+        metrics_port: a port on 127.0.0.1 at which Prometheus reads ``/metrics``; without it, nowhere.
+        log_format: ``json``, one object a line, or ``console``, for people.
+        log_level: the least that is logged: ``debug``, ``info`` (every request), ``warning`` or ``error``.
     """
 
     model_config = SettingsConfigDict(env_prefix="SDCARD_", frozen=True, hide_input_in_errors=True)
@@ -71,6 +94,21 @@ class Settings(BaseSettings):
     body_limit: int = Field(default=1024 * 1024, ge=1024, le=64 * 1024 * 1024)
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=1, le=65_535)
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    stop_seconds: int = Field(default=15, ge=1, le=600)
+    trusted_proxies: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split)] = ()
+    address_requests_per_minute: int = Field(default=12_000, ge=0, le=MOST_PER_MINUTE)
+    token_requests_per_minute: int = Field(default=6_000, ge=0, le=MOST_PER_MINUTE)
+    bad_tokens_per_minute: int = Field(default=60, ge=0, le=MOST_PER_MINUTE)
+    authorization_server: str | None = Field(default=None, min_length=1, max_length=200)
+    authorization_jwks: str | None = Field(default=None, min_length=1)
+    authorization_audience: str | None = Field(default=None, min_length=1)
+    authorization_limits_claim: str = Field(default="urn:sd-card:limits", min_length=1)
+    authorization_limits: dict[str, tuple[str, ...]] = {}
+    metrics_port: int | None = Field(default=None, ge=1, le=65_535)
+    log_format: LogFormat = "json"
+    log_level: LogLevel = "info"
 
     @property
     def issuer_url(self) -> str:
@@ -80,7 +118,13 @@ class Settings(BaseSettings):
             Misuse: as ``check_issuer_url``.
         """
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return check_issuer_url(f"http://{host}:{self.port}" if self.issuer is None else self.issuer)
+        own = f"{'https' if self.tls_cert else 'http'}://{host}:{self.port}"
+        return check_issuer_url(own if self.issuer is None else self.issuer)
+
+    @property
+    def in_development(self) -> bool:
+        """Whether the Issuer's URL leads nowhere but to this machine. Nobody else can rely on such a registry."""
+        return is_loopback(urlsplit(self.issuer_url).hostname or "")
 
     @property
     def lifetime(self) -> int:

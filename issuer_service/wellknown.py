@@ -79,3 +79,13 @@ async def health(wiring: FromWiring, response: Response) -> Health:
     response.headers["Cache-Control"] = "no-store"
     await wiring.store.ping()
     return Health()
+
+
+@router.get(
+    "/readyz", summary="Whether the registry can do its work", responses=refusals(HTTPStatus.SERVICE_UNAVAILABLE)
+)
+async def readiness(wiring: FromWiring, response: Response) -> Health:
+    """Whether the database answers and is up to date, and the registry's keys sign."""
+    response.headers["Cache-Control"] = "no-store"
+    await wiring.readiness.check(wiring.store, wiring.keys, wiring.clock.now())
+    return Health()

@@ -7,8 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 
+from issuer_service.access import Limit, is_limit
+from issuer_service.addresses import Network
+from issuer_service.authorization_server.fetching import ServerKeys, load_from
+from issuer_service.authorization_server.tokens import AuthorizationServer
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault
+from issuer_service.metrics import Metrics
+from issuer_service.rates import Rates
+from issuer_service.readiness import Readiness
 from issuer_service.registration.reading import ProofPolicy
 from issuer_service.settings import Settings
 from issuer_service.stores.ports import Store
@@ -112,6 +119,12 @@ class Wiring:
         proofs: whether Holder keys are registered without proof of possession.
         limits, bounds: how much work a caller may ask for.
         turns: of those who have a Batch made; the others wait.
+        authorization_server: whose JWT access tokens count, beside the registry's own tokens.
+        metrics: what is counted.
+        readiness: what was found out last of whether all parts work.
+        rates: how often somebody may ask.
+        trusted_proxies: where proxies are whose ``X-Forwarded-For`` counts.
+        request_ids: randomness that names requests; apart from ``salts``, of which nobody may see any.
         renewing: whose turn it is to renew SD-Cards for discovery.
         decided_by: names all that decides what an SD-Card shows, beside its registration: policy, profile, card
             formats, Issuer. SD-Cards for discovery follow when it changes.
@@ -133,12 +146,19 @@ class Wiring:
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_BATCHES_AT_ONCE))
+    authorization_server: AuthorizationServer | None = None
+    metrics: Metrics = field(default_factory=Metrics, repr=False)
+    readiness: Readiness = field(default_factory=Readiness, repr=False)
+    rates: Rates = field(default_factory=Rates)
+    trusted_proxies: tuple[Network, ...] = ()
+    request_ids: SaltSource = field(default_factory=SystemSalts)
     renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
     decided_by: str = field(init=False)
 
     def __post_init__(self) -> None:
         for key in self.card_signers.keys.values():
             check_not_published(key, self.published_keys, Where(Part.KEY))
+        self.metrics.watch_connections(self.store.connections_in_use)
         decisive = (self.policy, self.profile, KNOWN_FORMATS, self.issuer_url)
         object.__setattr__(self, "decided_by", hashlib.sha256(repr(_plain(decisive)).encode()).hexdigest())
 
@@ -180,6 +200,13 @@ def build_wiring(settings: Settings, vault: Vault) -> Wiring:
         card_signers=load_card_signers(settings.card_signers) if settings.card_signers else NOBODY,
         proofs=ProofPolicy(settings.proof_of_possession),
         bounds=Bounds(body_bytes=settings.body_limit),
+        authorization_server=_authorization_server(settings),
+        rates=Rates(
+            Rates.for_addresses(settings.address_requests_per_minute),
+            Rates.for_tokens(settings.token_requests_per_minute),
+            Rates.for_failures(settings.bad_tokens_per_minute),
+        ),
+        trusted_proxies=settings.trusted_proxies,
     )
 
 
@@ -187,3 +214,21 @@ def _load_policy(file: Path) -> DisclosurePolicy:
     """Read no more of the file than a policy can have."""
     with file.open("rb") as stream:
         return parse_policy(stream.read(DEFAULT_LIMITS.policy_bytes + 1))
+
+
+def _authorization_server(settings: Settings) -> AuthorizationServer | None:
+    issuer, source = settings.authorization_server, settings.authorization_jwks
+    if issuer is None and source is None:
+        return None
+    if issuer is None or source is None:
+        raise Misuse("SDCARD_AUTHORIZATION_SERVER and SDCARD_AUTHORIZATION_JWKS go together")
+    for kind, values in settings.authorization_limits.items():
+        if kind not in Limit._value2member_map_ or not is_limit(Limit(kind), values):
+            raise Misuse(f"SDCARD_AUTHORIZATION_LIMITS: known limits are {', '.join(Limit)}, and each limits something")
+    return AuthorizationServer(
+        issuer=issuer,
+        audience=settings.authorization_audience or settings.issuer_url,
+        keys=ServerKeys(load_from(source)),
+        limits_claim=settings.authorization_limits_claim,
+        limits=settings.authorization_limits,
+    )

@@ -28,6 +28,8 @@ class Part(StrEnum):
     KEY = "key"
     REQUEST = "request"
     STATUS_LIST = "status-list"
+    REGISTRY = "registry"
+    ACCESS_TOKEN = "access-token"
     AUDIT = "audit"
     CHECKPOINT = "audit-checkpoint"
 

@@ -256,4 +256,11 @@ class Rule(StrEnum):
     AUDIT_CHECKPOINT = "audit.checkpoint-differs", "A checkpoint saw another audit record here.", "audit"
     AUDIT_ROLLED_BACK = "audit.rolled-back", "A checkpoint saw audit records beyond the end of the chain.", "audit"
     SIGNER_UNAVAILABLE = "signer.unavailable", "The key that signs is out of reach; ask again later.", "registry"
+    TOKEN_KEYS = (
+        "token.keys-unavailable",
+        "The identity provider's keys cannot be had, so its tokens cannot be checked.",
+        "RFC 9068 4",
+    )
+    RATE_EXCEEDED = "rate.exceeded", "There were too many requests; ask again later.", "RFC 6585 4"
+    NOT_READY = "registry.not-ready", "A part of the registry does not work.", "registry"
     REGISTRY_FAILED = "registry.failed", "The registry failed; this is its own fault.", "registry"

@@ -91,5 +91,8 @@ def test_a_rule_is_found_where_it_is_raised() -> None:
     raised = {rule: {part.name for part in PARTS if rule in part.rules} for rule in Rule}
 
     assert raised[Rule.DISCLOSURE_COLLISION] == {"sdcard/sdjwt/steps.py:check_claim_is_new"}
-    assert raised[Rule.ISSUER_UNKNOWN] == {"sdcard/trust.py:TrustedIssuers.key_for"}
+    assert raised[Rule.ISSUER_UNKNOWN] == {
+        "sdcard/trust.py:TrustedIssuers.key_for",
+        "issuer_service/authorization_server/tokens.py:AuthorizationServer._token",
+    }
     assert [rule for rule in Rule if not raised[rule]] == []

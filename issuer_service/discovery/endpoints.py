@@ -4,8 +4,9 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response, Security
 
-from issuer_service.access import Scope, authorize
+from issuer_service.access import Scope
 from issuer_service.bodies import read_json_body
+from issuer_service.calling import authorize
 from issuer_service.discovery import service
 from issuer_service.discovery.schemas import Discovered, DiscoveryRequest
 from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
@@ -34,8 +35,7 @@ _REFUSALS = refusals(
 )
 async def discover_agents(request: Request, wiring: FromWiring) -> Response:
     """Find agents by what a context shows of them. Who may ask for which context, the token says."""
-    authorization = request.headers.getlist("authorization")
-    caller = await authorize(wiring.store, authorization, Scope.AGENTS_DISCOVER, wiring.clock.now())
+    caller = await authorize(request, wiring, Scope.AGENTS_DISCOVER)
     body = await read_json_body(request, wiring.bounds)
     answer = await service.discover(wiring, caller, body)
     return Response(answer, HTTPStatus.OK, {"Cache-Control": "no-store"}, "application/json")

@@ -64,6 +64,9 @@ async def renew(wiring: Wiring, positions: Sequence[int], now: Instant) -> None:
         except KeyNotInUse:
             wiring.keys.outdate()
             continue
+        for row in rows:
+            if row.issued is not None:
+                wiring.metrics.count_card(row.audience.context)
         return
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
 

@@ -6,15 +6,15 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response, Security
 
-from issuer_service.access import Caller, Scope, authorize
+from issuer_service.access import Scope
 from issuer_service.bodies import read_json_body
+from issuer_service.calling import authorize
 from issuer_service.lifecycle import service
 from issuer_service.lifecycle.schemas import MOST_LISTED, AgentDeleted, AgentList, AgentShown, KeyChange, Renewal
 from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
 from issuer_service.registration.answers import repeatable
 from issuer_service.registration.endpoints import IDEMPOTENCY_KEY, REFUSALS, issued
 from issuer_service.registration.schemas import REQUEST, Registered
-from issuer_service.wiring import Wiring
 from sdcard.errors import Refused
 from sdcard.rules import Rule
 
@@ -54,7 +54,7 @@ _PAGE: dict[str, Any] = {
 )
 async def list_agents(request: Request, wiring: FromWiring, response: Response) -> AgentList:
     """The caller's agents, in pages."""
-    caller = await _owner(request, wiring, Scope.AGENTS_MANAGE)
+    caller = await authorize(request, wiring, Scope.AGENTS_MANAGE)
     query = request.query_params
     _check_query(list(query), ("limit", "cursor"))
     response.headers["Cache-Control"] = "no-store"
@@ -70,7 +70,7 @@ def _check_query(given: Sequence[str], known: Sequence[str]) -> None:
 @router.get("/agents/{agent_id}", summary="One of the caller's agents", responses=_ONE, dependencies=_DEPENDENCIES)
 async def show_agent(agent_id: str, request: Request, wiring: FromWiring, response: Response) -> AgentShown:
     """One of the caller's agents: what was asked for it, and what was issued that has not expired."""
-    caller = await _owner(request, wiring, Scope.AGENTS_MANAGE)
+    caller = await authorize(request, wiring, Scope.AGENTS_MANAGE)
     response.headers["Cache-Control"] = "no-store"
     return await service.show_agent(wiring, caller, agent_id)
 
@@ -78,7 +78,7 @@ async def show_agent(agent_id: str, request: Request, wiring: FromWiring, respon
 @router.delete("/agents/{agent_id}", summary="Delete an agent", responses=_ONE, dependencies=_DEPENDENCIES)
 async def delete_agent(agent_id: str, request: Request, wiring: FromWiring, response: Response) -> AgentDeleted:
     """Revoke an agent's SD-Cards and forget it. Its id and keys stay reserved."""
-    caller = await _owner(request, wiring, Scope.AGENTS_MANAGE)
+    caller = await authorize(request, wiring, Scope.AGENTS_MANAGE)
     response.headers["Cache-Control"] = "no-store"
     return await service.delete_agent(wiring, caller, agent_id)
 
@@ -94,7 +94,7 @@ async def delete_agent(agent_id: str, request: Request, wiring: FromWiring, resp
 )
 async def renew_agent(agent_id: str, request: Request, wiring: FromWiring) -> Response:
     """Issue an agent's SD-Cards again: the same card, contexts and keys, under the present policy."""
-    caller = await _owner(request, wiring, Scope.AGENTS_REGISTER)
+    caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
     body = await read_json_body(request, wiring.bounds)
     asked = repeatable(*_headers(request), caller, f"renew {agent_id}", body)
     return issued(await service.renew_agent(wiring, caller, agent_id, body, asked))
@@ -111,14 +111,10 @@ async def renew_agent(agent_id: str, request: Request, wiring: FromWiring) -> Re
 )
 async def change_keys(agent_id: str, request: Request, wiring: FromWiring) -> Response:
     """Issue an agent's SD-Cards again, bound to other keys."""
-    caller = await _owner(request, wiring, Scope.AGENTS_REGISTER)
+    caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
     body = await read_json_body(request, wiring.bounds)
     asked = repeatable(*_headers(request), caller, f"keys {agent_id}", body)
     return issued(await service.change_keys(wiring, caller, agent_id, body, asked))
-
-
-async def _owner(request: Request, wiring: Wiring, scope: Scope) -> Caller:
-    return await authorize(wiring.store, request.headers.getlist("authorization"), scope, wiring.clock.now())
 
 
 def _headers(request: Request) -> tuple[list[str], list[str]]:

@@ -5,8 +5,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response, Security
 
-from issuer_service.access import Scope, authorize
+from issuer_service.access import Scope
 from issuer_service.bodies import read_json_body
+from issuer_service.calling import authorize
 from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
 from issuer_service.registration import service
 from issuer_service.registration.answers import KEY_PATTERN, repeatable
@@ -48,7 +49,7 @@ _NONCE_REFUSALS = refusals(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPSt
 async def register_agent(request: Request, wiring: FromWiring) -> Response:
     """Register an agent, or register it again, and issue one SD-Card for each context and key."""
     authorization = request.headers.getlist("authorization")
-    caller = await authorize(wiring.store, authorization, Scope.AGENTS_REGISTER, wiring.clock.now())
+    caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
     body = await read_json_body(request, wiring.bounds)
     asked = repeatable(request.headers.getlist("idempotency-key"), authorization, caller, "register", body)
     return issued(await service.register_agent(wiring, caller, body, asked))
@@ -68,7 +69,6 @@ def issued(answer: bytes) -> Response:
 )
 async def new_nonce(request: Request, wiring: FromWiring, response: Response) -> NonceIssued:
     """A nonce that works once, for a few minutes, and for this caller. A body plays no part."""
-    authorization = request.headers.getlist("authorization")
-    caller = await authorize(wiring.store, authorization, Scope.AGENTS_REGISTER, wiring.clock.now())
+    caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
     response.headers["Cache-Control"] = "no-store"
     return await issue_nonce(wiring, caller)

@@ -133,7 +133,11 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
         except KeyNotInUse:
             wiring.keys.outdate()
             continue
-        return answer if kept is None or change.asked is None else open_answer(kept, change.asked)
+        if kept is not None and change.asked is not None:
+            return open_answer(kept, change.asked)
+        for card in row.cards:
+            wiring.metrics.count_card(card.context)
+        return answer
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
 
 

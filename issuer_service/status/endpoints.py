@@ -4,8 +4,9 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response, Security
 
-from issuer_service.access import Scope, authorize
+from issuer_service.access import Scope
 from issuer_service.bodies import read_json_body
+from issuer_service.calling import authorize
 from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
 from issuer_service.problems import problem_response
 from issuer_service.registration.schemas import REQUEST
@@ -101,7 +102,6 @@ async def reinstate(agent_id: str, request: Request, wiring: FromWiring) -> Stat
 
 
 async def _change(agent_id: str, request: Request, wiring: Wiring, change: service.Change) -> StatusChanged:
-    authorization = request.headers.getlist("authorization")
-    caller = await authorize(wiring.store, authorization, Scope.AGENTS_MANAGE, wiring.clock.now())
+    caller = await authorize(request, wiring, Scope.AGENTS_MANAGE)
     body = await read_json_body(request, wiring.bounds)
     return await service.change_statuses(wiring, caller, agent_id, change, body)

@@ -87,6 +87,7 @@ async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
             return again
         row = await wiring.store.read_status_list(list_id)
         made = await asyncio.to_thread(_publish, wiring, signer, list_id, row, wiring.clock.now())
+        wiring.metrics.count_status_list()
         kept[list_id] = made
         kept.move_to_end(list_id)
         while len(kept) > _MOST_KEPT:

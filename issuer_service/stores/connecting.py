@@ -117,6 +117,12 @@ class Database:
         finally:
             self._turns.release()
 
+    def connections_in_use(self) -> int:
+        """How many of the pool's connections work at this moment."""
+        pool = self.engine.pool
+        assert isinstance(pool, AsyncAdaptedQueuePool), "open_database makes no other"
+        return pool.checkedout()
+
     async def close(self) -> None:
         """Close all connections."""
         await self.engine.dispose()

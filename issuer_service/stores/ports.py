@@ -642,6 +642,14 @@ class Store(Protocol):
         """Make sure that the memory answers."""
         ...
 
+    async def revision(self) -> str | None:
+        """Which schema the memory has; None for none of ours."""
+        ...
+
+    def connections_in_use(self) -> int:
+        """How many connections work at this moment."""
+        ...
+
     async def close(self) -> None:
         """Let go of connections."""
         ...

@@ -37,6 +37,7 @@ from issuer_service.stores.ports import (
     Supersedes,
     TokenRow,
 )
+from issuer_service.stores.revisions import find_revision
 from issuer_service.stores.tables import agents, batches, cards, holder_keys, tokens
 from sdcard.audit.records import Head
 from sdcard.errors import Finding, Part, Refused, Where
@@ -197,6 +198,15 @@ class SqlStore:
         """Make sure that the database answers and has our tables."""
         async with self.database.reading() as connection:
             await connection.execute(select(tokens.c.digest).limit(1))
+
+    async def revision(self) -> str | None:
+        """Which schema the database has."""
+        async with self.database.reading() as connection:
+            return await find_revision(connection)
+
+    def connections_in_use(self) -> int:
+        """How many connections work at this moment."""
+        return self.database.connections_in_use()
 
     async def close(self) -> None:
         """Close all connections."""

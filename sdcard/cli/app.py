@@ -12,6 +12,8 @@ from sdcard.cli import (
     agents,
     audit,
     card,
+    config,
+    db,
     demo,
     discover,
     inspect,
@@ -41,7 +43,7 @@ for module in (demo, serve, register, discover, inspect, present, verify, linkab
     app.command(module.__name__.rpartition(".")[2], help=module.HELP)(module.command)
 for command in (revoke.revoke, revoke.suspend, revoke.reinstate):
     app.command(command.__name__)(command)
-for group in (agents, card, policy, keys, token, audit, vectors):
+for group in (agents, card, policy, keys, token, audit, vectors, config, db):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2], help=group.HELP)
 
 

@@ -10,6 +10,7 @@ from issuer_service.access import Scope, create_token
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault, create_key_encryption_key
 from issuer_service.keys.service import make_missing
+from issuer_service.rates import UNLIMITED
 from issuer_service.serving import address_of, bind, running
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.sql import open_store
@@ -39,7 +40,8 @@ def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY)
     token = asyncio.run(_prepare(database, vault))
     store = open_store(database)
     keys = KeyRing(store, vault, SystemClock())
-    with running(Wiring(address_of(listening), keys, store, audit, policy=policy), listening) as address:
+    wiring = Wiring(address_of(listening), keys, store, audit, policy=policy, rates=UNLIMITED)
+    with running(wiring, listening) as address:
         yield Desk(address, token)
 
 

@@ -1,21 +1,25 @@
 """``sdcard serve``: the registry."""
 
+import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sdcard.cli.output import AsJson, print_json, print_lines
-from sdcard.errors import Misuse
 
 if TYPE_CHECKING:
     from issuer_service.settings import Settings
 
 HELP = (
-    "Run the registry. Settings come from SDCARD_… in the environment; options win. A database or key file that is "
-    "missing is made. Example: SDCARD_ISSUER=https://registry.example sdcard serve --port 8080"
+    "Run the registry. Settings come from SDCARD_… in the environment, else a TOML file; options win. A database or "
+    "key file that is missing is made. Example: SDCARD_ISSUER=https://registry.example sdcard serve --port 8080"
 )
+
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="A TOML file with settings; else the one that SDCARD_CONFIG names.")
+]
 
 
 def command(
@@ -27,19 +31,29 @@ def command(
         Path | None, typer.Option(help="What opens the keys in the database; made for a new one.")
     ] = None,
     policy: Annotated[Path | None, typer.Option(help="The disclosure policy; the built-in one by default.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="The certificate and its chain, PEM: TLS 1.3.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="The certificate's private key, PEM, mode 0600.")] = None,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the registry."""
+    from issuer_service.configuration import check_fit_to_serve
     from issuer_service.serving import serve
+    from issuer_service.tls import tls_of
 
     settings = read_settings(
+        config,
         host=host,
         port=port,
         issuer=issuer,
         database_url=database_url,
         key_encryption_key_file=key_encryption_key_file,
         policy=policy,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
     )
+    check_fit_to_serve(settings)
+    tls_of(settings)
     issuer_url = settings.issuer_url
     file = None if settings.key_encryption_key is not None else settings.key_encryption_key_file
     made = file is not None and not file.exists()
@@ -56,19 +70,16 @@ def command(
     serve(settings, started)
 
 
-def read_settings(**options: object) -> "Settings":
-    """The registry's settings: what the options say, else the environment.
+def read_settings(config: Path | None = None, /, **options: object) -> "Settings":
+    """The registry's settings: what the options say, else the environment, else the TOML file.
 
     Raises:
-        Misuse: for settings that are out of bounds; names them, never their values.
+        Misuse, OSError: as ``read_configuration``.
     """
-    from pydantic import ValidationError
+    from issuer_service.configuration import nearest, read_configuration
 
-    from issuer_service.settings import Settings
-
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    try:
-        return Settings(**given)
-    except ValidationError as error:
-        faults = [f"SDCARD_{str(one['loc'][0]).upper()}: {one['msg']}" for one in error.errors()]
-        raise Misuse("; ".join(faults)) from None
+    configuration = read_configuration(config, os.environ, options)
+    known = [f"SDCARD_{name.upper()}" for name in configuration.sources]
+    for name in configuration.unknown:
+        typer.echo(f"{name} is no setting{nearest(name, known)}", err=True)
+    return configuration.settings

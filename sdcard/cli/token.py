@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
-from sdcard.cli.serve import read_settings
+from sdcard.cli.serve import ConfigFile, read_settings
 from sdcard.errors import Misuse
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def create(
     ] = None,
     days: Annotated[int, typer.Option(min=1, max=3650, help="How long it holds.")] = 90,
     database_url: Annotated[str | None, typer.Option(help="As for `sdcard serve`.")] = None,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a bearer token; it is shown once. Example: sdcard token create --subject team-a --days 30"""
@@ -49,7 +50,7 @@ def create(
         Limit.CONTEXTS: context,
     }
     given = {limit: values for limit, values in limits.items() if values}
-    url = read_settings(database_url=database_url).database_url
+    url = read_settings(config, database_url=database_url).database_url
     text, expires_at = _create(
         url, subject, _scopes(scope or ["agents:register", "agents:manage", "agents:discover"]), given, days
     )

@@ -19,6 +19,7 @@ from issuer_service.app import create_app
 from issuer_service.audit.verification import find_records, verify_database
 from issuer_service.keys.ring import KeyRing, KeysInUse
 from issuer_service.keys.sealing import KeyEncryptionKey, Vault
+from issuer_service.rates import UNLIMITED
 from issuer_service.stores.keys import row_values
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.ports import AuditFound, AuditQuery, KeyState, KeyUse, RegistryKeyRow
@@ -169,6 +170,7 @@ class Desk:
         parts: dict[str, Any] = {"clock": self.clock, "salts": self.salts, **changes}
         opened = store or open_store(self.url)
         ring = KeyRing(opened, parts.pop("vault", VAULT), parts["clock"], parts.pop("sign_with", None))
+        parts.setdefault("rates", UNLIMITED)
         parts.setdefault("audit", AuditCheckpoints(self.checkpoints))
         return Wiring(issuer, parts.pop("keys", ring), opened, **parts)
 

@@ -56,12 +56,12 @@ def test_the_openapi_document_is_complete(registry: OpenDesk) -> None:
 
     assert set(document["paths"]) == {
         "/agents/register", "/agents/discover", "/.well-known/jwt-vc-issuer", "/.well-known/jwks.json", "/healthz",
-        "/.well-known/status-jwks.json", "/status/{list_id}",
+        "/.well-known/status-jwks.json", "/status/{list_id}", "/readyz",
         "/agents", "/agents/{agent_id}", "/agents/{agent_id}/renew", "/agents/{agent_id}/keys", "/nonces",
         "/agents/{agent_id}/revoke", "/agents/{agent_id}/suspend", "/agents/{agent_id}/reinstate",
     }  # fmt: skip
     operation = document["paths"]["/agents/register"]["post"]
-    assert set(operation["responses"]) == {"201", "400", "401", "403", "408", "409", "413", "415", "422", "503"}
+    assert set(operation["responses"]) == {"201", "400", "401", "403", "408", "409", "413", "415", "422", "429", "503"}
     assert operation["security"] == [{"bearer": []}]
     assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
     for status, response in operation["responses"].items():

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sqlite3
+import ssl
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import httpx2
 import pytest
@@ -35,31 +37,42 @@ SERVES = "from issuer_service.serving import serve; from issuer_service.settings
 MEBIBYTE = 1024 * 1024
 
 
-@contextmanager
-def process(folder: Path, port: int) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    """``serve`` in a process of its own, on a fresh database."""
-    environment = {
-        **os.environ,
+def served_environment(folder: Path, port: int) -> dict[str, str]:
+    """For a registry in a process of its own: fresh keys and a fresh database in the folder."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("SDCARD_TEST_")}
+    return {
+        **others,
         "SDCARD_PORT": str(port),
         "SDCARD_DATABASE_URL": f"sqlite+aiosqlite:///{folder}/served.sqlite",
         "SDCARD_KEY_ENCRYPTION_KEY_FILE": str(folder / "key-encryption.key"),
         "SDCARD_AUDIT_CHECKPOINTS": str(folder / "audit.checkpoints"),
     }
+
+
+def stop(server: "subprocess.Popen[Any]") -> None:
+    """Tell it to stop; it has to say that all went well."""
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(timeout=30) == 0
+
+
+@contextmanager
+def process(folder: Path, port: int) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """``serve`` in a process of its own, on a fresh database."""
+    environment = served_environment(folder, port)
     with subprocess.Popen([sys.executable, "-c", SERVES], env=environment) as server:
         try:
             address = f"http://127.0.0.1:{port}"
             await_health(address, server)
             yield address, server
         finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(timeout=30)
+            stop(server)
 
 
-def await_health(address: str, server: "subprocess.Popen[bytes]") -> None:
+def await_health(address: str, server: "subprocess.Popen[Any]", verify: ssl.SSLContext | bool = True) -> None:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and server.poll() is None:
         try:
-            if httpx2.get(f"{address}/healthz", trust_env=False).status_code == 200:
+            if httpx2.get(f"{address}/healthz", trust_env=False, verify=verify).status_code == 200:
                 return
         except httpx2.TransportError:
             time.sleep(0.05)
@@ -263,13 +276,7 @@ def test_a_large_batch_leaves_others_alone(tmp_path: Path) -> None:
 
 def test_the_registry_tells_when_it_listens(tmp_path: Path) -> None:
     port = free_port()
-    environment = {
-        **os.environ,
-        "SDCARD_PORT": str(port),
-        "SDCARD_DATABASE_URL": f"sqlite+aiosqlite:///{tmp_path}/served.sqlite",
-        "SDCARD_KEY_ENCRYPTION_KEY_FILE": str(tmp_path / "key-encryption.key"),
-        "SDCARD_AUDIT_CHECKPOINTS": str(tmp_path / "audit.checkpoints"),
-    }
+    environment = served_environment(tmp_path, port)
     script = SERVES.replace("serve(Settings())", "serve(Settings(), lambda url: print(url, flush=True))")
     with subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None

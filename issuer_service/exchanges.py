@@ -1,0 +1,138 @@
+"""One request and its answer, seen from outside: its id, its client, and the line that is logged of it.
+
+A line says which route answered, never what was asked of it: no path as it was sent, no query, header or body.
+"""
+
+import hashlib
+import logging
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from issuer_service.addresses import client_address, neighbourhood
+from issuer_service.problems import problem_response
+from issuer_service.rates import TooOften
+from issuer_service.wiring import Wiring
+
+REQUEST_ID = "X-Request-Id"
+
+_log = logging.getLogger(__name__)
+_GIVEN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
+"""What is taken over from a client or proxy: nothing that a log, a shell or a page could take for more than a name."""
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+_UNKNOWN_ROUTE = "none"
+_STATE = "sdcard.exchange"
+_UNLIMITED = ("/status/", "/.well-known/", "/healthz", "/readyz")
+"""What Verifiers and supervisors ask for. A Verifier that is refused a status list refuses every SD-Card."""
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What becomes known of a request while it is answered.
+
+    Attributes:
+        request_id: names it, in its answer and in the log.
+        client: the address that it came from.
+        caller: stands for the subject whose token it has; empty until that is known.
+        rule: why it was refused; empty when it was not.
+    """
+
+    request_id: str
+    client: str
+    caller: str = ""
+    rule: str = ""
+    began: float = field(default_factory=time.perf_counter)
+
+
+def exchange_of(scope: Scope) -> Exchange:
+    """What is known of the request so far."""
+    exchange: Exchange = scope[_STATE]
+    return exchange
+
+
+def digest_of(subject: str) -> str:
+    """Stands for a subject in logs, which travel further than the audit record: 64 bits of its SHA-256."""
+    return hashlib.sha256(subject.encode()).hexdigest()[:16]
+
+
+def is_limited(path: str) -> bool:
+    """Whether requests for this path count towards what one address may ask."""
+    return not path.startswith(_UNLIMITED)
+
+
+class Exchanges:
+    """Gives each request an id, which its answer carries whatever becomes of it, and logs it when it is over."""
+
+    def __init__(self, app: ASGIApp, wiring: Wiring) -> None:
+        self._app, self._wiring = app, wiring
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = scope[_STATE] = self._begin(scope)
+        status: int | None = None
+
+        async def named(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)[REQUEST_ID] = exchange.request_id
+            await send(message)
+
+        try:
+            answer = self._limited if is_limited(scope["path"]) else self._app
+            await answer(scope, receive, named)
+        finally:
+            seconds = time.perf_counter() - exchange.began
+            method, route = _method_of(scope), _route_of(scope)
+            self._wiring.metrics.count_request(method, route, status, exchange.rule, seconds)
+            line = {
+                "method": method,
+                "route": route,
+                "status": status,
+                "rule": exchange.rule or None,
+                "milliseconds": round(1000 * seconds, 1),
+                "request_id": exchange.request_id,
+                "client": exchange.client,
+                "caller": exchange.caller or None,
+            }
+            _log.info("request", extra=line)
+
+    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = exchange_of(scope)
+        try:
+            self._wiring.rates.addresses.take(neighbourhood(exchange.client), self._wiring.clock.now())
+        except TooOften as refusal:
+            exchange.rule = refusal.rule
+            await problem_response(refusal, refusal.headers)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _begin(self, scope: Scope) -> Exchange:
+        headers = Headers(scope=scope)
+        peer = scope["client"][0] if scope.get("client") else "unknown"
+        forwarded_for = headers.getlist("x-forwarded-for")
+        client = client_address(peer, forwarded_for, self._wiring.trusted_proxies)
+        return Exchange(self._name(headers.getlist(REQUEST_ID)), client)
+
+    def _name(self, given: Sequence[str]) -> str:
+        if len(given) == 1 and _GIVEN_ID.fullmatch(given[0]):
+            return given[0]
+        return self._wiring.request_ids.draw(1).hex()
+
+
+def _route_of(scope: Scope) -> str:
+    """The path of the route that answers, with the names of its parameters in place of their values."""
+    return getattr(scope.get("route"), "path", _UNKNOWN_ROUTE)
+
+
+def _method_of(scope: Scope) -> str:
+    """The method, if it is one that anybody uses."""
+    method: str = scope["method"]
+    return method if method in _METHODS else "other"

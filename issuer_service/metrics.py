@@ -1,0 +1,83 @@
+"""Figures for Prometheus, in a collection of this registry's own, on a port of its own on loopback.
+
+Labels are bounded: routes and contexts of the code and the policy, a few methods, classes of status, ids of rules. No
+label holds what a client chose. The names of contexts are the operator's, and shown to whoever may read the figures.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
+
+LOOPBACK: Final = "127.0.0.1"
+
+_SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """What is counted."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry(auto_describe=True)
+        self._requests = Counter(
+            "sdcard_requests", "Answers, by class of status.", ["method", "route", "status"], registry=self.registry
+        )
+        self._seconds = Histogram(
+            "sdcard_request_seconds", "Time to an answer.", ["route"], buckets=_SECONDS, registry=self.registry
+        )
+        self._refusals = Counter(
+            "sdcard_refusals",
+            "Refusals, by rule.",
+            ["rule"],
+            registry=self.registry,
+        )
+        self._cards = Counter(
+            "sdcard_cards_issued", "SD-Cards, also for discovery.", ["context"], registry=self.registry
+        )
+        self._lists = Counter(
+            "sdcard_status_lists_published", "Status lists that were signed anew.", registry=self.registry
+        )
+        self._connections = Gauge(
+            "sdcard_database_connections", "Connections to the database that are in use.", registry=self.registry
+        )
+        ProcessCollector(registry=self.registry)
+
+    def count_request(self, method: str, route: str, status: int | None, rule: str, seconds: float) -> None:
+        """A request was answered; without a status the client had left."""
+        shown = "none" if status is None else f"{status // 100}xx"
+        self._requests.labels(method, route, shown).inc()
+        self._seconds.labels(route).observe(seconds)
+        if rule:
+            self._refusals.labels(rule).inc()
+
+    def count_card(self, context: str) -> None:
+        """An SD-Card was issued."""
+        self._cards.labels(context).inc()
+
+    def count_status_list(self) -> None:
+        """A status list was published."""
+        self._lists.inc()
+
+    def watch_connections(self, in_use: Callable[[], int]) -> None:
+        """Ask for the number of connections whenever somebody looks."""
+        self._connections.set_function(in_use)
+
+
+@contextmanager
+def offered(metrics: Metrics, port: int | None) -> Iterator[None]:
+    """Let Prometheus read the figures at ``/metrics`` for as long as the block lasts; None is nowhere.
+
+    Raises:
+        OSError: when the port is taken.
+    """
+    if port is None:
+        yield
+        return
+    server, thread = start_http_server(port, LOOPBACK, metrics.registry)
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

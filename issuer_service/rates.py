@@ -1,0 +1,103 @@
+"""How often somebody may ask: token buckets in the memory of this process, so that N processes allow N times as much.
+
+Each key has a bucket that holds ten seconds' worth and fills at a steady rate. Keys that were not heard of for longest
+are forgotten, and begin again with a full bucket: memory is bounded, and only somebody with more addresses than are
+remembered gains by it.
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sdcard.errors import Part, Refused, Where
+from sdcard.instants import Instant
+from sdcard.rules import Rule
+
+MOST_KEYS = 10_000
+_SECONDS_WORTH = 10
+_LEAST_CAPACITY = 10
+
+
+class TooOften(Refused):
+    """A refusal that says when to ask again."""
+
+    def __init__(self, hint: str, seconds: float) -> None:
+        super().__init__(Rule.RATE_EXCEEDED, Where(Part.REQUEST), hint)
+        self.headers: Mapping[str, str] = {"Retry-After": str(max(1, math.ceil(seconds)))}
+
+
+class Buckets:
+    """One bucket for each key. ``hint`` says what a refusal is about; ``per_minute`` 0 is no limit."""
+
+    def __init__(self, per_minute: int, hint: str, most_keys: int = MOST_KEYS) -> None:
+        self._per_second = per_minute / 60
+        self._capacity = max(_LEAST_CAPACITY, self._per_second * _SECONDS_WORTH)
+        self._hint, self._most_keys = hint, most_keys
+        self._levels: OrderedDict[str, tuple[float, Instant]] = OrderedDict()
+
+    def take(self, key: str, now: Instant) -> None:
+        """Take one.
+
+        Raises:
+            Refused: ``rate.exceeded`` (as ``TooOften``) when there is none; then nothing is taken.
+        """
+        if self._per_second:
+            level = self._check(key, now)
+            self._levels[key] = (level - 1, now)
+            self._levels.move_to_end(key)
+            while len(self._levels) > self._most_keys:
+                self._levels.popitem(last=False)
+
+    def check(self, key: str, now: Instant) -> None:
+        """Take none.
+
+        Raises:
+            Refused: as ``take``.
+        """
+        if self._per_second:
+            self._check(key, now)
+
+    def _check(self, key: str, now: Instant) -> float:
+        level, since = self._levels.get(key, (self._capacity, now))
+        level = min(self._capacity, level + max(0, now - since) * self._per_second)
+        if level < 1:
+            raise TooOften(self._hint, (1 - level) / self._per_second)
+        return level
+
+    def __len__(self) -> int:
+        return len(self._levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What is limited.
+
+    Attributes:
+        addresses: requests of one address, whatever they ask for.
+        tokens: requests with one token, or of one subject of an identity provider.
+        failures: bad tokens from one address; when it is empty no token from there is looked at.
+    """
+
+    addresses: Buckets = field(default_factory=lambda: Rates.for_addresses(12_000))
+    tokens: Buckets = field(default_factory=lambda: Rates.for_tokens(6_000))
+    failures: Buckets = field(default_factory=lambda: Rates.for_failures(60))
+
+    @staticmethod
+    def for_addresses(per_minute: int) -> Buckets:
+        """So many requests of one address."""
+        return Buckets(per_minute, "Too many requests come from this address.")
+
+    @staticmethod
+    def for_tokens(per_minute: int) -> Buckets:
+        """So many requests with one token."""
+        return Buckets(per_minute, "Too many requests come with this token.")
+
+    @staticmethod
+    def for_failures(per_minute: int) -> Buckets:
+        """So many bad tokens from one address."""
+        return Buckets(per_minute, "Too many bad tokens come from this address.")
+
+
+UNLIMITED = Rates(Rates.for_addresses(0), Rates.for_tokens(0), Rates.for_failures(0))
+"""For a registry of a moment, which nobody else can reach."""

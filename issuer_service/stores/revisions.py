@@ -1,0 +1,52 @@
+"""Which schema a database has, and which one this version of the registry needs."""
+
+import asyncio
+from functools import cache
+from pathlib import Path
+
+from alembic.script import ScriptDirectory
+from sqlalchemy import column, inspect, make_url, select, table
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from issuer_service.stores import migrations
+from issuer_service.stores.connecting import file_of, open_database
+
+_VERSIONS = table("alembic_version", column("version_num"))
+
+
+@cache
+def head() -> str:
+    """The revision that this version of the registry needs."""
+    found = ScriptDirectory(str(Path(migrations.__file__).parent)).get_current_head()
+    assert found is not None, "there are migrations"
+    return found
+
+
+async def find_revision(connection: AsyncConnection) -> str | None:
+    """The revision that the database has; None for one without our tables."""
+    if not await connection.run_sync(lambda sync: inspect(sync).has_table("alembic_version")):
+        return None
+    found: str | None = (await connection.execute(select(_VERSIONS.c.version_num))).scalar_one_or_none()
+    return found
+
+
+def read_revision(url: str) -> str | None:
+    """The same for a URL. A SQLite file that is not there is not made. Not for a running event loop.
+
+    Raises:
+        Misuse: as ``open_database``.
+        Refused: ``store.unavailable``.
+    """
+    database = open_database(url)
+    file = file_of(make_url(url))
+    if file is not None and not file.exists():
+        return None
+
+    async def read() -> str | None:
+        try:
+            async with database.reading() as connection:
+                return await find_revision(connection)
+        finally:
+            await database.close()
+
+    return asyncio.run(read())

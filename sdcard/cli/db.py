@@ -1,0 +1,65 @@
+"""``sdcard db``: the registry's database: bringing it up to date, saying how it is, backing it up."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sdcard.cli.output import AsJson, print_json, print_lines
+from sdcard.cli.serve import ConfigFile, read_settings
+
+HELP = "Upgrade, look at, and back up the registry's database."
+
+DatabaseUrl = Annotated[str | None, typer.Option(help="As for `sdcard serve`.")]
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Upgrade, look at, and back up the registry's database."""
+
+
+@app.command("upgrade")
+def upgrade_database(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
+    """Bring the database to this version's schema; one that is missing is made. Example: sdcard db upgrade"""
+    from issuer_service.stores.migrations import upgrade
+    from issuer_service.stores.revisions import head, read_revision
+
+    url = read_settings(config, database_url=database_url).database_url
+    before = read_revision(url)
+    upgrade(url)
+    if as_json:
+        print_json({"before": before, "revision": head()})
+    else:
+        print_lines(f"{before or 'empty'} -> {head()}" if before != head() else f"{head()}: nothing to do")
+
+
+@app.command("status")
+def status(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
+    """Say which schema the database has, and which this version needs; 1 when they differ."""
+    from issuer_service.stores.revisions import head, read_revision
+
+    found = read_revision(read_settings(config, database_url=database_url).database_url)
+    if as_json:
+        print_json({"revision": found, "needed": head()})
+    else:
+        print_lines(f"{found or 'empty'}, this version needs {head()}")
+    raise typer.Exit(0 if found == head() else 1)
+
+
+@app.command("backup")
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where to; it must not exist.")],
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a SQLite database while it is in use, whole or not at all. Example: sdcard db backup today.sqlite"""
+    from issuer_service.stores.backups import back_up
+
+    size = back_up(read_settings(config, database_url=database_url).database_url, file)
+    if as_json:
+        print_json({"file": str(file), "bytes": size})
+    else:
+        print_lines(f"{file}: {size} bytes, mode 0600, with whole cards, and the keys: keep what opens those elsewhere")

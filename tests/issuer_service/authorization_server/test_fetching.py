@@ -1,0 +1,204 @@
+"""The server's keys: asked for seldom, one at a time, from where the operator said, within bounds."""
+
+import asyncio
+import http.server
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import trustme
+
+from issuer_service.authorization_server.fetching import (
+    FRESH_SECONDS,
+    PAUSE_SECONDS,
+    USABLE_SECONDS,
+    ServerKeys,
+    load_from,
+)
+from issuer_service.settings import Settings
+from issuer_service.wiring import build_wiring
+from sdcard import Misuse
+from tests.issuer_service.authorization_server.identity import SERVER, Source, jwks, rsa_jwk
+from tests.issuer_service.desk import VAULT
+from tests.world import raises_rule
+
+
+def find(keys: ServerKeys, kid: object, now: float) -> object:
+    return asyncio.run(keys.find(kid, now))
+
+
+def unknown(keys: ServerKeys, kid: object, now: float) -> None:
+    with raises_rule("issuer.key-unknown", "access-token/kid"):
+        find(keys, kid, now)
+
+
+def test_keys_are_kept_and_asked_for_again_when_they_are_old() -> None:
+    source = Source()
+    keys = ServerKeys(source.load)
+    for now in (0, 1, FRESH_SECONDS - 1):
+        find(keys, "es", now)
+    assert source.asked == 1
+    find(keys, "es", FRESH_SECONDS)
+    assert source.asked == 2
+
+
+def test_unknown_kids_have_it_asked_again_but_seldom() -> None:
+    source = Source()
+    keys = ServerKeys(source.load)
+    for number in range(100):
+        unknown(keys, f"unknown-{number}", 0)
+        unknown(keys, None, PAUSE_SECONDS - 1)
+    assert source.asked == 1
+    unknown(keys, "unknown", PAUSE_SECONDS)
+    assert source.asked == 2
+
+
+def test_a_new_key_is_found_and_one_that_was_withdrawn_is_gone() -> None:
+    source = Source()
+    keys = ServerKeys(source.load)
+    find(keys, "es", 0)
+    source.data = jwks(rsa_jwk(kid="new"))
+    find(keys, "new", PAUSE_SECONDS)
+    unknown(keys, "es", PAUSE_SECONDS + 1)
+
+
+@pytest.mark.parametrize("bad", [None, b"canary", b"[]", b'{"keys": []}', b'{"keys": 1}', b" " * 300_000])
+def test_while_the_server_fails_its_last_keys_serve_for_a_while(
+    bad: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = Source()
+    keys = ServerKeys(source.load)
+    find(keys, "es", 0)
+    source.data = bad
+    find(keys, "es", FRESH_SECONDS)
+    find(keys, "es", USABLE_SECONDS - 1)
+    with raises_rule("token.keys-unavailable", "request"):
+        find(keys, "es", USABLE_SECONDS)
+    source.data = jwks()
+    find(keys, "es", USABLE_SECONDS + PAUSE_SECONDS)
+    assert "keys cannot be had" in caplog.text
+    assert "canary" not in caplog.text
+
+
+def test_of_many_who_need_it_one_asks_and_who_has_a_key_does_not_wait() -> None:
+    source, go = Source(), asyncio.Event()
+
+    async def slowly() -> bytes:
+        data = await source.load()
+        if source.asked > 1:
+            await go.wait()
+        return data
+
+    async def ask() -> None:
+        keys = ServerKeys(slowly)
+        await asyncio.gather(*(keys.find("es", 0) for _ in range(50)))
+        assert source.asked == 1
+        first = asyncio.create_task(keys.find("es", FRESH_SECONDS))
+        await asyncio.sleep(0)
+        await asyncio.wait_for(keys.find("es", FRESH_SECONDS), 1)
+        assert not first.done()
+        go.set()
+        await first
+        assert source.asked == 2
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://idp.example/jwks",
+        "ftp://idp.example/x",
+        "https://",
+        "https://u:p@idp.example/x",
+        "https://idp.example/#x",
+    ],
+)
+def test_only_https_is_asked(url: str) -> None:
+    with pytest.raises(Misuse):
+        load_from(url)
+
+
+def loaded(url: str, trust: ssl.SSLContext | None = None) -> bytes:
+    async def load() -> bytes:
+        return await load_from(url, trust)()
+
+    return asyncio.run(load())
+
+
+class Provider(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if self.path == "/elsewhere":
+            self.send_response(302)
+            self.send_header("Location", "/jwks")
+            self.end_headers()
+            return
+        self.send_response(500 if self.path == "/broken" else 200)
+        self.end_headers()
+        self.wfile.write(jwks() if self.path == "/jwks" else b"x" * 1_000_000)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def provider(authority: trustme.CA) -> Iterator[str]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Provider) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"https://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_keys_come_by_https_from_whom_the_system_trusts() -> None:
+    authority = trustme.CA()
+    trust = ssl.create_default_context()
+    authority.configure_trust(trust)
+    with provider(authority) as url:
+        assert loaded(f"{url}/jwks", trust) == jwks()
+        for path in ("/elsewhere", "/broken"):
+            with pytest.raises(ConnectionError):
+                loaded(url + path, trust)
+        assert len(loaded(f"{url}/long", trust)) < 400_000
+        with pytest.raises(ConnectionError):
+            loaded(f"{url}/jwks")
+
+
+def test_settings_make_a_server_whose_keys_are_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jwks.json").write_bytes(jwks())
+    monkeypatch.setenv("SDCARD_AUTHORIZATION_LIMITS", '{"agent_id_prefixes": ["a-"]}')
+
+    server = build_wiring(
+        Settings(issuer="https://registry.example", authorization_server=SERVER, authorization_jwks="jwks.json"), VAULT
+    ).authorization_server
+
+    assert server is not None
+    assert (server.issuer, server.audience) == (SERVER, "https://registry.example")
+    assert server.limits == {"agent_id_prefixes": ("a-",)}
+    assert find(server.keys, "rs", 0)
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        {"authorization_server": SERVER},
+        {"authorization_jwks": "jwks.json"},
+        {"authorization_server": SERVER, "authorization_jwks": "x", "authorization_limits": {"canary": ("x",)}},
+        {"authorization_server": SERVER, "authorization_jwks": "x", "authorization_limits": {"skill_ids": ("",)}},
+    ],
+)
+def test_half_a_server_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, half: dict[str, object]) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Misuse, match="AUTHORIZATION") as refused:
+        build_wiring(Settings.model_validate(half), VAULT)
+    assert "canary" not in str(refused.value)

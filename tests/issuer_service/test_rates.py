@@ -1,0 +1,156 @@
+"""How often somebody may ask, and that nobody is locked out by others."""
+
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from issuer_service.rates import Buckets, Rates, TooOften
+from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request
+
+REFUSED = ("rate.exceeded", "request")
+
+
+def limits(addresses: int = 0, tokens: int = 0, failures: int = 0) -> Rates:
+    return Rates(Rates.for_addresses(addresses), Rates.for_tokens(tokens), Rates.for_failures(failures))
+
+
+def test_a_bucket_holds_ten_seconds_worth_and_fills_steadily() -> None:
+    buckets = Buckets(120, "too often")
+    for _ in range(20):
+        buckets.take("a", 100)
+
+    with pytest.raises(TooOften) as refused:
+        buckets.take("a", 100)
+    assert refused.value.headers == {"Retry-After": "1"}
+    with pytest.raises(TooOften):
+        buckets.take("a", 100.49)
+    buckets.take("a", 100.5)
+    with pytest.raises(TooOften):
+        buckets.take("a", 100.5)
+
+
+def test_a_refused_attempt_costs_nothing_and_a_clock_that_goes_back_gives_nothing() -> None:
+    buckets = Buckets(60, "too often")
+    for _ in range(10):
+        buckets.take("a", 100)
+    for instant in (100, 50, 100.9):
+        with pytest.raises(TooOften):
+            buckets.take("a", instant)
+    buckets.take("a", 101)
+
+
+def test_retry_after_is_when_one_is_there() -> None:
+    buckets = Buckets(6, "too often")
+    for _ in range(10):
+        buckets.take("a", 0)
+    with pytest.raises(TooOften) as refused:
+        buckets.check("a", 3)
+    assert refused.value.headers == {"Retry-After": "7"}
+    buckets.take("a", 10)
+
+
+def test_keys_do_not_share_and_memory_is_bounded() -> None:
+    buckets = Buckets(60, "too often", most_keys=100)
+    for number in range(1_000):
+        buckets.take(str(number), 0)
+    assert len(buckets) == 100
+
+
+def test_zero_is_no_limit_and_remembers_nobody() -> None:
+    buckets = Buckets(0, "too often")
+    for _ in range(10_000):
+        buckets.take("a", 0)
+    assert len(buckets) == 0
+
+
+@given(st.integers(1, 10_000), st.lists(st.floats(0, 5), max_size=200))
+def test_never_more_than_the_capacity_and_what_flowed_in(per_minute: int, pauses: list[float]) -> None:
+    buckets, now, taken = Buckets(per_minute, "too often"), 0.0, 0
+    for pause in pauses:
+        now += pause
+        try:
+            buckets.take("a", now)
+            taken += 1
+        except TooOften:
+            pass
+    assert taken <= max(10, per_minute / 6) + now * per_minute / 60 + 1e-6
+
+
+def exhaust(registry: OpenDesk, count: int = 10, **headers: str) -> Any:
+    for _ in range(count):
+        registry.post({}, **headers)
+    return registry.post({}, **headers)
+
+
+def test_one_token_is_limited_and_the_next_is_not(desk: Desk) -> None:
+    with desk.open(rates=limits(tokens=60)) as registry:
+        refused = exhaust(registry)
+        other = registry.post(request(), authorization=f"Bearer {desk.new_token('bob')}")
+        desk.clock.advance(1)
+        again = registry.post(request("another-agent", public_key=None))
+
+    assert_refused(refused, 429, REFUSED)
+    assert refused.headers["retry-after"] == "1"
+    assert other.status_code == 201
+    assert again.status_code == 422
+
+
+def test_spellings_of_the_scheme_do_not_make_another_token(desk: Desk) -> None:
+    with desk.open(rates=limits(tokens=60)) as registry:
+        exhaust(registry)
+        refused = registry.post({}, authorization=f"bearer   {desk.token}")
+
+    assert_refused(refused, 429, REFUSED)
+
+
+def test_bad_tokens_are_limited_for_each_address_and_then_none_is_looked_at(desk: Desk) -> None:
+    with desk.open(rates=limits(failures=60)) as registry:
+        refused = exhaust(registry, authorization="Bearer wrong")
+        good = registry.post(request())
+        desk.clock.advance(1)
+        later = registry.post(request())
+
+    assert_refused(refused, 429, REFUSED)
+    assert_refused(good, 429, REFUSED)
+    assert later.status_code == 201
+
+
+def test_good_tokens_are_no_failures(desk: Desk) -> None:
+    with desk.open(rates=limits(failures=60)) as registry:
+        assert exhaust(registry, 30).status_code == 422
+
+
+def test_an_address_is_limited_but_for_what_verifiers_and_supervisors_ask(desk: Desk) -> None:
+    with desk.open(rates=limits(addresses=60)) as registry:
+        uri = registry.register(request())["cards"][0]["status"]["uri"]
+        for _ in range(9):
+            registry.get("/nowhere")
+        refused = registry.get("/nowhere")
+        unlimited = [
+            registry.get(path).status_code
+            for path in ("/healthz", "/.well-known/jwks.json", f"/status/{uri.rpartition('/')[2]}")
+            for _ in range(30)
+        ]
+
+    assert_refused(refused, 429, REFUSED)
+    assert refused.headers["x-request-id"]
+    assert set(unlimited) == {200}
+
+
+def test_everybody_behind_a_trusted_proxy_is_limited_apart_and_a_forged_hop_gains_nothing(desk: Desk) -> None:
+    with desk.open(rates=limits(addresses=60), trusted_proxies=(ip_network("192.0.2.7"),)) as registry:
+        registry.client._transport.client = ("192.0.2.7", 4711)  # type: ignore[attr-defined]  # TestClient's own
+
+        def ask(forwarded_for: str) -> int:
+            return registry.client.get("/nowhere", headers={"x-forwarded-for": forwarded_for}).status_code
+
+        first = [ask(f"203.0.113.{number}, 198.51.100.1") for number in range(11)]
+        second = ask("198.51.100.2")
+        same_network = [ask(f"2001:db8::{number}") for number in range(11)]
+
+    assert first == [404] * 10 + [429]
+    assert second == 404
+    assert same_network == [404] * 10 + [429]

@@ -1,0 +1,151 @@
+"""The files under ``deploy/`` say what the programs that read them understand, and do what the runbook says."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+import trustme
+
+from issuer_service.configuration import check_fit_to_serve, read_configuration
+from issuer_service.settings import Settings
+from tests.issuer_service.test_serving import await_health, free_port, served_environment
+from tests.shared import ROOT
+
+DEPLOY = ROOT / "deploy"
+
+
+def program(name: str) -> str:
+    """Where it is. Without it the test is skipped, except in CI, where it fails."""
+    found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if found is None:
+        reason = f"needs {name}: apt-get install nginx-light systemd"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found
+
+
+def unit(folder: Path) -> Path:
+    """The unit, with a program that this machine has."""
+    text = (DEPLOY / "sdcard.service").read_text(encoding="utf-8")
+    (folder / "sdcard.service").write_text(text.replace("/opt/sdcard/bin/sdcard", "/bin/true"), encoding="utf-8")
+    return folder / "sdcard.service"
+
+
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    ran = subprocess.run([program("systemd-analyze"), "verify", unit(tmp_path)], capture_output=True, text=True)
+
+    assert (ran.returncode, [line for line in ran.stderr.splitlines() if "sdcard.service" in line]) == (0, [])
+
+
+def test_systemd_finds_the_unit_little_exposed(tmp_path: Path) -> None:
+    command = [program("systemd-analyze"), "security", "--offline=true", "--threshold=20", str(unit(tmp_path))]
+
+    ran = subprocess.run(command, capture_output=True, text=True)
+
+    assert ran.returncode == 0, ran.stdout
+
+
+def test_the_unit_waits_longer_than_the_registry_does() -> None:
+    wait = re.search(r"^TimeoutStopSec=(\d+)$", (DEPLOY / "sdcard.service").read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert wait is not None
+    assert int(wait.group(1)) > Settings().stop_seconds
+
+
+def test_the_settings_are_settings_and_fit_to_serve() -> None:
+    read = read_configuration(DEPLOY / "sdcard.toml", {}, {})
+
+    check_fit_to_serve(read.settings)
+    assert read.settings.issuer_url == "https://registry.example"
+    assert not read.settings.in_development
+
+
+def test_nginx_takes_no_longer_bodies_than_the_registry() -> None:
+    text = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
+
+    assert re.search(r"client_max_body_size +1m;", text)
+    assert Settings().body_limit == 1024 * 1024
+
+
+@contextmanager
+def nginx(folder: Path, port: int, upstream: int, authority: trustme.CA) -> Iterator[str]:
+    """The example behind which the registry stands, with ports and a certificate of this test's."""
+    issued = authority.issue_cert("127.0.0.1")
+    (folder / "tls.pem").write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    (folder / "tls.key").write_bytes(issued.private_key_pem.bytes())
+    site = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
+    for before, after in (
+        ("127.0.0.1:8080", f"127.0.0.1:{upstream}"),
+        ("listen [::]:443 ssl;", ""),
+        ("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
+        ("/etc/ssl/registry.example/fullchain.pem", str(folder / "tls.pem")),
+        ("/etc/ssl/registry.example/key.pem", str(folder / "tls.key")),
+    ):
+        assert before in site
+        site = site.replace(before, after)
+    places = "".join(
+        f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    whole = f"pid {folder}/pid; error_log {folder}/error.log; events {{}} http {{ access_log off; {places}\n{site}}}"
+    (folder / "nginx.conf").write_text(whole, encoding="utf-8")
+    command = [program("nginx"), "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
+    tested = subprocess.run([*command, "-t"], capture_output=True, text=True)
+    assert tested.returncode == 0, tested.stderr
+    with subprocess.Popen([*command, "-g", "daemon off; master_process off;"]) as server:
+        try:
+            yield f"https://127.0.0.1:{port}"
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(timeout=30)
+
+
+def trusting(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context
+
+
+def test_behind_nginx_a_client_is_who_it_is_whatever_it_writes(tmp_path: Path) -> None:
+    authority, upstream, port = trustme.CA(), free_port(), free_port()
+    environment = served_environment(tmp_path, upstream) | {
+        "SDCARD_TRUSTED_PROXIES": "127.0.0.1",
+        "SDCARD_ISSUER": f"https://127.0.0.1:{port}",
+    }
+    code = "from sdcard.cli import main; main()"
+    with (
+        nginx(tmp_path, port, upstream, authority) as url,
+        subprocess.Popen(
+            [sys.executable, "-c", code, "serve"], env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        ) as registry,
+    ):
+        try:
+            await_health(f"http://127.0.0.1:{upstream}", registry)
+            forged = {"x-forwarded-for": "198.51.100.7", "x-request-id": "mine-mine", "forwarded": "for=198.51.100.7"}
+            with httpx2.Client(base_url=url, verify=trusting(authority), trust_env=False) as client:
+                until = time.monotonic() + 30
+                while (answer := client.get("/.well-known/jwt-vc-issuer", headers=forged)).status_code == 502:
+                    assert time.monotonic() < until
+                too_long = client.post("/agents/register", content=b" " * (1024 * 1024 + 1)).status_code
+        finally:
+            registry.send_signal(signal.SIGTERM)
+            _, log = registry.communicate(timeout=60)
+
+    lines = [json.loads(line) for line in log.splitlines()]
+    (seen,) = [line for line in lines if line.get("request_id") == answer.headers["x-request-id"]]
+    assert (seen["route"], seen["client"]) == ("/.well-known/jwt-vc-issuer", "127.0.0.1")
+    assert re.fullmatch(r"[0-9a-f]{32}", seen["request_id"])
+    assert answer.json()["issuer"] == url
+    assert too_long == 413
+    assert "198.51.100.7" not in log
