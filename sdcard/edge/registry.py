@@ -176,7 +176,7 @@ class Registry:
         """
         answer = self._call("DELETE", _agent(agent_id), 200)
         with _documented():
-            return int(answer["revoked"])  # type: ignore[arg-type]  # what is no number is not of the documented shape
+            return _count(answer["revoked"])
 
     def issuer(self, expected: str | None = None) -> tuple[TrustedIssuers, JsonObject]:
         """The registry as an Issuer: its keys, and the trust document that says the same.
@@ -320,7 +320,7 @@ def _read_registered(answer: Any) -> Registered:
                 key_thumbprint=_text(one["key_thumbprint"]),
                 sd_card=_text(one["sd_card"]),
                 claims=len(_list(one["discloses"])),
-                expires_at=int(one["exp"]),
+                expires_at=_count(one["exp"]),
             )
             for one in _list(answer["cards"])
         ),
@@ -332,8 +332,8 @@ def _read_listed(one: Any) -> ListedAgent:
     return ListedAgent(
         agent_id=_text(one["agent_id"]),
         card_format=_text(one["card_format"]),
-        updated_at=int(one["updated_at"]),
-        expires_at=None if one["expires_at"] is None else int(one["expires_at"]),
+        updated_at=_count(one["updated_at"]),
+        expires_at=None if one["expires_at"] is None else _count(one["expires_at"]),
     )
 
 
@@ -358,6 +358,12 @@ def _finding(one: Any) -> Finding:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _count(value: object) -> int:
+    if type(value) is not int:
         raise TypeError
     return value
 

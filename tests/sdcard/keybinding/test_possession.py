@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from sdcard.encoding import encode_base64url, encode_json
+from sdcard.errors import Refused
 from sdcard.instants import FreshnessWindow
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.jws import join_signature
-from sdcard.keybinding.possession import POSSESSION_TYP, prove_possession, verify_possession
+from sdcard.keybinding.possession import MAX_PROOF_LENGTH, POSSESSION_TYP, prove_possession, verify_possession
 from tests.world import AGENT_ID, ISSUER, NOW, REMOVED, changed, decode_part, key, key_of, raises_rule
 
 NONCE = "n-0S6_WzA2Mj"
@@ -91,3 +92,27 @@ def test_the_key_is_the_registered_one_whatever_the_header_says() -> None:
 def test_what_is_no_jws_is_refused(text: str) -> None:
     with raises_rule("jws.format", "possession"):
         verify(text)
+
+
+@pytest.mark.parametrize("nonce", ["n", "n" * 256])
+def test_a_nonce_may_be_as_short_and_as_long_as_a_record_keeps_one(nonce: str) -> None:
+    assert verify(made({"nonce": nonce})) == nonce
+
+
+def of_length(length: int) -> str:
+    """A good proof of so many characters: a character more of a claim is one or two more of the text."""
+    pads = range(length * 3 // 4 - 400, length * 3 // 4)
+    proofs = (made({"x": "x" * pad}, {"y": "y" * more}) for pad in pads for more in range(3))
+    return next(proof for proof in proofs if len(proof) == length)
+
+
+def test_a_proof_may_be_as_long_as_any_and_no_longer() -> None:
+    assert verify(of_length(MAX_PROOF_LENGTH)) == NONCE
+    with raises_rule("jws.format", "possession"):
+        verify(of_length(MAX_PROOF_LENGTH + 1))
+
+
+def test_what_must_be_a_string_is_said_in_words() -> None:
+    with pytest.raises(Refused) as refusal:
+        verify(made({"aud": [ISSUER]}))
+    assert str(refusal.value) == "claim.type at possession/aud: The claim must be a single string."
