@@ -9,7 +9,7 @@ from sqlalchemy import column, inspect, make_url, select, table
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from issuer_service.stores import migrations
-from issuer_service.stores.connecting import file_of, open_database
+from sdcard.edge.databases import file_of, open_database
 
 _VERSIONS = table("alembic_version", column("version_num"))
 
