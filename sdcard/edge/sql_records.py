@@ -188,7 +188,8 @@ class _Rows:
             if self._room <= 0 and self._fruitless == fruitless and abs(now - self._full_at) >= 1:
                 self._fruitless += 1
                 await self._look(now)
-                self._fruitless -= self._room > 0
+                if self._room > 0:
+                    self._fruitless -= 1
             if self._room <= 0:
                 raise Refused(Rule.KB_RECORD, _WHERE, "The record is full.")
             self._room -= 1
