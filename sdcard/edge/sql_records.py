@@ -9,6 +9,7 @@ import hashlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from sqlalchemy import (
     Column,
@@ -62,32 +63,34 @@ async def open_records(url: str) -> Database:
     It may be one that holds other things too.
 
     Args:
-        url: ``sqlite+aiosqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.
+        url: ``sqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.
 
     Raises:
         Misuse: as ``open_database``, and for a database in memory, which no other process sees.
         Refused: ``kb.record-unavailable``.
     """
     database = open_database(url)
-    file = file_of(make_url(url))
-    if database.engine.dialect.name == "sqlite":
-        if file is None:
-            raise Misuse("records of several processes are in a file, or on a server")
-        with _available(), reachable():
-            create_private(file)
-    try:
-        with _available():
-            async with database.writing() as connection:
-                if database.engine.dialect.name == "postgresql":
-                    await connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
-                await connection.run_sync(_make_tables)
-    except BaseException:
-        await database.close()
-        raise  # whatever it was: nobody else has the database yet
+    with _available(), reachable():
+        if database.engine.dialect.name == "sqlite":
+            create_private(_shared_file(url))
+        try:
+            await database.migrate(_make_tables)
+        except BaseException:
+            await database.close()
+            raise  # whatever it was: nobody else has the database yet
     return database
 
 
+def _shared_file(url: str) -> Path:
+    file = file_of(make_url(url))
+    if file is None:
+        raise Misuse("records of several processes are in a file, or on a server")
+    return file
+
+
 def _make_tables(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
     _METADATA.create_all(connection)
 
 
@@ -214,15 +217,14 @@ class _Rows:
         """As many rows as there are, and no more than the capacity."""
         some = select(literal_column("1")).select_from(self._table).limit(self._capacity).subquery()
         with _available():
-            async with self._database.reading() as connection:
-                return int(await connection.scalar(select(func.count()).select_from(some)) or 0)
+            return await self._database.read(
+                lambda connection: connection.scalar(select(func.count()).select_from(some)) or 0
+            )
 
     async def _changed(self, statement: Executable) -> int:
         """How many rows the statement changed, once it is committed."""
         with _available():
-            async with self._database.writing() as connection:
-                result = await connection.execute(statement)
-            return int(result.rowcount)
+            return await self._database.change(lambda connection: connection.execute(statement).rowcount)
 
 
 @contextmanager
