@@ -11,17 +11,18 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import httpx2
 
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.rules import Rule
 
+T = TypeVar("T")
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 Resolve: TypeAlias = Callable[[str, int], Sequence[str]]
@@ -130,16 +131,27 @@ async def fetch_async(
         headers["Authorization"] = f"Bearer {check_token(token)}"
     try:
         async with asyncio.timeout(reach.seconds):
+            ends_at = asyncio.get_running_loop().time() + reach.seconds
             addresses = await _permitted(target, reach)
-            return await _ask(target, addresses, reach, headers, media_types, most_bytes)
+            timeout = _share(ends_at, len(addresses))
+            tls = _tls(reach.authorities) if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            async with httpx2.AsyncClient(
+                verify=tls, timeout=timeout, follow_redirects=False, trust_env=False
+            ) as client:
+                return await _ask(client, target, addresses, headers, media_types, most_bytes)
     except TimeoutError:
         raise _failed("It took too long.") from None
 
 
 def fetch(url: str, reach: Reach, media_types: Sequence[str], most_bytes: int, token: str | None = None) -> Fetched:
-    """As ``fetch_async``, while the caller's thread waits; it may have an event loop of its own."""
+    """As ``fetch_async``, while the caller's thread waits."""
+    return waited(fetch_async(url, reach, media_types, most_bytes, token))
+
+
+def waited(coming: Coroutine[object, object, T]) -> T:
+    """What is awaited, for a thread that waits: it may have an event loop of its own, which stands still meanwhile."""
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, fetch_async(url, reach, media_types, most_bytes, token)).result()
+        return thread.submit(asyncio.run, coming).result()
 
 
 def check_url(url: str) -> None:
@@ -239,32 +251,37 @@ async def _resolved(target: _Target, resolve: Resolve) -> list[Address]:
         raise _failed("The host has no address.") from None
 
 
+def _share(ends_at: float, addresses: int) -> httpx2.Timeout:
+    """What is left, for the addresses one after the other; half of it to connect, half for TLS.
+
+    A little less, since httpcore closes a connection whose own time is up in the middle of TLS, and leaves one behind
+    that is cancelled there.
+    """
+    left = max(ends_at - asyncio.get_running_loop().time(), 0.01)
+    return httpx2.Timeout(left, connect=0.45 * left / addresses)
+
+
 async def _ask(
+    client: httpx2.AsyncClient,
     target: _Target,
     addresses: Sequence[Address],
-    reach: Reach,
     headers: Mapping[str, str],
     media_types: Collection[str],
     most_bytes: int,
 ) -> Fetched:
     """The answer of the first address that takes a connection."""
-    share = reach.seconds / len(addresses)
-    timeout = httpx2.Timeout(reach.seconds, connect=share)
-    tls = _tls(reach.authorities)
     error: Exception | None = None
-    async with httpx2.AsyncClient(verify=tls, timeout=timeout, follow_redirects=False, trust_env=False) as client:
-        for address in addresses:
-            host = f"[{address}]" if address.version == 6 else str(address)
-            url = f"{target.scheme}://{host}:{target.port}{target.rest}"
-            named = {"sni_hostname": target.host}
-            try:
-                async with client.stream("GET", url, headers=headers, extensions=named) as answer:
-                    return await _read(answer, media_types, most_bytes)
-            except (httpx2.ConnectError, httpx2.ConnectTimeout) as unreachable:
-                error = unreachable
-            except (httpx2.HTTPError, httpx2.InvalidURL) as failure:
-                error = failure
-                break
+    for address in addresses:
+        host = f"[{address}]" if address.version == 6 else str(address)
+        url = f"{target.scheme}://{host}:{target.port}{target.rest}"
+        try:
+            async with client.stream("GET", url, headers=headers, extensions={"sni_hostname": target.host}) as answer:
+                return await _read(answer, media_types, most_bytes)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as unreachable:
+            error = unreachable
+        except (httpx2.HTTPError, httpx2.InvalidURL) as failure:
+            error = failure
+            break
     raise _failed(_why(error))
 
 
