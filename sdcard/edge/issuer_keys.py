@@ -98,6 +98,10 @@ class IssuerKeys:
         """As ``for_presentation``, for a status list of this Issuer with this ``kid``. ``FetchedStatusLists`` asks."""
         return self._current(issuer, kid, "status_keys", now)
 
+    def lists(self, issuer: str) -> bool:
+        """Whether the Issuer is among those who are trusted."""
+        return issuer in self._listed
+
     def _asked(self, presentation: str) -> tuple[object, object]:
         arrived = parse_sd_jwt(presentation, self._limits)
         sd_jwt = arrived.sd_jwt if isinstance(arrived, SdJwtWithKeyBinding) else arrived

@@ -108,7 +108,7 @@ class FetchedStatusLists:
     def _fetch(self, issuer: str, uri: str, now: Instant) -> _Kept:
         """The list, or why not. An Issuer without status keys is asked nothing."""
         try:
-            if not self._trusted(issuer, None, now).status_keys.get(issuer):
+            if not self._may_have_keys(issuer):
                 raise Refused(Rule.ISSUER_KEY_UNKNOWN, _WHERE, "The Issuer has no status keys.")
             reach = self._reach.to_listed(issuer)
             text = fetch(uri, reach, (MEDIA_TYPE,), 2 * self._limits.status_list_bytes).data.decode("ascii", "replace")
@@ -120,6 +120,10 @@ class FetchedStatusLists:
             return _Kept(now, now + _PAUSE, refusal)
         until = now + min(_TTL if token.ttl is None else token.ttl, _MOST_TTL)
         return _Kept(now, until if token.expires_at is None else min(until, token.expires_at), token.statuses)
+
+    def _may_have_keys(self, issuer: str) -> bool:
+        known = self._issuers
+        return bool(known.status_keys.get(issuer)) if isinstance(known, TrustedIssuers) else known.lists(issuer)
 
     def _trusted(self, issuer: str, kid: object, now: Instant) -> TrustedIssuers:
         if isinstance(self._issuers, TrustedIssuers):

@@ -1,6 +1,7 @@
 """Nothing that a stranger names leads inside, and nothing that a stranger sends is too much: of every fetcher."""
 
 import gzip
+import json
 import socket
 import ssl
 import threading
@@ -15,6 +16,7 @@ import trustme
 from sdcard import Misuse, Refused
 from sdcard.edge.fetching import LOOPBACK, PUBLIC, Reach, fetch, fetch_async, waited
 from tests.sdcard.edge.fetchers import DESK, FETCHERS, JSON, ok, sending, serving
+from tests.shared import shared_dir
 
 HURRIED = replace(LOOPBACK, seconds=0.5)
 INSIDE = [
@@ -387,3 +389,19 @@ def test_no_refusal_repeats_what_a_server_sent(fetcher: str) -> None:
     for answer in answers:
         with serving(sending(answer.encode())) as server:
             assert canary not in run(fetcher, server.url() + "x", LOOPBACK)
+
+
+def test_addresses_of_the_public_case_are_not_asked() -> None:
+    """BUG-081, as what is fetched instead of what is registered."""
+
+    def resolve(host: str, port: int) -> Sequence[str]:
+        raise AssertionError(host)
+
+    case = json.loads((shared_dir() / "cases" / "BUG-081.json").read_text(encoding="utf-8"))
+    urls = case["input"]["urls"]
+    assert len(urls) == 6
+    for fetcher in ("fetch", "fetch_async", "status list", "status list, awaited", "card", "card, awaited"):
+        for url in urls:
+            assert "fetch.address" in run(fetcher, url, replace(PUBLIC, resolve=resolve)), (fetcher, url)
+    for url in urls:
+        assert "fetch.address" in run("keys of an Issuer", url, PUBLIC)

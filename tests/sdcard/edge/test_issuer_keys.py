@@ -305,11 +305,12 @@ def test_an_issuer_without_an_address_has_the_keys_that_are_listed(world: World,
 
 def test_status_lists_are_verified_with_the_keys_that_the_issuer_has_now(world: World, publisher: Publisher) -> None:
     publisher.publish(OLD)
+    two = {one.public_key.thumbprint: one.public_key for one in (key(83), key(84))}
     uri = f"{publisher.issuer}/status/1"
     publisher.documents["/status/1"] = issue_status_list_token(
         pack_statuses({3: 1}, 16, 2), uri, STATUS, NOW - 60, ttl=300, expires_at=NOW + 3600
     )
-    keys = IssuerKeys(listed(publisher, OLD), REACH)
+    keys = IssuerKeys(replace(listed(publisher, OLD), status_keys={publisher.issuer: two}), REACH)
     claims = world.issuer.claims({"iss": publisher.issuer, "status": StatusReference(uri, 3).to_claim()})
     text = world.issuer.sign(claims) + "~"
     expected = world.verifier.expectations(
@@ -321,3 +322,19 @@ def test_status_lists_are_verified_with_the_keys_that_the_issuer_has_now(world: 
         verify_presentation(text, expected, NOW)
     assert publisher.refreshes == 1
     verify_presentation(text, replace(expected, status=Unchecked("a test")), NOW)
+
+
+def test_a_rotation_of_status_keys_is_seen_at_once(publisher: Publisher) -> None:
+    publisher.publish(OLD)
+    uri = f"{publisher.issuer}/status/1"
+    keys = IssuerKeys(listed(publisher, OLD), REACH)
+    for number, signer in enumerate((STATUS, key(83))):
+        publisher.documents["/status"] = public_jwks(*{STATUS.public_key: 0, signer.public_key: 0})
+        publisher.documents["/status/1"] = issue_status_list_token(
+            pack_statuses({3: 2}, 16, 2), uri, signer, NOW - 60, ttl=300, expires_at=NOW + 3600
+        )
+        lists = FetchedStatusLists(keys, reach=REACH)
+        assert lists.status(StatusReference(uri, 3), publisher.issuer, NOW + number) == 2
+    with raises_rule("status.unavailable", at="status-list"):
+        lists.status(StatusReference(uri, 3), "https://rogue.example", NOW)
+    assert (publisher.refreshes, publisher.asked.count("/status/1")) == (2, 2)
