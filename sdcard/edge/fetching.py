@@ -185,6 +185,7 @@ class _Target:
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
+_ADVICE = {3: " Redirects are not followed.", 4: " It may want a token, or another one."}
 _PORTS = {"https": 443, "http": 80}
 
 
@@ -226,7 +227,7 @@ async def _permitted(target: _Target, reach: Reach) -> Sequence[Address]:
     if not addresses:
         raise _failed("The host has no address.")
     if not all(reach.permits(address) for address in addresses):
-        raise _forbidden("The host is not, or not only, at public addresses.")
+        raise _forbidden("The host is not, or not only, at public addresses. Name its network if that is meant.")
     if target.scheme == "http" and not all(address.is_loopback for address in addresses):
         raise _forbidden("This is another machine than its name says.")
     return addresses[:_MOST_ADDRESSES]
@@ -302,8 +303,7 @@ async def _read(answer: httpx2.Response, media_types: Collection[str], most_byte
     if answer.status_code in (404, 410):
         raise Refused(Rule.FETCH_ABSENT, _WHERE)
     if answer.status_code != 200:
-        redirect = " Redirects are not followed." if answer.is_redirect else ""
-        raise _failed(f"It answered {answer.status_code}.{redirect}")
+        raise _failed(f"It answered {answer.status_code}.{_ADVICE.get(answer.status_code // 100, '')}")
     media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in media_types:
         raise _failed("It answered with something else than was asked for.")
