@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from sdcard.edge.fetching import PUBLIC, Reach, fetch
+from sdcard.edge.fetching import PUBLIC, Reach, check_url, fetch
 from sdcard.edge.refreshing import Schedule
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Part, Refused, Where
@@ -126,15 +126,12 @@ class IssuerKeys:
         """Ask the Issuer, or wait for who does."""
         one = self._listed[issuer]
         with self._lock:
-            coming = one.coming
-            mine = Future[None]()
-            if coming is None and one.schedule.is_due(one.knows(kid, use), now):
-                one.coming = mine
-            elif coming is None:
-                mine.set_result(None)
+            coming, due = one.coming, one.schedule.is_due(one.knows(kid, use), now)
+            if coming is None and due:
+                one.coming = Future()
         if coming is not None:
             coming.result()
-        elif not mine.done():
+        elif due:
             self._ask(one, issuer, kid, use, now)
         with self._lock:
             return self._answer(one, issuer, one.knows(kid, use), now)
@@ -180,7 +177,8 @@ def _published(issuer: str, reach: Reach) -> Mapping[_Use, KeySet]:
     Raises:
         Refused: ``fetch.…``, ``trust.malformed``, or a rule of the encodings or keys.
     """
-    if "?" in issuer or "#" in issuer:
+    check_url(issuer)
+    if "?" in issuer:
         raise Refused(Rule.FETCH_ADDRESS, _WHERE, "An Issuer with metadata has no query and no fragment.")
     metadata = _json(metadata_url(issuer), reach, (_JSON,))
     if metadata.get("issuer") != issuer:

@@ -294,7 +294,9 @@ def test_the_well_known_path_comes_before_that_of_the_issuer(issuer: str, url: s
     assert metadata_url(issuer) == url
 
 
-@pytest.mark.parametrize("issuer", ["urn:issuer", "http://registry.example", "https://registry.example?a", "x", ""])
+@pytest.mark.parametrize(
+    "issuer", ["urn:issuer", "http://registry.example", "https://registry.example?a", "https://[", "x", ""]
+)
 def test_an_issuer_without_an_address_has_the_keys_that_are_listed(world: World, issuer: str) -> None:
     signed = IssuerKeys(TrustedIssuers({issuer: {OLD.public_key.thumbprint: OLD.public_key}}), REACH)
     trusted = signed.for_presentation(issued(world, issuer), NOW)
