@@ -18,7 +18,6 @@ from sdcard.edge.fetching import LOOPBACK, PUBLIC, Reach, fetch, fetch_async, wa
 from tests.sdcard.edge.fetchers import DESK, FETCHERS, JSON, ok, sending, serving
 from tests.shared import shared_dir
 
-HURRIED = replace(LOOPBACK, seconds=0.5)
 INSIDE = [
     "127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
     "100.100.100.200", "168.63.129.16", "192.0.0.192", "192.0.2.1", "198.18.0.1", "198.51.100.7", "203.0.113.9",
@@ -158,7 +157,7 @@ def test_a_resolver_that_hangs_takes_no_more_time_than_there_is(fetcher: str) ->
 
     started = time.monotonic()
     assert "too long" in run(fetcher, "https://agent.example/", Reach(resolve=resolve, seconds=0.3))
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 5
     go.set()
 
 
@@ -249,6 +248,11 @@ def dripping(head: bytes, drop: bytes) -> Callable[[socket.socket], None]:
     return answer
 
 
+def hurried(fetcher: str) -> Reach:
+    """Little time; more where another server, which is a good one, is asked first."""
+    return replace(LOOPBACK, seconds=1.5 if fetcher == "keys of an Issuer" else 0.5)
+
+
 SLOW = {
     "a body": (HEAD.encode() + b"Content-Length: 10000\r\n\r\n", b" "),
     "a header": (b"HTTP/1.1 200 OK\r\nX: ", b"a"),
@@ -262,17 +266,17 @@ def test_time_is_bounded_as_a_whole(fetcher: str, what: str) -> None:
     head, drop = SLOW[what]
     started = time.monotonic()
     with serving(dripping(head.replace(b"{type}", FETCHERS[fetcher][0].encode()), drop)) as server:
-        refusal = run(fetcher, server.url() + "x", HURRIED)
+        refusal = run(fetcher, server.url() + "x", hurried(fetcher))
         assert server.connections == 1
     assert "fetch.failed" in refusal
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 5
 
 
 def test_a_handshake_that_does_not_end_is_bounded_too(fetcher: str) -> None:
     started = time.monotonic()
     with serving(dripping(b"\x16\x03\x03", b"")) as server:
-        assert "fetch.failed" in run(fetcher, server.url("https") + "x", HURRIED)
-    assert time.monotonic() - started < 3
+        assert "fetch.failed" in run(fetcher, server.url("https") + "x", hurried(fetcher))
+    assert time.monotonic() - started < 5
 
 
 # -- TLS ----------------------------------------------------------------------------------------------------------
