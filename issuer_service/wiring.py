@@ -23,8 +23,8 @@ from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
 from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosure.document import parse_policy
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
-from sdcard.edge.fetching import Reach
 from sdcard.edge.key_files import load_card_signers
+from sdcard.edge.reach import Reach
 from sdcard.edge.server_keys import ServerKeys, load_from
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse, Part, Where

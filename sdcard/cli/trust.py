@@ -13,7 +13,7 @@ from sdcard.trust import TrustedIssuers, encode_trusted_issuers, parse_trusted_i
 from sdcard.trust_list import issue_trust_list, verify_trust_list
 
 if TYPE_CHECKING:
-    from sdcard.edge.fetching import Reach
+    from sdcard.edge.reach import Reach
 
 HELP = "Sign a list of trusted Issuers, or show one."
 DAY = 86_400
@@ -91,7 +91,7 @@ def read_trust(file: Path, signer: Path | None, now: Instant) -> TrustedIssuers:
 
 def read_reach(networks: list[str] | None) -> "Reach":
     """Where ``--network`` permits to connect."""
-    from sdcard.edge.fetching import Reach
+    from sdcard.edge.reach import Reach
 
     try:
         return Reach(tuple(ip_network(text) for text in networks or ()))

@@ -11,8 +11,9 @@ from sdcard.cards.agentcard import discovery
 from sdcard.cards.card import Card
 from sdcard.cards.format import Fact
 from sdcard.cards.reading import KNOWN_FORMATS, parse_card
-from sdcard.edge.fetching import PUBLIC, Fetched, Reach, fetch_async, waited
+from sdcard.edge.fetching import Fetched, fetch_async, waited
 from sdcard.edge.issuer_keys import IssuerKeys
+from sdcard.edge.reach import PUBLIC, Reach
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
 from sdcard.instants import Instant

@@ -7,98 +7,26 @@ Needs the ``cli`` extra.
 """
 
 import asyncio
-import re
-import socket
 import ssl
 import threading
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import TypeVar
 
 import httpx2
 
-from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.edge.reach import WHERE, Address, Reach, Resolve, Target, forbidden, literal_address, parse_url
+from sdcard.errors import Misuse, Refused
 from sdcard.rules import Rule
 
 T = TypeVar("T")
-Address: TypeAlias = IPv4Address | IPv6Address
-Network: TypeAlias = IPv4Network | IPv6Network
-Resolve: TypeAlias = Callable[[str, int], Sequence[str]]
-"""Host and port → addresses as text; ``OSError`` when there are none."""
 
-SECONDS = 10.0
-"""For a whole answer, from the question to the DNS on."""
 _MOST_ADDRESSES = 8
 """Of one host, that are tried."""
 
-_WHERE = Where(Part.FETCHED)
-_URL = re.compile(
-    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(?P<port>[0-9]{1,5}))?"
-    r"(?P<target>(?:/[!$-;=?-Z_a-z~]*)?(?:\?[!$-;=?-Z_a-z~]*)?)",
-    re.ASCII | re.IGNORECASE,
-)
-"""What every reader of URLs reads alike: no user, fragment, backslash, or host in other than ASCII."""
-_ODD_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
-"""A host that the system's resolver takes for an IPv4 address, such as 2130706433 or 127.1."""
-
-_PUBLIC_V6 = IPv6Network("2000::/3")
-_NOT_PUBLIC = tuple(
-    ip_network(text)
-    for text in (
-        "192.0.0.0/24",
-        "192.88.99.0/24",  # relays of 6to4
-        "168.63.129.16/32",  # the machine beneath, in one cloud
-        "224.0.0.0/3",  # multicast and reserved
-        "2001::/23",  # Teredo, ORCHID and other protocols: the address of another one may be inside
-        "2001:db8::/32",
-        "2002::/16",  # 6to4: an IPv4 address is inside
-        "3fff::/20",
-    )
-)
-"""What ``is_global`` lets through, in one version of Python or another."""
-
-
-def system_resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses that this machine's resolver knows."""
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """Where and how fetchers connect. Nothing in it lessens a check of TLS.
-
-    Attributes:
-        networks: that are no public addresses and may be connected to: by https, and on loopback by http too.
-        authorities: certificates in PEM, instead of those of this machine (and of ``SSL_CERT_FILE``).
-        resolve: asks the DNS.
-        seconds: for a whole answer.
-    """
-
-    networks: tuple[Network, ...] = ()
-    authorities: str = field(default="", repr=False)
-    resolve: Resolve = system_resolve
-    seconds: float = SECONDS
-
-    def permits(self, address: Address) -> bool:
-        """Whether this address may be connected to."""
-        return _is_public(address) or any(address in network for network in self.networks)
-
-    def to_listed(self, url: str) -> "Reach":
-        """As this, and to the very address in a URL that an operator wrote with an address instead of a name.
-
-        Who lists an Issuer ``http://127.0.0.1:8080`` has said that it may be reached there.
-        """
-        match = _URL.fullmatch(url)
-        host = match["host"].strip("[]").lower() if match else ""
-        named = ("127.0.0.1", "::1") if host == "localhost" else (host,)
-        return replace(self, networks=self.networks + tuple(ip_network(one) for one in named if _literal(one)))
-
-
-PUBLIC = Reach()
-LOOPBACK = Reach((ip_network("127.0.0.0/8"), ip_network("::1")))
-"""For tests and development: this machine too, by http as well."""
+_ADVICE = {3: " Redirects are not followed.", 4: " It may want a token, or another one."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +53,7 @@ async def fetch_async(
         Refused: ``fetch.address``, ``fetch.absent``, ``fetch.failed`` or ``limit.bytes``.
         Misuse: when the token is none.
     """
-    target = _parse(url)
+    target = parse_url(url)
     headers = {"Host": target.authority, "Accept": _accept(media_types), "Accept-Encoding": "identity"}
     if token is not None:
         headers["Authorization"] = f"Bearer {check_token(token)}"
@@ -154,15 +82,6 @@ def waited(coming: Coroutine[object, object, T]) -> T:
         return thread.submit(asyncio.run, coming).result()
 
 
-def check_url(url: str) -> None:
-    """Refuse what is never fetched, wherever one may connect to.
-
-    Raises:
-        Refused: ``fetch.address``.
-    """
-    _parse(url)
-
-
 def check_token(token: str) -> str:
     """Give back a bearer token, or raise ``Misuse`` for text that no header can carry."""
     if not token or not token.isascii() or not token.isprintable() or " " in token:
@@ -170,70 +89,20 @@ def check_token(token: str) -> str:
     return token
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """A URL in its parts. ``host`` is in lower case and without brackets; ``rest`` begins with a slash."""
-
-    scheme: str
-    host: str
-    port: int
-    rest: str
-
-    @property
-    def authority(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
-
-
-_ADVICE = {3: " Redirects are not followed.", 4: " It may want a token, or another one."}
-_PORTS = {"https": 443, "http": 80}
-
-
-def _parse(url: str) -> _Target:
-    match = _URL.fullmatch(url)
-    if match is None:
-        raise _forbidden("It is no https URL of a host, with nothing else before its path.")
-    scheme, host = match["scheme"].lower(), match["host"].lower()
-    port = int(match["port"]) if match["port"] else _PORTS[scheme]
-    if not 0 < port < 65_536:
-        raise _forbidden("There is no such port.")
-    host = host.strip("[]")
-    literal = _literal(host)
-    if not literal and (":" in host or _ODD_NUMBER.fullmatch(host) or not all(host.split("."))):
-        raise _forbidden("The host is neither a name nor an address in its usual spelling.")
-    if scheme == "http" and not (literal.is_loopback if literal else host == "localhost"):
-        raise _forbidden("Only https is fetched, and on this machine http.")
-    rest = match["target"]
-    return _Target(scheme, host, port, rest if rest.startswith("/") else f"/{rest}")
-
-
-def _literal(host: str) -> Address | None:
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None
-
-
-def _is_public(address: Address) -> bool:
-    if isinstance(address, IPv6Address) and address not in _PUBLIC_V6:
-        return False
-    return address.is_global and not any(address in network for network in _NOT_PUBLIC)
-
-
-async def _permitted(target: _Target, reach: Reach) -> Sequence[Address]:
+async def _permitted(target: Target, reach: Reach) -> Sequence[Address]:
     """Every address of the host, each of them permitted: who mixes addresses has something in mind."""
-    literal = _literal(target.host)
+    literal = literal_address(target.host)
     addresses = [literal] if literal else await _resolved(target, reach.resolve)
     if not addresses:
         raise _failed("The host has no address.")
     if not all(reach.permits(address) for address in addresses):
-        raise _forbidden("The host is not, or not only, at public addresses. Name its network if that is meant.")
+        raise forbidden("The host is not, or not only, at public addresses. Name its network if that is meant.")
     if target.scheme == "http" and not all(address.is_loopback for address in addresses):
-        raise _forbidden("This is another machine than its name says.")
+        raise forbidden("This is another machine than its name says.")
     return addresses[:_MOST_ADDRESSES]
 
 
-async def _resolved(target: _Target, resolve: Resolve) -> list[Address]:
+async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
     """One question to the DNS. A resolver cannot be stopped; its thread is left behind when time is up."""
     answer = Future[Sequence[str]]()
 
@@ -264,7 +133,7 @@ def _share(ends_at: float, addresses: int) -> httpx2.Timeout:
 
 async def _ask(
     client: httpx2.AsyncClient,
-    target: _Target,
+    target: Target,
     addresses: Sequence[Address],
     headers: Mapping[str, str],
     media_types: Collection[str],
@@ -301,7 +170,7 @@ def _why(error: BaseException | None) -> str:
 async def _read(answer: httpx2.Response, media_types: Collection[str], most_bytes: int) -> Fetched:
     """Status, type, bytes. What comes with another status than 200 is never looked at."""
     if answer.status_code in (404, 410):
-        raise Refused(Rule.FETCH_ABSENT, _WHERE)
+        raise Refused(Rule.FETCH_ABSENT, WHERE)
     if answer.status_code != 200:
         raise _failed(f"It answered {answer.status_code}.{_ADVICE.get(answer.status_code // 100, '')}")
     media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -313,7 +182,7 @@ async def _read(answer: httpx2.Response, media_types: Collection[str], most_byte
     async for chunk in answer.aiter_raw():
         data += chunk
         if len(data) > most_bytes:
-            raise Refused(Rule.LIMIT_BYTES, _WHERE)
+            raise Refused(Rule.LIMIT_BYTES, WHERE)
     return Fetched(media_type, bytes(data))
 
 
@@ -336,9 +205,5 @@ def _accept(media_types: Sequence[str]) -> str:
     return ", ".join(f"{one};q={1 - number / 10:.1f}" if number else one for number, one in enumerate(media_types))
 
 
-def _forbidden(hint: str) -> Refused:
-    return Refused(Rule.FETCH_ADDRESS, _WHERE, hint)
-
-
 def _failed(hint: str) -> Refused:
-    return Refused(Rule.FETCH_FAILED, _WHERE, hint)
+    return Refused(Rule.FETCH_FAILED, WHERE, hint)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from sdcard.edge.fetching import PUBLIC, Reach, check_url, fetch
+from sdcard.edge.fetching import fetch
+from sdcard.edge.reach import PUBLIC, Reach, parse_url
 from sdcard.edge.refreshing import Schedule
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Part, Refused, Where
@@ -177,7 +178,7 @@ def _published(issuer: str, reach: Reach) -> Mapping[_Use, KeySet]:
     Raises:
         Refused: ``fetch.…``, ``trust.malformed``, or a rule of the encodings or keys.
     """
-    check_url(issuer)
+    parse_url(issuer)
     if "?" in issuer:
         raise Refused(Rule.FETCH_ADDRESS, _WHERE, "An Issuer with metadata has no query and no fragment.")
     metadata = _json(metadata_url(issuer), reach, (_JSON,))

@@ -8,7 +8,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from sdcard.edge.fetching import PUBLIC, Reach, check_url, fetch_async
+from sdcard.edge.fetching import fetch_async
+from sdcard.edge.reach import PUBLIC, Reach, parse_url
 from sdcard.edge.refreshing import Schedule
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant
@@ -78,7 +79,7 @@ def load_from(source: str, reach: Reach = PUBLIC) -> Load:
     if "://" not in source:
         return lambda: asyncio.to_thread(_read, Path(source))
     try:
-        check_url(source)
+        parse_url(source)
     except Refused as refusal:
         hint = refusal.findings[0].hint
         raise Misuse(f"the JWKS of an authorization server is a file or an https URL. {hint}") from None

@@ -11,8 +11,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sdcard.edge.fetching import PUBLIC, Reach, fetch
+from sdcard.edge.fetching import fetch
 from sdcard.edge.issuer_keys import IssuerKeys
+from sdcard.edge.reach import PUBLIC, Reach
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.jose.jws import parse_jws

@@ -8,7 +8,7 @@ import pytest
 
 from sdcard import Card, TrustedIssuers, Unchecked
 from sdcard.edge.card_fetching import fetch_card
-from sdcard.edge.fetching import LOOPBACK
+from sdcard.edge.reach import LOOPBACK
 from tests.external.a2a_sdks import ask_sdk
 from tests.sdcard.edge.fetchers import serving
 from tests.shared import ROOT

@@ -17,8 +17,8 @@ from issuer_service.serving import serve
 from issuer_service.settings import Settings
 from issuer_service.tls import tls_context
 from sdcard import Misuse, TrustedIssuers
-from sdcard.edge.fetching import Reach
 from sdcard.edge.issuer_keys import IssuerKeys
+from sdcard.edge.reach import Reach
 from tests.issuer_service.test_serving import await_health, free_port, served_environment, stop
 from tests.world import NOW, raises_rule
 

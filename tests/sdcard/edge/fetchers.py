@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 from sdcard import TrustedIssuers, Unchecked
 from sdcard.edge.card_fetching import SD_MEDIA_TYPE, fetch_card, fetch_card_async
-from sdcard.edge.fetching import Reach, fetch, fetch_async
+from sdcard.edge.fetching import fetch, fetch_async
 from sdcard.edge.issuer_keys import IssuerKeys
+from sdcard.edge.reach import Reach
 from sdcard.edge.server_keys import load_from
 from sdcard.edge.status_lists import AsyncFetchedStatusLists, FetchedStatusLists
 from sdcard.limits import Limits

@@ -14,7 +14,8 @@ import pytest
 import trustme
 
 from sdcard import Misuse, Refused
-from sdcard.edge.fetching import LOOPBACK, PUBLIC, Reach, fetch, fetch_async, waited
+from sdcard.edge.fetching import fetch, fetch_async, waited
+from sdcard.edge.reach import LOOPBACK, PUBLIC, Reach
 from tests.sdcard.edge.fetchers import DESK, FETCHERS, JSON, ok, sending, serving
 from tests.shared import shared_dir
 

@@ -12,9 +12,9 @@ import pytest
 import trustme
 
 from sdcard import Checked, InMemorySigner, Refused, TrustedIssuers, Unbound, Unchecked, verify_presentation
-from sdcard.edge.fetching import Reach
 from sdcard.edge.issuer_keys import IssuerKeys, metadata_url
 from sdcard.edge.key_files import public_jwks
+from sdcard.edge.reach import Reach
 from sdcard.edge.refreshing import FRESH_SECONDS, PAUSE_SECONDS, USABLE_SECONDS
 from sdcard.edge.status_lists import FetchedStatusLists
 from sdcard.status.reference import StatusReference

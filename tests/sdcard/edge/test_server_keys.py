@@ -13,8 +13,8 @@ import pytest
 import trustme
 
 from sdcard import Misuse
-from sdcard.edge.fetching import PUBLIC, Reach
 from sdcard.edge.key_files import public_jwk
+from sdcard.edge.reach import PUBLIC, Reach
 from sdcard.edge.refreshing import FRESH_SECONDS, PAUSE_SECONDS, USABLE_SECONDS
 from sdcard.edge.server_keys import ServerKeys, load_from
 from tests.identity import SIGNER, Source, jwks, rsa_jwk

@@ -20,7 +20,7 @@ from sdcard import (
     verify_presentation,
     verify_presentation_async,
 )
-from sdcard.edge.fetching import LOOPBACK
+from sdcard.edge.reach import LOOPBACK
 from sdcard.edge.status_lists import AsyncFetchedStatusLists, FetchedStatusLists
 from sdcard.limits import Limits
 from sdcard.status.reference import Checked, StatusReference
