@@ -203,7 +203,7 @@ def test_many_at_once_share_a_look_at_the_table_and_fill_it_exactly(url: str) ->
     assert len([one for one in found if isinstance(one, Refused)]) == 20
 
 
-@pytest.mark.parametrize("given", ["sqlite+aiosqlite://", "sqlite+aiosqlite+aiosqlite:///:memory:", "mysql://a", "records", ""])
+@pytest.mark.parametrize("given", ["sqlite+aiosqlite://", "sqlite+aiosqlite:///:memory:", "mysql://a", "records", ""])
 def test_records_of_one_process_are_not_in_a_database(given: str) -> None:
     with pytest.raises(Misuse):
         ask(given, lambda _: asyncio.sleep(0))
