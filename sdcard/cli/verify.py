@@ -57,7 +57,7 @@ def command(
         issuers=issuers,
         profile=find_profile(profile),
         key_binding=expected,
-        status=_decide_status(status, status_unchecked, issuers),
+        status=decide_status(status, status_unchecked, issuers),
     )
     card = verify_presentation(read_sd_jwt(presentation), expectations, parse_now(now))
     if as_json:
@@ -66,7 +66,8 @@ def command(
         _show(card)
 
 
-def _decide_status(fetch: bool, unchecked: str | None, issuers: TrustedIssuers) -> Status:
+def decide_status(fetch: bool, unchecked: str | None, issuers: TrustedIssuers) -> Status:
+    """What ``--status`` and ``--status-unchecked`` say together: exactly one of them is given."""
     if fetch is (unchecked is not None):
         raise Misuse("decide about the status: --status fetches it, --status-unchecked REASON does not")
     if unchecked is not None:
