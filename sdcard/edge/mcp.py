@@ -107,7 +107,9 @@ class ToolCall:
 
     def __str__(self) -> str:
         """One line of JSON."""
-        return json.dumps({"event": "tool-call", "at": self.at, "tool": self.tool, INTERACTION_ID: self.interaction_id})
+        return json.dumps(
+            {"event": "tool.called", "at": self.at, "tool": self.tool, INTERACTION_ID: self.interaction_id}
+        )
 
 
 def write_calls(stream: TextIO) -> Callable[[ToolCall], None]:

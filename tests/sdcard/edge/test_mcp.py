@@ -37,7 +37,7 @@ MALFORMED: dict[str, Any] = {
     "empty": "",
     "a space": "i d",
     "a line break": "i\n",
-    "another line": 'i\n{"event":"tool-call"}',
+    "another line": 'i\n{"event":"tool.called"}',
     "a control character": "i\x00",
     "turned around": "i‮d",
     "not ASCII": "ï",
@@ -173,7 +173,7 @@ def test_every_call_of_a_client_carries_the_id_to_the_tool_and_into_the_audit(
     written = (tmp_path / "calls").read_text(encoding="utf-8")
     lines = [json.loads(line) for line in written.splitlines() if line.startswith("{")]
     assert [(one["event"], one["tool"], one["interaction_id"]) for one in lines] == [
-        ("tool-call", "route", "trip-7")
+        ("tool.called", "route", "trip-7")
     ] * 2
     assert all(set(one) == {"event", "at", "tool", "interaction_id"} for one in lines)
     assert "secret-destination" not in written
