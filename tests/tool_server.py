@@ -35,12 +35,13 @@ def make_tool_server(record: Callable[[ToolCall], None], clock: Clock | None = N
 def served(app: Starlette) -> Iterator[str]:
     """The application under uvicorn on loopback, in a thread of its own; its URL."""
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     deadline = time.monotonic() + 10
     while not server.started and time.monotonic() < deadline:
         time.sleep(0.01)
+    assert server.started
     try:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
     finally:

@@ -90,10 +90,13 @@ def _call(offer: Offer, arguments: dict[str, Any]) -> CallToolResult:
 
 
 def _read(takes: type[Arguments], arguments: dict[str, Any]) -> Arguments:
+    where = Where(Part.REQUEST, ("params", "arguments"))
     try:
+        json.dumps(arguments, ensure_ascii=False).encode()
         return takes.model_validate(arguments)
+    except UnicodeEncodeError:
+        raise Refused(Rule.JSON_SURROGATE, where) from None
     except ValidationError as error:
-        where = Where(Part.REQUEST, ("params", "arguments"))
         wrong = error.errors(include_url=False, include_context=False, include_input=False)
         raise Refused.because(
             [Finding(Rule.REQUEST, where.within(*one["loc"]), f"{one['msg']}.") for one in wrong]

@@ -73,7 +73,7 @@ class Offer:
 
 def check_card(asked: Document) -> CheckedCard:
     """All findings at once."""
-    examination = examine_card(asked.document.encode("utf-8", "surrogatepass"))
+    examination = examine_card(asked.document.encode())
     found = describe_findings(examination.findings)
     return CheckedCard(
         valid=examination.card is not None,

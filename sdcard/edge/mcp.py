@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeGuard
 
 from mcp import Client
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -48,7 +48,7 @@ def interaction_of(card: VerifiedCard) -> str:
     found = card.key_binding.interaction_id
     if found is None:
         raise Refused(Rule.CLAIM_MISSING, where, "The Holder named no interaction.")
-    if not _INTERACTION_ID.fullmatch(found):
+    if not _can_be_carried(found):
         raise Refused(Rule.CLAIM_VALUE, where, "It cannot be carried: it is not 1 to 128 visible ASCII characters.")
     return found
 
@@ -68,21 +68,29 @@ def read_interaction_id(params: Mapping[str, Any] | None) -> str | None:
     if META_KEY not in meta:
         return None
     found = meta[META_KEY]
-    if not isinstance(found, str) or not _INTERACTION_ID.fullmatch(found):
+    if not _can_be_carried(found):
         raise Refused(Rule.REQUEST, where.within(META_KEY), "It is a text of 1 to 128 visible ASCII characters.")
     return found
 
 
+def _can_be_carried(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and _INTERACTION_ID.fullmatch(value) is not None
+
+
 @dataclass
 class InteractionClient(Client):
-    """The SDK's client, whose every tool call carries one interaction id. ``interaction_of`` gives it."""
+    """The SDK's client, whose every ``call_tool`` carries one interaction id. ``interaction_of`` gives it.
+
+    Raises:
+        Misuse: when it is none that can be carried.
+    """
 
     _: KW_ONLY
     interaction_id: str
 
     def __post_init__(self) -> None:
         Client.__post_init__(self)
-        if not _INTERACTION_ID.fullmatch(self.interaction_id):
+        if not _can_be_carried(self.interaction_id):
             raise Misuse("an interaction id is a text of 1 to 128 visible ASCII characters")
 
     async def call_tool(self, *args: Any, meta: RequestParamsMeta | None = None, **kwargs: Any) -> CallToolResult:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -506,3 +507,66 @@ def test_without_the_sdk_the_command_says_which_extra_it_needs(sdcard: Sdcard, m
 
     assert ran.status == 2
     assert "sdcard[mcp]" in ran.err
+
+
+@pytest.mark.parametrize("given", ["\ud800", "\x00", "\u202e", "~" * 5_000, "a.b.c~" + "x~" * 5_000], ids=range(5))
+def test_any_text_in_any_argument_is_refused_or_answered(given: str, world: World) -> None:
+    """A surrogate by itself is no text, and one of the SDK's transports lets it through."""
+    calls = [
+        ("check_card", {"document": given}),
+        ("inspect_sd_card", {"sd_card": given}),
+        ("verify_presentation", {"presentation": given, "nonce": "n"}),
+        ("verify_presentation", {"presentation": world.holder.present(world.challenge), "nonce": given}),
+        ("new_challenge", {given: given}),
+        *[("discover_agents", {name: [given]}) for name in ("skills", "tags", "capabilities", "input_modes")],
+        *[("discover_agents", {"tags": ["x"], name: given}) for name in ("text", "cursor")],
+    ]
+
+    answers = ask(everything(world), *calls)
+
+    assert [one for one in answers if not isinstance(one, dict)] == []
+    assert all("valid" in one or "refused" in one or "misuse" in one for one in answers)
+
+
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "h", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+BODIES: dict[str, tuple[bytes, int, str]] = {
+    "no UTF-8": (b"\xff\xfe", 400, "Parse error"),
+    "no JSON": (b"{no", 400, "Parse error"),
+    "too deep": (b"[" * 100_000, 400, "Parse error"),
+    "too long": (b"x" * 5_000_000, 413, "too large"),
+    "a surrogate": (request(2, check(arguments={"document": "\ud800"}, _meta=ENVELOPE)), 200, "json.surrogate"),
+    "a null id": (request(2, check(_meta={**ENVELOPE, KEY: None})), 400, "request.malformed"),
+    "a huge id": (request(2, check(_meta={**ENVELOPE, KEY: "x" * 1_000_000})), 400, "request.malformed"),
+    "a malformed id among malformed meta": (
+        request(2, check(_meta={**ENVELOPE, "progressToken": {}, KEY: "a b"})),
+        400,
+        "request.malformed",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "status", "says"), BODIES.values(), ids=BODIES)
+def test_a_hostile_client_over_http_gets_an_answer_and_never_a_traceback(body: bytes, status: int, says: str) -> None:
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+        "Mcp-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "check_card",
+    }
+
+    with (
+        served(serving(LOOKING).streamable_http_app()) as url,
+        httpx2.Client(trust_env=False, headers=headers) as client,
+    ):
+        answer = client.post(url, content=body)
+        again = client.post(url, content=request(3, check(_meta=ENVELOPE)))
+
+    assert answer.status_code == status
+    assert says in answer.text
+    assert "Traceback" not in answer.text
+    assert (again.status_code, again.json()["result"]["structuredContent"]["valid"]) == (200, False)

@@ -235,7 +235,7 @@ def test_the_authority_of_an_sd_card_does_not_pass_to_a_tool(world: World) -> No
     assert world.verifier.verify(presentation, challenge).subject == "agent:georoute", "and nothing used it up"
 
 
-@pytest.mark.parametrize("given", ["", "two words", "i" * 129])
-def test_a_client_is_made_for_an_id_that_can_be_carried(given: str) -> None:
+@pytest.mark.parametrize("given", [None, 5, "", "two words", "i" * 129])
+def test_a_client_is_made_for_an_id_that_can_be_carried(given: Any) -> None:
     with pytest.raises(Misuse, match="1 to 128 visible ASCII"):
         InteractionClient("http://127.0.0.1:9/mcp", interaction_id=given)
