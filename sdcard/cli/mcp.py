@@ -63,7 +63,10 @@ def command(
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     with _opened(audit) as stream:
-        anyio.run(serve, stream)
+        try:
+            anyio.run(serve, stream)
+        except* BrokenPipeError:
+            pass  # the host has left without ending standard input first
 
 
 def _for_presentations(

@@ -393,6 +393,18 @@ def test_a_hostile_host_on_stdio_gets_answers_and_never_a_traceback() -> None:
     assert server.returncode == 0
 
 
+def test_a_server_whose_host_stops_reading_ends_quietly() -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert server.stdout is not None
+    server.stdout.close()
+
+    _, err = server.communicate(request(1, {}, "initialize"), timeout=30)
+
+    assert (server.returncode, err) == (0, b"")
+
+
 def talk(server: subprocess.Popen[bytes], lines: Sequence[bytes], last: int) -> tuple[bytes, bytes]:
     """Send lines, read until the answer to the last one, end standard input."""
     assert server.stdin is not None
