@@ -16,6 +16,7 @@ from sdcard.cli import (
     db,
     demo,
     discover,
+    fetch,
     inspect,
     keys,
     linkability,
@@ -26,6 +27,7 @@ from sdcard.cli import (
     revoke,
     serve,
     token,
+    trust,
     vectors,
     verify,
 )
@@ -40,11 +42,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, serve, register, discover, inspect, present, verify, linkability, mcp):
+for module in (demo, serve, register, discover, fetch, inspect, present, verify, linkability, mcp):
     app.command(module.__name__.rpartition(".")[2], help=module.HELP)(module.command)
 for command in (revoke.revoke, revoke.suspend, revoke.reinstate):
     app.command(command.__name__)(command)
-for group in (agents, card, policy, keys, token, audit, vectors, config, db):
+for group in (agents, card, policy, keys, trust, token, audit, vectors, config, db):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2], help=group.HELP)
 
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from sdcard.cli.output import ProfileName, find_profile, read_bytes
+from sdcard.cli.output import ProfileName, find_profile
 from sdcard.cli.register import read_token
+from sdcard.cli.trust import Networks, TrustSigner, read_trust
 from sdcard.cli.verify import decide_status
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse
-from sdcard.trust import parse_trusted_issuers
+from sdcard.status.reference import Status
+from sdcard.trust import TrustedIssuers
 
 if TYPE_CHECKING:
     from sdcard.cli.mcp_tools import Offer
@@ -28,9 +30,11 @@ HELP = (
 
 def command(
     trust: Annotated[Path | None, typer.Option(help="Trust document: whose SD-Cards count.")] = None,
+    trust_signer: TrustSigner = None,
     audience: Annotated[str | None, typer.Option(help="Verify presentations; who we are: the expected `aud`.")] = None,
     status: Annotated[bool, typer.Option("--status", help="Fetch the status lists that SD-Cards name.")] = False,
     status_unchecked: Annotated[str | None, typer.Option(metavar="REASON", help="Fetch none, and why.")] = None,
+    network: Networks = None,
     registry: Annotated[str | None, typer.Option(help="Discover agents; the registry's address.")] = None,
     context: Annotated[str, typer.Option(help="What to look in; the token says which contexts it may be.")] = "public",
     token_file: Annotated[
@@ -52,10 +56,13 @@ def command(
         raise Misuse("--audience and --registry want --trust, and --trust wants one of them")
     if audience is None and (status or status_unchecked is not None):
         raise Misuse("--status and --status-unchecked are for --audience")
-    if trust is not None and audience is not None:
-        offers += _for_presentations(trust, audience, status, status_unchecked, profile)
-    if trust is not None and registry is not None:
-        offers += _for_a_registry(trust, registry, context, token_file, profile)
+    if trust is not None:
+        issuers = read_trust(trust, trust_signer, SystemClock().now())
+        if audience is not None:
+            decided = decide_status(status, status_unchecked, issuers, network)
+            offers += _for_presentations(issuers, audience, decided, profile)
+        if registry is not None:
+            offers += _for_a_registry(issuers, registry, context, token_file, profile)
 
     async def serve(stream: TextIO) -> None:
         server = make_server(offers, InteractionAudit(write_calls(stream), SystemClock()), version("sdcard"))
@@ -69,23 +76,18 @@ def command(
             pass  # the host has left without ending standard input first
 
 
-def _for_presentations(
-    trust: Path, audience: str, status: bool, unchecked: str | None, profile: str
-) -> "tuple[Offer, ...]":
+def _for_presentations(issuers: TrustedIssuers, audience: str, status: Status, profile: str) -> "tuple[Offer, ...]":
     from sdcard.cli.mcp_tools import Verifying
 
-    issuers = parse_trusted_issuers(read_bytes(str(trust)))
-    decided = decide_status(status, unchecked, issuers)
-    return Verifying(issuers, audience, decided, find_profile(profile), SystemClock(), SystemSalts()).offers()
+    return Verifying(issuers, audience, status, find_profile(profile), SystemClock(), SystemSalts()).offers()
 
 
 def _for_a_registry(
-    trust: Path, registry: str, context: str, token_file: Path | None, profile: str
+    issuers: TrustedIssuers, registry: str, context: str, token_file: Path | None, profile: str
 ) -> "tuple[Offer, ...]":
     from sdcard.cli.mcp_tools import Discovering
     from sdcard.edge.registry import Registry
 
-    issuers = parse_trusted_issuers(read_bytes(str(trust)))
     client = Registry(registry, read_token(token_file))
     return Discovering(client, context, issuers, find_profile(profile)).offers()
 
