@@ -14,7 +14,8 @@ from sdcard.cli.register import read_token
 from sdcard.cli.verify import decide_status
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse
-from sdcard.trust import parse_trusted_issuers
+from sdcard.status.reference import Status
+from sdcard.trust import TrustedIssuers, parse_trusted_issuers
 
 if TYPE_CHECKING:
     from sdcard.cli.mcp_tools import Offer
@@ -52,10 +53,13 @@ def command(
         raise Misuse("--audience and --registry want --trust, and --trust wants one of them")
     if audience is None and (status or status_unchecked is not None):
         raise Misuse("--status and --status-unchecked are for --audience")
-    if trust is not None and audience is not None:
-        offers += _for_presentations(trust, audience, status, status_unchecked, profile)
-    if trust is not None and registry is not None:
-        offers += _for_a_registry(trust, registry, context, token_file, profile)
+    if trust is not None:
+        issuers = parse_trusted_issuers(read_bytes(str(trust)))
+        if audience is not None:
+            decided = decide_status(status, status_unchecked, issuers)
+            offers += _for_presentations(issuers, audience, decided, profile)
+        if registry is not None:
+            offers += _for_a_registry(issuers, registry, context, token_file, profile)
 
     async def serve(stream: TextIO) -> None:
         server = make_server(offers, InteractionAudit(write_calls(stream), SystemClock()), version("sdcard"))
@@ -69,23 +73,18 @@ def command(
             pass  # the host has left without ending standard input first
 
 
-def _for_presentations(
-    trust: Path, audience: str, status: bool, unchecked: str | None, profile: str
-) -> "tuple[Offer, ...]":
+def _for_presentations(issuers: TrustedIssuers, audience: str, status: Status, profile: str) -> "tuple[Offer, ...]":
     from sdcard.cli.mcp_tools import Verifying
 
-    issuers = parse_trusted_issuers(read_bytes(str(trust)))
-    decided = decide_status(status, unchecked, issuers)
-    return Verifying(issuers, audience, decided, find_profile(profile), SystemClock(), SystemSalts()).offers()
+    return Verifying(issuers, audience, status, find_profile(profile), SystemClock(), SystemSalts()).offers()
 
 
 def _for_a_registry(
-    trust: Path, registry: str, context: str, token_file: Path | None, profile: str
+    issuers: TrustedIssuers, registry: str, context: str, token_file: Path | None, profile: str
 ) -> "tuple[Offer, ...]":
     from sdcard.cli.mcp_tools import Discovering
     from sdcard.edge.registry import Registry
 
-    issuers = parse_trusted_issuers(read_bytes(str(trust)))
     client = Registry(registry, read_token(token_file))
     return Discovering(client, context, issuers, find_profile(profile)).offers()
 
