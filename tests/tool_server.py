@@ -19,13 +19,18 @@ from sdcard.edge.system import SystemClock
 from sdcard.instants import Clock
 
 
-def make_tool_server(record: Callable[[ToolCall], None], clock: Clock | None = None) -> MCPServer[Any]:
+def make_tool_server(
+    record: Callable[[ToolCall], None], clock: Clock | None = None, ran: list[str] | None = None
+) -> MCPServer[Any]:
+    """``ran``: what its tool did is added here."""
     server = MCPServer[Any]("tools", version="1")
     server.middleware.append(InteractionAudit(record, clock or SystemClock()))
 
     @server.tool()
     async def route(to: str, ctx: Context[Any]) -> dict[str, Any]:
         """Says what reached the tool."""
+        if ran is not None:
+            ran.append(to)
         return {"to": to, "interaction_id": read_interaction_id(ctx.request_context.params)}
 
     return server

@@ -124,7 +124,8 @@ def escape(value: Any) -> Any:
     A backslash is doubled, so no two texts become one.
     """
     if isinstance(value, str):
-        return "".join(_escape(character) for character in value)
+        plain = value.isprintable() and not _HIDDEN.search(value)
+        return value if plain else "".join(_escape(character) for character in value)
     if isinstance(value, dict):
         return {escape(name): escape(one) for name, one in value.items()}
     return [escape(one) for one in value] if isinstance(value, list) else value

@@ -182,11 +182,11 @@ def test_every_call_of_a_client_carries_the_id_to_the_tool_and_into_the_audit(
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("given", SENT.values(), ids=SENT)
 def test_a_malformed_id_is_an_mcp_error_and_no_tool_runs(given: Any, mode: Any) -> None:
-    calls: list[ToolCall] = []
-    server = make_tool_server(calls.append)
+    calls, ran = list[ToolCall](), list[str]()
+    server = make_tool_server(calls.append, ran=ran)
 
     assert refused(server, {META_KEY: given}, mode) == (-32602, {"rule": "request.malformed", "where": PLACE})
-    assert calls == []
+    assert (calls, ran) == ([], [])
     assert carry(server, {META_KEY: "i"}) == {"to": "Paris", "interaction_id": "i"}
 
 
@@ -204,7 +204,11 @@ def test_a_call_that_cannot_be_recorded_is_not_made() -> None:
     def fail(call: ToolCall) -> None:
         raise OSError("/secret/path: no space left")
 
-    error = call(make_tool_server(fail), None, "legacy", "route")
+    ran: list[str] = []
+
+    error = call(make_tool_server(fail, ran=ran), None, "legacy", "route")
+
+    assert ran == []
 
     assert isinstance(error, MCPError)
     assert (error.code, error.message) == (-32603, "The call cannot be recorded, so it is not made.")
