@@ -13,17 +13,16 @@ from sdcard.cli.output import (
     console,
     find_profile,
     print_json,
-    read_bytes,
     show_instant,
     table,
 )
 from sdcard.cli.register import read_token
+from sdcard.cli.trust import TrustSigner, read_trust
 from sdcard.edge.system import SystemClock
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse
 from sdcard.keybinding.challenge import Unbound
 from sdcard.status.reference import Unchecked
-from sdcard.trust import parse_trusted_issuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 
 if TYPE_CHECKING:
@@ -51,6 +50,7 @@ def command(
     max_results: Annotated[int, typer.Option(min=1, max=100, help="On one page.")] = 20,
     cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
     trust: Annotated[Path | None, typer.Option(help="Trust document; without it, the keys the registry shows.")] = None,
+    trust_signer: TrustSigner = None,
     issuer: Annotated[str | None, typer.Option(help="Who the registry is, when not its address.")] = None,
     profile: ProfileName = "sd-card",
     token_file: Annotated[Path | None, typer.Option(help="A file with the bearer token.")] = None,
@@ -62,7 +62,7 @@ def command(
     accepted = find_profile(profile)
     query = make_query(skill, tag, capability, input_mode, output_mode, text)
     client = Registry(registry, read_token(token_file))
-    issuers = parse_trusted_issuers(read_bytes(str(trust))) if trust else client.issuer(issuer)[0]
+    issuers = read_trust(trust, trust_signer, SystemClock().now()) if trust else client.issuer(issuer)[0]
     answer = client.discover(query, context, max_results, cursor)
     expectations = Expectations(issuers=issuers, profile=accepted, key_binding=UNBOUND, status=UNCHECKED)
     cards = [verify_found(found, expectations) for found in answer.results]

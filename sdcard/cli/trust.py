@@ -82,6 +82,8 @@ def read_trust(file: Path, signer: Path | None, now: Instant) -> TrustedIssuers:
         if not data.startswith(b"{") and data.count(b".") == 2:
             raise Misuse(f"{file} is a trust list: say with --trust-signer whose")
         return parse_trusted_issuers(data)
+    if data.startswith(b"{"):
+        raise Misuse(f"{file} is not signed; without --trust-signer it is taken as it is")
     from sdcard.edge.key_files import load_public_keys
 
     return verify_trust_list(data.decode("utf-8", "replace"), load_public_keys(signer), now)

@@ -81,9 +81,9 @@ def _refreshed(listed: TrustedIssuers, network: list[str] | None) -> "IssuerKeys
 
 
 def decide_status(
-    fetch: bool, unchecked: str | None, issuers: "TrustedIssuers | IssuerKeys", network: list[str] | None
+    fetch: bool, unchecked: str | None, issuers: "TrustedIssuers | IssuerKeys", network: list[str] | None = None
 ) -> Status:
-    """The decision about status that two options make together."""
+    """What ``--status`` and ``--status-unchecked`` say together: exactly one of them is given."""
     if fetch is (unchecked is not None):
         raise Misuse("decide about the status: --status fetches it, --status-unchecked REASON does not")
     if unchecked is not None:
