@@ -32,8 +32,8 @@ HELP = (
     "Find agents at a registry by what a context shows of them: all that is asked for. The token comes from "
     "SDCARD_TOKEN or --token-file. Example: sdcard discover --registry http://127.0.0.1:8080 --text route"
 )
-_UNBOUND = Unbound("SD-Cards from discovery come from the registry, not from their Holder")
-_UNCHECKED = Unchecked("a registry gives out no SD-Card that was revoked or suspended by then")
+UNBOUND = Unbound("SD-Cards from discovery come from the registry, not from their Holder")
+UNCHECKED = Unchecked("a registry gives out no SD-Card that was revoked or suspended by then")
 
 Names: TypeAlias = list[str] | None
 
@@ -60,19 +60,22 @@ def command(
     from sdcard.edge.registry import Registry
 
     accepted = find_profile(profile)
-    query = _query(skill, tag, capability, input_mode, output_mode, text)
+    query = make_query(skill, tag, capability, input_mode, output_mode, text)
     client = Registry(registry, read_token(token_file))
     issuers = read_trust(trust, trust_signer, SystemClock().now()) if trust else client.issuer(issuer)[0]
     answer = client.discover(query, context, max_results, cursor)
-    expectations = Expectations(issuers=issuers, profile=accepted, key_binding=_UNBOUND, status=_UNCHECKED)
-    cards = [_verify(found, expectations) for found in answer.results]
+    expectations = Expectations(issuers=issuers, profile=accepted, key_binding=UNBOUND, status=UNCHECKED)
+    cards = [verify_found(found, expectations) for found in answer.results]
     if as_json:
         print_json(_document(answer, cards, context))
     else:
         _show(answer, cards, context)
 
 
-def _query(skills: Names, tags: Names, capabilities: Names, takes: Names, gives: Names, text: str | None) -> JsonObject:
+def make_query(
+    skills: Names, tags: Names, capabilities: Names, takes: Names, gives: Names, text: str | None
+) -> JsonObject:
+    """Criteria → query, as the registry takes it. Raises Misuse where nothing is asked for."""
     asked: dict[str, Any] = {
         "skills": skills,
         "tags": tags,
@@ -83,11 +86,11 @@ def _query(skills: Names, tags: Names, capabilities: Names, takes: Names, gives:
     }
     query: JsonObject = {name: value for name, value in asked.items() if value}
     if not query:
-        raise Misuse("say what to look for: --skill, --tag, --capability, --input-mode, --output-mode or --text")
+        raise Misuse("say what to look for: a skill, tag, capability, input mode, output mode or text")
     return query
 
 
-def _verify(found: "FoundAgent", expectations: Expectations) -> VerifiedCard:
+def verify_found(found: "FoundAgent", expectations: Expectations) -> VerifiedCard:
     """An SD-Card that its Issuer stands behind, and that is of the agent that the registry says.
 
     Raises:
