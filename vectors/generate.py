@@ -58,6 +58,7 @@ NOT_TRIGGERED = {
          Rule.AUDIT_CHECKPOINT, Rule.AUDIT_ROLLED_BACK),
         "It is about the audit chain of a registry.",
     ),
+    Rule.REQUEST_NOT_ACCEPTABLE: "An agent says it of a request for its card.",
     Rule.AGENTCARD_FETCHED: "It is about the address that a card came from.",
 }  # fmt: skip
 """Rules that no presentation, SD-Card, trust document or card triggers, and why."""
