@@ -127,7 +127,7 @@ def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
     return SdJwt(held.sd_jwt.issuer_jwt, tuple(text for text in held.sd_jwt.disclosures if text in chosen))
 
 
-def shown(held: HeldSdCard, selection: Selection) -> PartialCard:
+def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
     """What whoever gets the selection can see of the card.
 
     Raises:

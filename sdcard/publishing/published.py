@@ -11,7 +11,7 @@ from sdcard.cards.reading import read_card
 from sdcard.disclosure.context import PUBLIC
 from sdcard.encoding import encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.holder import HeldSdCard, Selection, disclose, shown
+from sdcard.holder import HeldSdCard, Selection, disclose, partial_card
 from sdcard.instants import Instant
 from sdcard.oauth.bearer import WHERE
 from sdcard.publishing.negotiation import Accept
@@ -85,7 +85,7 @@ class PublishedCard:
         Raises:
             Misuse: when the selection is another SD-Card's.
         """
-        expires_at, partial = held.issued.expires_at, shown(held, selection)
+        expires_at, partial = held.issued.expires_at, partial_card(held, selection)
         family = (partial.card_format or "").partition("/")[0]
         whole = None if partial.missing else _plain(partial.complete(), expires_at)
         return cls(str(disclose(held, selection)), family, expires_at, whole)

@@ -15,7 +15,11 @@ from tests.world import World
 
 SD = "application/vnd.sd-jwt+json"
 JSON = "application/json"
-AGENT_JSON, AGENT_CARD_JSON, AGENTCARD = "/.well-known/agent.json", "/.well-known/agent-card.json", "/.well-known/agentcard"
+AGENT_JSON, AGENT_CARD_JSON, AGENTCARD = (
+    "/.well-known/agent.json",
+    "/.well-known/agent-card.json",
+    "/.well-known/agentcard",
+)
 
 
 @dataclass(frozen=True)
@@ -96,5 +100,3 @@ class Agent:
 
 def plain(name: str = "georoute.json") -> PlainCard:
     return PlainCard.of((ROOT / "examples" / name).read_bytes())
-
-
