@@ -13,7 +13,6 @@ from sdcard.encoding import encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.holder import HeldSdCard, Selection, disclose, partial_card
 from sdcard.instants import Instant
-from sdcard.oauth.bearer import WHERE
 from sdcard.publishing.negotiation import Accept
 from sdcard.publishing.tokens import NOBODY, TokenSource
 from sdcard.rules import Rule
@@ -34,6 +33,7 @@ _PLAIN = MappingProxyType(
 )
 """Family of card formats → where clients that know no SD-JWT look for its cards, and the media types of one."""
 _ACCEPT = Where(Part.REQUEST, ("headers", "accept"))
+_AUTHORIZATION = Where(Part.REQUEST, ("headers", "authorization"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def represent(cards: PublishedCards, path: str, accept: Accept, context: str | N
     else:
         card = cards.contexts.get(PUBLIC.name if context is None else context)
         if card is None:
-            raise Refused(Rule.TOKEN_MISSING if context is None else Rule.TOKEN_SCOPE, WHERE)
+            raise Refused(Rule.TOKEN_MISSING if context is None else Rule.TOKEN_SCOPE, _AUTHORIZATION)
         body = encode_json({"agent_card": card.sd_card})
         found = Representation(best, body, context in (None, PUBLIC.name), card.expires_at)
     if found.expires_at is not None and now >= found.expires_at:
