@@ -108,6 +108,31 @@ def test_each_framework_serves_what_the_application_answers(agent: Agent, name: 
         assert get(url + "/elsewhere").status_code == 404
 
 
+def test_cards_are_replaced_while_they_are_fetched(agent: Agent) -> None:
+    values = [agent.cards(plain=plain()) for _ in range(8)]
+    agent.app.replace(values[0])
+    stop = threading.Event()
+
+    def turn() -> None:
+        while not stop.is_set():
+            for one in values:
+                agent.app.replace(one)
+
+    turning = threading.Thread(target=turn)
+    with served(agent.app) as url, httpx2.Client(trust_env=False) as client:
+        turning.start()
+        try:
+            answers = [client.get(url + AGENT_JSON, headers={"accept": SD}) for _ in range(200)]
+        finally:
+            stop.set()
+            turning.join()
+
+    seen = {(got.status_code, got.headers["etag"], got.json()["agent_card"]) for got in answers}
+    assert {text for _, _, text in seen} <= {one.contexts["public"].sd_card for one in values}
+    assert {status for status, _, _ in seen} == {200}
+    assert len({tag for _, tag, _ in seen}) == len(seen) > 1
+
+
 def test_forged_hosts_and_targets_change_nothing_on_the_wire(agent: Agent) -> None:
     with served(agent.app) as url:
         expected = get(url + AGENT_JSON, accept=SD).content

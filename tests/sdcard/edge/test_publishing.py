@@ -33,7 +33,7 @@ from sdcard.errors import Part, Where
 from sdcard.issuer import Validity
 from sdcard.paths import Place, value_at
 from sdcard.publishing.published import MAX_AGE, PlainCard, PublishedCard, PublishedCards
-from sdcard.publishing.tokens import AccessTokens, OwnTokens
+from sdcard.publishing.tokens import NOBODY, AccessTokens, OwnTokens, TokenSource
 from tests.identity import SERVER, Source, access_token
 from tests.sdcard.publishing.agent import AGENT_CARD_JSON, AGENT_JSON, AGENTCARD, JSON, SD, Agent, Got, ask, plain
 from tests.world import NOW, World, example
@@ -515,20 +515,31 @@ def test_no_answer_repeats_what_was_sent(agent: Agent, path: str, method: str) -
 
 
 BYTES = st.binary(max_size=60)
+JSON_LIKE = BYTES | st.dictionaries(
+    st.sampled_from(["typ", "alg", "kid", "iss", "aud", "exp", "scope", "crit"]),
+    st.sampled_from([None, "at+jwt", "none", "ES256", "es", "card:internal", ["es"], 1, 1e300, {}]),
+).map(lambda document: json.dumps(document).encode())
 HOSTILE = st.one_of(
     BYTES,
     BYTES.map(lambda tail: b"Bearer " + tail),
     st.text(alphabet=st.sampled_from('ab*/;=q01.," \\\t'), max_size=60).map(str.encode),
     BYTES.map(lambda tail: SD.encode() + b";" + tail),
+    st.tuples(JSON_LIKE, JSON_LIKE, BYTES).map(
+        lambda parts: b"Bearer " + b".".join(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts)
+    ),
 )
 
 
 @given(
     st.lists(st.tuples(st.sampled_from([b"accept", b"authorization", b"if-none-match", b"host"]), HOSTILE), max_size=4),
     st.sampled_from(["GET", "HEAD", "POST"]),
-    st.text(max_size=20) | st.sampled_from([AGENT_JSON, AGENTCARD]),
+    st.sampled_from([AGENT_JSON, AGENTCARD]) | st.text(max_size=20),
+    st.sampled_from([NOBODY, AccessTokens(SERVER, "https://agent.example", ServerKeys(Source().load))]),
 )
-def test_no_header_makes_it_fail(headers: list[tuple[bytes, bytes]], method: str, path: str) -> None:
+def test_no_header_makes_it_fail(
+    headers: list[tuple[bytes, bytes]], method: str, path: str, tokens: TokenSource
+) -> None:
+    _SHARED.replace(plain=plain(), tokens=tokens)
     got = ask(_SHARED.app, path, None, headers=headers, method=method)
     assert got.status in (200, 304, 401, 404, 405, 406)
     if got.status == 200:
@@ -536,7 +547,6 @@ def test_no_header_makes_it_fail(headers: list[tuple[bytes, bytes]], method: str
 
 
 _SHARED = Agent(World())
-_SHARED.replace(plain=plain())
 
 
 # -- who may not see it, does not -------------------------------------------------------------------------------------
