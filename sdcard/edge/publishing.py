@@ -105,7 +105,7 @@ def card_router(app: CardApp) -> "APIRouter":
     from fastapi import APIRouter
     from starlette.routing import Route
 
-    return APIRouter(routes=[Route(path, _At(app, path), include_in_schema=False) for path in ALL_PATHS])
+    return APIRouter(routes=[Route(path, _At(app, path)) for path in ALL_PATHS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class _At:
     path: str
 
     async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
-        await self.app({**scope, "path": self.path, "root_path": ""}, receive, send)
+        await self.app({**scope, "path": self.path}, receive, send)
 
 
 async def _live(receive: _Receive, send: _Send) -> None:
