@@ -58,10 +58,28 @@ def members(agent: Agent, got: Got) -> Any:
     return verify_presentation(got.json["agent_card"], expectations, agent.world.clock.now()).members
 
 
+WHERE = {
+    Rule.TOKEN_MISSING: "request/headers/authorization",
+    Rule.TOKEN_INVALID: "request/headers/authorization",
+    Rule.TOKEN_SCOPE: "request/headers/authorization",
+    Rule.REQUEST_NOT_ACCEPTABLE: "request/headers/accept",
+    Rule.REQUEST_TARGET: "request/path",
+    Rule.REQUEST_METHOD: "request/method",
+    Rule.EXPIRED: "issuer-jwt/exp",
+}
+
+
 def assert_problem(got: Got, status: int, rule: Rule) -> None:
-    assert (got.status, got.headers["content-type"], got.json["rule"]) == (status, PROBLEM, rule.value), got
-    assert got.json["type"] == f"urn:sd-card:rule:{rule}"
-    assert got.json["status"] == status
+    assert (got.status, got.headers["content-type"]) == (status, PROBLEM), got
+    assert {**got.json, "detail": ""} == {
+        "type": f"urn:sd-card:rule:{rule}",
+        "title": rule.sentence,
+        "status": status,
+        "detail": "",
+        "rule": rule.value,
+        "where": WHERE.get(rule, "request"),
+    }
+    assert got.json["detail"]
     assert got.headers["cache-control"] == "no-store"
 
 
@@ -123,6 +141,13 @@ def test_the_sd_form_is_never_sent_unasked(agent: Agent, accept: str | None, wit
 def test_the_form_that_is_wanted_more_is_sent(agent: Agent, accept: str, media_type: str) -> None:
     agent.replace(plain=plain())
     assert ask(agent.app, accept=accept).headers["content-type"] == media_type
+
+
+def test_who_cannot_be_served_is_told_what_there_is(agent: Agent) -> None:
+    assert ask(agent.app, accept="text/html").json["detail"] == f"Ask for {SD}."
+    agent.replace(plain=plain())
+    assert ask(agent.app, accept="text/html").json["detail"] == f"Ask for {SD} or {JSON}."
+    assert ask(agent.app, "/elsewhere").json["detail"] == Rule.REQUEST_TARGET.sentence
 
 
 def test_several_accept_headers_are_one(agent: Agent) -> None:
