@@ -77,6 +77,8 @@ JSON, SD = "application/json", "application/vnd.sd-jwt+json"
         ("application /json", 0),
         ("applicati\xf6n/json", 0),
         ("application/json text/html", 0),
+        ("application/json\xa0", 0),
+        ("\x0bapplication/json", 0),
         ('"application/json"', 0),
         # broken members spoil no others, but what a quotation mark opens
         ("garbage, application/json", 1000),
