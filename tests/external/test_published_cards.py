@@ -19,7 +19,10 @@ from sd_jwt.verifier import SDJWTVerifier
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from sdcard import Unchecked, VerifiedCard
+from sdcard.edge.card_fetching import fetch_card
 from sdcard.edge.publishing import card_router
+from sdcard.edge.reach import LOOPBACK
 from sdcard.encoding import same_json
 from sdcard.publishing.tokens import OwnTokens
 from tests.external.a2a_sdks import ask_sdk
@@ -207,3 +210,16 @@ def test_other_sd_jwt_libraries_read_what_is_published(world: World, node: NodeP
     assert same_json(theirs, nodes)
     assert same_json(theirs["name"], example()["name"])
     assert ("provider" in theirs, "securitySchemes" in theirs) == (context != "public", context == "diagnostic")
+
+
+def test_our_own_client_fetches_and_verifies_what_is_published(world: World) -> None:
+    agent = Agent(world)
+    text, kept = agent.token("internal")
+    agent.replace(tokens=OwnTokens([kept]), plain=plain())
+    with served(frameworks(agent)["starlette"]) as url:
+        seen = [
+            fetch_card(url, world.issuer.trust, Unchecked("a test"), world.clock.now(), LOOPBACK, token).card
+            for token in (None, text)
+        ]
+
+    assert ["provider" in one.members for one in seen if isinstance(one, VerifiedCard)] == [False, True]
