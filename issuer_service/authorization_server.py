@@ -8,13 +8,14 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from issuer_service.access import EXTERNAL, MOST_SUBJECT, WHERE, Limit, Scope, is_limit
+from issuer_service.access import EXTERNAL, MOST_SUBJECT, Limit, Scope, is_limit
 from issuer_service.stores.ports import TokenRow
 from sdcard.edge.server_keys import ServerKeys
 from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.oauth.access_token import AccessToken, parse_access_token, verify_access_token
+from sdcard.oauth.bearer import WHERE
 from sdcard.rules import Rule
 
 _WHERE = Where(Part.ACCESS_TOKEN)

@@ -299,3 +299,8 @@ class Rule(StrEnum):
     RATE_EXCEEDED = "rate.exceeded", "There were too many requests; ask again later.", "RFC 6585 4"
     NOT_READY = "registry.not-ready", "A part of the registry does not work.", "registry"
     REGISTRY_FAILED = "registry.failed", "The registry failed; this is its own fault.", "registry"
+    REQUEST_NOT_ACCEPTABLE = (
+        "request.not-acceptable",
+        "There is nothing here of a media type that the request accepts.",
+        "RFC 9110 12.5.1, 15.5.7",
+    )
