@@ -6,7 +6,7 @@ chain as its last step.
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import RowMapping, and_, func, insert, not_, select, true, update
+from sqlalchemy import RowMapping, and_, delete, func, insert, not_, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from issuer_service.stores import discovery, keys, lifecycle, statuses
@@ -70,6 +70,18 @@ class SqlStore:
         async with self.database.reading() as connection:
             row = (await connection.execute(select(tokens).where(tokens.c.digest == digest))).mappings().first()
         return None if row is None else _token(row)
+
+    async def read_tokens(self) -> tuple[TokenRow, ...]:
+        """All tokens, in the order in which they were made."""
+        ordered = select(tokens).order_by(tokens.c.created_at, tokens.c.digest)
+        async with self.database.reading() as connection:
+            rows = (await connection.execute(ordered)).mappings().all()
+        return tuple(map(_token, rows))
+
+    async def delete_token(self, digest: str) -> None:
+        """Forget a token, if it is there."""
+        async with self.database.writing() as connection:
+            await connection.execute(delete(tokens).where(tokens.c.digest == digest))
 
     async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:
         """Write a registration in one transaction, or refuse it, or give the answer that is kept."""

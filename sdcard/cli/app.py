@@ -80,7 +80,7 @@ def _run(as_json: bool) -> int:
         show_refusal(refusal, as_json)
         return EXIT_MISUSE if refusal.rule is Rule.STORE_UNAVAILABLE else EXIT_REFUSED
     except ModuleNotFoundError as missing:
-        show_misuse(Misuse(f"this command needs {missing.name}: pip install 'sdcard[service]'"), as_json)
+        show_misuse(Misuse(f"this command needs {missing.name}, which the extra `service` of sdcard brings"), as_json)
     except (Misuse, TyperException) as misuse:
         show_misuse(misuse, as_json)
     except OSError as error:
