@@ -318,7 +318,7 @@ async def die() -> None:
         if left[0] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    engine = store.database.engine.sync_engine
+    engine = store.database.engine
     event.listen(engine, "after_cursor_execute", executed)
     event.listen(engine, "commit", executed)
     await service.rotate(store, VAULT, KeyUse.CARDS, time.time(), at_once=True)
@@ -393,10 +393,10 @@ def test_a_process_that_cannot_reach_its_database_goes_on_publishing(
     with desk.open() as registry:
         before = published(registry)
 
-        def gone(_: Database) -> Any:
+        async def gone(_: Database, __: object) -> Any:
             raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
-        monkeypatch.setattr(Database, "reading", gone)
+        monkeypatch.setattr(Database, "read", gone)
         desk.clock.advance(10 * STALE)
         assert published(registry) == before
         assert registry.get("/healthz").status_code == 503

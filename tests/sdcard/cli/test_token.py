@@ -57,7 +57,7 @@ def test_a_token_that_is_not_there_is_misuse_and_the_others_stay(sdcard: Sdcard,
 
 
 def test_who_makes_a_token_is_told_where_it_holds_and_no_password(sdcard: Sdcard) -> None:
-    made = sdcard("token", "create", "--subject", "me", "--database-url", "sqlite+aiosqlite:///other.sqlite")
+    made = sdcard("token", "create", "--subject", "me", "--database-url", "sqlite:///other.sqlite")
 
-    assert "in sqlite+aiosqlite:///other.sqlite" in made.err.replace("\n", " ")
+    assert "in sqlite:///other.sqlite" in made.err.replace("\n", " ")
     assert Path("other.sqlite").exists()
