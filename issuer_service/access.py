@@ -153,6 +153,24 @@ async def find_token(store: Store, text: str, now: Instant) -> TokenRow:
     return token
 
 
+def token_name(token: TokenRow) -> str:
+    """What to call a token by, to whoever runs the registry: the beginning of its digest, which opens nothing."""
+    return token.digest[:16]
+
+
+async def withdraw_token(store: Store, name: str) -> TokenRow:
+    """Withdraw a token, from the next request on; what was done with it stays done.
+
+    Raises:
+        Misuse: there is no token of this name.
+    """
+    named = [token for token in await store.read_tokens() if token_name(token) == name]
+    if len(named) != 1:
+        raise Misuse("there is no token of this name; `sdcard token list` shows them")
+    await store.delete_token(named[0].digest)
+    return named[0]
+
+
 def check_token(token: TokenRow, scope: Scope) -> Caller:
     """Whose token it is, if it is for this.
 
