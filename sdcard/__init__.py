@@ -4,6 +4,7 @@ The public names. Data flows one way: ``parse_card`` → ``plan_disclosure`` →
 ``present`` → ``verify_presentation``. Anything may raise ``Refused``, with a rule and a place, or ``Misuse``.
 """
 
+from sdcard.admission import AdmissionPolicy, NothingRequired, Required, check_admission
 from sdcard.cards.a2a.signatures.creation import prepare_card_signature
 from sdcard.cards.a2a.signatures.verification import CardSigners, parse_card_signers
 from sdcard.cards.card import Card
@@ -14,7 +15,17 @@ from sdcard.cards.reading import parse_card, parse_card_file
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.errors import Finding, Misuse, Refused, Where
-from sdcard.holder import HeldSdCard, accept_sd_card, disclose, present, select_all, select_context, select_paths
+from sdcard.holder import (
+    HeldSdCard,
+    RequestAnswered,
+    accept_sd_card,
+    disclose,
+    present,
+    select_all,
+    select_context,
+    select_paths,
+    select_requested,
+)
 from sdcard.instants import FreshnessWindow, Instant
 from sdcard.issued import Acceptance
 from sdcard.issuer import Issuer, SdCard, issue_sd_card, prepare_batch, prepare_sd_card, rounded_validity
@@ -24,6 +35,7 @@ from sdcard.keybinding.challenge import Answering, Challenge, Unbound, Unsolicit
 from sdcard.limits import Limits
 from sdcard.paths import ClaimPath
 from sdcard.profile import AGENT_SD_JWT_02, SD_CARD, Profile
+from sdcard.requesting import ClaimRequest
 from sdcard.rules import Rule
 from sdcard.sdjwt.json_form import to_flattened, to_general
 from sdcard.status.reference import Checked, CheckedAsync, Unchecked
@@ -35,6 +47,7 @@ __all__ = [
     "DEFAULT_POLICY",
     "SD_CARD",
     "Acceptance",
+    "AdmissionPolicy",
     "Answering",
     "Card",
     "CardSigners",
@@ -42,6 +55,7 @@ __all__ = [
     "Checked",
     "CheckedAsync",
     "ClaimPath",
+    "ClaimRequest",
     "Conversion",
     "DisclosurePlan",
     "DisclosurePolicy",
@@ -54,10 +68,13 @@ __all__ = [
     "Issuer",
     "Limits",
     "Misuse",
+    "NothingRequired",
     "PartialCard",
     "Profile",
     "PublicKey",
     "Refused",
+    "RequestAnswered",
+    "Required",
     "Rule",
     "SdCard",
     "Signer",
@@ -68,6 +85,7 @@ __all__ = [
     "VerifiedCard",
     "Where",
     "accept_sd_card",
+    "check_admission",
     "convert_card",
     "disclose",
     "issue_sd_card",
@@ -86,6 +104,7 @@ __all__ = [
     "select_all",
     "select_context",
     "select_paths",
+    "select_requested",
     "to_flattened",
     "to_general",
     "verify_presentation",
