@@ -1,8 +1,8 @@
 """A Holder on HTTP: an auth class for ``httpx2`` that answers one server's challenges, and nobody else's.
 
 A challenge is answered once, for the request that it came to, when that request went to the server that the Holder
-means and the challenge is that server's. So a hostile server cannot have another one's challenge answered (a relay), and
-what is signed for the hostile one is refused by the other. A presentation goes over TLS, or to a loopback address.
+means and the challenge is that server's. So a hostile server cannot have another one's challenge answered (a relay),
+and what is signed for the hostile one is refused by the other. A presentation goes over TLS, or to a loopback address.
 """
 
 import ipaddress
@@ -138,15 +138,13 @@ def check_origin(origin: str) -> None:
     Raises:
         Misuse: for a path or anything else behind the host, for another scheme, and for http but on loopback.
     """
-    parts = urlsplit(origin)
-    if (
-        parts.scheme not in _PORTS
-        or not parts.hostname
-        or origin != f"{parts.scheme}://{parts.netloc}"
-        or "@" in origin
-    ):
+    try:
+        scheme, host, _ = _origin_of(origin)
+    except ValueError:
+        raise Misuse("an origin is https://host or https://host:port") from None
+    if scheme not in _PORTS or not host or origin != f"{scheme}://{urlsplit(origin).netloc}" or "@" in origin:
         raise Misuse("an origin is https://host or https://host:port")
-    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+    if scheme == "http" and not _is_loopback(host):
         raise Misuse("a presentation goes over https; over http to a loopback address such as 127.0.0.1 only")
 
 
