@@ -127,7 +127,9 @@ def _problem(entries: tuple[ClaimPath, ...]) -> str:
         return "a request is a tuple of claim paths"
     if len(entries) > MAX_ENTRIES or any(len(str(entry)) > MAX_ENTRY for entry in entries):
         return f"a request has at most {MAX_ENTRIES} claim paths of at most {MAX_ENTRY} characters"
-    if any(not entry.segments or isinstance(segment, int) for entry in entries for segment in entry.segments or (0,)):
+    if any(not entry.segments or entry.segments[0] is None for entry in entries):
+        return "a requested path begins with a member's name: everything at once is not asked for"
+    if any(isinstance(segment, int) for entry in entries for segment in entry.segments):
         return "a requested path has member names and `*`, and no index"
     if len(set(entries)) != len(entries):
         return "a claim is requested once"
