@@ -1,10 +1,14 @@
 """Both sides on real servers: uvicorn over TLS 1.3, httpx2 and bare sockets, honest callers and others."""
 
 import asyncio
+import signal
 import socket
 import ssl
+import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -21,8 +25,11 @@ from sdcard.edge.demanding import Demanding
 from sdcard.edge.presenting import SdCardAuth
 from sdcard.edge.records import MemoryChallengeRecord
 from sdcard.holder import Selection
+from sdcard.http_auth import MAX_CREDENTIALS
+from tests.issuer_service.test_serving import free_port
 from tests.sdcard.edge.verifying import policy, presenter, protected, shows
 from tests.served import served, trusting
+from tests.test_deploy import program
 from tests.world import World, raises_rule
 
 AUDIENCE = "https://verifier.example/tasks"
@@ -262,3 +269,39 @@ def test_a_large_body_arrives_after_a_challenge(world: World, authority: trustme
         with calling(authority, auth) as client:
             assert client.post(f"{url}/task", content=b"a" * BIG).json()["body"] == BIG
             assert client.post(f"{url}/task", content=iter([b"a" * BIG])).json()["body"] == BIG
+
+
+@contextmanager
+def behind_nginx(url: str, folder: Path) -> Iterator[str]:
+    """The same server behind nginx with the sizes that it has by default."""
+    port = free_port()
+    paths = "".join(f"{kind}_temp_path {folder};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    site = f"server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass {url}; }} }}"
+    configuration = folder / "nginx.conf"
+    configuration.write_text(
+        f"daemon off; pid {folder}/pid; error_log {folder}/log; events {{}} http {{ access_log off; {paths} {site} }}"
+    )
+    with subprocess.Popen([program("nginx"), "-c", str(configuration), "-p", str(folder)]) as nginx:
+        try:
+            address = f"http://127.0.0.1:{port}"
+            for _ in range(200):
+                with suppress(httpx2.TransportError):
+                    httpx2.get(address, trust_env=False)
+                    break
+                time.sleep(0.05)
+            yield address
+        finally:
+            nginx.send_signal(signal.SIGQUIT)
+
+
+def test_the_longest_presentation_passes_nginx_and_a_longer_one_is_refused_by_us(world: World, tmp_path: Path) -> None:
+    with served(protected(world, AUDIENCE)) as url, behind_nginx(url, tmp_path) as address:
+        for length, expected in (
+            (MAX_CREDENTIALS, (401, "sd-jwt.format")),
+            (MAX_CREDENTIALS + 1, (431, "limit.bytes")),
+        ):
+            headers = {"Authorization": "SD-Card " + "a" * length}
+            given = httpx2.get(f"{address}/task", headers=headers, trust_env=False)
+            assert (given.status_code, given.json()["rule"]) == expected
+        with httpx2.Client(auth=SdCardAuth(presenter(world, address, AUDIENCE)), trust_env=False) as client:
+            assert client.post(f"{address}/task", content=b"a" * 1000).json()["body"] == 1000
