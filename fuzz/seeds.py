@@ -26,6 +26,12 @@ OTHERS = {
         b'[agreements."https://p.example"]\nclaims = ["skills"]\n',
     ),
     Target.STATUS_LIST: (b"", b'"ttl":5', b'"exp":1', b'"status_list":{"bits":8,"lst":"eNpjAAAAAQAB"}'),
+    Target.CHALLENGE: (
+        b'SD-Card nonce="n", audience="https://a.example", interaction_id=i, requested="[\\"skills.*.id\\"]"',
+        b'Bearer realm="a", SD-Card nonce=n, audience=a\0Negotiate abc==',
+        b"SD-Card nonce=n",
+    ),
+    Target.CREDENTIALS: (b"SD-Card a.b.c~d~e.f.g", b"SD-Card a~\0SD-Card b~", b"Bearer a"),
 }
 """For targets that no vector is for."""
 

@@ -14,6 +14,7 @@ from sdcard.disclosure.document import parse_policy
 from sdcard.encoding import JsonObject, encode_base64url, encode_json, parse_json
 from sdcard.errors import Part, Where
 from sdcard.holder import accept_sd_card
+from sdcard.http_auth import parse_challenge, parse_credentials
 from sdcard.jose.jws import join_signature
 from sdcard.jose.keys import PUBLISHED_KEYS, VECTOR_KEYS, parse_public_jwk
 from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller
@@ -125,6 +126,16 @@ def _path(data: bytes) -> None:
     ClaimPath.parse(_text(data), Where(Part.REQUEST))
 
 
+def _challenge(data: bytes) -> None:
+    """Values of ``WWW-Authenticate``, parted by NUL."""
+    parse_challenge([part.decode("latin-1") for part in data.split(b"\0")])
+
+
+def _credentials(data: bytes) -> None:
+    """Values of ``Authorization``, likewise."""
+    parse_credentials([part.decode("latin-1") for part in data.split(b"\0")])
+
+
 class Target(Enum):
     """In the order of the first byte. A new one goes last, so that kept inputs keep their meaning."""
 
@@ -141,6 +152,8 @@ class Target(Enum):
     CARD_FILE = (_card_file,)
     POLICY = (_policy,)
     STATUS_LIST = (_status_list,)
+    CHALLENGE = (_challenge,)
+    CREDENTIALS = (_credentials,)
 
     def __init__(self, run: Callable[[bytes], None]) -> None:
         self._run = run

@@ -92,6 +92,7 @@ def test_a_rule_is_found_where_it_is_raised() -> None:
 
     assert raised[Rule.DISCLOSURE_COLLISION] == {"sdcard/sdjwt/steps.py:check_claim_is_new"}
     assert raised[Rule.ISSUER_UNKNOWN] == {
+        "sdcard/admission.py:check_admission",
         "sdcard/trust.py:TrustedIssuers.key_for",
         "issuer_service/authorization_server/tokens.py:AuthorizationServer._token",
     }

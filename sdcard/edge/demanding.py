@@ -154,6 +154,7 @@ class Demanding:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
+        scope = {**scope, "headers": [(bytes(name).lower(), bytes(value)) for name, value in scope["headers"]]}
         try:
             request = _Request(_target(scope), _interaction(scope))
         except Refused as refusal:
@@ -164,7 +165,7 @@ class Demanding:
         except Refused as refusal:
             await self._answer(send, refusal, request)
             return
-        headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"authorization"]
+        headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
         state = {**scope.get("state", {}), STATE: card}
         await self._app({**scope, "headers": headers, "state": state}, receive, send)
 
@@ -215,7 +216,7 @@ def _interaction(scope: Scope) -> str | None:
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:
-    return [value.decode("latin-1") for given, value in scope["headers"] if given.lower() == name]
+    return [value.decode("latin-1") for given, value in scope["headers"] if given == name]
 
 
 def _status(refusal: Refused) -> HTTPStatus:

@@ -40,7 +40,8 @@ class Presenter:
         allowed: the most that this server may see of it, by ``select_context``, ``select_paths`` or ``select_all``.
         signer: holds the key in ``cnf``.
         clock: says when.
-        report: is told what was requested and not shown. The server does not learn whether that was withheld.
+        report: is told what was requested and not shown, in a thread of its own where the client is asynchronous. The
+            server does not learn whether it was withheld.
     """
 
     origin: str
@@ -92,14 +93,11 @@ class Presenter:
 class AnswersChallenges:
     """The flow of an auth class, for ``httpx2`` and for ``httpx`` alike."""
 
-    requires_request_body = True
-    """The request is sent twice."""
-
     def __init__(self, presenter: Presenter) -> None:
         self._presenter = presenter
 
     def sync_auth_flow(self, request: Any) -> Generator[Any, Any, None]:
-        """Send; answer a challenge; send again."""
+        """Send; answer a challenge; send again, and so read the body first."""
         request.read()
         response = yield request
         answer = self._answer(request, response)
@@ -117,12 +115,8 @@ class AnswersChallenges:
             yield request
 
     def _answer(self, request: Any, response: Any) -> str | None:
-        """The challenged request is the one that was sent: one that a redirect led to is not answered."""
-        if (
-            response.status_code != 401
-            or response.request.url != request.url
-            or not self._presenter.is_for(request.url)
-        ):
+        """Answer the request that was sent; one that a redirect led to is not answered."""
+        if response.status_code != 401 or response.history or not self._presenter.is_for(request.url):
             return None
         values = response.headers.get_list("WWW-Authenticate")
         return self._presenter.answer(values, request.headers.get(INTERACTION_HEADER))
