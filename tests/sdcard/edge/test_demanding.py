@@ -30,7 +30,7 @@ from sdcard.errors import Part, Where
 from sdcard.http_auth import INTERACTION_HEADER, MAX_CREDENTIALS, ReceivedChallenge, parse_challenge
 from sdcard.instants import Instant
 from sdcard.status.reference import StatusReference
-from tests.sdcard.edge.verifying import SKILL, policy, protected, shows
+from tests.sdcard.edge.protecting import SKILL, policy, protected, shows
 from tests.world import AUDIENCE, ISSUER, World, key, tampered, unsigned, with_disclosures
 
 Headers = list[tuple[bytes, bytes]]

@@ -14,7 +14,7 @@ from sdcard.encoding import encode_json
 from sdcard.holder import RequestAnswered
 from sdcard.http_auth import INTERACTION_HEADER, encode_challenge
 from sdcard.verifier import VerifiedCard
-from tests.sdcard.edge.verifying import presenter
+from tests.sdcard.edge.protecting import presenter
 from tests.world import World, key, raises_rule
 
 HERE = "https://verifier.example"

@@ -27,7 +27,7 @@ from sdcard.edge.records import MemoryChallengeRecord
 from sdcard.holder import Selection
 from sdcard.http_auth import MAX_CREDENTIALS
 from tests.issuer_service.test_serving import free_port
-from tests.sdcard.edge.verifying import policy, presenter, protected, shows
+from tests.sdcard.edge.protecting import policy, presenter, protected, shows
 from tests.served import served, trusting
 from tests.test_deploy import program
 from tests.world import World, raises_rule
