@@ -9,8 +9,7 @@ from pathlib import Path
 
 from issuer_service.access import Limit, is_limit
 from issuer_service.addresses import Network
-from issuer_service.authorization_server.fetching import ServerKeys, load_from
-from issuer_service.authorization_server.tokens import AuthorizationServer
+from issuer_service.authorization_server import AuthorizationServer
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault
 from issuer_service.metrics import Metrics
@@ -25,6 +24,7 @@ from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosure.document import parse_policy
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.key_files import load_card_signers
+from sdcard.edge.server_keys import ServerKeys, load_from
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse, Part, Where
 from sdcard.instants import Clock

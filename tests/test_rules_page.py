@@ -70,6 +70,10 @@ def test_the_steps_stand_in_the_order_of_the_standard() -> None:
     assert len(steps) >= len(docstrings) - 1
 
 
+ROWS_OF_THEIR_OWN = ("sdcard/status/", "sdcard/oauth/", "sdcard/dpop/", "sdcard/delegation/")
+"""Standards beside the three whose rows the page lists."""
+
+
 def test_every_rule_of_the_standard_is_raised_by_a_function_that_says_which_row() -> None:
     families = {"sd", "disclosure", "digest", "kb", "time", "audience", "cnf"}
     silent = {
@@ -78,7 +82,7 @@ def test_every_rule_of_the_standard_is_raised_by_a_function_that_says_which_row(
         if not part.rows
         and any(rule.split(".")[0] in families for rule in part.rules)
         and part.name.startswith("sdcard/")
-        and not part.name.startswith("sdcard/status/")
+        and not part.name.startswith(ROWS_OF_THEIR_OWN)
     }
 
     assert silent == {
@@ -94,6 +98,6 @@ def test_a_rule_is_found_where_it_is_raised() -> None:
     assert raised[Rule.ISSUER_UNKNOWN] == {
         "sdcard/admission.py:check_admission",
         "sdcard/trust.py:TrustedIssuers.key_for",
-        "issuer_service/authorization_server/tokens.py:AuthorizationServer._token",
+        "sdcard/oauth/access_token.py:verify_access_token",
     }
     assert [rule for rule in Rule if not raised[rule]] == []

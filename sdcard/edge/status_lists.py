@@ -178,10 +178,11 @@ def _is_fetchable(uri: str) -> bool:
         return False
     if not uri.isascii() or not uri.isprintable() or not host or "@" in parts.netloc or parts.fragment:
         return False
-    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -6,23 +6,19 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 import trustme
 
-from issuer_service.authorization_server.fetching import (
+from sdcard import Misuse
+from sdcard.edge.server_keys import (
     FRESH_SECONDS,
     PAUSE_SECONDS,
     USABLE_SECONDS,
     ServerKeys,
     load_from,
 )
-from issuer_service.settings import Settings
-from issuer_service.wiring import build_wiring
-from sdcard import Misuse
-from tests.issuer_service.authorization_server.identity import SERVER, Source, jwks, rsa_jwk
-from tests.issuer_service.desk import VAULT
+from tests.identity import Source, jwks, rsa_jwk
 from tests.world import raises_rule
 
 
@@ -171,34 +167,3 @@ def test_keys_come_by_https_from_whom_the_system_trusts() -> None:
         assert len(loaded(f"{url}/long", trust)) < 400_000
         with pytest.raises(ConnectionError):
             loaded(f"{url}/jwks")
-
-
-def test_settings_make_a_server_whose_keys_are_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "jwks.json").write_bytes(jwks())
-    monkeypatch.setenv("SDCARD_AUTHORIZATION_LIMITS", '{"agent_id_prefixes": ["a-"]}')
-
-    server = build_wiring(
-        Settings(issuer="https://registry.example", authorization_server=SERVER, authorization_jwks="jwks.json"), VAULT
-    ).authorization_server
-
-    assert server is not None
-    assert (server.issuer, server.audience) == (SERVER, "https://registry.example")
-    assert server.limits == {"agent_id_prefixes": ("a-",)}
-    assert find(server.keys, "rs", 0)
-
-
-@pytest.mark.parametrize(
-    "half",
-    [
-        {"authorization_server": SERVER},
-        {"authorization_jwks": "jwks.json"},
-        {"authorization_server": SERVER, "authorization_jwks": "x", "authorization_limits": {"canary": ("x",)}},
-        {"authorization_server": SERVER, "authorization_jwks": "x", "authorization_limits": {"skill_ids": ("",)}},
-    ],
-)
-def test_half_a_server_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, half: dict[str, object]) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(Misuse, match="AUTHORIZATION") as refused:
-        build_wiring(Settings.model_validate(half), VAULT)
-    assert "canary" not in str(refused.value)

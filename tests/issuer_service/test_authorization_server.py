@@ -1,8 +1,10 @@
 """JWT access tokens: every rule of RFC 9068 4, and that nothing else passes for one."""
 
+import asyncio
 import hashlib
 import hmac
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +12,12 @@ from cryptography.hazmat.primitives import serialization as to
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
 from issuer_service.access import EXTERNAL, Limit, Scope
-from issuer_service.authorization_server.keys import names_of, parse_server_keys
+from issuer_service.settings import Settings
+from issuer_service.wiring import build_wiring
 from sdcard import Misuse
 from sdcard.encoding import encode_base64url
 from sdcard.jose.jws import encode_signing_input
-from tests.issuer_service.authorization_server.identity import (
+from tests.identity import (
     CLAIMS,
     HEADER,
     LIMITS,
@@ -24,11 +27,10 @@ from tests.issuer_service.authorization_server.identity import (
     Source,
     access_token,
     jwks,
-    rsa_jwk,
     server,
 )
-from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request, request_with_card
-from tests.world import NOW, key, raises_rule
+from tests.issuer_service.desk import VAULT, Desk, OpenDesk, assert_refused, request, request_with_card
+from tests.world import NOW, key
 
 AUTHORIZATION = "request/headers/authorization"
 
@@ -265,42 +267,32 @@ def test_neither_refusal_nor_log_repeats_the_token(desk: Desk, caplog: pytest.Lo
     assert access_token().split(".")[1] not in caplog.text
 
 
-def test_a_key_says_what_it_is_for() -> None:
-    keys = parse_server_keys(jwks())
+def test_settings_make_a_server_whose_keys_are_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jwks.json").write_bytes(jwks())
+    monkeypatch.setenv("SDCARD_AUTHORIZATION_LIMITS", '{"agent_id_prefixes": ["a-"]}')
 
-    assert {kid: names_of(one) for kid, one in keys.items()} == {"es": ("ES256",), "rs": ("RS256",)}
+    server = build_wiring(
+        Settings(issuer="https://registry.example", authorization_server=SERVER, authorization_jwks="jwks.json"), VAULT
+    ).authorization_server
+
+    assert server is not None
+    assert (server.issuer, server.audience) == (SERVER, "https://registry.example")
+    assert server.limits == {"agent_id_prefixes": ("a-",)}
+    assert asyncio.run(server.keys.find("rs", 0))
 
 
 @pytest.mark.parametrize(
-    "entry",
+    "half",
     [
-        {"kty": "oct", "kid": "x", "k": "AAAA"},
-        rsa_jwk(use="enc"),
-        rsa_jwk(alg="PS256"),
-        rsa_jwk(alg="RSA-OAEP"),
-        rsa_jwk(key_ops=["encrypt"]),
-        rsa_jwk(e="AQ"),
-        rsa_jwk(e="Aw"),
-        rsa_jwk(n="AQAB"),
-        rsa_jwk(n=None),
-        rsa_jwk(n="!"),
-        rsa_jwk(n=encode_base64url(b"\0" + (RSA.public_key().public_numbers().n).to_bytes(256, "big"))),
-        rsa_jwk(n=encode_base64url(b"\xff" * 1_025)),
-        rsa_jwk(d="AAAA"),
-        rsa_jwk(generate_private_key(65_537, 1_024)),
-        rsa_jwk(kid=None),
-        rsa_jwk(kid=7),
-        {**dict(key(5).public_key.to_jwk()), "kid": "x", "use": "enc"},
-        "no key",
+        {"authorization_server": SERVER},
+        {"authorization_jwks": "jwks.json"},
+        {"authorization_server": SERVER, "authorization_jwks": "x", "authorization_limits": {"canary": ("x",)}},
+        {"authorization_server": SERVER, "authorization_jwks": "x", "authorization_limits": {"skill_ids": ("",)}},
     ],
 )
-def test_other_keys_are_left_out(entry: Any) -> None:
-    with raises_rule("key.malformed", "key/keys"):
-        parse_server_keys(jwks(entry))
-    assert set(parse_server_keys(jwks(entry, rsa_jwk(kid="good")))) == {"good"}
-
-
-def test_two_keys_of_one_name_are_none() -> None:
-    assert set(parse_server_keys(jwks(rsa_jwk(), rsa_jwk(generate_private_key(65_537, 2_048)), rsa_jwk(kid="x")))) == {
-        "x"
-    }
+def test_half_a_server_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, half: dict[str, object]) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Misuse, match="AUTHORIZATION") as refused:
+        build_wiring(Settings.model_validate(half), VAULT)
+    assert "canary" not in str(refused.value)

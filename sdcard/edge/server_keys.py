@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from issuer_service.authorization_server.keys import MOST_BYTES, ServerKey, parse_server_keys
-from issuer_service.settings import is_loopback
+from sdcard.edge.status_lists import is_loopback
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant
+from sdcard.oauth.keys import MOST_BYTES, ServerKey, parse_server_keys
 from sdcard.rules import Rule
 
 FRESH_SECONDS = 600

@@ -1,0 +1,89 @@
+"""JWT access tokens of an external authorization server, as the registry knows its own tokens.
+
+The subject is qualified by its Issuer, so it is nobody whom an opaque token speaks for. Such a token carries scopes of
+ours among others, and limits in a claim of their own.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from issuer_service.access import EXTERNAL, MOST_SUBJECT, WHERE, Limit, Scope, is_limit
+from issuer_service.stores.ports import TokenRow
+from sdcard.edge.server_keys import ServerKeys
+from sdcard.encoding import JsonValue
+from sdcard.errors import Part, Refused, Where
+from sdcard.instants import Instant
+from sdcard.oauth.access_token import AccessToken, parse_access_token, verify_access_token
+from sdcard.rules import Rule
+
+_WHERE = Where(Part.ACCESS_TOKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationServer:
+    """Whose JWT access tokens count.
+
+    Attributes:
+        issuer: its ``iss``, compared as text.
+        audience: what ``aud`` calls this registry.
+        keys: its keys.
+        limits_claim: the claim that holds limits.
+        limits: of a token without that claim.
+    """
+
+    issuer: str
+    audience: str
+    keys: ServerKeys = field(repr=False)
+    limits_claim: str
+    limits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    async def read(self, text: str, now: Instant) -> TokenRow:
+        """The token behind the text.
+
+        Raises:
+            Refused: ``token.invalid``, whose hint names the rule that the token broke and the place;
+                ``token.keys-unavailable``.
+        """
+        try:
+            jws = parse_access_token(text)
+            key = await self.keys.find(jws.header.get("kid"), now)
+            return self._row(text, verify_access_token(jws, key, self.issuer, self.audience, now))
+        except Refused as refusal:
+            if refusal.rule is Rule.TOKEN_KEYS:
+                raise
+            raise Refused(Rule.TOKEN_INVALID, WHERE, f"{refusal.rule} at {refusal.where}") from None
+
+    def _row(self, text: str, token: AccessToken) -> TokenRow:
+        qualified = f"{EXTERNAL}{self.issuer} {token.subject}"
+        if len(qualified) > MOST_SUBJECT or not token.subject.isprintable():
+            raise Refused(Rule.CLAIM_VALUE, _WHERE.within("sub"))
+        return TokenRow(
+            digest=hashlib.sha256(text.encode()).hexdigest(),
+            subject=qualified,
+            scopes=tuple(one for one in token.scopes if one in Scope._value2member_map_),
+            limits=self._limits(token.claims),
+            created_at=int(token.issued_at),
+            expires_at=int(token.expires_at),
+        )
+
+    def _limits(self, claims: Mapping[str, JsonValue]) -> Mapping[str, tuple[str, ...]]:
+        """Those of the claim, else those of the setting. A kind that nobody knows permits nothing, as ever."""
+        if self.limits_claim not in claims:
+            return self.limits
+        stated, where = claims[self.limits_claim], _WHERE.within(self.limits_claim)
+        if not isinstance(stated, dict):
+            raise Refused(Rule.CLAIM_TYPE, where)
+        return {kind: _limit(kind, values, where) for kind, values in stated.items()}
+
+
+def _limit(kind: str, values: JsonValue, claim: Where) -> tuple[str, ...]:
+    where = claim.within(kind) if kind in Limit._value2member_map_ else claim
+    if not isinstance(values, list):
+        raise Refused(Rule.CLAIM_TYPE, where)
+    texts = tuple(value for value in values if isinstance(value, str))
+    if len(texts) < len(values):
+        raise Refused(Rule.CLAIM_TYPE, where)
+    if kind in Limit._value2member_map_ and not is_limit(Limit(kind), texts):
+        raise Refused(Rule.CLAIM_VALUE, where)
+    return texts
