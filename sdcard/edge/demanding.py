@@ -9,7 +9,8 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any, Protocol, TypeAlias
+from inspect import isawaitable
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from sdcard.admission import AdmissionPolicy, check_admission
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
@@ -22,7 +23,7 @@ from sdcard.http_auth import (
     parse_credentials,
 )
 from sdcard.instants import Clock, FreshnessWindow, Instant
-from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, Challenge, ChallengeRecord
+from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, AsyncChallengeRecord, Challenge, ChallengeRecord
 from sdcard.limits import Limits
 from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
@@ -30,6 +31,7 @@ from sdcard.sdjwt.unverified import read_nonce
 from sdcard.status.reference import Status
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation_async
 
+T = TypeVar("T")
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -71,6 +73,14 @@ class OpenChallenges(ChallengeRecord, Protocol):
         ...
 
 
+class AsyncOpenChallenges(AsyncChallengeRecord, Protocol):
+    """The same, awaited, for records that several processes share."""
+
+    async def issue(self, now: Instant, window: FreshnessWindow | None, interaction_id: str | None) -> Challenge:
+        """As ``OpenChallenges.issue``."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Request:
     """What a challenge belongs to: a method and path, and perhaps an interaction."""
@@ -87,15 +97,15 @@ class _Open:
     first part, so nobody makes up the rest.
     """
 
-    record: OpenChallenges
+    record: OpenChallenges | AsyncOpenChallenges
     target: str
 
-    def issue(self, now: Instant, window: FreshnessWindow, interaction_id: str | None) -> Challenge:
+    async def issue(self, now: Instant, window: FreshnessWindow, interaction_id: str | None) -> Challenge:
         """A fresh challenge to this request."""
-        issued = self.record.issue(now, window, interaction_id)
+        issued = await _answer_of(self.record.issue(now, window, interaction_id))
         return replace(issued, nonce=f"{issued.nonce}.{int(now)}.{self.target}")
 
-    def consume(self, challenge: Challenge, now: Instant) -> bool:
+    async def consume(self, challenge: Challenge, now: Instant) -> bool:
         """Forget the challenge, when it was given to this request, and in time (R-90).
 
         Raises:
@@ -110,7 +120,7 @@ class _Open:
             raise Refused(Rule.KB_OTHER_REQUEST, where)
         if int(instant) < now - challenge.window.past:
             raise Refused(Rule.KB_CHALLENGE_EXPIRED, where)
-        return self.record.consume(replace(challenge, nonce=nonce), now)
+        return await _answer_of(self.record.consume(replace(challenge, nonce=nonce), now))
 
 
 class Demanding:
@@ -136,7 +146,7 @@ class Demanding:
         *,
         policy: AdmissionPolicy,
         audience: str,
-        challenges: OpenChallenges,
+        challenges: OpenChallenges | AsyncOpenChallenges,
         status: Status,
         clock: Clock,
         window: FreshnessWindow | None = None,
@@ -190,7 +200,7 @@ class Demanding:
             await _refuse(send, refusal, None)
             return
         try:
-            challenge = _Open(self._challenges, request.target).issue(
+            challenge = await _Open(self._challenges, request.target).issue(
                 self._clock.now(), self._window, request.interaction_id
             )
         except Refused as unavailable:
@@ -199,6 +209,11 @@ class Demanding:
         if challenge.audience != self._audience:
             raise Misuse("the record issues challenges for another audience")
         await _refuse(send, refusal, encode_challenge(challenge, self._policy.request))
+
+
+async def _answer_of(answer: T | Awaitable[T]) -> T:
+    """What a record says, now or when it is awaited."""
+    return await answer if isawaitable(answer) else answer
 
 
 def _target(scope: Scope) -> str:

@@ -210,7 +210,9 @@ def test_an_answer_is_good_once(world: World, app: Demanding) -> None:
     assert call(app, headers).refusal == (401, "kb.replayed", "kb-jwt/nonce")
 
 
-def test_of_many_copies_at_once_one_gets_through(world: World, app: Demanding) -> None:
+@pytest.mark.parametrize("record", [lambda world: MemoryChallengeRecord(AUDIENCE, world.salts), lambda w: Awaited(w)])
+def test_of_many_copies_at_once_one_gets_through(world: World, record: Callable[[World], Any]) -> None:
+    app = protected(world, AUDIENCE, challenges=record(world))
     headers = credentials(answer(world, challenged(app)))
 
     async def once() -> int:
@@ -375,6 +377,30 @@ def test_the_status_is_checked(world: World, status: int | None, expected: tuple
 
     assert (given.status, *([given.json["rule"]] if given.status != 200 else [])) == expected
     assert (given.headers.get("retry-after") == "5") == (given.status == 503)
+
+
+class Awaited:
+    """A record of memory that is awaited, and lets others go first."""
+
+    def __init__(self, world: World) -> None:
+        self._record = MemoryChallengeRecord(AUDIENCE, world.salts)
+
+    async def issue(self, now: Instant, window: FreshnessWindow | None, interaction_id: str | None) -> Challenge:
+        await asyncio.sleep(0)
+        return self._record.issue(now, window, interaction_id)
+
+    async def consume(self, challenge: Challenge, now: Instant) -> bool:
+        await asyncio.sleep(0)
+        return self._record.consume(challenge, now)
+
+
+def test_a_record_that_is_awaited_is_asked_alike(world: World) -> None:
+    app = protected(world, AUDIENCE, challenges=Awaited(world))
+    headers = credentials(answer(world, challenged(app)))
+
+    assert call(app, headers, method="POST").refusal == (401, "kb.other-request", "kb-jwt/nonce")
+    assert call(app, headers).status == 200
+    assert call(app, headers).refusal == (401, "kb.replayed", "kb-jwt/nonce")
 
 
 def test_a_full_record_lets_nobody_through(world: World) -> None:
