@@ -52,8 +52,8 @@ class SdCardUser(User):
 
     @property
     def user_name(self) -> str:
-        """The subject, ``agent:`` and the agent's id. It is one agent's only beside the Issuer's name."""
-        return self.card.subject
+        """Issuer and subject: the SDK keeps tasks by it, and a subject alone may be another agent's elsewhere."""
+        return f"{self.card.issuer} {self.card.subject}"
 
 
 class SdCardContextBuilder(DefaultServerCallContextBuilder):

@@ -180,4 +180,4 @@ def test_a_context_is_built_behind_the_middleware_only(world: World) -> None:
     card = world.verifier.verify(world.holder.present(challenge), challenge)
     context = SdCardContextBuilder().build(Request({**scope, "state": {"sd_card": card}}))
     assert context.state["sd_card"] is card
-    assert (context.user.is_authenticated, context.user.user_name) == (True, "agent:georoute")
+    assert (context.user.is_authenticated, context.user.user_name) == (True, f"{ISSUER} agent:georoute")

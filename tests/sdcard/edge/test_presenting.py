@@ -7,15 +7,27 @@ import httpx
 import httpx2
 import pytest
 
-from sdcard import DEFAULT_POLICY, Challenge, ClaimPath, ClaimRequest, Misuse, Refused, select_context, select_paths
+from sdcard import (
+    DEFAULT_POLICY,
+    Answering,
+    Challenge,
+    ClaimPath,
+    ClaimRequest,
+    Misuse,
+    Refused,
+    select_context,
+    select_paths,
+)
 from sdcard.edge.presenting import Presenter, SdCardAuth
 from sdcard.edge.presenting_httpx import HttpxSdCardAuth
 from sdcard.encoding import encode_json
 from sdcard.holder import RequestAnswered
 from sdcard.http_auth import INTERACTION_HEADER, encode_challenge
+from sdcard.keybinding.challenge import ConsumedByCaller
+from sdcard.keybinding.verification import Bound
 from sdcard.verifier import VerifiedCard
 from tests.sdcard.edge.protecting import presenter
-from tests.world import World, key, raises_rule
+from tests.world import World, example, key, raises_rule
 
 HERE = "https://verifier.example"
 ELSEWHERE = "https://elsewhere.example"
@@ -44,10 +56,10 @@ def fetch(server: Server, presenting: Presenter, url: str = f"{HERE}/task", **op
         return client.post(url, content=b"body", **options)
 
 
-def verified(world: World, server: Server, interaction: str | None = None) -> VerifiedCard:
+def verified(server: Server, world: World, interaction: str | None = None) -> VerifiedCard:
     presentation = server.seen[-1].headers["authorization"].removeprefix("SD-Card ")
     challenge = Challenge(world.challenge.nonce, HERE, interaction_id=interaction)
-    return world.verifier.verify(presentation, challenge)
+    return world.verifier.verify(presentation, Answering(challenge, ConsumedByCaller()))
 
 
 # -- whose challenges are answered, with what -------------------------------------------------------------------------
@@ -59,14 +71,14 @@ def test_a_challenge_is_answered_with_what_was_requested_and_the_body_is_sent_ag
     assert fetch(server, presenter(world, HERE)).status_code == 200
     assert server.presented == ["-", "SD-Card"]
     assert [request.content for request in server.seen] == [b"body", b"body"]
-    assert sorted(verified(world, server).members) == ["description", "name", "provider", "version"]
+    assert sorted(verified(server, world).members) == ["description", "name", "provider", "version"]
 
 
 def test_without_a_request_nothing_but_what_is_clear_is_shown(world: World) -> None:
     server = Server(asks(world))
     fetch(server, presenter(world, HERE))
 
-    assert sorted(verified(world, server).members) == ["description", "name", "version"]
+    assert sorted(verified(server, world).members) == ["description", "name", "version"]
 
 
 def test_over_asking_is_reported_to_the_holder_and_hidden_from_the_verifier(world: World) -> None:
@@ -79,7 +91,6 @@ def test_over_asking_is_reported_to_the_holder_and_hidden_from_the_verifier(worl
     ):
         server = Server(asks(world, HERE, asked))
         fetch(server, presenter(world, HERE, allowed=allowed, report=reports.append))
-        world.verifier.issued.consume(world.challenge, world.clock.now())
         seen.append(server.seen[-1].headers["authorization"].count("~"))
 
     assert [(str(*one.withheld), str(*one.not_held)) for one in reports] == [("provider", ""), ("", "x-not-there")]
@@ -103,13 +114,10 @@ def test_a_challenge_is_answered_once(world: World) -> None:
 def test_the_interaction_of_the_request_is_signed(world: World) -> None:
     server = Server(asks(world, interaction="trip-42"))
     fetch(server, presenter(world, HERE), headers={INTERACTION_HEADER: "trip-42"})
-    presentation = server.seen[-1].headers["authorization"].removeprefix("SD-Card ")
+    bound = verified(server, world, "trip-42").key_binding
 
-    assert '"interaction_id"' not in str(server.seen[0].headers)
-    challenge = Challenge(world.challenge.nonce, HERE, interaction_id="trip-42")
-    expected = world.verifier.expectations(world.verifier.answering(challenge))
-    assert expected.key_binding == world.verifier.answering(challenge)
-    assert presentation.count("~") == 1
+    assert isinstance(bound, Bound)
+    assert bound.interaction_id == "trip-42"
 
 
 @pytest.mark.parametrize(("header", "challenged"), [(None, "trip-42"), ("trip-42", None), ("trip-42", "trip-43")])
@@ -208,20 +216,14 @@ def test_a_challenge_that_cannot_be_read_is_refused(world: World) -> None:
 
 
 def test_what_does_not_fit_into_a_header_is_refused_before_it_is_sent(world: World) -> None:
-    many = {"x-extra": [f"{n:0>60}" for n in range(200)]}
-    document = {**_example(), **many}
+    many: dict[str, Any] = {"x-extra": [f"{n:0>60}" for n in range(200)]}
+    document = {**example(), **many}
     world.holder.card = world.issuer.issue("full", document)
     server = Server(asks(world, HERE, "x-extra"))
 
     with raises_rule("limit.bytes", at="request/authorization"):
         fetch(server, presenter(world, HERE))
     assert server.presented == ["-"]
-
-
-def _example() -> dict[str, Any]:
-    from tests.world import example
-
-    return example()
 
 
 # -- both libraries, and misuse ---------------------------------------------------------------------------------------

@@ -64,6 +64,7 @@ def test_a_card_is_presented_over_tls_1_3(world: World, authority: trustme.CA) -
             assert (given["subject"], given["body"]) == ("agent:georoute", 1000)
             assert "authorization" not in given["headers"]
             assert client.get(f"{url}/task").status_code == 200
+            assert client.head(f"{url}/task").status_code == 200
 
 
 def test_a_caller_of_tls_1_2_is_refused(world: World, authority: trustme.CA) -> None:
