@@ -101,7 +101,7 @@ class FirstAgent(AgentExecutor):
 
 async def ask(card: AgentCard, http: httpx.AsyncClient, *interceptors: ClientCallInterceptor) -> str:
     """What an agent answers, or why it does not."""
-    client = ClientFactory(ClientConfig(httpx_client=http, streaming=False)).create(card, list(interceptors))
+    client = ClientFactory(ClientConfig(httpx_client=http, streaming=True)).create(card, list(interceptors))
     message = new_text_message("Good morning", role=Role.ROLE_USER)
     try:
         async for response in client.send_message(SendMessageRequest(message=message)):
@@ -122,7 +122,7 @@ def agent_card(name: str, address: str) -> AgentCard:
         description="An agent of the example",
         version="1.0.0",
         supported_interfaces=[AgentInterface(url=f"{address}/rpc", protocol_binding="JSONRPC", protocol_version="1.0")],
-        capabilities=AgentCapabilities(streaming=False),
+        capabilities=AgentCapabilities(streaming=True),
         default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],
         skills=[AgentSkill(id="greet", name="Greet", description="Greets", tags=["greeting"])],

@@ -18,6 +18,7 @@ from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.http_auth import (
     INTERACTION_HEADER,
     MAX_CREDENTIALS,
+    MAX_TEXT,
     encode_challenge,
     is_header_text,
     parse_credentials,
@@ -154,7 +155,8 @@ class Demanding:
     ) -> None:
         self._app, self._policy, self._audience, self._challenges = app, policy, audience, challenges
         self._status, self._clock, self._window, self._profile = status, clock, window or FreshnessWindow(), profile
-        encode_challenge(Challenge("n" * MAX_NONCE_LENGTH, audience, self._window, "i" * 256), policy.request)
+        longest = Challenge("n" * MAX_NONCE_LENGTH, audience, self._window, '"' * MAX_TEXT)
+        encode_challenge(longest, policy.request)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let an admitted request through, and answer any other with a problem document (RFC 9457)."""

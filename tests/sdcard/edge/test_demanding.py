@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given as given_any
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from sdcard import (
     AGENT_SD_JWT_02,
@@ -27,13 +30,18 @@ from sdcard import DEFAULT_POLICY as DEFAULTS
 from sdcard.edge.demanding import Demanding
 from sdcard.edge.records import MemoryChallengeRecord
 from sdcard.errors import Part, Where
-from sdcard.http_auth import INTERACTION_HEADER, MAX_CREDENTIALS, ReceivedChallenge, parse_challenge
+from sdcard.http_auth import INTERACTION_HEADER, MAX_CHALLENGE, MAX_CREDENTIALS, ReceivedChallenge, parse_challenge
 from sdcard.instants import Instant
 from sdcard.status.reference import StatusReference
 from tests.sdcard.edge.protecting import SKILL, policy, protected, shows
 from tests.world import AUDIENCE, ISSUER, World, key, tampered, unsigned, with_disclosures
 
 Headers = list[tuple[bytes, bytes]]
+HEADER_BYTES = (
+    st.binary(max_size=40)
+    | st.binary(max_size=40).map(lambda data: b"SD-Card " + data)
+    | st.text('aA.~_- "\\,={}', max_size=40).map(lambda text: b"SD-Card " + text.encode())
+)
 
 
 class Answer:
@@ -410,6 +418,39 @@ def test_a_full_record_lets_nobody_through(world: World) -> None:
 
     assert given.refusal == (503, "kb.record-unavailable", "kb-jwt/nonce")
     assert call(app, credentials(answer(world, received))).status == 200
+
+
+@given_any(st.lists(st.tuples(st.sampled_from([b"authorization", b"sd-card-interaction"]), HEADER_BYTES), max_size=3))
+@settings(max_examples=150, deadline=None)
+def test_no_header_of_a_stranger_gets_through_or_breaks_anything(headers: Headers) -> None:
+    world = World()
+    given = call(protected(world, AUDIENCE), headers)
+
+    assert given.status in (400, 401, 431)
+    if given.status == 401:
+        received = parse_challenge([given.headers["www-authenticate"]])
+        assert received is not None
+        assert (received.challenge.audience, received.request) == (AUDIENCE, policy(world).request)
+
+
+def test_the_longest_request_of_a_policy_leaves_room_for_any_interaction(world: World) -> None:
+    def demanding(spare: int) -> Demanding:
+        names = ["a" * 120 + f"{n:02}" for n in range(21)]
+        asked = ClaimRequest.of(*names, "b" * (128 - spare), "c" * 128, "d" * 128, "e" * 128)
+        return protected(world, AUDIENCE, policy=policy(world, also_requested=asked))
+
+    made = [app for spare in range(127) if not isinstance(app := allowed_misuse(demanding, spare), Misuse)]
+    assert 0 < len(made) < 127
+    given = call(made[0], [(b"sd-card-interaction", b'"' * 256)])
+    assert given.status == 401
+    assert len(given.headers["www-authenticate"]) <= MAX_CHALLENGE
+
+
+def allowed_misuse(make: Callable[[int], Demanding], spare: int) -> Demanding | Misuse:
+    try:
+        return make(spare)
+    except Misuse as misuse:
+        return misuse
 
 
 # -- what is never shown, and misuse ----------------------------------------------------------------------------------
