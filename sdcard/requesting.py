@@ -55,8 +55,6 @@ class ClaimRequest:
             Refused: ``challenge.malformed`` for too many, one that is too long, twice there or has an index;
                 ``path.malformed``.
         """
-        if len(texts) > MAX_ENTRIES:
-            raise Refused(Rule.CHALLENGE_MALFORMED, where, f"At most {MAX_ENTRIES} claims are requested at once.")
         entries = tuple(_parse_entry(text, where.within(number)) for number, text in enumerate(texts))
         problem = _problem(entries)
         if problem:
@@ -80,9 +78,8 @@ def is_shown(card: PartialCard, entry: ClaimPath) -> bool:
     card_format = KNOWN_FORMATS.get(card.card_format or "")
     scope = scope_of(entry, card_format)
     paths = _about(scope, card_format) if scope.is_group and card_format else scope.paths
-    return any(
-        scope.holds(place) for path in paths for found in path.find(card.members) for place in _shown(card, found)
-    )
+    places = (found for path in paths for found in path.find(card.members))
+    return any(_is_something(card, place) for place in places)
 
 
 def undisclosed(card: PartialCard, request: ClaimRequest) -> tuple[ClaimPath, ...]:
@@ -108,9 +105,8 @@ def _about(group: Scope, card_format: CardFormat) -> tuple[ClaimPath, ...]:
     return facts or group.paths
 
 
-def _shown(card: PartialCard, place: Place) -> Iterator[Place]:
-    value = value_at(card.members, place)
-    return (leaf for leaf in leaves(value, place) if leaf not in card.emptied)
+def _is_something(card: PartialCard, place: Place) -> bool:
+    return any(leaf not in card.emptied for leaf in leaves(value_at(card.members, place), place))
 
 
 def _parse_entry(text: object, where: Where) -> ClaimPath:

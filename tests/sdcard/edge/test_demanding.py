@@ -137,6 +137,12 @@ def test_an_interaction_that_does_not_fit_into_a_header_is_refused(app: Demandin
     assert "www-authenticate" not in given.headers
 
 
+def test_a_request_belongs_to_one_interaction(app: Demanding) -> None:
+    given = call(app, [(b"sd-card-interaction", b"a"), (b"sd-card-interaction", b"a")])
+
+    assert given.refusal == (400, "request.malformed", "request/sd-card-interaction")
+
+
 def test_another_profile_is_a_setting(world: World) -> None:
     card = world.issuer.issue(profile=AGENT_SD_JWT_02)
     app = protected(world, AUDIENCE, policy=policy(world, requirement=NothingRequired("a test")))
