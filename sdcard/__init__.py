@@ -40,6 +40,7 @@ from sdcard.rules import Rule
 from sdcard.sdjwt.json_form import to_flattened, to_general
 from sdcard.status.reference import Checked, CheckedAsync, Unchecked
 from sdcard.trust import TrustedIssuers, parse_trusted_issuers
+from sdcard.trust_list import issue_trust_list, verify_trust_list
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
 
 __all__ = [
@@ -89,6 +90,7 @@ __all__ = [
     "convert_card",
     "disclose",
     "issue_sd_card",
+    "issue_trust_list",
     "new_challenge",
     "parse_card",
     "parse_card_file",
@@ -109,4 +111,5 @@ __all__ = [
     "to_general",
     "verify_presentation",
     "verify_presentation_async",
+    "verify_trust_list",
 ]
