@@ -25,7 +25,9 @@ MAX_CREDENTIALS = 8_000
 MAX_CHALLENGE = 4_000
 """Characters of a challenge."""
 MAX_TEXT = 256
-"""Characters of an audience or interaction id in a header."""
+"""Characters of an audience in a header."""
+MAX_INTERACTION = 128
+"""Characters of an interaction id, which goes on into audits and MCP calls."""
 
 _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _QUOTED = r'"(?:[\t \x21\x23-\x5b\x5d-\x7e]|\\[\t \x21-\x7e])*"'
@@ -36,6 +38,8 @@ _GAP = re.compile(r"[ \t,]*")
 _CREDENTIALS = re.compile(rf"({_TOKEN})(?: +(.*))?", re.DOTALL)
 _PRESENTATION = re.compile(r"[A-Za-z0-9\-._~]+")
 _PRINTABLE = re.compile(rf"[\x21-\x7e](?:[\x20-\x7e]{{0,{MAX_TEXT - 2}}}[\x21-\x7e])?")
+
+_INTERACTION = re.compile(rf"[!-~]{{1,{MAX_INTERACTION}}}")
 
 _CHALLENGE = Where(Part.CHALLENGE)
 _AUTHORIZATION = Where(Part.REQUEST, ("authorization",))
@@ -58,10 +62,12 @@ def encode_challenge(challenge: Challenge, request: ClaimRequest) -> str:
             the challenge too long.
     """
     parameters = {"nonce": challenge.nonce, "audience": challenge.audience}
-    if challenge.interaction_id is not None:
-        parameters["interaction_id"] = challenge.interaction_id
     if not all(is_header_text(text) for text in parameters.values()):
-        raise Misuse(f"in a header, a nonce, audience or interaction id has 1 to {MAX_TEXT} printable ASCII characters")
+        raise Misuse(f"in a header, a nonce or audience has 1 to {MAX_TEXT} printable ASCII characters")
+    if challenge.interaction_id is not None:
+        if not is_interaction_id(challenge.interaction_id):
+            raise Misuse(f"in a header, an interaction id has 1 to {MAX_INTERACTION} visible ASCII characters")
+        parameters["interaction_id"] = challenge.interaction_id
     if request.entries:
         parameters["requested"] = json.dumps([str(entry) for entry in request.entries], separators=(",", ":"))
     text = f"{SCHEME} " + ", ".join(f"{name}={_quote(value)}" for name, value in parameters.items())
@@ -126,8 +132,13 @@ def parse_credentials(values: Sequence[str]) -> str:
 
 
 def is_header_text(text: str) -> bool:
-    """Whether the text can be an audience or interaction id in a header: short printable ASCII, no blanks around it."""
+    """Whether the text can be an audience in a header: short printable ASCII, no blanks around it."""
     return _PRINTABLE.fullmatch(text) is not None
+
+
+def is_interaction_id(text: str) -> bool:
+    """Whether the text can be an interaction id in a header, and everywhere that it goes on to."""
+    return _INTERACTION.fullmatch(text) is not None
 
 
 def _challenges(value: str) -> list[tuple[str, _Parameters]]:
@@ -155,9 +166,12 @@ def _challenges(value: str) -> list[tuple[str, _Parameters]]:
 def _received(parameters: _Parameters) -> ReceivedChallenge:
     nonce, audience = parameters.get("nonce", ""), parameters.get("audience", "")
     interaction_id = parameters.get("interaction_id")
-    for name, text in (("nonce", nonce), ("audience", audience), ("interaction_id", interaction_id)):
-        if text is not None and not is_header_text(text):
+    for name, text in (("nonce", nonce), ("audience", audience)):
+        if not is_header_text(text):
             raise Refused(Rule.CHALLENGE_MALFORMED, _CHALLENGE.within(name), f"1 to {MAX_TEXT} printable characters.")
+    if interaction_id is not None and not is_interaction_id(interaction_id):
+        where = _CHALLENGE.within("interaction_id")
+        raise Refused(Rule.CHALLENGE_MALFORMED, where, f"1 to {MAX_INTERACTION} visible characters.")
     where = _CHALLENGE.within("requested")
     requested = parse_json(parameters.get("requested", "[]").encode(), where, 1)
     if not isinstance(requested, list):

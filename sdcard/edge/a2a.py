@@ -17,7 +17,7 @@ from starlette.requests import Request
 
 from sdcard.edge.demanding import STATE
 from sdcard.errors import Misuse
-from sdcard.http_auth import INTERACTION_HEADER, SCHEME, is_header_text
+from sdcard.http_auth import INTERACTION_HEADER, SCHEME, is_interaction_id
 from sdcard.verifier import VerifiedCard
 
 EXTENSION_URI = "urn:sd-card:a2a:presentation:1"
@@ -81,8 +81,8 @@ class SdCardInterceptor(ClientCallInterceptor):
     """
 
     def __init__(self, interaction_id: str | None = None) -> None:
-        if interaction_id is not None and not is_header_text(interaction_id):
-            raise Misuse("an interaction id in a header is printable ASCII")
+        if interaction_id is not None and not is_interaction_id(interaction_id):
+            raise Misuse("an interaction id in a header is 1 to 128 visible ASCII characters")
         self._interaction_id = interaction_id
 
     async def before(self, args: BeforeArgs) -> None:

@@ -18,9 +18,9 @@ from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.http_auth import (
     INTERACTION_HEADER,
     MAX_CREDENTIALS,
-    MAX_TEXT,
+    MAX_INTERACTION,
     encode_challenge,
-    is_header_text,
+    is_interaction_id,
     parse_credentials,
 )
 from sdcard.instants import Clock, FreshnessWindow, Instant
@@ -30,6 +30,7 @@ from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 from sdcard.sdjwt.unverified import read_nonce
 from sdcard.status.reference import Status
+from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation_async
 
 T = TypeVar("T")
@@ -45,7 +46,10 @@ _LIMITS = Limits(presentation_bytes=MAX_CREDENTIALS)
 _STATUS: Mapping[Rule, HTTPStatus] = {
     Rule.REQUEST: HTTPStatus.BAD_REQUEST,
     Rule.LIMIT_BYTES: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-    **dict.fromkeys((Rule.KB_RECORD, Rule.STATUS_UNAVAILABLE), HTTPStatus.SERVICE_UNAVAILABLE),
+    **dict.fromkeys(
+        (Rule.KB_RECORD, Rule.STATUS_UNAVAILABLE, Rule.ISSUER_METADATA, Rule.TRUST_EXPIRED),
+        HTTPStatus.SERVICE_UNAVAILABLE,
+    ),
     **dict.fromkeys(
         (
             Rule.ISSUER_UNKNOWN,
@@ -79,6 +83,18 @@ class AsyncOpenChallenges(AsyncChallengeRecord, Protocol):
 
     async def issue(self, now: Instant, window: FreshnessWindow | None, interaction_id: str | None) -> Challenge:
         """As ``OpenChallenges.issue``."""
+        ...
+
+
+class PresentKeys(Protocol):
+    """Trusted Issuers with the keys that they have now, such as ``IssuerKeys``."""
+
+    async def for_presentation_async(self, presentation: str, now: Instant) -> TrustedIssuers:
+        """Whom to trust when this presentation is verified.
+
+        Raises:
+            Refused: ``issuer.metadata-unavailable``.
+        """
         ...
 
 
@@ -136,6 +152,8 @@ class Demanding:
         clock: says when.
         window: how old a challenge and its answer may be.
         profile: what a well-formed SD-Card is.
+        issuer_keys: the present keys of the policy's Issuers, such as ``IssuerKeys(policy.issuers)``; without, those
+            that the policy lists. Nobody whom the policy does not list is admitted.
 
     Raises:
         Misuse: when a challenge could not be written into a header.
@@ -152,10 +170,12 @@ class Demanding:
         clock: Clock,
         window: FreshnessWindow | None = None,
         profile: Profile = SD_CARD,
+        issuer_keys: PresentKeys | None = None,
     ) -> None:
         self._app, self._policy, self._audience, self._challenges = app, policy, audience, challenges
         self._status, self._clock, self._window, self._profile = status, clock, window or FreshnessWindow(), profile
-        longest = Challenge("n" * MAX_NONCE_LENGTH, audience, self._window, '"' * MAX_TEXT)
+        self._issuer_keys = issuer_keys
+        longest = Challenge("n" * MAX_NONCE_LENGTH, audience, self._window, '"' * MAX_INTERACTION)
         encode_challenge(longest, policy.request)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -182,18 +202,21 @@ class Demanding:
         await self._app({**scope, "headers": headers, "state": state}, receive, send)
 
     async def _verify(self, scope: Scope, request: _Request) -> VerifiedCard:
-        presentation = parse_credentials(_values(scope, b"authorization"))
+        presentation, now = parse_credentials(_values(scope, b"authorization")), self._clock.now()
         nonce = read_nonce(presentation, _LIMITS) or "none"
         answered = Challenge(nonce[:MAX_NONCE_LENGTH], self._audience, self._window, request.interaction_id)
+        issuers = self._policy.issuers
+        if self._issuer_keys is not None:
+            issuers = await self._issuer_keys.for_presentation_async(presentation, now)
         expectations = Expectations(
-            issuers=self._policy.issuers,
+            issuers=issuers,
             key_binding=Answering(answered, _Open(self._challenges, request.target)),
             status=self._status,
             requested=self._policy.request,
             profile=self._profile,
             limits=_LIMITS,
         )
-        card = await verify_presentation_async(presentation, expectations, self._clock.now())
+        card = await verify_presentation_async(presentation, expectations, now)
         check_admission(card, self._policy)
         return card
 
@@ -226,9 +249,11 @@ def _target(scope: Scope) -> str:
 
 def _interaction(scope: Scope) -> str | None:
     values = _values(scope, INTERACTION_HEADER.lower().encode())
-    if len(values) > 1 or not all(map(is_header_text, values)):
+    if len(values) > 1 or not all(map(is_interaction_id, values)):
         where = Where(Part.REQUEST, (INTERACTION_HEADER.lower(),))
-        raise Refused(Rule.REQUEST, where, "There is one such header, of printable ASCII.")
+        raise Refused(
+            Rule.REQUEST, where, f"There is one such header, of 1 to {MAX_INTERACTION} visible ASCII characters."
+        )
     return values[0] if values else None
 
 

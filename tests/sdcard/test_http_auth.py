@@ -10,6 +10,7 @@ from sdcard import Challenge, ClaimPath, ClaimRequest, Misuse, Refused
 from sdcard.http_auth import (
     MAX_CHALLENGE,
     MAX_CREDENTIALS,
+    MAX_INTERACTION,
     MAX_TEXT,
     ReceivedChallenge,
     encode_challenge,
@@ -23,6 +24,7 @@ GOOD = 'SD-Card nonce="n", audience="https://a.example"'
 PRINTABLE = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=60).filter(
     lambda text: text == text.strip()
 )
+VISIBLE = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=128)
 NAMES = st.text(min_size=1, max_size=20).filter(lambda text: not any("\ud800" <= c <= "\udfff" for c in text))
 
 
@@ -32,7 +34,7 @@ def read(*values: str) -> ReceivedChallenge:
     return received
 
 
-@given(PRINTABLE, PRINTABLE, st.none() | PRINTABLE, st.lists(NAMES, unique=True, max_size=8))
+@given(PRINTABLE, PRINTABLE, st.none() | VISIBLE, st.lists(NAMES, unique=True, max_size=8))
 def test_a_challenge_that_is_written_is_read_back(
     nonce: str, audience: str, interaction: str | None, names: list[str]
 ) -> None:
@@ -55,6 +57,8 @@ def test_a_challenge_that_is_written_is_read_back(
         ("a", "b\n"),
         ("a" * (MAX_TEXT + 1), None),
         ("a", "\x00"),
+        ("a", "b c"),
+        ("a", "b" * 129),
     ],
 )
 def test_what_could_begin_another_header_is_not_written(audience: str, interaction: str | None) -> None:
@@ -63,7 +67,7 @@ def test_what_could_begin_another_header_is_not_written(audience: str, interacti
 
 
 def test_the_longest_texts_that_are_allowed_are_written() -> None:
-    challenge = Challenge("n" * 256, "a" * MAX_TEXT, interaction_id="i" * MAX_TEXT)
+    challenge = Challenge("n" * 256, "a" * MAX_TEXT, interaction_id="i" * MAX_INTERACTION)
 
     assert read(encode_challenge(challenge, ClaimRequest())).challenge == challenge
 

@@ -129,7 +129,7 @@ def test_the_interaction_of_the_request_is_the_one_that_was_signed(world: World,
     assert call(app, [header, *presentation]).json["interaction"] == "trip-42"
 
 
-@pytest.mark.parametrize("value", [b"", b" a", b"a" * 257, b"a\r\nb: c", b"\xc3\xa4", b"a\x00"])
+@pytest.mark.parametrize("value", [b"", b" a", b"a b", b"a" * 129, b"a\r\nb: c", b"\xc3\xa4", b"a\x00"])
 def test_an_interaction_that_does_not_fit_into_a_header_is_refused(app: Demanding, value: bytes) -> None:
     given = call(app, [(b"sd-card-interaction", value)])
 
@@ -417,6 +417,35 @@ def test_a_record_that_is_awaited_is_asked_alike(world: World) -> None:
     assert call(app, headers).refusal == (401, "kb.replayed", "kb-jwt/nonce")
 
 
+class Refreshed:
+    """Keys of Issuers as somebody fetched them, or could not."""
+
+    def __init__(self, issuers: TrustedIssuers | None) -> None:
+        self._issuers = issuers
+
+    async def for_presentation_async(self, presentation: str, now: Instant) -> TrustedIssuers:
+        if self._issuers is None:
+            raise Refused(Rule.ISSUER_METADATA, Where(Part.ISSUER_JWT, ("iss",)))
+        return self._issuers
+
+
+def test_a_rotated_key_is_known_by_what_is_refreshed_and_nobody_else_is_admitted_by_it(world: World) -> None:
+    before = TrustedIssuers.of(ISSUER, key(8).public_key)
+    elsewhere = TrustedIssuers.of("https://other.example", key(8).public_key)
+    outcomes = []
+    for listed, present in (
+        (before, Refreshed(world.issuer.trust)),
+        (elsewhere, Refreshed(world.issuer.trust)),
+        (before, Refreshed(None)),
+        (TrustedIssuers(world.issuer.trust.keys, expires_at=world.clock.now()), None),
+    ):
+        app = protected(world, AUDIENCE, policy=policy(world, issuers=listed), issuer_keys=present)
+        given = call(app, credentials(answer(world, challenged(app))))
+        outcomes.append(given.status if given.status == 200 else given.refusal[:2])
+
+    assert outcomes == [200, (403, "issuer.unknown"), (503, "issuer.metadata-unavailable"), (503, "trust.expired")]
+
+
 def test_a_full_record_lets_nobody_through(world: World) -> None:
     app = protected(world, AUDIENCE, challenges=MemoryChallengeRecord(AUDIENCE, world.salts, capacity=1))
     received = challenged(app)
@@ -441,13 +470,13 @@ def test_no_header_of_a_stranger_gets_through_or_breaks_anything(headers: Header
 
 def test_the_longest_request_of_a_policy_leaves_room_for_any_interaction(world: World) -> None:
     def demanding(spare: int) -> Demanding:
-        names = ["a" * 120 + f"{n:02}" for n in range(21)]
+        names = ["a" * 120 + f"{n:02}" for n in range(23)]
         asked = ClaimRequest.of(*names, "b" * (128 - spare), "c" * 128, "d" * 128, "e" * 128)
         return protected(world, AUDIENCE, policy=policy(world, also_requested=asked))
 
     made = [app for spare in range(127) if not isinstance(app := allowed_misuse(demanding, spare), Misuse)]
     assert 0 < len(made) < 127
-    given = call(made[0], [(b"sd-card-interaction", b'"' * 256)])
+    given = call(made[0], [(b"sd-card-interaction", b'"' * 128)])
     assert given.status == 401
     assert len(given.headers["www-authenticate"]) <= MAX_CHALLENGE
 
