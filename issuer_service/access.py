@@ -18,6 +18,7 @@ from sdcard.encoding import JsonValue, encode_base64url
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.issuer import AGENT_ID
+from sdcard.oauth.bearer import WHERE
 from sdcard.paths import value_at
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
@@ -28,9 +29,6 @@ MOST_SUBJECT = 256
 EXTERNAL = "jwt:"
 """How subjects of an identity provider begin, and no others."""
 
-WHERE = Where(Part.REQUEST, ("headers", "authorization"))
-_CREDENTIALS = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
-_OTHER_SCHEME = re.compile(r"(?!bearer\b)[A-Za-z0-9!#$%&'*+.^_`|~-]+(?: .*)?", re.IGNORECASE | re.DOTALL)
 _HOST = r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])"
 _AUTHORITIES = tuple(
     re.compile(form, re.IGNORECASE | re.ASCII | re.DOTALL)
@@ -227,23 +225,6 @@ def check_context(caller: Caller, context: str) -> None:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def parse_credentials(authorization: Sequence[str]) -> str:
-    """The bearer token: exactly one header of exactly one spelling (RFC 6750 2.1).
-
-    Args:
-        authorization: the values of all ``Authorization`` headers.
-
-    Raises:
-        Refused: ``token.missing`` or ``token.invalid``.
-    """
-    if all(map(_OTHER_SCHEME.fullmatch, authorization)):
-        raise Refused(Rule.TOKEN_MISSING, WHERE)
-    match = _CREDENTIALS.fullmatch(authorization[0]) if len(authorization) == 1 else None
-    if match is None:
-        raise Refused(Rule.TOKEN_INVALID, WHERE, "Send one header: Authorization: Bearer and the token.")
-    return match.group(1)
 
 
 def _beyond(kind: str, permitted: Sequence[str], agent_id: str, card: Card) -> Iterator[Where]:

@@ -8,13 +8,15 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from issuer_service.access import EXTERNAL, MOST_SUBJECT, WHERE, Limit, Scope, is_limit
+from issuer_service.access import EXTERNAL, MOST_SUBJECT, Limit, Scope, is_limit
 from issuer_service.stores.ports import TokenRow
+from sdcard.dpop.binding import check_unbound
 from sdcard.edge.server_keys import ServerKeys
 from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.oauth.access_token import AccessToken, parse_access_token, verify_access_token
+from sdcard.oauth.bearer import WHERE
 from sdcard.rules import Rule
 
 _WHERE = Where(Part.ACCESS_TOKEN)
@@ -48,7 +50,9 @@ class AuthorizationServer:
         try:
             jws = parse_access_token(text)
             key = await self.keys.find(jws.header.get("kid"), now)
-            return self._row(text, verify_access_token(jws, key, self.issuer, self.audience, now))
+            token = verify_access_token(jws, key, self.issuer, self.audience, now)
+            check_unbound(token.claims)
+            return self._row(text, token)
         except Refused as refusal:
             if refusal.rule is Rule.TOKEN_KEYS:
                 raise

@@ -2,7 +2,7 @@
 
 from starlette.requests import Request
 
-from issuer_service.access import EXTERNAL, Caller, Scope, check_token, find_token, parse_credentials
+from issuer_service.access import EXTERNAL, Caller, Scope, check_token, find_token
 from issuer_service.addresses import neighbourhood
 from issuer_service.exchanges import digest_of, exchange_of
 from issuer_service.stores.ports import TokenRow
@@ -10,6 +10,7 @@ from issuer_service.wiring import Wiring
 from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.oauth.access_token import is_jwt
+from sdcard.oauth.bearer import parse_credentials
 from sdcard.rules import Rule
 
 

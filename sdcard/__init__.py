@@ -14,6 +14,16 @@ from sdcard.cards.partial import PartialCard
 from sdcard.cards.reading import parse_card, parse_card_file
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
+from sdcard.dpop.binding import binding_claim, check_unbound, parse_binding
+from sdcard.dpop.creation import create_dpop_proof
+from sdcard.dpop.verification import (
+    DpopExpectations,
+    DpopProof,
+    WithoutToken,
+    WithToken,
+    verify_dpop_proof,
+    verify_dpop_proof_async,
+)
 from sdcard.errors import Finding, Misuse, Refused, Where
 from sdcard.holder import (
     HeldSdCard,
@@ -60,6 +70,8 @@ __all__ = [
     "Conversion",
     "DisclosurePlan",
     "DisclosurePolicy",
+    "DpopExpectations",
+    "DpopProof",
     "Expectations",
     "Finding",
     "FreshnessWindow",
@@ -85,13 +97,19 @@ __all__ = [
     "Unsolicited",
     "VerifiedCard",
     "Where",
+    "WithToken",
+    "WithoutToken",
     "accept_sd_card",
+    "binding_claim",
     "check_admission",
+    "check_unbound",
     "convert_card",
+    "create_dpop_proof",
     "disclose",
     "issue_sd_card",
     "issue_trust_list",
     "new_challenge",
+    "parse_binding",
     "parse_card",
     "parse_card_file",
     "parse_card_signers",
@@ -109,6 +127,8 @@ __all__ = [
     "select_requested",
     "to_flattened",
     "to_general",
+    "verify_dpop_proof",
+    "verify_dpop_proof_async",
     "verify_presentation",
     "verify_presentation_async",
     "verify_trust_list",
