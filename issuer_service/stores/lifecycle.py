@@ -76,11 +76,18 @@ async def add_nonce(connection: AsyncConnection, nonce: NonceRow, at: int) -> No
     await connection.execute(delete(nonces).where(nonces.c.digest.in_(oldest)))
 
 
-async def use_nonce(connection: AsyncConnection, digest: str, subject: str, at: int) -> None:
+async def use_nonce(connection: AsyncConnection, digest: str, subject: str, at: int, where: Where) -> None:
     """Use a nonce up: whoever deletes the row has used it. Only the subject that it was given to can."""
     this = nonces.c.digest == digest, nonces.c.subject == subject, nonces.c.expires_at > at
     if (await connection.execute(delete(nonces).where(*this))).rowcount != 1:
-        raise Refused(Rule.PROOF_NONCE, _REQUEST.within("proofs"), "Ask for a fresh one: POST /nonces.")
+        raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
+
+
+async def check_nonce(connection: AsyncConnection, digest: str, subject: str, at: int, where: Where) -> None:
+    """Refuse a nonce that this subject could not use up."""
+    this = nonces.c.digest == digest, nonces.c.subject == subject, nonces.c.expires_at > at
+    if (await connection.execute(select(nonces.c.digest).where(*this))).first() is None:
+        raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
 
 
 async def _clear(connection: AsyncConnection, table: Table, at: int) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
 from issuer_service.stores.connecting import Database, open_database
+from issuer_service.stores.delegation import SqlDelegations
 from issuer_service.stores.ports import (
     AgentChanged,
     AgentListed,
@@ -50,6 +51,7 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.delegations = SqlDelegations(database)
         self._secret = b""
 
     async def add_token(self, token: TokenRow) -> None:
@@ -225,7 +227,8 @@ async def write_registration(connection: AsyncConnection, new: RegistrationRow, 
         if kept is not None:
             return kept
     if new.nonce is not None:
-        await lifecycle.use_nonce(connection, new.nonce, new.subject, new.at)
+        where = Where(Part.REQUEST, ("proofs",))
+        await lifecycle.use_nonce(connection, new.nonce, new.subject, new.at, where)
     await _claim_agent(connection, new)
     await _claim_keys(connection, new)
     batch = {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}
