@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fuzz.targets import Target
+from fuzz.targets import PROVED, Target
+from sdcard.dpop.creation import create_dpop_proof
 from sdcard.encoding import decode_base64url, encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.names import RESERVED_AT_TOP, SD_HASH
-from vectors.actors import claims
+from vectors.actors import HOLDER, NOW, FixedSalts, claims
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 PATHS = ("name", "skills.0.name", "skills.*.id", "skills..id")
 VALUES = ("{}", "[]", "null", "true", "0", "-1", "1.5", "1e400", '""', '"\\ud800"', "~", ".")
 GOOD = claims()
 
+_PROOF = create_dpop_proof(HOLDER, "POST", PROVED.url, "token", FixedSalts("dpop"), NOW).encode()
 OTHERS = {
     Target.SIGNED_CARD: (b"", b'\0,"kid":"k"', b',"iconUrl":"https://a.example/i.png"\0,"kid":"k","typ":"JOSE"'),
     Target.POLICY: (
@@ -26,6 +28,18 @@ OTHERS = {
         b'[agreements."https://p.example"]\nclaims = ["skills"]\n',
     ),
     Target.STATUS_LIST: (b"", b'"ttl":5', b'"exp":1', b'"status_list":{"bits":8,"lst":"eNpjAAAAAQAB"}'),
+    Target.POSSESSION: (
+        b"",
+        b'{"alg":"ES256","typ":"sd-card-possession+jwt"}\0"sub":"agent:a","iat":%d,"nonce":"n"' % NOW,
+        b'{"alg":"ES256","typ":"sd-card-possession+jwt","crit":[]}\0"sub":["agent:a"],"iat":"0"',
+    ),
+    Target.DPOP: (
+        b"",
+        b'"jwk":%s\0"jti":"j","htm":"POST","htu":"https://server.example/a/b"' % encode_json(HOLDER.jwk),
+        b'"jwk":%s\0"jti":"j","htm":"POST","htu":"HTTPS://Server.example:443/%%61/./c/../b#"' % encode_json(HOLDER.jwk),
+        b'"jwk":{"kty":"EC"}\0"jti":"","htm":"post","htu":"https://[::1]/"',
+    ),
+    Target.DPOP_FIELD: (b"", b"a.b.c", b"a\0b", _PROOF),
 }
 """For targets that no vector is for."""
 

@@ -7,16 +7,28 @@ may be raised: anything else is a finding.
 from collections.abc import Callable
 from enum import Enum
 
-from sdcard import Acceptance, ClaimPath, Expectations, Refused, Unchecked
+from sdcard import (
+    Acceptance,
+    ClaimPath,
+    DpopExpectations,
+    Expectations,
+    Refused,
+    Unchecked,
+    WithToken,
+    verify_dpop_proof,
+)
 from sdcard.cards.a2a.signatures.verification import CardSigners
 from sdcard.cards.reading import parse_card, parse_card_file
 from sdcard.disclosure.document import parse_policy
+from sdcard.dpop.creation import DPOP_TYP, token_hash
 from sdcard.encoding import JsonObject, encode_base64url, encode_json, parse_json
 from sdcard.errors import Part, Where
 from sdcard.holder import accept_sd_card
+from sdcard.instants import FreshnessWindow, Instant
 from sdcard.jose.jws import join_signature
 from sdcard.jose.keys import PUBLISHED_KEYS, VECTOR_KEYS, parse_public_jwk
-from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller
+from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller, NonceUse
+from sdcard.keybinding.possession import verify_possession
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.names import SD_HASH
 from sdcard.status.status_list import pack_statuses
@@ -44,6 +56,22 @@ CARD = encode_json(
         "supportedInterfaces": [{"url": "https://a.example", "protocolBinding": "GRPC", "protocolVersion": "1.0"}],
     }
 )[:-1]
+
+
+class Unseen:
+    """A record that has seen nothing: an input gives the same outcome every time."""
+
+    def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
+        """Always true."""
+        return True
+
+
+PROVED = DpopExpectations(
+    method="POST",
+    url="https://server.example/a/b?c",
+    token=WithToken("token", HOLDER.public_key.thumbprint),
+    seen=Unseen(),
+)
 SIGNERS = CardSigners({"k": ISSUER.public_key})
 GOOD_HEADER, GOOD_CLAIMS = encode_json(header()), encode_json(claims())
 
@@ -125,6 +153,26 @@ def _path(data: bytes) -> None:
     ClaimPath.parse(_text(data), Where(Part.REQUEST))
 
 
+def _possession(data: bytes) -> None:
+    """The header of a proof of possession, and after a NUL the members of its payload, but for ``aud``."""
+    protected, _, members = data.partition(b"\0")
+    proof = _signed(protected or b"{}", _with(encode_json({"aud": AUDIENCE}), members), HOLDER)
+    verify_possession(proof, HOLDER.public_key, AUDIENCE, "a", NOW, FreshnessWindow())
+
+
+def _dpop(data: bytes) -> None:
+    """More members in the header of a DPoP proof, and after a NUL more in its payload."""
+    protected, _, members = data.partition(b"\0")
+    good = _with(encode_json({"typ": DPOP_TYP, "alg": "ES256"}), protected)
+    payload = _with(encode_json({"iat": NOW, "ath": token_hash("token")}), members)
+    verify_dpop_proof([_signed(good, payload, HOLDER)], PROVED, NOW)
+
+
+def _dpop_field(data: bytes) -> None:
+    """The values of the header fields, between NULs."""
+    verify_dpop_proof([_text(value) for value in data.split(b"\0") if value], PROVED, NOW)
+
+
 class Target(Enum):
     """In the order of the first byte. A new one goes last, so that kept inputs keep their meaning."""
 
@@ -141,6 +189,9 @@ class Target(Enum):
     CARD_FILE = (_card_file,)
     POLICY = (_policy,)
     STATUS_LIST = (_status_list,)
+    POSSESSION = (_possession,)
+    DPOP = (_dpop,)
+    DPOP_FIELD = (_dpop_field,)
 
     def __init__(self, run: Callable[[bytes], None]) -> None:
         self._run = run

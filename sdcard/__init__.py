@@ -13,6 +13,16 @@ from sdcard.cards.partial import PartialCard
 from sdcard.cards.reading import parse_card, parse_card_file
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
+from sdcard.dpop.binding import binding_claim, check_unbound, parse_binding
+from sdcard.dpop.creation import create_dpop_proof
+from sdcard.dpop.verification import (
+    DpopExpectations,
+    DpopProof,
+    WithoutToken,
+    WithToken,
+    verify_dpop_proof,
+    verify_dpop_proof_async,
+)
 from sdcard.errors import Finding, Misuse, Refused, Where
 from sdcard.holder import HeldSdCard, accept_sd_card, disclose, present, select_all, select_context, select_paths
 from sdcard.instants import FreshnessWindow, Instant
@@ -45,6 +55,8 @@ __all__ = [
     "Conversion",
     "DisclosurePlan",
     "DisclosurePolicy",
+    "DpopExpectations",
+    "DpopProof",
     "Expectations",
     "Finding",
     "FreshnessWindow",
@@ -67,11 +79,17 @@ __all__ = [
     "Unsolicited",
     "VerifiedCard",
     "Where",
+    "WithToken",
+    "WithoutToken",
     "accept_sd_card",
+    "binding_claim",
+    "check_unbound",
     "convert_card",
+    "create_dpop_proof",
     "disclose",
     "issue_sd_card",
     "new_challenge",
+    "parse_binding",
     "parse_card",
     "parse_card_file",
     "parse_card_signers",
@@ -88,6 +106,8 @@ __all__ = [
     "select_paths",
     "to_flattened",
     "to_general",
+    "verify_dpop_proof",
+    "verify_dpop_proof_async",
     "verify_presentation",
     "verify_presentation_async",
 ]

@@ -22,6 +22,8 @@ class Part(StrEnum):
     KB_JWT = "kb-jwt"
     POSSESSION_HEADER = "possession-header"
     POSSESSION = "possession"
+    DPOP_HEADER = "dpop-header"
+    DPOP = "dpop"
     CARD = "card"
     POLICY = "policy"
     TRUST = "trust"

@@ -104,6 +104,19 @@ class Rule(StrEnum):
     KB_REPLAYED = "kb.replayed", "The KB-JWT was presented before.", "RFC 9901 7.3, 9.5"
     KB_RECORD = "kb.record-unavailable", "Whether the KB-JWT was presented before cannot be known.", "RFC 9901 9.5"
 
+    # -- DPoP ---------------------------------------------------------------------------------------------------
+    DPOP_MISSING = "dpop.missing", "A DPoP proof is required and none is there.", "RFC 9449 4.3, 7.2"
+    DPOP_REPEATED = "dpop.repeated", "There is more than one DPoP proof.", "RFC 9449 4.3"
+    DPOP_METHOD = "dpop.method", "The DPoP proof is for another method.", "RFC 9449 4.3"
+    DPOP_URL = "dpop.url", "The DPoP proof is for another URL.", "RFC 9449 4.3"
+    DPOP_STALE = "dpop.stale", "The DPoP proof was created too long ago.", "RFC 9449 4.3, 11.1"
+    DPOP_FROM_FUTURE = "dpop.from-future", "The DPoP proof was created in the future.", "RFC 9449 4.3, 11.1"
+    DPOP_TOKEN_HASH = "dpop.token-hash", "The DPoP proof was made for another access token.", "RFC 9449 4.3"
+    DPOP_OTHER_KEY = "dpop.other-key", "The access token is bound to another key than the proof's.", "RFC 9449 4.3, 6"
+    DPOP_UNBOUND = "dpop.token-unbound", "The access token is not bound to exactly one key.", "RFC 9449 6.1, 7.1"
+    DPOP_REPLAYED = "dpop.replayed", "The DPoP proof was used before.", "RFC 9449 11.1"
+    DPOP_RECORD = "dpop.record-unavailable", "Whether the DPoP proof was used before cannot be known.", "RFC 9449 11.1"
+
     # -- trust, profile, status ---------------------------------------------------------------------------------
     ISSUER_UNKNOWN = "issuer.unknown", "The Issuer is not trusted.", "RFC 9901 7.1, SD-Card 7.2"
     ISSUER_KEY_UNKNOWN = "issuer.key-unknown", "The trusted Issuer has no such key.", "RFC 9901 7.1"

@@ -58,6 +58,12 @@ NOT_TRIGGERED = {
          Rule.AUDIT_CHECKPOINT, Rule.AUDIT_ROLLED_BACK),
         "It is about the audit chain of a registry.",
     ),
+    **dict.fromkeys(
+        (Rule.DPOP_MISSING, Rule.DPOP_REPEATED, Rule.DPOP_METHOD, Rule.DPOP_URL, Rule.DPOP_STALE,
+         Rule.DPOP_FROM_FUTURE, Rule.DPOP_TOKEN_HASH, Rule.DPOP_OTHER_KEY, Rule.DPOP_UNBOUND, Rule.DPOP_REPLAYED,
+         Rule.DPOP_RECORD),
+        "It is about a DPoP proof, which no presentation carries.",
+    ),
     Rule.AGENTCARD_FETCHED: "It is about the address that a card came from.",
 }  # fmt: skip
 """Rules that no presentation, SD-Card, trust document or card triggers, and why."""

@@ -3,11 +3,13 @@
 RFC 9901 7.3 step 1 and 9.5 (R-81): a type says which, so the decision cannot be left out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from typing import Protocol, TypeAlias
 
 from sdcard.encoding import encode_base64url
-from sdcard.errors import Misuse
+from sdcard.errors import Misuse, Part
 from sdcard.instants import FreshnessWindow, Instant
 from sdcard.salts import SaltSource, draw_salts
 
@@ -59,13 +61,29 @@ class ChallengeRecord(Protocol):
         ...
 
 
+class AsyncChallengeRecord(Protocol):
+    """A ``ChallengeRecord`` that is awaited."""
+
+    async def consume(self, challenge: Challenge, now: Instant) -> bool:
+        """As ``ChallengeRecord.consume``."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class NonceUse:
-    """One use of a nonce that the Holder chose. Not the bytes: an ECDSA signature has two valid texts."""
+    """One use of a nonce that the Holder chose. Not the bytes: an ECDSA signature has two valid texts.
+
+    Attributes:
+        holder: thumbprint of the key that signed it.
+        audience: whom it is for; of a DPoP proof the target URL.
+        nonce: of a DPoP proof its ``jti``.
+        part: what carried it. Nonces of different kinds never meet.
+    """
 
     holder: str
     audience: str
     nonce: str
+    part: Part = Part.KB_JWT
 
 
 class ReplayRecord(Protocol):
@@ -78,6 +96,19 @@ class ReplayRecord(Protocol):
             Refused: ``kb.record-unavailable`` when the record is full or cannot be reached.
         """
         ...
+
+
+class AsyncReplayRecord(Protocol):
+    """A ``ReplayRecord`` that is awaited."""
+
+    async def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
+        """As ``ReplayRecord.first_use``."""
+        ...
+
+
+def is_awaited(method: Callable[..., object]) -> bool:
+    """Whether a record's answer is to be awaited: its method is written with ``async def``."""
+    return iscoroutinefunction(method)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ NO_HMAC = Otherwise(_SHARED, "key.private", "key")
 NO_HMAC_IN_SET = Otherwise(_SHARED, "key.private", "key/keys/0")
 NO_JWE = Otherwise("nothing of ours is encrypted: a text of five parts is no JWS", "jws.format", "issuer-jwt")
 NO_TYP = Otherwise("of an early draft, without `typ`; RFC 9901 9.11, RFC 8725 3.11", "jws.typ", "issuer-header/typ")
-NO_DPOP = Otherwise("DPoP (RFC 9449) is not built yet")
 EMPTY_OBJECT = Otherwise(
     'unsound, as the manifest says: RFC 9901 7.1 step 3.e leaves the empty object, {"is_over": {}}; we do too'
 )
@@ -90,8 +89,6 @@ OTHERWISE: dict[str, Otherwise] = {
     **_each("wycheproof/json_web_crypto", (48,), NO_HMAC_IN_SET),
     **_each("wycheproof/json_web_crypto", (50, 67), NO_JWE),
     "jose-rfcs/rfc7638-3.1": NO_RSA,
-    "jose-rfcs/rfc9449-dpop": NO_DPOP,
-    "jose-rfcs/rfc9449-fig8-at": NO_DPOP,
     "json-test-suite/y_object_duplicated_key.json": DUPLICATE,
     "json-test-suite/y_object_duplicated_key_and_value.json": DUPLICATE,
     "ietf-sd-jwt-vc/sdjwtvc-draft-json-blocks": TYPE_METADATA,

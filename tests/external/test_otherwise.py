@@ -12,7 +12,7 @@ LISTED = {
     "sd-jwt-tests": 2,
     "ietf-sd-jwt-vc": 2,
     "wycheproof": 56,
-    "jose-rfcs": 3,
+    "jose-rfcs": 1,
     "json-test-suite": 2,
 }
 

@@ -1,0 +1,37 @@
+"""Access tokens that are bound to a key: their claim ``cnf`` is ``{"jkt": thumbprint}`` (RFC 9449 6.1)."""
+
+from collections.abc import Mapping
+
+from sdcard.encoding import JsonObject, JsonValue
+from sdcard.errors import Part, Refused, Where
+from sdcard.jose.keys import PublicKey
+from sdcard.rules import Rule
+
+_WHERE = Where(Part.ACCESS_TOKEN, ("cnf",))
+
+
+def binding_claim(key: PublicKey) -> JsonObject:
+    """The value of ``cnf`` in an access token that is to be bound to a key."""
+    return {"jkt": key.thumbprint}
+
+
+def parse_binding(claims: Mapping[str, JsonValue]) -> str:
+    """Claims of an access token that was sent as ``Authorization: DPoP`` → the thumbprint of its key.
+
+    Raises:
+        Refused: ``dpop.token-unbound``, also where ``cnf`` holds more: a second binding that nobody checks.
+    """
+    match claims.get("cnf"):
+        case {"jkt": str(jkt), **others} if not others:
+            return jkt
+    raise Refused(Rule.DPOP_UNBOUND, _WHERE)
+
+
+def check_unbound(claims: Mapping[str, JsonValue]) -> None:
+    """Refuse an access token that was sent as ``Authorization: Bearer`` and is bound to a key (RFC 9449 7.2).
+
+    Raises:
+        Refused: ``dpop.missing``, for any ``cnf``: whoever stole the token could send it without a proof.
+    """
+    if "cnf" in claims:
+        raise Refused(Rule.DPOP_MISSING, _WHERE)

@@ -1,0 +1,278 @@
+"""DPoP verification: RFC 9449 4.3, one function a check, in its order; single use comes last (11.1)."""
+
+import hmac
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from typing import TypeAlias
+
+from sdcard.dpop.creation import DPOP_TYP, token_hash
+from sdcard.dpop.targets import parse_target
+from sdcard.encoding import JsonObject
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.instants import MAX_PAST, FreshnessWindow, Instant, check_instant, parse_numeric_date
+from sdcard.jose.jws import Jws, parse_jws, verify_jws
+from sdcard.jose.keys import PublicKey, parse_public_jwk
+from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, AsyncReplayRecord, NonceUse, ReplayRecord, is_awaited
+from sdcard.rules import Rule
+from sdcard.sdjwt.verification import check_already_valid, check_not_expired
+
+MAX_DPOP_LENGTH = 16_384
+"""Characters: the longest key and signature (ML-DSA-87) have 10,800 of them."""
+
+_DEPTH = 8
+_PROOF = Where(Part.DPOP)
+
+
+@dataclass(frozen=True, slots=True)
+class WithToken:
+    """The request carries an access token, as ``Authorization: DPoP``.
+
+    Attributes:
+        text: the token as it was sent.
+        jkt: the thumbprint of the key it is bound to; ``parse_binding`` reads it from the claims.
+    """
+
+    text: str = field(repr=False)
+    jkt: str
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutToken:
+    """The request carries no access token: it asks for one, at a token endpoint."""
+
+
+DpopToken: TypeAlias = WithToken | WithoutToken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DpopExpectations:
+    """What a server knows of the request that a proof must be for. No decision has a default, but for the window.
+
+    Attributes:
+        method: of the request, compared exactly.
+        url: the request's public URL, absolute; behind a proxy the one that the client sent.
+        token: whether an access token came with it, and which.
+        seen: remembers which proofs were used.
+        window: how old the proof may be.
+    """
+
+    method: str
+    url: str
+    token: DpopToken
+    seen: ReplayRecord | AsyncReplayRecord
+    window: FreshnessWindow = field(default_factory=FreshnessWindow)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.token, WithToken | WithoutToken):
+            raise Misuse("decide about the access token: WithToken or WithoutToken")
+        if not isinstance(self.window, FreshnessWindow):
+            raise Misuse("a window is a FreshnessWindow")
+        if parse_target(self.url) is None:
+            raise Misuse("the URL of a request is an absolute http or https URL")
+
+    @property
+    def target(self) -> str:
+        """The URL without query and fragment, in one spelling."""
+        target = parse_target(self.url)
+        assert target is not None, "looked at when it was made"
+        return target
+
+
+@dataclass(frozen=True, slots=True)
+class DpopProof:
+    """A proof that verified: whoever sent the request has the key.
+
+    Attributes:
+        key: from the proof's header; an access token can be bound to it.
+        issued_at: Unix seconds.
+        jti: the proof's own id.
+        nonce: a server's nonce, where the proof has one. A server that hands them out compares it (RFC 9449 8).
+    """
+
+    key: PublicKey
+    issued_at: Instant
+    jti: str
+    nonce: str | None
+
+
+def verify_dpop_proof(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
+    """Verify the proof of a request in every respect, or refuse it.
+
+    Args:
+        values: of every ``DPoP`` header field of the request.
+        expected: what the server knows of the request.
+        now: the present instant, in Unix seconds.
+
+    Raises:
+        Refused: ``dpop.*``, ``jws.*``, ``key.*``, ``claim.*``, ``time.*`` or a rule of the encodings.
+        Misuse: when the record is one that is awaited.
+    """
+    if is_awaited(expected.seen.first_use):
+        raise Misuse("await verify_dpop_proof_async for a record that is awaited")
+    proof = _check_but_use(values, expected, now)
+    with _record_of_proofs():
+        first = expected.seen.first_use(_use(proof, expected), proof.issued_at + MAX_PAST, now)
+    _judge_use(first)
+    return proof
+
+
+async def verify_dpop_proof_async(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
+    """As ``verify_dpop_proof``, by the same rules; a record that is awaited is."""
+    proof = _check_but_use(values, expected, now)
+    with _record_of_proofs():
+        answer = expected.seen.first_use(_use(proof, expected), proof.issued_at + MAX_PAST, now)
+        first = await answer if isawaitable(answer) else answer
+    _judge_use(first)
+    return proof
+
+
+def _check_but_use(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
+    check_instant(now)
+    jws = parse_jws(parse_field(values), Part.DPOP_HEADER, Part.DPOP, _DEPTH)
+    key = parse_proof_key(jws)
+    verify_jws(jws, key, (DPOP_TYP,))
+    claims = jws.payload
+    jti = check_jti(claims)
+    check_method(claims, expected.method)
+    check_url(claims, expected.target)
+    issued_at = check_freshness(claims, expected.window, now)
+    check_not_expired(claims, now, _PROOF, "The DPoP proof has expired.")
+    check_already_valid(claims, now, _PROOF, "The DPoP proof is not valid yet.")
+    if isinstance(expected.token, WithToken):
+        check_token_hash(claims, expected.token.text)
+        check_token_key(key, expected.token.jkt)
+    return DpopProof(key, issued_at, jti, _text(claims, "nonce") if "nonce" in claims else None)
+
+
+def parse_field(values: Sequence[str]) -> str:
+    """The one proof of a request. 4.3 checks 1 and 2: several fields may have been joined with commas on their way.
+
+    Raises:
+        Refused: ``dpop.missing``, ``dpop.repeated``, or ``jws.format`` for a text longer than any proof.
+    """
+    if isinstance(values, str):
+        raise Misuse("give the values of all DPoP header fields")
+    if not values:
+        raise Refused(Rule.DPOP_MISSING, _PROOF)
+    if len(values) > 1 or "," in values[0]:
+        raise Refused(Rule.DPOP_REPEATED, _PROOF)
+    if len(values[0]) > MAX_DPOP_LENGTH:
+        raise Refused(Rule.JWS_FORMAT, _PROOF)
+    return values[0]
+
+
+def parse_proof_key(jws: Jws) -> PublicKey:
+    """The public key in the header. 4.3 checks 5 and 7: the key says which algorithm, never a MAC, never ``none``.
+
+    Raises:
+        Refused: ``jws.header`` without ``jwk``; ``key.private``, ``key.malformed`` or ``key.unsupported``.
+    """
+    where = jws.header_where.within("jwk")
+    if "jwk" not in jws.header:
+        raise Refused(Rule.JWS_HEADER, where)
+    return parse_public_jwk(jws.header["jwk"], where)
+
+
+def check_jti(claims: JsonObject) -> str:
+    """The proof's id, when a record can keep one of its length. 4.3 check 3, 11.1.
+
+    Raises:
+        Refused: ``claim.missing``, ``claim.type`` or ``claim.value``, at ``dpop/jti``.
+    """
+    jti = _text(claims, "jti")
+    if not 1 <= len(jti) <= MAX_NONCE_LENGTH:
+        raise Refused(Rule.CLAIM_VALUE, _PROOF.within("jti"), f"A `jti` has 1 to {MAX_NONCE_LENGTH} characters.")
+    return jti
+
+
+def check_method(claims: JsonObject, method: str) -> None:
+    """Refuse a proof for another method, compared exactly. 4.3 check 8.
+
+    Raises:
+        Refused: ``dpop.method`` or ``claim.…``, at ``dpop/htm``.
+    """
+    if _text(claims, "htm") != method:
+        raise Refused(Rule.DPOP_METHOD, _PROOF.within("htm"))
+
+
+def check_url(claims: JsonObject, target: str) -> None:
+    """Refuse a proof for another URL; query, fragment and ways to spell the same play no part. 4.3 check 9.
+
+    Raises:
+        Refused: ``dpop.url`` or ``claim.…``, at ``dpop/htu``.
+    """
+    if parse_target(_text(claims, "htu")) != target:
+        raise Refused(Rule.DPOP_URL, _PROOF.within("htu"))
+
+
+def check_freshness(claims: JsonObject, window: FreshnessWindow, now: Instant) -> Instant:
+    """Refuse a proof created too long ago, or in the future. Both bounds are inclusive. 4.3 check 11, 11.1.
+
+    Raises:
+        Refused: ``dpop.stale``, ``dpop.from-future`` or ``claim.…``, at ``dpop/iat``.
+    """
+    where = _PROOF.within("iat")
+    issued_at = parse_numeric_date(_required(claims, "iat"), where)
+    if issued_at < now - window.past:
+        raise Refused(Rule.DPOP_STALE, where)
+    if issued_at > now + window.future:
+        raise Refused(Rule.DPOP_FROM_FUTURE, where)
+    return issued_at
+
+
+def check_token_hash(claims: JsonObject, access_token: str) -> None:
+    """Refuse a proof that was made for another access token, or for none. 4.3 check 12.
+
+    Raises:
+        Refused: ``dpop.token-hash`` or ``claim.…``, at ``dpop/ath``.
+    """
+    if not _same(_text(claims, "ath"), token_hash(access_token)):
+        raise Refused(Rule.DPOP_TOKEN_HASH, _PROOF.within("ath"))
+
+
+def check_token_key(key: PublicKey, jkt: str) -> None:
+    """Refuse an access token that is bound to another key than the proof's. 4.3 check 12, 6.
+
+    Raises:
+        Refused: ``dpop.other-key``, at ``dpop-header/jwk``.
+    """
+    if not _same(key.thumbprint, jkt):
+        raise Refused(Rule.DPOP_OTHER_KEY, Where(Part.DPOP_HEADER, ("jwk",)))
+
+
+def _use(proof: DpopProof, expected: DpopExpectations) -> NonceUse:
+    """Remembered for the widest window there is, as a KB-JWT's nonce is."""
+    return NonceUse(proof.key.thumbprint, expected.target, proof.jti, Part.DPOP)
+
+
+@contextmanager
+def _record_of_proofs() -> Iterator[None]:
+    """A record speaks of KB-JWTs."""
+    try:
+        yield
+    except Refused:
+        raise Refused(Rule.DPOP_RECORD, _PROOF.within("jti")) from None
+
+
+def _judge_use(first: object) -> None:
+    if first is not True:
+        raise Refused(Rule.DPOP_REPLAYED, _PROOF.within("jti"))
+
+
+def _required(claims: JsonObject, name: str) -> object:
+    if name not in claims:
+        raise Refused(Rule.CLAIM_MISSING, _PROOF.within(name))
+    return claims[name]
+
+
+def _text(claims: JsonObject, name: str) -> str:
+    value = _required(claims, name)
+    if not isinstance(value, str):
+        raise Refused(Rule.CLAIM_TYPE, _PROOF.within(name), "The claim must be a single string.")
+    return value
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass"))
