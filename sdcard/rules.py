@@ -218,7 +218,11 @@ class Rule(StrEnum):
     REQUEST = "request.malformed", "The request is not of the documented shape.", "registry"
     REQUEST_TARGET = "request.not-found", "There is nothing at this path.", "RFC 9110 15.5.5"
     REQUEST_METHOD = "request.method", "This path does not answer this method.", "RFC 9110 15.5.6"
-    REQUEST_MEDIA_TYPE = "request.media-type", "The body is not of the media type that is read here.", "RFC 9110 15.5.16"
+    REQUEST_MEDIA_TYPE = (
+        "request.media-type",
+        "The body is of another media type than is read.",
+        "RFC 9110 15.5.16",
+    )
     REQUEST_TIMEOUT = "request.timeout", "The body did not arrive in time.", "RFC 9110 15.5.9"
     AGENT_ID = "agent-id.malformed", "The agent id is not 1 to 128 letters, digits, `.`, `_` and `-`.", "registry"
     AGENT_VERSION = (
@@ -300,7 +304,6 @@ class Rule(StrEnum):
         "An agent of the chain has no valid SD-Card any more, or the one that it showed is not.",
         "SD-Card 7.3",
     )
-    DELEGATION_KEY = "delegation.other-key", "The token is not bound to the key of the request.", "RFC 9449 7.1"
     APPROVAL_PENDING = "approval.pending", "A person has to approve this first.", "SD-Card 7.3, RFC 8628 3.5"
     APPROVAL_OTHER = "approval.other", "The approval is for something else, or there is none.", "SD-Card 7.3"
     APPROVAL_USED = "approval.used", "The approval was used.", "SD-Card 7.3"

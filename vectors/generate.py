@@ -64,6 +64,10 @@ NOT_TRIGGERED = {
          Rule.DPOP_RECORD),
         "It is about a DPoP proof, which no presentation carries.",
     ),
+    **dict.fromkeys(
+        (rule for rule in Rule if rule.startswith(("delegation.", "approval."))),
+        "It is about handing authority on, in which no card plays a part.",
+    ),
     Rule.AGENTCARD_FETCHED: "It is about the address that a card came from.",
 }  # fmt: skip
 """Rules that no presentation, SD-Card, trust document or card triggers, and why."""

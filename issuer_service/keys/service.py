@@ -32,8 +32,8 @@ _COUNTS_FOR: dict[KeyUse, int | None] = {
     KeyUse.AUDIT: None,
 }
 """For how many seconds after a key is retired something counts that is written down nowhere; None: nobody can know.
-Of SD-Cards it is written down; of status lists and tokens it is the longest that settings permit, since other processes have their
-own. The minute covers ``STALE``."""
+Of SD-Cards it is written down; of status lists and tokens it is the longest that settings permit, since other processes
+have their own. The minute covers ``STALE``."""
 _SIGNED = {
     KeyUse.CARDS: "every SD-Card that it signed",
     KeyUse.STATUS: "every status list that it signed",

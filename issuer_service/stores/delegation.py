@@ -33,7 +33,7 @@ from issuer_service.stores.tables import (
     cards,
     delegations,
     grants,
-    revoked_tokens,
+    remembered,
     status_entries,
     tokens,
 )
@@ -126,6 +126,8 @@ class SqlDelegations:
         async def work(connection: AsyncConnection) -> None:
             if exchange.nonce is not None:
                 await use_nonce(connection, exchange.nonce, exchange.link.client, exchange.at, _SHOWN)
+            if exchange.proof is not None and not await _remember(connection, *exchange.proof, exchange.at):
+                raise Refused(Rule.DPOP_REPLAYED, Where(Part.DPOP, ("jti",)))
             await _check_chain(connection, exchange)
             if exchange.approval is not None:
                 await _use_approval(connection, exchange.approval, exchange.at)
@@ -219,7 +221,7 @@ async def _root_counts(connection: AsyncConnection, root: str, at: int) -> bool:
     if kind == "opaque":
         asked = select(tokens.c.digest).where(tokens.c.digest == digest, tokens.c.expires_at > at)
         return (await connection.execute(asked)).first() is not None
-    asked = select(revoked_tokens.c.digest).where(revoked_tokens.c.digest == digest)
+    asked = select(remembered.c.digest).where(remembered.c.digest == digest)
     return (await connection.execute(asked)).first() is None
 
 
@@ -354,12 +356,16 @@ async def _revoke_opaque(connection: AsyncConnection, revocation: RevocationRow)
 
 
 async def _revoke_jwt(connection: AsyncConnection, revocation: RevocationRow) -> bool:
-    this = revoked_tokens.c.digest == revocation.token
-    if (await connection.execute(select(revoked_tokens.c.digest).where(this))).first() is not None:
+    return await _remember(connection, revocation.token, revocation.expires_at, revocation.at)
+
+
+async def _remember(connection: AsyncConnection, digest: str, until: int, at: int) -> bool:
+    """Remember a digest; False when it is remembered. Two who do it at once meet at the primary key."""
+    this = remembered.c.digest == digest
+    if (await connection.execute(select(remembered.c.digest).where(this))).first() is not None:
         return False
-    await _clear(connection, revoked_tokens, revoked_tokens.c.digest, revocation.at)
-    row = {"digest": revocation.token, "expires_at": revocation.expires_at}
-    await connection.execute(insert(revoked_tokens).values(row))
+    await _clear(connection, remembered, remembered.c.digest, at)
+    await connection.execute(insert(remembered).values({"digest": digest, "expires_at": until}))
     return True
 
 

@@ -108,6 +108,7 @@ class ExchangeRow:
         link: what is issued.
         parties, scopes, interaction_id: of the chain, for the audit record.
         nonce: digest of the nonce of an SD-Card that was shown; used up with it.
+        proof: digest of the DPoP proof of the request, and until when to remember it; used up with it.
         approval: what has to be approved: the answer to it is used up with it.
     """
 
@@ -117,6 +118,7 @@ class ExchangeRow:
     scopes: tuple[str, ...]
     interaction_id: str | None
     nonce: str | None
+    proof: tuple[str, int] | None
     approval: ApprovalRow | None
 
 
@@ -192,7 +194,8 @@ class Delegations(Protocol):
         """Write an exchange in one transaction, if the whole chain counts.
 
         Raises:
-            Refused: ``proof.nonce``; ``status.…`` or ``delegation.…`` for the link that does not count; ``approval.…``.
+            Refused: ``proof.nonce``; ``dpop.replayed``; ``status.…`` or ``delegation.…`` for the link that does not
+                count; ``approval.…``.
         """
         ...
 

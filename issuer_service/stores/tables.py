@@ -266,10 +266,10 @@ approvals = Table(
 )
 """``open_for``: digest of all that an approval is bound to, while it is open; so a thing is not asked for twice."""
 
-revoked_tokens = Table(
-    "revoked_tokens",
+remembered = Table(
+    "remembered",
     metadata,
     Column("digest", String(64), primary_key=True),
     Column("expires_at", BigInteger, nullable=False, index=True),
 )
-"""Access tokens of an identity provider whose chains have ended, by their digests."""
+"""Digests of access tokens of an identity provider that were revoked here, and of DPoP proofs that were used."""

@@ -4,15 +4,18 @@ A JWT access token (RFC 9068) with ``act`` (RFC 8693 4.1), ``interaction_id`` (S
 (RFC 9449 6). That it was not revoked since is for its issuer to say (RFC 7662), or for its short life.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sdcard.delegation.chain import Chain, act_claim, is_agent, parse_chain
+from sdcard.dpop.binding import check_unbound, parse_binding
+from sdcard.dpop.verification import DpopExpectations, WithToken, verify_dpop_proof
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.jose.jws import encode_signing_input
 from sdcard.jose.keys import PublicKey
+from sdcard.keybinding.challenge import ReplayRecord
 from sdcard.names import CNF, INTERACTION_ID
 from sdcard.oauth.access_token import TYPES, AccessToken, parse_access_token, verify_access_token
 from sdcard.rules import Rule
@@ -52,6 +55,22 @@ class Delegation:
     key: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class BoundRequest:
+    """The request that a bound token came with.
+
+    Attributes:
+        proofs: the values of its ``DPoP`` header fields.
+        method, url: its own, the public ones.
+        seen: remembers which proofs were used.
+    """
+
+    proofs: Sequence[str] = field(repr=False)
+    method: str
+    url: str
+    seen: ReplayRecord
+
+
 def claims_of(delegation: Delegation) -> JsonObject:
     """The claims of its token."""
     act = act_claim(delegation.chain)
@@ -78,50 +97,59 @@ def prepare_token(delegation: Delegation, key: PublicKey) -> bytes:
 
 
 def verify_delegated_token(
-    token: str, keys: Mapping[str, PublicKey], issuer: str, audience: str, holder: str | None, now: Instant
+    token: str, keys: Mapping[str, PublicKey], issuer: str, audience: str, now: Instant
 ) -> Delegation:
-    """What an agent does with a token that it is called with: every rule of RFC 9068 4, and those of the chain.
+    """What an agent does with a token that came as ``Authorization: Bearer``: RFC 9068 4, and every rule of the chain.
 
     Args:
         token: the text.
         keys: the registry's keys for tokens, by ``kid``.
         issuer: the registry.
-        audience: the agent itself, as its SD-Card's ``sub`` says.
-        holder: thumbprint of the key whose DPoP proof came with the request and was verified; None when there was none.
+        audience: the agent itself, as ``sub`` of its SD-Card says.
         now: the present instant.
 
     Raises:
-        Refused: as ``verify_access_token``; ``issuer.key-unknown``, ``delegation.act``, ``delegation.cycle``,
-            ``delegation.other-key``, ``claim.type``.
+        Refused: as ``read_delegated_token``; ``dpop.missing`` for a token that is bound to a key.
     """
     delegation = read_delegated_token(token, keys, issuer, audience, now)
-    check_bound_to(delegation, holder)
+    check_unbound(claims_of(delegation))
+    return delegation
+
+
+def verify_bound_token(
+    token: str,
+    keys: Mapping[str, PublicKey],
+    issuer: str,
+    audience: str,
+    request: BoundRequest,
+    now: Instant,
+) -> Delegation:
+    """The same for a token that came as ``Authorization: DPoP``, with the proof of the request (RFC 9449 7.1).
+
+    Raises:
+        Refused: as ``read_delegated_token``; ``dpop.…``, ``dpop.token-unbound`` for a token that is bound to no key.
+    """
+    delegation = read_delegated_token(token, keys, issuer, audience, now)
+    bound = WithToken(token, parse_binding(claims_of(delegation)))
+    expected = DpopExpectations(method=request.method, url=request.url, token=bound, seen=request.seen)
+    verify_dpop_proof(request.proofs, expected, now)
     return delegation
 
 
 def read_delegated_token(
     token: str, keys: Mapping[str, PublicKey], issuer: str, audience: str, now: Instant
 ) -> Delegation:
-    """The same for whoever exchanges or examines a token that was given to ``audience``, and does not serve by it.
+    """What a token says that was given to ``audience``; nothing about who sent it, so it is not enough to serve by.
 
     Raises:
-        Refused: as ``verify_delegated_token``, but for the key that the token is bound to.
+        Refused: as ``verify_access_token``; ``issuer.key-unknown``, ``delegation.act``, ``delegation.cycle``,
+            ``cnf.malformed``, ``claim.type``.
     """
     jws = parse_access_token(token)
     key = keys.get(str(jws.header.get("kid")))
     if key is None:
         raise Refused(Rule.ISSUER_KEY_UNKNOWN, _WHERE.within("kid"))
     return _delegation(verify_access_token(jws, key, issuer, audience, now))
-
-
-def check_bound_to(delegation: Delegation, holder: str | None) -> None:
-    """Refuse a token that is bound to another key than the request's, to one at all when it has none, and the reverse.
-
-    Raises:
-        Refused: ``delegation.other-key``, at ``access-token/cnf``.
-    """
-    if delegation.key != holder:
-        raise Refused(Rule.DELEGATION_KEY, _WHERE.within(CNF))
 
 
 def _delegation(token: AccessToken) -> Delegation:

@@ -57,14 +57,14 @@ def upgrade() -> None:
     op.create_index("ix_approvals_expires_at", "approvals", ["expires_at"])
     op.create_index("ix_approvals_client", "approvals", ["client"])
     op.create_table(
-        "revoked_tokens",
+        "remembered",
         sa.Column("digest", sa.String(64), nullable=False),
         sa.Column("expires_at", sa.BigInteger, nullable=False),
-        sa.PrimaryKeyConstraint("digest", name="pk_revoked_tokens"),
+        sa.PrimaryKeyConstraint("digest", name="pk_remembered"),
     )
-    op.create_index("ix_revoked_tokens_expires_at", "revoked_tokens", ["expires_at"])
+    op.create_index("ix_remembered_expires_at", "remembered", ["expires_at"])
 
 
 def downgrade() -> None:
-    for table in ("revoked_tokens", "approvals", "delegations", "grants"):
+    for table in ("remembered", "approvals", "delegations", "grants"):
         op.drop_table(table)
