@@ -30,7 +30,7 @@ _REFERENCE = "#/components/schemas/{model}"
 def wiring_of(request: Request) -> Wiring:
     """The wiring that the application, or a router that is mounted in another one, was created with."""
     wiring: Wiring | None = request.scope.get(_BOUND)
-    return wiring or request.app.state.wiring  # type: ignore[no-any-return]  # Starlette's state holds anything
+    return wiring or request.app.state.wiring
 
 
 def bind_wiring(request: Request, wiring: Wiring) -> None:

@@ -242,7 +242,7 @@ async def _in_good_standing(connection: AsyncConnection, parties: set[str], at: 
         .join(agents, agents.c.agent_id == batches.c.agent_id)
         .join(status_entries, _entry(), isouter=True)
         .where(batches.c.agent_id.in_([party.removeprefix(AGENT) for party in parties]))
-        .where(agents.c.deleted_at.is_(None), cards.c.expires_at > at, int(StatusValue.VALID) == _STATUS)
+        .where(agents.c.deleted_at.is_(None), cards.c.expires_at > at, _STATUS.in_([int(StatusValue.VALID)]))
         .distinct()
     )
     return {AGENT + agent_id for agent_id in (await connection.execute(asked)).scalars()}

@@ -25,8 +25,8 @@ def upgrade() -> None:
     op.create_table(
         "delegations",
         sa.Column("token_id", sa.String(32), nullable=False),
-        sa.Column("parents", sa.JSON, nullable=False),
         sa.Column("root", sa.String(80), nullable=False),
+        sa.Column("parents", sa.JSON, nullable=False),
         sa.Column("actor", sa.String(256), nullable=False),
         sa.Column("target", sa.String(256), nullable=False),
         sa.Column("grant_id", sa.String(32), nullable=False),
