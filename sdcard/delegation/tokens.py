@@ -142,8 +142,7 @@ def read_delegated_token(
     """What a token says that was given to ``audience``; nothing about who sent it, so it is not enough to serve by.
 
     Raises:
-        Refused: as ``verify_access_token``; ``issuer.key-unknown``, ``delegation.act``, ``delegation.cycle``,
-            ``cnf.malformed``, ``claim.type``.
+        Refused: as ``verify_access_token``; ``issuer.key-unknown``, ``delegation.act``, ``cnf.malformed``, ``claim.type``.
     """
     jws = parse_access_token(token)
     key = keys.get(str(jws.header.get("kid")))
@@ -158,7 +157,7 @@ def _delegation(token: AccessToken) -> Delegation:
         raise Refused(Rule.CLAIM_TYPE, _WHERE.within("aud"), "A delegated token is for one agent.")
     chain = parse_chain(claims)
     if target in chain.parties:
-        raise Refused(Rule.DELEGATION_CYCLE, _WHERE.within("act"))
+        raise Refused(Rule.DELEGATION_ACT, _WHERE.within("act"))
     return Delegation(
         issuer=token.issuer,
         target=target,

@@ -14,7 +14,7 @@ from sdcard.delegation.tokens import read_delegated_token as read
 from sdcard.issued import Acceptance
 from sdcard.jose.signer import Signer
 from sdcard.trust import TrustedIssuers
-from tests.issuer_service.desk import Desk, OpenDesk, ask, jwk, request
+from tests.issuer_service.desk import Desk, OpenDesk, ask, jwk, request, request_with_card
 from tests.world import ISSUER, key
 
 TOKEN_ENDPOINT = f"{ISSUER}/token"
@@ -31,10 +31,10 @@ class Office:
         self.tokens = {owner: desk.new_token(owner) for owner in (*OWNERS.values(), "eve", "paul")}
         self.cards = {name: self.register(name) for name in OWNERS}
 
-    def register(self, name: str, **changes: Any) -> str:
-        """The SD-Card of an agent, with a skill that is called like a scope."""
-        contexts = [{"context": "internal", "disclose": ["skills"]}]
-        body = request(name, public_key=jwk(KEYS[name]), disclosure_contexts=contexts, **changes)
+    def register(self, name: str, card: Any = None) -> str:
+        """The SD-Card of an agent: of a card, or of what a request says by itself."""
+        changes = {"public_key": jwk(KEYS[name]), "disclosure_contexts": [{"context": "full"}]}
+        body = request(name, **changes) if card is None else request_with_card(card, agent_id=name, **changes)
         answer = self.registry.register(body, self.tokens[OWNERS[name]])
         return str(answer["cards"][0]["sd_card"])
 
