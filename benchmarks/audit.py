@@ -15,12 +15,11 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, insert
 
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.migrations import upgrade
@@ -36,7 +35,7 @@ CONTEXTS = ("public", "internal", "diagnostic")
 PATHS = tuple(f"skills.*.member-{number}" for number in range(20))
 KEY = key_row(signer_of(1))
 NUMBERS = itertools.count(1)
-Write = Callable[[AsyncConnection, RegistrationRow], Awaitable[None]]
+Write = Callable[[Connection, RegistrationRow], None]
 
 
 def main() -> None:
@@ -107,25 +106,25 @@ async def _rate(store: SqlStore, kind: Write, lists: dict[str, str], writers: in
 async def _write(store: SqlStore, kind: Write, row: RegistrationRow) -> None:
     secret = await store.discovery_secret()
 
-    async def work(connection: AsyncConnection) -> None:
-        await write_registration(connection, row, secret)
-        await kind(connection, row)
+    def work(connection: Connection) -> None:
+        write_registration(connection, row, secret)
+        kind(connection, row)
 
     await store.database.change(work)
 
 
-async def chain(connection: AsyncConnection, row: RegistrationRow) -> None:
+def chain(connection: Connection, row: RegistrationRow) -> None:
     """As the registry does."""
-    await append_audit(connection, audit_row(row))
+    append_audit(connection, audit_row(row))
 
 
-async def write_beside(connection: AsyncConnection, row: RegistrationRow) -> None:
+def write_beside(connection: Connection, row: RegistrationRow) -> None:
     """The same row, of no chain."""
     entry = audit_row(row)
     values = {name: getattr(entry, name) for name in ("at", "subject", "agent_id", "batch_id")}
     disclosed = {context: list(paths) for context, paths in entry.disclosed.items()}
     own = {"sequence": 10**9 + next(NUMBERS), "previous": "0" * 64, "digest": "0" * 64}
-    await connection.execute(insert(audit).values(**values, **own, event=entry.event.value, disclosed=disclosed))
+    connection.execute(insert(audit).values(**values, **own, event=entry.event.value, disclosed=disclosed))
 
 
 def registration(lists: dict[str, str], is_new: bool) -> RegistrationRow:

@@ -16,7 +16,15 @@ Responses: TypeAlias = dict[int | str, dict[str, Any]]
 BEARER = HTTPBearer(auto_error=False, scheme_name="bearer", description="A token of `sdcard token create`.")
 """For the OpenAPI document; ``access.authorize`` reads the header itself."""
 
-BASIC = HTTPBasic(
+
+class _Documented(HTTPBasic):
+    """FastAPI's own refuses what it cannot read."""
+
+    async def __call__(self, request: Request) -> None:  # type: ignore[override]  # nobody asks what it gives
+        """Nothing."""
+
+
+BASIC = _Documented(
     auto_error=False,
     scheme_name="client_secret_basic",
     description="A token's subject as name, and the token as password.",

@@ -19,7 +19,7 @@ MOST_PER_MINUTE = 10_000_000
 MOST_DELEGATION_SECONDS = 3_600
 MOST_STATUS_TTL = 43_200
 MOST_STATUS_LIFETIME = 604_800
-DEFAULT_DATABASE = "sqlite+aiosqlite:///sdcard.sqlite"
+DEFAULT_DATABASE = "sqlite:///sdcard.sqlite"
 
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
 
@@ -34,7 +34,7 @@ class Settings(BaseSettings):
 
     Attributes:
         issuer: the registry's public URL, which becomes ``iss``. Without it, host and port give one, on loopback only.
-        database_url: of SQLAlchemy, with an asynchronous driver.
+        database_url: of SQLAlchemy: `sqlite:///FILE` or `postgresql+asyncpg://…`.
         key_encryption_key: what the keys in the database are sealed with: 32 random bytes in base64url.
         key_encryption_key_file: the same in a file, mode 0600; it is made for a new database.
         sign_with: ``kid`` of a key that signs SD-Cards in this process in place of the active one, until it is retired.

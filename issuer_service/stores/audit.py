@@ -3,8 +3,7 @@
 import logging
 from typing import Any
 
-from sqlalchemy import Row, Select, Text, cast, event, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, Row, Select, Text, cast, event, insert, select, update
 
 from issuer_service.stores.connecting import Database
 from issuer_service.stores.ports import AuditFound, AuditQuery, AuditRow
@@ -37,20 +36,20 @@ _RECORDS = select(
 ).order_by(audit.c.sequence)
 
 
-async def append_audit(connection: AsyncConnection, entry: AuditRow) -> None:
+def append_audit(connection: Connection, entry: AuditRow) -> None:
     """Add a record to the chain: the last step of a transaction, since everybody else who adds one waits until it ends.
 
     Raises:
         Refused: ``store.unavailable`` when the chain has no head, which only tampering explains.
     """
-    row = (await connection.execute(_HEAD.with_for_update())).first()
+    row = connection.execute(_HEAD.with_for_update()).first()
     if row is None:
         _log.error("the audit chain has no head; `sdcard audit verify` says more")
         raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
     record = chain_record(_content(entry), Head(*row))
-    await connection.execute(insert(audit).values(record))
+    connection.execute(insert(audit).values(record))
     moved = {"sequence": record["sequence"], "digest": record["digest"]}
-    await connection.execute(update(audit_head).where(audit_head.c.chain == _CHAIN).values(moved))
+    connection.execute(update(audit_head).where(audit_head.c.chain == _CHAIN).values(moved))
 
 
 def _content(entry: AuditRow) -> JsonObject:
@@ -67,16 +66,16 @@ def _content(entry: AuditRow) -> JsonObject:
     return {**members, **{name: str(value) for name, value in optional.items() if value is not None}}
 
 
-async def read_head(connection: AsyncConnection) -> Head | None:
+def read_head(connection: Connection) -> Head | None:
     """Where the chain ends; None when nothing says so."""
-    row = (await connection.execute(_HEAD)).first()
+    row = connection.execute(_HEAD).first()
     known = row is not None and type(row.sequence) is int and isinstance(row.digest, str)
     return Head(row.sequence, row.digest) if row is not None and known else None
 
 
-async def read_records(connection: AsyncConnection, query: AuditQuery) -> tuple[AuditFound, ...]:
+def read_records(connection: Connection, query: AuditQuery) -> tuple[AuditFound, ...]:
     """Records as they are found, with the text of ``disclosed`` read strictly."""
-    found = await connection.execute(_asked(query))
+    found = connection.execute(_asked(query))
     return tuple((row.sequence, _record(row)) for row in found)
 
 
@@ -113,7 +112,7 @@ def read_as_found(database: Database) -> None:
     """Have SQLite give back text that is not UTF-8 too, as lone surrogates, so that it can be said where it is."""
 
     def prepare(connection: Any, _: object) -> None:
-        connection.driver_connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
 
     if database.engine.dialect.name == "sqlite":
-        event.listen(database.engine.sync_engine, "connect", prepare)
+        event.listen(database.engine, "connect", prepare)

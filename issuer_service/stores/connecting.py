@@ -10,14 +10,24 @@ import contextlib
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import aiosqlite
-from sqlalchemy import URL, AsyncAdaptedQueuePool, event, exc, make_url
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy import (
+    URL,
+    AsyncAdaptedQueuePool,
+    Connection,
+    Engine,
+    QueuePool,
+    create_engine,
+    event,
+    exc,
+    make_url,
+)
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.rules import Rule
@@ -32,12 +42,15 @@ with contextlib.suppress(ImportError):  # without the extra `postgresql` nothing
 
 _T = TypeVar("_T")
 
-_DRIVERS = {"aiosqlite", "asyncpg"}
+_DRIVERS = {"sqlite", "sqlite+aiosqlite", "postgresql+asyncpg"}
+"""``sqlite+aiosqlite`` is how SQLite was written when another driver served it."""
 _OPTIONS = {"host", "port", "ssl", "passfile", "target_session_attrs", "prepared_statement_cache_size"}
 """What the query of a PostgreSQL URL can say. Another one would be found out too late, by a request."""
 
+_CONNECTIONS = 15
+"""Of a pool, which SQLAlchemy fills to five and lets grow by ten."""
 _WRITERS = 10
-"""Of the 15 connections of a pool; the others are for readers alone. SQLite has one writer, whatever we do."""
+"""Of them; the others are for readers alone. SQLite has one writer, whatever we do."""
 
 _ATTEMPTS = 3
 """Whoever loses a race finds the winner's rows when it looks again; keys can be lost to one winner after another."""
@@ -49,98 +62,111 @@ _NOT_PREPARED = ("42501", "42703", "42P01")
 """Privileges, columns and tables that are not there: for the operator to mend."""
 
 
+Work = Callable[[Connection], _T]
+"""What is done on a connection, and on nothing else: it can run in another thread, and again when a race was lost."""
+
+
 class Database:
     """Where rows are. ``patience``: how many seconds a writer waits for its turn.
 
-    A server may stop answering without a word, so on PostgreSQL a transaction has an end too: long after the server
-    itself would have ended it.
+    A transaction is one piece of work for the event loop. SQLite answers at once or waits for the disk, so it has
+    threads, and work goes to one of them as a whole; PostgreSQL is waited for. A server may stop answering without a
+    word, so there a transaction has an end too: long after the server itself would have ended it.
     """
 
-    def __init__(self, engine: AsyncEngine, patience: float) -> None:
-        self.engine = engine
+    def __init__(self, engine: Engine | AsyncEngine, patience: float) -> None:
+        self._engine = engine
         self._patience = patience
-        is_file = engine.dialect.name == "sqlite"
+        is_file = isinstance(engine, Engine)
         self._turns = asyncio.Semaphore(1 if is_file else _WRITERS)
         self._longest = None if is_file else 3 * patience
+        self._threads = ThreadPoolExecutor(_CONNECTIONS, "sqlite") if is_file else None
 
-    @asynccontextmanager
-    async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """A connection to read from.
+    @property
+    def engine(self) -> Engine:
+        """Where connections come from, for events of theirs, and for threads of their own with SQLite."""
+        return self._engine if isinstance(self._engine, Engine) else self._engine.sync_engine
+
+    async def read(self, work: Work[_T]) -> _T:
+        """Do the work, which only reads.
 
         Raises:
             Refused: ``store.unavailable``.
         """
         with reachable():
-            async with asyncio.timeout(self._longest), self.engine.connect() as connection:
-                yield connection
+            return await self._in_time(self._run(work, writes=False))
 
-    @asynccontextmanager
-    async def writing(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction, whole or not at all. Who waits to write waits here, taking no connection from readers.
-
-        Raises:
-            Refused: ``store.unavailable``; then nothing was written, unless the connection broke during the commit
-                itself: then nobody can know, and whoever asked has to ask again.
-        """
-        with reachable():
-            async with self._transaction() as connection:
-                yield connection
-
-    async def change(self, work: Callable[[AsyncConnection], Awaitable[_T]]) -> _T:
-        """Do the work in one transaction, and all of it again when a race was lost: to rows that were not there when
-        it looked, or to a deadlock.
-
-        Args:
-            work: reads and writes on the connection alone, so that doing it again does no harm.
+    async def change(self, work: Work[_T]) -> _T:
+        """Do the work in one transaction, whole or not at all, and all of it again when a race was lost: to rows that
+        were not there when it looked, or to a deadlock. Who waits to write waits here, without a connection.
 
         Raises:
-            Refused: as ``writing``; and when it lost every time.
+            Refused: ``store.unavailable``, also when it lost every time; then nothing was written, unless the
+                connection broke during the commit itself: then nobody can know, and whoever asked has to ask again.
         """
         with reachable():
             for _ in range(_ATTEMPTS):
+                async with asyncio.timeout(self._patience):
+                    await self._turns.acquire()
+                running = asyncio.ensure_future(self._in_time(self._run(work, writes=True)))
+                running.add_done_callback(lambda _: self._turns.release())
                 try:
-                    async with self._transaction() as connection:
-                        return await work(connection)
+                    return await asyncio.shield(running)
                 except exc.DBAPIError as error:
                     if not _is_lost_race(error):
                         raise
         raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
-    @asynccontextmanager
-    async def _transaction(self) -> AsyncIterator[AsyncConnection]:
-        async with asyncio.timeout(self._patience):
-            await self._turns.acquire()
-        try:
-            async with asyncio.timeout(self._longest), self.engine.begin() as connection:
-                await begin_writing(connection)
-                yield connection
-        finally:
-            self._turns.release()
+    async def migrate(self, work: Work[_T]) -> _T:
+        """Do the work in one transaction, once, however long it takes."""
+        return await self._run(work, writes=True)
+
+    async def _in_time(self, result: Awaitable[_T]) -> _T:
+        async with asyncio.timeout(self._longest):
+            return await result
+
+    async def _run(self, work: Work[_T], writes: bool) -> _T:
+        if isinstance(self._engine, Engine):
+            return await asyncio.get_running_loop().run_in_executor(self._threads, _run, self._engine, work, writes)
+        async with self._engine.begin() if writes else self._engine.connect() as connection:
+            return await connection.run_sync(work)
 
     def connections_in_use(self) -> int:
         """How many of the pool's connections work at this moment."""
-        pool = self.engine.pool
-        assert isinstance(pool, AsyncAdaptedQueuePool), "open_database makes no other"
+        pool = self._engine.pool
+        assert isinstance(pool, QueuePool), "open_database makes no other"
         return pool.checkedout()
 
     async def close(self) -> None:
         """Close all connections."""
-        await self.engine.dispose()
+        if isinstance(self._engine, Engine):
+            self._engine.dispose()
+        else:
+            await self._engine.dispose()
 
 
-async def begin_writing(connection: AsyncConnection) -> None:
+def _run(engine: Engine, work: Work[_T], writes: bool) -> _T:
+    if not writes:
+        with engine.connect() as connection:
+            return work(connection)
+    with engine.begin() as connection:
+        begin_writing(connection)
+        return work(connection)
+
+
+def begin_writing(connection: Connection) -> None:
     """Have SQLite lock at once, and wait for it in turn: a transaction that reads first could not wait, and would not
     cover what it read ("WAL"). Tables are made and changed in the transaction too then.
     """
     if connection.dialect.name == "sqlite":
-        await connection.exec_driver_sql("BEGIN IMMEDIATE")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def open_database(url: str, patience: float = 10.0) -> Database:
     """A database that ``migrations.upgrade`` has prepared. Connects when first asked.
 
     Args:
-        url: ``sqlite+aiosqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.
+        url: ``sqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.
         patience: how many seconds a writer waits for others: once for those of this store, once for strangers. On
             PostgreSQL also for a connection, and for each statement.
 
@@ -149,33 +175,32 @@ def open_database(url: str, patience: float = 10.0) -> Database:
     """
     try:
         parsed = make_url(url)
-        engine = create_async_engine(
-            parsed,
-            hide_parameters=True,
-            poolclass=AsyncAdaptedQueuePool,
-            pool_timeout=patience,
-            **_ways_to_connect(parsed, patience),
-        )
+        ways = {"hide_parameters": True, "pool_timeout": patience, **_ways_to_connect(parsed, patience)}
+        engine: Engine | AsyncEngine
+        if parsed.get_backend_name() == "sqlite":
+            engine = create_engine(parsed.set(drivername="sqlite"), poolclass=QueuePool, **ways)
+        else:
+            engine = create_async_engine(parsed, poolclass=AsyncAdaptedQueuePool, **ways)
     except (exc.ArgumentError, exc.InvalidRequestError, ImportError, ValueError):
         raise Misuse(
-            "the database URL is one of SQLAlchemy with an asynchronous driver: sqlite+aiosqlite:///FILE, or with the "
-            "extra `postgresql` installed postgresql+asyncpg://USER:PASSWORD@HOST/DATABASE"
+            "the database URL is one of SQLAlchemy: sqlite:///FILE, or with the extra `postgresql` installed "
+            "postgresql+asyncpg://USER:PASSWORD@HOST/DATABASE"
         ) from None
-    if engine.dialect.name == "sqlite":
-        event.listen(engine.sync_engine, "connect", _prepare_sqlite)
-        event.listen(engine.sync_engine, "checkout", _check_file)
-        logging.getLogger("aiosqlite").setLevel(logging.WARNING)  # below that it logs the values of every row
+    database = Database(engine, patience)
+    if isinstance(engine, Engine):
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "checkout", _check_file)
     else:
         event.listen(engine.sync_engine, "checkout", _check_open)
-    return Database(engine, patience)
+    return database
 
 
 def _ways_to_connect(url: URL, patience: float) -> dict[str, Any]:
-    if url.get_dialect().driver not in _DRIVERS:
+    if url.drivername not in _DRIVERS:
         raise ValueError
     if url.get_backend_name() == "sqlite":
         file = file_of(url)
-        return {"async_creator": _opener(file, patience)} if file else {}
+        return {"creator": _opener(file, patience)} if file else {"connect_args": {"check_same_thread": False}}
     if not set(url.query) <= _OPTIONS:
         raise ValueError
     milliseconds = int(1000 * patience)
@@ -194,17 +219,10 @@ def file_of(url: URL) -> Path | None:
     return Path(name) if url.get_backend_name() == "sqlite" and not name.startswith((":", "file:")) else None
 
 
-def _opener(file: Path, patience: float) -> Callable[[], Awaitable[aiosqlite.Connection]]:
-    """Opens the file, and never makes one. Opened once before, since an attempt that fails in aiosqlite's own thread
-    answers an event loop that may be gone by then.
-    """
+def _opener(file: Path, patience: float) -> Callable[[], sqlite3.Connection]:
+    """Opens the file, and never makes one. Work is done in one thread after the other."""
     uri = f"{file.absolute().as_uri()}?mode=rw"
-
-    async def connect() -> aiosqlite.Connection:
-        sqlite3.connect(uri, uri=True).close()
-        return await aiosqlite.connect(uri, uri=True, timeout=patience)
-
-    return connect
+    return lambda: sqlite3.connect(uri, uri=True, timeout=patience, check_same_thread=False)
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:
@@ -217,7 +235,7 @@ def _prepare_sqlite(connection: Any, record: Any) -> None:
         file = cursor.fetchone()[2]
         cursor.close()
     except sqlite3.Error:
-        connection.close()  # nobody else knows of it yet, and its thread would outlive the event loop
+        connection.close()  # nobody else knows of it yet
         raise
     record.info["file"] = (file, _identity(file))
 

@@ -9,8 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, Table, delete, func, insert, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table, delete, func, insert, or_, select, update
 
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.connecting import Database
@@ -62,87 +61,45 @@ class SqlDelegations:
 
     async def add_grant(self, grant: GrantRow) -> None:
         """Add a grant."""
-        row = {**_columns(grant, "scopes", "sensitive")}
-
-        async def work(connection: AsyncConnection) -> None:
-            same = grants.c.delegator == grant.delegator, grants.c.target == grant.target
-            if (await connection.execute(select(grants.c.grant_id).where(*same))).first() is not None:
-                raise GrantExists
-            await connection.execute(insert(grants).values(row))
-            await append_audit(connection, _grant_audit_row(AuditEvent.GRANT_ADDED, grant, grant.created_at))
-
-        await self._database.change(work)
+        await self._database.change(lambda connection: _add_grant(connection, grant))
 
     async def remove_grant(self, grant_id: str, at: int) -> GrantRow | None:
         """Remove a grant."""
-
-        async def work(connection: AsyncConnection) -> GrantRow | None:
-            this = grants.c.grant_id == grant_id
-            row = (await connection.execute(select(grants).where(this))).mappings().first()
-            if row is None or (await connection.execute(delete(grants).where(this))).rowcount != 1:
-                return None
-            await append_audit(connection, _grant_audit_row(AuditEvent.GRANT_REMOVED, _grant(row), at))
-            return _grant(row)
-
-        return await self._database.change(work)
+        return await self._database.change(lambda connection: _remove_grant(connection, grant_id, at))
 
     async def list_grants(self) -> tuple[GrantRow, ...]:
         """All grants."""
-        async with self._database.reading() as connection:
-            rows = await connection.execute(select(grants).order_by(grants.c.delegator, grants.c.target))
-            return tuple(map(_grant, rows.mappings()))
+        asked = select(grants).order_by(grants.c.delegator, grants.c.target)
+        return tuple(map(_grant, await self._database.read(lambda one: one.execute(asked).mappings().all())))
 
     async def find_grant(self, delegator: str, target: str, at: int) -> GrantRow | None:
         """The grant for these two."""
         these = grants.c.delegator == delegator, grants.c.target == target, grants.c.expires_at > at
-        async with self._database.reading() as connection:
-            row = (await connection.execute(select(grants).where(*these))).mappings().first()
+        asked = select(grants).where(*these)
+        row = await self._database.read(lambda connection: connection.execute(asked).mappings().first())
         return None if row is None else _grant(row)
 
     async def find_links(self, token_id: str) -> tuple[LinkRow, ...]:
         """The chain of a delegated token."""
-        async with self._database.reading() as connection:
-            return await _links(connection, token_id)
+        return await self._database.read(lambda connection: _links(connection, token_id))
 
     async def find_end(self, links: Sequence[LinkRow], at: int) -> tuple[Rule, int] | None:
         """Why a chain counts no more."""
-        async with self._database.reading() as connection:
-            return await _find_end(connection, links, at)
+        return await self._database.read(lambda connection: _find_end(connection, links, at))
 
     async def ask_approval(self, exchange: ExchangeRow) -> ApprovalRow:
         """Ask for an approval."""
-
-        async def work(connection: AsyncConnection) -> ApprovalRow:
-            if exchange.nonce is not None:
-                await check_nonce(connection, exchange.nonce, exchange.link.client, exchange.at, _SHOWN)
-            await _check_chain(connection, exchange)
-            return await _ask(connection, exchange)
-
-        return await self._database.change(work)
+        return await self._database.change(lambda connection: _ask(connection, exchange))
 
     async def record_exchange(self, exchange: ExchangeRow) -> None:
         """Write an exchange."""
-
-        async def work(connection: AsyncConnection) -> None:
-            if exchange.nonce is not None:
-                await use_nonce(connection, exchange.nonce, exchange.link.client, exchange.at, _SHOWN)
-            if exchange.proof is not None and not await _remember(connection, *exchange.proof, exchange.at):
-                raise Refused(Rule.DPOP_REPLAYED, Where(Part.DPOP, ("jti",)))
-            await _check_chain(connection, exchange)
-            if exchange.approval is not None:
-                await _use_approval(connection, exchange.approval, exchange.at)
-            await _clear(connection, delegations, delegations.c.token_id, exchange.at)
-            await connection.execute(insert(delegations).values(_columns(exchange.link, "parents")))
-            await append_audit(connection, _exchange_audit_row(AuditEvent.DELEGATION_ISSUED, exchange))
-
-        await self._database.change(work)
+        await self._database.change(lambda connection: _record(connection, exchange))
 
     async def list_approvals(self, at: int, count: int) -> tuple[ApprovalRow, ...]:
         """Approvals that wait for a decision."""
         waiting = approvals.c.state == ApprovalState.PENDING.value, approvals.c.expires_at > at
         asked = select(approvals).where(*waiting).order_by(approvals.c.asked_at, approvals.c.approval_id).limit(count)
-        async with self._database.reading() as connection:
-            return tuple(map(_approval, (await connection.execute(asked)).mappings()))
+        return tuple(map(_approval, await self._database.read(lambda one: one.execute(asked).mappings().all())))
 
     async def decide(self, decision: DecisionRow) -> ApprovalRow:
         """Approve or deny."""
@@ -150,57 +107,83 @@ class SqlDelegations:
 
     async def revoke(self, revocation: RevocationRow) -> bool:
         """Revoke a token."""
-
-        async def work(connection: AsyncConnection) -> bool:
-            if not await _REVOKE[revocation.kind](connection, revocation):
-                return False
-            named = revocation.token[:32]
-            await append_audit(
-                connection,
-                AuditRow(AuditEvent.TOKEN_REVOKED, revocation.at, revocation.client, "", "", {"token": (named,)}),
-            )
-            return True
-
-        return await self._database.change(work)
+        return await self._database.change(lambda connection: _revoke(connection, revocation))
 
 
-async def _links(connection: AsyncConnection, token_id: str) -> tuple[LinkRow, ...]:
-    this = (await connection.execute(select(delegations).where(delegations.c.token_id == token_id))).mappings().first()
+# -- grants
+
+
+def _add_grant(connection: Connection, grant: GrantRow) -> None:
+    same = grants.c.delegator == grant.delegator, grants.c.target == grant.target
+    if connection.execute(select(grants.c.grant_id).where(*same)).first() is not None:
+        raise GrantExists
+    connection.execute(insert(grants).values(_columns(grant, "scopes", "sensitive")))
+    append_audit(connection, _grant_audit_row(AuditEvent.GRANT_ADDED, grant, grant.created_at))
+
+
+def _remove_grant(connection: Connection, grant_id: str, at: int) -> GrantRow | None:
+    this = grants.c.grant_id == grant_id
+    row = connection.execute(select(grants).where(this)).mappings().first()
+    if row is None or connection.execute(delete(grants).where(this)).rowcount != 1:
+        return None
+    append_audit(connection, _grant_audit_row(AuditEvent.GRANT_REMOVED, _grant(row), at))
+    return _grant(row)
+
+
+# -- chains
+
+
+def _record(connection: Connection, exchange: ExchangeRow) -> None:
+    """All of an exchange. Rows are taken in the order nonces, proofs, approvals, links."""
+    if exchange.nonce is not None:
+        use_nonce(connection, exchange.nonce, exchange.link.client, exchange.at, _SHOWN)
+    if exchange.proof is not None and not _remember(connection, *exchange.proof, exchange.at):
+        raise Refused(Rule.DPOP_REPLAYED, Where(Part.DPOP, ("jti",)))
+    _check_chain(connection, exchange)
+    if exchange.approval is not None:
+        _use_approval(connection, exchange.approval, exchange.at)
+    _clear(connection, delegations, delegations.c.token_id, exchange.at)
+    connection.execute(insert(delegations).values(_columns(exchange.link, "parents")))
+    append_audit(connection, _exchange_audit_row(AuditEvent.DELEGATION_ISSUED, exchange))
+
+
+def _links(connection: Connection, token_id: str) -> tuple[LinkRow, ...]:
+    this = (connection.execute(select(delegations).where(delegations.c.token_id == token_id))).mappings().first()
     if this is None:
         return ()
-    before = await connection.execute(select(delegations).where(delegations.c.token_id.in_(this["parents"])))
+    before = connection.execute(select(delegations).where(delegations.c.token_id.in_(this["parents"])))
     known = {row["token_id"]: _link(row) for row in before.mappings()}
     if len(known) < len(this["parents"]):
         return ()
     return (*(known[one] for one in this["parents"]), _link(this))
 
 
-async def _check_chain(connection: AsyncConnection, exchange: ExchangeRow) -> None:
+def _check_chain(connection: Connection, exchange: ExchangeRow) -> None:
     """Refuse a link to a chain that does not count, or that would not."""
     parents = exchange.link.parents
-    before = await _links(connection, parents[-1]) if parents else ()
+    before = _links(connection, parents[-1]) if parents else ()
     if len(before) < len(parents):
         raise Refused(Rule.DELEGATION_REVOKED, _SHOWN)
-    end = await _find_end(connection, (*before, exchange.link), exchange.at)
+    end = _find_end(connection, (*before, exchange.link), exchange.at)
     if end is not None:
         rule, number = end
         raise Refused(rule, _SHOWN.within("chain", number))
 
 
-async def _find_end(connection: AsyncConnection, links: Sequence[LinkRow], at: int) -> tuple[Rule, int] | None:
+def _find_end(connection: Connection, links: Sequence[LinkRow], at: int) -> tuple[Rule, int] | None:
     """What has ended first, from the beginning of the chain on."""
-    if not await _root_counts(connection, links[0].root, at):
+    if not _root_counts(connection, links[0].root, at):
         return Rule.DELEGATION_REVOKED, 0
     named = [link.token_id for link in links]
     gone = select(delegations.c.token_id).where(
         delegations.c.token_id.in_(named), or_(delegations.c.revoked_at.is_not(None), delegations.c.expires_at <= at)
     )
-    revoked = set((await connection.execute(gone)).scalars())
+    revoked = set((connection.execute(gone)).scalars())
     in_force = grants.c.grant_id.in_([link.grant_id for link in links]), grants.c.expires_at > at
-    granted = set((await connection.execute(select(grants.c.grant_id).where(*in_force))).scalars())
+    granted = set((connection.execute(select(grants.c.grant_id).where(*in_force))).scalars())
     parties = {party for link in links for party in (link.actor, link.target) if party.startswith(AGENT)}
-    standing = await _in_good_standing(connection, parties, at)
-    shown = await _statuses(connection, {link.proof for link in links} - {""}, at)
+    standing = _in_good_standing(connection, parties, at)
+    shown = _statuses(connection, {link.proof for link in links} - {""}, at)
     for number, link in enumerate(links):
         if link.token_id in revoked:
             return Rule.DELEGATION_REVOKED, number
@@ -216,13 +199,13 @@ async def _find_end(connection: AsyncConnection, links: Sequence[LinkRow], at: i
 _BY_STATUS = {int(StatusValue.INVALID): Rule.STATUS_REVOKED, int(StatusValue.SUSPENDED): Rule.STATUS_SUSPENDED}
 
 
-async def _root_counts(connection: AsyncConnection, root: str, at: int) -> bool:
+def _root_counts(connection: Connection, root: str, at: int) -> bool:
     kind, _, digest = root.partition(":")
     if kind == "opaque":
         asked = select(tokens.c.digest).where(tokens.c.digest == digest, tokens.c.expires_at > at)
-        return (await connection.execute(asked)).first() is not None
+        return (connection.execute(asked)).first() is not None
     asked = select(remembered.c.digest).where(remembered.c.digest == digest)
-    return (await connection.execute(asked)).first() is None
+    return (connection.execute(asked)).first() is None
 
 
 def _entry() -> ColumnElement[bool]:
@@ -234,7 +217,7 @@ _STATUS: ColumnElement[Any] = func.coalesce(status_entries.c.status, int(StatusV
 """Of a card; those of before there were lists are valid."""
 
 
-async def _in_good_standing(connection: AsyncConnection, parties: set[str], at: int) -> set[str]:
+def _in_good_standing(connection: Connection, parties: set[str], at: int) -> set[str]:
     """Those of these agents that have an SD-Card that is valid now."""
     asked = (
         select(batches.c.agent_id)
@@ -245,29 +228,33 @@ async def _in_good_standing(connection: AsyncConnection, parties: set[str], at: 
         .where(agents.c.deleted_at.is_(None), cards.c.expires_at > at, _STATUS.in_([int(StatusValue.VALID)]))
         .distinct()
     )
-    return {AGENT + agent_id for agent_id in (await connection.execute(asked)).scalars()}
+    return {AGENT + agent_id for agent_id in (connection.execute(asked)).scalars()}
 
 
-async def _statuses(connection: AsyncConnection, digests: set[str], at: int) -> dict[str, int]:
+def _statuses(connection: Connection, digests: set[str], at: int) -> dict[str, int]:
     """SD-Card → its status, of those that the registry issued and that have not expired."""
     asked = (
         select(cards.c.digest, _STATUS)
         .join(status_entries, _entry(), isouter=True)
         .where(cards.c.digest.in_(digests), cards.c.expires_at > at)
     )
-    return {digest: status for digest, status in await connection.execute(asked)}
+    return {digest: status for digest, status in connection.execute(asked)}
 
 
 # -- approvals
 
 
-async def _ask(connection: AsyncConnection, exchange: ExchangeRow) -> ApprovalRow:
+def _ask(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
+    """Ask a person, if everything else permits the exchange. Nothing is used up by that."""
+    if exchange.nonce is not None:
+        check_nonce(connection, exchange.nonce, exchange.link.client, exchange.at, _SHOWN)
+    _check_chain(connection, exchange)
     asked = exchange.approval
     assert asked is not None, "an approval is asked for"
     bound = _bound_to(asked)
     over = update(approvals).where(approvals.c.open_for == bound, approvals.c.expires_at <= exchange.at)
-    await connection.execute(over.values(open_for=None))
-    open_one = (await connection.execute(select(approvals).where(approvals.c.open_for == bound))).mappings().first()
+    connection.execute(over.values(open_for=None))
+    open_one = (connection.execute(select(approvals).where(approvals.c.open_for == bound))).mappings().first()
     if open_one is not None:
         return _approval(open_one)
     waiting = (
@@ -275,20 +262,20 @@ async def _ask(connection: AsyncConnection, exchange: ExchangeRow) -> ApprovalRo
         approvals.c.open_for.is_not(None),
         approvals.c.expires_at > exchange.at,
     )
-    count = (await connection.execute(select(func.count()).select_from(approvals).where(*waiting))).scalar_one()
+    count = (connection.execute(select(func.count()).select_from(approvals).where(*waiting))).scalar_one()
     if count >= MOST_OPEN:
         raise Refused(Rule.RATE_EXCEEDED, Where(Part.REQUEST), "Too many approvals are waited for.")
-    await _clear(connection, approvals, approvals.c.approval_id, exchange.at)
+    _clear(connection, approvals, approvals.c.approval_id, exchange.at)
     row = {**_columns(asked, "parties", "scopes"), "state": asked.state.value, "open_for": bound}
-    await connection.execute(insert(approvals).values(row))
-    await append_audit(connection, _approval_audit_row(AuditEvent.APPROVAL_ASKED, asked, asked.client, exchange.at))
+    connection.execute(insert(approvals).values(row))
+    append_audit(connection, _approval_audit_row(AuditEvent.APPROVAL_ASKED, asked, asked.client, exchange.at))
     return asked
 
 
-async def _use_approval(connection: AsyncConnection, wanted: ApprovalRow, at: int) -> None:
+def _use_approval(connection: Connection, wanted: ApprovalRow, at: int) -> None:
     """Use an approval up, if it is for exactly this. Whoever changes the row has used it."""
     this = approvals.c.approval_id == wanted.approval_id
-    row = (await connection.execute(select(approvals).where(this))).mappings().first()
+    row = (connection.execute(select(approvals).where(this))).mappings().first()
     if row is None or _bound_to(_approval(row)) != _bound_to(wanted):
         raise Refused(Rule.APPROVAL_OTHER, _HANDLE)
     if row["state"] in _ANSWERED:
@@ -299,37 +286,37 @@ async def _use_approval(connection: AsyncConnection, wanted: ApprovalRow, at: in
         raise Refused(Rule.APPROVAL_PENDING, _HANDLE)
     approved = update(approvals).where(this, approvals.c.state == ApprovalState.APPROVED.value)
     used = {"state": ApprovalState.USED.value, "open_for": None}
-    if (await connection.execute(approved.values(used))).rowcount != 1:
+    if (connection.execute(approved.values(used))).rowcount != 1:
         raise Refused(Rule.APPROVAL_USED, _HANDLE)
 
 
 _ANSWERED = {ApprovalState.USED.value: Rule.APPROVAL_USED, ApprovalState.DENIED.value: Rule.APPROVAL_DENIED}
 
 
-async def _decide(connection: AsyncConnection, decision: DecisionRow) -> ApprovalRow:
+def _decide(connection: Connection, decision: DecisionRow) -> ApprovalRow:
     where = Where(Part.REQUEST, ("approval_id",))
     this = approvals.c.approval_id == decision.approval_id, approvals.c.state == ApprovalState.PENDING.value
     waiting = (*this, approvals.c.expires_at > decision.at)
-    row = (await connection.execute(select(approvals).where(*waiting))).mappings().first()
+    row = (connection.execute(select(approvals).where(*waiting))).mappings().first()
     if row is None:
         raise Refused(Rule.APPROVAL_DECIDED, where)
     approval, granted = _approval(row), decision.state is ApprovalState.APPROVED
-    if granted and decision.subject in {approval.client, *approval.parties, *await _owners(connection, approval)}:
+    if granted and decision.subject in {approval.client, *approval.parties, *_owners(connection, approval)}:
         raise Refused(Rule.APPROVAL_SELF, where)
     decided = {"state": decision.state.value, "decided_by": decision.subject}
     if not granted:
         decided["open_for"] = None  # type: ignore[assignment]  # a column of texts takes NULL
-    if (await connection.execute(update(approvals).where(*waiting).values(decided))).rowcount != 1:
+    if (connection.execute(update(approvals).where(*waiting).values(decided))).rowcount != 1:
         raise Refused(Rule.APPROVAL_DECIDED, where)
     event = AuditEvent.APPROVAL_GRANTED if granted else AuditEvent.APPROVAL_DENIED
-    await append_audit(connection, _approval_audit_row(event, approval, decision.subject, decision.at))
+    append_audit(connection, _approval_audit_row(event, approval, decision.subject, decision.at))
     return approval
 
 
-async def _owners(connection: AsyncConnection, approval: ApprovalRow) -> set[str]:
+def _owners(connection: Connection, approval: ApprovalRow) -> set[str]:
     """Who owns the agents of the chain."""
     named = [party.removeprefix(AGENT) for party in approval.parties if party.startswith(AGENT)]
-    return set((await connection.execute(select(agents.c.subject).where(agents.c.agent_id.in_(named)))).scalars())
+    return set((connection.execute(select(agents.c.subject).where(agents.c.agent_id.in_(named)))).scalars())
 
 
 def _bound_to(approval: ApprovalRow) -> str:
@@ -341,31 +328,39 @@ def _bound_to(approval: ApprovalRow) -> str:
 # -- revocation
 
 
-async def _revoke_delegated(connection: AsyncConnection, revocation: RevocationRow) -> bool:
+def _revoke(connection: Connection, revocation: RevocationRow) -> bool:
+    changed = _REVOKE[revocation.kind](connection, revocation)
+    if changed:
+        told = {"token": (revocation.token[:32],)}
+        append_audit(connection, AuditRow(AuditEvent.TOKEN_REVOKED, revocation.at, revocation.client, "", "", told))
+    return changed
+
+
+def _revoke_delegated(connection: Connection, revocation: RevocationRow) -> bool:
     """Of a link, or of one behind it, whoever asked for it can."""
-    links = await _links(connection, revocation.token)
+    links = _links(connection, revocation.token)
     if revocation.client not in {link.client for link in links}:
         return False
     this = delegations.c.token_id == revocation.token, delegations.c.revoked_at.is_(None)
-    return (await connection.execute(update(delegations).where(*this).values(revoked_at=revocation.at))).rowcount == 1
+    return (connection.execute(update(delegations).where(*this).values(revoked_at=revocation.at))).rowcount == 1
 
 
-async def _revoke_opaque(connection: AsyncConnection, revocation: RevocationRow) -> bool:
+def _revoke_opaque(connection: Connection, revocation: RevocationRow) -> bool:
     this = tokens.c.digest == revocation.token, tokens.c.subject == revocation.client
-    return (await connection.execute(delete(tokens).where(*this))).rowcount == 1
+    return (connection.execute(delete(tokens).where(*this))).rowcount == 1
 
 
-async def _revoke_jwt(connection: AsyncConnection, revocation: RevocationRow) -> bool:
-    return await _remember(connection, revocation.token, revocation.expires_at, revocation.at)
+def _revoke_jwt(connection: Connection, revocation: RevocationRow) -> bool:
+    return _remember(connection, revocation.token, revocation.expires_at, revocation.at)
 
 
-async def _remember(connection: AsyncConnection, digest: str, until: int, at: int) -> bool:
+def _remember(connection: Connection, digest: str, until: int, at: int) -> bool:
     """Remember a digest; False when it is remembered. Two who do it at once meet at the primary key."""
     this = remembered.c.digest == digest
-    if (await connection.execute(select(remembered.c.digest).where(this))).first() is not None:
+    if (connection.execute(select(remembered.c.digest).where(this))).first() is not None:
         return False
-    await _clear(connection, remembered, remembered.c.digest, at)
-    await connection.execute(insert(remembered).values({"digest": digest, "expires_at": until}))
+    _clear(connection, remembered, remembered.c.digest, at)
+    connection.execute(insert(remembered).values({"digest": digest, "expires_at": until}))
     return True
 
 
@@ -375,10 +370,10 @@ _REVOKE = {"delegated": _revoke_delegated, "opaque": _revoke_opaque, "jwt": _rev
 # -- rows
 
 
-async def _clear(connection: AsyncConnection, table: Table, name: ColumnElement[str], at: int) -> None:
+def _clear(connection: Connection, table: Table, name: ColumnElement[str], at: int) -> None:
     """Delete some of what ended long ago; others who do the same pass by."""
     old = select(name).where(table.c.expires_at <= at - _KEPT).limit(_CLEARED).with_for_update(skip_locked=True)
-    await connection.execute(delete(table).where(name.in_(old)))
+    connection.execute(delete(table).where(name.in_(old)))
 
 
 def _columns(row: GrantRow | LinkRow | ApprovalRow, *lists: str) -> dict[str, Any]:

@@ -8,8 +8,7 @@ stays what it is when an agent registers again, so whoever is turning pages meet
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, delete, func, insert, literal, select, union_all, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, literal, select, union_all, update
 
 from issuer_service.stores import keys, statuses
 from issuer_service.stores.audit import append_audit
@@ -39,17 +38,17 @@ _HALF = 1
 """Columns hold 63 bits and a sign."""
 
 
-async def discovery_secret(connection: AsyncConnection) -> bytes:
+def discovery_secret(connection: Connection) -> bytes:
     """What positions and terms are hashed with."""
     asked = select(secrets.c.value).where(secrets.c.name == "discovery")
-    return bytes((await connection.execute(asked)).scalar_one())
+    return bytes(connection.execute(asked).scalar_one())
 
 
-async def replace_postings(
-    connection: AsyncConnection, secret: bytes, agent_id: str, batch_id: str, rows: Sequence[DiscoveryRow]
+def replace_postings(
+    connection: Connection, secret: bytes, agent_id: str, batch_id: str, rows: Sequence[DiscoveryRow]
 ) -> None:
     """Let the agent be found by these audiences and by no others."""
-    await remove_postings(connection, agent_id)
+    remove_postings(connection, agent_id)
     for row in rows:
         position, terms = _position(secret, agent_id, row.audience), _terms(secret, row.audience, row.terms)
         values = {
@@ -69,20 +68,20 @@ async def replace_postings(
             "terms": _pack(terms),
             "sd_card": "",
         }
-        await connection.execute(insert(discovery_cards).values(values))
-        await _post(connection, position, terms)
+        connection.execute(insert(discovery_cards).values(values))
+        _post(connection, position, terms)
 
 
-async def remove_postings(connection: AsyncConnection, agent_id: str) -> None:
+def remove_postings(connection: Connection, agent_id: str) -> None:
     """Let nobody find the agent any more. SD-Cards that were given out are revoked, if at all, by their statuses."""
     mine = discovery_cards.c.agent_id == agent_id
     asked = select(discovery_cards.c.position, discovery_cards.c.terms).where(mine)
-    for position, terms in (await connection.execute(asked)).all():
-        await _unpost(connection, position, _unpack(terms))
-    await connection.execute(delete(discovery_cards).where(mine))
+    for position, terms in connection.execute(asked).all():
+        _unpost(connection, position, _unpack(terms))
+    connection.execute(delete(discovery_cards).where(mine))
 
 
-async def change_statuses(connection: AsyncConnection, change: StatusChangeRow) -> int:
+def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     """Let an agent be found no more, or again; by how many audiences.
 
     Before its SD-Cards are looked up: one that is being renewed waits for this row, or is among them.
@@ -94,12 +93,12 @@ async def change_statuses(connection: AsyncConnection, change: StatusChangeRow) 
         these = these.where(discovery_cards.c.batch_id == change.batch_id)
     if change.context is not None:
         these = these.where(discovery_cards.c.context == change.context)
-    return (await connection.execute(these.values(status=change.after))).rowcount
+    return connection.execute(these.values(status=change.after)).rowcount
 
 
-async def find_agents(connection: AsyncConnection, secret: bytes, query: DiscoveryQuery) -> FoundPage:
+def find_agents(connection: Connection, secret: bytes, query: DiscoveryQuery) -> FoundPage:
     """Go along the postings of the rarest term, so many at most, and keep those that have the others too."""
-    rarest, *others = await _by_frequency(connection, _terms(secret, query.audience, query.terms), query.after)
+    rarest, *others = _by_frequency(connection, _terms(secret, query.audience, query.terms), query.after)
     here = discovery_postings.c.position
     along = discovery_postings.alias()
     end = select(along.c.position).where(along.c.term == rarest, along.c.position > query.after)
@@ -115,22 +114,22 @@ async def find_agents(connection: AsyncConnection, secret: bytes, query: Discove
         discovery_cards.c.partner == query.audience.partner,
         *_good(query.at),
     )
-    found = await connection.execute(asked.order_by(here).limit(query.limit + 1))
+    found = connection.execute(asked.order_by(here).limit(query.limit + 1))
     rows = tuple(FoundRow(*row) for row in found)
     if len(rows) > query.limit:
         return FoundPage(rows[: query.limit], rows[query.limit - 1].position)
-    return FoundPage(rows, (await connection.execute(end)).scalar())
+    return FoundPage(rows, connection.execute(end).scalar())
 
 
-async def read_cards(connection: AsyncConnection, positions: Sequence[int], at: int) -> Mapping[int, str]:
+def read_cards(connection: Connection, positions: Sequence[int], at: int) -> Mapping[int, str]:
     """The texts of SD-Cards that are good now."""
     asked = select(discovery_cards.c.position, discovery_cards.c.sd_card).where(
         discovery_cards.c.position.in_(positions), discovery_cards.c.expires_at > at, *_good(at)
     )
-    return {position: sd_card for position, sd_card in await connection.execute(asked)}
+    return {position: sd_card for position, sd_card in connection.execute(asked)}
 
 
-async def sources(connection: AsyncConnection, positions: Sequence[int]) -> list[SourceRow]:
+def sources(connection: Connection, positions: Sequence[int]) -> list[SourceRow]:
     """What SD-Cards are made from."""
     asked = (
         select(
@@ -159,31 +158,31 @@ async def sources(connection: AsyncConnection, positions: Sequence[int]) -> list
             card,
         )
         for position, agent_id, batch_id, context, partner, disclose, holder_key, card_format, card in (
-            await connection.execute(asked)
+            connection.execute(asked)
         )
     ]
 
 
-async def renew(connection: AsyncConnection, secret: bytes, renewals: Sequence[RenewalRow]) -> None:
+def renew(connection: Connection, secret: bytes, renewals: Sequence[RenewalRow]) -> None:
     """Write new SD-Cards in place of the old ones, where the agent is still as it was when they were made."""
-    written = [one for one in sorted(renewals, key=_by_position) if await _renew(connection, secret, one)]
+    written = [one for one in sorted(renewals, key=_by_position) if _renew(connection, secret, one)]
     issued = [(one, one.issued) for one in written if one.issued]
     if not issued:
         return
     for kid in sorted({one.kid for one, _ in issued}):
         last = max(made.card.expires_at for one, made in issued if one.kid == kid)
-        await keys.record_key_use(connection, kid, last)
-    await statuses.claim_statuses(connection, [made.card for _, made in issued])
-    await connection.execute(insert(cards), [_card_row(one, made) for one, made in issued])
+        keys.record_key_use(connection, kid, last)
+    statuses.claim_statuses(connection, [made.card for _, made in issued])
+    connection.execute(insert(cards), [_card_row(one, made) for one, made in issued])
     for one, made in issued:
-        await append_audit(connection, _audit_row(one, made))
+        append_audit(connection, _audit_row(one, made))
 
 
 def _by_position(renewal: RenewalRow) -> int:
     return renewal.position
 
 
-async def _renew(connection: AsyncConnection, secret: bytes, new: RenewalRow) -> bool:
+def _renew(connection: Connection, secret: bytes, new: RenewalRow) -> bool:
     """Write one; whether the row was still there to be written."""
     made = new.issued
     values = {
@@ -197,14 +196,14 @@ async def _renew(connection: AsyncConnection, secret: bytes, new: RenewalRow) ->
     due = (discovery_cards.c.renew_at <= new.at) | (discovery_cards.c.decided_by != new.decided_by)
     this = discovery_cards.c.position == new.position, discovery_cards.c.batch_id == new.batch_id
     unchanged = (*this, discovery_cards.c.status == 0, due)
-    if (await connection.execute(update(discovery_cards).where(*unchanged).values(values))).rowcount == 0:
+    if connection.execute(update(discovery_cards).where(*unchanged).values(values)).rowcount == 0:
         return False
-    before = (await connection.execute(select(discovery_cards.c.terms).where(*this))).scalar_one()
+    before = connection.execute(select(discovery_cards.c.terms).where(*this)).scalar_one()
     terms = _terms(secret, new.audience, new.terms)
     if before != _pack(terms):
-        await connection.execute(update(discovery_cards).where(*this).values(terms=_pack(terms)))
-        await _unpost(connection, new.position, _unpack(before))
-        await _post(connection, new.position, terms)
+        connection.execute(update(discovery_cards).where(*this).values(terms=_pack(terms)))
+        _unpost(connection, new.position, _unpack(before))
+        _post(connection, new.position, terms)
     return True
 
 
@@ -234,14 +233,14 @@ def _audit_row(renewal: RenewalRow, issued: DiscoveryCardRow) -> AuditRow:
     )
 
 
-async def _by_frequency(connection: AsyncConnection, terms: list[int], after: int) -> list[int]:
+def _by_frequency(connection: Connection, terms: list[int], after: int) -> list[int]:
     """The terms, the rarest of those that are left first. Beyond a thousand, one is as frequent as another."""
     if len(terms) == 1:
         return terms
     behind = [select(discovery_postings.c.term).where(*_behind(term, after)) for term in terms]
     some = [asked.limit(_MOST_COUNTED).subquery() for asked in behind]
     counted = (select(literal(number), func.count()).select_from(one) for number, one in enumerate(some))
-    counts = await connection.execute(union_all(*counted))
+    counts = connection.execute(union_all(*counted))
     return [terms[number] for _, number in sorted((row[1], row[0]) for row in counts)]
 
 
@@ -254,16 +253,16 @@ def _good(at: int) -> tuple[ColumnElement[bool], ...]:
     return discovery_cards.c.status == 0, discovery_cards.c.until.is_(None) | (discovery_cards.c.until > at)
 
 
-async def _post(connection: AsyncConnection, position: int, terms: Sequence[int]) -> None:
+def _post(connection: Connection, position: int, terms: Sequence[int]) -> None:
     if terms:
         rows = [{"term": term, "position": position} for term in terms]
-        await connection.execute(insert(discovery_postings), rows)
+        connection.execute(insert(discovery_postings), rows)
 
 
-async def _unpost(connection: AsyncConnection, position: int, terms: Sequence[int]) -> None:
+def _unpost(connection: Connection, position: int, terms: Sequence[int]) -> None:
     for start in range(0, len(terms), statuses.AT_ONCE):
         these = discovery_postings.c.term.in_(terms[start : start + statuses.AT_ONCE])
-        await connection.execute(delete(discovery_postings).where(these, discovery_postings.c.position == position))
+        connection.execute(delete(discovery_postings).where(these, discovery_postings.c.position == position))
 
 
 def _position(secret: bytes, agent_id: str, audience: Audience) -> int:

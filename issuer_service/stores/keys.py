@@ -7,8 +7,7 @@ transactions wait for each other.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import exc, func, insert, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, exc, func, insert, or_, select, update
 
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.ports import (
@@ -29,19 +28,19 @@ _SIGNING = (KeyState.ACTIVE.value, KeyState.NEXT.value)
 """A next key signs where a process was told to sign with it."""
 
 
-async def latest_expiry(connection: AsyncConnection) -> int | None:
+def latest_expiry(connection: Connection) -> int | None:
     """When the last SD-Card there is expires."""
-    expires_at: int | None = (await connection.execute(select(func.max(cards.c.expires_at)))).scalar()
+    expires_at: int | None = connection.execute(select(func.max(cards.c.expires_at))).scalar()
     return expires_at
 
 
-async def read_keys(connection: AsyncConnection) -> tuple[RegistryKeyRow, ...]:
+def read_keys(connection: Connection) -> tuple[RegistryKeyRow, ...]:
     """All keys, the oldest first."""
     asked = select(registry_keys).order_by(registry_keys.c.created_at, registry_keys.c.kid)
-    return tuple(_row(dict(found)) for found in (await connection.execute(asked)).mappings())
+    return tuple(_row(dict(found)) for found in connection.execute(asked).mappings())
 
 
-async def record_key_use(connection: AsyncConnection, kid: str, until: int) -> None:
+def record_key_use(connection: Connection, kid: str, until: int) -> None:
     """Note until when something counts that the key signed, so that it is published for so long.
 
     Times of SD-Cards are whole hours, so this writes about once an hour, and else only looks.
@@ -51,43 +50,43 @@ async def record_key_use(connection: AsyncConnection, kid: str, until: int) -> N
     """
     this = (registry_keys.c.kid == kid, registry_keys.c.state.in_(_SIGNING))
     shorter = update(registry_keys).where(*this, registry_keys.c.signs_until < until)
-    if (await connection.execute(shorter.values(signs_until=until))).rowcount:
+    if connection.execute(shorter.values(signs_until=until)).rowcount:
         return
     long_enough = or_(registry_keys.c.signs_until.is_(None), registry_keys.c.signs_until >= until)
-    if (await connection.execute(select(registry_keys.c.kid).where(*this, long_enough))).first() is None:
+    if connection.execute(select(registry_keys.c.kid).where(*this, long_enough)).first() is None:
         raise KeyNotInUse
 
 
-async def add_keys(connection: AsyncConnection, added: Sequence[RegistryKeyRow]) -> None:
+def add_keys(connection: Connection, added: Sequence[RegistryKeyRow]) -> None:
     """Add keys."""
     try:
-        await connection.execute(insert(registry_keys), [row_values(key) for key in added])
+        connection.execute(insert(registry_keys), [row_values(key) for key in added])
     except exc.IntegrityError:
         raise KeysChanged from None
     for key in added:
-        await _audit(connection, AuditEvent.KEY_ADDED, key.created_at, key.use, [key.kid])
+        _audit(connection, AuditEvent.KEY_ADDED, key.created_at, key.use, [key.kid])
 
 
-async def change_keys(connection: AsyncConnection, event: AuditEvent, at: int, changes: Sequence[KeyChange]) -> None:
+def change_keys(connection: Connection, event: AuditEvent, at: int, changes: Sequence[KeyChange]) -> None:
     """Change keys that are still as they were."""
     for before, after in changes:
         this = registry_keys.c.kid == before.kid
         values = row_values(after)
         until = values.pop("signs_until")
         same = (registry_keys.c.state == before.state.value, registry_keys.c.sealed == before.sealed)
-        if not (await connection.execute(update(registry_keys).where(this, *same).values(values))).rowcount:
+        if not connection.execute(update(registry_keys).where(this, *same).values(values)).rowcount:
             raise KeysChanged
         if until is not None:
             longer = update(registry_keys).where(this, registry_keys.c.signs_until < until)
-            await connection.execute(longer.values(signs_until=until))
+            connection.execute(longer.values(signs_until=until))
     use = changes[0][0].use if len({before.use for before, _ in changes}) == 1 else ""
-    await _audit(connection, event, at, use, [before.kid for before, _ in changes])
+    _audit(connection, event, at, use, [before.kid for before, _ in changes])
 
 
-async def _audit(connection: AsyncConnection, event: AuditEvent, at: int, use: str, kids: Sequence[str]) -> None:
+def _audit(connection: Connection, event: AuditEvent, at: int, use: str, kids: Sequence[str]) -> None:
     """The audit record of a change of keys, the last step of its transaction: in ``disclosed``, use → keys."""
     row = AuditRow(event, at, subject=_OPERATOR, agent_id="", disclosed={str(use): tuple(kids)})
-    await append_audit(connection, row)
+    append_audit(connection, row)
 
 
 def row_values(key: RegistryKeyRow) -> dict[str, Any]:

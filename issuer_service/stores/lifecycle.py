@@ -6,8 +6,19 @@ Parts of a transaction take rows in the order answers, nonces, agents, Holder ke
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, delete, false, func, insert, literal_column, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Table,
+    delete,
+    false,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from issuer_service.stores.discovery import remove_postings
 from issuer_service.stores.ports import (
@@ -32,15 +43,15 @@ _CLEANED = 100
 """Rows that one write clears away at most, so that nobody waits long for what others left behind."""
 
 
-async def keep_answer(connection: AsyncConnection, answer: AnswerRow, agent_id: str, at: int) -> AnswerRow | None:
+def keep_answer(connection: Connection, answer: AnswerRow, agent_id: str, at: int) -> AnswerRow | None:
     """Keep an answer, or give the one that is kept already. Two who ask at once meet at the primary key."""
-    await _clear(connection, answers, at)
-    await connection.execute(delete(answers).where(answers.c.digest == answer.digest, answers.c.expires_at <= at))
-    kept = await find_answer(connection, answer.digest, at)
+    _clear(connection, answers, at)
+    connection.execute(delete(answers).where(answers.c.digest == answer.digest, answers.c.expires_at <= at))
+    kept = find_answer(connection, answer.digest, at)
     if kept is not None:
         return kept
     size, mine = len(answer.sealed or b""), (answers.c.subject == answer.subject, answers.c.expires_at > at)
-    used = (await connection.execute(select(func.coalesce(func.sum(answers.c.bytes), 0)).where(*mine))).scalar_one()
+    used = connection.execute(select(func.coalesce(func.sum(answers.c.bytes), 0)).where(*mine)).scalar_one()
     if used + size > answer.most_bytes:
         hint = "The answers that are kept for you fill their room: register without Idempotency-Key, or tomorrow."
         raise Refused(Rule.LIMIT_BYTES, _REQUEST.within("headers", "idempotency-key"), hint)
@@ -53,47 +64,47 @@ async def keep_answer(connection: AsyncConnection, answer: AnswerRow, agent_id: 
         "bytes": size,
         "expires_at": answer.expires_at,
     }
-    await connection.execute(insert(answers).values(row))
+    connection.execute(insert(answers).values(row))
     return None
 
 
-async def find_answer(connection: AsyncConnection, digest: str, at: int) -> AnswerRow | None:
+def find_answer(connection: Connection, digest: str, at: int) -> AnswerRow | None:
     """The answer that is kept for a subject and Idempotency-Key."""
     asked = select(answers).where(answers.c.digest == digest, answers.c.expires_at > at)
-    row = (await connection.execute(asked)).mappings().first()
+    row = connection.execute(asked).mappings().first()
     if row is None:
         return None
     return AnswerRow(row["digest"], row["subject"], row["request"], row["sealed"], row["expires_at"])
 
 
-async def add_nonce(connection: AsyncConnection, nonce: NonceRow, at: int) -> None:
+def add_nonce(connection: Connection, nonce: NonceRow, at: int) -> None:
     """Remember a nonce, and forget old ones."""
     row = {"digest": nonce.digest, "subject": nonce.subject, "expires_at": nonce.expires_at}
-    await connection.execute(insert(nonces).values(row))
-    await _clear(connection, nonces, at)
+    connection.execute(insert(nonces).values(row))
+    _clear(connection, nonces, at)
     mine = select(nonces.c.digest).where(nonces.c.subject == nonce.subject)
     oldest = mine.order_by(nonces.c.expires_at.desc(), nonces.c.digest).offset(MOST_NONCES).limit(_CLEANED)
-    await connection.execute(delete(nonces).where(nonces.c.digest.in_(oldest)))
+    connection.execute(delete(nonces).where(nonces.c.digest.in_(oldest)))
 
 
-async def use_nonce(connection: AsyncConnection, digest: str, subject: str, at: int, where: Where) -> None:
+def use_nonce(connection: Connection, digest: str, subject: str, at: int, where: Where) -> None:
     """Use a nonce up: whoever deletes the row has used it. Only the subject that it was given to can."""
     this = nonces.c.digest == digest, nonces.c.subject == subject, nonces.c.expires_at > at
-    if (await connection.execute(delete(nonces).where(*this))).rowcount != 1:
+    if (connection.execute(delete(nonces).where(*this))).rowcount != 1:
         raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
 
 
-async def check_nonce(connection: AsyncConnection, digest: str, subject: str, at: int, where: Where) -> None:
+def check_nonce(connection: Connection, digest: str, subject: str, at: int, where: Where) -> None:
     """Refuse a nonce that this subject could not use up."""
     this = nonces.c.digest == digest, nonces.c.subject == subject, nonces.c.expires_at > at
-    if (await connection.execute(select(nonces.c.digest).where(*this))).first() is None:
+    if (connection.execute(select(nonces.c.digest).where(*this))).first() is None:
         raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
 
 
-async def _clear(connection: AsyncConnection, table: Table, at: int) -> None:
+def _clear(connection: Connection, table: Table, at: int) -> None:
     """Delete some of what has expired; others who do the same pass by."""
     expired = select(table.c.digest).where(table.c.expires_at <= at).limit(_CLEANED).with_for_update(skip_locked=True)
-    await connection.execute(delete(table).where(table.c.digest.in_(expired)))
+    connection.execute(delete(table).where(table.c.digest.in_(expired)))
 
 
 def owned(subject: str, agent_id: str) -> tuple[ColumnElement[bool], ...]:
@@ -101,9 +112,9 @@ def owned(subject: str, agent_id: str) -> tuple[ColumnElement[bool], ...]:
     return agents.c.agent_id == agent_id, agents.c.subject == subject, agents.c.deleted_at.is_(None)
 
 
-async def find_agent(connection: AsyncConnection, subject: str, agent_id: str) -> AgentRow | None:
+def find_agent(connection: Connection, subject: str, agent_id: str) -> AgentRow | None:
     """The subject's agent of this id."""
-    row = (await connection.execute(select(agents).where(*owned(subject, agent_id)))).mappings().first()
+    row = connection.execute(select(agents).where(*owned(subject, agent_id))).mappings().first()
     if row is None:
         return None
     return AgentRow(
@@ -118,8 +129,8 @@ async def find_agent(connection: AsyncConnection, subject: str, agent_id: str) -
     )
 
 
-async def list_agents(
-    connection: AsyncConnection, subject: str, prefixes: Sequence[str] | None, after: str, count: int, at: int
+def list_agents(
+    connection: Connection, subject: str, prefixes: Sequence[str] | None, after: str, count: int, at: int
 ) -> tuple[AgentListed, ...]:
     """Some of the subject's agents."""
     mine = agents.c.subject == subject, agents.c.deleted_at.is_(None), agents.c.agent_id > after
@@ -127,7 +138,7 @@ async def list_agents(
     asked = select(*columns).where(*mine).order_by(agents.c.agent_id).limit(count)
     if prefixes is not None:  # not LIKE: SQLite's does not tell A from a
         asked = asked.where(or_(false(), *(func.substr(agents.c.agent_id, 1, len(one)) == one for one in prefixes)))
-    rows = (await connection.execute(asked)).all()
+    rows = connection.execute(asked).all()
     lasting = (
         select(batches.c.agent_id, func.max(cards.c.expires_at))
         .join_from(cards, batches)
@@ -136,11 +147,11 @@ async def list_agents(
         .where(_status() != int(StatusValue.INVALID))
         .group_by(batches.c.agent_id)
     )
-    expires = {agent_id: expires_at for agent_id, expires_at in await connection.execute(lasting)}
+    expires = {agent_id: expires_at for agent_id, expires_at in connection.execute(lasting)}
     return tuple(AgentListed(*row, expires_at=expires.get(row.agent_id)) for row in rows)
 
 
-async def issued_for(connection: AsyncConnection, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
+def issued_for(connection: Connection, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
     """What of an agent's newest Batches has not expired."""
     held = cards.c.expires_at > at, ~cards.c.for_discovery
     living = select(cards.c.batch_id).where(cards.c.batch_id == batches.c.batch_id, *held).exists()
@@ -159,7 +170,7 @@ async def issued_for(connection: AsyncConnection, agent_id: str, most_batches: i
         .group_by(*kind)
         .order_by(batches.c.issued_at.desc(), batches.c.batch_id, cards.c.context, _status())
     )
-    return tuple(IssuedRow(*row) for row in await connection.execute(asked))
+    return tuple(IssuedRow(*row) for row in connection.execute(asked))
 
 
 def _entry() -> ColumnElement[bool]:
@@ -172,20 +183,20 @@ def _status() -> ColumnElement[Any]:
     return func.coalesce(status_entries.c.status, literal_column(str(int(StatusValue.VALID))))
 
 
-async def delete_agent(connection: AsyncConnection, deletion: DeletionRow) -> int:
+def delete_agent(connection: Connection, deletion: DeletionRow) -> int:
     """Revoke an agent's SD-Cards and forget all but its id and keys; how many were revoked."""
     agent_id = deletion.agent_id
     nothing = {"card": "", "card_format": "", "asked": None, "possession": None, "batch_id": None}
     nothing |= {"card_version": None, "content": None}
     times = {"updated_at": deletion.at, "deleted_at": deletion.at}
     mine = owned(deletion.subject, agent_id)
-    if (await connection.execute(update(agents).where(*mine).values({**nothing, **times}))).rowcount != 1:
+    if connection.execute(update(agents).where(*mine).values({**nothing, **times})).rowcount != 1:
         raise Refused(Rule.AGENT_UNKNOWN, _REQUEST.within("agent_id"))
-    await remove_postings(connection, agent_id)  # before its SD-Cards are looked up: see ``discovery.change_statuses``
-    revoked = await revoke_entries(connection, await live_entries(connection, agent_id, deletion.at))
+    remove_postings(connection, agent_id)  # before its SD-Cards are looked up: see ``discovery.change_statuses``
+    revoked = revoke_entries(connection, live_entries(connection, agent_id, deletion.at))
     issued = select(batches.c.batch_id).where(batches.c.agent_id == agent_id)
-    await connection.execute(delete(cards).where(cards.c.batch_id.in_(issued)))
-    await connection.execute(delete(batches).where(batches.c.agent_id == agent_id))
+    connection.execute(delete(cards).where(cards.c.batch_id.in_(issued)))
+    connection.execute(delete(batches).where(batches.c.agent_id == agent_id))
     kept = answers.c.agent_id == agent_id, answers.c.expires_at > deletion.at
-    await connection.execute(update(answers).where(*kept).values(sealed=None, bytes=0))
+    connection.execute(update(answers).where(*kept).values(sealed=None, bytes=0))
     return revoked

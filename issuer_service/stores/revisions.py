@@ -5,8 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from alembic.script import ScriptDirectory
-from sqlalchemy import column, inspect, make_url, select, table
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, column, inspect, make_url, select, table
 
 from issuer_service.stores import migrations
 from issuer_service.stores.connecting import file_of, open_database
@@ -22,11 +21,11 @@ def head() -> str:
     return found
 
 
-async def find_revision(connection: AsyncConnection) -> str | None:
+def find_revision(connection: Connection) -> str | None:
     """The revision that the database has; None for one without our tables."""
-    if not await connection.run_sync(lambda sync: inspect(sync).has_table("alembic_version")):
+    if not inspect(connection).has_table("alembic_version"):
         return None
-    found: str | None = (await connection.execute(select(_VERSIONS.c.version_num))).scalar_one_or_none()
+    found: str | None = connection.execute(select(_VERSIONS.c.version_num)).scalar_one_or_none()
     return found
 
 
@@ -44,8 +43,7 @@ def read_revision(url: str) -> str | None:
 
     async def read() -> str | None:
         try:
-            async with database.reading() as connection:
-                return await find_revision(connection)
+            return await database.read(find_revision)
         finally:
             await database.close()
 

@@ -6,8 +6,7 @@ chain as its last step.
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import RowMapping, and_, func, insert, not_, select, true, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, RowMapping, and_, func, insert, not_, select, true, update
 
 from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
@@ -64,31 +63,29 @@ class SqlStore:
             "created_at": token.created_at,
             "expires_at": token.expires_at,
         }
-        async with self.database.writing() as connection:
-            await connection.execute(insert(tokens).values(row))
+        await self.database.change(lambda connection: connection.execute(insert(tokens).values(row)))
 
     async def find_token(self, digest: str) -> TokenRow | None:
         """The token of this digest."""
-        async with self.database.reading() as connection:
-            row = (await connection.execute(select(tokens).where(tokens.c.digest == digest))).mappings().first()
+        asked = select(tokens).where(tokens.c.digest == digest)
+        row = await self.database.read(lambda connection: connection.execute(asked).mappings().first())
         return None if row is None else _token(row)
 
     async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:
         """Write a registration in one transaction, or refuse it, or give the answer that is kept."""
         secret = await self.discovery_secret()
 
-        async def work(connection: AsyncConnection) -> AnswerRow | None:
-            kept = await write_registration(connection, registration, secret)
+        def work(connection: Connection) -> AnswerRow | None:
+            kept = write_registration(connection, registration, secret)
             if kept is None:
-                await append_audit(connection, audit_row(registration))
+                append_audit(connection, audit_row(registration))
             return kept
 
         return await self.database.change(work)
 
     async def find_answer(self, digest: str, at: int) -> AnswerRow | None:
         """The answer that is kept for a subject and Idempotency-Key."""
-        async with self.database.reading() as connection:
-            return await lifecycle.find_answer(connection, digest, at)
+        return await self.database.read(lambda connection: lifecycle.find_answer(connection, digest, at))
 
     async def add_nonce(self, nonce: NonceRow, at: int) -> None:
         """Remember a nonce."""
@@ -96,35 +93,33 @@ class SqlStore:
 
     async def find_agent(self, subject: str, agent_id: str) -> AgentRow | None:
         """The subject's agent of this id."""
-        async with self.database.reading() as connection:
-            return await lifecycle.find_agent(connection, subject, agent_id)
+        return await self.database.read(lambda connection: lifecycle.find_agent(connection, subject, agent_id))
 
     async def list_agents(
         self, subject: str, prefixes: Sequence[str] | None, after: str, count: int, at: int
     ) -> tuple[AgentListed, ...]:
         """Some of the subject's agents."""
-        async with self.database.reading() as connection:
-            return await lifecycle.list_agents(connection, subject, prefixes, after, count, at)
+        return await self.database.read(
+            lambda connection: lifecycle.list_agents(connection, subject, prefixes, after, count, at)
+        )
 
     async def issued_for(self, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
         """What of an agent's newest Batches has not expired."""
-        async with self.database.reading() as connection:
-            return await lifecycle.issued_for(connection, agent_id, most_batches, at)
+        return await self.database.read(lambda connection: lifecycle.issued_for(connection, agent_id, most_batches, at))
 
     async def delete_agent(self, deletion: DeletionRow) -> int:
         """Revoke an agent's SD-Cards and forget all but its id and keys; how many were revoked."""
 
-        async def work(connection: AsyncConnection) -> int:
-            revoked = await lifecycle.delete_agent(connection, deletion)
-            await append_audit(connection, _deletion_audit_row(deletion))
+        def work(connection: Connection) -> int:
+            revoked = lifecycle.delete_agent(connection, deletion)
+            append_audit(connection, _deletion_audit_row(deletion))
             return revoked
 
         return await self.database.change(work)
 
     async def free_statuses(self, wanted: Mapping[str, int], salts: SaltSource) -> Mapping[str, tuple[StatusRow, ...]]:
         """For each context so many random entries that nobody has now."""
-        async with self.database.reading() as connection:
-            return await statuses.free_statuses(connection, wanted, salts)
+        return await self.database.read(lambda connection: statuses.free_statuses(connection, wanted, salts))
 
     async def change_statuses(self, change: StatusChangeRow) -> int:
         """Change statuses in one transaction; how many SD-Cards changed."""
@@ -132,23 +127,19 @@ class SqlStore:
 
     async def status_list_version(self, list_id: str) -> int | None:
         """The version of a status list."""
-        async with self.database.reading() as connection:
-            return await statuses.status_list_version(connection, list_id)
+        return await self.database.read(lambda connection: statuses.status_list_version(connection, list_id))
 
     async def read_status_list(self, list_id: str) -> StatusListRow:
         """A status list."""
-        async with self.database.reading() as connection:
-            return await statuses.read_status_list(connection, list_id)
+        return await self.database.read(lambda connection: statuses.read_status_list(connection, list_id))
 
     async def latest_expiry(self) -> int | None:
         """When the last SD-Card there is expires."""
-        async with self.database.reading() as connection:
-            return await keys.latest_expiry(connection)
+        return await self.database.read(keys.latest_expiry)
 
     async def read_keys(self) -> tuple[RegistryKeyRow, ...]:
         """The registry's keys."""
-        async with self.database.reading() as connection:
-            return await keys.read_keys(connection)
+        return await self.database.read(keys.read_keys)
 
     async def add_keys(self, added: Sequence[RegistryKeyRow]) -> None:
         """Add keys, in one transaction."""
@@ -160,36 +151,30 @@ class SqlStore:
 
     async def audit_head(self) -> Head | None:
         """The head of the audit chain."""
-        async with self.database.reading() as connection:
-            return await read_head(connection)
+        return await self.database.read(read_head)
 
     async def audit_records(self, query: AuditQuery) -> Sequence[AuditFound]:
         """Audit records in order."""
-        async with self.database.reading() as connection:
-            return await read_records(connection, query)
+        return await self.database.read(lambda connection: read_records(connection, query))
 
     async def discovery_secret(self) -> bytes:
         """The same for as long as the database lives, so it is read once."""
         if not self._secret:
-            async with self.database.reading() as connection:
-                self._secret = await discovery.discovery_secret(connection)
+            self._secret = await self.database.read(discovery.discovery_secret)
         return self._secret
 
     async def find_agents(self, query: DiscoveryQuery) -> FoundPage:
         """The agents that have all the terms."""
         secret = await self.discovery_secret()
-        async with self.database.reading() as connection:
-            return await discovery.find_agents(connection, secret, query)
+        return await self.database.read(lambda connection: discovery.find_agents(connection, secret, query))
 
     async def read_discovery_cards(self, positions: Sequence[int], at: int) -> Mapping[int, str]:
         """The SD-Cards at these positions that are good at this moment."""
-        async with self.database.reading() as connection:
-            return await discovery.read_cards(connection, positions, at)
+        return await self.database.read(lambda connection: discovery.read_cards(connection, positions, at))
 
     async def discovery_sources(self, positions: Sequence[int]) -> Sequence[SourceRow]:
         """What the SD-Cards at these positions are made from."""
-        async with self.database.reading() as connection:
-            return await discovery.sources(connection, positions)
+        return await self.database.read(lambda connection: discovery.sources(connection, positions))
 
     async def renew_discovery(self, renewals: Sequence[RenewalRow]) -> None:
         """Write new SD-Cards for discovery in one transaction."""
@@ -198,13 +183,11 @@ class SqlStore:
 
     async def ping(self) -> None:
         """Make sure that the database answers and has our tables."""
-        async with self.database.reading() as connection:
-            await connection.execute(select(tokens.c.digest).limit(1))
+        await self.database.read(lambda connection: connection.execute(select(tokens.c.digest).limit(1)))
 
     async def revision(self) -> str | None:
         """Which schema the database has."""
-        async with self.database.reading() as connection:
-            return await find_revision(connection)
+        return await self.database.read(find_revision)
 
     def connections_in_use(self) -> int:
         """How many connections work at this moment."""
@@ -220,23 +203,23 @@ def open_store(url: str, patience: float = 10.0) -> SqlStore:
     return SqlStore(open_database(url, patience))
 
 
-async def write_registration(connection: AsyncConnection, new: RegistrationRow, secret: bytes) -> AnswerRow | None:
+def write_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> AnswerRow | None:
     """All rows of a registration but its audit record; or the answer that is kept, and nothing is written."""
     if new.answer is not None:
-        kept = await lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
+        kept = lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
         if kept is not None:
             return kept
     if new.nonce is not None:
         where = Where(Part.REQUEST, ("proofs",))
-        await lifecycle.use_nonce(connection, new.nonce, new.subject, new.at, where)
-    await _claim_agent(connection, new)
-    await _claim_keys(connection, new)
+        lifecycle.use_nonce(connection, new.nonce, new.subject, new.at, where)
+    _claim_agent(connection, new)
+    _claim_keys(connection, new)
     batch = {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}
-    await connection.execute(insert(batches).values(batch))
-    await discovery.replace_postings(connection, secret, new.agent_id, new.batch_id, new.discovery)
+    connection.execute(insert(batches).values(batch))
+    discovery.replace_postings(connection, secret, new.agent_id, new.batch_id, new.discovery)
     earlier = list[statuses.Entry]()
     if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
-        earlier = await statuses.live_entries(connection, new.agent_id, new.at)
+        earlier = statuses.live_entries(connection, new.agent_id, new.at)
     rows = [
         {
             "digest": card.digest,
@@ -249,21 +232,21 @@ async def write_registration(connection: AsyncConnection, new: RegistrationRow, 
         }
         for card in new.cards
     ]
-    await keys.record_key_use(connection, new.kid, max(card.expires_at for card in new.cards))
-    await statuses.claim_statuses(connection, new.cards, earlier)
-    await connection.execute(insert(cards), rows)
+    keys.record_key_use(connection, new.kid, max(card.expires_at for card in new.cards))
+    statuses.claim_statuses(connection, new.cards, earlier)
+    connection.execute(insert(cards), rows)
     return None
 
 
-async def _change_statuses(connection: AsyncConnection, change: StatusChangeRow) -> int:
-    hidden = await discovery.change_statuses(connection, change)
-    changed = await statuses.change_statuses(connection, change)
+def _change_statuses(connection: Connection, change: StatusChangeRow) -> int:
+    hidden = discovery.change_statuses(connection, change)
+    changed = statuses.change_statuses(connection, change)
     if changed or hidden:
-        await append_audit(connection, _change_audit_row(change))
+        append_audit(connection, _change_audit_row(change))
     return changed
 
 
-async def _claim_agent(connection: AsyncConnection, new: RegistrationRow) -> None:
+def _claim_agent(connection: Connection, new: RegistrationRow) -> None:
     """An agent id belongs to whoever registered it first, and so do its other spellings, which people would mix up.
 
     The first statement writes: it takes the agent's row, so that of two registrations the second sees all of the first.
@@ -287,26 +270,26 @@ async def _claim_agent(connection: AsyncConnection, new: RegistrationRow) -> Non
     )
     if new.made_from is not None:
         mine = mine.where(agents.c.batch_id == new.made_from)
-    if (await connection.execute(mine.values(values))).rowcount == 1:
+    if connection.execute(mine.values(values)).rowcount == 1:
         return
     if new.made_from is not None:
         raise AgentChanged
     asked = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == folded_id)
-    taken = (await connection.execute(asked)).first()
+    taken = connection.execute(asked).first()
     if taken is not None and tuple(taken) != (new.agent_id, new.subject):
         raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
     if taken is not None:  # its owner registered it between the two statements, or with another card of this version
-        if (await connection.execute(mine.values(values))).rowcount != 1:
+        if connection.execute(mine.values(values)).rowcount != 1:
             raise Refused(Rule.AGENT_VERSION, Where(Part.REQUEST, ("version",)))
         return
     ids = {"agent_id": new.agent_id, "folded_id": folded_id, "subject": new.subject}
-    await connection.execute(insert(agents).values({**values, **ids, "registered_at": new.at}))
+    connection.execute(insert(agents).values({**values, **ids, "registered_at": new.at}))
 
 
-async def _claim_keys(connection: AsyncConnection, new: RegistrationRow) -> None:
+def _claim_keys(connection: Connection, new: RegistrationRow) -> None:
     """A Holder key belongs to one agent: with two, it would link them and let one speak for the other."""
     asked = holder_keys.c.thumbprint.in_([key.thumbprint for key in new.keys])
-    rows = await connection.execute(select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(asked))
+    rows = connection.execute(select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(asked))
     bound = {thumbprint: agent_id for thumbprint, agent_id in rows}
     foreign = [key for key in new.keys if bound.get(key.thumbprint, new.agent_id) != new.agent_id]
     if foreign:
@@ -318,7 +301,7 @@ async def _claim_keys(connection: AsyncConnection, new: RegistrationRow) -> None
         if thumbprint not in bound
     ]
     if fresh:
-        await connection.execute(insert(holder_keys), fresh)
+        connection.execute(insert(holder_keys), fresh)
 
 
 def audit_row(new: RegistrationRow) -> AuditRow:

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from sqlalchemy import ColumnElement, exc, insert, select, tuple_, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import ColumnElement, Connection, exc, insert, select, tuple_, update
 
 from issuer_service.stores.ports import CardRow, StatusChangeRow, StatusListRow, StatusRow, StatusTaken
 from issuer_service.stores.tables import agents, batches, cards, status_entries, status_lists
@@ -33,11 +32,11 @@ AT_ONCE = 500
 _NOT_REVOKED = (int(StatusValue.VALID), int(StatusValue.SUSPENDED))
 
 
-async def free_statuses(
-    connection: AsyncConnection, wanted: Mapping[str, int], salts: SaltSource
+def free_statuses(
+    connection: Connection, wanted: Mapping[str, int], salts: SaltSource
 ) -> dict[str, tuple[StatusRow, ...]]:
     """For each context so many random entries that nobody has now."""
-    opened = await connection.execute(
+    opened = connection.execute(
         select(status_lists.c.open_for, status_lists.c.list_id).where(status_lists.c.open_for.in_(wanted))
     )
     lists = {context: list_id for context, list_id in opened}
@@ -45,12 +44,12 @@ async def free_statuses(
     for context, count in wanted.items():
         is_new = context not in lists
         list_id = salts.draw(1).hex() if is_new else lists[context]
-        indices = await _free_indices(connection, list_id, count, salts)
+        indices = _free_indices(connection, list_id, count, salts)
         chosen[context] = tuple(StatusRow(list_id, index, is_new) for index in indices)
     return chosen
 
 
-async def _free_indices(connection: AsyncConnection, list_id: str, count: int, salts: SaltSource) -> list[int]:
+def _free_indices(connection: Connection, list_id: str, count: int, salts: SaltSource) -> list[int]:
     """Distinct, free, at random; in the order they were drawn. About half of what is drawn is free at worst."""
     free: dict[int, None] = {}
     while len(free) < count:
@@ -58,7 +57,7 @@ async def _free_indices(connection: AsyncConnection, list_id: str, count: int, s
         asked = select(status_entries.c.index).where(
             status_entries.c.list_id == list_id, status_entries.c.index.in_(drawn)
         )
-        taken = set((await connection.execute(asked)).scalars())
+        taken = set(connection.execute(asked).scalars())
         free |= dict.fromkeys(index for index in drawn if index not in taken)
     return list(free)[:count]
 
@@ -79,7 +78,7 @@ class _Work:
     revoked: list[Entry] = field(default_factory=list)
 
 
-async def claim_statuses(connection: AsyncConnection, rows: Sequence[CardRow], revoked: Sequence[Entry] = ()) -> int:
+def claim_statuses(connection: Connection, rows: Sequence[CardRow], revoked: Sequence[Entry] = ()) -> int:
     """Give the entries of these SD-Cards away, once and for ever, and revoke others; how many were revoked.
 
     List after list, in one order for all transactions, whatever they do there.
@@ -95,74 +94,70 @@ async def claim_statuses(connection: AsyncConnection, rows: Sequence[CardRow], r
     changed = 0
     for (context, list_id), work in sorted(lists.items(), key=lambda item: item[0]):  # by context: new ids are random
         try:
-            await _claim(connection, context, list_id, work)
+            _claim(connection, context, list_id, work)
         except exc.IntegrityError:
             raise StatusTaken from None
         if work.revoked:
-            await _new_version(connection, list_id)
-            changed += await _set_statuses(connection, work.revoked, _NOT_REVOKED, int(StatusValue.INVALID))
+            _new_version(connection, list_id)
+            changed += _set_statuses(connection, work.revoked, _NOT_REVOKED, int(StatusValue.INVALID))
     return changed
 
 
-async def revoke_entries(connection: AsyncConnection, entries: Sequence[Entry]) -> int:
+def revoke_entries(connection: Connection, entries: Sequence[Entry]) -> int:
     """Revoke entries; how many were not revoked before."""
-    return await claim_statuses(connection, (), entries)
+    return claim_statuses(connection, (), entries)
 
 
-async def _claim(connection: AsyncConnection, context: str, list_id: str, work: _Work) -> None:
+def _claim(connection: Connection, context: str, list_id: str, work: _Work) -> None:
     if work.is_new:
         first = {"list_id": list_id, "context": context, "open_for": context, "used": 0, "version": 0}
-        await connection.execute(insert(status_lists).values(first))
+        connection.execute(insert(status_lists).values(first))
     if work.claimed:
-        await _count(connection, list_id, len(work.claimed))
+        _count(connection, list_id, len(work.claimed))
         entries = [{"list_id": list_id, "index": index, "status": 0} for index in sorted(work.claimed)]
-        await connection.execute(insert(status_entries), entries)
+        connection.execute(insert(status_entries), entries)
 
 
-async def _count(connection: AsyncConnection, list_id: str, added: int) -> None:
+def _count(connection: Connection, list_id: str, added: int) -> None:
     this = status_lists.c.list_id == list_id
-    await connection.execute(update(status_lists).where(this).values(used=status_lists.c.used + added))
+    connection.execute(update(status_lists).where(this).values(used=status_lists.c.used + added))
     full = update(status_lists).where(this, status_lists.c.used >= MOST_USED)
-    await connection.execute(full.values(open_for=None))
+    connection.execute(full.values(open_for=None))
 
 
-async def change_statuses(connection: AsyncConnection, change: StatusChangeRow) -> int:
+def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     """Change the statuses of an agent's SD-Cards; how many changed."""
     own = agents.c.agent_id == change.agent_id, agents.c.subject == change.subject
     mine = (*own, agents.c.deleted_at.is_(None))
-    if (await connection.execute(select(agents.c.agent_id).where(*mine))).first() is None:
+    if connection.execute(select(agents.c.agent_id).where(*mine)).first() is None:
         raise Refused(Rule.AGENT_UNKNOWN, Where(Part.REQUEST, ("agent_id",)))
     narrower = []
     if change.batch_id is not None:
         narrower.append(cards.c.batch_id == change.batch_id)
     if change.context is not None:
         narrower.append(cards.c.context == change.context)
-    entries = await live_entries(connection, change.agent_id, change.at, *narrower)
+    entries = live_entries(connection, change.agent_id, change.at, *narrower)
     for list_id in dict.fromkeys(list_id for _, list_id, _ in entries):
-        await _new_version(connection, list_id)
-    return await _set_statuses(connection, entries, change.before, change.after)
+        _new_version(connection, list_id)
+    return _set_statuses(connection, entries, change.before, change.after)
 
 
-async def live_entries(
-    connection: AsyncConnection, agent_id: str, at: int, *narrower: ColumnElement[bool]
-) -> list[Entry]:
+def live_entries(connection: Connection, agent_id: str, at: int, *narrower: ColumnElement[bool]) -> list[Entry]:
     """The entries of an agent's SD-Cards that have not expired, sorted."""
     live = (
         select(cards.c.context, cards.c.status_list_id, cards.c.status_index)
         .join(batches)
         .where(batches.c.agent_id == agent_id, cards.c.expires_at > at, cards.c.status_list_id.is_not(None), *narrower)
     )
-    return sorted((context, list_id, index) for context, list_id, index in await connection.execute(live))
+    return sorted((context, list_id, index) for context, list_id, index in connection.execute(live))
 
 
-async def _new_version(connection: AsyncConnection, list_id: str) -> None:
+def _new_version(connection: Connection, list_id: str) -> None:
     this = status_lists.c.list_id == list_id
-    await connection.execute(update(status_lists).where(this).values(version=status_lists.c.version + 1))
+    connection.execute(update(status_lists).where(this).values(version=status_lists.c.version + 1))
 
 
-async def _set_statuses(
-    connection: AsyncConnection, entries: Sequence[Entry], before: Sequence[int], after: int
-) -> int:
+def _set_statuses(connection: Connection, entries: Sequence[Entry], before: Sequence[int], after: int) -> int:
     """Set the statuses that are among those of before; how many changed."""
     changed = 0
     for start in range(0, len(entries), AT_ONCE):
@@ -170,22 +165,22 @@ async def _set_statuses(
             [(list_id, index) for _, list_id, index in entries[start : start + AT_ONCE]]
         )
         permitted = status_entries.c.status.in_(before)
-        result = await connection.execute(update(status_entries).where(these, permitted).values(status=after))
+        result = connection.execute(update(status_entries).where(these, permitted).values(status=after))
         changed += result.rowcount
     return changed
 
 
-async def status_list_version(connection: AsyncConnection, list_id: str) -> int | None:
+def status_list_version(connection: Connection, list_id: str) -> int | None:
     """The version of a status list; None when there is no such list."""
     asked = select(status_lists.c.version).where(status_lists.c.list_id == list_id)
-    version: int | None = (await connection.execute(asked)).scalar()
+    version: int | None = connection.execute(asked).scalar()
     return version
 
 
-async def read_status_list(connection: AsyncConnection, list_id: str) -> StatusListRow:
+def read_status_list(connection: Connection, list_id: str) -> StatusListRow:
     """A list, its version first: what changes in between is read again with the next version."""
-    version = await status_list_version(connection, list_id)
+    version = status_list_version(connection, list_id)
     asked = select(status_entries.c.index, status_entries.c.status).where(
         status_entries.c.list_id == list_id, status_entries.c.status != 0
     )
-    return StatusListRow(version or 0, {index: status for index, status in await connection.execute(asked)})
+    return StatusListRow(version or 0, {index: status for index, status in connection.execute(asked)})

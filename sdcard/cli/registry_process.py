@@ -35,7 +35,7 @@ def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY)
     listening = bind()
     vault = Vault(create_key_encryption_key(directory / "key-encryption.key"))
     audit = AuditCheckpoints(directory / "audit.checkpoints")
-    database = f"sqlite+aiosqlite:///{directory / 'registry.sqlite'}"
+    database = f"sqlite:///{directory / 'registry.sqlite'}"
     upgrade(database)
     token = asyncio.run(_prepare(database, vault))
     store = open_store(database)

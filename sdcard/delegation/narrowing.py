@@ -52,7 +52,7 @@ def narrowed_expiry(now: Instant, longest: int, ends: Iterable[Instant]) -> int:
     Raises:
         Refused: ``time.expired``, at ``request/subject_token``, when not a second is left.
     """
-    end = math.floor(min(now + longest, *ends))
+    end = math.floor(min([now + longest, *ends]))
     if end <= now:
         raise Refused(Rule.EXPIRED, Where(Part.REQUEST, ("subject_token",)), "What it is made from has ended.")
     return end

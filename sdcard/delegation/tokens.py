@@ -142,7 +142,8 @@ def read_delegated_token(
     """What a token says that was given to ``audience``; nothing about who sent it, so it is not enough to serve by.
 
     Raises:
-        Refused: as ``verify_access_token``; ``issuer.key-unknown``, ``delegation.act``, ``cnf.malformed``, ``claim.type``.
+        Refused: as ``verify_access_token``; ``issuer.key-unknown``, ``delegation.act``, ``cnf.malformed``,
+            ``claim.type``.
     """
     jws = parse_access_token(token)
     key = keys.get(str(jws.header.get("kid")))

@@ -125,8 +125,8 @@ def seed_keys(url: str, *rows: RegistryKeyRow) -> None:
     async def write() -> None:
         store = open_store(url)
         try:
-            async with store.database.writing() as connection:
-                await connection.execute(insert(registry_keys), [row_values(row) for row in rows])
+            values = [row_values(row) for row in rows]
+            await store.database.change(lambda connection: connection.execute(insert(registry_keys), values))
         finally:
             await store.close()
 
@@ -320,7 +320,7 @@ from tests.issuer_service.stores.test_sql import ROW
 
 async def die() -> None:
     store = open_store(sys.argv[1])
-    event.listen(store.database.engine.sync_engine, "commit", lambda _: os._exit(9))
+    event.listen(store.database.engine, "commit", lambda _: os._exit(9))
     await store.record_registration(ROW)
 
 asyncio.run(die())

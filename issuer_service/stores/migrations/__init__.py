@@ -9,9 +9,8 @@ from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
 from sqlalchemy import Connection, func, make_url, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from issuer_service.stores.connecting import Database, begin_writing, file_of, open_database, reachable
+from issuer_service.stores.connecting import Database, file_of, open_database, reachable
 from sdcard.errors import Misuse
 
 _LOCK = 0x5D_CA4D
@@ -47,21 +46,19 @@ def _create_private(file: Path) -> None:
 
 async def _upgrade(database: Database) -> None:
     try:
-        async with database.engine.begin() as connection:
-            if database.engine.dialect.name == "postgresql":
-                await _take_turn(connection)
-            await begin_writing(connection)
-            await connection.run_sync(migrate)
+        await database.migrate(_migrate_in_turn)
     finally:
         await database.close()
 
 
-async def _take_turn(connection: AsyncConnection) -> None:
-    if await connection.scalar(select(func.current_setting("server_encoding"))) != "UTF8":
-        raise Misuse("the database has the encoding UTF8, since cards hold any character")
-    await connection.execute(select(func.set_config("statement_timeout", "0", True)))
-    await connection.execute(select(func.set_config("lock_timeout", _LONGEST_WAIT, True)))
-    await connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+def _migrate_in_turn(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        if connection.scalar(select(func.current_setting("server_encoding"))) != "UTF8":
+            raise Misuse("the database has the encoding UTF8, since cards hold any character")
+        connection.execute(select(func.set_config("statement_timeout", "0", True)))
+        connection.execute(select(func.set_config("lock_timeout", _LONGEST_WAIT, True)))
+        connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+    migrate(connection)
 
 
 def migrate(connection: Connection) -> None:

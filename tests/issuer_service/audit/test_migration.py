@@ -36,8 +36,7 @@ def prepare(url: str, revision: str) -> None:
 
     async def run() -> None:
         database = open_database(url)
-        async with database.engine.begin() as connection:
-            await connection.run_sync(to_revision)
+        await database.migrate(to_revision)
         await database.close()
 
     asyncio.run(run())
@@ -79,8 +78,7 @@ def test_the_chain_goes_on_from_them(old: str, tmp_path: Path) -> None:
 
     async def add() -> None:
         database = open_database(old)
-        async with database.writing() as connection:
-            await append_audit(connection, entry)
+        await database.change(lambda connection: append_audit(connection, entry))
         await database.close()
 
     asyncio.run(add())

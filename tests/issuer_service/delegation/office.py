@@ -26,8 +26,8 @@ SCOPES = ("pay", "read", "write")
 class Office:
     """A registry with agents ``a``, ``b``, ``c`` and ``d`` of owners of their own."""
 
-    def __init__(self, desk: Desk, registry: OpenDesk) -> None:
-        self.desk, self.registry = desk, registry
+    def __init__(self, desk: Desk, registry: OpenDesk, issuer: str = ISSUER) -> None:
+        self.desk, self.registry, self.issuer = desk, registry, issuer
         self.tokens = {owner: desk.new_token(owner) for owner in (*OWNERS.values(), "eve", "paul")}
         self.cards = {name: self.register(name) for name in OWNERS}
 
@@ -62,7 +62,7 @@ class Office:
     def presentation(
         self,
         name: str,
-        audience: str = TOKEN_ENDPOINT,
+        audience: str | None = None,
         interaction_id: str | None = None,
         nonce: str | None = None,
         signer: Signer | None = None,
@@ -70,10 +70,10 @@ class Office:
     ) -> str:
         """What an agent shows at the token endpoint."""
         nonce = self.nonce(OWNERS[name]) if nonce is None else nonce
-        trusted = TrustedIssuers.of(ISSUER, self.desk.signer.public_key)
+        trusted = TrustedIssuers.of(self.issuer, self.desk.signer.public_key)
         now = self.desk.clock.now()
         held = accept_sd_card(self.cards[name], Acceptance(issuers=trusted), KEYS[name].public_key, now)
-        challenge = Challenge(nonce, audience, interaction_id=interaction_id)
+        challenge = Challenge(nonce, audience or f"{self.issuer}/token", interaction_id=interaction_id)
         return str(present(held, select_all(held), challenge, signer or KEYS[name], now - age))
 
     def show(self, name: str, target: str, scope: str = "read", **changes: Any) -> httpx2.Response:

@@ -1,11 +1,20 @@
 """``POST /token`` as it is meant: what comes out is narrower than what went in, and says who acts for whom."""
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+import pytest
+
+from issuer_service.serving import address_of, bind, running
 from sdcard.delegation.chain import Chain
-from tests.issuer_service.delegation.office import Office
-from tests.issuer_service.desk import on_both_databases
+from sdcard.delegation.tokens import SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE
+from tests.issuer_service.delegation.office import Office, basic
+from tests.issuer_service.desk import Desk, on_both_databases
 from tests.world import ISSUER, NOW
 
 pytestmark = on_both_databases
+COPIES = 16
 
 
 def test_an_agent_shows_its_sd_card_and_a_grant_decides(office: Office) -> None:
@@ -33,3 +42,34 @@ def test_a_chain_of_three(office: Office) -> None:
     ]
     assert [one["disclosed"]["token"] for one in records] == [[one.token_id] for one in said]
     assert office.desk.verdict().findings == ()
+
+
+@pytest.mark.parametrize("handled", ["nothing to approve", "an approval"])
+def test_of_copies_of_one_request_at_once_one_gets_a_token(desk: Desk, handled: str) -> None:
+    """Over real connections, to a registry that serves them side by side."""
+    listening = bind()
+    with desk.open(issuer=address_of(listening)) as registry:
+        office = Office(desk, registry, issuer=address_of(listening))
+        office.grant("a", "b", sensitive=["pay"])
+        form = {
+            "grant_type": TOKEN_EXCHANGE,
+            "subject_token": office.presentation("a"),
+            "subject_token_type": SD_AGENT_CARD_TYPE,
+            "audience": "agent:b",
+            "scope": "read" if handled == "nothing to approve" else "pay",
+        }
+        if handled == "an approval":
+            form["approval_handle"] = office.post("/token", "alice", form).json()["approval_handle"]
+            approve = f"/delegations/approvals/{form['approval_handle']}/approve"
+            registry.done("POST", approve, token=office.tokens["paul"])
+    headers = {"authorization": basic("alice", office.tokens["alice"])}
+
+    def ask_once(url: str) -> tuple[int, str]:
+        answer = httpx2.post(f"{url}/token", data=form, headers=headers, timeout=60, trust_env=False)
+        return answer.status_code, answer.json().get("error_description", "").split(" ")[0]
+
+    with running(desk.wiring(issuer=address_of(listening)), listening) as url, ThreadPoolExecutor(COPIES) as pool:
+        answers = Counter(pool.map(ask_once, [url] * COPIES))
+
+    assert answers == {(200, ""): 1, (400, "proof.nonce"): COPIES - 1}
+    assert desk.counts()["delegations"] == 1

@@ -318,7 +318,7 @@ async def die() -> None:
         if left[0] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    engine = store.database.engine.sync_engine
+    engine = store.database.engine
     event.listen(engine, "after_cursor_execute", executed)
     event.listen(engine, "commit", executed)
     await service.rotate(store, VAULT, KeyUse.CARDS, time.time(), at_once=True)

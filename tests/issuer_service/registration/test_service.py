@@ -180,7 +180,7 @@ def test_a_hundred_registrations_at_once_all_succeed(desk: Desk, registry: OpenD
 @pytest.mark.parametrize("table", ["audit", "agents", "holder_keys", "batches", "cards", "COMMIT"])
 def test_a_crash_between_signing_and_the_end_leaves_nothing(desk: Desk, table: str) -> None:
     store = open_store(desk.url)
-    engine = store.database.engine.sync_engine
+    engine = store.database.engine
 
     def crash(*arguments: object) -> None:
         if table == "COMMIT" or f"INSERT INTO {table} " in str(arguments[2]):
@@ -205,7 +205,7 @@ def test_after_a_crash_the_same_request_succeeds(desk: Desk) -> None:
         if crashes.pop() if crashes else False:
             raise RuntimeError
 
-    event.listen(store.database.engine.sync_engine, "commit", crash)
+    event.listen(store.database.engine, "commit", crash)
     with desk.open(store) as registry:
         assert registry.post(request()).status_code == 500
         assert registry.post(request()).status_code == 201

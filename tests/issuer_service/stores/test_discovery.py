@@ -228,8 +228,7 @@ def test_an_agent_can_be_taken_out(url: str) -> None:
 
     async def take_out(store: Store) -> None:
         assert isinstance(store, SqlStore)
-        async with store.database.writing() as connection:
-            await remove_postings(connection, "agent")
+        await store.database.change(lambda connection: remove_postings(connection, "agent"))
 
     assert on(url, take_out) == [None]
 

@@ -80,8 +80,9 @@ def test_the_file_is_in_wal_mode_and_connections_are_careful(desk: Desk) -> None
         store = open_store(desk.url)
         names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         try:
-            async with store.database.engine.connect() as connection:
-                return [(await connection.exec_driver_sql(f"PRAGMA {name}")).scalar() for name in names]
+            return await store.database.read(
+                lambda connection: [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]
+            )
         finally:
             await store.close()
 
@@ -242,9 +243,10 @@ def test_a_process_that_dies_before_the_commit_leaves_nothing(desk: Desk) -> Non
     [
         "",
         "nonsense",
-        "sqlite:///x",
         "nosuch://x",
+        "sqlite+pysqlite:///x",
         "sqlite+nosuch:///x",
+        "sqlite://host/x",
         "sqlite+aiosqlite://host/x",
         "sqlite+aiosqlite:///x?timeout=long",
         "sqlite+aiosqlite://:port/x",
@@ -256,7 +258,7 @@ def test_a_process_that_dies_before_the_commit_leaves_nothing(desk: Desk) -> Non
         "mysql+aiomysql://host/x",
     ],
 )
-def test_a_url_of_no_asynchronous_database_is_a_misuse(
+def test_a_url_of_no_database_of_ours_is_a_misuse(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[str], object], url: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
