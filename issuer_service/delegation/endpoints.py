@@ -150,7 +150,7 @@ async def server_metadata(wiring: FromWiring, response: Response) -> ServerMetad
         issuer=issuer,
         token_endpoint=service.token_endpoint(wiring),
         jwks_uri=f"{issuer}/.well-known/token-jwks.json",
-        response_types_supported=[],
+        response_types_supported=["none"],  # RFC 8414 demands the member and forbids it empty
         grant_types_supported=[TOKEN_EXCHANGE],
         token_endpoint_auth_methods_supported=basic,
         introspection_endpoint=f"{issuer}/introspect",

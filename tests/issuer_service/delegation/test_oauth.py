@@ -46,7 +46,7 @@ def test_the_registry_says_what_it_is_to_oauth(office: Office) -> None:
     assert metadata["token_endpoint"] == TOKEN_ENDPOINT
     assert metadata["grant_types_supported"] == ["urn:ietf:params:oauth:grant-type:token-exchange"]
     assert metadata["token_endpoint_auth_methods_supported"] == ["client_secret_basic"]
-    assert metadata["response_types_supported"] == []
+    assert metadata["response_types_supported"] == ["none"]
     assert "ES256" in metadata["dpop_signing_alg_values_supported"]
     for name in ("introspection_endpoint", "revocation_endpoint"):
         path = metadata[name].removeprefix(ISSUER)
