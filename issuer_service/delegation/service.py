@@ -38,14 +38,16 @@ from sdcard.delegation.tokens import (
     prepare_token,
     read_delegated_token,
 )
-from sdcard.dpop.verification import DpopExpectations, DpopProof, WithoutToken, verify_dpop_proof
+from sdcard.dpop.binding import parse_binding
+from sdcard.dpop.verification import DpopExpectations, DpopProof, WithoutToken, check_token_key, verify_dpop_proof
 from sdcard.encoding import encode_json
-from sdcard.errors import Refused, Where
+from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_PAST, Instant
 from sdcard.jose.jws import join_signature
 from sdcard.jose.keys import PublicKey
 from sdcard.keybinding.challenge import NonceUse, Unsolicited
 from sdcard.keybinding.verification import Bound
+from sdcard.names import CNF
 from sdcard.oauth.access_token import is_jwt, parse_access_token
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt
@@ -109,7 +111,7 @@ async def exchange(wiring: Wiring, caller: Caller, asked: ExchangeAsked, dpop: S
     """
     now, terms = wiring.clock.now(), wiring.delegation
     holder = _holder(wiring, dpop, now)
-    held = await _held(wiring, caller, asked, now)
+    held = await _held(wiring, caller, asked, holder, now)
     chain = extend_chain(held.chain, held.actor, asked.target, terms.most_actors)
     grant = await wiring.store.delegations.find_grant(held.actor, asked.target, int(now))
     if grant is None:
@@ -207,7 +209,7 @@ def _row(delegation: Delegation, held: _Held, grant: GrantRow, holder: DpopProof
 # -- what is shown
 
 
-async def _held(wiring: Wiring, caller: Caller, asked: ExchangeAsked, now: Instant) -> _Held:
+async def _held(wiring: Wiring, caller: Caller, asked: ExchangeAsked, holder: DpopProof | None, now: Instant) -> _Held:
     if caller.subject.startswith(AGENT):  # a token from before such subjects were refused
         raise Refused(Rule.TOKEN_INVALID, WHERE)
     if asked.subject_type == SD_AGENT_CARD_TYPE:
@@ -215,7 +217,8 @@ async def _held(wiring: Wiring, caller: Caller, asked: ExchangeAsked, now: Insta
     elif _is_own(wiring, asked.subject_token):
         held = await _delegated(wiring, caller, asked.subject_token, now)
     else:
-        return await _with_actor(wiring, caller, asked, await _access_token(wiring, asked.subject_token, now), now)
+        token = await _access_token(wiring, asked.subject_token, holder, now)
+        return await _with_actor(wiring, caller, asked, token, now)
     if asked.actor_token is not None:
         raise Refused(Rule.REQUEST, _ACTOR, "The subject token says who acts.")
     return held
@@ -295,14 +298,17 @@ async def _delegated(wiring: Wiring, caller: Caller, text: str, now: Instant) ->
     )
 
 
-async def _access_token(wiring: Wiring, text: str, now: Instant) -> _Held:
+async def _access_token(wiring: Wiring, text: str, holder: DpopProof | None, now: Instant) -> _Held:
     """Somebody's access token: an opaque one of the registry, or a JWT of its authorization server.
 
-    One that has limits is not handed on: a delegated token could not say them.
+    One that has limits is not handed on: a delegated token could not say them. One that is bound to a key is handed on
+    by whoever has that key.
     """
     server, digest = wiring.authorization_server, hashlib.sha256(text.encode()).hexdigest()
     if server is not None and is_jwt(text):
         token = await server.verify(text, now)
+        if CNF in token.claims:
+            _check_bound(parse_binding(token.claims), holder)
         limited, subject, kind = server.limits_claim in token.claims, server.subject_of(token), "jwt"
         scopes, end = token.scopes, token.expires_at
     else:
@@ -312,6 +318,12 @@ async def _access_token(wiring: Wiring, text: str, now: Instant) -> _Held:
     if limited:
         raise Refused(Rule.TOKEN_LIMIT, _SUBJECT, "A token with limits is not handed on.")
     return _Held(Chain(subject), "", (scopes,), (end,), root=f"{kind}:{digest}")
+
+
+def _check_bound(jkt: str, holder: DpopProof | None) -> None:
+    if holder is None:
+        raise Refused(Rule.DPOP_MISSING, Where(Part.DPOP))
+    check_token_key(holder.key, jkt)
 
 
 async def _find_opaque(wiring: Wiring, text: str, now: Instant) -> Any:

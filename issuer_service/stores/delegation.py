@@ -225,7 +225,12 @@ def _in_good_standing(connection: Connection, parties: set[str], at: int) -> set
         .join(agents, agents.c.agent_id == batches.c.agent_id)
         .join(status_entries, _entry(), isouter=True)
         .where(batches.c.agent_id.in_([party.removeprefix(AGENT) for party in parties]))
-        .where(agents.c.deleted_at.is_(None), cards.c.expires_at > at, _STATUS.in_([int(StatusValue.VALID)]))
+        .where(
+            ~cards.c.for_discovery,
+            agents.c.deleted_at.is_(None),
+            cards.c.expires_at > at,
+            _STATUS.in_([int(StatusValue.VALID)]),
+        )
         .distinct()
     )
     return {AGENT + agent_id for agent_id in (connection.execute(asked)).scalars()}
@@ -343,6 +348,16 @@ def _revoke_delegated(connection: Connection, revocation: RevocationRow) -> bool
         return False
     this = delegations.c.token_id == revocation.token, delegations.c.revoked_at.is_(None)
     return (connection.execute(update(delegations).where(*this).values(revoked_at=revocation.at))).rowcount == 1
+
+
+def end_chains(connection: Connection, agent_id: str, at: int) -> None:
+    """Revoke every token that an agent handed on or was given: its SD-Cards were revoked, and later ones change nothing
+    about that.
+    """
+    party = AGENT + agent_id
+    of_it = or_(delegations.c.actor == party, delegations.c.target == party)
+    counting = of_it, delegations.c.revoked_at.is_(None), delegations.c.expires_at > at
+    connection.execute(update(delegations).where(*counting).values(revoked_at=at))
 
 
 def _revoke_opaque(connection: Connection, revocation: RevocationRow) -> bool:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, and_, func, insert, not_, select,
 from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
 from issuer_service.stores.connecting import Database, open_database
-from issuer_service.stores.delegation import SqlDelegations
+from issuer_service.stores.delegation import SqlDelegations, end_chains
 from issuer_service.stores.ports import (
     AgentChanged,
     AgentListed,
@@ -43,6 +43,7 @@ from sdcard.audit.records import Head
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
+from sdcard.status.reference import StatusValue
 
 
 class SqlStore:
@@ -112,6 +113,7 @@ class SqlStore:
 
         def work(connection: Connection) -> int:
             revoked = lifecycle.delete_agent(connection, deletion)
+            end_chains(connection, deletion.agent_id, deletion.at)
             append_audit(connection, _deletion_audit_row(deletion))
             return revoked
 
@@ -233,7 +235,8 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
         for card in new.cards
     ]
     keys.record_key_use(connection, new.kid, max(card.expires_at for card in new.cards))
-    statuses.claim_statuses(connection, new.cards, earlier)
+    if statuses.claim_statuses(connection, new.cards, earlier):
+        end_chains(connection, new.agent_id, new.at)
     connection.execute(insert(cards), rows)
     return None
 
@@ -241,6 +244,8 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
 def _change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     hidden = discovery.change_statuses(connection, change)
     changed = statuses.change_statuses(connection, change)
+    if changed and change.after == StatusValue.INVALID:
+        end_chains(connection, change.agent_id, change.at)
     if changed or hidden:
         append_audit(connection, _change_audit_row(change))
     return changed

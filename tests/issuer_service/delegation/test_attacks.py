@@ -13,7 +13,7 @@ from sdcard.errors import Part, Where
 from sdcard.jose.jws import encode_signing_input, join_signature
 from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure
 from tests.issuer_service.delegation.office import TOKEN_ENDPOINT, Office, assert_error, basic
-from tests.issuer_service.desk import Desk
+from tests.issuer_service.desk import Desk, jwk
 from tests.world import ISSUER, NOW, example, key
 
 TYPE = "urn:ietf:params:oauth:token-type:"
@@ -213,15 +213,26 @@ def test_an_agent_that_is_suspended_revoked_or_deleted_ends_the_chain(office: Of
 
     assert not office.post("/introspect", "bob", {"token": token}).json()["active"]
     response = office.hand_on(token, "carol", "d")
-    if (agent, what) == ("c", "delete"):
-        assert_error(response, "invalid_request", "delegation.other-agent")
-    elif agent == "a" and what != "delete":
-        assert_error(response, "invalid_request", "status.suspended" if what == "suspend" else "status.revoked")
-    else:
-        assert_error(response, "invalid_request", "delegation.agent-ended")
+    rule = "delegation.revoked"
+    if what == "suspend":
+        rule = "status.suspended" if agent == "a" else "delegation.agent-ended"
+    elif (agent, what) == ("c", "delete"):
+        rule = "delegation.other-agent"
+    assert_error(response, "invalid_request", rule)
     if what == "suspend":
         office.registry.done("POST", f"/agents/{agent}/reinstate", {}, owner)
-        assert office.active(token, "carol")
+    else:
+        office.register(agent)
+    assert office.active(token, "carol") is (what == "suspend"), "what was revoked does not come back"
+
+
+def test_keys_that_are_changed_end_the_chain_and_a_renewal_does_not(office: Office) -> None:
+    tokens = office.chain()
+    office.registry.done("POST", "/agents/c/renew", {}, office.tokens["carol"])
+    assert office.active(tokens[2], "dave")
+    change = {"public_key": jwk(key(90))}
+    office.registry.done("POST", "/agents/c/keys", change, office.tokens["carol"])
+    assert not office.active(tokens[2], "dave")
 
 
 # -- presentations

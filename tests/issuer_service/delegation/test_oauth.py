@@ -116,6 +116,17 @@ def test_a_persons_token_that_does_not_count(with_server: Office, changes: dict[
     assert_error(with_server.hand_on(access_token({"scope": "read", **changes}), "alice", "b"), error, rule)
 
 
+def test_a_persons_token_that_is_bound_to_a_key_is_handed_on_by_who_has_it(with_server: Office) -> None:
+    office = with_server
+    office.grant("alice", "b")
+    token = access_token({"scope": "read", "cnf": {"jkt": key(60).public_key.thumbprint}})
+    assert_error(office.hand_on(token, "alice", "b"), "invalid_dpop_proof", "dpop.missing")
+    other = {"dpop": proof(key(61))}
+    assert_error(office.hand_on(token, "alice", "b", headers=other), "invalid_dpop_proof", "dpop.other-key")
+    bound = office.issued(office.hand_on(token, "alice", "b", headers={"dpop": proof(key(60))}))
+    assert office.read(bound, "b").key == key(60).public_key.thumbprint
+
+
 def test_a_persons_token_that_is_revoked_here_ends_its_chains(with_server: Office) -> None:
     office = with_server
     office.grant("alice", "b")

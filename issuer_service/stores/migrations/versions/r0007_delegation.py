@@ -37,7 +37,8 @@ def upgrade() -> None:
         sa.Column("revoked_at", sa.BigInteger, nullable=True),
         sa.PrimaryKeyConstraint("token_id", name="pk_delegations"),
     )
-    op.create_index("ix_delegations_expires_at", "delegations", ["expires_at"])
+    for column in ("actor", "target", "expires_at"):
+        op.create_index(f"ix_delegations_{column}", "delegations", [column])
     op.create_table(
         "approvals",
         sa.Column("approval_id", sa.String(32), nullable=False),
