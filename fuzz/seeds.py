@@ -27,6 +27,7 @@ OTHERS = {
         b'[contexts.a.claims]\nskills = "selective"\n',
         b'[agreements."https://p.example"]\nclaims = ["skills"]\n',
     ),
+    Target.TRUST_LIST: (b"", b'"x":1', b'"exp":1', b'"iss":"https://a.example","nbf":1.5'),
     Target.STATUS_LIST: (b"", b'"ttl":5', b'"exp":1', b'"status_list":{"bits":8,"lst":"eNpjAAAAAQAB"}'),
     Target.POSSESSION: (
         b"",

@@ -34,6 +34,7 @@ from sdcard.names import SD_HASH
 from sdcard.status.status_list import pack_statuses
 from sdcard.status.token import verify_status_list_token
 from sdcard.trust import parse_trusted_issuers
+from sdcard.trust_list import verify_trust_list
 from sdcard.verifier import verify_presentation
 from vectors.actors import AUDIENCE, HOLDER, ISSUER, NONCE, NOW, Actor, claims, digest, header, trust
 
@@ -153,6 +154,13 @@ def _path(data: bytes) -> None:
     ClaimPath.parse(_text(data), Where(Part.REQUEST))
 
 
+def _trust_list(data: bytes) -> None:
+    """More members behind the good claims of a trust list."""
+    protected = encode_json(header() | {"typ": "sdcard-trust+jwt"})
+    good = encode_json(trust() | {"iat": NOW, "exp": NOW + 60})
+    verify_trust_list(_signed(protected, _with(good, data), ISSUER), [ISSUER.public_key], NOW)
+
+
 def _possession(data: bytes) -> None:
     """The header of a proof of possession, and after a NUL the members of its payload, but for ``aud``."""
     protected, _, members = data.partition(b"\0")
@@ -189,6 +197,7 @@ class Target(Enum):
     CARD_FILE = (_card_file,)
     POLICY = (_policy,)
     STATUS_LIST = (_status_list,)
+    TRUST_LIST = (_trust_list,)
     POSSESSION = (_possession,)
     DPOP = (_dpop,)
     DPOP_FIELD = (_dpop_field,)

@@ -65,6 +65,7 @@ class Settings(BaseSettings):
         bad_tokens_per_minute: from one address; 0: no limit. When there were more, none from there is looked at.
         authorization_server: the ``iss`` of an identity provider whose JWT access tokens count too (RFC 9068).
         authorization_jwks: its keys: an https URL, or a JWKS file.
+        authorization_networks: where its keys may be fetched from beside public addresses, such as ``10.0.0.0/8``.
         authorization_audience: what its tokens call this registry in ``aud``; without it, the registry's public URL.
         authorization_limits_claim: the claim of its tokens that holds limits: an object, kind to list of texts.
         authorization_limits: the limits of its tokens without that claim; as JSON, or a table in the file.
@@ -108,6 +109,7 @@ class Settings(BaseSettings):
     bad_tokens_per_minute: int = Field(default=60, ge=0, le=MOST_PER_MINUTE)
     authorization_server: str | None = Field(default=None, min_length=1, max_length=200)
     authorization_jwks: str | None = Field(default=None, min_length=1)
+    authorization_networks: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split)] = ()
     authorization_audience: str | None = Field(default=None, min_length=1)
     authorization_limits_claim: str = Field(default="urn:sd-card:limits", min_length=1)
     authorization_limits: dict[str, tuple[str, ...]] = {}

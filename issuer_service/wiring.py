@@ -24,6 +24,7 @@ from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosure.document import parse_policy
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.key_files import load_card_signers
+from sdcard.edge.reach import Reach
 from sdcard.edge.server_keys import ServerKeys, load_from
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse, Part, Where
@@ -248,7 +249,7 @@ def _authorization_server(settings: Settings) -> AuthorizationServer | None:
     return AuthorizationServer(
         issuer=issuer,
         audience=settings.authorization_audience or settings.issuer_url,
-        keys=ServerKeys(load_from(source)),
+        keys=ServerKeys(load_from(source, Reach(settings.authorization_networks))),
         limits_claim=settings.authorization_limits_claim,
         limits=settings.authorization_limits,
     )

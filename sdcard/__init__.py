@@ -38,6 +38,7 @@ from sdcard.rules import Rule
 from sdcard.sdjwt.json_form import to_flattened, to_general
 from sdcard.status.reference import Checked, CheckedAsync, Unchecked
 from sdcard.trust import TrustedIssuers, parse_trusted_issuers
+from sdcard.trust_list import issue_trust_list, verify_trust_list
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
 
 __all__ = [
@@ -88,6 +89,7 @@ __all__ = [
     "create_dpop_proof",
     "disclose",
     "issue_sd_card",
+    "issue_trust_list",
     "new_challenge",
     "parse_binding",
     "parse_card",
@@ -110,4 +112,5 @@ __all__ = [
     "verify_dpop_proof_async",
     "verify_presentation",
     "verify_presentation_async",
+    "verify_trust_list",
 ]

@@ -34,6 +34,7 @@ class Part(StrEnum):
     ACCESS_TOKEN = "access-token"
     AUDIT = "audit"
     CHECKPOINT = "audit-checkpoint"
+    FETCHED = "fetched"
 
 
 @dataclass(frozen=True, slots=True)

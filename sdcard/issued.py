@@ -86,6 +86,7 @@ def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: s
         check_not_published(key, acceptance.published_keys, jws.header_where.within("kid"))
         return key
 
+    acceptance.issuers.check_current(now)
     verified = verify_sd_jwt(sd_jwt, key_for, acceptance.profile.accepted_types, acceptance.limits)
     check_in_clear(verified, acceptance.profile.required, NEVER_SELECTIVE)
     claims = verified.processed.claims

@@ -121,6 +121,13 @@ class Rule(StrEnum):
     ISSUER_UNKNOWN = "issuer.unknown", "The Issuer is not trusted.", "RFC 9901 7.1, SD-Card 7.2"
     ISSUER_KEY_UNKNOWN = "issuer.key-unknown", "The trusted Issuer has no such key.", "RFC 9901 7.1"
     TRUST_MALFORMED = "trust.malformed", "The trust document is not well-formed.", "trust"
+    TRUST_EXPIRED = "trust.expired", "The trust document has expired.", "trust"
+    TRUST_SIGNER = "trust.signer-unknown", "Another key than the pinned ones signed the trust list.", "trust"
+    ISSUER_METADATA = (
+        "issuer.metadata-unavailable",
+        "The keys that the trusted Issuer has now cannot be had.",
+        "SD-JWT VC, issuer metadata (VC-13, VC-14)",
+    )
     VCT = "profile.vct", "The `vct` is not one this profile accepts.", "SD-Card 3.1"
     STATUS_MALFORMED = "status.malformed", "The `status` claim is not a status list reference.", "Token Status List 6"
     STATUS_REVOKED = "status.revoked", "The SD-Card was revoked.", "Token Status List 7.1"
@@ -133,6 +140,10 @@ class Rule(StrEnum):
     )
     STATUS_LIST_OTHER = "status-list.other", "The status list is another one.", "Token Status List 8.3"
     STATUS_LIST_TIME = "status-list.time", "Status lists of the past are not kept.", "Token Status List 8.4"
+
+    FETCH_ADDRESS = "fetch.address", "Nothing is fetched from such an address.", "SD-JWT VC (VC-14), RFC 6890"
+    FETCH_ABSENT = "fetch.absent", "There is nothing at the address.", "RFC 9110 15.5.5"
+    FETCH_FAILED = "fetch.failed", "What is at the address could not be had.", "SD-JWT VC (VC-14)"
 
     # -- cards and what they may show ---------------------------------------------------------------------------
     CARD_FORMAT = "card.format", "The document is no agent card of a known format.", "A2A"
@@ -193,6 +204,17 @@ class Rule(StrEnum):
         "agentcard.fetched-otherwise",
         "The endpoint has another scheme than the address that the card came from.",
         "AgentCard draft-00 8.5 (AEV-20)",
+    )
+    FETCHED_UNBOUND = (
+        "fetched.unbound",
+        "Whoever answers need not be the Holder: a card that is published can be copied.",
+        "RFC 9901 9.5",
+    )
+    FETCHED_UNSIGNED = "fetched.unsigned", "Nobody vouches for the card: it is no SD-Card.", "SD-Card 5.1"
+    FETCHED_ELSEWHERE = (
+        "fetched.elsewhere",
+        "The card names an endpoint at another host than it came from.",
+        "SD-Card 5.1",
     )
     CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
     CONTEXT_REPEATED = "context.repeated", "The disclosure context was given twice.", "SD-Card 3.3.1"

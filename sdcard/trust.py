@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from sdcard.encoding import parse_json_object
-from sdcard.errors import Part, Refused, Where
+from sdcard.encoding import JsonObject, JsonValue, parse_json_object
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.instants import Instant, check_instant, parse_numeric_date
 from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
@@ -25,12 +26,16 @@ class TrustedIssuers:
     Attributes:
         keys: those that sign SD-Cards.
         status_keys: those that sign status lists. An Issuer without any has no status that can be checked.
+        expires_at: when the list stops to say who is trusted, in Unix seconds, exclusive; None: never.
     """
 
     keys: Mapping[str, KeySet]
     status_keys: Mapping[str, KeySet] = field(default_factory=dict)
+    expires_at: Instant | None = None
 
     def __post_init__(self) -> None:
+        if self.expires_at is not None:
+            check_instant(self.expires_at)
         for name in ("keys", "status_keys"):
             frozen = {issuer: MappingProxyType(dict(keys)) for issuer, keys in getattr(self, name).items()}
             object.__setattr__(self, name, MappingProxyType(frozen))
@@ -39,6 +44,19 @@ class TrustedIssuers:
     def of(cls, issuer: str, *keys: PublicKey) -> "TrustedIssuers":
         """One Issuer whose ``kid`` values are RFC 7638 thumbprints."""
         return cls({issuer: {key.thumbprint: key for key in keys}})
+
+    def is_current(self, now: Instant) -> bool:
+        """Whether the list still says who is trusted."""
+        return self.expires_at is None or now < self.expires_at
+
+    def check_current(self, now: Instant) -> None:
+        """Refuse to trust anybody by a list that has expired.
+
+        Raises:
+            Refused: ``trust.expired``.
+        """
+        if not self.is_current(now):
+            raise Refused(Rule.TRUST_EXPIRED, Where(Part.TRUST, ("exp",)), "Get the present trust document.")
 
     def key_for(self, issuer: object, kid: object) -> PublicKey:
         """The one key that may have signed. Without ``kid``, only an Issuer with a single key has one (JWK-4).
@@ -107,13 +125,18 @@ def parse_key_set(value: object, where: Where, member: str = "keys") -> KeySet:
 def parse_trusted_issuers(data: bytes, limits: Limits = DEFAULT_LIMITS) -> TrustedIssuers:
     """Trust document → trusted Issuers. Its shape: ``{"issuers": {"https://registry.example": {"keys": [JWK, …]}}}``.
 
-    Beside ``keys`` an Issuer may have ``status_keys``, which sign its status lists.
+    Beside ``keys`` an Issuer may have ``status_keys``, which sign its status lists; and the document ``exp``.
 
     Raises:
-        Refused: ``trust.malformed``, or a rule of the encodings or keys.
+        Refused: ``trust.malformed``, ``claim.type``, or a rule of the encodings or keys.
     """
+    return read_trusted_issuers(parse_json_object(data, Where(Part.TRUST), limits.json_depth))
+
+
+def read_trusted_issuers(document: JsonObject) -> TrustedIssuers:
+    """As ``parse_trusted_issuers``, for what is JSON already."""
     where = Where(Part.TRUST)
-    issuers = parse_json_object(data, where, limits.json_depth).get("issuers")
+    issuers = document.get("issuers")
     if not isinstance(issuers, dict) or not issuers:
         raise Refused(Rule.TRUST_MALFORMED, where, "A trust document is an object with a member `issuers`.")
     listed = where.within("issuers")
@@ -124,4 +147,31 @@ def parse_trusted_issuers(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Trust
             for issuer, keys in issuers.items()
             if isinstance(keys, dict) and "status_keys" in keys
         },
+        _expiry(document, where.within("exp")),
     )
+
+
+def encode_trusted_issuers(issuers: TrustedIssuers) -> JsonObject:
+    """Trusted Issuers → the trust document that says the same."""
+    listed: JsonObject = {}
+    for issuer, keys in issuers.keys.items():
+        entry: JsonObject = {"keys": _jwks(keys)}
+        if issuer in issuers.status_keys:
+            entry["status_keys"] = _jwks(issuers.status_keys[issuer])
+        listed[issuer] = entry
+    document: JsonObject = {"issuers": listed}
+    return document if issuers.expires_at is None else document | {"exp": issuers.expires_at}
+
+
+def _expiry(document: JsonObject, where: Where) -> Instant | None:
+    if "exp" not in document:
+        return None
+    expires_at = parse_numeric_date(document["exp"], where)
+    try:
+        return check_instant(expires_at)
+    except Misuse:
+        raise Refused(Rule.CLAIM_VALUE, where) from None
+
+
+def _jwks(keys: KeySet) -> list[JsonValue]:
+    return [{**key.to_jwk(), "kid": kid} for kid, key in keys.items()]

@@ -311,6 +311,12 @@ def trusted() -> Iterator[Case]:
              trust=two)  # fmt: skip
     yield no("no-issuers", Rule.TRUST_MALFORMED, "trust", "a trust document without Issuers", "trust", good,
              trust={"issuers": {}})  # fmt: skip
+    yield yes("expires-later", claims(), "a trust document that expires in a second", "trust",
+              good, trust=trust() | {"exp": NOW + 1})  # fmt: skip
+    yield no("expired", Rule.TRUST_EXPIRED, "trust/exp", "a trust document that has expired", "trust", good,
+             trust=trust() | {"exp": NOW}, needs=OURS)  # fmt: skip
+    yield no("exp-text", Rule.CLAIM_TYPE, "trust/exp", "a trust document whose `exp` is text", "trust", good,
+             trust=trust() | {"exp": str(NOW)}, needs=OURS)  # fmt: skip
     first = f"trust/issuers/{ISSUER_ID}/keys"
     yield no("kid-twice", Rule.TRUST_MALFORMED, f"{first}/1/kid", "two keys of one `kid`", "RFC 7517 4.5, JWK-4", good,
              trust=keys(here, {**STRANGER.jwk, "kid": here["kid"]}), needs=OURS)  # fmt: skip

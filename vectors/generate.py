@@ -68,7 +68,13 @@ NOT_TRIGGERED = {
         (rule for rule in Rule if rule.startswith(("delegation.", "approval."))),
         "It is about handing authority on, in which no card plays a part.",
     ),
-    Rule.AGENTCARD_FETCHED: "It is about the address that a card came from.",
+    **dict.fromkeys(
+        (Rule.AGENTCARD_FETCHED, Rule.FETCHED_UNBOUND, Rule.FETCHED_UNSIGNED, Rule.FETCHED_ELSEWHERE),
+        "It is about the address that a card came from.",
+    ),
+    **dict.fromkeys((Rule.FETCH_ADDRESS, Rule.FETCH_ABSENT, Rule.FETCH_FAILED), "It is about an address."),
+    Rule.ISSUER_METADATA: "It is about what an Issuer publishes, and whether it can be had.",
+    Rule.TRUST_SIGNER: "It is about a trust list, and the vectors have trust documents.",
 }  # fmt: skip
 """Rules that no presentation, SD-Card, trust document or card triggers, and why."""
 

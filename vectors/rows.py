@@ -93,8 +93,6 @@ ELSEWHERE = {
     "VC-4": NOT_SUPPORTED + "`aka_vcts` is never looked at, so it gives nobody authority",
     "VC-6": "stricter: our profiles require `sub` and `iat` in the clear, `sdcard/profile.py`",
     "VC-9": NOT_SUPPORTED + "an SD-Card without `iss`",
-    "VC-12": NOT_SUPPORTED + "issuer identifiers with a path",
-    "VC-14": "nothing is retrieved to verify: trust and statuses are values that the Verifier passes in",
     **dict.fromkeys(("VC-16", "VC-17", "VC-18", "VC-19", "VC-20", "VC-21"), _TYPE_METADATA),
     "VC-23": "no member of a card is binary; whoever reads a card treats its texts as a stranger's",
     "HAIP-5": NOT_SUPPORTED + "`x5c` in headers",

@@ -17,15 +17,18 @@ from sdcard.cli import (
     delegations,
     demo,
     discover,
+    fetch,
     inspect,
     keys,
     linkability,
+    mcp,
     policy,
     present,
     register,
     revoke,
     serve,
     token,
+    trust,
     vectors,
     verify,
 )
@@ -40,11 +43,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, serve, register, discover, inspect, present, verify, linkability):
+for module in (demo, serve, register, discover, fetch, inspect, present, verify, linkability, mcp):
     app.command(module.__name__.rpartition(".")[2], help=module.HELP)(module.command)
 for command in (revoke.revoke, revoke.suspend, revoke.reinstate):
     app.command(command.__name__)(command)
-for group in (agents, card, policy, keys, token, audit, vectors, config, db):
+for group in (agents, card, policy, keys, trust, token, audit, vectors, config, db):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2], help=group.HELP)
 app.add_typer(delegations.grants, name="grants", help="Say which scopes may be handed to which agent.")
 app.add_typer(delegations.approvals, name="approvals", help="Approve or deny what waits for a person.")
@@ -83,7 +86,8 @@ def _run(as_json: bool) -> int:
         show_refusal(refusal, as_json)
         return EXIT_MISUSE if refusal.rule is Rule.STORE_UNAVAILABLE else EXIT_REFUSED
     except ModuleNotFoundError as missing:
-        show_misuse(Misuse(f"this command needs {missing.name}: pip install 'sdcard[service]'"), as_json)
+        extra = "mcp" if (missing.name or "").partition(".")[0] == "mcp" else "service"
+        show_misuse(Misuse(f"this command needs {missing.name}: pip install 'sdcard[{extra}]'"), as_json)
     except (Misuse, TyperException) as misuse:
         show_misuse(misuse, as_json)
     except OSError as error:

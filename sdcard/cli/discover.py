@@ -13,17 +13,16 @@ from sdcard.cli.output import (
     console,
     find_profile,
     print_json,
-    read_bytes,
     show_instant,
     table,
 )
 from sdcard.cli.register import read_token
+from sdcard.cli.trust import TrustSigner, read_trust
 from sdcard.edge.system import SystemClock
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse
 from sdcard.keybinding.challenge import Unbound
 from sdcard.status.reference import Unchecked
-from sdcard.trust import parse_trusted_issuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ HELP = (
     "Find agents at a registry by what a context shows of them: all that is asked for. The token comes from "
     "SDCARD_TOKEN or --token-file. Example: sdcard discover --registry http://127.0.0.1:8080 --text route"
 )
-_UNBOUND = Unbound("SD-Cards from discovery come from the registry, not from their Holder")
-_UNCHECKED = Unchecked("a registry gives out no SD-Card that was revoked or suspended by then")
+UNBOUND = Unbound("SD-Cards from discovery come from the registry, not from their Holder")
+UNCHECKED = Unchecked("a registry gives out no SD-Card that was revoked or suspended by then")
 
 Names: TypeAlias = list[str] | None
 
@@ -51,6 +50,7 @@ def command(
     max_results: Annotated[int, typer.Option(min=1, max=100, help="On one page.")] = 20,
     cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
     trust: Annotated[Path | None, typer.Option(help="Trust document; without it, the keys the registry shows.")] = None,
+    trust_signer: TrustSigner = None,
     issuer: Annotated[str | None, typer.Option(help="Who the registry is, when not its address.")] = None,
     profile: ProfileName = "sd-card",
     token_file: Annotated[Path | None, typer.Option(help="A file with the bearer token.")] = None,
@@ -60,19 +60,22 @@ def command(
     from sdcard.edge.registry import Registry
 
     accepted = find_profile(profile)
-    query = _query(skill, tag, capability, input_mode, output_mode, text)
+    query = make_query(skill, tag, capability, input_mode, output_mode, text)
     client = Registry(registry, read_token(token_file))
-    issuers = parse_trusted_issuers(read_bytes(str(trust))) if trust else client.issuer(issuer)[0]
+    issuers = read_trust(trust, trust_signer, SystemClock().now()) if trust else client.issuer(issuer)[0]
     answer = client.discover(query, context, max_results, cursor)
-    expectations = Expectations(issuers=issuers, profile=accepted, key_binding=_UNBOUND, status=_UNCHECKED)
-    cards = [_verify(found, expectations) for found in answer.results]
+    expectations = Expectations(issuers=issuers, profile=accepted, key_binding=UNBOUND, status=UNCHECKED)
+    cards = [verify_found(found, expectations) for found in answer.results]
     if as_json:
         print_json(_document(answer, cards, context))
     else:
         _show(answer, cards, context)
 
 
-def _query(skills: Names, tags: Names, capabilities: Names, takes: Names, gives: Names, text: str | None) -> JsonObject:
+def make_query(
+    skills: Names, tags: Names, capabilities: Names, takes: Names, gives: Names, text: str | None
+) -> JsonObject:
+    """Criteria → query, as the registry takes it. Raises Misuse where nothing is asked for."""
     asked: dict[str, Any] = {
         "skills": skills,
         "tags": tags,
@@ -83,11 +86,11 @@ def _query(skills: Names, tags: Names, capabilities: Names, takes: Names, gives:
     }
     query: JsonObject = {name: value for name, value in asked.items() if value}
     if not query:
-        raise Misuse("say what to look for: --skill, --tag, --capability, --input-mode, --output-mode or --text")
+        raise Misuse("say what to look for: a skill, tag, capability, input mode, output mode or text")
     return query
 
 
-def _verify(found: "FoundAgent", expectations: Expectations) -> VerifiedCard:
+def verify_found(found: "FoundAgent", expectations: Expectations) -> VerifiedCard:
     """An SD-Card that its Issuer stands behind, and that is of the agent that the registry says.
 
     Raises:

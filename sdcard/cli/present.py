@@ -13,10 +13,10 @@ from sdcard.cli.output import (
     parse_now,
     print_json,
     print_lines,
-    read_bytes,
     read_policy,
     read_sd_jwt,
 )
+from sdcard.cli.trust import TrustFile, TrustSigner, read_trust
 from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.edge.system import SystemSalts
 from sdcard.errors import Misuse, Part, Where
@@ -32,7 +32,6 @@ from sdcard.holder import (
 from sdcard.issued import Acceptance
 from sdcard.keybinding.challenge import Challenge, new_challenge
 from sdcard.paths import ClaimPath
-from sdcard.trust import parse_trusted_issuers
 
 HELP = (
     "Present an SD-Card with key binding, showing what you choose. "
@@ -44,8 +43,9 @@ HELP = (
 def command(
     sd_card: Annotated[str, typer.Argument(metavar="FILE|-", help="The SD-Card; - is standard input.")],
     key: Annotated[Path, typer.Option(help="The private JWK that the SD-Card is bound to.")],
-    trust: Annotated[Path, typer.Option(help="Trust document with the registry that issued it.")],
+    trust: TrustFile,
     audience: Annotated[str, typer.Option(help="The Verifier, as it calls itself.")],
+    trust_signer: TrustSigner = None,
     nonce: Annotated[str | None, typer.Option(help="The Verifier's nonce; left out, one is made.")] = None,
     context: Annotated[str | None, typer.Option(help="Show what this context shows.")] = None,
     policy: PolicyFile = None,
@@ -58,8 +58,8 @@ def command(
     """Present an SD-Card. Without --context and --path, everything it holds is shown."""
     from sdcard.edge.key_files import load_signer
 
-    acceptance = Acceptance(issuers=parse_trusted_issuers(read_bytes(str(trust))), profile=find_profile(profile))
     signer, instant = load_signer(key), parse_now(now)
+    acceptance = Acceptance(issuers=read_trust(trust, trust_signer, instant), profile=find_profile(profile))
     held = accept_sd_card(read_sd_jwt(sd_card), acceptance, signer.public_key, instant)
     selection = _select(held, context, read_policy(policy), path or [])
     if nonce is None:

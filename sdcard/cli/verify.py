@@ -1,8 +1,7 @@
 """``sdcard verify``: the Verifier's front door, for a person."""
 
 import json
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,17 +12,21 @@ from sdcard.cli.output import (
     find_profile,
     parse_now,
     print_json,
-    read_bytes,
     read_sd_jwt,
     show_instant,
     table,
 )
+from sdcard.cli.trust import Networks, Refresh, TrustFile, TrustSigner, read_reach, read_trust
+from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse
 from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller, KeyBinding, Unbound
 from sdcard.keybinding.verification import Bound
 from sdcard.status.reference import Checked, Status, Unchecked
-from sdcard.trust import TrustedIssuers, parse_trusted_issuers
+from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
+
+if TYPE_CHECKING:
+    from sdcard.edge.issuer_keys import IssuerKeys
 
 HELP = (
     "Verify a presentation. Exit status 0: verified; 1: refused; 2: misuse. "
@@ -33,12 +36,15 @@ HELP = (
 
 def command(
     presentation: Annotated[str, typer.Argument(metavar="FILE|-", help="The presentation; - is standard input.")],
-    trust: Annotated[Path, typer.Option(help="Trust document; `sdcard register` writes one.")],
+    trust: TrustFile,
+    trust_signer: TrustSigner = None,
+    refresh: Refresh = False,
     audience: Annotated[str | None, typer.Option(help="Who we are: the expected `aud`.")] = None,
     nonce: Annotated[str | None, typer.Option(help="The nonce we sent. That it is used once is up to you.")] = None,
     unbound: Annotated[str | None, typer.Option(metavar="REASON", help="Expect no key binding, and why.")] = None,
     status: Annotated[bool, typer.Option("--status", help="Fetch the status list that the SD-Card names.")] = False,
     status_unchecked: Annotated[str | None, typer.Option(metavar="REASON", help="Fetch none, and why.")] = None,
+    network: Networks = None,
     interaction_id: Annotated[str | None, typer.Option(help="The expected interaction id.")] = None,
     now: Annotated[str | None, typer.Option(help="Instead of the clock: Unix seconds or RFC 3339.")] = None,
     profile: ProfileName = "sd-card",
@@ -52,31 +58,43 @@ def command(
         expected = Answering(Challenge(nonce, audience, interaction_id=interaction_id), ConsumedByCaller())
     else:
         raise Misuse("give --audience and --nonce, or --unbound REASON alone")
-    issuers = parse_trusted_issuers(read_bytes(str(trust)))
+    at, text = parse_now(now), read_sd_jwt(presentation)
+    listed = read_trust(trust, trust_signer, at)
+    keys = _refreshed(listed, network) if refresh else None
     expectations = Expectations(
-        issuers=issuers,
+        issuers=keys.for_presentation(text, at) if keys else listed,
         profile=find_profile(profile),
         key_binding=expected,
-        status=_decide_status(status, status_unchecked, issuers),
+        status=decide_status(status, status_unchecked, keys or listed, network),
     )
-    card = verify_presentation(read_sd_jwt(presentation), expectations, parse_now(now))
+    card = verify_presentation(text, expectations, at)
     if as_json:
-        print_json(_document(card))
+        print_json(describe(card))
     else:
-        _show(card)
+        show_card(card)
 
 
-def _decide_status(fetch: bool, unchecked: str | None, issuers: TrustedIssuers) -> Status:
+def _refreshed(listed: TrustedIssuers, network: list[str] | None) -> "IssuerKeys":
+    from sdcard.edge.issuer_keys import IssuerKeys
+
+    return IssuerKeys(listed, read_reach(network))
+
+
+def decide_status(
+    fetch: bool, unchecked: str | None, issuers: "TrustedIssuers | IssuerKeys", network: list[str] | None = None
+) -> Status:
+    """What ``--status`` and ``--status-unchecked`` say together: exactly one of them is given."""
     if fetch is (unchecked is not None):
         raise Misuse("decide about the status: --status fetches it, --status-unchecked REASON does not")
     if unchecked is not None:
         return Unchecked(unchecked)
     from sdcard.edge.status_lists import FetchedStatusLists
 
-    return Checked(FetchedStatusLists(issuers))
+    return Checked(FetchedStatusLists(issuers, reach=read_reach(network)))
 
 
-def _document(card: VerifiedCard) -> dict[str, Any]:
+def describe(card: VerifiedCard) -> dict[str, Any]:
+    """A verified card as JSON."""
     binding = card.key_binding
     return {
         "verified": True,
@@ -101,7 +119,8 @@ def _document(card: VerifiedCard) -> dict[str, Any]:
     }
 
 
-def _show(card: VerifiedCard) -> None:
+def show_card(card: VerifiedCard) -> None:
+    """A verified card as tables."""
     binding = card.key_binding
     if isinstance(binding, Bound):
         bound = f"signed {show_instant(binding.issued_at)} for {binding.audience}"
@@ -117,11 +136,13 @@ def _show(card: VerifiedCard) -> None:
         ("digests without a disclosure", f"{card.hidden} (decoys, or members not shown)"),
         ("a whole card", "no: not all that its format demands is shown" if card.missing else "yes"),
     ]
-    out = console()
-    out.print(table("Verified", ("what", "value"), facts))
-    out.print(
-        table("Disclosed members", ("member", "value"), [(n, _brief(v)) for n, v in sorted(card.members.items())])
-    )
+    console().print(table("Verified", ("what", "value"), facts))
+    show_members("Disclosed members", card.members)
+
+
+def show_members(title: str, members: JsonObject) -> None:
+    """Members of a card as a table."""
+    console().print(table(title, ("member", "value"), [(n, _brief(v)) for n, v in sorted(members.items())]))
 
 
 def _brief(value: object) -> str:

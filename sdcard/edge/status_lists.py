@@ -5,17 +5,15 @@ whoever publishes the list seldom learns that one took place. What cannot be kno
 """
 
 import asyncio
-import ipaddress
 import threading
-import time
 from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
-import httpx2
-
+from sdcard.edge.fetching import fetch
+from sdcard.edge.issuer_keys import IssuerKeys
+from sdcard.edge.reach import PUBLIC, Reach
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.jose.jws import parse_jws
@@ -26,8 +24,6 @@ from sdcard.status.status_list import StatusList
 from sdcard.status.token import MEDIA_TYPE, verify_status_list_token
 from sdcard.trust import TrustedIssuers
 
-TIMEOUT = 10.0
-"""Seconds for a whole answer."""
 MOST_LISTS = 64
 """That are kept; each has at most ``Limits.status_list_bytes``."""
 _TTL = 300
@@ -55,15 +51,16 @@ class _Kept:
 class FetchedStatusLists:
     """A ``StatusSource`` that fetches. Safe for threads: of those who need a list that is not there, one fetches it.
 
-    Only https, and http on loopback. No redirect is followed, no proxy or cookie is used, size and time are bounded.
-
     Args:
-        issuers: whose status lists are trusted, with their ``status_keys``.
+        issuers: whose status lists are trusted, with their ``status_keys``; or ``IssuerKeys``, which refreshes them.
         limits: bounds the size of a list.
+        reach: where may be connected to, beside public addresses and that of an Issuer listed by its address.
     """
 
-    def __init__(self, issuers: TrustedIssuers, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._issuers, self._limits = issuers, limits
+    def __init__(
+        self, issuers: TrustedIssuers | IssuerKeys, limits: Limits = DEFAULT_LIMITS, reach: Reach = PUBLIC
+    ) -> None:
+        self._issuers, self._limits, self._reach = issuers, limits, reach
         self._lock = threading.Lock()
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._coming: dict[_Key, Future[_Kept]] = {}
@@ -76,10 +73,7 @@ class FetchedStatusLists:
         """
         found = self._list((issuer, reference.uri), now).found
         if isinstance(found, Refused):
-            first = found.findings[0]
-            raise _unavailable(
-                first.hint if first.rule is Rule.STATUS_UNAVAILABLE else f"{first.rule} at {first.where}"
-            )
+            raise _unavailable(str(found.findings[0]))
         value = found.status(reference.index)
         if value is None:
             raise _unavailable("The list has no such entry.")
@@ -115,23 +109,36 @@ class FetchedStatusLists:
     def _fetch(self, issuer: str, uri: str, now: Instant) -> _Kept:
         """The list, or why not. An Issuer without status keys is asked nothing."""
         try:
-            if not self._issuers.status_keys.get(issuer):
+            if not self._may_have_keys(issuer):
                 raise Refused(Rule.ISSUER_KEY_UNKNOWN, _WHERE, "The Issuer has no status keys.")
-            text = _get(uri, 2 * self._limits.status_list_bytes)
+            reach = self._reach.to_listed(issuer)
+            text = fetch(uri, reach, (MEDIA_TYPE,), 2 * self._limits.status_list_bytes).data.decode("ascii", "replace")
             jws = parse_jws(text, Part.STATUS_LIST, Part.STATUS_LIST, self._limits.json_depth)
-            key = self._issuers.status_key_for(issuer, jws.header.get("kid"))
+            kid = jws.header.get("kid")
+            key = self._trusted(issuer, kid, now).status_key_for(issuer, kid)
             token = verify_status_list_token(text, uri, key, now, self._limits)
         except Refused as refusal:
             return _Kept(now, now + _PAUSE, refusal)
         until = now + min(_TTL if token.ttl is None else token.ttl, _MOST_TTL)
         return _Kept(now, until if token.expires_at is None else min(until, token.expires_at), token.statuses)
 
+    def _may_have_keys(self, issuer: str) -> bool:
+        known = self._issuers
+        return bool(known.status_keys.get(issuer)) if isinstance(known, TrustedIssuers) else known.lists(issuer)
+
+    def _trusted(self, issuer: str, kid: object, now: Instant) -> TrustedIssuers:
+        if isinstance(self._issuers, TrustedIssuers):
+            return self._issuers
+        return self._issuers.for_status_list(issuer, kid, now)
+
 
 class AsyncFetchedStatusLists:
     """As ``FetchedStatusLists``, for ``CheckedAsync``: waiting is done in a thread, and the event loop stays free."""
 
-    def __init__(self, issuers: TrustedIssuers, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._lists = FetchedStatusLists(issuers, limits)
+    def __init__(
+        self, issuers: TrustedIssuers | IssuerKeys, limits: Limits = DEFAULT_LIMITS, reach: Reach = PUBLIC
+    ) -> None:
+        self._lists = FetchedStatusLists(issuers, limits, reach)
 
     async def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         """As ``FetchedStatusLists.status``."""
@@ -140,50 +147,3 @@ class AsyncFetchedStatusLists:
 
 def _unavailable(hint: str) -> Refused:
     return Refused(Rule.STATUS_UNAVAILABLE, _WHERE, hint)
-
-
-def _get(uri: str, most_bytes: int) -> str:
-    """What the list's address answers, as text."""
-    if not _is_fetchable(uri):
-        raise _unavailable("The list's address is no https URL.")
-    deadline = time.monotonic() + TIMEOUT
-    headers = {"Accept": MEDIA_TYPE, "Accept-Encoding": "identity"}
-    try:
-        with (
-            httpx2.Client(timeout=TIMEOUT, follow_redirects=False, trust_env=False) as client,
-            client.stream("GET", uri, headers=headers) as answer,
-        ):
-            if answer.status_code != 200:
-                raise _unavailable(f"The list's address answered {answer.status_code}.")
-            if answer.headers.get("content-type", "").partition(";")[0].strip().lower() != MEDIA_TYPE:
-                raise _unavailable("The list's address answered with something else.")
-            data = bytearray()
-            for chunk in answer.iter_raw():
-                data += chunk
-                if len(data) > most_bytes:
-                    raise Refused(Rule.LIMIT_BYTES, _WHERE)
-                if time.monotonic() > deadline:
-                    raise _unavailable("The list did not arrive in time.")
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-        raise _unavailable(f"The list cannot be fetched: {type(error).__name__}.") from None
-    return data.decode("ascii", "replace")
-
-
-def _is_fetchable(uri: str) -> bool:
-    """An https URL that names a host and no user; http on this machine alone, where nobody is in between."""
-    try:
-        parts = urlsplit(uri)
-        host = parts.hostname
-    except ValueError:
-        return False
-    if not uri.isascii() or not uri.isprintable() or not host or "@" in parts.netloc or parts.fragment:
-        return False
-    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -8,11 +8,13 @@ import pytest
 
 from sdcard import Refused
 from sdcard.edge import status_lists
+from sdcard.edge.fetching import Fetched
 from sdcard.edge.status_lists import FetchedStatusLists
 from sdcard.errors import Part, Where
 from sdcard.limits import Limits
 from sdcard.rules import Rule
 from sdcard.status.reference import parse_status
+from sdcard.status.token import MEDIA_TYPE
 from sdcard.trust import TrustedIssuers, parse_key_set
 from tests.shared import shared_dir
 
@@ -40,12 +42,12 @@ def variants() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
 def check(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> int:
     """The status; what is fetched is the case's token, or nothing."""
 
-    def answer(uri: str, most_bytes: int) -> str:
+    def answer(*_: object) -> Fetched:
         if case["status_list_token"] is None:
-            raise Refused(Rule.STATUS_UNAVAILABLE, Where(Part.STATUS_LIST), "nothing there")
-        return str(case["status_list_token"])
+            raise Refused(Rule.FETCH_ABSENT, Where(Part.FETCHED))
+        return Fetched(MEDIA_TYPE, str(case["status_list_token"]).encode())
 
-    monkeypatch.setattr(status_lists, "_get", answer)
+    monkeypatch.setattr(status_lists, "fetch", answer)
     keys = parse_key_set(case["issuer_jwks"], Where(Part.TRUST))
     lists = FetchedStatusLists(TrustedIssuers({}, {ISSUER: keys}), Limits(status_list_bytes=case["max_list_bytes"]))
     reference = parse_status({"status_list": case["status_claim"]})

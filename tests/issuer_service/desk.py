@@ -126,7 +126,7 @@ def seed_keys(url: str, *rows: RegistryKeyRow) -> None:
         store = open_store(url)
         try:
             values = [row_values(row) for row in rows]
-            await store.database.change(lambda connection: connection.execute(insert(registry_keys), values))
+            await store.database.migrate(lambda connection: connection.execute(insert(registry_keys), values))
         finally:
             await store.close()
 

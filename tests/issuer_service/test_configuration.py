@@ -43,8 +43,10 @@ def test_the_environment_may_name_the_file(file: Path) -> None:
 
 def test_a_list_is_one_text_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDCARD_TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/8,fd00::/8")
+    monkeypatch.setenv("SDCARD_AUTHORIZATION_NETWORKS", "10.0.0.0/8")
 
     assert [str(one) for one in Settings().trusted_proxies] == ["127.0.0.1/32", "10.0.0.0/8", "fd00::/8"]
+    assert [str(one) for one in Settings().authorization_networks] == ["10.0.0.0/8"]
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,11 @@ from cryptography.hazmat.primitives import serialization as to
 from issuer_service.serving import serve
 from issuer_service.settings import Settings
 from issuer_service.tls import tls_context
-from sdcard import Misuse
+from sdcard import Misuse, TrustedIssuers
+from sdcard.edge.issuer_keys import IssuerKeys
+from sdcard.edge.reach import Reach
 from tests.issuer_service.test_serving import await_health, free_port, served_environment, stop
+from tests.world import NOW, raises_rule
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +56,18 @@ def serving_tls(authority: trustme.CA, folder: Path) -> Iterator[int]:
             yield port
         finally:
             stop(server)
+
+
+def test_a_verifier_that_lists_the_registry_has_its_keys_from_it(authority: trustme.CA, tmp_path: Path) -> None:
+    with serving_tls(authority, tmp_path) as port:
+        issuer = f"https://127.0.0.1:{port}"
+        listed = TrustedIssuers({issuer: {}})
+        now = IssuerKeys(listed, Reach(authorities=authority.cert_pem.bytes().decode())).for_status_list(
+            issuer, None, NOW
+        )
+        assert (len(now.keys[issuer]), len(now.status_keys[issuer])) == (1, 1)
+        with raises_rule("issuer.metadata-unavailable", at="issuer-jwt/iss"):
+            IssuerKeys(listed).for_status_list(issuer, None, NOW)
 
 
 def test_tls_1_3_is_spoken_and_nothing_older(authority: trustme.CA, tmp_path: Path) -> None:

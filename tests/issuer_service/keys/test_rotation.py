@@ -393,10 +393,10 @@ def test_a_process_that_cannot_reach_its_database_goes_on_publishing(
     with desk.open() as registry:
         before = published(registry)
 
-        def gone(_: Database) -> Any:
+        async def gone(_: Database, __: object) -> Any:
             raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
-        monkeypatch.setattr(Database, "reading", gone)
+        monkeypatch.setattr(Database, "read", gone)
         desk.clock.advance(10 * STALE)
         assert published(registry) == before
         assert registry.get("/healthz").status_code == 503

@@ -6,19 +6,18 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from ipaddress import ip_network
 
 import pytest
 import trustme
 
 from sdcard import Misuse
-from sdcard.edge.server_keys import (
-    FRESH_SECONDS,
-    PAUSE_SECONDS,
-    USABLE_SECONDS,
-    ServerKeys,
-    load_from,
-)
-from tests.identity import Source, jwks, rsa_jwk
+from sdcard.edge.key_files import public_jwk
+from sdcard.edge.reach import PUBLIC, Reach
+from sdcard.edge.refreshing import FRESH_SECONDS, PAUSE_SECONDS, USABLE_SECONDS
+from sdcard.edge.server_keys import ServerKeys, load_from
+from tests.identity import SIGNER, Source, jwks, rsa_jwk
 from tests.world import raises_rule
 
 
@@ -118,9 +117,9 @@ def test_only_https_is_asked(url: str) -> None:
         load_from(url)
 
 
-def loaded(url: str, trust: ssl.SSLContext | None = None) -> bytes:
+def loaded(url: str, reach: Reach) -> bytes:
     async def load() -> bytes:
-        return await load_from(url, trust)()
+        return await load_from(url, reach)()
 
     return asyncio.run(load())
 
@@ -133,6 +132,7 @@ class Provider(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             return
         self.send_response(500 if self.path == "/broken" else 200)
+        self.send_header("Content-Type", "application/json")
         self.end_headers()
         self.wfile.write(jwks() if self.path == "/jwks" else b"x" * 1_000_000)
 
@@ -155,15 +155,35 @@ def provider(authority: trustme.CA) -> Iterator[str]:
             thread.join()
 
 
-def test_keys_come_by_https_from_whom_the_system_trusts() -> None:
+def test_keys_come_by_https_from_whom_the_operator_trusts() -> None:
     authority = trustme.CA()
-    trust = ssl.create_default_context()
-    authority.configure_trust(trust)
+    trusting = Reach(authorities=authority.cert_pem.bytes().decode())
     with provider(authority) as url:
-        assert loaded(f"{url}/jwks", trust) == jwks()
+        assert loaded(f"{url}/jwks", trusting) == jwks()
         for path in ("/elsewhere", "/broken"):
-            with pytest.raises(ConnectionError):
-                loaded(url + path, trust)
-        assert len(loaded(f"{url}/long", trust)) < 400_000
-        with pytest.raises(ConnectionError):
-            loaded(f"{url}/jwks")
+            with raises_rule("fetch.failed", "fetched"):
+                loaded(url + path, trusting)
+        with raises_rule("limit.bytes", "fetched"):
+            loaded(f"{url}/long", trusting)
+        with raises_rule("fetch.failed", "fetched"):
+            loaded(f"{url}/jwks", PUBLIC)
+
+
+def test_a_server_in_a_private_network_is_asked_where_the_operator_says_so() -> None:
+    reach = Reach(resolve=lambda *_: ["10.1.2.3"], seconds=0.1)
+    with raises_rule("fetch.address", "fetched"):
+        loaded("https://idp.example/jwks", reach)
+    with raises_rule("fetch.failed", "fetched"):
+        loaded("https://idp.example/jwks", replace(reach, networks=(ip_network("10.0.0.0/8"),)))
+
+
+def test_a_new_key_is_found_at_once_and_made_up_ones_cost_one_question() -> None:
+    source = Source()
+    keys = ServerKeys(source.load)
+    find(keys, "es", 0)
+    source.data = jwks(rsa_jwk(kid="new"), {**public_jwk(SIGNER.public_key), "kid": "es"})
+    find(keys, "new", 10)
+    unknown(keys, "made up", 11)
+    unknown(keys, "made up too", 12)
+    find(keys, "es", 13)
+    assert source.asked == 3

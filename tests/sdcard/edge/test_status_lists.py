@@ -20,6 +20,7 @@ from sdcard import (
     verify_presentation,
     verify_presentation_async,
 )
+from sdcard.edge.reach import LOOPBACK
 from sdcard.edge.status_lists import AsyncFetchedStatusLists, FetchedStatusLists
 from sdcard.limits import Limits
 from sdcard.status.reference import Checked, StatusReference
@@ -87,8 +88,10 @@ def test_what_the_list_says_decides_with_and_without_await(
 ) -> None:
     reference, trust = server.publish({3: value}), trusting(world, KEY)
     text = str(world.issuer.issue(status=reference))
-    blocking = world.verifier.expectations(Unbound("a test"), status=Checked(FetchedStatusLists(trust)))
-    awaiting = world.verifier.expectations(Unbound("a test"), status=CheckedAsync(AsyncFetchedStatusLists(trust)))
+    blocking = world.verifier.expectations(Unbound("a test"), status=Checked(FetchedStatusLists(trust, reach=LOOPBACK)))
+    awaiting = world.verifier.expectations(
+        Unbound("a test"), status=CheckedAsync(AsyncFetchedStatusLists(trust, reach=LOOPBACK))
+    )
 
     ways: tuple[Callable[[], VerifiedCard], ...] = (
         lambda: verify_presentation(text, blocking, NOW),
@@ -106,7 +109,7 @@ def test_what_the_list_says_decides_with_and_without_await(
 
 
 def test_a_list_is_fetched_once_for_as_long_as_it_holds(world: World, server: Server) -> None:
-    reference, lists = server.publish({3: 1}), FetchedStatusLists(trusting(world, KEY))
+    reference, lists = server.publish({3: 1}), FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
 
     assert [lists.status(reference, ISSUER, NOW + seconds) for seconds in (0, 100, 299)] == [1, 1, 1]
     assert server.asked == 1
@@ -117,14 +120,17 @@ def test_a_list_is_fetched_once_for_as_long_as_it_holds(world: World, server: Se
 
 
 def test_exp_ends_what_ttl_would_permit(world: World, server: Server) -> None:
-    reference, lists = server.publish({3: 1}, expires_at=NOW + 10), FetchedStatusLists(trusting(world, KEY))
+    reference, lists = (
+        server.publish({3: 1}, expires_at=NOW + 10),
+        FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK),
+    )
     assert lists.status(reference, ISSUER, NOW + 9) == 1
     with raises_rule("status.unavailable", at="status-list"):
         lists.status(reference, ISSUER, NOW + 10)
 
 
 def test_many_at_once_fetch_once(world: World, server: Server) -> None:
-    reference, lists = server.publish({3: 2}), FetchedStatusLists(trusting(world, KEY))
+    reference, lists = server.publish({3: 2}), FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
     server.pause = 0.2
 
     assert at_once(lambda: lists.status(reference, ISSUER, NOW), 10) == [2] * 10
@@ -132,7 +138,7 @@ def test_many_at_once_fetch_once(world: World, server: Server) -> None:
 
 
 def test_a_failure_is_soon_forgotten(world: World, server: Server) -> None:
-    reference, lists = server.publish({}), FetchedStatusLists(trusting(world, KEY))
+    reference, lists = server.publish({}), FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
     server.status = 500
     for seconds in (0, 1):
         with raises_rule("status.unavailable", at="status-list"):
@@ -143,7 +149,7 @@ def test_a_failure_is_soon_forgotten(world: World, server: Server) -> None:
 
 
 def test_the_list_of_one_issuer_says_nothing_for_another(world: World, server: Server) -> None:
-    reference, lists = server.publish({}), FetchedStatusLists(trusting(world, KEY))
+    reference, lists = server.publish({}), FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
     assert lists.status(reference, ISSUER, NOW) == 0
     with raises_rule("status.unavailable", at="status-list"):
         lists.status(reference, "https://other.example", NOW)
@@ -161,7 +167,8 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "too long": ({}, {"body": b"a" * 2_097_153}, "limit.bytes"),
     "another type": ({}, {"headers": {"Content-Type": "text/html"}}, "something else"),
     "a redirect": ({}, {"status": 302, "headers": {"Location": "/elsewhere"}}, "302"),
-    "gone": ({}, {"status": 404}, "404"),
+    "gone": ({}, {"status": 404}, "fetch.absent"),
+    "broken": ({}, {"status": 500}, "500"),
 }
 
 
@@ -174,7 +181,7 @@ def test_what_cannot_be_known_refuses_and_says_why(world: World, server: Server,
         setattr(server, name, value)
 
     with pytest.raises(Refused) as refusal:
-        FetchedStatusLists(trusting(world, KEY)).status(reference, ISSUER, NOW)
+        FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK).status(reference, ISSUER, NOW)
 
     assert refusal.value.rule.value == "status.unavailable"
     assert hint in refusal.value.findings[0].hint
@@ -182,7 +189,7 @@ def test_what_cannot_be_known_refuses_and_says_why(world: World, server: Server,
 
 
 def test_an_entry_beyond_the_end_is_not_known(world: World, server: Server) -> None:
-    uri, lists = server.publish({}).uri, FetchedStatusLists(trusting(world, KEY))
+    uri, lists = server.publish({}).uri, FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
     assert lists.status(StatusReference(uri, 15), ISSUER, NOW) == 0
     with raises_rule("status.unavailable", at="status-list"):
         lists.status(StatusReference(uri, 16), ISSUER, NOW)
@@ -190,26 +197,23 @@ def test_an_entry_beyond_the_end_is_not_known(world: World, server: Server) -> N
 
 def test_a_list_that_inflates_beyond_the_limit_is_not_known(world: World, server: Server) -> None:
     reference = server.publish({})
-    lists = FetchedStatusLists(trusting(world, KEY), Limits(status_list_bytes=3))
+    lists = FetchedStatusLists(trusting(world, KEY), Limits(status_list_bytes=3), LOOPBACK)
     with raises_rule("status.unavailable", at="status-list"):
         lists.status(reference, ISSUER, NOW)
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "http://registry.example/1",
-        "ftp://127.0.0.1/1",
-        "file:///etc/hosts",
-        "https://u@127.0.0.1/",
-        "https:///1",
-        "x",
-        "http://[",
-        "https://127.0.0.1:9/\n",
-        "http://127.0.0.1.example/",
-    ],
-)
-def test_only_https_is_fetched_and_http_on_loopback(world: World, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sdcard.edge.status_lists.httpx2.Client", None)
+@pytest.mark.parametrize("uri", ["http://registry.example/1", "file:///etc/hosts", "https://10.0.0.1/1", "x"])
+def test_what_is_never_fetched_is_not_known(world: World, uri: str) -> None:
+    with pytest.raises(Refused, match=r"fetch\.address at fetched") as refusal:
+        FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK).status(StatusReference(uri, 0), ISSUER, NOW)
+    assert refusal.value.rule.value == "status.unavailable"
+
+
+def test_a_list_on_this_machine_is_fetched_for_an_issuer_on_this_machine_alone(world: World, server: Server) -> None:
+    keys = {KEY.public_key.thumbprint: KEY.public_key}
+    trusted = TrustedIssuers({}, {ISSUER: keys, server.address: keys})
+    reference, lists = server.publish({3: 2}), FetchedStatusLists(trusted)
+    assert lists.status(reference, server.address, NOW) == 2
     with raises_rule("status.unavailable", at="status-list"):
-        FetchedStatusLists(trusting(world, KEY)).status(StatusReference(uri, 0), ISSUER, NOW)
+        lists.status(reference, ISSUER, NOW)
+    assert server.asked == 1

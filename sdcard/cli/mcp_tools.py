@@ -1,0 +1,248 @@
+"""The tools of ``sdcard mcp``: what commands do, for a language model.
+
+A model may have been talked into anything by what it read. So no argument of a tool chooses an address, a file, a key,
+a token or an audience: the operator did, when the server started.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp_types import Tool, ToolAnnotations
+from pydantic import BaseModel
+
+from sdcard.cards.reading import examine_card
+from sdcard.cli.discover import UNBOUND, UNCHECKED, make_query, verify_found
+from sdcard.cli.inspect import describe
+from sdcard.cli.mcp_shapes import (
+    Answer,
+    Arguments,
+    CardFinding,
+    CheckedCard,
+    Criteria,
+    DiscoveredAgents,
+    Document,
+    FoundAgent,
+    InspectedSdCard,
+    NewChallenge,
+    Nothing,
+    Token,
+    VerifiedPresentation,
+)
+from sdcard.cli.output import describe_findings
+from sdcard.edge.records import MemoryChallengeRecord
+from sdcard.edge.registry import Registry
+from sdcard.instants import Clock
+from sdcard.keybinding.challenge import Answering, Challenge
+from sdcard.keybinding.verification import Bound
+from sdcard.profile import Profile
+from sdcard.salts import SaltSource
+from sdcard.status.reference import Status, Unchecked
+from sdcard.trust import TrustedIssuers
+from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
+
+MOST_FINDINGS = 50
+_LIFETIME = 300
+_MOST_OPEN_CHALLENGES = 1_000
+_WHITE_SPACE = " \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One tool: what it is called, takes and gives, and the function behind it."""
+
+    name: str
+    title: str
+    description: str
+    takes: type[Arguments]
+    gives: type[BaseModel]
+    answer: Callable[[Any], BaseModel]
+    reaches_out: bool
+
+    def describe(self) -> Tool:
+        """As a client sees it. No tool changes anything but this server's own memory of challenges."""
+        return Tool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            input_schema=self.takes.model_json_schema(),
+            output_schema=self.gives.model_json_schema(),
+            annotations=ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=self.reaches_out),
+        )
+
+
+def check_card(asked: Document) -> CheckedCard:
+    """All findings at once."""
+    examination = examine_card(asked.document.encode())
+    found = describe_findings(examination.findings)
+    return CheckedCard(
+        valid=examination.card is not None,
+        format=examination.kind or None,
+        findings=[CardFinding.model_validate(one) for one in found[:MOST_FINDINGS]],
+        unlisted=len(found[MOST_FINDINGS:]),
+    )
+
+
+def inspect_sd_card(asked: Token) -> InspectedSdCard:
+    """What is in it, without a word on whether it is true."""
+    return InspectedSdCard.model_validate(describe(asked.sd_card.strip(_WHITE_SPACE)))
+
+
+LOOKING = (
+    Offer(
+        "check_card",
+        "Check an agent card",
+        "Say everything that is wrong with an agent card document (A2A, AgentCard or KNO), with rule and place.",
+        Document,
+        CheckedCard,
+        check_card,
+        reaches_out=False,
+    ),
+    Offer(
+        "inspect_sd_card",
+        "Look into an SD-Card",
+        "Show what an SD-Card or presentation says. NOT VERIFIED: no signature, no time, no trust; never decide by it.",
+        Token,
+        InspectedSdCard,
+        inspect_sd_card,
+        reaches_out=False,
+    ),
+)
+"""What needs no decision of the operator's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verifying:
+    """What is demanded of presentations.
+
+    The server makes every challenge itself and keeps it in its own memory, so each is answered once, here, and by
+    nobody after a restart. A memory of nonces that Holders chose could not promise that: each host of a model starts a
+    server of its own, and none would know what another one saw.
+    """
+
+    issuers: TrustedIssuers
+    audience: str
+    status: Status
+    profile: Profile
+    clock: Clock
+    salts: SaltSource
+    _issued: MemoryChallengeRecord = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        record = MemoryChallengeRecord(self.audience, self.salts, _LIFETIME, _MOST_OPEN_CHALLENGES)
+        object.__setattr__(self, "_issued", record)
+
+    def offers(self) -> tuple[Offer, ...]:
+        """The tools that verify."""
+        make = Offer(
+            "new_challenge",
+            "Make a challenge",
+            "Make a nonce for the agent that shall present its card: it signs the nonce and the audience, once, soon.",
+            Nothing,
+            NewChallenge,
+            self.challenge,
+            reaches_out=False,
+        )
+        verify = Offer(
+            "verify_presentation",
+            "Verify a presentation",
+            "Verify an agent's answer to a challenge of new_challenge: signatures, trust, time, key binding. A "
+            "challenge is good for one verified answer. The result says what could not be known; it grants nothing.",
+            Answer,
+            VerifiedPresentation,
+            self.verify,
+            reaches_out=True,
+        )
+        return make, verify
+
+    def challenge(self, _: Nothing) -> NewChallenge:
+        """A nonce for one answer."""
+        challenge = self._issued.issue(self.clock.now())
+        return NewChallenge(nonce=challenge.nonce, audience=self.audience, answer_within_seconds=_LIFETIME)
+
+    def verify(self, asked: Answer) -> VerifiedPresentation:
+        """The Verifier's front door."""
+        expectations = Expectations(
+            issuers=self.issuers,
+            profile=self.profile,
+            key_binding=Answering(Challenge(asked.nonce, self.audience), self._issued),
+            status=self.status,
+        )
+        card = verify_presentation(asked.presentation.strip(_WHITE_SPACE), expectations, self.clock.now())
+        assert isinstance(card.key_binding, Bound), "an answer to a challenge is bound"
+        return VerifiedPresentation(
+            verified=True,
+            issuer=card.issuer,
+            subject=card.subject,
+            card_format=card.card_format,
+            issued_at=card.issued_at,
+            expires_at=card.expires_at,
+            holder_key=card.holder_key.thumbprint,
+            audience=card.key_binding.audience,
+            interaction_id=card.key_binding.interaction_id,
+            status="not checked" if isinstance(card.status, Unchecked) else "checked",
+            members=card.members,
+            not_known=_left_open(card),
+        )
+
+
+def _left_open(card: VerifiedCard) -> list[str]:
+    left = []
+    if isinstance(card.status, Unchecked):
+        left.append(f"whether the SD-Card was revoked or suspended: {card.status.reason}")
+    if card.hidden:
+        left.append(f"what is behind {card.hidden} digests: decoys, or members that were not shown")
+    if card.missing:
+        left.append("the whole card: not all that its format demands was shown")
+    return left
+
+
+@dataclass(frozen=True, slots=True)
+class Discovering:
+    """Where agents are looked for, with the token that the registry's client has, and whom to trust."""
+
+    registry: Registry
+    context: str
+    issuers: TrustedIssuers
+    profile: Profile
+
+    def offers(self) -> tuple[Offer, ...]:
+        """The tool that looks for agents."""
+        discover = Offer(
+            "discover_agents",
+            "Find agents",
+            "Find agents at the operator's registry that meet all criteria; at least one. Every card is verified.",
+            Criteria,
+            DiscoveredAgents,
+            self.discover,
+            reaches_out=True,
+        )
+        return (discover,)
+
+    def discover(self, asked: Criteria) -> DiscoveredAgents:
+        """Ask, and verify every SD-Card of the answer."""
+        query = make_query(
+            asked.skills, asked.tags, asked.capabilities, asked.input_modes, asked.output_modes, asked.text
+        )
+        answer = self.registry.discover(query, self.context, asked.max_results, asked.cursor)
+        expectations = Expectations(issuers=self.issuers, profile=self.profile, key_binding=UNBOUND, status=UNCHECKED)
+        cards = [(found.agent_id, verify_found(found, expectations)) for found in answer.results]
+        return DiscoveredAgents(
+            context=self.context,
+            results=[
+                FoundAgent(
+                    agent_id=agent_id,
+                    issuer=card.issuer,
+                    card_format=card.card_format,
+                    expires_at=card.expires_at,
+                    members=card.members,
+                )
+                for agent_id, card in cards
+            ],
+            next_cursor=answer.next_cursor,
+            ignored=list(answer.ignored),
+            not_known=[
+                f"whether somebody is the agent: {UNBOUND.reason}",
+                f"whether an SD-Card was revoked since: {UNCHECKED.reason}",
+            ],
+        )

@@ -1,0 +1,99 @@
+"""``sdcard trust``: trust lists; and what every command that trusts somebody has in common."""
+
+from ipaddress import ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from sdcard.cli.output import AsJson, console, parse_now, print_json, print_lines, read_bytes, show_instant, table
+from sdcard.errors import Misuse, Part
+from sdcard.instants import Instant
+from sdcard.trust import TrustedIssuers, encode_trusted_issuers, parse_trusted_issuers
+from sdcard.trust_list import issue_trust_list, verify_trust_list
+
+if TYPE_CHECKING:
+    from sdcard.edge.reach import Reach
+
+HELP = "Sign a list of trusted Issuers, or show one."
+DAY = 86_400
+
+TrustFile: TypeAlias = Annotated[
+    Path, typer.Option("--trust", help="Trust document, as `sdcard register` writes it; or a trust list.")
+]
+TrustSigner: TypeAlias = Annotated[
+    Path | None, typer.Option("--trust-signer", help="A JWKS: the trust list is signed with one of these keys.")
+]
+Networks: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--network", help="May be fetched from, beside public addresses, such as 10.0.0.0/8 (repeatable)."),
+]
+Refresh: TypeAlias = Annotated[bool, typer.Option("--refresh", help="Ask the Issuer which keys it has now.")]
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Sign a list of trusted Issuers, or show one."""
+
+
+@app.command("sign")
+def sign(
+    trust: Annotated[Path, typer.Argument(metavar="FILE", help="The trust document.")],
+    key: Annotated[Path, typer.Option(help="The private JWK that signs; it signs nothing else.")],
+    days: Annotated[int, typer.Option(min=1, max=366, help="How long the list holds.")] = 30,
+) -> None:
+    """Print a trust list. Example: sdcard trust sign trust.json --key signer.jwk --days 7 > trust.jwt"""
+    from sdcard.edge.key_files import load_signer
+
+    now = int(parse_now(None))
+    issuers = parse_trusted_issuers(read_bytes(str(trust), Part.TRUST))
+    print_lines(issue_trust_list(issuers, load_signer(key), now, now + days * DAY))
+
+
+@app.command("show")
+def show(
+    trust: Annotated[Path, typer.Argument(metavar="FILE", help="A trust document, or a trust list.")],
+    trust_signer: TrustSigner = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show who is trusted, and until when. Example: sdcard trust show trust.jwt --trust-signer signer.jwks"""
+    now = parse_now(None)
+    issuers = read_trust(trust, trust_signer, now)
+    issuers.check_current(now)
+    if as_json:
+        print_json(encode_trusted_issuers(issuers))
+        return
+    until = "for ever" if issuers.expires_at is None else f"until {show_instant(issuers.expires_at)}"
+    rows = [
+        (issuer, use, kid, key.algorithm.value)
+        for use, listed in (("cards", issuers.keys), ("status lists", issuers.status_keys))
+        for issuer, keys in listed.items()
+        for kid, key in keys.items()
+    ]
+    console().print(table(f"Trusted {until}", ("Issuer", "signs", "key", "algorithm"), rows))
+
+
+def read_trust(file: Path, signer: Path | None, now: Instant) -> TrustedIssuers:
+    """The trusted Issuers of a file. Who names a signer takes nothing that is not signed."""
+    data = read_bytes(str(file), Part.TRUST).strip(b" \t\r\n")
+    if signer is None:
+        if not data.startswith(b"{") and data.count(b".") == 2:
+            raise Misuse(f"{file} is a trust list: say with --trust-signer whose")
+        return parse_trusted_issuers(data)
+    if data.startswith(b"{"):
+        raise Misuse(f"{file} is not signed; without --trust-signer it is taken as it is")
+    from sdcard.edge.key_files import load_public_keys
+
+    return verify_trust_list(data.decode("utf-8", "replace"), load_public_keys(signer), now)
+
+
+def read_reach(networks: list[str] | None) -> "Reach":
+    """Where ``--network`` permits to connect."""
+    from sdcard.edge.reach import Reach
+
+    try:
+        return Reach(tuple(ip_network(text) for text in networks or ()))
+    except ValueError:
+        raise Misuse("--network takes an address or a network, such as 10.0.0.0/8") from None

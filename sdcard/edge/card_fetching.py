@@ -1,0 +1,175 @@
+"""An agent's card from where the agent publishes it: fetched, verified, with what that leaves unknown (SD-Card 6.1).
+
+Needs the ``cli`` extra.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from sdcard.cards.agentcard import discovery
+from sdcard.cards.card import Card
+from sdcard.cards.format import Fact
+from sdcard.cards.reading import KNOWN_FORMATS, parse_card
+from sdcard.edge.fetching import Fetched, fetch_async, waited
+from sdcard.edge.issuer_keys import IssuerKeys
+from sdcard.edge.reach import PUBLIC, Reach
+from sdcard.encoding import JsonObject, parse_json_object
+from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.instants import Instant
+from sdcard.keybinding.challenge import Unbound
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.paths import value_at
+from sdcard.profile import SD_CARD, Profile
+from sdcard.rules import Rule
+from sdcard.status.reference import CheckedAsync, Status, Unchecked
+from sdcard.trust import TrustedIssuers
+from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
+
+SD_MEDIA_TYPE = "application/vnd.sd-jwt+json"
+"""Of the form ``{"agent_card": SD-JWT}``."""
+MEDIA_TYPES = (SD_MEDIA_TYPE, "application/json", discovery.MEDIA_TYPE)
+WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json", discovery.WELL_KNOWN_PATH)
+"""In the order in which they are tried: A2A from 0.3; A2A before and the SD-Card draft; AgentCard."""
+
+_UNBOUND = Unbound("a published card comes without a KB-JWT")
+_ANSWER = Where(Part.FETCHED, ("agent_card",))
+_CARD = Where(Part.CARD)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedCard:
+    """A card, and where it was found.
+
+    Attributes:
+        url: the address that answered.
+        card: verified; or a plain ``Card``, for which nobody vouches.
+        sd_card: what was verified, as text; None for a plain card.
+        findings: what a reader should know, and what could not be known: ``fetched.…``, ``status.unavailable``,
+            ``card.…``, ``agentcard.…``.
+    """
+
+    url: str
+    card: VerifiedCard | Card
+    sd_card: str | None = field(repr=False)
+    findings: tuple[Finding, ...]
+
+
+def fetch_card(
+    url: str,
+    issuers: TrustedIssuers | IssuerKeys,
+    status: Status,
+    now: Instant,
+    reach: Reach = PUBLIC,
+    token: str | None = None,
+    profile: Profile = SD_CARD,
+) -> FetchedCard:
+    """Fetch and verify.
+
+    Args:
+        url: of the card; or of its host alone, whose well-known addresses are tried.
+        issuers: who is trusted; ``IssuerKeys`` are refreshed first.
+        status: the decision about status.
+        now: the present instant.
+        reach: where may be connected to, beside public addresses.
+        token: a bearer token for cards that are not for everybody.
+        profile: what a well-formed SD-Card is.
+
+    Raises:
+        Refused: ``fetch.…``, ``limit.bytes``, ``issuer.metadata-unavailable``, and as ``verify_presentation`` for an
+            SD-Card or ``parse_card`` for a plain one.
+        Misuse: when the status is to be awaited, or the token is none.
+    """
+    if isinstance(status, CheckedAsync):
+        raise Misuse("await fetch_card_async for a status source that is awaited")
+    place, found = waited(_find(url, reach, token))
+    if found.media_type != SD_MEDIA_TYPE:
+        return _plain(found, place)
+    text = _sd_card(found)
+    trusted = issuers if isinstance(issuers, TrustedIssuers) else issuers.for_presentation(text, now)
+    return _signed(verify_presentation(text, _expectations(trusted, status, profile), now), text, place)
+
+
+async def fetch_card_async(
+    url: str,
+    issuers: TrustedIssuers | IssuerKeys,
+    status: Status,
+    now: Instant,
+    reach: Reach = PUBLIC,
+    token: str | None = None,
+    profile: Profile = SD_CARD,
+) -> FetchedCard:
+    """As ``fetch_card``, awaited; and so may be the status."""
+    place, found = await _find(url, reach, token)
+    if found.media_type != SD_MEDIA_TYPE:
+        return _plain(found, place)
+    text = _sd_card(found)
+    trusted = issuers if isinstance(issuers, TrustedIssuers) else await issuers.for_presentation_async(text, now)
+    return _signed(await verify_presentation_async(text, _expectations(trusted, status, profile), now), text, place)
+
+
+async def _find(url: str, reach: Reach, token: str | None) -> tuple[str, Fetched]:
+    """The first address that has something, and what it has."""
+    host, _, path = url.partition("://")[2].partition("/")
+    whole = bool(path) or "?" in host
+    places = (url,) if whole else tuple(f"{url.rstrip('/')}{well_known}" for well_known in WELL_KNOWN)
+    for place in places:
+        try:
+            return place, await fetch_async(place, reach, MEDIA_TYPES, DEFAULT_LIMITS.presentation_bytes, token)
+        except Refused as refusal:
+            if refusal.rule is not Rule.FETCH_ABSENT or place == places[-1]:
+                raise
+    raise AssertionError("the last address has something, or refuses")
+
+
+def _expectations(issuers: TrustedIssuers, status: Status, profile: Profile) -> Expectations:
+    return Expectations(issuers=issuers, profile=profile, key_binding=_UNBOUND, status=status)
+
+
+def _sd_card(found: Fetched) -> str:
+    text = parse_json_object(found.data, Where(Part.FETCHED), DEFAULT_LIMITS.json_depth).get("agent_card")
+    if not isinstance(text, str):
+        raise Refused(Rule.SD_JWT_FORMAT, _ANSWER, "The answer is an object whose `agent_card` is an SD-JWT.")
+    return text
+
+
+def _signed(card: VerifiedCard, text: str, url: str) -> FetchedCard:
+    def findings() -> Iterator[Finding]:
+        yield Finding(Rule.FETCHED_UNBOUND, _CARD, "Send a challenge where it matters who answers.", Level.NOTE)
+        if isinstance(card.status, Unchecked):
+            yield Finding(Rule.STATUS_UNAVAILABLE, _CARD, f"It was not looked at: {card.status.reason}.", Level.NOTE)
+        yield from _elsewhere(card.members, card.card_format or "", url)
+
+    return FetchedCard(url, card, text, tuple(findings()))
+
+
+def _plain(found: Fetched, url: str) -> FetchedCard:
+    card = parse_card(found.data)
+
+    def findings() -> Iterator[Finding]:
+        yield Finding(Rule.FETCHED_UNSIGNED, _CARD, "Whoever answers there may have made it up.", Level.WARNING)
+        yield from _elsewhere(card.document, card.format.name, url)
+        if card.format.family == "agentcard":
+            yield from discovery.compare_with_source(card, url)
+        yield from card.findings
+
+    return FetchedCard(url, card, None, tuple(findings()))
+
+
+def _elsewhere(document: JsonObject, card_format: str, url: str) -> Iterator[Finding]:
+    """Endpoints at another host. That is no fault by itself: cards may be published for agents elsewhere."""
+    if card_format not in KNOWN_FORMATS:
+        return
+    for path in KNOWN_FORMATS[card_format].facts[Fact.ENDPOINT]:
+        for place in path.find(document):
+            value = value_at(document, place)
+            if isinstance(value, str) and _host(value) != _host(url):
+                hint = "The two hosts need not be of the same people."
+                yield Finding(Rule.FETCHED_ELSEWHERE, _CARD.within(*place), hint, Level.WARNING)
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

@@ -1,0 +1,209 @@
+"""The one HTTP GET by which anything of a stranger is fetched: where it may connect, what it takes, for how long.
+
+Whoever names an address chooses where we connect. So: https alone, by TLS 1.3 and with a certificate of the name; only
+to public addresses; one answer of the DNS, all of it judged, and then used; no redirect, proxy, cookie or compression;
+bounded bytes and time. What a ``Reach`` permits beside that, an operator has said (SD-JWT VC, VC-14; SD-Card 7.5).
+Needs the ``cli`` extra.
+"""
+
+import asyncio
+import ssl
+import threading
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import TypeVar
+
+import httpx2
+
+from sdcard.edge.reach import WHERE, Address, Reach, Resolve, Target, forbidden, literal_address, parse_url
+from sdcard.errors import Misuse, Refused
+from sdcard.rules import Rule
+
+T = TypeVar("T")
+
+_MOST_ADDRESSES = 8
+"""Of one host, that are tried."""
+
+_ADVICE = {3: " Redirects are not followed.", 4: " It may want a token, or another one."}
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What an address answered. ``media_type`` is one of those asked for, without parameters."""
+
+    media_type: str
+    data: bytes = field(repr=False)
+
+
+async def fetch_async(
+    url: str, reach: Reach, media_types: Sequence[str], most_bytes: int, token: str | None = None
+) -> Fetched:
+    """GET.
+
+    Args:
+        url: an absolute URL.
+        reach: where may be connected to.
+        media_types: that are taken, the best first.
+        most_bytes: of an answer.
+        token: a bearer token for this address.
+
+    Raises:
+        Refused: ``fetch.address``, ``fetch.absent``, ``fetch.failed`` or ``limit.bytes``.
+        Misuse: when the token is none.
+    """
+    target = parse_url(url)
+    headers = {"Host": target.authority, "Accept": _accept(media_types), "Accept-Encoding": "identity"}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {check_token(token)}"
+    try:
+        async with asyncio.timeout(reach.seconds):
+            ends_at = asyncio.get_running_loop().time() + reach.seconds
+            addresses = await _permitted(target, reach)
+            timeout = _share(ends_at, len(addresses))
+            tls = _tls(reach.authorities) if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            async with httpx2.AsyncClient(
+                verify=tls, timeout=timeout, follow_redirects=False, trust_env=False
+            ) as client:
+                return await _ask(client, target, addresses, headers, media_types, most_bytes)
+    except TimeoutError:
+        raise _failed("It took too long.") from None
+
+
+def fetch(url: str, reach: Reach, media_types: Sequence[str], most_bytes: int, token: str | None = None) -> Fetched:
+    """As ``fetch_async``, while the caller's thread waits."""
+    return waited(fetch_async(url, reach, media_types, most_bytes, token))
+
+
+def waited(coming: Coroutine[object, object, T]) -> T:
+    """What is awaited, for a thread that waits: it may have an event loop of its own, which stands still meanwhile."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coming).result()
+
+
+def check_token(token: str) -> str:
+    """Give back a bearer token, or raise ``Misuse`` for text that no header can carry."""
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise Misuse("the bearer token is not one: it is empty, or has other than printable ASCII characters")
+    return token
+
+
+async def _permitted(target: Target, reach: Reach) -> Sequence[Address]:
+    """Every address of the host, each of them permitted: who mixes addresses has something in mind."""
+    literal = literal_address(target.host)
+    addresses = [literal] if literal else await _resolved(target, reach.resolve)
+    if not addresses:
+        raise _failed("The host has no address.")
+    if not all(reach.permits(address) for address in addresses):
+        raise forbidden("The host is not, or not only, at public addresses. Name its network if that is meant.")
+    if target.scheme == "http" and not all(address.is_loopback for address in addresses):
+        raise forbidden("This is another machine than its name says.")
+    return addresses[:_MOST_ADDRESSES]
+
+
+async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
+    """One question to the DNS. A resolver cannot be stopped; its thread is left behind when time is up."""
+    answer = Future[Sequence[str]]()
+
+    def ask() -> None:
+        answer.set_running_or_notify_cancel()
+        try:
+            answer.set_result(resolve(target.host, target.port))
+        except Exception as error:  # whoever waits gets it, of whatever kind
+            answer.set_exception(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        found = await asyncio.wrap_future(answer)
+        return [ip_address(text) for text in dict.fromkeys(found)]
+    except (OSError, ValueError):
+        raise _failed("The host has no address.") from None
+
+
+def _share(ends_at: float, addresses: int) -> httpx2.Timeout:
+    """What is left, for the addresses one after the other; half of it to connect, half for TLS.
+
+    A little less, since httpcore closes a connection whose own time is up in the middle of TLS, and leaves one behind
+    that is cancelled there.
+    """
+    left = max(ends_at - asyncio.get_running_loop().time(), 0.01)
+    return httpx2.Timeout(left, connect=0.45 * left / addresses)
+
+
+async def _ask(
+    client: httpx2.AsyncClient,
+    target: Target,
+    addresses: Sequence[Address],
+    headers: Mapping[str, str],
+    media_types: Collection[str],
+    most_bytes: int,
+) -> Fetched:
+    """The answer of the first address that takes a connection."""
+    error: Exception | None = None
+    for address in addresses:
+        host = f"[{address}]" if address.version == 6 else str(address)
+        url = f"{target.scheme}://{host}:{target.port}{target.rest}"
+        try:
+            async with client.stream("GET", url, headers=headers, extensions={"sni_hostname": target.host}) as answer:
+                return await _read(answer, media_types, most_bytes)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as unreachable:
+            error = unreachable
+        except (httpx2.HTTPError, httpx2.InvalidURL) as failure:
+            error = failure
+            break
+    raise _failed(_why(error))
+
+
+def _why(error: BaseException | None) -> str:
+    """What a failed connection is told as: of TLS what is wrong, of the rest its kind."""
+    kind, seen = type(error).__name__, error
+    while seen is not None:
+        if isinstance(seen, ssl.SSLCertVerificationError):
+            return "Its certificate is not by an authority that is trusted, not of this name, or not of this time."
+        if isinstance(seen, ssl.SSLError):
+            return "It does not speak TLS 1.3."
+        seen = seen.__cause__ or seen.__context__
+    return f"No answer: {kind}."
+
+
+async def _read(answer: httpx2.Response, media_types: Collection[str], most_bytes: int) -> Fetched:
+    """Status, type, bytes. What comes with another status than 200 is never looked at."""
+    if answer.status_code in (404, 410):
+        raise Refused(Rule.FETCH_ABSENT, WHERE)
+    if answer.status_code != 200:
+        raise _failed(f"It answered {answer.status_code}.{_ADVICE.get(answer.status_code // 100, '')}")
+    media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in media_types:
+        raise _failed("It answered with something else than was asked for.")
+    if answer.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise _failed("It answered in a compressed form.")
+    data = bytearray()
+    async for chunk in answer.aiter_raw():
+        data += chunk
+        if len(data) > most_bytes:
+            raise Refused(Rule.LIMIT_BYTES, WHERE)
+    return Fetched(media_type, bytes(data))
+
+
+def _tls(authorities: str) -> ssl.SSLContext:
+    """TLS 1.3, always verifying the certificate and its name."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    if authorities:
+        try:
+            context.load_verify_locations(cadata=authorities)
+        except ssl.SSLError:
+            raise Misuse("the authorities are no certificates in PEM") from None
+    else:
+        context.load_default_certs()
+    return context
+
+
+def _accept(media_types: Sequence[str]) -> str:
+    """The best first; each further one is worth less (RFC 9110 12.5.1)."""
+    return ", ".join(f"{one};q={1 - number / 10:.1f}" if number else one for number, one in enumerate(media_types))
+
+
+def _failed(hint: str) -> Refused:
+    return Refused(Rule.FETCH_FAILED, WHERE, hint)

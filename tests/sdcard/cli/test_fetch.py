@@ -1,0 +1,163 @@
+"""``sdcard fetch`` and ``sdcard trust``: as their users have them, over a real registry and an agent's own host."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sdcard.cli.registry_process import Desk
+from sdcard.edge.card_fetching import SD_MEDIA_TYPE
+from tests.sdcard.cli.conftest import Ran, Sdcard
+from tests.sdcard.edge.fetchers import RawServer, ok, sending, serving
+from tests.shared import ROOT
+
+TRUST = ("--trust", "cards/trust.json")
+HERE = ("--network", "127.0.0.1")
+
+
+@pytest.fixture
+def agent(registered: Ran) -> Iterator[RawServer]:
+    """An agent's host, which publishes its internal card."""
+    text = Path("cards/internal.sd-card").read_text(encoding="ascii").strip()
+    with serving(sending(ok(json.dumps({"agent_card": text}).encode(), SD_MEDIA_TYPE))) as server:
+        yield server
+
+
+def trust_document(**changes: Any) -> Path:
+    """The registry's trust document, with changes."""
+    file = Path("changed.json")
+    file.write_text(json.dumps({**json.loads(Path("cards/trust.json").read_text()), **changes}))
+    return file
+
+
+def test_a_card_is_fetched_and_verified_with_its_status(sdcard: Sdcard, agent: RawServer) -> None:
+    ran = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status", "--out", "kept.sd-card", "--json")
+    assert ran.status == 0, ran
+    assert (ran.json["verified"], ran.json["status"]) == (True, "checked")
+    assert ran.json["url"] == f"{agent.url()}.well-known/agent-card.json"
+    assert ran.json["findings"][0]["rule"] == "fetched.unbound"
+    assert Path("kept.sd-card").read_text() == Path("cards/internal.sd-card").read_text()
+    shown = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status-unchecked", "a test")
+    assert shown.status == 0
+    for text in ("Verified", "fetched.unbound", "It was not looked at: a test."):
+        assert text in " ".join(shown.out.split())
+
+
+def test_this_machine_is_asked_only_where_that_is_said(sdcard: Sdcard, agent: RawServer) -> None:
+    ran = sdcard("fetch", agent.url(), *TRUST, "--status", "--json")
+    assert (ran.status, ran.json["rule"]) == (1, "fetch.address")
+    assert agent.connections == 0
+    assert sdcard("fetch", agent.url(), *TRUST, "--network", "text", "--status").status == 2
+
+
+def test_a_plain_card_is_shown_and_is_no_success(sdcard: Sdcard, registered: Ran) -> None:
+    card = (ROOT / "examples" / "georoute.json").read_bytes()
+    with serving(sending(ok(card, "application/json"))) as server:
+        ran = sdcard("fetch", server.url(), *TRUST, *HERE, "--status", "--json")
+        assert (ran.status, ran.json["verified"]) == (1, False)
+        assert ran.json["findings"][0]["rule"] == "fetched.unsigned"
+        shown = sdcard("fetch", server.url(), *TRUST, *HERE, "--status", "--out", "kept.sd-card")
+        assert (shown.status, Path("kept.sd-card").exists()) == (1, False)
+        assert "nobody vouches for it" in shown.out
+
+
+def test_a_token_goes_to_the_agent_and_nowhere_into_what_is_printed(sdcard: Sdcard, agent: RawServer) -> None:
+    Path("token").write_text("c4n4ry\n")
+    ran = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status-unchecked", "a test", "--token-file", "token", "--json")
+    assert ran.status == 0
+    assert b"Bearer c4n4ry" in agent.requests[0]
+    assert "c4n4ry" not in ran.out + ran.err
+
+
+def test_the_registry_is_asked_which_keys_it_has_now(sdcard: Sdcard, agent: RawServer, desk: Desk) -> None:
+    unknown = str(trust_document(issuers={desk.address: {"keys": []}}))
+    unchecked = ("--status-unchecked", "a test", "--json")
+    ran = sdcard("fetch", agent.url(), "--trust", unknown, *HERE, *unchecked)
+    assert (ran.status, ran.json["rule"]) == (1, "issuer.key-unknown")
+    assert sdcard("fetch", agent.url(), "--trust", unknown, *HERE, "--refresh", "--status", "--json").status == 0
+    card = ("cards/internal.sd-card", "--unbound", "a test", "--trust", unknown)
+    assert sdcard("verify", *card, *unchecked).json["rule"] == "issuer.key-unknown"
+    assert sdcard("verify", *card, "--refresh", "--status", "--json").status == 0
+
+
+def test_a_trust_document_that_has_expired_verifies_nothing(sdcard: Sdcard, registered: Ran) -> None:
+    expired = str(trust_document(exp=int(time.time())))
+    for command in (
+        ("verify", "cards/public.sd-card", "--unbound", "a test", "--status"),
+        ("present", "cards/public.sd-card", "--key", "agent.jwk", "--audience", "https://a.example"),
+    ):
+        ran = sdcard(*command, "--trust", expired, "--json")
+        assert (ran.status, ran.json["rule"]) == (1, "trust.expired")
+    assert sdcard("trust", "show", expired).status == 1
+
+
+@pytest.fixture
+def signed(sdcard: Sdcard, registered: Ran) -> tuple[str, ...]:
+    """Options that trust the registry by a signed list."""
+    for name in ("signer", "other"):
+        assert sdcard("keys", "new", f"{name}.jwk").status == 0
+        Path(f"{name}.jwks").write_text(sdcard("keys", "public", f"{name}.jwk").out)
+    Path("trust.jwt").write_text(sdcard("trust", "sign", "cards/trust.json", "--key", "signer.jwk", "--days", "7").out)
+    return ("--trust", "trust.jwt", "--trust-signer", "signer.jwks")
+
+
+def test_a_trust_list_is_all_that_is_needed_to_verify_offline(
+    sdcard: Sdcard, signed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(*_: object) -> None:
+        raise AssertionError("nobody is asked")
+
+    monkeypatch.setattr("socket.socket.connect", connect)
+    card = ("verify", "cards/public.sd-card", "--unbound", "a test", "--status-unchecked", "offline", "--json")
+    assert sdcard(*card, *signed).status == 0
+    present = ("present", "cards/public.sd-card", "--key", "agent.jwk", "--audience", "https://a.example", "--json")
+    assert sdcard(*present, *signed).status == 0
+
+
+def test_a_trust_list_of_somebody_else_verifies_nothing(sdcard: Sdcard, signed: tuple[str, ...]) -> None:
+    card = ("verify", "cards/public.sd-card", "--unbound", "a test", "--status-unchecked", "offline", "--json")
+    ran = sdcard(*card, *signed[:3], "other.jwks")
+    assert (ran.status, ran.json["rule"]) == (1, "trust.signer-unknown")
+
+
+def test_what_is_signed_and_what_is_not_are_never_taken_for_each_other(sdcard: Sdcard, signed: tuple[str, ...]) -> None:
+    for options in (("trust.jwt",), ("cards/trust.json", "--trust-signer", "signer.jwks")):
+        assert sdcard("trust", "show", *options, "--json").status == 2
+
+
+def test_a_list_is_shown_with_who_is_trusted_and_until_when(
+    sdcard: Sdcard, desk: Desk, signed: tuple[str, ...]
+) -> None:
+    shown = sdcard("trust", "show", *signed[1:], "--json").json
+    assert list(shown["issuers"]) == [desk.address]
+    assert 0 < shown["exp"] - time.time() <= 7 * 86_400
+    text = sdcard("trust", "show", *signed[1:]).out
+    assert "Trusted until" in text
+    assert "status lists" in text
+    assert "Trusted for ever" in sdcard("trust", "show", "cards/trust.json").out
+
+
+def test_a_list_cannot_outlive_the_document_that_it_is_made_of(sdcard: Sdcard, registered: Ran) -> None:
+    assert sdcard("keys", "new", "signer.jwk").status == 0
+    soon = str(trust_document(exp=int(time.time()) + 3_600))
+    assert sdcard("trust", "sign", soon, "--key", "signer.jwk").status == 2
+
+
+def test_the_commands_of_the_page_about_trust_run_as_they_stand(registered: Ran) -> None:
+    page = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    code = "from sdcard.cli import main; main()"
+    shell = f"set -e\nsdcard() {{ '{sys.executable}' -c '{code}' \"$@\"; }}\n{script}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        ["bash", "-c", shell], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "Verified" in ran.stdout
