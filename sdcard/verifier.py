@@ -5,6 +5,7 @@ The order of RFC 9901 7.3: decide about key binding, the SD-JWT (7.1), the KB-JW
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from typing import TypeAlias
 
 from sdcard.cards.partial import PartialCard
@@ -12,8 +13,8 @@ from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
 from sdcard.issued import Acceptance, IssuedSdCard, read_issued
 from sdcard.jose.keys import PublicKey
-from sdcard.keybinding.challenge import Answering, KeyBinding, Unbound, Unsolicited
-from sdcard.keybinding.verification import Bound, check_single_use, verify_key_binding
+from sdcard.keybinding.challenge import Answering, KeyBinding, Unbound, Unsolicited, has_awaited_record
+from sdcard.keybinding.verification import Bound, ask_single_use, judge_single_use, verify_key_binding
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.status.reference import (
@@ -71,7 +72,16 @@ class VerifiedCard(PartialCard):
     hidden: int
 
 
-_Steps: TypeAlias = Generator[StatusQuestion, object, VerifiedCard]
+@dataclass(frozen=True, slots=True)
+class _UseQuestion:
+    """Whether a verified KB-JWT is presented for the first time."""
+
+    bound: Bound
+    expected: Answering | Unsolicited
+
+
+_Question: TypeAlias = StatusQuestion | _UseQuestion
+_Steps: TypeAlias = Generator[_Question, object, VerifiedCard]
 
 
 def verify_presentation(presentation: str, expectations: Expectations, now: Instant) -> VerifiedCard:
@@ -84,42 +94,45 @@ def verify_presentation(presentation: str, expectations: Expectations, now: Inst
 
     Raises:
         Refused: with the rule that says no, and where.
-        Misuse: when ``presentation`` is no text, ``now`` no instant, or the status is to be awaited.
+        Misuse: when ``presentation`` is no text, ``now`` no instant, or a status or record is to be awaited.
     """
-    status = expectations.status
-    if isinstance(status, CheckedAsync):
-        raise Misuse("await verify_presentation_async for a status source that is awaited")
+    if isinstance(expectations.status, CheckedAsync) or has_awaited_record(expectations.key_binding):
+        raise Misuse("await verify_presentation_async for a status source or record that is awaited")
     steps = _verification(presentation, expectations, now)
-    try:
-        question = next(steps)
-        assert isinstance(status, Checked), "nothing is asked of an unchecked status"
-        steps.send(status.source.status(question.reference, question.issuer, now))
-    except StopIteration as end:
-        return _result(end)
-    raise AssertionError("one status is asked for")
+    step = _next_step(steps, None)
+    while not isinstance(step, VerifiedCard):
+        step = _next_step(steps, _ask(step, expectations, now))
+    return step
 
 
 async def verify_presentation_async(presentation: str, expectations: Expectations, now: Instant) -> VerifiedCard:
-    """As ``verify_presentation``, by the same rules; only the status is awaited."""
-    status = expectations.status
-    if not isinstance(status, CheckedAsync):
-        return verify_presentation(presentation, expectations, now)
+    """As ``verify_presentation``, by the same rules; status source and record are awaited where they have to be."""
     steps = _verification(presentation, expectations, now)
+    step = _next_step(steps, None)
+    while not isinstance(step, VerifiedCard):
+        answer = _ask(step, expectations, now)
+        step = _next_step(steps, await answer if isawaitable(answer) else answer)
+    return step
+
+
+def _next_step(steps: _Steps, answer: object) -> _Question | VerifiedCard:
     try:
-        question = next(steps)
-        steps.send(await status.source.status(question.reference, question.issuer, now))
+        return steps.send(answer)
     except StopIteration as end:
-        return _result(end)
-    raise AssertionError("one status is asked for")
+        card: VerifiedCard = end.value
+        return card
 
 
-def _result(end: StopIteration) -> VerifiedCard:
-    card: VerifiedCard = end.value
-    return card
+def _ask(question: _Question, expectations: Expectations, now: Instant) -> object:
+    """The answer, or what to await for it."""
+    if isinstance(question, _UseQuestion):
+        return ask_single_use(question.bound, question.expected, now)
+    assert not isinstance(expectations.status, Unchecked), "nothing is asked of an unchecked status"
+    return expectations.status.source.status(question.reference, question.issuer, now)
 
 
 def _verification(presentation: str, expectations: Expectations, now: Instant) -> _Steps:
-    """Every rule, in order; gives out the question about the status, and goes on with the answer.
+    """Every rule, in order; gives out the questions about status and single use, and goes on with the answers.
 
     A presentation that is not of the kind that was decided on goes no further (R-3, R-4, R-82, R-93); 7.1 comes before
     the KB-JWT (R-84), and the status is asked for when nothing else speaks against the SD-Card (VC-15).
@@ -136,7 +149,7 @@ def _verification(presentation: str, expectations: Expectations, now: Instant) -
             algorithm = issued.verified.processed.algorithm
             bound = verify_key_binding(arrived, issued.holder_key, algorithm, expected, now, expectations.limits)
             yield from _check_status(issued, expectations.status)
-            check_single_use(bound, expected, now)
+            judge_single_use((yield _UseQuestion(bound, expected)))
             return _verified(issued, bound, expectations.status)
         case SdJwt(), _:
             raise Refused(Rule.KB_MISSING, Where(Part.PRESENTATION))

@@ -1,4 +1,4 @@
-"""The fixtures ``world`` and ``hsm``, and bounded, repeatable property tests."""
+"""The fixtures ``world``, ``hsm`` and ``postgres``, and bounded, repeatable property tests."""
 
 import os
 from collections.abc import Iterator
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from issuer_service.stores.migrations import upgrade
+from tests.postgres import Cluster, cluster
 from tests.softhsm import SoftHsm, softhsm
 from tests.world import World
 
@@ -30,3 +32,12 @@ def hsm() -> Iterator[SoftHsm]:
     """One for the whole session; each test makes tokens of its own."""
     with softhsm() as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """One server for the whole session; its database ``prepared`` has our tables, and nobody writes to it."""
+    with cluster(crash_safe=False) as server:
+        server.execute("postgres", "CREATE DATABASE prepared TEMPLATE template0")
+        upgrade(server.url("prepared"))
+        yield server

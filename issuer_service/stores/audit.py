@@ -5,10 +5,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Text, cast, event, insert, select, update
 
-from issuer_service.stores.connecting import Database
 from issuer_service.stores.ports import AuditFound, AuditQuery, AuditRow
 from issuer_service.stores.tables import audit, audit_head
 from sdcard.audit.records import Head, chain_record
+from sdcard.edge.databases import Database
 from sdcard.encoding import JsonObject, JsonValue, parse_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import URL, make_url
 
-from issuer_service.stores.connecting import file_of, open_database
+from sdcard.edge.databases import file_of, open_database
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.rules import Rule
 

@@ -12,7 +12,6 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, Table, delete, func, insert, or_, select, update
 
 from issuer_service.stores.audit import append_audit
-from issuer_service.stores.connecting import Database
 from issuer_service.stores.delegation_ports import (
     ApprovalRow,
     ApprovalState,
@@ -36,6 +35,7 @@ from issuer_service.stores.tables import (
     status_entries,
     tokens,
 )
+from sdcard.edge.databases import Database
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusValue

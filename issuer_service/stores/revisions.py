@@ -8,7 +8,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, column, inspect, make_url, select, table
 
 from issuer_service.stores import migrations
-from issuer_service.stores.connecting import file_of, open_database
+from sdcard.edge.databases import file_of, open_database
 
 _VERSIONS = table("alembic_version", column("version_num"))
 

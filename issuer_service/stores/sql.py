@@ -10,7 +10,6 @@ from sqlalchemy import Connection, RowMapping, and_, func, insert, not_, select,
 
 from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
-from issuer_service.stores.connecting import Database, open_database
 from issuer_service.stores.delegation import SqlDelegations, end_chains
 from issuer_service.stores.ports import (
     AgentChanged,
@@ -40,6 +39,7 @@ from issuer_service.stores.ports import (
 from issuer_service.stores.revisions import find_revision
 from issuer_service.stores.tables import agents, batches, cards, holder_keys, tokens
 from sdcard.audit.records import Head
+from sdcard.edge.databases import Database, open_database
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource

@@ -1,6 +1,6 @@
 """Memory of nonces for one process: challenges a Verifier issued, and nonces that Holders chose.
 
-Several processes need a record that they share. Both records here are bounded and refuse when full, since forgetting
+Several processes need those of ``sql_records``. Both records here are bounded and refuse when full, since forgetting
 early would let a replay through.
 """
 

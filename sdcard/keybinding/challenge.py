@@ -116,7 +116,7 @@ class Answering:
     """The Holder must answer this Challenge, which the Verifier issued and ``issued`` consumes once."""
 
     challenge: Challenge
-    issued: ChallengeRecord
+    issued: ChallengeRecord | AsyncChallengeRecord
 
     @property
     def audience(self) -> str:
@@ -143,7 +143,7 @@ class Unsolicited:
     """
 
     audience: str
-    seen: ReplayRecord
+    seen: ReplayRecord | AsyncReplayRecord
     window: FreshnessWindow = field(default_factory=FreshnessWindow)
     interaction_id: str | None = None
 
@@ -162,6 +162,17 @@ class Unbound:
 
 
 KeyBinding: TypeAlias = Answering | Unsolicited | Unbound
+
+
+def has_awaited_record(key_binding: KeyBinding) -> bool:
+    """Whether the decision's record is to be awaited."""
+    match key_binding:
+        case Answering():
+            return is_awaited(key_binding.issued.consume)
+        case Unsolicited():
+            return is_awaited(key_binding.seen.first_use)
+        case Unbound():
+            return False
 
 
 class ConsumedByCaller:

@@ -1,6 +1,7 @@
 """KB-JWT verification: RFC 9901 7.3 step 5, one function a rule, in its order."""
 
 import hmac
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from sdcard.encoding import JsonObject
@@ -36,7 +37,7 @@ def verify_key_binding(
     now: Instant,
     limits: Limits,
 ) -> Bound:
-    """Check a KB-JWT in all respects but one: single use comes last, see ``check_single_use``.
+    """Check a KB-JWT in all respects but one: single use comes last, see ``ask_single_use``.
 
     Args:
         presentation: the SD-JWT, which the caller has verified, and its KB-JWT.
@@ -135,21 +136,31 @@ def check_validity(claims: JsonObject, now: Instant) -> None:
     check_already_valid(claims, now, where, "The KB-JWT is not valid yet.")
 
 
-def check_single_use(bound: Bound, expected: Answering | Unsolicited, now: Instant) -> None:
+def ask_single_use(bound: Bound, expected: Answering | Unsolicited, now: Instant) -> bool | Awaitable[bool]:
     """Use up the nonce. Last of all checks, or anybody could burn nonces with presentations that fail (R-90, 9.5).
 
     A nonce that the Holder chose is remembered for the widest window there is: another caller of the same record may
     accept older answers than this one does.
 
+    Returns:
+        Whether this is its first use, as the record says it: now, or when it is awaited.
+
     Raises:
-        Refused: ``kb.replayed`` or ``kb.record-unavailable``, at ``kb-jwt/nonce``.
+        Refused: ``kb.record-unavailable``, at ``kb-jwt/nonce``.
     """
     if isinstance(expected, Answering):
-        first = expected.issued.consume(expected.challenge, now)
-    else:
-        use = NonceUse(bound.holder_key.thumbprint, bound.audience, bound.nonce)
-        first = expected.seen.first_use(use, bound.issued_at + MAX_PAST, now)
-    if not first:
+        return expected.issued.consume(expected.challenge, now)
+    use = NonceUse(bound.holder_key.thumbprint, bound.audience, bound.nonce)
+    return expected.seen.first_use(use, bound.issued_at + MAX_PAST, now)
+
+
+def judge_single_use(first: object) -> None:
+    """Refuse every answer of a record but true (R-90, 9.5).
+
+    Raises:
+        Refused: ``kb.replayed``, at ``kb-jwt/nonce``.
+    """
+    if first is not True:
         raise Refused(Rule.KB_REPLAYED, Where(Part.KB_JWT, ("nonce",)))
 
 

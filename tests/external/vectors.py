@@ -13,7 +13,7 @@ from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
 from sdcard.jose.keys import parse_public_jwk
 from sdcard.keybinding.challenge import ConsumedByCaller
-from sdcard.keybinding.verification import check_single_use, verify_key_binding
+from sdcard.keybinding.verification import ask_single_use, judge_single_use, verify_key_binding
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.sdjwt.verification import VerifiedSdJwt, check_validity, parse_confirmation, verify_sd_jwt
 from tests.shared import shared_dir
@@ -62,7 +62,7 @@ def verified(text: str, key: PublicKey, now: Instant, challenge: Challenge | Non
         expected = Answering(challenge, ConsumedByCaller())
         holder_key, algorithm = parse_confirmation(claims), found.processed.algorithm
         bound = verify_key_binding(arrived, holder_key, algorithm, expected, now, limits)
-        check_single_use(bound, expected, now)
+        judge_single_use(ask_single_use(bound, expected, now))
     return found
 
 

@@ -8,18 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from issuer_service.stores.migrations import upgrade
 from tests.issuer_service.desk import Desk, OpenDesk
-from tests.postgres import Cluster, cluster
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Cluster]:
-    """One server for the whole session; its database ``prepared`` has our tables, and nobody writes to it."""
-    with cluster(crash_safe=False) as server:
-        server.execute("postgres", "CREATE DATABASE prepared TEMPLATE template0")
-        upgrade(server.url("prepared"))
-        yield server
+from tests.postgres import Cluster
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Alembic migrations of the registry's database, inside the package so that an installed registry has them."""
 
 import asyncio
-import contextlib
-import os
 from pathlib import Path
 
 from alembic import command
@@ -10,7 +8,7 @@ from alembic.config import Config
 from alembic.util import CommandError
 from sqlalchemy import Connection, func, make_url, select
 
-from issuer_service.stores.connecting import Database, file_of, open_database, reachable
+from sdcard.edge.databases import Database, create_private, file_of, open_database, reachable
 from sdcard.errors import Misuse
 
 _LOCK = 0x5D_CA4D
@@ -31,17 +29,11 @@ def upgrade(url: str) -> None:
     file = file_of(make_url(url))
     with reachable():
         if file:
-            _create_private(file)
+            create_private(file)
         try:
             asyncio.run(_upgrade(database))
         except CommandError:
             raise Misuse("the database is of a later version of the registry") from None
-
-
-def _create_private(file: Path) -> None:
-    """A new SQLite file holds whole cards, so only its owner reads it. One that is there keeps its mode."""
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
 
 
 async def _upgrade(database: Database) -> None:

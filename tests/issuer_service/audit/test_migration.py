@@ -14,9 +14,9 @@ from sqlalchemy import Connection
 
 from issuer_service.stores import migrations
 from issuer_service.stores.audit import append_audit
-from issuer_service.stores.connecting import open_database
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.ports import AuditEvent, AuditRow
+from sdcard.edge.databases import open_database
 from tests.issuer_service.desk import Desk
 from tests.postgres import Cluster, query
 from tests.world import NOW

@@ -10,11 +10,11 @@ import pytest
 from issuer_service.access import Limit, Scope
 from issuer_service.discovery.renewal import renew
 from issuer_service.keys.ring import STALE
-from issuer_service.stores.connecting import open_database
 from issuer_service.stores.ports import Audience, DiscoveryQuery, RenewalRow
 from issuer_service.stores.sql import SqlStore, open_store
 from sdcard import Issuer, Refused
 from sdcard.disclosure.document import read_policy
+from sdcard.edge.databases import open_database
 from sdcard.errors import Part, Where
 from sdcard.issued import IssuedSdCard
 from sdcard.issuer import DAY

@@ -19,10 +19,10 @@ from issuer_service.keys import service
 from issuer_service.keys.ring import STALE, KeyRing, is_published
 from issuer_service.keys.sealing import KeyEncryptionKey, Vault
 from issuer_service.keys.service import LEAD
-from issuer_service.stores.connecting import Database
 from issuer_service.stores.ports import KeysChanged, KeyState, KeyUse, RegistryKeyRow, Store
 from issuer_service.stores.sql import SqlStore, open_store
 from sdcard import Misuse, Refused, TrustedIssuers, Where
+from sdcard.edge.databases import Database
 from sdcard.edge.key_files import generate_jwk
 from sdcard.errors import Part
 from sdcard.instants import MAX_SKEW

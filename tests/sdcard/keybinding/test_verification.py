@@ -1,17 +1,29 @@
 """RFC 9901 7.3, step 5. Each case is a good answer with one thing changed, signed again when its Holder could."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast
 
 import pytest
 
-from sdcard import Answering, Challenge, FreshnessWindow, Limits, Refused, Unbound, Unsolicited
+from sdcard import (
+    Answering,
+    Challenge,
+    FreshnessWindow,
+    Limits,
+    Misuse,
+    Refused,
+    Unbound,
+    Unsolicited,
+    VerifiedCard,
+    verify_presentation_async,
+)
 from sdcard.edge.records import MemoryReplayRecord
 from sdcard.errors import Part, Where
 from sdcard.instants import Instant
 from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.keybinding.challenge import NonceUse
+from sdcard.keybinding.challenge import KeyBinding, NonceUse
 from sdcard.keybinding.verification import Bound
 from sdcard.rules import Rule
 from tests.world import (
@@ -403,6 +415,88 @@ class Unreachable:
 def test_a_record_out_of_reach_refuses(world: World) -> None:
     with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
         world.verifier.verify(world.holder.present(world.challenge), Answering(world.challenge, Unreachable()))
+
+
+class Answered:
+    """A record that is awaited, says what it was told to, and counts how often it was asked."""
+
+    def __init__(self, answer: object) -> None:
+        self._answer, self.asked = answer, 0
+
+    async def consume(self, challenge: Challenge, now: Instant) -> bool:
+        self.asked += 1
+        if isinstance(self._answer, Refused):
+            raise self._answer
+        return cast(bool, self._answer)
+
+    async def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
+        assert until == NOW + 300
+        return await self.consume(Challenge(use.nonce, use.audience), now)
+
+
+def awaited(world: World, presentation: str, expected: KeyBinding) -> VerifiedCard:
+    expectations = world.verifier.expectations(expected)
+    return asyncio.run(verify_presentation_async(presentation, expectations, world.clock.now()))
+
+
+def answering(record: Answered) -> KeyBinding:
+    return Answering(Challenge("n", AUDIENCE), record)
+
+
+def unsolicited(record: Answered) -> KeyBinding:
+    return Unsolicited(AUDIENCE, record)
+
+
+Decide: TypeAlias = Callable[[Answered], KeyBinding]
+
+
+@pytest.mark.parametrize("decide", [answering, unsolicited])
+def test_a_record_that_is_awaited_decides_as_others_do(world: World, decide: Decide) -> None:
+    presentation = world.holder.present(Challenge("n", AUDIENCE))
+
+    assert awaited(world, presentation, decide(Answered(True))).issuer
+    for answer in (False, None, 1, "yes"):
+        with raises_rule("kb.replayed", at="kb-jwt/nonce"):
+            awaited(world, presentation, decide(Answered(answer)))
+    with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+        awaited(world, presentation, decide(Answered(Refused(Rule.KB_RECORD, Where(Part.KB_JWT, ("nonce",))))))
+
+
+@pytest.mark.parametrize("decide", [answering, unsolicited])
+def test_a_record_that_is_awaited_is_asked_last(world: World, decide: Decide) -> None:
+    record = Answered(True)
+    for bad in (world.holder.present(Challenge("n", "https://other.example")), str(world.holder.unbound()), ""):
+        with pytest.raises(Refused):
+            awaited(world, bad, decide(record))
+    assert record.asked == 0
+
+
+@pytest.mark.parametrize("decide", [answering, unsolicited])
+def test_a_record_that_is_to_be_awaited_is_misuse_where_nobody_awaits(world: World, decide: Decide) -> None:
+    """Also for what would be refused before the record is asked."""
+    for presentation in (world.holder.present(Challenge("n", AUDIENCE)), ""):
+        with pytest.raises(Misuse, match="await"):
+            world.verifier.verify(presentation, decide(Answered(True)))
+
+
+def test_a_record_in_memory_serves_who_awaits(world: World) -> None:
+    presentation, expected = world.holder.present(Challenge("n", AUDIENCE)), world.verifier.unsolicited()
+
+    assert awaited(world, presentation, expected).issuer
+    with raises_rule("kb.replayed", at="kb-jwt/nonce"):
+        awaited(world, presentation, expected)
+
+
+class Lying:
+    """Says neither yes nor no, and does not say that it is to be awaited."""
+
+    def consume(self, challenge: Challenge, now: Instant) -> bool:
+        return cast(bool, "perhaps")
+
+
+def test_only_true_is_a_first_use(world: World) -> None:
+    with raises_rule("kb.replayed", at="kb-jwt/nonce"):
+        world.verifier.verify(world.holder.present(world.challenge), Answering(world.challenge, Lying()))
 
 
 def test_a_challenge_that_we_never_issued_is_refused(world: World) -> None:

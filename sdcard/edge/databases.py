@@ -1,8 +1,8 @@
 """``Database``: connections to SQLite or PostgreSQL, transactions in turn, and what it means that neither is to be had.
 
-A file that is deleted or replaced under a running registry lives on, without a name, for as long as a connection has it
+A file that is deleted or replaced under a running process lives on, without a name, for as long as a connection has it
 open, and what is written to it is lost. So a connection is used only while the name still leads to its file, and only
-the migrations make a new one.
+who prepares a database makes a new one.
 """
 
 import asyncio
@@ -163,7 +163,7 @@ def begin_writing(connection: Connection) -> None:
 
 
 def open_database(url: str, patience: float = 10.0) -> Database:
-    """A database that ``migrations.upgrade`` has prepared. Connects when first asked.
+    """A database that somebody has prepared: migrations, or ``open_records``. Connects when first asked.
 
     Args:
         url: ``sqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.
@@ -217,6 +217,12 @@ def file_of(url: URL) -> Path | None:
     """The file of a SQLite database; None for one in memory, and for a URI, which says itself how it is opened."""
     name = url.database or ":"
     return Path(name) if url.get_backend_name() == "sqlite" and not name.startswith((":", "file:")) else None
+
+
+def create_private(file: Path) -> None:
+    """A new SQLite file, which only its owner reads. One that is there keeps its mode."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _opener(file: Path, patience: float) -> Callable[[], sqlite3.Connection]:

@@ -1,0 +1,399 @@
+"""Memory of nonces that processes share: the same as in memory, and one first use of all that ask, whatever dies."""
+
+import asyncio
+import json
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from sdcard import (
+    DpopExpectations,
+    FreshnessWindow,
+    Misuse,
+    Refused,
+    WithoutToken,
+    create_dpop_proof,
+    verify_dpop_proof_async,
+    verify_presentation,
+    verify_presentation_async,
+)
+from sdcard.edge.databases import Database
+from sdcard.edge.sql_records import CLOCK_DIFFERENCE, SqlChallengeRecord, SqlReplayRecord, open_records
+from sdcard.errors import Part
+from sdcard.keybinding.challenge import Challenge, NonceUse, Unsolicited
+from tests.external.test_public_cases import case
+from tests.postgres import Cluster, cluster, query
+from tests.sdcard.bad_salts import BadSalts
+from tests.sdcard.edge.verifying import go, outcomes, start
+from tests.shared import ROOT
+from tests.world import AUDIENCE, ISSUER, NOW, RecordingSalts, World, raises_rule
+
+T = TypeVar("T")
+USE = NonceUse("thumbprint", AUDIENCE, "nonce")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite+aiosqlite:///{tmp_path}/records.sqlite"
+    server: Cluster = request.getfixturevalue("postgres")
+    [[(exists,)]] = server.execute("postgres", "SELECT count(*) FROM pg_database WHERE datname = 'records'")
+    if not exists:
+        server.execute("postgres", "CREATE DATABASE records TEMPLATE template0")
+    server.execute("records", "DROP TABLE IF EXISTS sdcard_nonce_uses, sdcard_challenges")
+    return server.url("records")
+
+
+def ask(url: str, work: Callable[[Database], Awaitable[T]]) -> T:
+    """What the work gives on a database that is opened for it, as a process of its own would."""
+
+    async def opened() -> T:
+        database = await open_records(url)
+        try:
+            return await work(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(opened())
+
+
+def uses(url: str, *asked: tuple[NonceUse, float, float]) -> list[bool]:
+    """What a record says of each use, until and now."""
+
+    async def work(database: Database) -> list[bool]:
+        record = SqlReplayRecord(database)
+        return [await record.first_use(*one) for one in asked]
+
+    return ask(url, work)
+
+
+def use(nonce: str) -> NonceUse:
+    return NonceUse("thumbprint", AUDIENCE, nonce)
+
+
+# -- as in memory -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("later", "first"), [(0, False), (299.5, False), (300, False), (300.5, True), (301, True)])
+def test_a_use_is_remembered_until_its_end_inclusive(url: str, later: float, first: bool) -> None:
+    assert uses(url, (USE, NOW + 300, NOW)) == [True]
+    assert uses(url, (USE, NOW + 900, NOW + later)) == [first]
+    assert uses(url, (USE, NOW + 900, NOW + later)) == [False]
+
+
+def test_another_holder_audience_nonce_or_kind_is_another_use(url: str) -> None:
+    others = (
+        USE,
+        NonceUse("other", AUDIENCE, "nonce"),
+        NonceUse("thumbprint", "other", "nonce"),
+        NonceUse("thumbprint", AUDIENCE, "other"),
+        NonceUse("thumbprint", AUDIENCE + "nonce", ""),
+        NonceUse("thumbprint", AUDIENCE, "nonce", Part.DPOP),
+    )
+    assert uses(url, *((one, NOW, NOW) for one in others)) == [True] * 6
+    assert uses(url, *((one, NOW, NOW) for one in others)) == [False] * 6
+
+
+def test_a_full_record_refuses_what_is_new_and_remembers_what_it_has(url: str) -> None:
+    async def work(database: Database) -> None:
+        record = SqlReplayRecord(database, capacity=2)
+        assert [await record.first_use(use(one), NOW + 10, NOW) for one in "ab"] == [True, True]
+        for later in (0, 0.5, 2, CLOCK_DIFFERENCE + 10):
+            with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+                await record.first_use(use("c"), NOW + 10, NOW + later)
+        assert await record.first_use(use("c"), NOW + 2_000, NOW + CLOCK_DIFFERENCE + 11), "the others are gone"
+
+    ask(url, work)
+    assert uses(url, (use("c"), NOW + 2_000, NOW + CLOCK_DIFFERENCE + 11)) == [False]
+
+
+def test_what_has_expired_is_swept_in_batches(url: str) -> None:
+    table = "sdcard_nonce_uses"
+    uses(url)
+    values = ",".join(f"({_blob(url, number)}, {NOW})" for number in range(2_600))
+    query(url, f"INSERT INTO {table} (digest, until) VALUES {values}")
+
+    uses(url, (USE, NOW + 9_000, NOW + CLOCK_DIFFERENCE))
+    assert query(url, f"SELECT count(*) FROM {table}") == [[(2_601,)]]
+    uses(url, (use("b"), NOW + 9_000, NOW + CLOCK_DIFFERENCE + 1))
+    assert query(url, f"SELECT count(*) FROM {table}") == [[(602,)]], "no more than so many at once"
+    uses(url, (use("c"), NOW + 9_000, NOW + CLOCK_DIFFERENCE + 1))
+    assert query(url, f"SELECT count(*) FROM {table}") == [[(3,)]]
+
+
+def _blob(url: str, number: int) -> str:
+    return f"x'{number:064x}'" if url.startswith("sqlite") else f"'\\x{number:064x}'"
+
+
+def test_a_row_is_a_digest_and_an_instant(url: str) -> None:
+    async def work(database: Database) -> None:
+        assert await SqlReplayRecord(database).first_use(USE, NOW + 0.5, NOW)
+        await SqlChallengeRecord(database, AUDIENCE, RecordingSalts()).issue(NOW)
+
+    ask(url, work)
+    for table, until in ("sdcard_nonce_uses", NOW + 0.5), ("sdcard_challenges", NOW + 300):
+        [[row]] = query(url, f"SELECT * FROM {table}")
+        assert len(row) == 2
+        assert len(row[0]) == 32
+        assert row[1] == until
+
+
+@pytest.mark.parametrize(("later", "open_"), [(0, True), (29, True), (30, True), (31, False)])
+def test_a_challenge_is_open_for_its_lifetime_to_every_process(url: str, later: int, open_: bool) -> None:
+    def record(database: Database) -> SqlChallengeRecord:
+        return SqlChallengeRecord(database, AUDIENCE, RecordingSalts(), lifetime=30)
+
+    def consumed(answered: Challenge, now: float) -> bool:
+        return ask(url, lambda database: record(database).consume(answered, now))
+
+    challenge = ask(url, lambda database: record(database).issue(NOW, FreshnessWindow(20, 5), "i-1"))
+
+    others = (
+        Challenge("other", AUDIENCE, challenge.window, "i-1"),
+        Challenge(challenge.nonce, "other", challenge.window, "i-1"),
+        Challenge(challenge.nonce, AUDIENCE, FreshnessWindow(21, 5), "i-1"),
+        Challenge(challenge.nonce, AUDIENCE, challenge.window, None),
+    )
+    assert not any(consumed(other, NOW) for other in others)
+    again = Challenge(challenge.nonce, AUDIENCE, FreshnessWindow(20, 5), "i-1")
+    assert consumed(again, NOW + later) is open_
+    assert consumed(again, NOW) is not open_, "once"
+
+
+def test_open_challenges_are_bounded(url: str) -> None:
+    async def work(database: Database) -> None:
+        record = SqlChallengeRecord(database, AUDIENCE, RecordingSalts(), lifetime=30, capacity=2)
+        first = await record.issue(NOW)
+        await record.issue(NOW)
+        with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+            await record.issue(NOW)
+        assert await record.consume(first, NOW)
+        assert (await record.issue(NOW)).audience == AUDIENCE
+
+    ask(url, work)
+
+
+def test_a_challenge_that_is_issued_twice_is_misuse(url: str) -> None:
+    async def work(database: Database) -> None:
+        record = SqlChallengeRecord(database, AUDIENCE, BadSalts(period=1))
+        first = await record.issue(NOW)
+        with pytest.raises(Misuse):
+            await record.issue(NOW)
+        assert await record.consume(first, NOW), "the good one stays open"
+
+    ask(url, work)
+
+
+def test_many_at_once_share_a_look_at_the_table_and_fill_it_exactly(url: str) -> None:
+    async def work(database: Database) -> list[bool | BaseException]:
+        record = SqlReplayRecord(database, capacity=30)
+        asked = (record.first_use(use(str(number)), NOW + 10, NOW) for number in range(50))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    found = ask(url, work)
+    assert found.count(True) == 30
+    assert {str(one.rule) for one in found if isinstance(one, Refused)} == {"kb.record-unavailable"}
+    assert len([one for one in found if isinstance(one, Refused)]) == 20
+
+
+@pytest.mark.parametrize("given", ["sqlite+aiosqlite://", "sqlite+aiosqlite:///:memory:", "mysql://a", "records", ""])
+def test_records_of_one_process_are_not_in_a_database(given: str) -> None:
+    with pytest.raises(Misuse):
+        ask(given, lambda _: asyncio.sleep(0))
+
+
+def test_processes_that_start_together_make_the_tables_once(url: str) -> None:
+    async def all_at_once() -> None:
+        for database in await asyncio.gather(*(open_records(url) for _ in range(8))):
+            await database.close()
+
+    asyncio.run(all_at_once())
+    assert uses(url, (USE, NOW, NOW)) == [True]
+
+
+def test_only_its_owner_reads_a_new_file(tmp_path: Path) -> None:
+    uses(f"sqlite+aiosqlite:///{tmp_path}/records.sqlite")
+    assert (tmp_path / "records.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+# -- verifying with them ----------------------------------------------------------------------------------------------
+
+
+def shown(world: World, challenge: Challenge | None = None) -> str:
+    return world.holder.present(challenge or Challenge("chosen by the Holder", AUDIENCE))
+
+
+def test_a_presentation_and_a_dpop_proof_pass_once(url: str, world: World) -> None:
+    proof = create_dpop_proof(world.holder.signer, "POST", "https://verifier.example/", None, world.salts, NOW)
+
+    async def work(database: Database) -> None:
+        seen = SqlReplayRecord(database)
+        expected = world.verifier.expectations(Unsolicited(AUDIENCE, seen))
+        dpop = DpopExpectations(method="POST", url="https://verifier.example", token=WithoutToken(), seen=seen)
+        assert (await verify_presentation_async(shown(world), expected, NOW)).subject == "agent:georoute"
+        await verify_dpop_proof_async([proof], dpop, NOW)
+        with raises_rule("kb.replayed", at="kb-jwt/nonce"):
+            await verify_presentation_async(shown(world), expected, NOW)
+        with raises_rule("dpop.replayed", at="dpop/jti"):
+            await verify_dpop_proof_async([proof], dpop, NOW)
+        with pytest.raises(Misuse, match="await"):
+            verify_presentation(shown(world), expected, NOW)
+
+    ask(url, work)
+
+
+# -- processes --------------------------------------------------------------------------------------------------------
+
+
+def job_of(url: str, world: World, **changes: Any) -> dict[str, Any]:
+    """A Verifier's work on a presentation whose nonce the Holder chose."""
+    keys = [dict(world.issuer.signer.public_key.to_jwk())]
+    trust = {"issuers": {ISSUER: {"keys": keys}}}
+    return {"url": url, "trust": trust, "presentation": shown(world), "now": NOW, "tasks": 5} | changes
+
+
+def test_of_a_hundred_copies_at_four_processes_one_passes(url: str, world: World) -> None:
+    job = job_of(url, world, threads=5)
+
+    lines = outcomes(*[job] * 4)
+
+    assert sorted(lines) == ["accepted", *["kb.replayed"] * 99]
+
+
+def test_a_challenge_of_one_process_is_answered_once_at_others(url: str, world: World) -> None:
+    command = [sys.executable, "-m", "tests.sdcard.edge.verifying"]
+    nonce = subprocess.check_output(command, input=json.dumps({"url": url, "now": NOW}), text=True).strip()
+    job = job_of(url, world, nonce=nonce, presentation=shown(world, Challenge(nonce, AUDIENCE)))
+    other = {**job, "nonce": "made-up", "presentation": shown(world, Challenge("made-up", AUDIENCE))}
+
+    assert sorted(outcomes(job, job, other)) == ["accepted", *["kb.replayed"] * 14]
+
+
+def test_bug_079_two_workers_accept_one_presentation_once(url: str) -> None:
+    whole = case("BUG-079")
+    given = whole["input"]["action"]
+    job = {"url": url, "case": given, "presentation": given["presentation"], "now": given["now"], "tasks": 10}
+
+    lines = outcomes(*[job] * whole["input"]["workers"])
+
+    assert lines.count("accepted") == whole["expected"]["accepted"]
+    assert set(lines) == {"accepted", "kb.replayed"}
+
+
+@pytest.mark.parametrize("moment", [1, 20])
+def test_a_process_that_is_killed_frees_nothing(url: str, world: World, moment: int) -> None:
+    """Killed after so many lines: it has said at most once that it accepted, and nobody says so again."""
+    job = job_of(url, world, threads=2, tasks=50)
+    with start(job) as process:
+        go(process)
+        assert process.stdout is not None
+        before = [process.stdout.readline().strip() for _ in range(moment)]
+        process.send_signal(signal.SIGKILL)
+        before += process.communicate()[0].split()
+
+    after = outcomes(job)
+
+    assert (before + after).count("accepted") <= 1, "or none, when its last act was the commit"
+    assert after.count("kb.replayed") >= 99
+    assert "accepted" in before or moment < 20
+
+
+def test_clocks_may_differ(url: str, world: World) -> None:
+    """The last instant at which a KB-JWT is fresh, the first one, and a process ahead of both that sweeps."""
+    world.clock.advance(60)
+    job = job_of(url, world)
+    first, last = NOW, NOW + 360
+
+    assert sorted(outcomes({**job, "now": last}, {**job, "now": first})) == ["accepted", *["kb.replayed"] * 9]
+    uses(url, (use("sweeps"), NOW + 5_000, last + CLOCK_DIFFERENCE))
+
+    async def work(database: Database) -> None:
+        expected = world.verifier.expectations(Unsolicited(AUDIENCE, SqlReplayRecord(database)))
+        for now, rule, claim in (first, "replayed", "nonce"), (last, "replayed", "nonce"), (last + 1, "stale", "iat"):
+            with raises_rule(f"kb.{rule}", at=f"kb-jwt/{claim}"):
+                await verify_presentation_async(job["presentation"], expected, now)
+
+    ask(url, work)
+
+
+def test_a_server_that_stops_refuses_and_goes_on_when_it_is_back(world: World) -> None:
+    with cluster(crash_safe=True) as server:
+        url = server.url(server.new_database())
+
+        async def work(database: Database) -> None:
+            seen = SqlReplayRecord(database)
+            expected = world.verifier.expectations(Unsolicited(AUDIENCE, seen))
+            first, second = shown(world), shown(world, Challenge("another", AUDIENCE))
+            await verify_presentation_async(first, expected, NOW)
+            server.stop(signal.SIGKILL)
+            for again in (first, second, second):
+                with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+                    await verify_presentation_async(again, expected, NOW)
+            server.start()
+            assert (await verify_presentation_async(second, expected, NOW)).subject == "agent:georoute"
+            for again in (first, second):
+                with raises_rule("kb.replayed", at="kb-jwt/nonce"):
+                    await verify_presentation_async(again, expected, NOW)
+
+        ask(url, work)
+
+
+def test_a_file_that_is_gone_or_another_refuses(tmp_path: Path) -> None:
+    file, aside = tmp_path / "records.sqlite", tmp_path / "aside"
+
+    async def work(database: Database) -> None:
+        seen = SqlReplayRecord(database)
+        assert await seen.first_use(USE, NOW + 300, NOW)
+        file.rename(aside)
+        with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+            await seen.first_use(use("other"), NOW + 300, NOW)
+        aside.rename(file)
+        assert not await seen.first_use(USE, NOW + 300, NOW)
+        file.unlink()
+        sqlite3.connect(file).close()
+        with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+            await seen.first_use(USE, NOW + 300, NOW)
+
+    ask(f"sqlite+aiosqlite:///{file}", work)
+
+
+def test_a_file_that_others_lock_is_waited_for(tmp_path: Path) -> None:
+    file = tmp_path / "records.sqlite"
+
+    async def work(database: Database) -> None:
+        other = sqlite3.connect(file, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        waiting = asyncio.create_task(SqlReplayRecord(database).first_use(USE, NOW + 300, NOW))
+        await asyncio.sleep(0.3)
+        assert not waiting.done()
+        other.execute("COMMIT")
+        other.close()
+        assert await waiting
+
+    ask(f"sqlite+aiosqlite:///{file}", work)
+
+
+def test_a_database_without_the_tables_refuses(url: str) -> None:
+    async def work(database: Database) -> None:
+        await asyncio.to_thread(query, url, "DROP TABLE sdcard_nonce_uses")
+        with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+            await SqlReplayRecord(database).first_use(USE, NOW, NOW)
+
+    ask(url, work)
+
+
+def test_the_example_of_the_page_prints_what_the_page_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "single-use.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    [printed] = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    assert (done.stdout, done.stderr) == (printed, "")
