@@ -283,8 +283,10 @@ def _use_approval(connection: Connection, wanted: ApprovalRow, at: int) -> None:
     row = (connection.execute(select(approvals).where(this))).mappings().first()
     if row is None or _bound_to(_approval(row)) != _bound_to(wanted):
         raise Refused(Rule.APPROVAL_OTHER, _HANDLE)
-    if row["state"] in _ANSWERED:
-        raise Refused(_ANSWERED[row["state"]], _HANDLE)
+    if row["state"] == ApprovalState.USED.value:
+        raise Refused(Rule.APPROVAL_USED, _HANDLE)
+    if row["state"] == ApprovalState.DENIED.value:
+        raise Refused(Rule.APPROVAL_DENIED, _HANDLE)
     if row["expires_at"] <= at:
         raise Refused(Rule.APPROVAL_EXPIRED, _HANDLE)
     if row["state"] == ApprovalState.PENDING.value:
@@ -293,9 +295,6 @@ def _use_approval(connection: Connection, wanted: ApprovalRow, at: int) -> None:
     used = {"state": ApprovalState.USED.value, "open_for": None}
     if (connection.execute(approved.values(used))).rowcount != 1:
         raise Refused(Rule.APPROVAL_USED, _HANDLE)
-
-
-_ANSWERED = {ApprovalState.USED.value: Rule.APPROVAL_USED, ApprovalState.DENIED.value: Rule.APPROVAL_DENIED}
 
 
 def _decide(connection: Connection, decision: DecisionRow) -> ApprovalRow:
