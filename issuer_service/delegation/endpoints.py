@@ -22,6 +22,7 @@ from issuer_service.delegation.schemas import (
     read_exchange,
     read_token,
 )
+from issuer_service.delegation.subjects import token_endpoint
 from issuer_service.exchanges import begin_exchange, exchange_of
 from issuer_service.openapi import BASIC, BEARER, FromWiring, Responses, bind_wiring
 from issuer_service.stores.ports import KeyUse
@@ -148,7 +149,7 @@ async def server_metadata(wiring: FromWiring, response: Response) -> ServerMetad
     issuer, basic = wiring.issuer_url, ["client_secret_basic"]
     return ServerMetadata(
         issuer=issuer,
-        token_endpoint=service.token_endpoint(wiring),
+        token_endpoint=token_endpoint(wiring),
         jwks_uri=f"{issuer}/.well-known/token-jwks.json",
         response_types_supported=["none"],  # RFC 8414 demands the member and forbids it empty
         grant_types_supported=[TOKEN_EXCHANGE],

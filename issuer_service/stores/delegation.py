@@ -50,7 +50,6 @@ _CLEARED = 100
 """Rows that one write clears away at most."""
 _SHOWN = Where(Part.REQUEST, ("subject_token",))
 _HANDLE = Where(Part.REQUEST, ("approval_handle",))
-_OPEN = (ApprovalState.PENDING.value, ApprovalState.APPROVED.value)
 
 
 class SqlDelegations:
@@ -136,7 +135,7 @@ def _remove_grant(connection: Connection, grant_id: str, at: int) -> GrantRow | 
 def _record(connection: Connection, exchange: ExchangeRow) -> None:
     """All of an exchange. Rows are taken in the order nonces, proofs, approvals, links."""
     if exchange.nonce is not None:
-        use_nonce(connection, exchange.nonce, exchange.link.client, exchange.at, _SHOWN)
+        use_nonce(connection, exchange.nonce, exchange.link.client, exchange.at, _place(exchange))
     if exchange.proof is not None and not _remember(connection, *exchange.proof, exchange.at):
         raise Refused(Rule.DPOP_REPLAYED, Where(Part.DPOP, ("jti",)))
     _check_chain(connection, exchange)
@@ -147,8 +146,13 @@ def _record(connection: Connection, exchange: ExchangeRow) -> None:
     append_audit(connection, _exchange_audit_row(AuditEvent.DELEGATION_ISSUED, exchange))
 
 
+def _place(exchange: ExchangeRow) -> Where:
+    """Where an SD-Card was shown: beside an access token it is the actor's."""
+    return Where(Part.REQUEST, ("actor_token" if exchange.link.root else "subject_token",))
+
+
 def _links(connection: Connection, token_id: str) -> tuple[LinkRow, ...]:
-    this = (connection.execute(select(delegations).where(delegations.c.token_id == token_id))).mappings().first()
+    this = connection.execute(select(delegations).where(delegations.c.token_id == token_id)).mappings().first()
     if this is None:
         return ()
     before = connection.execute(select(delegations).where(delegations.c.token_id.in_(this["parents"])))
@@ -178,9 +182,9 @@ def _find_end(connection: Connection, links: Sequence[LinkRow], at: int) -> tupl
     gone = select(delegations.c.token_id).where(
         delegations.c.token_id.in_(named), or_(delegations.c.revoked_at.is_not(None), delegations.c.expires_at <= at)
     )
-    revoked = set((connection.execute(gone)).scalars())
+    revoked = set(connection.execute(gone).scalars())
     in_force = grants.c.grant_id.in_([link.grant_id for link in links]), grants.c.expires_at > at
-    granted = set((connection.execute(select(grants.c.grant_id).where(*in_force))).scalars())
+    granted = set(connection.execute(select(grants.c.grant_id).where(*in_force)).scalars())
     parties = {party for link in links for party in (link.actor, link.target) if party.startswith(AGENT)}
     standing = _in_good_standing(connection, parties, at)
     shown = _statuses(connection, {link.proof for link in links} - {""}, at)
@@ -203,9 +207,9 @@ def _root_counts(connection: Connection, root: str, at: int) -> bool:
     kind, _, digest = root.partition(":")
     if kind == "opaque":
         asked = select(tokens.c.digest).where(tokens.c.digest == digest, tokens.c.expires_at > at)
-        return (connection.execute(asked)).first() is not None
+        return connection.execute(asked).first() is not None
     asked = select(remembered.c.digest).where(remembered.c.digest == digest)
-    return (connection.execute(asked)).first() is None
+    return connection.execute(asked).first() is None
 
 
 def _entry() -> ColumnElement[bool]:
@@ -233,7 +237,7 @@ def _in_good_standing(connection: Connection, parties: set[str], at: int) -> set
         )
         .distinct()
     )
-    return {AGENT + agent_id for agent_id in (connection.execute(asked)).scalars()}
+    return {AGENT + agent_id for agent_id in connection.execute(asked).scalars()}
 
 
 def _statuses(connection: Connection, digests: set[str], at: int) -> dict[str, int]:
@@ -252,14 +256,14 @@ def _statuses(connection: Connection, digests: set[str], at: int) -> dict[str, i
 def _ask(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
     """Ask a person, if everything else permits the exchange. Nothing is used up by that."""
     if exchange.nonce is not None:
-        check_nonce(connection, exchange.nonce, exchange.link.client, exchange.at, _SHOWN)
+        check_nonce(connection, exchange.nonce, exchange.link.client, exchange.at, _place(exchange))
     _check_chain(connection, exchange)
     asked = exchange.approval
     assert asked is not None, "an approval is asked for"
     bound = _bound_to(asked)
     over = update(approvals).where(approvals.c.open_for == bound, approvals.c.expires_at <= exchange.at)
     connection.execute(over.values(open_for=None))
-    open_one = (connection.execute(select(approvals).where(approvals.c.open_for == bound))).mappings().first()
+    open_one = connection.execute(select(approvals).where(approvals.c.open_for == bound)).mappings().first()
     if open_one is not None:
         return _approval(open_one)
     waiting = (
@@ -267,7 +271,7 @@ def _ask(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
         approvals.c.open_for.is_not(None),
         approvals.c.expires_at > exchange.at,
     )
-    count = (connection.execute(select(func.count()).select_from(approvals).where(*waiting))).scalar_one()
+    count = connection.execute(select(func.count()).select_from(approvals).where(*waiting)).scalar_one()
     if count >= MOST_OPEN:
         raise Refused(Rule.RATE_EXCEEDED, Where(Part.REQUEST), "Too many approvals are waited for.")
     _clear(connection, approvals, approvals.c.approval_id, exchange.at)
@@ -280,7 +284,7 @@ def _ask(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
 def _use_approval(connection: Connection, wanted: ApprovalRow, at: int) -> None:
     """Use an approval up, if it is for exactly this. Whoever changes the row has used it."""
     this = approvals.c.approval_id == wanted.approval_id
-    row = (connection.execute(select(approvals).where(this))).mappings().first()
+    row = connection.execute(select(approvals).where(this)).mappings().first()
     if row is None or _bound_to(_approval(row)) != _bound_to(wanted):
         raise Refused(Rule.APPROVAL_OTHER, _HANDLE)
     if row["state"] == ApprovalState.USED.value:
@@ -301,7 +305,7 @@ def _decide(connection: Connection, decision: DecisionRow) -> ApprovalRow:
     where = Where(Part.REQUEST, ("approval_id",))
     this = approvals.c.approval_id == decision.approval_id, approvals.c.state == ApprovalState.PENDING.value
     waiting = (*this, approvals.c.expires_at > decision.at)
-    row = (connection.execute(select(approvals).where(*waiting))).mappings().first()
+    row = connection.execute(select(approvals).where(*waiting)).mappings().first()
     if row is None:
         raise Refused(Rule.APPROVAL_DECIDED, where)
     approval, granted = _approval(row), decision.state is ApprovalState.APPROVED
@@ -320,7 +324,7 @@ def _decide(connection: Connection, decision: DecisionRow) -> ApprovalRow:
 def _owners(connection: Connection, approval: ApprovalRow) -> set[str]:
     """Who owns the agents of the chain."""
     named = [party.removeprefix(AGENT) for party in approval.parties if party.startswith(AGENT)]
-    return set((connection.execute(select(agents.c.subject).where(agents.c.agent_id.in_(named)))).scalars())
+    return set(connection.execute(select(agents.c.subject).where(agents.c.agent_id.in_(named))).scalars())
 
 
 def _bound_to(approval: ApprovalRow) -> str:
@@ -371,7 +375,7 @@ def _revoke_jwt(connection: Connection, revocation: RevocationRow) -> bool:
 def _remember(connection: Connection, digest: str, until: int, at: int) -> bool:
     """Remember a digest; False when it is remembered. Two who do it at once meet at the primary key."""
     this = remembered.c.digest == digest
-    if (connection.execute(select(remembered.c.digest).where(this))).first() is not None:
+    if connection.execute(select(remembered.c.digest).where(this)).first() is not None:
         return False
     _clear(connection, remembered, remembered.c.digest, at)
     connection.execute(insert(remembered).values({"digest": digest, "expires_at": until}))
