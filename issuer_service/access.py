@@ -20,6 +20,7 @@ from sdcard.encoding import JsonValue, encode_base64url
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.issuer import AGENT_ID
+from sdcard.oauth.bearer import WHERE, parse_credentials
 from sdcard.paths import value_at
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
@@ -32,11 +33,8 @@ EXTERNAL = "jwt:"
 AGENT = "agent:"
 """How agents begin, as in ``sub`` of their SD-Cards; no token is an agent's."""
 
-WHERE = Where(Part.REQUEST, ("headers", "authorization"))
-_CREDENTIALS = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
 _BASIC = re.compile(r"(?i:basic) +([A-Za-z0-9+/]+=*)")
 _TOKEN_TEXT = re.compile(r"[A-Za-z0-9._~+/-]+=*")
-_OTHER_SCHEME = re.compile(r"(?!bearer\b)[A-Za-z0-9!#$%&'*+.^_`|~-]+(?: .*)?", re.IGNORECASE | re.DOTALL)
 _HOST = r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])"
 _AUTHORITIES = tuple(
     re.compile(form, re.IGNORECASE | re.ASCII | re.DOTALL)
@@ -166,6 +164,24 @@ async def find_token(store: Store, text: str, now: Instant) -> TokenRow:
     return token
 
 
+def token_name(token: TokenRow) -> str:
+    """What to call a token by, to whoever runs the registry: the beginning of its digest, which opens nothing."""
+    return token.digest[:16]
+
+
+async def withdraw_token(store: Store, name: str) -> TokenRow:
+    """Withdraw a token, from the next request on; what was done with it stays done.
+
+    Raises:
+        Misuse: there is no token of this name.
+    """
+    named = [token for token in await store.read_tokens() if token_name(token) == name]
+    if len(named) != 1:
+        raise Misuse("there is no token of this name; `sdcard token list` shows them")
+    await store.delete_token(named[0].digest)
+    return named[0]
+
+
 def check_token(token: TokenRow, *scopes: Scope) -> Caller:
     """Whose token it is, if it is for one of these.
 
@@ -238,23 +254,6 @@ def check_context(caller: Caller, context: str) -> None:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def parse_credentials(authorization: Sequence[str]) -> str:
-    """The bearer token: exactly one header of exactly one spelling (RFC 6750 2.1).
-
-    Args:
-        authorization: the values of all ``Authorization`` headers.
-
-    Raises:
-        Refused: ``token.missing`` or ``token.invalid``.
-    """
-    if all(map(_OTHER_SCHEME.fullmatch, authorization)):
-        raise Refused(Rule.TOKEN_MISSING, WHERE)
-    match = _CREDENTIALS.fullmatch(authorization[0]) if len(authorization) == 1 else None
-    if match is None:
-        raise Refused(Rule.TOKEN_INVALID, WHERE, "Send one header: Authorization: Bearer and the token.")
-    return match.group(1)
 
 
 def parse_client_credentials(authorization: Sequence[str]) -> tuple[str | None, str]:

@@ -8,13 +8,15 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from issuer_service.access import EXTERNAL, MOST_SUBJECT, WHERE, Limit, Scope, is_limit
+from issuer_service.access import EXTERNAL, MOST_SUBJECT, Limit, Scope, is_limit
 from issuer_service.stores.ports import TokenRow
+from sdcard.dpop.binding import check_unbound
 from sdcard.edge.server_keys import ServerKeys
 from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.oauth.access_token import AccessToken, parse_access_token, verify_access_token
+from sdcard.oauth.bearer import WHERE
 from sdcard.rules import Rule
 
 _WHERE = Where(Part.ACCESS_TOKEN)
@@ -46,7 +48,9 @@ class AuthorizationServer:
                 ``token.keys-unavailable``.
         """
         try:
-            return self._row(text, await self.verify(text, now))
+            token = await self.verify(text, now)
+            check_unbound(token.claims)
+            return self._row(text, token)
         except Refused as refusal:
             if refusal.rule is Rule.TOKEN_KEYS:
                 raise

@@ -48,8 +48,8 @@ async def read_body(request: Request, bounds: Bounds, media_type: str) -> bytes:
 
 
 def _check_media_type(request: Request, expected: str) -> None:
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != expected:
+    media_types = request.headers.getlist("content-type")
+    if [one.partition(";")[0].strip().lower() for one in media_types] != [expected]:
         raise Refused(Rule.REQUEST_MEDIA_TYPE, _HEADERS.within("content-type"), f"Send {expected}.")
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
+    if any(one.lower() != "identity" for one in request.headers.getlist("content-encoding")):
         raise Refused(Rule.REQUEST_MEDIA_TYPE, _HEADERS.within("content-encoding"), "Send the body uncompressed.")

@@ -6,13 +6,11 @@ from starlette.requests import Request
 
 from issuer_service.access import (
     EXTERNAL,
-    WHERE,
     Caller,
     Scope,
     check_token,
     find_token,
     parse_client_credentials,
-    parse_credentials,
 )
 from issuer_service.addresses import neighbourhood
 from issuer_service.exchanges import digest_of, exchange_of
@@ -21,6 +19,7 @@ from issuer_service.wiring import Wiring
 from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.oauth.access_token import is_jwt
+from sdcard.oauth.bearer import WHERE, parse_credentials
 from sdcard.rules import Rule
 
 

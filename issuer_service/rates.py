@@ -60,6 +60,8 @@ class Buckets:
 
     def _check(self, key: str, now: Instant) -> float:
         level, since = self._levels.get(key, (self._capacity, now))
+        if now < since:  # the clock was set back: count from here, or nothing would flow in until it is there again
+            self._levels[key] = (level, now)
         level = min(self._capacity, level + max(0, now - since) * self._per_second)
         if level < 1:
             raise TooOften(self._hint, (1 - level) / self._per_second)

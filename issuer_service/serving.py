@@ -13,6 +13,7 @@ import uvicorn
 
 from issuer_service.app import create_app
 from issuer_service.configuration import check_fit_to_serve
+from issuer_service.connections import BoundedProtocol
 from issuer_service.keys.opening import prepare_keys
 from issuer_service.logs import logging_to
 from issuer_service.metrics import offered
@@ -127,11 +128,12 @@ def _server(
 
     Of its two parsers httptools has no bound on a header, and adds to it in time that grows with the square of its
     length: one client could stop everybody else. h11 has a bound. So have the connections that are served (the others
-    get a plain 503), the time that an idle one is kept, and the time that a stop waits for requests under way.
+    get a plain 503), the time that an idle one is kept (``BoundedProtocol``), and the time that a
+    stop waits for requests under way.
     """
     config = uvicorn.Config(
         create_app(wiring),
-        http="h11",
+        http=BoundedProtocol,
         h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,

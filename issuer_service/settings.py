@@ -53,7 +53,7 @@ class Settings(BaseSettings):
         profile: which draft is written: ``sd-card`` or ``agent-sd-jwt-02``.
         lifetime_days: of an SD-Card.
         proof_of_possession: ``accepted``: Holder keys are registered with or without; ``demanded``: never without.
-        body_limit: the longest request body that is read, in bytes.
+        body_limit: the longest request body that is read, in bytes. Without card and keys: 131,072 at most.
         host: where to listen. Behind a proxy, loopback is enough.
         port: where to listen.
         tls_cert: the registry's certificate and those that lead to its authority, in PEM; with it, TLS 1.3 is spoken.

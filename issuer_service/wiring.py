@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 
 from issuer_service.access import Limit, is_limit
@@ -45,6 +45,8 @@ class Bounds:
 
     body_bytes: int = 1024 * 1024
     """Four times a card of the largest permitted size."""
+    small_body_bytes: int = 131_072
+    """The longest request body that has neither card nor keys, and is read in the event loop, where others wait."""
     body_seconds: float = 30.0
     """From its first byte to its last. Whoever sends more slowly only holds a place."""
     batch_disclosures: int = 131_072
@@ -55,6 +57,10 @@ class Bounds:
     """Of an answer that is kept because of an Idempotency-Key."""
     answers_bytes: int = 67_108_864
     """Of all that are kept for one subject together."""
+
+    def small(self) -> "Bounds":
+        """The same for a request that has neither card nor keys."""
+        return replace(self, body_bytes=min(self.body_bytes, self.small_body_bytes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sdcard.cards.card import Card
+from sdcard.cards.partial import PartialCard
 from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosable import Treatment, shows, treatments
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
@@ -15,9 +16,12 @@ from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import Challenge
 from sdcard.keybinding.creation import bind
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.names import RESERVED_AT_TOP
 from sdcard.paths import ClaimPath, Place
 from sdcard.profile import Profile
 from sdcard.rules import Rule
+from sdcard.sdjwt.processing import process_payload
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.status.reference import parse_status
 
@@ -121,6 +125,18 @@ def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
         if one.disclosure.encoded in chosen and one.parent and one.parent.encoded not in chosen:
             raise Misuse("the selection lacks a Disclosure that holds another one's digest")
     return SdJwt(held.sd_jwt.issuer_jwt, tuple(text for text in held.sd_jwt.disclosures if text in chosen))
+
+
+def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
+    """What whoever gets the selection can see of the card.
+
+    Raises:
+        Misuse: as ``disclose``.
+    """
+    chosen = disclose(held, selection).disclosures
+    processed = process_payload(held.issued.verified.payload, chosen, DEFAULT_LIMITS)
+    members = {name: value for name, value in processed.claims.items() if name not in RESERVED_AT_TOP}
+    return PartialCard(card_format=held.issued.card_format, members=members, emptied=processed.emptied)
 
 
 def present(

@@ -303,11 +303,16 @@ class Rule(StrEnum):
     RATE_EXCEEDED = "rate.exceeded", "There were too many requests; ask again later.", "RFC 6585 4"
     NOT_READY = "registry.not-ready", "A part of the registry does not work.", "registry"
     REGISTRY_FAILED = "registry.failed", "The registry failed; this is its own fault.", "registry"
+    REQUEST_NOT_ACCEPTABLE = (
+        "request.not-acceptable",
+        "There is nothing here of a media type that the request accepts.",
+        "RFC 9110 12.5.1, 15.5.7",
+    )
 
     # -- delegation ---------------------------------------------------------------------------------------------
     DELEGATION_GRANT_TYPE = "delegation.grant-type", "There is token exchange, and no other grant.", "RFC 6749 5.2"
     DELEGATION_TOKEN_TYPE = "delegation.token-type", "Tokens of this type are not exchanged.", "RFC 8693 2.1, 3"
-    DELEGATION_TARGET = "delegation.target", "The target is not one agent that has valid SD-Cards.", "RFC 8693 2.2.2"
+    DELEGATION_TARGET = "delegation.target", "The target is not one agent.", "RFC 8693 2.2.2"
     DELEGATION_SUBJECT = "delegation.other-agent", "The token is for an agent that is not the caller's.", "RFC 8693 2.1"
     DELEGATION_NO_GRANT = "delegation.no-grant", "Nobody has granted that scopes are handed to this target.", "registry"
     DELEGATION_SCOPE = (

@@ -58,6 +58,7 @@ NOT_TRIGGERED = {
          Rule.AUDIT_CHECKPOINT, Rule.AUDIT_ROLLED_BACK),
         "It is about the audit chain of a registry.",
     ),
+    Rule.REQUEST_NOT_ACCEPTABLE: "An agent says it of a request for its card.",
     **dict.fromkeys(
         (Rule.DPOP_MISSING, Rule.DPOP_REPEATED, Rule.DPOP_METHOD, Rule.DPOP_URL, Rule.DPOP_STALE,
          Rule.DPOP_FROM_FUTURE, Rule.DPOP_TOKEN_HASH, Rule.DPOP_OTHER_KEY, Rule.DPOP_UNBOUND, Rule.DPOP_REPLAYED,

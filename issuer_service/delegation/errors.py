@@ -6,11 +6,11 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from issuer_service.access import WHERE
 from issuer_service.delegation.schemas import OAuthError
 from issuer_service.problems import RETRY_AFTER, STATUS
 from issuer_service.rates import TooOften
 from sdcard.errors import Part, Refused
+from sdcard.oauth.bearer import WHERE
 from sdcard.rules import Rule
 
 INTERVAL = 5

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from issuer_service.access import AGENT, WHERE, Caller, agent_prefixes, check_agent, find_token
+from issuer_service.access import AGENT, Caller, agent_prefixes, check_agent, find_token
 from issuer_service.delegation.schemas import (
     REQUEST,
     ExchangeAsked,
@@ -37,6 +37,7 @@ from sdcard.keybinding.challenge import NonceUse, Unsolicited
 from sdcard.keybinding.verification import Bound
 from sdcard.names import CNF
 from sdcard.oauth.access_token import is_jwt, parse_access_token
+from sdcard.oauth.bearer import WHERE
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.status.reference import Unchecked

@@ -36,6 +36,6 @@ _REFUSALS = refusals(
 async def discover_agents(request: Request, wiring: FromWiring) -> Response:
     """Find agents by what a context shows of them. Who may ask for which context, the token says."""
     caller = await authorize(request, wiring, Scope.AGENTS_DISCOVER)
-    body = await read_json_body(request, wiring.bounds)
+    body = await read_json_body(request, wiring.bounds.small())
     answer = await service.discover(wiring, caller, body)
     return Response(answer, HTTPStatus.OK, {"Cache-Control": "no-store"}, "application/json")

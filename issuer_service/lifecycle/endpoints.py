@@ -95,7 +95,7 @@ async def delete_agent(agent_id: str, request: Request, wiring: FromWiring, resp
 async def renew_agent(agent_id: str, request: Request, wiring: FromWiring) -> Response:
     """Issue an agent's SD-Cards again: the same card, contexts and keys, under the present policy."""
     caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
-    body = await read_json_body(request, wiring.bounds)
+    body = await read_json_body(request, wiring.bounds.small())
     asked = repeatable(*_headers(request), caller, f"renew {agent_id}", body)
     return issued(await service.renew_agent(wiring, caller, agent_id, body, asked))
 

@@ -1,5 +1,6 @@
 """What an owner does with an agent that is registered. Somebody else's agent, and one that was deleted, is none."""
 
+import asyncio
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -65,8 +66,13 @@ async def change_keys(
     Raises:
         Refused: as ``renew_agent``.
     """
-    given = parse_json_object(body, REQUEST, wiring.limits.json_depth)
-    change = read_section(KeyChange, given)
+
+    def read_change() -> tuple[JsonObject, KeyChange]:
+        given = parse_json_object(body, REQUEST, wiring.limits.json_depth)
+        return given, read_section(KeyChange, given)
+
+    async with wiring.turns:  # as registrations are read: keys and proofs can be many
+        given, change = await asyncio.to_thread(read_change)
 
     def request(agent: AgentRow) -> JsonObject:
         kept = {name: value for name, value in remembered(wiring, agent).items() if name != "public_keys"}

@@ -14,12 +14,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from issuer_service.access import Caller, parse_credentials
+from issuer_service.access import Caller
 from issuer_service.registration.schemas import REQUEST
 from issuer_service.stores.ports import AnswerRow, Store
 from issuer_service.wiring import Bounds
 from sdcard.errors import Refused
 from sdcard.instants import Instant
+from sdcard.oauth.bearer import parse_credentials
 from sdcard.rules import Rule
 from sdcard.salts import SALT_BYTES, SaltSource, draw_salts
 

@@ -103,5 +103,5 @@ async def reinstate(agent_id: str, request: Request, wiring: FromWiring) -> Stat
 
 async def _change(agent_id: str, request: Request, wiring: Wiring, change: service.Change) -> StatusChanged:
     caller = await authorize(request, wiring, Scope.AGENTS_MANAGE)
-    body = await read_json_body(request, wiring.bounds)
+    body = await read_json_body(request, wiring.bounds.small())
     return await service.change_statuses(wiring, caller, agent_id, change, body)

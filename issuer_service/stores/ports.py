@@ -527,6 +527,14 @@ class Store(Protocol):
         """The token of this digest."""
         ...
 
+    async def read_tokens(self) -> tuple[TokenRow, ...]:
+        """All tokens, in the order in which they were made; those that have expired too."""
+        ...
+
+    async def delete_token(self, digest: str) -> None:
+        """Forget a token, if it is there. From the commit on it opens nothing, in no process."""
+        ...
+
     async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:
         """Write a registration in one transaction, if agent and keys are the subject's and the agent's to have.
 

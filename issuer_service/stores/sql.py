@@ -6,7 +6,7 @@ chain as its last step.
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, RowMapping, and_, func, insert, not_, select, true, update
+from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, not_, select, true, update
 
 from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
@@ -71,6 +71,17 @@ class SqlStore:
         asked = select(tokens).where(tokens.c.digest == digest)
         row = await self.database.read(lambda connection: connection.execute(asked).mappings().first())
         return None if row is None else _token(row)
+
+    async def read_tokens(self) -> tuple[TokenRow, ...]:
+        """All tokens, in the order in which they were made."""
+        ordered = select(tokens).order_by(tokens.c.created_at, tokens.c.digest)
+        rows = await self.database.read(lambda connection: connection.execute(ordered).mappings().all())
+        return tuple(map(_token, rows))
+
+    async def delete_token(self, digest: str) -> None:
+        """Forget a token, if it is there."""
+        forgotten = delete(tokens).where(tokens.c.digest == digest)
+        await self.database.change(lambda connection: connection.execute(forgotten))
 
     async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:
         """Write a registration in one transaction, or refuse it, or give the answer that is kept."""

@@ -8,6 +8,6 @@ def main() -> None:
     try:
         from sdcard.cli.app import run
     except ModuleNotFoundError as missing:
-        sys.stderr.write(f"The command line needs {missing.name}: pip install 'sdcard[service]'\n")
+        sys.stderr.write(f"The command line needs {missing.name}, which the extra `cli` of sdcard brings\n")
         raise SystemExit(2) from None
     raise SystemExit(run())

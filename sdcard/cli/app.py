@@ -87,7 +87,7 @@ def _run(as_json: bool) -> int:
         return EXIT_MISUSE if refusal.rule is Rule.STORE_UNAVAILABLE else EXIT_REFUSED
     except ModuleNotFoundError as missing:
         extra = "mcp" if (missing.name or "").partition(".")[0] == "mcp" else "service"
-        show_misuse(Misuse(f"this command needs {missing.name}: pip install 'sdcard[{extra}]'"), as_json)
+        show_misuse(Misuse(f"this command needs {missing.name}, which the extra `{extra}` of sdcard brings"), as_json)
     except (Misuse, TyperException) as misuse:
         show_misuse(misuse, as_json)
     except OSError as error:

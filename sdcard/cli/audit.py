@@ -55,7 +55,7 @@ def verify(
         list[Path] | None, typer.Option(help="A file with checkpoints (repeatable); wants --key.")
     ] = None,
     key: Annotated[
-        Path | None, typer.Option(help="A JWKS with the keys that sign checkpoints: `sdcard keys public audit.jwk`.")
+        Path | None, typer.Option(help="A JWKS with the keys that sign checkpoints: `sdcard keys published audit`.")
     ] = None,
     file: Annotated[Path | None, typer.Option(help="A complete export, in place of the database.")] = None,
     database_url: DatabaseUrl = None,

@@ -1,18 +1,26 @@
 """``sdcard token``: bearer tokens for the registry."""
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
-from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
+from sdcard.cli.output import AsJson, console, print_json, print_lines, show_instant, table
 from sdcard.cli.serve import ConfigFile, read_settings
+from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse
 
 if TYPE_CHECKING:
-    from issuer_service.access import Limit, Scope
+    from issuer_service.access import Scope
+    from issuer_service.stores.ports import Store
 
-HELP = "Make bearer tokens for the registry."
+_T = TypeVar("_T")
+
+DatabaseUrl: TypeAlias = Annotated[str | None, typer.Option(help="As for `sdcard serve`.")]
+
+HELP = "Make, list and withdraw bearer tokens for the registry."
 DAY = 86_400
 
 app = typer.Typer(no_args_is_help=True)
@@ -20,7 +28,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Make bearer tokens for the registry."""
+    """Make, list and withdraw bearer tokens for the registry."""
 
 
 @app.command("create")
@@ -37,12 +45,12 @@ def create(
         list[str] | None, typer.Option(help="Look for agents there (repeatable); public alone by default.")
     ] = None,
     days: Annotated[int, typer.Option(min=1, max=3650, help="How long it holds.")] = 90,
-    database_url: Annotated[str | None, typer.Option(help="As for `sdcard serve`.")] = None,
+    database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a bearer token; it is shown once. Example: sdcard token create --subject team-a --days 30"""
-    from issuer_service.access import Limit
+    from issuer_service.access import Limit, create_token
 
     limits = {
         Limit.AGENT_ID_PREFIXES: agent_id_prefix,
@@ -52,15 +60,71 @@ def create(
         Limit.CONTEXTS: context,
     }
     given = {limit: values for limit, values in limits.items() if values}
-    url = read_settings(config, database_url=database_url).database_url
-    text, expires_at = _create(
-        url, subject, _scopes(scope or ["agents:register", "agents:manage", "agents:discover"]), given, days
-    )
+    now, scopes = SystemClock().now(), _scopes(scope or ["agents:register", "agents:manage", "agents:discover"])
+    expires_at = int(now) + days * DAY
+
+    async def make(store: "Store") -> str:
+        return await create_token(store, subject, scopes, given, expires_at, now, SystemSalts())
+
+    text, database = _on_store(make, config, database_url)
     if as_json:
         print_json({"token": text, "subject": subject, "expires_at": expires_at})
     else:
         print_lines(text)
-        typer.echo(f"Shown once. Holds until {show_instant(expires_at)}.", err=True)
+        typer.echo(f"Shown once. Holds until {show_instant(expires_at)}, in {database}.", err=True)
+
+
+@app.command("list")
+def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
+    """List the registry's tokens: by a name that opens nothing, whose they are, what they are for, until when."""
+    from issuer_service.access import token_name
+
+    async def look(store: "Store") -> list[dict[str, Any]]:
+        return [
+            {
+                "name": token_name(one),
+                "subject": one.subject,
+                "scopes": list(one.scopes),
+                "limits": {kind: list(values) for kind, values in one.limits.items()},
+                "created_at": one.created_at,
+                "expires_at": one.expires_at,
+            }
+            for one in await store.read_tokens()
+        ]
+
+    found, _ = _on_store(look, config, database_url)
+    if as_json:
+        print_json({"tokens": found})
+        return
+    now = SystemClock().now()
+    rows = [
+        (
+            one["name"],
+            one["subject"],
+            " ".join(one["scopes"]) + (", limited" if one["limits"] else ""),
+            "expired" if now >= one["expires_at"] else show_instant(one["expires_at"]),
+        )
+        for one in found
+    ]
+    console().print(table("Tokens", ("name", "subject", "for", "holds until"), rows))
+
+
+@app.command("withdraw")
+def withdraw(
+    name: Annotated[str, typer.Argument(help="Which token; `sdcard token list` shows their names.")],
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Withdraw a token, from the next request on; what was done with it stays. Example:
+    sdcard token withdraw 2744ccd10c7533bd"""
+    from issuer_service.access import withdraw_token
+
+    token, _ = _on_store(lambda store: withdraw_token(store, name), config, database_url)
+    if as_json:
+        print_json({"withdrawn": name, "subject": token.subject})
+    else:
+        print_lines(f"{name}, a token of {token.subject}, opens nothing any more")
 
 
 def _scopes(texts: list[str]) -> "list[Scope]":
@@ -72,23 +136,23 @@ def _scopes(texts: list[str]) -> "list[Scope]":
     return [Scope(text) for text in texts]
 
 
-def _create(
-    url: str, subject: str, scopes: "list[Scope]", limits: "dict[Limit, list[str]]", days: int
-) -> tuple[str, int]:
-    from issuer_service.access import create_token
+def _on_store(
+    work: "Callable[[Store], Awaitable[_T]]", config: Path | None, database_url: str | None
+) -> tuple[_T, str]:
+    """What the work gives, on the registry's database in its present schema; and which database that is."""
+    from sqlalchemy import make_url
+
     from issuer_service.stores.migrations import upgrade
     from issuer_service.stores.sql import open_store
-    from sdcard.edge.system import SystemClock, SystemSalts
 
-    now = SystemClock().now()
-    expires_at = int(now) + days * DAY
+    url = read_settings(config, database_url=database_url).database_url
 
-    async def write() -> str:
+    async def run() -> _T:
         store = open_store(url)
         try:
-            return await create_token(store, subject, scopes, limits, expires_at, now, SystemSalts())
+            return await work(store)
         finally:
             await store.close()
 
     upgrade(url)
-    return asyncio.run(write()), expires_at
+    return asyncio.run(run()), make_url(url).render_as_string(hide_password=True)

@@ -21,13 +21,12 @@ from sdcard.keybinding.challenge import Unbound
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.paths import value_at
 from sdcard.profile import SD_CARD, Profile
+from sdcard.publishing.published import SD_MEDIA_TYPE
 from sdcard.rules import Rule
 from sdcard.status.reference import CheckedAsync, Status, Unchecked
 from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
 
-SD_MEDIA_TYPE = "application/vnd.sd-jwt+json"
-"""Of the form ``{"agent_card": SD-JWT}``."""
 MEDIA_TYPES = (SD_MEDIA_TYPE, "application/json", discovery.MEDIA_TYPE)
 WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json", discovery.WELL_KNOWN_PATH)
 """In the order in which they are tried: A2A from 0.3; A2A before and the SD-Card draft; AgentCard."""

@@ -278,7 +278,8 @@ def reachable() -> Iterator[None]:
         if _is_our_fault(error, sqlstate or ""):
             raise
         code = getattr(cause, "sqlite_errorname", None) or sqlstate
-        _log.error("the database is not available: %s %s", type(cause).__name__, code or "")
+        own = cause.__cause__ or cause  # SQLAlchemy calls most of what asyncpg says Error
+        _log.error("the database is not available: %s", " ".join(filter(None, (type(own).__name__, code))))
         raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST)) from None
 
 

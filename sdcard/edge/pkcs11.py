@@ -102,7 +102,7 @@ class Pkcs11Token:
         try:
             import pkcs11
         except ImportError:
-            raise Misuse("keys in a PKCS#11 token need the extra `pkcs11`: pip install 'sdcard[pkcs11]'") from None
+            raise Misuse("keys in a PKCS#11 token need the extra `pkcs11` of sdcard") from None
         self._pkcs11 = pkcs11
         self.address = address
         self._patience = patience

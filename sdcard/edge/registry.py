@@ -4,6 +4,7 @@ A registry is a stranger until its answer has been read: whatever is not of the 
 """
 
 import secrets
+import ssl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -161,9 +162,12 @@ class Registry:
         """The contexts and the thumbprints of the keys that a renewal issues SD-Cards for, in the registry's order.
 
         Raises:
-            Refused, Misuse: as for ``register``.
+            Refused, Misuse: as for ``register``. ``agent.not-renewable``: of an agent of before the registry
+                remembered them.
         """
         known = self.agent(agent_id)
+        if known.get("disclosure_contexts", ...) is None:
+            raise Refused(Rule.AGENT_NOT_RENEWABLE, Where(Part.REQUEST, ("agent_id",)))
         with _documented():
             contexts = [_text(one["context"]) for one in _list(known["disclosure_contexts"])]
             return contexts, [_text(one) for one in _list(known["key_thumbprints"])]
@@ -268,11 +272,15 @@ class Registry:
         while True:
             try:
                 with (
-                    httpx2.Client(timeout=TIMEOUT, follow_redirects=False, trust_env=False) as client,
+                    httpx2.Client(
+                        verify=ssl.create_default_context(), timeout=TIMEOUT, follow_redirects=False, trust_env=False
+                    ) as client,
                     client.stream(method, self._address + path, content=body, headers=headers) as answer,
                 ):
                     return answer.status_code, _bounded(answer)
-            except httpx2.ConnectError:
+            except httpx2.ConnectError as error:
+                if (failure := _tls_failure(error)) is not None:
+                    raise Misuse(f"the registry cannot be reached: {failure}") from None
                 if time.monotonic() > deadline:
                     raise Misuse("the registry cannot be reached: nothing listens there") from None
                 time.sleep(_PAUSE)
@@ -283,6 +291,16 @@ class Registry:
                     left -= 1
                     continue
                 raise Misuse(f"the registry cannot be reached: {type(error).__name__}") from None
+
+
+def _tls_failure(error: httpx2.ConnectError) -> str | None:
+    """What TLS says of the other side, which trying again does not change; None when it did not come to that."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate does not count here: {cause.verify_message}"
+    return None if cause is None else f"there is no TLS with it: {cause.reason}"
 
 
 def _bounded(answer: httpx2.Response) -> bytes:

@@ -57,7 +57,7 @@ RS256 = {"alg": "RS256", "kid": "rs"}
         access_token({"iat": NOW + 60}),
         access_token({"nbf": NOW + 60}),
         access_token({"exp": NOW + 0.5}),
-        access_token({"auth_time": 1, "acr": "x", "amr": [], "groups": [{"a": 1}], "cnf": {"jkt": "x"}}),
+        access_token({"auth_time": 1, "acr": "x", "amr": [], "groups": [{"a": 1}]}),
     ],
 )
 def test_a_good_access_token_registers(desk: Desk, token: str) -> None:
@@ -79,6 +79,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no audience": ({"aud": None}, {}, "claim.missing at access-token/aud"),
     "an odd audience": ({"aud": [CLAIMS["aud"], 1]}, {}, "claim.type at access-token/aud"),
     "an empty audience": ({"aud": []}, {}, "audience.mismatch at access-token/aud"),
+    "bound to a key": ({"cnf": {"jkt": "x"}}, {}, "dpop.missing at access-token/cnf"),
     "expired": ({"exp": NOW}, {}, "time.expired at access-token/exp"),
     "no end": ({"exp": None}, {}, "claim.missing at access-token/exp"),
     "an end in words": ({"exp": "soon"}, {}, "claim.type at access-token/exp"),

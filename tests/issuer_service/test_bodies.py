@@ -39,6 +39,36 @@ def test_a_compressed_body_is_refused(registry: OpenDesk) -> None:
     assert_refused(response, 415, ("request.media-type", "request/headers/content-encoding"))
 
 
+SMALL = ["agents/a/renew", "agents/a/revoke", "agents/a/suspend", "agents/a/reinstate", "agents/discover"]
+
+
+@pytest.mark.parametrize("path", SMALL)
+@pytest.mark.parametrize(("size", "status"), [(131_072, 400), (131_073, 413)])
+def test_a_body_without_card_and_keys_has_a_lower_limit(registry: OpenDesk, path: str, size: int, status: int) -> None:
+    headers = {"authorization": f"Bearer {registry.token}", "content-type": "application/json"}
+
+    response = registry.client.post(f"/{path}", headers=headers, content=b" " * size)
+
+    rule = "limit.bytes" if status == 413 else "json.malformed"
+    assert_refused(response, status, (rule, "request"))
+
+
+def test_whoever_lowers_the_limit_lowers_all() -> None:
+    assert Bounds(body_bytes=1_000).small().body_bytes == 1_000
+
+
+@pytest.mark.parametrize("name", ["content-type", "content-encoding"])
+def test_of_two_headers_neither_is_the_one_that_counts(desk: Desk, registry: OpenDesk, name: str) -> None:
+    before = desk.rows()
+    good = {"content-type": "application/json", "content-encoding": "identity"}
+    headers = [("authorization", f"Bearer {registry.token}"), *good.items(), (name, "text/plain")]
+
+    response = registry.client.post("/agents/register", headers=headers, content=b"{}")
+
+    assert_refused(response, 415, ("request.media-type", f"request/headers/{name}"))
+    assert desk.rows() == before
+
+
 @pytest.mark.parametrize(("size", "status"), [(1_023, 400), (1_024, 400), (1_025, 413)])
 @pytest.mark.parametrize("chunked", [False, True])
 def test_the_limit_is_inclusive(desk: Desk, size: int, status: int, chunked: bool) -> None:

@@ -145,9 +145,15 @@ def test_a_server_that_lets_nobody_in_is_unavailable(server: Cluster, desk: Desk
         upgrade(url)
 
 
-def test_a_database_that_is_not_there_is_unavailable(server: Cluster) -> None:
+def test_a_database_that_is_not_there_is_unavailable_and_the_log_says_why(
+    server: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
     with raises_rule(*UNAVAILABLE):
         upgrade(server.url("nowhere"))
+
+    assert [record.getMessage() for record in caplog.records if record.name == "issuer_service.stores.connecting"] == [
+        "the database is not available: InvalidCatalogNameError 3D000"
+    ]
 
 
 def test_a_lock_is_waited_for_and_then_no_longer(server: Cluster, desk: Desk) -> None:

@@ -23,7 +23,7 @@ from sdcard.disclosable import Treatment
 from sdcard.disclosure.context import DisclosureContext
 from sdcard.encoding import JsonObject, same_json
 from sdcard.errors import Part, Where
-from sdcard.holder import Selection
+from sdcard.holder import Selection, partial_card
 from tests.world import AUDIENCE, NOW, World, digest, example, key, raises_rule, seal_claim, tampered, with_disclosures
 
 
@@ -344,3 +344,13 @@ def test_what_a_coarse_card_can_show_exactly_is_shown(world: World) -> None:
     selection = select_context(world.holder.accept(card), DEFAULT_POLICY, "internal", ["provider.organization"])
 
     assert len(selection.disclosures) == 1
+
+
+def test_what_a_selection_shows_is_what_a_verifier_of_it_sees(world: World) -> None:
+    held = world.holder.accept(world.issuer.issue("full"))
+    for selection in (select_context(held, DEFAULT_POLICY, "public"), select_paths(held, []), select_all(held)):
+        challenge = world.verifier.challenge()
+        text = str(present(held, selection, challenge, world.holder.signer, NOW))
+        seen, partial = world.verifier.verify(text, challenge), partial_card(held, selection)
+
+        assert (partial.card_format, partial.members, partial.emptied) == (seen.card_format, seen.members, seen.emptied)

@@ -138,6 +138,16 @@ def test_a_token_comes_back_as_it_was(url: str) -> None:
     assert on(url, lambda store: store.find_token("e" * 64)) == [None]
 
 
+def test_a_token_that_is_forgotten_is_gone_and_no_other(url: str) -> None:
+    later = replace(TOKEN, digest="0" * 64, created_at=TOKEN.created_at + 1)
+    on(url, lambda store: store.add_token(later), lambda store: store.add_token(TOKEN))
+    assert on(url, lambda store: store.read_tokens()) == [(TOKEN, later)]
+
+    on(url, lambda store: store.delete_token(TOKEN.digest), lambda store: store.delete_token("e" * 64))
+
+    assert on(url, lambda store: store.read_tokens()) == [(later,)]
+
+
 def test_a_registration_is_written_whole(url: str) -> None:
     assert record(url, row("agent", "one", "two")) == [None]
 

@@ -120,4 +120,4 @@ def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch, sdcard: Sdcard
     ran = sdcard("keys", "new", "x.jwk", "--json")
 
     assert ran.status == 2
-    assert "pip install" in ran.json["misuse"]
+    assert "the extra `service`" in ran.json["misuse"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sdcard.cli.registry_process import Desk
-from sdcard.edge.card_fetching import SD_MEDIA_TYPE
+from sdcard.publishing.published import SD_MEDIA_TYPE
 from tests.sdcard.cli.conftest import Ran, Sdcard
 from tests.sdcard.edge.fetchers import RawServer, ok, sending, serving
 from tests.shared import ROOT

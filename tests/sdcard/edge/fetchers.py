@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sdcard import TrustedIssuers, Unchecked
-from sdcard.edge.card_fetching import SD_MEDIA_TYPE, fetch_card, fetch_card_async
+from sdcard.edge.card_fetching import fetch_card, fetch_card_async
 from sdcard.edge.fetching import fetch, fetch_async
 from sdcard.edge.issuer_keys import IssuerKeys
 from sdcard.edge.reach import Reach
 from sdcard.edge.server_keys import load_from
 from sdcard.edge.status_lists import AsyncFetchedStatusLists, FetchedStatusLists
 from sdcard.limits import Limits
+from sdcard.publishing.published import SD_MEDIA_TYPE
 from sdcard.status.reference import StatusReference
 from sdcard.status.token import MEDIA_TYPE
 from tests.world import ISSUER, NOW, key

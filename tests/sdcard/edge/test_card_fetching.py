@@ -21,10 +21,11 @@ from sdcard import (
     Unchecked,
     VerifiedCard,
 )
-from sdcard.edge.card_fetching import SD_MEDIA_TYPE, WELL_KNOWN, FetchedCard, fetch_card, fetch_card_async
+from sdcard.edge.card_fetching import WELL_KNOWN, FetchedCard, fetch_card, fetch_card_async
 from sdcard.edge.issuer_keys import IssuerKeys
 from sdcard.edge.key_files import public_jwks
 from sdcard.edge.reach import LOOPBACK
+from sdcard.publishing.published import SD_MEDIA_TYPE
 from sdcard.status.reference import StatusReference
 from tests.sdcard.edge.fetchers import JSON, RawServer, ok, serving
 from tests.world import ISSUER, NOW, World, example, raises_rule

@@ -1,16 +1,21 @@
 """The client of a registry: what a stranger at the other end may answer, and what it can do with that."""
 
 import json
+import ssl
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from sdcard import Misuse, Refused
 from sdcard.edge import registry as client
 from sdcard.edge.registry import Registry
+from sdcard.rules import Rule
 from tests.world import key
 
 CARD = {"context": "public", "key_thumbprint": "k", "sd_card": "a~", "discloses": ["name"], "exp": 1, "status": None}
@@ -213,7 +218,7 @@ def test_a_list_that_never_ends_is_misuse(stranger: Stranger, monkeypatch: pytes
         list(Registry(stranger.address, "token").agents())
 
 
-@pytest.mark.parametrize("answer", [{}, {"disclosure_contexts": None, "key_thumbprints": None},
+@pytest.mark.parametrize("answer", [{}, {"disclosure_contexts": [], "key_thumbprints": None},
                                     {"disclosure_contexts": [{}], "key_thumbprints": []}])  # fmt: skip
 def test_an_agent_of_another_shape_is_misuse(stranger: Stranger, answer: Any) -> None:
     stranger.says("/agents/a%2Fb", answer)
@@ -248,10 +253,45 @@ def test_an_address_is_an_http_url(address: str) -> None:
         Registry(address, patience=0).issuer()
 
 
+def test_a_certificate_counts_by_the_authorities_that_the_system_names_and_is_told_when_it_does_not(
+    stranger: Stranger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    stranger.server.socket = context.wrap_socket(stranger.server.socket, server_side=True)
+    secure = Registry(stranger.address.replace("http:", "https:"), "token", patience=60)
+    stranger.says("/nonces", {"nonce": "n"}, 201)
+    begun = time.monotonic()
+
+    with pytest.raises(Misuse, match="certificate"):
+        secure.nonce()
+    assert time.monotonic() - begun < 30
+    assert stranger.asked == []
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    assert secure.nonce() == "n"
+
+
+def test_what_speaks_no_tls_is_told_as_that(stranger: Stranger) -> None:
+    with pytest.raises(Misuse, match="no TLS"):
+        Registry(stranger.address.replace("http:", "https:"), "token", patience=60).nonce()
+
+
 @pytest.mark.parametrize("token", ["é", "a\nb", "\udcff"])
 def test_a_token_is_printable_ascii(token: str) -> None:
     with pytest.raises(Misuse):
         Registry("http://127.0.0.1:1", token)
+
+
+def test_an_agent_of_which_the_registry_does_not_remember_what_was_asked_for_is_not_renewable(
+    stranger: Stranger,
+) -> None:
+    stranger.says("/agents/a", {"disclosure_contexts": None, "key_thumbprints": None})
+
+    with pytest.raises(Refused) as refused:
+        Registry(stranger.address, "token").asked("a")
+    assert refused.value.rule is Rule.AGENT_NOT_RENEWABLE
 
 
 FOUND: dict[str, Any] = {"results": [{"agent_id": "a", "sd_card": "a~"}], "next_cursor": "c", "ignored": []}

@@ -1,0 +1,87 @@
+"""An agent that publishes its card: ``python examples/publish.py cards --key agent.jwk --card examples/georoute.json``.
+
+``cards`` is the folder that ``sdcard register … --out cards`` wrote: an SD-Card for each context, and ``trust.json``.
+When ``sdcard agents renew … --out cards`` has renewed them, the new ones are published without a restart.
+
+Needs the extra ``service``: FastAPI and uvicorn.
+"""
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+
+from sdcard import Acceptance, PublicKey, Refused, accept_sd_card, parse_trusted_issuers, select_all
+from sdcard.edge.key_files import load_signer
+from sdcard.edge.publishing import CardApp, card_router
+from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.publishing.published import PlainCard, PublishedCard, PublishedCards
+from sdcard.publishing.tokens import OwnTokens, new_card_token
+
+DAY = 86_400
+
+
+def read_cards(folder: Path, holder_key: PublicKey) -> dict[str, PublishedCard]:
+    """Context → all that the SD-Card of that context shows. One that is no longer good is left out."""
+    acceptance = Acceptance(issuers=parse_trusted_issuers((folder / "trust.json").read_bytes()))
+    cards = {}
+    for file in sorted(folder.glob("*.sd-card")):
+        try:
+            held = accept_sd_card(file.read_text("ascii").strip(), acceptance, holder_key, SystemClock().now())
+        except Refused as refusal:
+            print(f"{file}: {refusal}", flush=True)
+        else:
+            cards[file.stem] = PublishedCard.of(held, select_all(held))
+    return cards
+
+
+def main() -> None:
+    """Serve the card, and look every so often whether it was renewed."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--key", type=Path, required=True, help="the agent's private JWK")
+    arguments.add_argument("--card", type=Path, help="a card for clients that know no SD-JWT")
+    arguments.add_argument("--port", type=int, default=8000)
+    arguments.add_argument("--seconds", type=float, default=60, help="between two looks at the folder")
+    given = arguments.parse_args()
+
+    holder_key = load_signer(given.key).public_key
+    cards = read_cards(given.folder, holder_key)
+    made = {name: new_card_token(name, SystemClock().now() + DAY, SystemSalts()) for name in cards if name != "public"}
+    for name, (text, _) in made.items():
+        print(f"a token for {name}, good for a day: {text}", flush=True)
+    published = PublishedCards(
+        cards,
+        plain=PlainCard.of(given.card.read_bytes()) if given.card else None,
+        tokens=OwnTokens(kept for _, kept in made.values()),
+    )
+    card_app = CardApp(published)
+
+    async def follow() -> None:
+        while True:
+            await asyncio.sleep(given.seconds)
+            try:
+                contexts = await asyncio.to_thread(read_cards, given.folder, holder_key)
+            except (OSError, Refused) as error:
+                print(f"what was published stays: {error}", flush=True)
+            else:
+                card_app.replace(replace(published, contexts=contexts))
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        following = asyncio.create_task(follow())
+        yield
+        following.cancel()
+
+    app = FastAPI(lifespan=lifespan)
+    app.include_router(card_router(card_app))
+    uvicorn.run(app, host="127.0.0.1", port=given.port, access_log=False, log_level="warning")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Bearer tokens that open contexts beyond the public one: the agent's own, or an authorization server's.
+
+A token says by its scope which context its bearer is shown: ``card:internal``. No request says it in another way.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+
+from sdcard.encoding import encode_base64url
+from sdcard.errors import Refused
+from sdcard.instants import Instant
+from sdcard.oauth.access_token import parse_access_token, verify_access_token
+from sdcard.oauth.bearer import WHERE
+from sdcard.oauth.keys import ServerKey
+from sdcard.rules import Rule
+from sdcard.salts import SaltSource, draw_salts
+
+SCOPE = "card:"
+"""A scope that begins so ends with the name of a context."""
+TOKEN_PREFIX = "sdcard_"
+"""So that scanners for leaked secrets can know one when they see it."""
+
+
+class TokenSource(Protocol):
+    """Knows tokens."""
+
+    async def scopes(self, token: str, now: Instant) -> Collection[str]:
+        """What the token is for.
+
+        Raises:
+            Refused: ``token.invalid``, the same for every token that is not good; ``token.keys-unavailable``.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CardToken:
+    """What the agent keeps of a token that it made.
+
+    Attributes:
+        digest: SHA-256 of its text, in hexadecimal.
+        context: what its bearer is shown.
+        expires_at: Unix seconds, exclusive.
+    """
+
+    digest: str = field(repr=False)
+    context: str
+    expires_at: Instant
+
+
+def new_card_token(context: str, expires_at: Instant, salts: SaltSource) -> tuple[str, CardToken]:
+    """Make a token of 256 random bits: its text, which is for its bearer alone, and what the agent keeps of it."""
+    text = TOKEN_PREFIX + encode_base64url(draw_salts(salts, 2))
+    return text, CardToken(_digest(text), context, expires_at)
+
+
+class OwnTokens:
+    """A ``TokenSource``: tokens that the agent made itself.
+
+    They are found by their digests: nobody can guess 256 bits, so how long a search takes gives nothing away.
+    """
+
+    def __init__(self, tokens: Iterable[CardToken] = ()) -> None:
+        self._tokens: Mapping[str, CardToken] = MappingProxyType({one.digest: one for one in tokens})
+
+    async def scopes(self, token: str, now: Instant) -> Collection[str]:
+        """What the token is for: one context."""
+        found = self._tokens.get(_digest(token))
+        if found is None or now >= found.expires_at:
+            raise Refused(Rule.TOKEN_INVALID, WHERE)
+        return (SCOPE + found.context,)
+
+
+class KeySource(Protocol):
+    """Finds the keys of an authorization server; ``sdcard.edge.server_keys`` has one."""
+
+    async def find(self, kid: object, now: Instant) -> ServerKey:
+        """The key of this ``kid``, or a refusal: ``issuer.key-unknown`` or ``token.keys-unavailable``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AccessTokens:
+    """A ``TokenSource``: JWT access tokens (RFC 9068) of one authorization server.
+
+    One that is bound to a key (``cnf``) is not taken: whoever stole it could show it here without the key.
+
+    Attributes:
+        issuer: the server's ``iss``, compared as text.
+        audience: what ``aud`` calls this agent.
+        keys: the server's.
+    """
+
+    issuer: str
+    audience: str
+    keys: KeySource = field(repr=False)
+
+    async def scopes(self, token: str, now: Instant) -> Collection[str]:
+        """What the token is for, by its ``scope`` claim."""
+        try:
+            jws = parse_access_token(token)
+            key = await self.keys.find(jws.header.get("kid"), now)
+            verified = verify_access_token(jws, key, self.issuer, self.audience, now)
+        except Refused as refusal:
+            if refusal.rule is Rule.TOKEN_KEYS:
+                raise
+            raise Refused(Rule.TOKEN_INVALID, WHERE) from None
+        if "cnf" in verified.claims:
+            raise Refused(Rule.TOKEN_INVALID, WHERE)
+        return verified.scopes
+
+
+NOBODY: TokenSource = OwnTokens()
+"""Knows no token: whoever sends one is refused."""
+
+
+def context_of(scopes: Collection[str], public: str) -> str:
+    """The context that a token's scopes name; without any, the public one.
+
+    Raises:
+        Refused: ``token.scope`` for scopes of several contexts: a token is for one.
+    """
+    contexts = {scope.removeprefix(SCOPE) for scope in scopes if scope.startswith(SCOPE)} or {public}
+    if len(contexts) > 1:
+        raise Refused(Rule.TOKEN_SCOPE, WHERE)
+    return contexts.pop()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

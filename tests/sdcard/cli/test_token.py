@@ -1,0 +1,63 @@
+"""``sdcard token``: making tokens, seeing which there are, and withdrawing one."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from sdcard.cli.registry_process import running_registry
+from tests.sdcard.cli.conftest import Sdcard
+
+
+def test_tokens_are_listed_by_names_that_open_nothing(sdcard: Sdcard) -> None:
+    made = sdcard("token", "create", "--subject", "team-a", "--agent-id-prefix", "a-", "--days", "3", "--json").json
+    sdcard("token", "create", "--subject", "team-b", "--scope", "agents:discover")
+
+    listed, shown = sdcard("token", "list", "--json"), sdcard("token", "list")
+
+    first, second = listed.json["tokens"]
+    digest = hashlib.sha256(made["token"].encode()).hexdigest()
+    assert first["name"] == digest[:16]
+    assert (first["subject"], first["limits"]) == ("team-a", {"agent_id_prefixes": ["a-"]})
+    assert first["expires_at"] - first["created_at"] == 3 * 86_400
+    assert (second["subject"], second["scopes"]) == ("team-b", ["agents:discover"])
+    assert first["name"] in shown.out
+    assert made["token"] not in listed.out + shown.out
+    assert digest not in listed.out + shown.out
+
+
+def test_a_token_that_is_withdrawn_opens_nothing_and_the_others_do(
+    sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SDCARD_DATABASE_URL", f"sqlite+aiosqlite:///{tmp_path / 'registry.sqlite'}")
+    with running_registry(tmp_path) as desk:
+        kept, leaked = (sdcard("token", "create", "--subject", "me", "--json").json["token"] for _ in range(2))
+        name = hashlib.sha256(leaked.encode()).hexdigest()[:16]
+        monkeypatch.setenv("SDCARD_TOKEN", leaked)
+        before = sdcard("agents", "list", "--registry", desk.address)
+
+        withdrawn = sdcard("token", "withdraw", name, "--json")
+
+        after = sdcard("agents", "list", "--registry", desk.address)
+        monkeypatch.setenv("SDCARD_TOKEN", kept)
+        other = sdcard("agents", "list", "--registry", desk.address)
+    assert withdrawn.json == {"withdrawn": name, "subject": "me"}
+    assert (before.status, after.status, other.status) == (0, 1, 0)
+    assert "token.invalid" in after.out + after.err
+
+
+@pytest.mark.parametrize("name", ["", "0" * 16, "x", "%"])
+def test_a_token_that_is_not_there_is_misuse_and_the_others_stay(sdcard: Sdcard, name: str) -> None:
+    sdcard("token", "create", "--subject", "me")
+
+    refused = sdcard("token", "withdraw", name)
+
+    assert (refused.status, "sdcard token list" in refused.err) == (2, True)
+    assert len(sdcard("token", "list", "--json").json["tokens"]) == 1
+
+
+def test_who_makes_a_token_is_told_where_it_holds_and_no_password(sdcard: Sdcard) -> None:
+    made = sdcard("token", "create", "--subject", "me", "--database-url", "sqlite:///other.sqlite")
+
+    assert "in sqlite:///other.sqlite" in made.err.replace("\n", " ")
+    assert Path("other.sqlite").exists()

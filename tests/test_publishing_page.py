@@ -1,0 +1,105 @@
+"""``docs/publishing.md`` and ``examples/publish.py`` do what they say, for SD-Cards of a real registry."""
+
+import contextlib
+import io
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from sdcard.cli import main
+from sdcard.cli.registry_process import Desk, running_registry
+from tests.sdcard.publishing.agent import AGENT_CARD_JSON, AGENT_JSON, JSON, SD
+from tests.shared import ROOT
+from tests.world import example
+
+CARD = str(ROOT / "examples" / "georoute.json")
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A registry with the agent ``georoute``, whose SD-Cards are in ``cards``."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "registry").mkdir()
+    with running_registry(tmp_path / "registry") as desk:
+        monkeypatch.setenv("SDCARD_TOKEN", desk.token)
+        run(monkeypatch, "keys", "new", "agent.jwk")
+        where = ("--registry", desk.address, "--agent-id", "georoute", "--key", "agent.jwk", "--out", "cards")
+        run(monkeypatch, "register", CARD, *where, "--context", "public", "--context", "internal")
+        yield desk
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["sdcard", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+
+
+def test_the_page_runs_and_prints_what_it_says(registry: Desk) -> None:
+    page = (ROOT / "docs" / "publishing.md").read_text(encoding="utf-8")
+    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    printed = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+
+    out, names = io.StringIO(), dict[str, Any]()
+    with contextlib.redirect_stdout(out):
+        for block in code:
+            exec(compile(block, "docs/publishing.md", "exec"), names)
+
+    assert (len(code), [out.getvalue()]) == (3, printed)
+
+
+def issued(context: str) -> str:
+    return Path(f"cards/{context}.sd-card").read_text("ascii").strip()
+
+
+def until(found: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(httpx2.TransportError):
+            if result := found():
+                return result
+        time.sleep(0.1)
+    pytest.fail("it did not come about")
+
+
+def test_the_example_publishes_what_was_registered_and_what_was_renewed(
+    registry: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, str(ROOT / "examples" / "publish.py"), "cards", "--key", "agent.jwk", "--card", CARD,
+               "--port", str(port), "--seconds", "0.2"]  # fmt: skip
+
+    def get(accept: str, token: str | None = None, path: str = AGENT_JSON) -> httpx2.Response:
+        headers = {"accept": accept, **({"authorization": f"Bearer {token}"} if token else {})}
+        return httpx2.get(url + path, headers=headers, trust_env=False)
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            token = process.stdout.readline().rpartition(" ")[2].strip()
+            until(lambda: get(JSON).status_code == 200)
+            assert get("*/*", path=AGENT_CARD_JSON).json() == example()
+            public, internal = (get(SD, one).json()["agent_card"] for one in (None, token))
+            assert [public, internal] == [issued("public"), issued("internal")]
+            assert get(SD, "sdcard_another").status_code == 401
+
+            where = ("--registry", registry.address, "--key", "agent.jwk", "--out", "cards")
+            run(monkeypatch, "agents", "renew", "georoute", *where)
+            renewed = until(lambda: (now := get(SD, token).json()["agent_card"]) != internal and now)
+            assert renewed == issued("internal")
+
+            Path("cards/trust.json").write_text("{}", encoding="ascii")
+            assert process.stdout.readline().startswith("what was published stays: trust.malformed")
+            assert get(SD, token).json()["agent_card"] == renewed
+        finally:
+            process.terminate()
