@@ -18,6 +18,7 @@ from sdcard.jose.keys import PublicKey
 from sdcard.keybinding.challenge import ReplayRecord
 from sdcard.names import CNF, INTERACTION_ID
 from sdcard.oauth.access_token import TYPES, AccessToken, parse_access_token, verify_access_token
+from sdcard.oauth.keys import ServerKey
 from sdcard.rules import Rule
 
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -97,13 +98,13 @@ def prepare_token(delegation: Delegation, key: PublicKey) -> bytes:
 
 
 def verify_delegated_token(
-    token: str, keys: Mapping[str, PublicKey], issuer: str, audience: str, now: Instant
+    token: str, keys: Mapping[str, ServerKey], issuer: str, audience: str, now: Instant
 ) -> Delegation:
     """What an agent does with a token that came as ``Authorization: Bearer``: RFC 9068 4, and every rule of the chain.
 
     Args:
         token: the text.
-        keys: the registry's keys for tokens, by ``kid``.
+        keys: the registry's keys for tokens, by ``kid``: ``ServerKeys.for_token`` of ``sdcard.edge.server_keys``.
         issuer: the registry.
         audience: the agent itself, as ``sub`` of its SD-Card says.
         now: the present instant.
@@ -118,7 +119,7 @@ def verify_delegated_token(
 
 def verify_bound_token(
     token: str,
-    keys: Mapping[str, PublicKey],
+    keys: Mapping[str, ServerKey],
     issuer: str,
     audience: str,
     request: BoundRequest,
@@ -137,7 +138,7 @@ def verify_bound_token(
 
 
 def read_delegated_token(
-    token: str, keys: Mapping[str, PublicKey], issuer: str, audience: str, now: Instant
+    token: str, keys: Mapping[str, ServerKey], issuer: str, audience: str, now: Instant
 ) -> Delegation:
     """What a token says that was given to ``audience``; nothing about who sent it, so it is not enough to serve by.
 

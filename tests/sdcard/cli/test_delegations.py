@@ -7,8 +7,8 @@ import pytest
 from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState, ExchangeRow, LinkRow
 from issuer_service.stores.sql import open_store
 from sdcard.edge.system import SystemClock
+from tests.command_line import Sdcard
 from tests.postgres import query
-from tests.sdcard.cli.conftest import Sdcard
 
 URL = "sqlite+aiosqlite:///sdcard.sqlite"
 GRANT = ("grants", "add", "--delegator", "team-a", "--target", "agent:b", "--scope", "read", "--scope", "pay")

@@ -26,7 +26,7 @@ from sdcard.cli.mcp_shapes import CheckedCard, Document
 from sdcard.cli.mcp_tools import LOOKING, Discovering, Offer, Verifying
 from sdcard.edge.mcp import InteractionAudit, ToolCall
 from sdcard.edge.registry import Registry
-from tests.sdcard.cli.conftest import Sdcard
+from tests.command_line import Sdcard
 from tests.shared import ROOT
 from tests.tool_server import served
 from tests.world import AUDIENCE, ISSUER, MovableClock, World, example

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sdcard.cli.registry_process import running_registry
-from tests.sdcard.cli.conftest import Sdcard
+from tests.command_line import Sdcard
 
 
 def test_tokens_are_listed_by_names_that_open_nothing(sdcard: Sdcard) -> None:
