@@ -8,8 +8,9 @@ from fastapi.security import HTTPBasic, HTTPBearer
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from issuer_service.problems import MEDIA_TYPE, Problem
+from issuer_service.problems import Problem
 from issuer_service.wiring import Wiring
+from sdcard.problems import PROBLEM
 
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
 
@@ -56,7 +57,7 @@ def json_body(model: type[BaseModel]) -> dict[str, Any]:
 
 def refusals(*statuses: HTTPStatus) -> Responses:
     """The problem documents that an endpoint answers with."""
-    content = {MEDIA_TYPE: {"schema": _reference(Problem)}}
+    content = {PROBLEM: {"schema": _reference(Problem)}}
     return {
         int(status): {"description": f"{status.phrase}; `rule` says why.", "content": content} for status in statuses
     }

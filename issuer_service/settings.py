@@ -1,6 +1,5 @@
 """``Settings``: what an operator chooses, read once, at the edge: ``configuration`` says from where."""
 
-import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,6 +12,7 @@ from issuer_service.addresses import Network
 from issuer_service.logs import LogFormat, LogLevel
 from sdcard.delegation.chain import MOST_ACTORS
 from sdcard.errors import Misuse
+from sdcard.hosts import is_loopback
 from sdcard.issuer import DAY
 
 MOST_PER_MINUTE = 10_000_000
@@ -158,11 +158,3 @@ def check_issuer_url(text: str) -> str:
     if text.startswith("http:") and not is_loopback(urlsplit(text).hostname or ""):
         raise Misuse("the issuer is an https URL; http is for loopback hosts only")
     return text
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -29,6 +29,7 @@ SHARED_BY_BOTH = {
     "salts",
     "names",
     "profile",
+    "hosts",
 }
 WORLDLY = {
     *(

@@ -7,10 +7,11 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from issuer_service.delegation.schemas import OAuthError
-from issuer_service.problems import RETRY_AFTER, STATUS
+from issuer_service.problems import STATUS
 from issuer_service.rates import TooOften
 from sdcard.errors import Part, Refused
 from sdcard.oauth.bearer import WHERE
+from sdcard.problems import RETRY_AFTER
 from sdcard.rules import Rule
 
 INTERVAL = 5

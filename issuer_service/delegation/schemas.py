@@ -12,10 +12,10 @@ from sdcard.delegation.chain import is_agent
 from sdcard.delegation.narrowing import parse_scope
 from sdcard.delegation.tokens import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE
 from sdcard.errors import Part, Refused, Where
+from sdcard.interactions import is_interaction_id
 from sdcard.rules import Rule
 
 REQUEST = Where(Part.REQUEST)
-INTERACTION_ID = r"[!-~]{1,128}"
 HANDLE = r"[0-9a-f]{32}"
 _MOST_PARAMETERS = 64
 _TARGETS = ("audience", "resource")
@@ -103,8 +103,8 @@ def check_interaction_id(given: str | None) -> str | None:
     Raises:
         Refused: ``delegation.interaction-id``, at ``request/interaction_id``.
     """
-    if given is not None and not re.fullmatch(INTERACTION_ID, given):
-        hint = "It has 1 to 128 printable ASCII characters, and no space."
+    if given is not None and not is_interaction_id(given):
+        hint = "It has 1 to 128 visible ASCII characters."
         raise Refused(Rule.DELEGATION_INTERACTION, _place("interaction_id"), hint)
     return given
 

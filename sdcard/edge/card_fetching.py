@@ -21,15 +21,13 @@ from sdcard.keybinding.challenge import Unbound
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.paths import value_at
 from sdcard.profile import SD_CARD, Profile
-from sdcard.publishing.published import SD_MEDIA_TYPE
+from sdcard.publishing.published import ALL_PATHS, SD_MEDIA_TYPE
 from sdcard.rules import Rule
 from sdcard.status.reference import CheckedAsync, Status, Unchecked
 from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
 
 MEDIA_TYPES = (SD_MEDIA_TYPE, "application/json", discovery.MEDIA_TYPE)
-WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json", discovery.WELL_KNOWN_PATH)
-"""In the order in which they are tried: A2A from 0.3; A2A before and the SD-Card draft; AgentCard."""
 
 _UNBOUND = Unbound("a published card comes without a KB-JWT")
 _ANSWER = Where(Part.FETCHED, ("agent_card",))
@@ -111,7 +109,7 @@ async def _find(url: str, reach: Reach, token: str | None) -> tuple[str, Fetched
     """The first address that has something, and what it has."""
     host, _, path = url.partition("://")[2].partition("/")
     whole = bool(path) or "?" in host
-    places = (url,) if whole else tuple(f"{url.rstrip('/')}{well_known}" for well_known in WELL_KNOWN)
+    places = (url,) if whole else tuple(f"{url.rstrip('/')}{well_known}" for well_known in ALL_PATHS)
     for place in places:
         try:
             return place, await fetch_async(place, reach, MEDIA_TYPES, DEFAULT_LIMITS.presentation_bytes, token)

@@ -13,19 +13,19 @@ from inspect import isawaitable
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from sdcard.admission import AdmissionPolicy, check_admission
-from sdcard.encoding import JsonObject, encode_base64url, encode_json
+from sdcard.encoding import encode_base64url, encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.http_auth import (
     INTERACTION_HEADER,
     MAX_CREDENTIALS,
-    MAX_INTERACTION,
     encode_challenge,
-    is_interaction_id,
     parse_credentials,
 )
 from sdcard.instants import Clock, FreshnessWindow, Instant
+from sdcard.interactions import MAX_INTERACTION, is_interaction_id
 from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, AsyncChallengeRecord, Challenge, ChallengeRecord
 from sdcard.limits import Limits
+from sdcard.problems import PROBLEM, RETRY_AFTER, problem_document
 from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 from sdcard.sdjwt.unverified import read_nonce
@@ -40,8 +40,6 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 STATE = "sd_card"
-PROBLEM = "application/problem+json"
-RETRY_AFTER = 5
 _LIMITS = Limits(presentation_bytes=MAX_CREDENTIALS)
 _STATUS: Mapping[Rule, HTTPStatus] = {
     Rule.REQUEST: HTTPStatus.BAD_REQUEST,
@@ -250,7 +248,7 @@ def _target(scope: Scope) -> str:
 def _interaction(scope: Scope) -> str | None:
     values = _values(scope, INTERACTION_HEADER.lower().encode())
     if len(values) > 1 or not all(map(is_interaction_id, values)):
-        where = Where(Part.REQUEST, (INTERACTION_HEADER.lower(),))
+        where = Where(Part.REQUEST, ("headers", INTERACTION_HEADER.lower()))
         raise Refused(
             Rule.REQUEST, where, f"There is one such header, of 1 to {MAX_INTERACTION} visible ASCII characters."
         )
@@ -268,20 +266,7 @@ def _status(refusal: Refused) -> HTTPStatus:
 async def _refuse(send: Send, refusal: Refused, challenge: str | None) -> None:
     """A problem document, of the shape that the registry's have. It names rules and places, never a value."""
     status = _status(refusal)
-    first = refusal.findings[0]
-    problem: JsonObject = {
-        "type": f"urn:sd-card:rule:{refusal.rule}",
-        "title": refusal.rule.sentence,
-        "status": int(status),
-        "detail": first.hint or refusal.rule.sentence,
-        "rule": str(refusal.rule),
-        "where": str(refusal.where),
-        "findings": [
-            {"rule": str(f.rule), "level": str(f.level), "where": str(f.where), "hint": f.hint}
-            for f in refusal.findings
-        ],
-    }
-    body = encode_json(problem)
+    body = encode_json(problem_document(refusal, status))
     headers = {"Content-Type": PROBLEM, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
     if challenge is not None:
         headers["WWW-Authenticate"] = challenge

@@ -17,8 +17,9 @@ from typing import TypeVar
 
 import httpx2
 
-from sdcard.edge.reach import WHERE, Address, Reach, Resolve, Target, forbidden, literal_address, parse_url
+from sdcard.edge.reach import WHERE, Reach, Resolve, Target, forbidden, parse_url
 from sdcard.errors import Misuse, Refused
+from sdcard.hosts import Address, literal_address
 from sdcard.rules import Rule
 
 T = TypeVar("T")

@@ -133,14 +133,14 @@ def test_the_interaction_of_the_request_is_the_one_that_was_signed(world: World,
 def test_an_interaction_that_does_not_fit_into_a_header_is_refused(app: Demanding, value: bytes) -> None:
     given = call(app, [(b"sd-card-interaction", value)])
 
-    assert given.refusal == (400, "request.malformed", "request/sd-card-interaction")
+    assert given.refusal == (400, "request.malformed", "request/headers/sd-card-interaction")
     assert "www-authenticate" not in given.headers
 
 
 def test_a_request_belongs_to_one_interaction(app: Demanding) -> None:
     given = call(app, [(b"sd-card-interaction", b"a"), (b"sd-card-interaction", b"a")])
 
-    assert given.refusal == (400, "request.malformed", "request/sd-card-interaction")
+    assert given.refusal == (400, "request.malformed", "request/headers/sd-card-interaction")
 
 
 def test_another_profile_is_a_setting(world: World) -> None:
@@ -181,7 +181,7 @@ def test_anything_but_http_is_closed_and_the_lifespan_is_the_apps(world: World) 
 def test_every_method_is_challenged(app: Demanding, method: str) -> None:
     given = call(app, method=method)
 
-    assert given.refusal == (401, "presentation.missing", "request/authorization")
+    assert given.refusal == (401, "presentation.missing", "request/headers/authorization")
     assert given.headers["cache-control"] == "no-store"
     assert given.headers["content-type"] == "application/problem+json"
     received = parse_challenge([given.headers["www-authenticate"]])
@@ -193,19 +193,19 @@ def test_every_method_is_challenged(app: Demanding, method: str) -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([b"Bearer abc"], (401, "presentation.missing", "request/authorization")),
-        ([b"SD-Card"], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card "], (400, "request.malformed", "request/authorization")),
-        ([b""], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card a b"], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card a~\r\nx: y"], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card a~\n"], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card a~\xff"], (400, "request.malformed", "request/authorization")),
-        ([b'SD-Card {"payload":"a"}'], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card a~", b"SD-Card a~"], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card a~", b"Bearer b"], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card " + b"a" * (MAX_CREDENTIALS + 1)], (431, "limit.bytes", "request/authorization")),
-        ([b"SD-Card " + b"a" * 1_048_576], (431, "limit.bytes", "request/authorization")),
+        ([b"Bearer abc"], (401, "presentation.missing", "request/headers/authorization")),
+        ([b"SD-Card"], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card "], (400, "request.malformed", "request/headers/authorization")),
+        ([b""], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card a b"], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card a~\r\nx: y"], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card a~\n"], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card a~\xff"], (400, "request.malformed", "request/headers/authorization")),
+        ([b'SD-Card {"payload":"a"}'], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card a~", b"SD-Card a~"], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card a~", b"Bearer b"], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card " + b"a" * (MAX_CREDENTIALS + 1)], (431, "limit.bytes", "request/headers/authorization")),
+        ([b"SD-Card " + b"a" * 1_048_576], (431, "limit.bytes", "request/headers/authorization")),
         ([b"SD-Card " + b"a" * MAX_CREDENTIALS], (401, "sd-jwt.format", "presentation")),
         ([b"sd-card a.b.c~"], (401, "kb.missing", "presentation")),
     ],

@@ -78,7 +78,10 @@ def assert_problem(got: Got, status: int, rule: Rule) -> None:
         "detail": "",
         "rule": rule.value,
         "where": WHERE.get(rule, "request"),
+        "findings": got.json["findings"],
     }
+    [finding] = got.json["findings"]
+    assert (finding["rule"], finding["where"]) == (got.json["rule"], got.json["where"])
     assert got.json["detail"]
     assert got.headers["cache-control"] == "no-store"
 
