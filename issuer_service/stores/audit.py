@@ -47,7 +47,7 @@ def append_audit(connection: Connection, entry: AuditRow) -> None:
         _log.error("the audit chain has no head; `sdcard audit verify` says more")
         raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
     record = chain_record(_content(entry), Head(*row))
-    connection.execute(insert(audit).values(record))
+    connection.execute(insert(audit), record)
     moved = {"sequence": record["sequence"], "digest": record["digest"]}
     connection.execute(update(audit_head).where(audit_head.c.chain == _CHAIN).values(moved))
 

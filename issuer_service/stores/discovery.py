@@ -68,7 +68,7 @@ def replace_postings(
             "terms": _pack(terms),
             "sd_card": "",
         }
-        connection.execute(insert(discovery_cards).values(values))
+        connection.execute(insert(discovery_cards), values)
         _post(connection, position, terms)
 
 

@@ -61,7 +61,7 @@ class SqlStore:
             "created_at": token.created_at,
             "expires_at": token.expires_at,
         }
-        await self.database.change(lambda connection: connection.execute(insert(tokens).values(row)))
+        await self.database.change(lambda connection: connection.execute(insert(tokens), row))
 
     async def find_token(self, digest: str) -> TokenRow | None:
         """The token of this digest."""
@@ -223,7 +223,7 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
     _claim_agent(connection, new)
     _claim_keys(connection, new)
     batch = {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}
-    connection.execute(insert(batches).values(batch))
+    connection.execute(insert(batches), batch)
     discovery.replace_postings(connection, secret, new.agent_id, new.batch_id, new.discovery)
     earlier = list[statuses.Entry]()
     if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
@@ -278,7 +278,7 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> None:
     )
     if new.made_from is not None:
         mine = mine.where(agents.c.batch_id == new.made_from)
-    if connection.execute(mine.values(values)).rowcount == 1:
+    if connection.execute(mine, values).rowcount == 1:
         return
     if new.made_from is not None:
         raise AgentChanged
@@ -287,11 +287,11 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> None:
     if taken is not None and tuple(taken) != (new.agent_id, new.subject):
         raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
     if taken is not None:  # its owner registered it between the two statements, or with another card of this version
-        if connection.execute(mine.values(values)).rowcount != 1:
+        if connection.execute(mine, values).rowcount != 1:
             raise Refused(Rule.AGENT_VERSION, Where(Part.REQUEST, ("version",)))
         return
     ids = {"agent_id": new.agent_id, "folded_id": folded_id, "subject": new.subject}
-    connection.execute(insert(agents).values({**values, **ids, "registered_at": new.at}))
+    connection.execute(insert(agents), {**values, **ids, "registered_at": new.at})
 
 
 def _claim_keys(connection: Connection, new: RegistrationRow) -> None:
