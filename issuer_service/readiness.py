@@ -20,7 +20,7 @@ _WHERE = Where(Part.REGISTRY)
 _KEPT_SECONDS = 2
 """Anybody may ask; so the signer, which may be a slow token, is not asked more often."""
 _PATIENCE = 5.0
-_NEEDED = (KeyUse.CARDS, KeyUse.STATUS, KeyUse.AUDIT)
+_NEEDED = (KeyUse.CARDS, KeyUse.STATUS, KeyUse.AUDIT, KeyUse.TOKENS)
 _MESSAGE = b"sdcard readyz"
 """No JWS signs this: its signing input has a dot."""
 

@@ -87,11 +87,18 @@ def add_nonce(connection: Connection, nonce: NonceRow, at: int) -> None:
     connection.execute(delete(nonces).where(nonces.c.digest.in_(oldest)))
 
 
-def use_nonce(connection: Connection, digest: str, subject: str, at: int) -> None:
+def use_nonce(connection: Connection, digest: str, subject: str, at: int, where: Where) -> None:
     """Use a nonce up: whoever deletes the row has used it. Only the subject that it was given to can."""
     this = nonces.c.digest == digest, nonces.c.subject == subject, nonces.c.expires_at > at
-    if connection.execute(delete(nonces).where(*this)).rowcount != 1:
-        raise Refused(Rule.PROOF_NONCE, _REQUEST.within("proofs"), "Ask for a fresh one: POST /nonces.")
+    if (connection.execute(delete(nonces).where(*this))).rowcount != 1:
+        raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
+
+
+def check_nonce(connection: Connection, digest: str, subject: str, at: int, where: Where) -> None:
+    """Refuse a nonce that this subject could not use up."""
+    this = nonces.c.digest == digest, nonces.c.subject == subject, nonces.c.expires_at > at
+    if (connection.execute(select(nonces.c.digest).where(*this))).first() is None:
+        raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
 
 
 def _clear(connection: Connection, table: Table, at: int) -> None:

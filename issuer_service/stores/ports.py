@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
+from issuer_service.stores.delegation_ports import Delegations
 from sdcard.audit.records import Head
 from sdcard.encoding import JsonObject
 from sdcard.errors import Where
@@ -29,6 +30,13 @@ class AuditEvent(StrEnum):
     KEY_REMOVED = "key.removed"
     KEYS_RESEALED = "keys.resealed"
     DISCOVERY_ISSUED = "discovery.issued"
+    GRANT_ADDED = "grant.added"
+    GRANT_REMOVED = "grant.removed"
+    DELEGATION_ISSUED = "delegation.issued"
+    TOKEN_REVOKED = "token.revoked"
+    APPROVAL_ASKED = "approval.asked"
+    APPROVAL_GRANTED = "approval.granted"
+    APPROVAL_DENIED = "approval.denied"
 
 
 class Supersedes(StrEnum):
@@ -74,7 +82,7 @@ class AuditRow:
         agent_id: to which agent; empty where it is about the registry's own keys.
         batch_id: to which Batch; empty where it is none or all.
         disclosed: context, and after a space the partner where an agreement decided → the claims that its SD-Cards can
-            show, as paths. Of a change of keys: use → the keys.
+            show, as paths. Of a change of keys: use → the keys. Of a delegation: ``chain``, ``scopes``, ``token``.
         interaction_id: in which interaction, where the caller said so (SDC-13).
         possession: of something issued, whether the agent has shown that it holds the keys.
         supersedes: of something issued, what became of earlier SD-Cards.
@@ -505,6 +513,11 @@ class RegistrationRow:
 
 class Store(Protocol):
     """The registry's memory. Every method may raise ``Refused`` with ``store.unavailable``; then nothing changed."""
+
+    @property
+    def delegations(self) -> Delegations:
+        """The part about grants, delegated tokens and approvals."""
+        ...
 
     async def add_token(self, token: TokenRow) -> None:
         """Remember a token."""

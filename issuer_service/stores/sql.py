@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, not_,
 
 from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
+from issuer_service.stores.delegation import SqlDelegations, end_chains
 from issuer_service.stores.ports import (
     AgentChanged,
     AgentListed,
@@ -42,6 +43,7 @@ from sdcard.edge.databases import Database, open_database
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
+from sdcard.status.reference import StatusValue
 
 
 class SqlStore:
@@ -49,6 +51,7 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.delegations = SqlDelegations(database)
         self._secret = b""
 
     async def add_token(self, token: TokenRow) -> None:
@@ -121,6 +124,7 @@ class SqlStore:
 
         def work(connection: Connection) -> int:
             revoked = lifecycle.delete_agent(connection, deletion)
+            end_chains(connection, deletion.agent_id, deletion.at)
             append_audit(connection, _deletion_audit_row(deletion))
             return revoked
 
@@ -219,7 +223,8 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
         if kept is not None:
             return kept
     if new.nonce is not None:
-        lifecycle.use_nonce(connection, new.nonce, new.subject, new.at)
+        where = Where(Part.REQUEST, ("proofs",))
+        lifecycle.use_nonce(connection, new.nonce, new.subject, new.at, where)
     _claim_agent(connection, new)
     _claim_keys(connection, new)
     batch = {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}
@@ -241,7 +246,8 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
         for card in new.cards
     ]
     keys.record_key_use(connection, new.kid, max(card.expires_at for card in new.cards))
-    statuses.claim_statuses(connection, new.cards, earlier)
+    if statuses.claim_statuses(connection, new.cards, earlier):
+        end_chains(connection, new.agent_id, new.at)
     connection.execute(insert(cards), rows)
     return None
 
@@ -249,6 +255,8 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
 def _change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     hidden = discovery.change_statuses(connection, change)
     changed = statuses.change_statuses(connection, change)
+    if changed and change.after == StatusValue.INVALID:
+        end_chains(connection, change.agent_id, change.at)
     if changed or hidden:
         append_audit(connection, _change_audit_row(change))
     return changed

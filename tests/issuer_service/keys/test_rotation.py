@@ -437,7 +437,7 @@ def test_sealing_anew_disturbs_nobody_and_then_only_the_new_key_opens(desk: Desk
     add(desk)
     with desk.open() as registry:
         before = published(registry)
-        assert on(desk, lambda store: service.reseal(store, KEK, other, desk.clock.now())) == 4
+        assert on(desk, lambda store: service.reseal(store, KEK, other, desk.clock.now())) == 5
         desk.clock.advance(STALE)
         assert published(registry) == before
         assert card_of(registry)
@@ -501,7 +501,7 @@ def test_the_keys_of_an_older_registry_are_taken_over(tmp_path: Path) -> None:
     status = on(desk, lambda store: service.import_private_key(store, VAULT, STATUS, private_jwk(key(71)), now))
 
     made = on(desk, lambda store: service.make_missing(store, VAULT, now))
-    assert [row.use for row in made] == [KeyUse.AUDIT], "a registry of before the chain had none, and may have it made"
+    assert [row.use for row in made] == [KeyUse.AUDIT, KeyUse.TOKENS], "registries of before had none"
     assert on(desk, lambda store: service.make_missing(store, VAULT, now)) == []
     assert (card.state, status.state) == (KeyState.ACTIVE, KeyState.ACTIVE)
     [[(expires_at,)]] = query(desk.url, "SELECT max(expires_at) FROM cards")
