@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Text, cast, event, insert, select, update
 
-from issuer_service.stores.ports import AuditFound, AuditQuery, AuditRow
+from issuer_service.stores.rows.audit import AuditFound, AuditQuery, AuditRow
 from issuer_service.stores.tables import audit, audit_head
 from sdcard.audit.records import Head, chain_record
 from sdcard.edge.databases import Database

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from issuer_service.stores.discovery import remove_postings
-from issuer_service.stores.ports import (
+from issuer_service.stores.rows.agents import (
     AgentListed,
     AgentRow,
     AnswerRow,

@@ -11,32 +11,23 @@ from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, not_,
 from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
 from issuer_service.stores.delegation import SqlDelegations, end_chains
-from issuer_service.stores.ports import (
+from issuer_service.stores.revisions import find_revision
+from issuer_service.stores.rows.agents import (
     AgentChanged,
     AgentListed,
     AgentRow,
     AnswerRow,
-    AuditEvent,
-    AuditFound,
-    AuditQuery,
-    AuditRow,
     DeletionRow,
-    DiscoveryQuery,
-    FoundPage,
     IssuedRow,
-    KeyChange,
     NonceRow,
     RegistrationRow,
-    RegistryKeyRow,
-    RenewalRow,
-    SourceRow,
-    StatusChangeRow,
-    StatusListRow,
-    StatusRow,
     Supersedes,
     TokenRow,
 )
-from issuer_service.stores.revisions import find_revision
+from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery, AuditRow
+from issuer_service.stores.rows.discovery import DiscoveryQuery, FoundPage, RenewalRow, SourceRow
+from issuer_service.stores.rows.keys import KeyChange, RegistryKeyRow
+from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, StatusRow
 from issuer_service.stores.tables import agents, batches, cards, holder_keys, tokens
 from sdcard.audit.records import Head
 from sdcard.edge.databases import Database, open_database

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, exc, insert, select, tuple_, update
 
-from issuer_service.stores.ports import CardRow, StatusChangeRow, StatusListRow, StatusRow, StatusTaken
+from issuer_service.stores.rows.statuses import CardRow, StatusChangeRow, StatusListRow, StatusRow, StatusTaken
 from issuer_service.stores.tables import agents, batches, cards, status_entries, status_lists
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
