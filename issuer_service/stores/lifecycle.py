@@ -21,15 +21,8 @@ from sqlalchemy import (
 )
 
 from issuer_service.stores.discovery import remove_postings
-from issuer_service.stores.rows.agents import (
-    AgentListed,
-    AgentRow,
-    AnswerRow,
-    DeletionRow,
-    IssuedRow,
-    NonceRow,
-    Possession,
-)
+from issuer_service.stores.rows.agents import AgentListed, AgentRow, AnswerRow, DeletionRow, IssuedRow, NonceRow
+from issuer_service.stores.rows.audit import Possession
 from issuer_service.stores.statuses import live_entries, revoke_entries
 from issuer_service.stores.tables import agents, answers, batches, cards, nonces, status_entries
 from sdcard.errors import Part, Refused, Where

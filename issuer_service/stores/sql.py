@@ -21,10 +21,9 @@ from issuer_service.stores.rows.agents import (
     IssuedRow,
     NonceRow,
     RegistrationRow,
-    Supersedes,
     TokenRow,
 )
-from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery, AuditRow
+from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery, AuditRow, Supersedes
 from issuer_service.stores.rows.discovery import DiscoveryQuery, FoundPage, RenewalRow, SourceRow
 from issuer_service.stores.rows.keys import KeyChange, RegistryKeyRow
 from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, StatusRow

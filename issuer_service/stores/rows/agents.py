@@ -2,26 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-from issuer_service.stores.rows.audit import AuditEvent
+from issuer_service.stores.rows.audit import AuditEvent, Possession, Supersedes
 from issuer_service.stores.rows.discovery import DiscoveryRow
 from issuer_service.stores.rows.statuses import CardRow
 from sdcard.errors import Where
-
-
-class Supersedes(StrEnum):
-    """What becomes of an agent's earlier SD-Cards when it gets new ones."""
-
-    REVOKE = "revoke"
-    RUN_OUT = "run_out"
-
-
-class Possession(StrEnum):
-    """Whether an agent has shown that it holds its keys."""
-
-    PROVEN = "proven"
-    NOT_PROVEN = "not-proven"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from issuer_service.stores.rows.agents import Possession, Supersedes
 from sdcard.encoding import JsonObject
 
 AuditFound: TypeAlias = "tuple[int, JsonObject | None]"
@@ -34,6 +33,20 @@ class AuditEvent(StrEnum):
     APPROVAL_ASKED = "approval.asked"
     APPROVAL_GRANTED = "approval.granted"
     APPROVAL_DENIED = "approval.denied"
+
+
+class Supersedes(StrEnum):
+    """What becomes of an agent's earlier SD-Cards when it gets new ones."""
+
+    REVOKE = "revoke"
+    RUN_OUT = "run_out"
+
+
+class Possession(StrEnum):
+    """Whether an agent has shown that it holds its keys."""
+
+    PROVEN = "proven"
+    NOT_PROVEN = "not-proven"
 
 
 @dataclass(frozen=True, slots=True)

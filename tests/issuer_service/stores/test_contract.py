@@ -21,12 +21,10 @@ from issuer_service.stores.rows.agents import (
     DeletionRow,
     KeyRow,
     NonceRow,
-    Possession,
     RegistrationRow,
-    Supersedes,
     TokenRow,
 )
-from issuer_service.stores.rows.audit import AuditEvent, AuditQuery
+from issuer_service.stores.rows.audit import AuditEvent, AuditQuery, Possession, Supersedes
 from issuer_service.stores.rows.keys import KeyNotInUse, KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from issuer_service.stores.rows.statuses import CardRow, StatusRow
 from issuer_service.stores.sql import open_store
