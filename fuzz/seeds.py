@@ -41,6 +41,12 @@ OTHERS = {
         b'"jwk":{"kty":"EC"}\0"jti":"","htm":"post","htu":"https://[::1]/"',
     ),
     Target.DPOP_FIELD: (b"", b"a.b.c", b"a\0b", _PROOF),
+    Target.CHALLENGE: (
+        b'SD-Card nonce="n", audience="https://a.example", interaction_id=i, requested="[\\"skills.*.id\\"]"',
+        b'Bearer realm="a", SD-Card nonce=n, audience=a\0Negotiate abc==',
+        b"SD-Card nonce=n",
+    ),
+    Target.CREDENTIALS: (b"SD-Card a.b.c~d~e.f.g", b"SD-Card a~\0SD-Card b~", b"Bearer a"),
 }
 """For targets that no vector is for."""
 

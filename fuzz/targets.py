@@ -24,6 +24,7 @@ from sdcard.dpop.creation import DPOP_TYP, token_hash
 from sdcard.encoding import JsonObject, encode_base64url, encode_json, parse_json
 from sdcard.errors import Part, Where
 from sdcard.holder import accept_sd_card
+from sdcard.http_auth import parse_challenge, parse_credentials
 from sdcard.instants import FreshnessWindow, Instant
 from sdcard.jose.jws import join_signature
 from sdcard.jose.keys import PUBLISHED_KEYS, VECTOR_KEYS, parse_public_jwk
@@ -181,6 +182,16 @@ def _dpop_field(data: bytes) -> None:
     verify_dpop_proof([_text(value) for value in data.split(b"\0") if value], PROVED, NOW)
 
 
+def _challenge(data: bytes) -> None:
+    """Values of ``WWW-Authenticate``, parted by NUL."""
+    parse_challenge([part.decode("latin-1") for part in data.split(b"\0")])
+
+
+def _credentials(data: bytes) -> None:
+    """Values of ``Authorization``, likewise."""
+    parse_credentials([part.decode("latin-1") for part in data.split(b"\0")])
+
+
 class Target(Enum):
     """In the order of the first byte. A new one goes last, so that kept inputs keep their meaning."""
 
@@ -201,6 +212,8 @@ class Target(Enum):
     POSSESSION = (_possession,)
     DPOP = (_dpop,)
     DPOP_FIELD = (_dpop_field,)
+    CHALLENGE = (_challenge,)
+    CREDENTIALS = (_credentials,)
 
     def __init__(self, run: Callable[[bytes], None]) -> None:
         self._run = run

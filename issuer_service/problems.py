@@ -165,6 +165,8 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.KB_SD_HASH,
         Rule.KB_INTERACTION,
         Rule.KB_REPLAYED,
+        Rule.KB_CHALLENGE_EXPIRED,
+        Rule.KB_OTHER_REQUEST,
         Rule.ISSUER_UNKNOWN,
         Rule.ISSUER_KEY_UNKNOWN,
         Rule.TRUST_MALFORMED,
@@ -181,6 +183,14 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.STATUS_LIST_OTHER,
         Rule.STATUS_REVOKED,
         Rule.STATUS_SUSPENDED,
+        # what is wrong between a Holder and a Verifier on HTTP
+        Rule.PRESENTATION_MISSING,
+        Rule.CHALLENGE_MALFORMED,
+        Rule.CHALLENGE_AUDIENCE,
+        Rule.CHALLENGE_INTERACTION,
+        Rule.POLICY_FORMAT,
+        Rule.POLICY_CLAIM,
+        Rule.POLICY_SKILL,
         # what is wrong with a delegation
         Rule.DELEGATION_GRANT_TYPE,
         Rule.DELEGATION_TOKEN_TYPE,

@@ -4,6 +4,7 @@ The public names. Data flows one way: ``parse_card`` → ``plan_disclosure`` →
 ``present`` → ``verify_presentation``. Anything may raise ``Refused``, with a rule and a place, or ``Misuse``.
 """
 
+from sdcard.admission import AdmissionPolicy, NothingRequired, Required, check_admission
 from sdcard.cards.a2a.signatures.creation import prepare_card_signature
 from sdcard.cards.a2a.signatures.verification import CardSigners, parse_card_signers
 from sdcard.cards.card import Card
@@ -24,7 +25,17 @@ from sdcard.dpop.verification import (
     verify_dpop_proof_async,
 )
 from sdcard.errors import Finding, Misuse, Refused, Where
-from sdcard.holder import HeldSdCard, accept_sd_card, disclose, present, select_all, select_context, select_paths
+from sdcard.holder import (
+    HeldSdCard,
+    RequestAnswered,
+    accept_sd_card,
+    disclose,
+    present,
+    select_all,
+    select_context,
+    select_paths,
+    select_requested,
+)
 from sdcard.instants import FreshnessWindow, Instant
 from sdcard.issued import Acceptance
 from sdcard.issuer import Issuer, SdCard, issue_sd_card, prepare_batch, prepare_sd_card, rounded_validity
@@ -34,6 +45,7 @@ from sdcard.keybinding.challenge import Answering, Challenge, Unbound, Unsolicit
 from sdcard.limits import Limits
 from sdcard.paths import ClaimPath
 from sdcard.profile import AGENT_SD_JWT_02, SD_CARD, Profile
+from sdcard.requesting import ClaimRequest
 from sdcard.rules import Rule
 from sdcard.sdjwt.json_form import to_flattened, to_general
 from sdcard.status.reference import Checked, CheckedAsync, Unchecked
@@ -46,6 +58,7 @@ __all__ = [
     "DEFAULT_POLICY",
     "SD_CARD",
     "Acceptance",
+    "AdmissionPolicy",
     "Answering",
     "Card",
     "CardSigners",
@@ -53,6 +66,7 @@ __all__ = [
     "Checked",
     "CheckedAsync",
     "ClaimPath",
+    "ClaimRequest",
     "Conversion",
     "DisclosurePlan",
     "DisclosurePolicy",
@@ -67,10 +81,13 @@ __all__ = [
     "Issuer",
     "Limits",
     "Misuse",
+    "NothingRequired",
     "PartialCard",
     "Profile",
     "PublicKey",
     "Refused",
+    "RequestAnswered",
+    "Required",
     "Rule",
     "SdCard",
     "Signer",
@@ -84,6 +101,7 @@ __all__ = [
     "WithoutToken",
     "accept_sd_card",
     "binding_claim",
+    "check_admission",
     "check_unbound",
     "convert_card",
     "create_dpop_proof",
@@ -106,6 +124,7 @@ __all__ = [
     "select_all",
     "select_context",
     "select_paths",
+    "select_requested",
     "to_flattened",
     "to_general",
     "verify_dpop_proof",

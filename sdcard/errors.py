@@ -29,6 +29,7 @@ class Part(StrEnum):
     TRUST = "trust"
     KEY = "key"
     REQUEST = "request"
+    CHALLENGE = "challenge"
     STATUS_LIST = "status-list"
     REGISTRY = "registry"
     ACCESS_TOKEN = "access-token"

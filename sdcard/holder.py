@@ -20,6 +20,7 @@ from sdcard.limits import DEFAULT_LIMITS
 from sdcard.names import RESERVED_AT_TOP
 from sdcard.paths import ClaimPath, Place
 from sdcard.profile import Profile
+from sdcard.requesting import ClaimRequest, leaves, scope_of
 from sdcard.rules import Rule
 from sdcard.sdjwt.processing import process_payload
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
@@ -40,6 +41,22 @@ class Selection:
     """Disclosures that belong together: with each one come those that hold its digest (R-77, R-79)."""
 
     disclosures: tuple[str, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAnswered:
+    """What a Holder shows of what was requested; the rest is for the Holder's eyes alone.
+
+    Attributes:
+        selection: what to present.
+        withheld: requested and held, and not or not wholly shown: the Holder does not allow it, or the SD-Card can only
+            show it together with something that was not requested.
+        not_held: requested, and not in this SD-Card.
+    """
+
+    selection: Selection
+    withheld: tuple[ClaimPath, ...]
+    not_held: tuple[ClaimPath, ...]
 
 
 def accept_sd_card(text: str, acceptance: Acceptance, holder_key: PublicKey, now: Instant) -> HeldSdCard:
@@ -111,6 +128,44 @@ def select_context(
     return selection
 
 
+def select_requested(held: HeldSdCard, request: ClaimRequest, allowed: Selection) -> RequestAnswered:
+    """At most what a Verifier requested, and at most what the Holder allows (SD-Card 7.4.2, SDC-24).
+
+    A Disclosure is chosen when everything in it was requested, or goes with what was, as a skill's id and name do.
+    Nothing is shown merely because it leads to something that is withheld.
+
+    Args:
+        held: the SD-Card.
+        request: the Verifier's; one without entries gets what stands in the clear.
+        allowed: the most that this Verifier may see, by ``select_context``, ``select_paths`` or ``select_all``.
+
+    Raises:
+        Misuse: when ``allowed`` was made from another SD-Card.
+    """
+    if not set(allowed.disclosures) <= set(held.sd_jwt.disclosures):
+        raise Misuse("the selection was made from another SD-Card")
+    card_format = KNOWN_FORMATS.get(held.issued.card_format or "")
+    asked = [(entry, scope_of(entry, card_format)) for entry in request.entries]
+    needs = _needs(held)
+    open_to = set(allowed.disclosures)
+    for place, chain in needs.items():
+        companion = card_format is not None and card_format.goes_with_parent(place)
+        if chain and not companion and not any(scope.holds(place) for _, scope in asked):
+            open_to.discard(chain[-1])
+    chosen: set[str] = set()
+    withheld, not_held = [], []
+    for entry, scope in asked:
+        chains = [chain for place, chain in needs.items() if scope.holds(place)]
+        shown_ones = [chain for chain in chains if open_to.issuperset(chain)]
+        chosen.update(text for chain in shown_ones for text in chain)
+        if not chains:
+            not_held.append(entry)
+        elif len(shown_ones) < len(chains):
+            withheld.append(entry)
+    ordered = tuple(text for text in held.sd_jwt.disclosures if text in chosen)
+    return RequestAnswered(Selection(ordered), tuple(withheld), tuple(not_held))
+
+
 def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
     """The SD-JWT with the selected Disclosures, in the Issuer's order and once each, without key binding (R-78).
 
@@ -152,6 +207,15 @@ def present(
     if signer.public_key != held.issued.holder_key:
         raise Misuse("the signer does not hold the key that the SD-Card is bound to")
     return bind(disclose(held, selection), held.issued.verified.processed.algorithm, challenge, signer, now)
+
+
+def _needs(held: HeldSdCard) -> dict[Place, tuple[str, ...]]:
+    """Every value of the card, and the Disclosures that it takes to show it, the outermost first."""
+    carriers = {one.place: one.disclosure.encoded for one in held.issued.verified.processed.revealed}
+    return {
+        place: tuple(carriers[place[:n]] for n in range(1, len(place) + 1) if place[:n] in carriers)
+        for place in leaves(held.issued.members)
+    }
 
 
 def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:

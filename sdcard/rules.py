@@ -103,6 +103,28 @@ class Rule(StrEnum):
     KB_INTERACTION = "kb.interaction-id", "The KB-JWT belongs to another interaction.", "SD-Card 5.2.2"
     KB_REPLAYED = "kb.replayed", "The KB-JWT was presented before.", "RFC 9901 7.3, 9.5"
     KB_RECORD = "kb.record-unavailable", "Whether the KB-JWT was presented before cannot be known.", "RFC 9901 9.5"
+    KB_CHALLENGE_EXPIRED = (
+        "kb.challenge-expired",
+        "The KB-JWT answers a challenge that was given too long ago.",
+        "RFC 9901 7.3",
+    )
+    KB_OTHER_REQUEST = "kb.other-request", "The KB-JWT answers the challenge to another request.", "RFC 9901 7.3"
+    PRESENTATION_MISSING = (
+        "presentation.missing",
+        "A presentation of an SD-Card is required.",
+        "RFC 9110 11.6.1, 15.5.2",
+    )
+    CHALLENGE_MALFORMED = "challenge.malformed", "The challenge is not of the documented shape.", "RFC 9110 11.6.1"
+    CHALLENGE_AUDIENCE = (
+        "challenge.other-audience",
+        "The challenge is another server's than the one that was called.",
+        "RFC 9901 7.3",
+    )
+    CHALLENGE_INTERACTION = (
+        "challenge.other-interaction",
+        "The challenge belongs to another interaction than the request.",
+        "SD-Card 5.2.2",
+    )
 
     # -- DPoP ---------------------------------------------------------------------------------------------------
     DPOP_MISSING = "dpop.missing", "A DPoP proof is required and none is there.", "RFC 9449 4.3, 7.2"
@@ -235,6 +257,9 @@ class Rule(StrEnum):
         "RFC 9901 7.2",
     )
     SELECTION = "selection.not-held", "The SD-Card holds no such claim.", "RFC 9901 7.2"
+    POLICY_FORMAT = "policy.format", "The card is of a format that is not admitted here.", "policy"
+    POLICY_CLAIM = "policy.claim-missing", "A claim that is required here was not disclosed.", "policy"
+    POLICY_SKILL = "policy.skill-missing", "A skill that is required here was not disclosed.", "policy"
 
     # -- registry -----------------------------------------------------------------------------------------------
     REQUEST = "request.malformed", "The request is not of the documented shape.", "registry"

@@ -15,6 +15,8 @@ from sdcard.issued import Acceptance, IssuedSdCard, read_issued
 from sdcard.jose.keys import PublicKey
 from sdcard.keybinding.challenge import Answering, KeyBinding, Unbound, Unsolicited, has_awaited_record
 from sdcard.keybinding.verification import Bound, ask_single_use, judge_single_use, verify_key_binding
+from sdcard.paths import ClaimPath
+from sdcard.requesting import ClaimRequest, undisclosed
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.status.reference import (
@@ -35,10 +37,12 @@ class Expectations(Acceptance):
     Attributes:
         key_binding: ``Answering``, ``Unsolicited`` or ``Unbound``; the first two name the audience.
         status: ``Checked``, ``CheckedAsync`` or ``Unchecked``.
+        requested: what the Holder was asked to show. It decides nothing: what is required, ``check_admission`` checks.
     """
 
     key_binding: KeyBinding
     status: Status
+    requested: ClaimRequest = field(default_factory=ClaimRequest)
 
     def __post_init__(self) -> None:
         Acceptance.__post_init__(self)
@@ -60,6 +64,7 @@ class VerifiedCard(PartialCard):
         key_binding: the verified KB-JWT, or ``Unbound`` with the Verifier's reason.
         status: the Verifier's decision: checked, or not and why.
         hidden: digests without a Disclosure: decoys, and members that were not shown; nobody can tell which.
+        undisclosed: what was requested and is not shown: withheld or not there; nobody can tell which.
     """
 
     issuer: str
@@ -70,6 +75,7 @@ class VerifiedCard(PartialCard):
     key_binding: Bound | Unbound
     status: Status = field(repr=False)
     hidden: int
+    undisclosed: tuple[ClaimPath, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +149,14 @@ def _verification(presentation: str, expectations: Expectations, now: Instant) -
         case SdJwt(), Unbound() as unbound:
             issued = read_issued(arrived, expectations, now, None)
             yield from _check_status(issued, expectations.status)
-            return _verified(issued, unbound, expectations.status)
+            return _verified(issued, unbound, expectations)
         case SdJwtWithKeyBinding(), (Answering() | Unsolicited()) as expected:
             issued = read_issued(arrived.sd_jwt, expectations, now, expected.audience)
             algorithm = issued.verified.processed.algorithm
             bound = verify_key_binding(arrived, issued.holder_key, algorithm, expected, now, expectations.limits)
             yield from _check_status(issued, expectations.status)
             judge_single_use((yield _UseQuestion(bound, expected)))
-            return _verified(issued, bound, expectations.status)
+            return _verified(issued, bound, expectations)
         case SdJwt(), _:
             raise Refused(Rule.KB_MISSING, Where(Part.PRESENTATION))
         case _:
@@ -163,17 +169,21 @@ def _check_status(issued: IssuedSdCard, status: Status) -> Generator[StatusQuest
         judge_status((yield question))
 
 
-def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, status: Status) -> VerifiedCard:
+def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, expectations: Expectations) -> VerifiedCard:
+    shown = PartialCard(
+        card_format=issued.card_format, members=issued.members, emptied=issued.verified.processed.emptied
+    )
     return VerifiedCard(
+        card_format=shown.card_format,
+        members=shown.members,
+        emptied=shown.emptied,
         issuer=issued.issuer,
         subject=issued.subject,
-        card_format=issued.card_format,
-        members=issued.members,
-        emptied=issued.verified.processed.emptied,
         issued_at=issued.issued_at,
         expires_at=issued.expires_at,
         holder_key=issued.holder_key,
         key_binding=key_binding,
-        status=status,
+        status=expectations.status,
         hidden=issued.verified.processed.hidden,
+        undisclosed=undisclosed(shown, expectations.requested),
     )

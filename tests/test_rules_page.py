@@ -105,6 +105,7 @@ def test_a_rule_is_found_where_it_is_raised() -> None:
 
     assert raised[Rule.DISCLOSURE_COLLISION] == {"sdcard/sdjwt/steps.py:check_claim_is_new"}
     assert raised[Rule.ISSUER_UNKNOWN] == {
+        "sdcard/admission.py:check_admission",
         "sdcard/trust.py:TrustedIssuers.key_for",
         "sdcard/oauth/access_token.py:verify_access_token",
     }

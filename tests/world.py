@@ -67,7 +67,19 @@ NOW = 1_800_000_000
 ISSUER = "https://registry.example"
 AUDIENCE = "https://verifier.example"
 AGENT_ID = "georoute"
-REMOVED: Final = object()
+
+
+class Sentinel:
+    """A value that is nothing but itself, and has the same name in every process that collects the tests."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+REMOVED: Final = Sentinel("REMOVED")
 """In a change of claims: the claim is not there."""
 
 T = TypeVar("T")

@@ -24,6 +24,15 @@ NOT_TRIGGERED = {
     Rule.STATUS_LIST_MALFORMED: "It is about a status list, which no presentation carries.",
     Rule.STATUS_LIST_OTHER: "It is about a status list, which no presentation carries.",
     Rule.KB_RECORD: "A Verifier's own record cannot be reached.",
+    **dict.fromkeys(
+        (Rule.KB_CHALLENGE_EXPIRED, Rule.KB_OTHER_REQUEST, Rule.PRESENTATION_MISSING, Rule.CHALLENGE_MALFORMED,
+         Rule.CHALLENGE_AUDIENCE, Rule.CHALLENGE_INTERACTION),
+        "It is about challenges and presentations in HTTP headers.",
+    ),
+    **dict.fromkeys(
+        (Rule.POLICY_FORMAT, Rule.POLICY_CLAIM, Rule.POLICY_SKILL),
+        "It is about what a route demands of a card that was verified.",
+    ),
     Rule.SIGNER_UNAVAILABLE: "It is about a registry whose key is out of reach.",
     Rule.KEY_REPEATED: "It is about two keys of one registration.",
     Rule.KEY_BOUND_ELSEWHERE: "It is about the records of a registry.",

@@ -136,6 +136,10 @@ class Grant:
     rows: tuple[Row, ...]
     lists: tuple[tuple[Scope, ...], ...] = ()
     shown: tuple[ClaimPath, ...] = field(init=False)
+    _decided: dict[tuple[Segment, ...], tuple[Row | None, Treatment]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    _numbered: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(sorted(self.rows, key=lambda row: row.narrowness, reverse=True)))
@@ -147,10 +151,24 @@ class Grant:
             shown = [*asked, *_overlaps(asked, shown)]
         spared = [p for row in self.rows if row.treatment is Treatment.WITHHELD for p in row.scope.apart]
         object.__setattr__(self, "shown", tuple(dict.fromkeys((*shown, *_overlaps(shown, spared)))))
+        numbered = any(type(segment) is int for p in self.edges() for segment in p.segments)
+        object.__setattr__(self, "_numbered", numbered)
 
     def treatment(self, place: tuple[Segment, ...]) -> Treatment:
         """Whether this place may be shown, and whether in the clear."""
-        row = self.row(place)
+        return self._decide(place)[1]
+
+    def _decide(self, place: tuple[Segment, ...]) -> tuple[Row | None, Treatment]:
+        """Decided once for a place, and for all elements of an array unless an entry tells them apart."""
+        if not self._numbered:
+            place = tuple(None if type(segment) is int else segment for segment in place)
+        decided = self._decided.get(place)
+        if decided is None:
+            row = next((row for row in self.rows if row.decides(place)), None)
+            decided = self._decided[place] = row, self._treat(place, row)
+        return decided
+
+    def _treat(self, place: tuple[Segment, ...], row: Row | None) -> Treatment:
         if not self.lists:
             return row.treatment if row else Treatment.WITHHELD
         if not all(any(scope.holds(place) for scope in one) for one in self.lists):
@@ -168,10 +186,7 @@ class Grant:
 
     def row(self, place: tuple[Segment, ...]) -> Row | None:
         """The row that decides about this place."""
-        for row in self.rows:
-            if row.decides(place):
-                return row
-        return None
+        return self._decide(place)[0]
 
     def plain(self) -> Iterator[ClaimPath]:
         """Paths that cover everything that may be shown in the clear."""

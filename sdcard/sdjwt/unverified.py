@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sdcard.errors import Part
+from sdcard.errors import Part, Refused
 from sdcard.jose.jws import Jws, parse_jws
 from sdcard.limits import Limits
 from sdcard.sdjwt.processing import ProcessedPayload, process_payload
@@ -42,3 +42,18 @@ def read_unverified(text: str, limits: Limits) -> UnverifiedSdJwt:
     if isinstance(arrived, SdJwtWithKeyBinding):
         kb_jwt = parse_jws(arrived.kb_jwt, Part.KB_HEADER, Part.KB_JWT, limits.json_depth)
     return UnverifiedSdJwt(sd_jwt, jws, processed, kb_jwt)
+
+
+def read_nonce(text: str, limits: Limits) -> str | None:
+    """The nonce that a KB-JWT claims to answer, to find the challenge by; None where there is none to be found.
+
+    A Verifier says what is wrong with the presentation; here, nothing is.
+    """
+    try:
+        arrived = parse_sd_jwt(text, limits)
+        if isinstance(arrived, SdJwt):
+            return None
+        nonce = parse_jws(arrived.kb_jwt, Part.KB_HEADER, Part.KB_JWT, limits.json_depth).payload.get("nonce")
+    except Refused:
+        return None
+    return nonce if isinstance(nonce, str) and nonce.strip() else None

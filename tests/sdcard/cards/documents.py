@@ -11,8 +11,9 @@ from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Level, Refused
 from sdcard.paths import Place
 from tests.shared import ROOT
+from tests.world import Sentinel
 
-ABSENT = object()
+ABSENT = Sentinel("ABSENT")
 Told = set[tuple[str, str, str]]
 """Findings as (level, rule, place)."""
 

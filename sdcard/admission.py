@@ -1,0 +1,123 @@
+"""``AdmissionPolicy``: which verified cards a route admits. It is about who, which card and what was shown of it.
+
+It never names a disclosure context: no claim says in which one a card was issued, and the name would leak partners. It
+only ever demands that something is shown, so leaving something out never turns a no into a yes.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sdcard.cards.format import Fact
+from sdcard.cards.reading import KNOWN_FORMATS
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
+from sdcard.paths import ClaimPath, value_at
+from sdcard.requesting import ClaimRequest, is_shown
+from sdcard.rules import Rule
+from sdcard.trust import TrustedIssuers
+from sdcard.verifier import VerifiedCard
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """What a card has to show; something of it at least.
+
+    Attributes:
+        claims: each shows something, see ``is_shown``.
+        skills: ids; a skill with each of them is shown.
+    """
+
+    claims: ClaimRequest
+    skills: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.skills, tuple) or not all(isinstance(one, str) and one for one in self.skills):
+            raise Misuse("required skills are a tuple of ids")
+        if not self.claims.entries and not self.skills:
+            raise Misuse("nothing is required; if that is meant, say NothingRequired and why")
+
+
+@dataclass(frozen=True, slots=True)
+class NothingRequired:
+    """Whoever a trusted Issuer stands behind is admitted, whatever it shows. ``reason`` is for who reads the policy."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reason, str) or not self.reason.strip():
+            raise Misuse("say why nothing is required")
+
+
+Requirement: TypeAlias = Required | NothingRequired
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionPolicy:
+    """What a route demands. Nothing has a default but what is merely asked for.
+
+    Attributes:
+        issuers: who may stand behind a card.
+        formats: values of ``card_format``, such as ``a2a/1.0``.
+        requirement: what has to be shown.
+        also_requested: what the route would like to see beside it, and does without.
+    """
+
+    issuers: TrustedIssuers
+    formats: frozenset[str]
+    requirement: Requirement
+    also_requested: ClaimRequest = ClaimRequest()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.formats, frozenset) or not self.formats or not self.formats <= set(KNOWN_FORMATS):
+            raise Misuse(f"formats are a frozenset of some of {', '.join(KNOWN_FORMATS)}")
+        if not isinstance(self.requirement, Required | NothingRequired):
+            raise Misuse("decide what is required: Required or NothingRequired")
+        if not isinstance(self.issuers, TrustedIssuers):
+            raise Misuse("issuers are TrustedIssuers")
+        _ = self.request
+
+    @property
+    def request(self) -> ClaimRequest:
+        """What a Holder is asked for: what is required, ids of skills where some are, and what is asked beside it."""
+        entries = list(self.requirement.claims.entries) if isinstance(self.requirement, Required) else []
+        if isinstance(self.requirement, Required) and self.requirement.skills:
+            entries += [place for name in sorted(self.formats) for place in KNOWN_FORMATS[name].facts[Fact.SKILL]]
+        return ClaimRequest(tuple(dict.fromkeys([*entries, *self.also_requested.entries])))
+
+
+def check_admission(card: VerifiedCard, policy: AdmissionPolicy) -> None:
+    """Refuse a verified card that the policy does not admit, with everything that is wrong at once.
+
+    Raises:
+        Refused: ``issuer.unknown``, ``policy.format``, ``policy.claim-missing`` and ``policy.skill-missing``, each at
+            its place. Whether a claim was withheld or is not there, nobody can tell.
+    """
+    findings: list[Finding] = []
+    if card.issuer not in policy.issuers.keys:
+        findings.append(Finding(Rule.ISSUER_UNKNOWN, Where(Part.ISSUER_JWT, ("iss",))))
+    if card.card_format not in policy.formats:
+        formats = f"Admitted: {', '.join(sorted(policy.formats))}."
+        findings.append(Finding(Rule.POLICY_FORMAT, Where(Part.ISSUER_JWT, ("card_format",)), formats))
+    if isinstance(policy.requirement, Required):
+        findings += _missing(card, policy.requirement)
+    if findings:
+        raise Refused.because(findings)
+
+
+def _missing(card: VerifiedCard, required: Required) -> list[Finding]:
+    claims = [
+        Finding(Rule.POLICY_CLAIM, Where(Part.CARD, _place(entry)))
+        for entry in required.claims.entries
+        if not is_shown(card, entry)
+    ]
+    card_format = KNOWN_FORMATS.get(card.card_format or "")
+    paths = card_format.facts[Fact.SKILL] if card_format else ()
+    shown = [value_at(card.members, place) for path in paths for place in path.find(card.members)]
+    where = Where(Part.CARD, _place(paths[0]) if paths else ())
+    skills = [
+        Finding(Rule.POLICY_SKILL, where, f"Required: {skill}.") for skill in required.skills if skill not in shown
+    ]
+    return claims + skills
+
+
+def _place(path: ClaimPath) -> tuple[str | int, ...]:
+    return tuple("*" if segment is None else segment for segment in path.segments)

@@ -1,0 +1,292 @@
+"""A Verifier on HTTP: an ASGI middleware that lets nobody through to an app without an admitted SD-Card.
+
+One instance stands in front of one route, with that route's policy: which route a path leads to, the framework decides
+once, and nobody a second time. The app finds the ``VerifiedCard`` in ``scope["state"]["sd_card"]``; the presentation
+itself goes no further, so that no app can log it. An SD-Card says who calls, never what is allowed: that is the app's.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from inspect import isawaitable
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from sdcard.admission import AdmissionPolicy, check_admission
+from sdcard.encoding import JsonObject, encode_base64url, encode_json
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.http_auth import (
+    INTERACTION_HEADER,
+    MAX_CREDENTIALS,
+    MAX_INTERACTION,
+    encode_challenge,
+    is_interaction_id,
+    parse_credentials,
+)
+from sdcard.instants import Clock, FreshnessWindow, Instant
+from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, AsyncChallengeRecord, Challenge, ChallengeRecord
+from sdcard.limits import Limits
+from sdcard.profile import SD_CARD, Profile
+from sdcard.rules import Rule
+from sdcard.sdjwt.unverified import read_nonce
+from sdcard.status.reference import Status
+from sdcard.trust import TrustedIssuers
+from sdcard.verifier import Expectations, VerifiedCard, verify_presentation_async
+
+T = TypeVar("T")
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+STATE = "sd_card"
+PROBLEM = "application/problem+json"
+RETRY_AFTER = 5
+_LIMITS = Limits(presentation_bytes=MAX_CREDENTIALS)
+_STATUS: Mapping[Rule, HTTPStatus] = {
+    Rule.REQUEST: HTTPStatus.BAD_REQUEST,
+    Rule.LIMIT_BYTES: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    **dict.fromkeys(
+        (Rule.KB_RECORD, Rule.STATUS_UNAVAILABLE, Rule.ISSUER_METADATA, Rule.TRUST_EXPIRED),
+        HTTPStatus.SERVICE_UNAVAILABLE,
+    ),
+    **dict.fromkeys(
+        (
+            Rule.ISSUER_UNKNOWN,
+            Rule.ISSUER_KEY_UNKNOWN,
+            Rule.STATUS_REVOKED,
+            Rule.STATUS_SUSPENDED,
+            Rule.POLICY_FORMAT,
+            Rule.POLICY_CLAIM,
+            Rule.POLICY_SKILL,
+        ),
+        HTTPStatus.FORBIDDEN,
+    ),
+}
+"""Every other rule is answered with 401 and a fresh challenge: another presentation may pass."""
+
+
+class OpenChallenges(ChallengeRecord, Protocol):
+    """A record that issues its challenges itself, such as ``MemoryChallengeRecord``."""
+
+    def issue(self, now: Instant, window: FreshnessWindow | None, interaction_id: str | None) -> Challenge:
+        """A fresh challenge for the record's audience.
+
+        Raises:
+            Refused: ``kb.record-unavailable``.
+        """
+        ...
+
+
+class AsyncOpenChallenges(AsyncChallengeRecord, Protocol):
+    """The same, awaited, for records that several processes share."""
+
+    async def issue(self, now: Instant, window: FreshnessWindow | None, interaction_id: str | None) -> Challenge:
+        """As ``OpenChallenges.issue``."""
+        ...
+
+
+class PresentKeys(Protocol):
+    """Trusted Issuers with the keys that they have now, such as ``IssuerKeys``."""
+
+    async def for_presentation_async(self, presentation: str, now: Instant) -> TrustedIssuers:
+        """Whom to trust when this presentation is verified.
+
+        Raises:
+            Refused: ``issuer.metadata-unavailable``.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What a challenge belongs to: a method and path, and perhaps an interaction."""
+
+    target: str
+    interaction_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """The record, for nonces that say when and to which request they were given: ``<nonce>.<instant>.<target>``.
+
+    The Holder signs all of it, so an answer that somebody overheard opens no other request. Only the record knows the
+    first part, so nobody makes up the rest.
+    """
+
+    record: OpenChallenges | AsyncOpenChallenges
+    target: str
+
+    async def issue(self, now: Instant, window: FreshnessWindow, interaction_id: str | None) -> Challenge:
+        """A fresh challenge to this request."""
+        issued = await _answer_of(self.record.issue(now, window, interaction_id))
+        return replace(issued, nonce=f"{issued.nonce}.{int(now)}.{self.target}")
+
+    async def consume(self, challenge: Challenge, now: Instant) -> bool:
+        """Forget the challenge, when it was given to this request, and in time (R-90).
+
+        Raises:
+            Refused: ``kb.nonce-mismatch``, ``kb.other-request`` or ``kb.challenge-expired``, at ``kb-jwt/nonce``.
+        """
+        where = Where(Part.KB_JWT, ("nonce",))
+        nonce, _, rest = challenge.nonce.partition(".")
+        instant, _, target = rest.partition(".")
+        if not nonce or not instant.isascii() or not instant.isdigit() or len(instant) > 15:
+            raise Refused(Rule.KB_NONCE, where)
+        if target != self.target:
+            raise Refused(Rule.KB_OTHER_REQUEST, where)
+        if int(instant) < now - challenge.window.past:
+            raise Refused(Rule.KB_CHALLENGE_EXPIRED, where)
+        return await _answer_of(self.record.consume(replace(challenge, nonce=nonce), now))
+
+
+class Demanding:
+    """The middleware. Nothing that decides has a default.
+
+    Args:
+        app: what is protected.
+        policy: whom to admit.
+        audience: who we are: what a Holder must have signed for. It is configured, and never taken from a request.
+        challenges: issues challenges for this audience, and lets each be answered once.
+        status: whether and how the status of an SD-Card is checked.
+        clock: says when.
+        window: how old a challenge and its answer may be.
+        profile: what a well-formed SD-Card is.
+        issuer_keys: the present keys of the policy's Issuers, such as ``IssuerKeys(policy.issuers)``; without, those
+            that the policy lists. Nobody whom the policy does not list is admitted.
+
+    Raises:
+        Misuse: when a challenge could not be written into a header.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        policy: AdmissionPolicy,
+        audience: str,
+        challenges: OpenChallenges | AsyncOpenChallenges,
+        status: Status,
+        clock: Clock,
+        window: FreshnessWindow | None = None,
+        profile: Profile = SD_CARD,
+        issuer_keys: PresentKeys | None = None,
+    ) -> None:
+        self._app, self._policy, self._audience, self._challenges = app, policy, audience, challenges
+        self._status, self._clock, self._window, self._profile = status, clock, window or FreshnessWindow(), profile
+        self._issuer_keys = issuer_keys
+        longest = Challenge("n" * MAX_NONCE_LENGTH, audience, self._window, '"' * MAX_INTERACTION)
+        encode_challenge(longest, policy.request)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let an admitted request through, and answer any other with a problem document (RFC 9457)."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        scope = {**scope, "headers": [(bytes(name).lower(), bytes(value)) for name, value in scope["headers"]]}
+        try:
+            request = _Request(_target(scope), _interaction(scope))
+        except Refused as refusal:
+            await _refuse(send, refusal, None)
+            return
+        try:
+            card = await self._verify(scope, request)
+        except Refused as refusal:
+            await self._answer(send, refusal, request)
+            return
+        headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
+        state = {**scope.get("state", {}), STATE: card}
+        await self._app({**scope, "headers": headers, "state": state}, receive, send)
+
+    async def _verify(self, scope: Scope, request: _Request) -> VerifiedCard:
+        presentation, now = parse_credentials(_values(scope, b"authorization")), self._clock.now()
+        nonce = read_nonce(presentation, _LIMITS) or "none"
+        answered = Challenge(nonce[:MAX_NONCE_LENGTH], self._audience, self._window, request.interaction_id)
+        issuers = self._policy.issuers
+        if self._issuer_keys is not None:
+            issuers = await self._issuer_keys.for_presentation_async(presentation, now)
+        expectations = Expectations(
+            issuers=issuers,
+            key_binding=Answering(answered, _Open(self._challenges, request.target)),
+            status=self._status,
+            requested=self._policy.request,
+            profile=self._profile,
+            limits=_LIMITS,
+        )
+        card = await verify_presentation_async(presentation, expectations, now)
+        check_admission(card, self._policy)
+        return card
+
+    async def _answer(self, send: Send, refusal: Refused, request: _Request) -> None:
+        if _status(refusal) is not HTTPStatus.UNAUTHORIZED:
+            await _refuse(send, refusal, None)
+            return
+        try:
+            challenge = await _Open(self._challenges, request.target).issue(
+                self._clock.now(), self._window, request.interaction_id
+            )
+        except Refused as unavailable:
+            await _refuse(send, unavailable, None)
+            return
+        if challenge.audience != self._audience:
+            raise Misuse("the record issues challenges for another audience")
+        await _refuse(send, refusal, encode_challenge(challenge, self._policy.request))
+
+
+async def _answer_of(answer: T | Awaitable[T]) -> T:
+    """What a record says, now or when it is awaited."""
+    return await answer if isawaitable(answer) else answer
+
+
+def _target(scope: Scope) -> str:
+    """A digest of method and path, as long as a nonce."""
+    path = scope.get("raw_path") or scope["path"].encode()
+    return encode_base64url(hashlib.sha256(scope["method"].encode() + b" " + path).digest()[:16])
+
+
+def _interaction(scope: Scope) -> str | None:
+    values = _values(scope, INTERACTION_HEADER.lower().encode())
+    if len(values) > 1 or not all(map(is_interaction_id, values)):
+        where = Where(Part.REQUEST, (INTERACTION_HEADER.lower(),))
+        raise Refused(
+            Rule.REQUEST, where, f"There is one such header, of 1 to {MAX_INTERACTION} visible ASCII characters."
+        )
+    return values[0] if values else None
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for given, value in scope["headers"] if given == name]
+
+
+def _status(refusal: Refused) -> HTTPStatus:
+    return _STATUS.get(refusal.rule, HTTPStatus.UNAUTHORIZED)
+
+
+async def _refuse(send: Send, refusal: Refused, challenge: str | None) -> None:
+    """A problem document, of the shape that the registry's have. It names rules and places, never a value."""
+    status = _status(refusal)
+    first = refusal.findings[0]
+    problem: JsonObject = {
+        "type": f"urn:sd-card:rule:{refusal.rule}",
+        "title": refusal.rule.sentence,
+        "status": int(status),
+        "detail": first.hint or refusal.rule.sentence,
+        "rule": str(refusal.rule),
+        "where": str(refusal.where),
+        "findings": [
+            {"rule": str(f.rule), "level": str(f.level), "where": str(f.where), "hint": f.hint}
+            for f in refusal.findings
+        ],
+    }
+    body = encode_json(problem)
+    headers = {"Content-Type": PROBLEM, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
+    if challenge is not None:
+        headers["WWW-Authenticate"] = challenge
+    if status is HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(RETRY_AFTER)
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": int(status), "headers": raw})
+    await send({"type": "http.response.body", "body": body})

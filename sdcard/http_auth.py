@@ -1,0 +1,198 @@
+"""Challenges and presentations as HTTP headers: the scheme ``SD-Card`` (RFC 9110 11).
+
+``WWW-Authenticate: SD-Card nonce="…", audience="…"``, with ``interaction_id`` where there is one and ``requested``, a
+JSON array of claim paths, where something is asked for; ``Authorization: SD-Card <presentation>``. A compact SD-JWT+KB
+is a ``token68`` as it is. What is written is printable ASCII in quotes, so nothing in it can begin another header.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sdcard.encoding import parse_json
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.keybinding.challenge import Challenge
+from sdcard.requesting import ClaimRequest
+from sdcard.rules import Rule
+
+SCHEME = "SD-Card"
+INTERACTION_HEADER = "SD-Card-Interaction"
+"""The client names the interaction that a request belongs to; the KB-JWT has to name the same one."""
+MAX_CREDENTIALS = 8_000
+"""Characters of a presentation. nginx takes a header line of 8,192 bytes, uvicorn a head of 16,384."""
+MAX_CHALLENGE = 4_000
+"""Characters of a challenge."""
+MAX_TEXT = 256
+"""Characters of an audience in a header."""
+MAX_INTERACTION = 128
+"""Characters of an interaction id, which goes on into audits and MCP calls."""
+
+_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_QUOTED = r'"(?:[\t \x21\x23-\x5b\x5d-\x7e]|\\[\t \x21-\x7e])*"'
+_PARAMETER = re.compile(rf"({_TOKEN})[ \t]*=[ \t]*({_TOKEN}|{_QUOTED})(?=[ \t]*(?:,|$))")
+_SCHEME = re.compile(rf"({_TOKEN})(?= |[ \t]*(?:,|$))")
+_TOKEN68 = re.compile(r" +([A-Za-z0-9\-._~+/]+=*)(?=[ \t]*(?:,|$))")
+_GAP = re.compile(r"[ \t,]*")
+_CREDENTIALS = re.compile(rf"({_TOKEN})(?: +(.*))?", re.DOTALL)
+_PRESENTATION = re.compile(r"[A-Za-z0-9\-._~]+")
+_PRINTABLE = re.compile(rf"[\x21-\x7e](?:[\x20-\x7e]{{0,{MAX_TEXT - 2}}}[\x21-\x7e])?")
+
+_INTERACTION = re.compile(rf"[!-~]{{1,{MAX_INTERACTION}}}")
+
+_CHALLENGE = Where(Part.CHALLENGE)
+_AUTHORIZATION = Where(Part.REQUEST, ("authorization",))
+_Parameters: TypeAlias = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedChallenge:
+    """A challenge as it arrived, and what is requested with it. Nobody vouches for it yet."""
+
+    challenge: Challenge
+    request: ClaimRequest
+
+
+def encode_challenge(challenge: Challenge, request: ClaimRequest) -> str:
+    """The value of ``WWW-Authenticate``.
+
+    Raises:
+        Misuse: for an audience or interaction id that is not printable ASCII or too long, and for a request that makes
+            the challenge too long.
+    """
+    parameters = {"nonce": challenge.nonce, "audience": challenge.audience}
+    if not all(is_header_text(text) for text in parameters.values()):
+        raise Misuse(f"in a header, a nonce or audience has 1 to {MAX_TEXT} printable ASCII characters")
+    if challenge.interaction_id is not None:
+        if not is_interaction_id(challenge.interaction_id):
+            raise Misuse(f"in a header, an interaction id has 1 to {MAX_INTERACTION} visible ASCII characters")
+        parameters["interaction_id"] = challenge.interaction_id
+    if request.entries:
+        parameters["requested"] = json.dumps([str(entry) for entry in request.entries], separators=(",", ":"))
+    text = f"{SCHEME} " + ", ".join(f"{name}={_quote(value)}" for name, value in parameters.items())
+    if len(text) > MAX_CHALLENGE:
+        raise Misuse(f"a challenge has at most {MAX_CHALLENGE} characters: request less")
+    return text
+
+
+def parse_challenge(values: Sequence[str]) -> ReceivedChallenge | None:
+    """The one challenge of ours in all values of ``WWW-Authenticate``; None where only other schemes are offered.
+
+    Raises:
+        Refused: ``challenge.malformed``, ``path.malformed``, ``json.*``.
+    """
+    if not any(SCHEME.lower() in value.lower() for value in values):
+        return None
+    if sum(map(len, values)) > MAX_CHALLENGE:
+        raise _malformed("It is too long.")
+    offered = [one for value in values for one in _challenges(value)]
+    ours = [parameters for scheme, parameters in offered if scheme == SCHEME.lower()]
+    if len(ours) > 1:
+        raise _malformed("There is more than one.")
+    return _received(ours[0]) if ours else None
+
+
+def encode_credentials(presentation: str) -> str:
+    """The value of ``Authorization``.
+
+    Raises:
+        Refused: ``limit.bytes`` when the presentation is too long for a header.
+        Misuse: when it is not compact.
+    """
+    if not _PRESENTATION.fullmatch(presentation):
+        raise Misuse("in a header, a presentation is compact")
+    if len(presentation) > MAX_CREDENTIALS:
+        raise Refused(Rule.LIMIT_BYTES, _AUTHORIZATION, "It does not fit into a header: show less of the card.")
+    return f"{SCHEME} {presentation}"
+
+
+def parse_credentials(values: Sequence[str]) -> str:
+    """The presentation in all values of ``Authorization``.
+
+    Raises:
+        Refused: ``presentation.missing`` where none of this scheme is there, ``request.malformed`` for more than one
+            value or anything but a compact presentation, ``limit.bytes``.
+    """
+    if len(values) > 1:
+        raise Refused(Rule.REQUEST, _AUTHORIZATION, "There is one such header.")
+    if not values:
+        raise Refused(Rule.PRESENTATION_MISSING, _AUTHORIZATION)
+    if len(values[0]) > len(SCHEME) + 1 + MAX_CREDENTIALS:
+        raise Refused(Rule.LIMIT_BYTES, _AUTHORIZATION, "Show less of the card.")
+    given = _CREDENTIALS.fullmatch(values[0])
+    if given is None:
+        raise Refused(Rule.REQUEST, _AUTHORIZATION, f"It is `{SCHEME}` and a presentation.")
+    scheme, presentation = given.groups()
+    if scheme.lower() != SCHEME.lower():
+        raise Refused(Rule.PRESENTATION_MISSING, _AUTHORIZATION, f"The scheme is `{SCHEME}`.")
+    if presentation is None or not _PRESENTATION.fullmatch(presentation):
+        raise Refused(Rule.REQUEST, _AUTHORIZATION, f"It is `{SCHEME}` and a compact presentation.")
+    return str(presentation)
+
+
+def is_header_text(text: str) -> bool:
+    """Whether the text can be an audience in a header: short printable ASCII, no blanks around it."""
+    return _PRINTABLE.fullmatch(text) is not None
+
+
+def is_interaction_id(text: str) -> bool:
+    """Whether the text can be an interaction id in a header, and everywhere that it goes on to."""
+    return _INTERACTION.fullmatch(text) is not None
+
+
+def _challenges(value: str) -> list[tuple[str, _Parameters]]:
+    """Every challenge in one header value, its scheme in lower case (RFC 9110 11.6.1)."""
+    found: list[tuple[str, _Parameters]] = []
+    position = _end(_GAP, value, 0)
+    while position < len(value):
+        parameter = _PARAMETER.match(value, position)
+        scheme = _SCHEME.match(value, position)
+        if parameter and found:
+            name = parameter[1].lower()
+            if name in found[-1][1]:
+                raise _malformed("A parameter is there twice.")
+            found[-1][1][name] = _unquote(parameter[2])
+            position = parameter.end()
+        elif scheme:
+            found.append((scheme[1].lower(), {}))
+            position = _end(_TOKEN68, value, scheme.end())
+        else:
+            raise _malformed("It is a scheme and parameters.")
+        position = _end(_GAP, value, position)
+    return found
+
+
+def _received(parameters: _Parameters) -> ReceivedChallenge:
+    nonce, audience = parameters.get("nonce", ""), parameters.get("audience", "")
+    interaction_id = parameters.get("interaction_id")
+    for name, text in (("nonce", nonce), ("audience", audience)):
+        if not is_header_text(text):
+            raise Refused(Rule.CHALLENGE_MALFORMED, _CHALLENGE.within(name), f"1 to {MAX_TEXT} printable characters.")
+    if interaction_id is not None and not is_interaction_id(interaction_id):
+        where = _CHALLENGE.within("interaction_id")
+        raise Refused(Rule.CHALLENGE_MALFORMED, where, f"1 to {MAX_INTERACTION} visible characters.")
+    where = _CHALLENGE.within("requested")
+    requested = parse_json(parameters.get("requested", "[]").encode(), where, 1)
+    if not isinstance(requested, list):
+        raise Refused(Rule.CHALLENGE_MALFORMED, where, "It is a JSON array of claim paths.")
+    return ReceivedChallenge(
+        Challenge(nonce, audience, interaction_id=interaction_id), ClaimRequest.parse(requested, where)
+    )
+
+
+def _quote(text: str) -> str:
+    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
+
+
+def _unquote(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
+
+
+def _end(pattern: re.Pattern[str], value: str, position: int) -> int:
+    match = pattern.match(value, position)
+    return match.end() if match else position
+
+
+def _malformed(hint: str) -> Refused:
+    return Refused(Rule.CHALLENGE_MALFORMED, _CHALLENGE, hint)
