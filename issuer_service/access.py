@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import unquote_plus
 
-from issuer_service.stores.ports import Store, TokenRow
+from issuer_service.stores.ports import Store
+from issuer_service.stores.rows.agents import TokenRow
 from sdcard.cards.card import Card
 from sdcard.cards.format import Fact
 from sdcard.disclosure.context import PUBLIC

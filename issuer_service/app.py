@@ -45,7 +45,9 @@ class _Registry(FastAPI):
             document = super().openapi()
             for path, operations in document["paths"].items():
                 for operation in operations.values() if is_limited(path) else ():
-                    operation["responses"] |= {str(status): refusal for status, refusal in _TOO_OFTEN.items()}
+                    for status, refusal in _TOO_OFTEN.items():
+                        found = operation["responses"].setdefault(str(status), refusal)
+                        found["content"] = {**found["content"], **refusal["content"]}
             bodies = (RegistrationRequest, DiscoveryRequest, StatusChange, Renewal, KeyChange)
             document["components"]["schemas"].update(components(*bodies))
         return super().openapi()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from issuer_service.access import EXTERNAL, MOST_SUBJECT, Limit, Scope, is_limit
-from issuer_service.stores.ports import TokenRow
+from issuer_service.stores.rows.agents import TokenRow
 from sdcard.dpop.binding import check_unbound
 from sdcard.edge.server_keys import ServerKeys
 from sdcard.encoding import JsonValue

@@ -14,7 +14,7 @@ from issuer_service.access import (
 )
 from issuer_service.addresses import neighbourhood
 from issuer_service.exchanges import digest_of, exchange_of
-from issuer_service.stores.ports import TokenRow
+from issuer_service.stores.rows.agents import TokenRow
 from issuer_service.wiring import Wiring
 from sdcard.errors import Refused
 from sdcard.instants import Instant

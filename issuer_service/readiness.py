@@ -7,8 +7,9 @@ from typing import Protocol
 
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.logs import places
-from issuer_service.stores.ports import KeyUse, Store
+from issuer_service.stores.ports import Store
 from issuer_service.stores.revisions import head
+from issuer_service.stores.rows.keys import KeyUse
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.jose.signer import Signer

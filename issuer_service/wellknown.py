@@ -11,7 +11,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from issuer_service.openapi import FromWiring, refusals
-from issuer_service.stores.ports import KeyUse
+from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.wiring import Wiring
 from sdcard.edge.key_files import public_jwks
 

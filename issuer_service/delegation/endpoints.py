@@ -25,7 +25,7 @@ from issuer_service.delegation.schemas import (
 from issuer_service.delegation.subjects import token_endpoint
 from issuer_service.exchanges import begin_exchange, exchange_of
 from issuer_service.openapi import BASIC, BEARER, FromWiring, Responses, bind_wiring
-from issuer_service.stores.ports import KeyUse
+from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.wellknown import CACHE, KeySet, published_keys
 from issuer_service.wiring import Wiring
 from sdcard.delegation.tokens import TOKEN_EXCHANGE

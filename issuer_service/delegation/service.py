@@ -23,7 +23,7 @@ from issuer_service.stores.delegation_ports import (
     LinkRow,
     RevocationRow,
 )
-from issuer_service.stores.ports import KeyUse
+from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.wiring import Wiring
 from sdcard.delegation.chain import extend_chain
 from sdcard.delegation.narrowing import check_scopes, narrowed_expiry, one_interaction

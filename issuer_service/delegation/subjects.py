@@ -18,7 +18,7 @@ from issuer_service.delegation.schemas import (
 )
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.registration.nonces import nonce_digest
-from issuer_service.stores.ports import KeyUse
+from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.wiring import Wiring
 from sdcard.delegation.chain import Chain, is_agent
 from sdcard.delegation.narrowing import one_interaction

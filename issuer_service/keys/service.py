@@ -11,7 +11,9 @@ from dataclasses import replace
 from issuer_service.keys.ring import STALE
 from issuer_service.keys.sealing import KeyEncryptionKey, OpenKey, Vault
 from issuer_service.settings import MOST_DELEGATION_SECONDS, MOST_STATUS_LIFETIME, MOST_STATUS_TTL
-from issuer_service.stores.ports import AuditEvent, KeyChange, KeysChanged, KeyState, KeyUse, RegistryKeyRow, Store
+from issuer_service.stores.ports import Store
+from issuer_service.stores.rows.audit import AuditEvent
+from issuer_service.stores.rows.keys import KeyChange, KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from sdcard.edge.key_files import generate_jwk, parse_private_jwk
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Where

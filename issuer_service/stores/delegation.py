@@ -23,7 +23,7 @@ from issuer_service.stores.delegation_ports import (
     RevocationRow,
 )
 from issuer_service.stores.lifecycle import check_nonce, use_nonce
-from issuer_service.stores.ports import AuditEvent, AuditRow
+from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.tables import (
     agents,
     approvals,

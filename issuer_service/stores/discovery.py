@@ -12,10 +12,9 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, literal,
 
 from issuer_service.stores import keys, statuses
 from issuer_service.stores.audit import append_audit
-from issuer_service.stores.ports import (
+from issuer_service.stores.rows.audit import AuditEvent, AuditRow
+from issuer_service.stores.rows.discovery import (
     Audience,
-    AuditEvent,
-    AuditRow,
     DiscoveryCardRow,
     DiscoveryQuery,
     DiscoveryRow,
@@ -23,8 +22,8 @@ from issuer_service.stores.ports import (
     FoundRow,
     RenewalRow,
     SourceRow,
-    StatusChangeRow,
 )
+from issuer_service.stores.rows.statuses import StatusChangeRow
 from issuer_service.stores.tables import agents, cards, discovery_cards, discovery_postings, secrets
 from sdcard.encoding import encode_json
 
@@ -68,7 +67,7 @@ def replace_postings(
             "terms": _pack(terms),
             "sd_card": "",
         }
-        connection.execute(insert(discovery_cards).values(values))
+        connection.execute(insert(discovery_cards), values)
         _post(connection, position, terms)
 
 

@@ -10,16 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, exc, func, insert, or_, select, update
 
 from issuer_service.stores.audit import append_audit
-from issuer_service.stores.ports import (
-    AuditEvent,
-    AuditRow,
-    KeyChange,
-    KeyNotInUse,
-    KeysChanged,
-    KeyState,
-    KeyUse,
-    RegistryKeyRow,
-)
+from issuer_service.stores.rows.audit import AuditEvent, AuditRow
+from issuer_service.stores.rows.keys import KeyChange, KeyNotInUse, KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from issuer_service.stores.tables import cards, registry_keys
 
 _OPERATOR = ""

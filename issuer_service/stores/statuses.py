@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, exc, insert, select, tuple_, update
 
-from issuer_service.stores.ports import CardRow, StatusChangeRow, StatusListRow, StatusRow, StatusTaken
+from issuer_service.stores.rows.statuses import CardRow, StatusChangeRow, StatusListRow, StatusRow, StatusTaken
 from issuer_service.stores.tables import agents, batches, cards, status_entries, status_lists
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
@@ -111,7 +111,7 @@ def revoke_entries(connection: Connection, entries: Sequence[Entry]) -> int:
 def _claim(connection: Connection, context: str, list_id: str, work: _Work) -> None:
     if work.is_new:
         first = {"list_id": list_id, "context": context, "open_for": context, "used": 0, "version": 0}
-        connection.execute(insert(status_lists).values(first))
+        connection.execute(insert(status_lists), first)
     if work.claimed:
         _count(connection, list_id, len(work.claimed))
         entries = [{"list_id": list_id, "index": index, "status": 0} for index in sorted(work.claimed)]

@@ -22,7 +22,8 @@ from issuer_service.keys.sealing import KeyEncryptionKey, Vault
 from issuer_service.rates import UNLIMITED
 from issuer_service.stores.keys import row_values
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import AuditFound, AuditQuery, KeyState, KeyUse, RegistryKeyRow
+from issuer_service.stores.rows.audit import AuditFound, AuditQuery
+from issuer_service.stores.rows.keys import KeyState, KeyUse, RegistryKeyRow
 from issuer_service.stores.sql import SqlStore, open_store
 from issuer_service.stores.tables import registry_keys
 from issuer_service.wiring import AuditCheckpoints, Wiring

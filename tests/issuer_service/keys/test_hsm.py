@@ -11,7 +11,7 @@ import pytest
 from issuer_service.keys import service
 from issuer_service.keys.sealing import Vault
 from issuer_service.serving import address_of, bind, running
-from issuer_service.stores.ports import KeyUse
+from issuer_service.stores.rows.keys import KeyUse
 from sdcard import InMemorySigner, Misuse
 from sdcard.edge import pkcs11
 from sdcard.edge.pkcs11 import Pkcs11Token

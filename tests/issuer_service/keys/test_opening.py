@@ -11,7 +11,7 @@ import pytest
 
 from issuer_service.keys.opening import open_token, prepare_keys
 from issuer_service.settings import Settings
-from issuer_service.stores.ports import KeyState, KeyUse
+from issuer_service.stores.rows.keys import KeyState, KeyUse
 from sdcard import Misuse
 from sdcard.edge.key_files import create_private_file
 from sdcard.encoding import encode_base64url

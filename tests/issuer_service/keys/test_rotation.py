@@ -19,7 +19,8 @@ from issuer_service.keys import service
 from issuer_service.keys.ring import STALE, KeyRing, is_published
 from issuer_service.keys.sealing import KeyEncryptionKey, Vault
 from issuer_service.keys.service import LEAD
-from issuer_service.stores.ports import KeysChanged, KeyState, KeyUse, RegistryKeyRow, Store
+from issuer_service.stores.ports import Store
+from issuer_service.stores.rows.keys import KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from issuer_service.stores.sql import SqlStore, open_store
 from sdcard import Misuse, Refused, TrustedIssuers, Where
 from sdcard.edge.databases import Database
@@ -306,7 +307,7 @@ DIES = """
 import asyncio, os, signal, sys, time
 from sqlalchemy import event
 from issuer_service.keys import service
-from issuer_service.stores.ports import KeyUse
+from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.stores.sql import open_store
 from tests.issuer_service.desk import VAULT
 

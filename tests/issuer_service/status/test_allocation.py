@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from issuer_service.stores import statuses
-from issuer_service.stores.ports import StatusTaken
+from issuer_service.stores.rows.statuses import StatusTaken
 from tests.issuer_service.desk import Desk, assert_refused, jwk, request
 from tests.world import at_once, key
 

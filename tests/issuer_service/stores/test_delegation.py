@@ -16,7 +16,9 @@ from issuer_service.stores.delegation_ports import (
     LinkRow,
     RevocationRow,
 )
-from issuer_service.stores.ports import AuditQuery, NonceRow, Store
+from issuer_service.stores.ports import Store
+from issuer_service.stores.rows.agents import NonceRow
+from issuer_service.stores.rows.audit import AuditQuery
 from sdcard import Refused
 from sdcard.rules import Rule
 from tests.issuer_service.stores.test_contract import counts, on, record, row, url

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import KeyUse
+from issuer_service.stores.rows.keys import KeyUse
 from sdcard.audit.records import START, Head, chain_record
 from sdcard.encoding import encode_base64url
 from tests.command_line import Ran, Sdcard

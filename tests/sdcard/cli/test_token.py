@@ -15,7 +15,7 @@ def test_tokens_are_listed_by_names_that_open_nothing(sdcard: Sdcard) -> None:
 
     listed, shown = sdcard("token", "list", "--json"), sdcard("token", "list")
 
-    first, second = listed.json["tokens"]
+    first, second = sorted(listed.json["tokens"], key=lambda token: token["subject"])
     digest = hashlib.sha256(made["token"].encode()).hexdigest()
     assert first["name"] == digest[:16]
     assert (first["subject"], first["limits"]) == ("team-a", {"agent_id_prefixes": ["a-"]})
