@@ -24,6 +24,9 @@ from sdcard.rules import Rule
 
 T = TypeVar("T")
 
+JSON = "application/json"
+JWKS = ("application/jwk-set+json", JSON)
+"""Media types of a JWKS (RFC 7517 8.5)."""
 _MOST_ADDRESSES = 8
 """Of one host, that are tried."""
 

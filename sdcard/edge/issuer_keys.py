@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from sdcard.edge.fetching import fetch
+from sdcard.edge.fetching import JSON, JWKS, fetch
 from sdcard.edge.reach import PUBLIC, Reach, parse_url
 from sdcard.edge.refreshing import Schedule
 from sdcard.encoding import JsonObject, parse_json_object
@@ -20,18 +20,15 @@ from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.jose.jws import parse_jws
 from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.oauth.keys import MOST_BYTES
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.trust import KeySet, TrustedIssuers, parse_key_set
 
 WELL_KNOWN = "/.well-known/jwt-vc-issuer"
-MOST_BYTES = 262_144
-"""Of one document."""
 MOST_KEYS = 64
 """Of one Issuer, for one purpose."""
 
-_JSON = "application/json"
-_JWKS = ("application/jwk-set+json", _JSON)
 _DEPTH = 8
 _WHERE = Where(Part.FETCHED)
 _ISSUER = Where(Part.ISSUER_JWT, ("iss",))
@@ -181,7 +178,7 @@ def _published(issuer: str, reach: Reach) -> Mapping[_Use, KeySet]:
     parse_url(issuer)
     if "?" in issuer:
         raise Refused(Rule.FETCH_ADDRESS, _WHERE, "An Issuer with metadata has no query and no fragment.")
-    metadata = _json(metadata_url(issuer), reach, (_JSON,))
+    metadata = _json(metadata_url(issuer), reach, (JSON,))
     if metadata.get("issuer") != issuer:
         raise Refused(Rule.TRUST_MALFORMED, _WHERE.within("issuer"), "The metadata is of another Issuer.")
     published: dict[_Use, KeySet] = {"keys": _key_set(metadata, "jwks", reach)}
@@ -195,7 +192,7 @@ def _key_set(metadata: JsonObject, member: str, reach: Reach) -> KeySet:
     inside, uri = metadata.get(member), metadata.get(f"{member}_uri")
     if (inside is None) is (uri is None) or not isinstance(uri, str | None):
         raise Refused(Rule.TRUST_MALFORMED, _WHERE, f"Either `{member}` or `{member}_uri` is there.")
-    keys = parse_key_set(_json(uri, reach, _JWKS) if uri is not None else inside, _WHERE)
+    keys = parse_key_set(_json(uri, reach, JWKS) if uri is not None else inside, _WHERE)
     if not 0 < len(keys) <= MOST_KEYS:
         raise Refused(Rule.TRUST_MALFORMED, _WHERE.within("keys"), f"There are 1 to {MOST_KEYS} keys that verify.")
     return keys

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from sdcard.edge.fetching import fetch_async
+from sdcard.edge.fetching import JWKS, fetch_async
 from sdcard.edge.reach import PUBLIC, Reach, parse_url
 from sdcard.edge.refreshing import Schedule
 from sdcard.errors import Misuse, Part, Refused, Where
@@ -16,8 +16,6 @@ from sdcard.instants import Instant
 from sdcard.oauth.access_token import parse_access_token
 from sdcard.oauth.keys import MOST_BYTES, ServerKey, parse_server_keys
 from sdcard.rules import Rule
-
-MEDIA_TYPES = ("application/jwk-set+json", "application/json")
 
 _log = logging.getLogger(__name__)
 
@@ -102,4 +100,4 @@ def _read(file: Path) -> bytes:
 
 
 async def _fetch(url: str, reach: Reach) -> bytes:
-    return (await fetch_async(url, reach, MEDIA_TYPES, MOST_BYTES)).data
+    return (await fetch_async(url, reach, JWKS, MOST_BYTES)).data
