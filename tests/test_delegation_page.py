@@ -1,5 +1,7 @@
-"""The commands of ``docs/delegation.md`` run as they stand, against a registry that serves."""
+"""The commands and the sample of ``docs/delegation.md`` run as they stand, against a registry that serves."""
 
+import contextlib
+import io
 import os
 import re
 import shutil
@@ -14,14 +16,15 @@ import pytest
 from issuer_service.serving import address_of, bind
 from tests.shared import ROOT
 
+KINDS = ("sh", "python", "text")
 SCRIPT = "#!/bin/sh\nexec {python} -c 'from sdcard.cli import main; main()' \"$@\"\n"
 
 
-def test_the_page_runs(tmp_path: Path) -> None:
+def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("curl") is None:
         pytest.fail("needs curl") if os.environ.get("CI") == "true" else pytest.skip("needs curl")
     page = (ROOT / "docs" / "delegation.md").read_text(encoding="utf-8")
-    [code] = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    [code], [sample], [printed] = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in KINDS)
     listening = bind()
     address, port = address_of(listening), listening.getsockname()[1]
     listening.close()
@@ -39,10 +42,16 @@ def test_the_page_runs(tmp_path: Path) -> None:
             ["bash", "-euo", "pipefail", "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True,
             timeout=120, check=False,
         )  # fmt: skip
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("REGISTRY", address)
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(sample, "docs/delegation.md", "exec"), {"__name__": "page"})
     finally:
         serving.terminate()
         serving.wait(timeout=30)
     assert run.returncode == 0, run.stderr
+    assert out.getvalue() == printed
     assert '"active":true' in run.stdout
     assert '"interaction_id":"task-1"' in run.stdout
     assert '"scope":"pay"' in run.stdout.splitlines()[-1]
