@@ -228,10 +228,11 @@ def present_to_verifier(town: Town, context: str) -> None:
 
 def show_to_registry(town: Town, scope: str) -> Any:
     """The planner asks for a token for the mapper; its SD-Card says who it is, and shows nothing."""
-    alice, held = town.owners["alice"], town.held("public")
+    alice, held = town.owners["alice"], town.held("diagnostic")
     challenge = Challenge(Registry(town.registry, alice.token).nonce(), f"{town.registry}/token", interaction_id=TRIP)
     signer = load_signer(Path("planner.jwk"))
     shown = str(present(held, select_paths(held, []), challenge, signer, CLOCK.now()))
+    assert cards.canaries_in(shown.encode()) == set()
     return asyncio.run(alice.exchange(shown, MAPPER, scope, SD_AGENT_CARD_TYPE))
 
 
