@@ -54,7 +54,7 @@ def test_whoever_loses_an_entry_again_and_again_writes_nothing(desk: Desk, monke
         registry.register(request())
         before = desk.rows()
 
-        async def lost(*_: object) -> None:
+        def lost(*_: object) -> None:
             raise StatusTaken
 
         monkeypatch.setattr(statuses, "claim_statuses", lost)
