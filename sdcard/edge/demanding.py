@@ -203,8 +203,10 @@ class Demanding:
 
     async def _verify(self, scope: Scope, request: _Request) -> VerifiedCard:
         presentation, now = parse_credentials(_values(scope, b"authorization")), self._clock.now()
-        nonce = read_nonce(presentation, _LIMITS) or "none"
-        answered = Challenge(nonce[:MAX_NONCE_LENGTH], self._audience, self._window, request.interaction_id)
+        nonce = read_nonce(presentation, _LIMITS)
+        if nonce is None or len(nonce) > MAX_NONCE_LENGTH:
+            nonce = "none"  # the verification says what is wrong
+        answered = Challenge(nonce, self._audience, self._window, request.interaction_id)
         issuers = self._policy.issuers
         if self._issuer_keys is not None:
             issuers = await self._issuer_keys.for_presentation_async(presentation, now)

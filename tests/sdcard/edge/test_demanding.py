@@ -304,6 +304,7 @@ def test_the_answer_to_something_else_is_refused(
         ({"nonce": "a" * 257}, "claim.value", "kb-jwt/nonce"),
         ({"nonce": ""}, "claim.value", "kb-jwt/nonce"),
         ({"nonce": " "}, "kb.nonce-mismatch", "kb-jwt/nonce"),
+        ({"nonce": " " * 256 + "a"}, "claim.value", "kb-jwt/nonce"),
         ({"nonce": 5}, "claim.type", "kb-jwt/nonce"),
         ({"iat": 1_800_000_000 - 301}, "kb.stale", "kb-jwt/iat"),
         ({"iat": 1_800_000_000 + 61}, "kb.from-future", "kb-jwt/iat"),
