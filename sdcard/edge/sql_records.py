@@ -189,10 +189,13 @@ class _Rows:
         fruitless = self._fruitless
         async with self._lock:
             if self._room <= 0 and self._fruitless == fruitless and abs(now - self._full_at) >= 1:
-                self._fruitless += 1
-                await self._look(now)
-                if self._room > 0:
-                    self._fruitless -= 1
+                try:
+                    await self._look(now)
+                except Refused:
+                    self._fruitless += 1
+                    raise
+                if self._room <= 0:
+                    self._fruitless += 1
             if self._room <= 0:
                 raise Refused(Rule.KB_RECORD, _WHERE, "The record is full.")
             self._room -= 1

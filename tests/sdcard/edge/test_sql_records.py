@@ -25,7 +25,7 @@ from sdcard import (
     verify_presentation_async,
 )
 from sdcard.edge.databases import Database
-from sdcard.edge.sql_records import CLOCK_DIFFERENCE, SqlChallengeRecord, SqlReplayRecord, open_records
+from sdcard.edge.sql_records import CLOCK_DIFFERENCE, SqlChallengeRecord, SqlReplayRecord, _Rows, open_records
 from sdcard.errors import Part
 from sdcard.keybinding.challenge import Challenge, NonceUse, Unsolicited
 from tests.external.test_public_cases import case
@@ -201,6 +201,28 @@ def test_many_at_once_share_a_look_at_the_table_and_fill_it_exactly(url: str) ->
     assert found.count(True) == 30
     assert {str(one.rule) for one in found if isinstance(one, Refused)} == {"kb.record-unavailable"}
     assert len([one for one in found if isinstance(one, Refused)]) == 20
+
+
+def test_callers_that_leave_while_they_look_fill_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(database: Database) -> bool:
+        record, count, looking = SqlReplayRecord(database), _Rows._count, asyncio.Event()
+
+        async def counting(rows: _Rows) -> int:
+            looking.set()
+            await asyncio.sleep(0.2)
+            return await count(rows)
+
+        monkeypatch.setattr(_Rows, "_count", counting)
+        impatient, last = (
+            [asyncio.ensure_future(record.first_use(use(n), NOW, NOW)) for n in ns] for ns in ("ab", "c")
+        )
+        for one in impatient:
+            await looking.wait()
+            looking.clear()
+            one.cancel()
+        return await last[0]
+
+    assert ask(url, work)
 
 
 @pytest.mark.parametrize("given", ["sqlite+aiosqlite://", "sqlite+aiosqlite:///:memory:", "mysql://a", "records", ""])
