@@ -402,6 +402,26 @@ def test_a_file_that_others_lock_is_waited_for(tmp_path: Path) -> None:
     ask(f"sqlite+aiosqlite:///{file}", work)
 
 
+def test_a_new_file_that_others_write_is_waited_for(tmp_path: Path) -> None:
+    """SQLite itself does not wait where a file becomes one with a write-ahead log."""
+    file = tmp_path / "records.sqlite"
+
+    async def opened() -> None:
+        other = sqlite3.connect(file, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("CREATE TABLE others (one)")
+        opening = asyncio.create_task(open_records(f"sqlite:///{file}"))
+        await asyncio.sleep(0.3)
+        assert not opening.done()
+        other.execute("COMMIT")
+        other.close()
+        database = await opening
+        assert await SqlReplayRecord(database).first_use(USE, NOW + 300, NOW)
+        await database.close()
+
+    asyncio.run(opened())
+
+
 def test_a_database_without_the_tables_refuses(url: str) -> None:
     async def work(database: Database) -> None:
         await asyncio.to_thread(query, url, "DROP TABLE sdcard_nonce_uses")
