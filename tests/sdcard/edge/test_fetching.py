@@ -91,6 +91,7 @@ def test_no_address_in_a_url_leads_inside(fetcher: str, address: str) -> None:
         "https://u@agent.example/x", "https://agent.example@127.0.0.1/x", "https://agent.example\\@127.0.0.1/x",
         "https://127.0.0.1#@agent.example/x", "https://agent.example:0/x", "https://agent.example:65536/x",
         "https://agent.example:/x", "https:///x", "https:agent.example/x", "https://[::1%25eth0]/x", "https://[/x",
+        "https://[agent.example]/x", "https://[ab.de]/x", "https://[8.8.8.8]/x", "https://[1.2]/x", "https://[..]/x",
         "https://agent.example/x y", "https://agent.example/\r\nHost: a", "https://agent.example/\u212a",
         "https://\u212aent.example/x", "https://\uff11\uff12\uff17.0.0.1/x", "https://agent.example/x\n",
         "http://agent.example/x", "http://10.0.0.1/x", "http://localhost.example/x", "http://127.0.0.1.example/x",
