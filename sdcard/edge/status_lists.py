@@ -71,40 +71,42 @@ class FetchedStatusLists:
         Raises:
             Refused: ``status.unavailable``; its hint names the rule that the list broke.
         """
-        found = self._list((issuer, reference.uri), now).found
-        if isinstance(found, Refused):
-            raise _unavailable(str(found.findings[0]))
-        value = found.status(reference.index)
-        if value is None:
-            raise _unavailable("The list has no such entry.")
-        return value
+        return _judge(self._ask(reference, issuer, now).result(), reference)
 
-    def _list(self, key: _Key, now: Instant) -> _Kept:
+    def _ask(self, reference: StatusReference, issuer: str, now: Instant) -> "Future[_Kept]":
+        """The list, kept or coming: it is waited for elsewhere, and nobody who stops waiting stops it."""
+        key = (issuer, reference.uri)
         with self._lock:
-            kept = self._kept.get(key)
+            kept, coming = self._kept.get(key), self._coming.get(key)
             if kept is not None and kept.holds(now):
                 self._kept.move_to_end(key)
-                return kept
-            coming = self._coming.get(key)
-            if coming is None:
-                mine = self._coming[key] = Future[_Kept]()
-        if coming is not None:
-            return coming.result()
+                return _had(kept)
+            if coming is not None:
+                return coming
+            coming = self._coming[key] = Future()
+            coming.set_running_or_notify_cancel()
+            try:
+                threading.Thread(target=self._bring, args=(key, now, coming), daemon=True).start()
+            except RuntimeError:  # there is no thread to be had
+                del self._coming[key]
+                raise
+        return coming
+
+    def _bring(self, key: _Key, now: Instant, coming: "Future[_Kept]") -> None:
         try:
             fetched = self._fetch(*key, now)
-        except BaseException as error:  # those who wait must hear of it too
+        except BaseException as error:  # those who wait must hear of it
             with self._lock:
                 del self._coming[key]
-            mine.set_exception(error)
-            raise
+            coming.set_exception(error)
+            return
         with self._lock:
             self._kept[key] = fetched
             self._kept.move_to_end(key)
             while len(self._kept) > MOST_LISTS:
                 self._kept.popitem(last=False)
             del self._coming[key]
-        mine.set_result(fetched)
-        return fetched
+        coming.set_result(fetched)
 
     def _fetch(self, issuer: str, uri: str, now: Instant) -> _Kept:
         """The list, or why not. An Issuer without status keys is asked nothing."""
@@ -133,7 +135,7 @@ class FetchedStatusLists:
 
 
 class AsyncFetchedStatusLists:
-    """As ``FetchedStatusLists``, for ``CheckedAsync``: waiting is done in a thread, and the event loop stays free."""
+    """As ``FetchedStatusLists``, for ``CheckedAsync``: the event loop stays free, and who waits keeps no thread."""
 
     def __init__(
         self, issuers: TrustedIssuers | IssuerKeys, limits: Limits = DEFAULT_LIMITS, reach: Reach = PUBLIC
@@ -142,7 +144,22 @@ class AsyncFetchedStatusLists:
 
     async def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         """As ``FetchedStatusLists.status``."""
-        return await asyncio.to_thread(self._lists.status, reference, issuer, now)
+        return _judge(await asyncio.wrap_future(self._lists._ask(reference, issuer, now)), reference)
+
+
+def _had(kept: _Kept) -> "Future[_Kept]":
+    found = Future[_Kept]()
+    found.set_result(kept)
+    return found
+
+
+def _judge(kept: _Kept, reference: StatusReference) -> int:
+    if isinstance(kept.found, Refused):
+        raise _unavailable(str(kept.found.findings[0]))
+    value = kept.found.status(reference.index)
+    if value is None:
+        raise _unavailable("The list has no such entry.")
+    return value
 
 
 def _unavailable(hint: str) -> Refused:

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -135,6 +136,24 @@ def test_many_at_once_fetch_once(world: World, server: Server) -> None:
 
     assert at_once(lambda: lists.status(reference, ISSUER, NOW), 10) == [2] * 10
     assert server.asked == 1
+
+
+def test_who_waits_for_a_list_keeps_no_thread_from_others(world: World, server: Server) -> None:
+    reference, lists = server.publish({3: 2}), AsyncFetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
+
+    async def waited() -> tuple[float, list[int]]:
+        server.pause = 0.5
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+        waiting = [asyncio.create_task(lists.status(reference, ISSUER, NOW)) for _ in range(10)]
+        await asyncio.sleep(0.1)
+        waiting.pop(0).cancel()
+        began = time.monotonic()
+        await asyncio.to_thread(lambda: None)
+        return time.monotonic() - began, await asyncio.gather(*waiting)
+
+    took, found = asyncio.run(waited())
+    assert took < 0.2
+    assert (found, server.asked) == ([2] * 9, 1)
 
 
 def test_a_failure_is_soon_forgotten(world: World, server: Server) -> None:
