@@ -153,7 +153,7 @@ class Demanding:
         window: how old a challenge and its answer may be.
         profile: what a well-formed SD-Card is.
         issuer_keys: the present keys of the policy's Issuers, such as ``IssuerKeys(policy.issuers)``; without, those
-            that the policy lists. Nobody whom the policy does not list is admitted.
+            that the policy lists. Nobody whom the policy does not list is admitted, nor anybody once it has expired.
 
     Raises:
         Misuse: when a challenge could not be written into a header.
@@ -208,6 +208,7 @@ class Demanding:
             nonce = "none"  # the verification says what is wrong
         answered = Challenge(nonce, self._audience, self._window, request.interaction_id)
         issuers = self._policy.issuers
+        issuers.check_current(now)
         if self._issuer_keys is not None:
             issuers = await self._issuer_keys.for_presentation_async(presentation, now)
         expectations = Expectations(

@@ -439,12 +439,19 @@ def test_a_rotated_key_is_known_by_what_is_refreshed_and_nobody_else_is_admitted
         (elsewhere, Refreshed(world.issuer.trust)),
         (before, Refreshed(None)),
         (TrustedIssuers(world.issuer.trust.keys, expires_at=world.clock.now()), None),
+        (TrustedIssuers(world.issuer.trust.keys, expires_at=world.clock.now()), Refreshed(world.issuer.trust)),
     ):
         app = protected(world, AUDIENCE, policy=policy(world, issuers=listed), issuer_keys=present)
         given = call(app, credentials(answer(world, challenged(app))))
         outcomes.append(given.status if given.status == 200 else given.refusal[:2])
 
-    assert outcomes == [200, (403, "issuer.unknown"), (503, "issuer.metadata-unavailable"), (503, "trust.expired")]
+    assert outcomes == [
+        200,
+        (403, "issuer.unknown"),
+        (503, "issuer.metadata-unavailable"),
+        (503, "trust.expired"),
+        (503, "trust.expired"),
+    ]
 
 
 def test_a_full_record_lets_nobody_through(world: World) -> None:
