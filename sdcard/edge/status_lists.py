@@ -117,12 +117,14 @@ class FetchedStatusLists:
             text = fetch(uri, reach, (MEDIA_TYPE,), 2 * self._limits.status_list_bytes).data.decode("ascii", "replace")
             jws = parse_jws(text, Part.STATUS_LIST, Part.STATUS_LIST, self._limits.json_depth)
             kid = jws.header.get("kid")
-            key = self._trusted(issuer, kid, now).status_key_for(issuer, kid)
-            token = verify_status_list_token(text, uri, key, now, self._limits)
+            trusted = self._trusted(issuer, kid, now)
+            trusted.check_current(now)
+            token = verify_status_list_token(text, uri, trusted.status_key_for(issuer, kid), now, self._limits)
         except Refused as refusal:
             return _Kept(now, now + _PAUSE, refusal)
         until = now + min(_TTL if token.ttl is None else token.ttl, _MOST_TTL)
-        return _Kept(now, until if token.expires_at is None else min(until, token.expires_at), token.statuses)
+        ends = (end for end in (until, token.expires_at, trusted.expires_at) if end is not None)
+        return _Kept(now, min(ends), token.statuses)
 
     def _may_have_keys(self, issuer: str) -> bool:
         known = self._issuers

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -21,7 +21,8 @@ from sdcard import (
     verify_presentation,
     verify_presentation_async,
 )
-from sdcard.edge.reach import LOOPBACK
+from sdcard.edge.issuer_keys import IssuerKeys
+from sdcard.edge.reach import LOOPBACK, Reach
 from sdcard.edge.status_lists import AsyncFetchedStatusLists, FetchedStatusLists
 from sdcard.limits import Limits
 from sdcard.status.reference import Checked, StatusReference
@@ -127,6 +128,16 @@ def test_exp_ends_what_ttl_would_permit(world: World, server: Server) -> None:
     )
     assert lists.status(reference, ISSUER, NOW + 9) == 1
     with raises_rule("status.unavailable", at="status-list"):
+        lists.status(reference, ISSUER, NOW + 10)
+
+
+@pytest.mark.parametrize("refreshed", [False, True])
+def test_a_trust_list_that_has_expired_speaks_for_no_status_list(world: World, server: Server, refreshed: bool) -> None:
+    reference, trust = server.publish({3: 2}), replace(trusting(world, KEY), expires_at=NOW + 10)
+    lists = FetchedStatusLists(IssuerKeys(trust, Reach(resolve=lambda *_: [])) if refreshed else trust, reach=LOOPBACK)
+
+    assert lists.status(reference, ISSUER, NOW + 9) == 2
+    with pytest.raises(Refused, match=r"trust\.expired"):
         lists.status(reference, ISSUER, NOW + 10)
 
 
