@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, RequestParamsMeta
 
 from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.http_auth import is_interaction_id
 from sdcard.instants import Clock
 from sdcard.keybinding.verification import Bound
 from sdcard.names import INTERACTION_ID
@@ -26,8 +27,6 @@ from sdcard.verifier import VerifiedCard
 META_KEY = f"alt.sdcard/{INTERACTION_ID}"
 """Reverse notation of a name under ``.alt`` (RFC 9476), which no domain of anybody's can collide with."""
 
-_INTERACTION_ID = re.compile("[!-~]{1,128}")
-"""What the registry's audit takes too, so one id finds both threads."""
 _TOOL_NAME = re.compile("[A-Za-z0-9_.-]{1,128}")
 """As the MCP specification has it."""
 _PARAMS = Where(Part.REQUEST, ("params",))
@@ -74,7 +73,8 @@ def read_interaction_id(params: Mapping[str, Any] | None) -> str | None:
 
 
 def _can_be_carried(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and _INTERACTION_ID.fullmatch(value) is not None
+    """As in HTTP and in the registry's audit, so one id finds every thread."""
+    return isinstance(value, str) and is_interaction_id(value)
 
 
 @dataclass
