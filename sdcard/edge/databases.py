@@ -69,7 +69,7 @@ Work = Callable[[Connection], _T]
 
 
 class Database:
-    """Where rows are. ``patience``: how many seconds a writer waits for its turn.
+    """Where rows are, for one event loop. ``patience``: how many seconds a writer waits for its turn.
 
     A transaction is one piece of work for the event loop. SQLite answers at once or waits for the disk, so it has
     threads, and work goes to one of them as a whole; PostgreSQL is waited for. A server may stop answering without a

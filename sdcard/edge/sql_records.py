@@ -60,7 +60,7 @@ _USES, _CHALLENGES = _table("sdcard_nonce_uses"), _table("sdcard_challenges")
 async def open_records(url: str) -> Database:
     """The database that records are in, with their tables; makes what is not there. ``close`` it in the end.
 
-    It may be one that holds other things too.
+    It may be one that holds other things too. It serves the event loop that it is opened in, and no other.
 
     Args:
         url: ``sqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.

@@ -53,12 +53,12 @@ class FetchedStatusLists:
 
     Args:
         issuers: whose status lists are trusted, with their ``status_keys``; or ``IssuerKeys``, which refreshes them.
-        limits: bounds the size of a list.
         reach: where may be connected to, beside public addresses and that of an Issuer listed by its address.
+        limits: bounds the size of a list.
     """
 
     def __init__(
-        self, issuers: TrustedIssuers | IssuerKeys, limits: Limits = DEFAULT_LIMITS, reach: Reach = PUBLIC
+        self, issuers: TrustedIssuers | IssuerKeys, reach: Reach = PUBLIC, limits: Limits = DEFAULT_LIMITS
     ) -> None:
         self._issuers, self._limits, self._reach = issuers, limits, reach
         self._lock = threading.Lock()
@@ -140,9 +140,9 @@ class AsyncFetchedStatusLists:
     """As ``FetchedStatusLists``, for ``CheckedAsync``: the event loop stays free, and who waits keeps no thread."""
 
     def __init__(
-        self, issuers: TrustedIssuers | IssuerKeys, limits: Limits = DEFAULT_LIMITS, reach: Reach = PUBLIC
+        self, issuers: TrustedIssuers | IssuerKeys, reach: Reach = PUBLIC, limits: Limits = DEFAULT_LIMITS
     ) -> None:
-        self._lists = FetchedStatusLists(issuers, limits, reach)
+        self._lists = FetchedStatusLists(issuers, reach, limits)
 
     async def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         """As ``FetchedStatusLists.status``."""

@@ -1,5 +1,6 @@
 """Nothing that a stranger names leads inside, and nothing that a stranger sends is too much: of every fetcher."""
 
+import asyncio
 import gzip
 import json
 import socket
@@ -161,6 +162,28 @@ def test_a_resolver_that_hangs_takes_no_more_time_than_there_is(fetcher: str) ->
     assert "too long" in run(fetcher, "https://agent.example/", Reach(resolve=resolve, seconds=0.3))
     assert time.monotonic() - started < 5
     go.set()
+
+
+def test_who_left_before_the_dns_was_asked_has_nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    late: list[Callable[[], None]] = []
+
+    class Late(threading.Thread):
+        def start(self) -> None:
+            late.append(self.run)
+
+    def resolve(host: str, port: int) -> Sequence[str]:
+        raise AssertionError(host)
+
+    async def leave() -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading, "Thread", Late)
+            await fetch_async("https://agent.example/", Reach(resolve=resolve, seconds=0.01), (JSON,), 10)
+
+    with pytest.raises(Refused):
+        asyncio.run(leave())
+    for run_now in late:
+        run_now()
+    assert len(late) == 1
 
 
 def test_proxies_in_the_environment_are_not_asked(fetcher: str, monkeypatch: pytest.MonkeyPatch) -> None:

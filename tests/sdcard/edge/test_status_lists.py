@@ -227,7 +227,7 @@ def test_an_entry_beyond_the_end_is_not_known(world: World, server: Server) -> N
 
 def test_a_list_that_inflates_beyond_the_limit_is_not_known(world: World, server: Server) -> None:
     reference = server.publish({})
-    lists = FetchedStatusLists(trusting(world, KEY), Limits(status_list_bytes=3), LOOPBACK)
+    lists = FetchedStatusLists(trusting(world, KEY), LOOPBACK, Limits(status_list_bytes=3))
     with raises_rule("status.unavailable", at="status-list"):
         lists.status(reference, ISSUER, NOW)
 
