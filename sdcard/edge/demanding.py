@@ -25,7 +25,9 @@ from sdcard.http_auth import (
 )
 from sdcard.instants import Clock, FreshnessWindow, Instant
 from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, AsyncChallengeRecord, Challenge, ChallengeRecord
+from sdcard.keybinding.verification import Bound
 from sdcard.limits import Limits
+from sdcard.names import INTERACTION_ID
 from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 from sdcard.sdjwt.unverified import read_nonce
@@ -220,6 +222,7 @@ class Demanding:
             limits=_LIMITS,
         )
         card = await verify_presentation_async(presentation, expectations, now)
+        _check_interaction(card)
         check_admission(card, self._policy)
         return card
 
@@ -258,6 +261,17 @@ def _interaction(scope: Scope) -> str | None:
             Rule.REQUEST, where, f"There is one such header, of 1 to {MAX_INTERACTION} visible ASCII characters."
         )
     return values[0] if values else None
+
+
+def _check_interaction(card: VerifiedCard) -> None:
+    """A Holder may name an interaction that the request does not: one that can go on to audits, as a header's can."""
+    named = card.key_binding.interaction_id if isinstance(card.key_binding, Bound) else None
+    if named is not None and not is_interaction_id(named):
+        raise Refused(
+            Rule.CLAIM_VALUE,
+            Where(Part.KB_JWT, (INTERACTION_ID,)),
+            f"An interaction id has 1 to {MAX_INTERACTION} visible ASCII characters.",
+        )
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:

@@ -143,6 +143,26 @@ def test_a_request_belongs_to_one_interaction(app: Demanding) -> None:
     assert given.refusal == (400, "request.malformed", "request/sd-card-interaction")
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("i-1", 200),
+        ("a b", (401, "claim.value", "kb-jwt/interaction_id")),
+        ("a" * 129, (401, "claim.value", "kb-jwt/interaction_id")),
+        ("\x1b[2J", (401, "claim.value", "kb-jwt/interaction_id")),
+    ],
+)
+def test_an_interaction_that_the_holder_alone_names_can_be_carried_on(
+    world: World, given: str, expected: object
+) -> None:
+    app = protected(world, AUDIENCE, policy=policy(world, requirement=NothingRequired("a test")))
+    sd_jwt = with_disclosures(world.holder.unbound(), ())
+    bound = world.holder.bind(sd_jwt, challenged(app).challenge, {"interaction_id": given})
+    answered = call(app, credentials(bound))
+
+    assert (200 if answered.status == 200 else answered.refusal) == expected
+
+
 def test_another_profile_is_a_setting(world: World) -> None:
     card = world.issuer.issue(profile=AGENT_SD_JWT_02)
     app = protected(world, AUDIENCE, policy=policy(world, requirement=NothingRequired("a test")))
