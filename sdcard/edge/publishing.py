@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sdcard.disclosure.context import PUBLIC
 from sdcard.edge.system import SystemClock
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.errors import Part, Refused, Where
@@ -144,7 +145,7 @@ async def _context(cards: PublishedCards, authorization: list[str], now: Instant
         if refusal.rule is Rule.TOKEN_MISSING:
             return None
         raise
-    return context_of(await cards.tokens.scopes(token, now))
+    return context_of(await cards.tokens.scopes(token, now), PUBLIC.name)
 
 
 def _found(found: Representation, known: str, now: Instant) -> _Answer:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
-from sdcard.disclosure.context import PUBLIC
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Refused
 from sdcard.instants import Instant
@@ -118,13 +117,13 @@ NOBODY: TokenSource = OwnTokens()
 """Knows no token: whoever sends one is refused."""
 
 
-def context_of(scopes: Collection[str]) -> str:
+def context_of(scopes: Collection[str], public: str) -> str:
     """The context that a token's scopes name; without any, the public one.
 
     Raises:
         Refused: ``token.scope`` for scopes of several contexts: a token is for one.
     """
-    contexts = {scope.removeprefix(SCOPE) for scope in scopes if scope.startswith(SCOPE)} or {PUBLIC.name}
+    contexts = {scope.removeprefix(SCOPE) for scope in scopes if scope.startswith(SCOPE)} or {public}
     if len(contexts) > 1:
         raise Refused(Rule.TOKEN_SCOPE, WHERE)
     return contexts.pop()

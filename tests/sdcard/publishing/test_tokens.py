@@ -144,10 +144,10 @@ def test_without_the_servers_keys_nobody_can_say() -> None:
     ],
 )
 def test_a_token_names_one_context(scopes: tuple[str, ...], context: str) -> None:
-    assert context_of(scopes) == context
+    assert context_of(scopes, "public") == context
 
 
 @pytest.mark.parametrize("scopes", [("card:internal", "card:public"), ("card:", "card:internal")])
 def test_a_token_for_several_contexts_is_for_none(scopes: tuple[str, ...]) -> None:
     with raises_rule(Rule.TOKEN_SCOPE, HEADER):
-        context_of(scopes)
+        context_of(scopes, "public")
