@@ -334,7 +334,7 @@ def _odd(url: str, reach: Reach) -> str:
         host = parts.hostname
     except ValueError:
         host = None
-    if not host or " " in url:
+    if not host or " " in url or "\\" in url:
         return "Write an absolute URL, such as https://agent.example.com/a2a."
     if parts.scheme == "http" and not is_loopback(host):
         return "Use https; anyone on the way can read and change what http carries."

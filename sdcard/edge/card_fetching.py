@@ -3,9 +3,9 @@
 Needs the ``cli`` extra.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from sdcard.cards.agentcard import discovery
 from sdcard.cards.card import Card
@@ -32,6 +32,9 @@ MEDIA_TYPES = (SD_MEDIA_TYPE, "application/json", discovery.MEDIA_TYPE)
 _UNBOUND = Unbound("a published card comes without a KB-JWT")
 _ANSWER = Where(Part.FETCHED, ("agent_card",))
 _CARD = Where(Part.CARD)
+_AUTHORITY = re.compile(
+    r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]*)?(?=[/?#]|\Z)", re.ASCII | re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,6 @@ def _elsewhere(document: JsonObject, card_format: str, url: str) -> Iterator[Fin
 
 
 def _host(url: str) -> str | None:
-    try:
-        return urlsplit(url).hostname
-    except ValueError:
-        return None
+    """The host that every reader of the URL reads; None where they differ, as at a backslash or a user."""
+    match = _AUTHORITY.match(url)
+    return match[1].lower() if match else None

@@ -24,7 +24,9 @@ from sdcard.http_auth import (
 from sdcard.instants import Clock, FreshnessWindow, Instant
 from sdcard.interactions import MAX_INTERACTION, is_interaction_id
 from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, AsyncChallengeRecord, Challenge, ChallengeRecord
+from sdcard.keybinding.verification import Bound
 from sdcard.limits import Limits
+from sdcard.names import INTERACTION_ID
 from sdcard.problems import PROBLEM, RETRY_AFTER, problem_document
 from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
@@ -151,7 +153,7 @@ class Demanding:
         window: how old a challenge and its answer may be.
         profile: what a well-formed SD-Card is.
         issuer_keys: the present keys of the policy's Issuers, such as ``IssuerKeys(policy.issuers)``; without, those
-            that the policy lists. Nobody whom the policy does not list is admitted.
+            that the policy lists. Nobody whom the policy does not list is admitted, nor anybody once it has expired.
 
     Raises:
         Misuse: when a challenge could not be written into a header.
@@ -201,9 +203,12 @@ class Demanding:
 
     async def _verify(self, scope: Scope, request: _Request) -> VerifiedCard:
         presentation, now = parse_credentials(_values(scope, b"authorization")), self._clock.now()
-        nonce = read_nonce(presentation, _LIMITS) or "none"
-        answered = Challenge(nonce[:MAX_NONCE_LENGTH], self._audience, self._window, request.interaction_id)
+        nonce = read_nonce(presentation, _LIMITS)
+        if nonce is None or len(nonce) > MAX_NONCE_LENGTH:
+            nonce = "none"  # the verification says what is wrong
+        answered = Challenge(nonce, self._audience, self._window, request.interaction_id)
         issuers = self._policy.issuers
+        issuers.check_current(now)
         if self._issuer_keys is not None:
             issuers = await self._issuer_keys.for_presentation_async(presentation, now)
         expectations = Expectations(
@@ -215,6 +220,7 @@ class Demanding:
             limits=_LIMITS,
         )
         card = await verify_presentation_async(presentation, expectations, now)
+        _check_interaction(card)
         check_admission(card, self._policy)
         return card
 
@@ -253,6 +259,17 @@ def _interaction(scope: Scope) -> str | None:
             Rule.REQUEST, where, f"There is one such header, of 1 to {MAX_INTERACTION} visible ASCII characters."
         )
     return values[0] if values else None
+
+
+def _check_interaction(card: VerifiedCard) -> None:
+    """A Holder may name an interaction that the request does not: one that can go on to audits, as a header's can."""
+    named = card.key_binding.interaction_id if isinstance(card.key_binding, Bound) else None
+    if named is not None and not is_interaction_id(named):
+        raise Refused(
+            Rule.CLAIM_VALUE,
+            Where(Part.KB_JWT, (INTERACTION_ID,)),
+            f"An interaction id has 1 to {MAX_INTERACTION} visible ASCII characters.",
+        )
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:

@@ -111,7 +111,8 @@ async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
     answer = Future[Sequence[str]]()
 
     def ask() -> None:
-        answer.set_running_or_notify_cancel()
+        if not answer.set_running_or_notify_cancel():
+            return  # nobody waits any more
         try:
             answer.set_result(resolve(target.host, target.port))
         except Exception as error:  # whoever waits gets it, of whatever kind

@@ -85,12 +85,15 @@ class IssuerKeys:
         return self._current(issuer, kid, "keys", now)
 
     async def for_presentation_async(self, presentation: str, now: Instant) -> TrustedIssuers:
-        """As ``for_presentation``; a thread is used only when somebody has to be asked."""
+        """As ``for_presentation``; who waits keeps no thread."""
         issuer, kid = self._asked(presentation)
         step = self._step(issuer, kid, "keys", now)
         if isinstance(step, TrustedIssuers):
             return step
-        return await asyncio.to_thread(self._refresh, step, kid, "keys", now)
+        coming = self._refresh(step, kid, "keys", now)
+        if coming is not None:
+            await asyncio.wrap_future(coming)
+        return self._refreshed(step, kid, "keys", now)
 
     def for_status_list(self, issuer: str, kid: object, now: Instant) -> TrustedIssuers:
         """As ``for_presentation``, for a status list of this Issuer with this ``kid``. ``FetchedStatusLists`` asks."""
@@ -108,7 +111,12 @@ class IssuerKeys:
 
     def _current(self, issuer: object, kid: object, use: _Use, now: Instant) -> TrustedIssuers:
         step = self._step(issuer, kid, use, now)
-        return step if isinstance(step, TrustedIssuers) else self._refresh(step, kid, use, now)
+        if isinstance(step, TrustedIssuers):
+            return step
+        coming = self._refresh(step, kid, use, now)
+        if coming is not None:
+            coming.result()
+        return self._refreshed(step, kid, use, now)
 
     def _step(self, issuer: object, kid: object, use: _Use, now: Instant) -> TrustedIssuers | str:
         """Whom to trust; or the Issuer that has to be asked first."""
@@ -120,21 +128,24 @@ class IssuerKeys:
             waits = one.schedule.is_due(known, now) and not (known and one.is_usable(now) and one.coming)
             return issuer if waits else self._answer(one, issuer, known, now)
 
-    def _refresh(self, issuer: str, kid: object, use: _Use, now: Instant) -> TrustedIssuers:
-        """Ask the Issuer, or wait for who does."""
+    def _refresh(self, issuer: str, kid: object, use: _Use, now: Instant) -> Future[None] | None:
+        """The Issuer is being asked, by this or somebody else's doing; None when that is not due any more."""
         one = self._listed[issuer]
         with self._lock:
-            coming, due = one.coming, one.schedule.is_due(one.knows(kid, use), now)
-            if coming is None and due:
-                one.coming = Future()
-        if coming is not None:
-            coming.result()
-        elif due:
-            self._ask(one, issuer, kid, use, now)
+            if one.coming is None and one.schedule.is_due(one.knows(kid, use), now):
+                coming = Future[None]()
+                coming.set_running_or_notify_cancel()  # nobody who stops waiting stops it
+                asking = threading.Thread(target=self._ask, args=(one, issuer, kid, use, now, coming), daemon=True)
+                asking.start()
+                one.coming = coming
+            return one.coming
+
+    def _refreshed(self, issuer: str, kid: object, use: _Use, now: Instant) -> TrustedIssuers:
+        one = self._listed[issuer]
         with self._lock:
             return self._answer(one, issuer, one.knows(kid, use), now)
 
-    def _ask(self, one: _Listed, issuer: str, kid: object, use: _Use, now: Instant) -> None:
+    def _ask(self, one: _Listed, issuer: str, kid: object, use: _Use, now: Instant, coming: Future[None]) -> None:
         found: Mapping[_Use, KeySet] | None = None
         hint = ""
         try:
@@ -143,15 +154,14 @@ class IssuerKeys:
             hint = str(refusal.findings[0])
         finally:
             with self._lock:
-                mine, one.coming = one.coming, None
+                one.coming = None
                 if found is None:
                     one.schedule.fell_through(now)
                 else:
                     one.keys = {**one.keys, **found}
                     one.schedule.succeeded(one.knows(kid, use), now)
                 one.hint = hint
-            if mine is not None:
-                mine.set_result(None)
+            coming.set_result(None)
 
     def _answer(self, one: _Listed, issuer: str, known: bool, now: Instant) -> TrustedIssuers:
         if not one.is_usable(now) or (not known and one.schedule.failed is not None):

@@ -153,7 +153,8 @@ def _found(found: Representation, known: str, now: Instant) -> _Answer:
     """The representation, or 304 for somebody who has it (RFC 9110 13.1.2)."""
     digest = hashlib.sha256(found.media_type.encode() + b"\0" + found.body).digest()
     tag = f'"{encode_base64url(digest)}"'
-    age = MAX_AGE if found.expires_at is None else min(MAX_AGE, int(found.expires_at - now))
+    ends_at = found.expires_at
+    age = MAX_AGE if ends_at is None or ends_at >= now + MAX_AGE else int(ends_at - now)
     about = {
         "ETag": tag,
         "Cache-Control": f"{'public' if found.is_public else 'private'}, max-age={age}",

@@ -118,9 +118,11 @@ def parse_url(url: str) -> Target:
     port = int(match["port"]) if match["port"] else _PORTS[scheme]
     if not 0 < port < 65_536:
         raise forbidden("There is no such port.")
-    host = host.strip("[]")
+    in_brackets, host = host.startswith("["), host.strip("[]")
     literal = literal_address(host)
-    if not literal and (":" in host or _ODD_NUMBER.fullmatch(host) or not all(host.split("."))):
+    if in_brackets is not isinstance(literal, IPv6Address):
+        raise forbidden("Brackets are for IPv6 addresses.")
+    if not literal and (_ODD_NUMBER.fullmatch(host) or not all(host.split("."))):
         raise forbidden("The host is neither a name nor an address in its usual spelling.")
     if scheme == "http" and not is_loopback(host):
         raise forbidden("Only https is fetched, and on this machine http.")

@@ -109,6 +109,22 @@ def test_an_endpoint_at_the_host_that_the_card_came_from_is_not_elsewhere(world:
         assert rules(fetched(server.url() + "x", world.issuer.trust)) == ["fetched.unbound", "status.unavailable"]
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example\\@127.0.0.1/",
+        "https://user@127.0.0.1/",
+        "https://127.0.0.1\\.evil.example/",
+        "//127.0.0.1/",
+    ],
+)
+def test_an_endpoint_whose_host_readers_read_differently_is_elsewhere(world: World, url: str) -> None:
+    document = example()
+    document["supportedInterfaces"] = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
+    with serve({"/.well-known/agent.json": (document, JSON)}) as server:
+        assert "fetched.elsewhere" in rules(fetched(server.url(), world.issuer.trust))
+
+
 def test_a_plain_card_is_validated_and_nobody_vouches_for_it(world: World) -> None:
     with serve({"/.well-known/agent.json": (example(), JSON)}) as server:
         found = fetched(server.url(), world.issuer.trust)

@@ -143,6 +143,26 @@ def test_a_request_belongs_to_one_interaction(app: Demanding) -> None:
     assert given.refusal == (400, "request.malformed", "request/headers/sd-card-interaction")
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("i-1", 200),
+        ("a b", (401, "claim.value", "kb-jwt/interaction_id")),
+        ("a" * 129, (401, "claim.value", "kb-jwt/interaction_id")),
+        ("\x1b[2J", (401, "claim.value", "kb-jwt/interaction_id")),
+    ],
+)
+def test_an_interaction_that_the_holder_alone_names_can_be_carried_on(
+    world: World, given: str, expected: object
+) -> None:
+    app = protected(world, AUDIENCE, policy=policy(world, requirement=NothingRequired("a test")))
+    sd_jwt = with_disclosures(world.holder.unbound(), ())
+    bound = world.holder.bind(sd_jwt, challenged(app).challenge, {"interaction_id": given})
+    answered = call(app, credentials(bound))
+
+    assert (200 if answered.status == 200 else answered.refusal) == expected
+
+
 def test_another_profile_is_a_setting(world: World) -> None:
     card = world.issuer.issue(profile=AGENT_SD_JWT_02)
     app = protected(world, AUDIENCE, policy=policy(world, requirement=NothingRequired("a test")))
@@ -304,6 +324,7 @@ def test_the_answer_to_something_else_is_refused(
         ({"nonce": "a" * 257}, "claim.value", "kb-jwt/nonce"),
         ({"nonce": ""}, "claim.value", "kb-jwt/nonce"),
         ({"nonce": " "}, "kb.nonce-mismatch", "kb-jwt/nonce"),
+        ({"nonce": " " * 256 + "a"}, "claim.value", "kb-jwt/nonce"),
         ({"nonce": 5}, "claim.type", "kb-jwt/nonce"),
         ({"iat": 1_800_000_000 - 301}, "kb.stale", "kb-jwt/iat"),
         ({"iat": 1_800_000_000 + 61}, "kb.from-future", "kb-jwt/iat"),
@@ -438,12 +459,19 @@ def test_a_rotated_key_is_known_by_what_is_refreshed_and_nobody_else_is_admitted
         (elsewhere, Refreshed(world.issuer.trust)),
         (before, Refreshed(None)),
         (TrustedIssuers(world.issuer.trust.keys, expires_at=world.clock.now()), None),
+        (TrustedIssuers(world.issuer.trust.keys, expires_at=world.clock.now()), Refreshed(world.issuer.trust)),
     ):
         app = protected(world, AUDIENCE, policy=policy(world, issuers=listed), issuer_keys=present)
         given = call(app, credentials(answer(world, challenged(app))))
         outcomes.append(given.status if given.status == 200 else given.refusal[:2])
 
-    assert outcomes == [200, (403, "issuer.unknown"), (503, "issuer.metadata-unavailable"), (503, "trust.expired")]
+    assert outcomes == [
+        200,
+        (403, "issuer.unknown"),
+        (503, "issuer.metadata-unavailable"),
+        (503, "trust.expired"),
+        (503, "trust.expired"),
+    ]
 
 
 def test_a_full_record_lets_nobody_through(world: World) -> None:

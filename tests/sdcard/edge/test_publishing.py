@@ -396,6 +396,12 @@ def test_nothing_is_kept_beyond_its_end(agent: Agent, world: World, left: int, a
     assert ask(agent.app).headers["cache-control"] == f"public, max-age={age}"
 
 
+def test_an_end_that_is_too_far_to_be_counted_is_far_enough(agent: Agent, world: World) -> None:
+    agent.app.replace(PublishedCards({"public": PublishedCard("an SD-Card", "a2a", 10**400, None)}))
+    world.clock.advance(0.5)
+    assert ask(agent.app).headers["cache-control"] == f"public, max-age={MAX_AGE}"
+
+
 def test_a_renewed_card_takes_its_place_at_once(agent: Agent) -> None:
     before = ask(agent.app)
     agent.replace()
