@@ -4,26 +4,49 @@ Lenient readers accept padding, foreign characters, stray bits, repeated members
 parties read one text differently. RFC 7515 2, RFC 8259, RFC 8725 2.4.
 """
 
-import base64
 import json
 import re
+from binascii import a2b_base64, b2a_base64
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeAlias
 
 from sdcard.errors import Refused, Where
 from sdcard.rules import Rule
 
+_orjson: Any
+try:  # for speed alone: what is accepted, and what is not, is the same without them
+    import orjson as _orjson
+    from pybase64 import b64decode, b64encode
+
+    def _to_base64url(data: bytes) -> bytes:
+        return b64encode(data, b"-_")
+
+    def _from_base64url(text: str) -> bytes:
+        if "+" in text or "/" in text:
+            raise ValueError("not base64url")
+        return b64decode(text, b"-_", validate=True)
+
+except ImportError:
+    _orjson = None
+
+    def _to_base64url(data: bytes) -> bytes:
+        return b2a_base64(data, newline=False).replace(b"+", b"-").replace(b"/", b"_")
+
+    def _from_base64url(text: str) -> bytes:
+        return a2b_base64(text.replace("-", "+").replace("_", "/"))
+
+
+_AS_JSON_ALONE = (_orjson.OPT_PASSTHROUGH_DATACLASS | _orjson.OPT_PASSTHROUGH_DATETIME) if _orjson else 0
+
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
 
-_BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
-_LAST_CHARACTERS = {0: "", 2: "AQgw", 3: "AEIMQUYcgkosw048"}
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def encode_base64url(data: bytes) -> str:
     """Bytes → base64url without padding."""
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+    return _to_base64url(data).rstrip(b"=").decode("ascii")
 
 
 def decode_base64url(text: str, where: Where) -> bytes:
@@ -32,15 +55,24 @@ def decode_base64url(text: str, where: Where) -> bytes:
     Raises:
         Refused: ``encoding.base64url`` for an empty text, another character, padding, or bits left over.
     """
-    rest = len(text) % 4
-    last = _LAST_CHARACTERS.get(rest)
-    if last is None or not _BASE64URL.fullmatch(text) or (last and text[-1] not in last):
+    try:
+        data = _from_base64url(text + "=" * (-len(text) % 4))
+    except ValueError:
+        data = b""
+    if not data or encode_base64url(data) != text:
         raise Refused(Rule.BASE64URL, where)
-    return base64.urlsafe_b64decode(text + "=" * (-rest % 4))
+    return data
 
 
 def encode_json(value: JsonValue) -> bytes:
     """JSON value → compact UTF-8 text."""
+    if _orjson:
+        try:
+            text: bytes = _orjson.dumps(value, option=_AS_JSON_ALONE)
+        except TypeError:
+            text = b"null"
+        if b"null" not in text:  # it writes NaN so
+            return text
     return _ENCODER.encode(value).encode()
 
 
@@ -56,6 +88,10 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
         Refused: ``encoding.utf8``, ``json.malformed``, ``json.duplicate-member``, ``json.number``,
             ``json.surrogate`` or ``json.depth``.
     """
+    if _orjson and data.count(b"[") + data.count(b"{") <= depth:
+        found = _read_as_written(data)
+        if found is not None:
+            return found
     text = _decode_utf8(data)
     if text is None:
         raise Refused(Rule.UTF8, where)
@@ -89,6 +125,18 @@ def same_json(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def _read_as_written(data: bytes) -> JsonValue:
+    """The value, when writing it gives exactly this text: then nothing was repeated, repaired or rounded. Else None.
+
+    ``orjson`` alone takes repeated members and rounds numbers.
+    """
+    try:
+        value: JsonValue = _orjson.loads(data)
+        return value if _orjson.dumps(value) == data else None
+    except (ValueError, TypeError):
+        return None
+
+
 def _decode_utf8(data: bytes) -> str | None:
     try:
         return data.decode("utf-8")
@@ -98,14 +146,17 @@ def _decode_utf8(data: bytes) -> str | None:
 
 def _read_json(text: str) -> tuple[JsonValue, Rule | None]:
     """The value, or what is wrong. The refusal is raised elsewhere, since these exceptions carry the whole text."""
+    text = text.strip(" \t\n\r")
     try:
-        value: JsonValue = _DECODER.decode(text)
+        value, end = _DECODER.raw_decode(text)
     except _Inexact as inexact:
         return None, inexact.rule
     except (json.JSONDecodeError, RecursionError):
         return None, Rule.JSON_MALFORMED
     except ValueError:  # the interpreter's bound on the digits of an integer
         return None, Rule.JSON_NUMBER
+    if end != len(text):
+        return None, Rule.JSON_MALFORMED
     if "\\u" in text and _has_lone_surrogate(value):
         return None, Rule.JSON_SURROGATE
     return value, None
