@@ -13,28 +13,14 @@ from typing import Any, NoReturn, TypeAlias
 from sdcard.errors import Refused, Where
 from sdcard.rules import Rule
 
-_orjson: Any
-try:  # for speed alone: what is accepted, and what is not, is the same without them
-    import orjson as _orjson
-    from pybase64 import b64decode, b64encode
+try:  # the extra `fast`: what is accepted, and what is not, is the same without it
+    import orjson
+    import pybase64
 
-    def _to_base64url(data: bytes) -> bytes:
-        return b64encode(data, b"-_")
-
-    def _from_base64url(text: str) -> bytes:
-        if "+" in text or "/" in text:
-            raise ValueError("not base64url")
-        return b64decode(text, b"-_", validate=True)
-
+    _orjson: Any = orjson
+    _pybase64: Any = pybase64
 except ImportError:
-    _orjson = None
-
-    def _to_base64url(data: bytes) -> bytes:
-        return b2a_base64(data, newline=False).replace(b"+", b"-").replace(b"/", b"_")
-
-    def _from_base64url(text: str) -> bytes:
-        return a2b_base64(text.replace("-", "+").replace("_", "/"))
-
+    _orjson = _pybase64 = None
 
 _AS_JSON_ALONE = (_orjson.OPT_PASSTHROUGH_DATACLASS | _orjson.OPT_PASSTHROUGH_DATETIME) if _orjson else 0
 
@@ -46,7 +32,11 @@ _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 def encode_base64url(data: bytes) -> str:
     """Bytes → base64url without padding."""
-    return _to_base64url(data).rstrip(b"=").decode("ascii")
+    if _pybase64:
+        text: str = _pybase64.b64encode_as_string(data, b"-_")
+    else:
+        text = b2a_base64(data, newline=False).replace(b"+", b"-").replace(b"/", b"_").decode("ascii")
+    return text.rstrip("=")
 
 
 def decode_base64url(text: str, where: Where) -> bytes:
@@ -56,7 +46,7 @@ def decode_base64url(text: str, where: Where) -> bytes:
         Refused: ``encoding.base64url`` for an empty text, another character, padding, or bits left over.
     """
     try:
-        data = _from_base64url(text + "=" * (-len(text) % 4))
+        data = _read_base64url(text + "=" * (-len(text) % 4))
     except ValueError:
         data = b""
     if not data or encode_base64url(data) != text:
@@ -123,6 +113,18 @@ def same_json(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(same_json, one, other))
     return bool(one == other)
+
+
+def _read_base64url(text: str) -> bytes:
+    """Some bytes for any text that has them, perhaps; whether it is their only text is for the caller to say.
+
+    Raises:
+        ValueError: for most other texts.
+    """
+    if _pybase64 and "+" not in text and "/" not in text:
+        data: bytes = _pybase64.b64decode(text, b"-_", validate=True)
+        return data
+    return a2b_base64(text.replace("-", "+").replace("_", "/"))
 
 
 def _read_as_written(data: bytes) -> JsonValue:
