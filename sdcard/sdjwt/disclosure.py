@@ -54,6 +54,7 @@ def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:
 
 def _depth_without_digests(data: bytes) -> int | None:
     """Digests need a member `_sd` or `...`; without an escape sequence their names stand in the text as they are."""
-    if b"\\u" in data or b'"_sd' in data or b'"..."' in data:
+    escapes = b"\\" in data and b"\\u" in data
+    if escapes or (b"_" in data and b'"_sd' in data) or b'"..."' in data:
         return None
     return data.count(b"[") + data.count(b"{")

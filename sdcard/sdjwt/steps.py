@@ -5,17 +5,25 @@ gives what it has checked.
 """
 
 from collections.abc import Container, Mapping, Sequence
+from functools import lru_cache
 from typing import cast
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Refused, Where
 from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
+from sdcard.limits import DEFAULT_LIMITS
 from sdcard.names import ELLIPSIS, RESERVED_ANYWHERE, SD, SD_ALG
 from sdcard.rules import Rule
 from sdcard.sdjwt.disclosure import Disclosure
 
 RESERVED_NAMES = RESERVED_ANYWHERE | {SD_ALG}
 """What no Disclosure may name: ``_sd_alg`` has its meaning at the top of what the Issuer signed, and nowhere else."""
+
+
+@lru_cache(maxsize=DEFAULT_LIMITS.disclosures)
+def where_of(number: int) -> Where:
+    """The place of a Disclosure: its number in the order sent."""
+    return Where(Part.DISCLOSURE, (number,))
 
 
 def read_digest_algorithm(payload: JsonObject) -> DigestAlgorithm:
@@ -41,7 +49,7 @@ def index_by_digest(disclosures: Sequence[Disclosure], algorithm: DigestAlgorith
     for number, disclosure in enumerate(disclosures):
         digest = algorithm.digest(disclosure.encoded)
         if digest in indexed:
-            raise Refused(Rule.DISCLOSURE_REPEATED, Where(Part.DISCLOSURE, (number,)))
+            raise Refused(Rule.DISCLOSURE_REPEATED, where_of(number))
         indexed[digest] = number, disclosure
     return indexed
 
@@ -149,4 +157,4 @@ def check_all_referenced(unreferenced: Mapping[str, tuple[int, Disclosure]]) -> 
     """
     if unreferenced:
         number = min(number for number, _ in unreferenced.values())
-        raise Refused(Rule.DISCLOSURE_UNREFERENCED, Where(Part.DISCLOSURE, (number,)))
+        raise Refused(Rule.DISCLOSURE_UNREFERENCED, where_of(number))
