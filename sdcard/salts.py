@@ -31,7 +31,8 @@ def draw_salts(source: SaltSource, count: int) -> bytes:
 class SaltPool:
     """Hands out single salts and asks the source for many at a time. One pool serves one SD-Card, then is dropped."""
 
-    _CHUNK = 64
+    _FIRST = 16
+    _MORE = 64
 
     def __init__(self, source: SaltSource) -> None:
         self._source = source
@@ -46,7 +47,7 @@ class SaltPool:
             Misuse: when the source gives one for the second time, or another number of bytes.
         """
         if self._next == len(self._bytes):
-            self._bytes = draw_salts(self._source, self._CHUNK)
+            self._bytes = draw_salts(self._source, self._MORE if self._taken else self._FIRST)
             self._next = 0
         salt = self._bytes[self._next : self._next + SALT_BYTES]
         self._next += SALT_BYTES

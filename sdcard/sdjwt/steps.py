@@ -81,7 +81,7 @@ def read_digest_list(members: JsonObject, where: Where) -> list[str]:
         Refused: ``sd.digest-list`` for anything but an array of strings.
     """
     digests = members.get(SD, [])
-    if not isinstance(digests, list) or not all(isinstance(digest, str) for digest in digests):
+    if not isinstance(digests, list) or not {str}.issuperset(map(type, digests)):
         raise Refused(Rule.SD_DIGEST_LIST, where)
     return cast(list[str], digests)
 
