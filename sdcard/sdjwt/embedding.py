@@ -13,6 +13,8 @@ from sdcard.names import ELLIPSIS, SD
 from sdcard.salts import SaltPool, SaltSource
 from sdcard.sdjwt.disclosure import Disclosure, make_disclosure
 
+_PLAIN, _SELECTIVE = Treatment.PLAIN, Treatment.SELECTIVE
+
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
@@ -61,9 +63,9 @@ class _Embedder:
         members: JsonObject = {}
         digests: list[str] = []
         for name, (treatment, part) in disclosable.members.items():
-            if treatment is Treatment.PLAIN:
+            if treatment is _PLAIN:
                 members[name] = self._value(part)
-            elif treatment is Treatment.SELECTIVE:
+            elif treatment is _SELECTIVE:
                 digests.append(self._disclose(name, part))
         if disclosable.padded:
             digests += [self._decoy() for _ in range(self._padded_size(len(digests)) - len(digests))]
@@ -76,9 +78,9 @@ class _Embedder:
         elements: list[JsonValue] = []
         selective = 0
         for treatment, part in disclosable.elements:
-            if treatment is Treatment.PLAIN:
+            if treatment is _PLAIN:
                 elements.append(self._value(part))
-            elif treatment is Treatment.SELECTIVE:
+            elif treatment is _SELECTIVE:
                 elements.append({ELLIPSIS: self._disclose(None, part)})
                 selective += 1
         decoys = self._padded_size(selective) - selective if disclosable.padded else 0
