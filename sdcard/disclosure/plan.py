@@ -10,7 +10,7 @@ from sdcard.disclosure.grant import Grant
 from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
-from sdcard.paths import ClaimPath, Place
+from sdcard.paths import ClaimPath, Place, Segment
 from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 
@@ -85,7 +85,7 @@ def plan_disclosure(
         root=root,
         policy=policy,
         places=frozenset(places),
-        discloses=tuple(dict.fromkeys(str(_family(place)) for place in places)),
+        discloses=tuple(str(ClaimPath(family)) for family in dict.fromkeys(map(_family, places))),
         nothing_behind=tuple(scope.entry for scope in asked if not any(map(scope.holds, places))),
         agreement=agreement,
     )
@@ -197,5 +197,5 @@ def _bare(document: JsonObject, permitted: Grant) -> Iterator[Place]:
                 yield from (place[:length] for length in range(1, len(place)))
 
 
-def _family(place: Place) -> ClaimPath:
-    return ClaimPath(tuple(None if isinstance(segment, int) else segment for segment in place))
+def _family(place: Place) -> tuple[Segment, ...]:
+    return tuple([None if isinstance(segment, int) else segment for segment in place])
