@@ -194,10 +194,9 @@ def prepare_sd_card(
     embedded = embed(claims, issuer.key.algorithm.digest, salts, plan.policy.padded_size)
     header: JsonObject = {"alg": issuer.key.algorithm.value, "typ": plan.profile.typ, "kid": issuer.key.thumbprint}
     signing_input = encode_signing_input(header, embedded.payload)
-    disclosures = tuple(disclosure.encoded for disclosure in embedded.disclosures)
-    _check_size(signing_input, disclosures, limits)
+    _check_size(signing_input, embedded.disclosures, limits)
     return PreparedSdCard(
-        signing_input, disclosures, issuer.key, plan.context, plan.discloses, holder_key, validity, status
+        signing_input, embedded.disclosures, issuer.key, plan.context, plan.discloses, holder_key, validity, status
     )
 
 

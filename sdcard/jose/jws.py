@@ -104,7 +104,7 @@ def check_type(jws: Jws, types: Collection[str]) -> None:
 
 def encode_signing_input(header: Mapping[str, JsonValue], payload: Mapping[str, JsonValue]) -> bytes:
     """Header and payload → the bytes that are signed."""
-    parts = (encode_base64url(encode_json(dict(part))) for part in (header, payload))
+    parts = [encode_base64url(encode_json(dict(part))) for part in (header, payload)]
     return ".".join(parts).encode("ascii")
 
 

@@ -31,9 +31,13 @@ class Disclosure:
 
 def make_disclosure(salt: bytes, name: str | None, value: JsonValue) -> Disclosure:
     """Salt, name (None for an array element) and value → Disclosure (R-16, R-20, R-22)."""
+    return Disclosure(encode_disclosure(salt, name, value), encode_base64url(salt), name, value)
+
+
+def encode_disclosure(salt: bytes, name: str | None, value: JsonValue) -> str:
+    """As ``make_disclosure``, for those who need nothing but the base64url text."""
     text = encode_base64url(salt)
-    array: list[JsonValue] = [text, value] if name is None else [text, name, value]
-    return Disclosure(encode_base64url(encode_json(array)), text, name, value)
+    return encode_base64url(encode_json([text, value] if name is None else [text, name, value]))
 
 
 def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:

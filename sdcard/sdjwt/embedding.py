@@ -11,17 +11,17 @@ from sdcard.encoding import JsonObject, JsonValue, encode_base64url
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.names import ELLIPSIS, SD
 from sdcard.salts import SaltPool, SaltSource
-from sdcard.sdjwt.disclosure import Disclosure, make_disclosure
+from sdcard.sdjwt.disclosure import encode_disclosure
 
 _PLAIN, _SELECTIVE = Treatment.PLAIN, Treatment.SELECTIVE
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A payload, and the Disclosures whose digests are in it or in one another."""
+    """A payload, and the text of each Disclosure whose digest is in it or in another one."""
 
     payload: JsonObject = field(repr=False)
-    disclosures: tuple[Disclosure, ...]
+    disclosures: tuple[str, ...] = field(repr=False)
 
 
 def embed(
@@ -49,7 +49,7 @@ def embed(
 class _Embedder:
     def __init__(self, algorithm: DigestAlgorithm, salts: SaltSource, padded_size: Callable[[int], int]) -> None:
         self._algorithm, self._salts, self._padded_size = algorithm, SaltPool(salts), padded_size
-        self.disclosures: list[Disclosure] = []
+        self.disclosures: list[str] = []
 
     def _value(self, disclosable: Disclosable) -> JsonValue:
         if isinstance(disclosable, DisclosableObject):
@@ -99,9 +99,9 @@ class _Embedder:
 
     def _disclose(self, name: str | None, part: Disclosable) -> str:
         """The digest of a part whose own digests are in it already (4.2.6, R-31)."""
-        disclosure = make_disclosure(self._salts.take(), name, self._value(part))
-        self.disclosures.append(disclosure)
-        return self._algorithm.digest(disclosure.encoded)
+        encoded = encode_disclosure(self._salts.take(), name, self._value(part))
+        self.disclosures.append(encoded)
+        return self._algorithm.digest(encoded)
 
     def _decoy(self) -> str:
         return self._algorithm.digest(encode_base64url(self._salts.take()))

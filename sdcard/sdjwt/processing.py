@@ -121,7 +121,7 @@ class _Walk:
         """An object's own members, without ``_sd`` (3.e), then what its ``_sd`` discloses (R-56, R-67)."""
         self._check_depth(spot)
         check_no_placeholder(members, spot.where)
-        digests = read_digest_list(members, spot.where)
+        digests = read_digest_list(members, spot.where) if SD in members else ()
         result = {
             name: self.value(value, spot.member(name)) if isinstance(value, dict | list) else value
             for name, value in members.items()
