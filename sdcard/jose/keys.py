@@ -24,7 +24,8 @@ from sdcard.rules import Rule
 _RawKey: TypeAlias = ed25519.Ed25519PublicKey | ml_dsa.MlDsaPublicKey
 _Key: TypeAlias = ec.EllipticCurvePublicKey | _RawKey
 
-_KEYS_KEPT = 1024
+_KEPT = 1024
+_LARGEST_KEPT = 16_384
 
 PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"})
 """JWK members that only a private or symmetric key has (RFC 7518 6, RFC 9964 for ``priv``)."""
@@ -101,6 +102,27 @@ class PublicKey:
         return True
 
 
+def verifies_as_before(key: PublicKey, message: bytes, signature: bytes) -> bool:
+    """As ``PublicKey.verifies``, which is computed once for a message that comes again: its answer cannot change.
+
+    Only what verified is kept, the last 1024 of it and nothing large. Whether the key is trusted, and what the message
+    says of times and status, is not part of the answer.
+    """
+    if len(message) > _LARGEST_KEPT:
+        return key.verifies(message, signature)
+    try:
+        return _verified(key, message, signature)
+    except InvalidSignature:
+        return False
+
+
+@lru_cache(maxsize=_KEPT)
+def _verified(key: PublicKey, message: bytes, signature: bytes) -> bool:
+    if not key.verifies(message, signature):
+        raise InvalidSignature
+    return True
+
+
 def public_key(key: object) -> PublicKey:
     """Wrap a public key of ``cryptography``.
 
@@ -160,7 +182,7 @@ def _parse_ec(jwk: Mapping[str, object], algorithm: SignatureAlgorithm, where: W
     return _read_point(algorithm, x, y, where)
 
 
-@lru_cache(maxsize=_KEYS_KEPT)
+@lru_cache(maxsize=_KEPT)
 def _read_point(algorithm: SignatureAlgorithm, x_text: str, y_text: str, where: Where) -> PublicKey:
     """A key follows from these texts alone, so one that was read is kept; what is refused is read again."""
     parameters = EC_PARAMETERS[algorithm]
