@@ -123,6 +123,12 @@ def _verified(key: PublicKey, message: bytes, signature: bytes) -> bool:
     return True
 
 
+def forget() -> None:
+    """Drop every key and signature that is kept for speed alone."""
+    _verified.cache_clear()
+    _read_point.cache_clear()
+
+
 def public_key(key: object) -> PublicKey:
     """Wrap a public key of ``cryptography``.
 
