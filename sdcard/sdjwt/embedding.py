@@ -13,6 +13,7 @@ from sdcard.names import ELLIPSIS, SD
 from sdcard.salts import SaltPool, SaltSource
 from sdcard.sdjwt.disclosure import encode_disclosure
 
+_TREATED = (DisclosableObject, DisclosableArray)
 _PLAIN, _SELECTIVE = Treatment.PLAIN, Treatment.SELECTIVE
 
 
@@ -64,7 +65,7 @@ class _Embedder:
         digests: list[str] = []
         for name, (treatment, part) in disclosable.members.items():
             if treatment is _PLAIN:
-                members[name] = self._value(part)
+                members[name] = self._value(part) if isinstance(part, _TREATED) else part
             elif treatment is _SELECTIVE:
                 digests.append(self._disclose(name, part))
         if disclosable.padded:

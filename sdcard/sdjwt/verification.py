@@ -87,8 +87,8 @@ def check_present(verified: VerifiedSdJwt, required: Collection[str]) -> None:
 
 def _holds_digests(value: JsonValue) -> bool:
     if isinstance(value, dict):
-        return not RESERVED_ANYWHERE.isdisjoint(value) or any(map(_holds_digests, value.values()))
-    return isinstance(value, list) and any(map(_holds_digests, value))
+        return not RESERVED_ANYWHERE.isdisjoint(value) or _holds_digests(list(value.values()))
+    return isinstance(value, list) and any(_holds_digests(one) for one in value if isinstance(one, dict | list))
 
 
 def check_validity(claims: JsonObject, now: Instant, skew: int | float, audience: str | None) -> None:
