@@ -79,9 +79,12 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
             ``json.surrogate`` or ``json.depth``.
     """
     if _orjson and data.count(b"[") + data.count(b"{") <= depth:
-        found = _read_as_written(data)
-        if found is not None:
-            return found
+        try:
+            found: JsonValue = _orjson.loads(data)
+            if _orjson.dumps(found) == data:  # written as we would write it: nothing was repeated, repaired or rounded
+                return found
+        except (ValueError, TypeError):
+            pass  # what is wrong with it is said below
     text = _decode_utf8(data)
     if text is None:
         raise Refused(Rule.UTF8, where)
@@ -125,18 +128,6 @@ def _read_base64url(text: str) -> bytes:
         data: bytes = _pybase64.b64decode(text, b"-_", validate=True)
         return data
     return a2b_base64(text.replace("-", "+").replace("_", "/"))
-
-
-def _read_as_written(data: bytes) -> JsonValue:
-    """The value, when writing it gives exactly this text: then nothing was repeated, repaired or rounded. Else None.
-
-    ``orjson`` alone takes repeated members and rounds numbers.
-    """
-    try:
-        value: JsonValue = _orjson.loads(data)
-        return value if _orjson.dumps(value) == data else None
-    except (ValueError, TypeError):
-        return None
 
 
 def _decode_utf8(data: bytes) -> str | None:

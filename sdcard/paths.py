@@ -99,11 +99,13 @@ class ClaimPath:
 def _steps(place: Place, value: JsonValue, segment: Segment) -> list[tuple[Place, JsonValue]]:
     """One step down: to the member or element of this name, or for ``None`` to all of them."""
     if isinstance(value, dict):
-        names = list(value) if segment is None else [segment] if segment in value else []
-        return [((*place, name), value[name]) for name in names if isinstance(name, str)]
+        if segment is None:
+            return [((*place, name), inner) for name, inner in value.items()]
+        return [((*place, segment), value[segment])] if isinstance(segment, str) and segment in value else []
     if isinstance(value, list):
-        indices = range(len(value)) if segment is None else [segment]
-        return [((*place, i), value[i]) for i in indices if isinstance(i, int) and i < len(value)]
+        if segment is None:
+            return [((*place, index), inner) for index, inner in enumerate(value)]
+        return [((*place, segment), value[segment])] if isinstance(segment, int) and segment < len(value) else []
     return []
 
 
