@@ -59,7 +59,7 @@ _SIGNATURE_SIZES = {
 class EcParameters:
     """One ECDSA curve: its coordinates have ``size`` bytes and its signatures are twice as long (RFC 7518 3.4).
 
-    Coordinates are below ``prime`` (SEC 1 3.2.2.1). ``spki`` is what DER has before a point (RFC 5480 2).
+    Coordinates are below ``prime`` (SEC 1 3.2.2.1).
     """
 
     crv: str
@@ -67,35 +67,16 @@ class EcParameters:
     ecdsa: ec.ECDSA
     size: int
     prime: int
-    spki: bytes
 
 
-_ID_EC_PUBLIC_KEY = "06072a8648ce3d0201"
 EC_PARAMETERS = {
     SignatureAlgorithm.ES256: EcParameters(
-        "P-256",
-        ec.SECP256R1(),
-        ec.ECDSA(hashes.SHA256()),
-        32,
-        2**256 - 2**224 + 2**192 + 2**96 - 1,
-        bytes.fromhex(f"30593013{_ID_EC_PUBLIC_KEY}06082a8648ce3d030107034200"),
+        "P-256", ec.SECP256R1(), ec.ECDSA(hashes.SHA256()), 32, 2**256 - 2**224 + 2**192 + 2**96 - 1
     ),
     SignatureAlgorithm.ES384: EcParameters(
-        "P-384",
-        ec.SECP384R1(),
-        ec.ECDSA(hashes.SHA384()),
-        48,
-        2**384 - 2**128 - 2**96 + 2**32 - 1,
-        bytes.fromhex(f"30763010{_ID_EC_PUBLIC_KEY}06052b81040022036200"),
+        "P-384", ec.SECP384R1(), ec.ECDSA(hashes.SHA384()), 48, 2**384 - 2**128 - 2**96 + 2**32 - 1
     ),
-    SignatureAlgorithm.ES512: EcParameters(
-        "P-521",
-        ec.SECP521R1(),
-        ec.ECDSA(hashes.SHA512()),
-        66,
-        2**521 - 1,
-        bytes.fromhex(f"30819b3010{_ID_EC_PUBLIC_KEY}06052b8104002303818600"),
-    ),
+    SignatureAlgorithm.ES512: EcParameters("P-521", ec.SECP521R1(), ec.ECDSA(hashes.SHA512()), 66, 2**521 - 1),
 }
 EC_ALGORITHMS = {parameters.crv: algorithm for algorithm, parameters in EC_PARAMETERS.items()}
 

@@ -12,7 +12,6 @@ from typing import TypeAlias, cast
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
-from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from sdcard.encoding import decode_base64url, encode_base64url, encode_json
 from sdcard.errors import Misuse, Refused, Where
@@ -193,13 +192,14 @@ def _read_point(algorithm: SignatureAlgorithm, x_text: str, y_text: str, where: 
     """A key follows from these texts alone, so one that was read is kept; what is refused is read again."""
     parameters = EC_PARAMETERS[algorithm]
     x, y = (_sized(text, parameters.size, where.within(name)) for name, text in (("x", x_text), ("y", y_text)))
-    if int.from_bytes(max(x, y), "big") >= parameters.prime:
+    numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), parameters.curve)
+    if max(numbers.x, numbers.y) >= parameters.prime:
         raise Refused(Rule.KEY_MALFORMED, where, "A coordinate is not below the curve's prime.")
-    try:  # a key of plain numbers is turned into another form before it first verifies
-        key = load_der_public_key(parameters.spki + b"\x04" + x + y)
+    try:
+        key = numbers.public_key()
     except ValueError:
         raise Refused(Rule.KEY_MALFORMED, where, "The point is not on the curve.") from None
-    return _wrap(algorithm, {"crv": parameters.crv, "kty": "EC", "x": x_text, "y": y_text}, cast(_Key, key))
+    return _wrap(algorithm, {"crv": parameters.crv, "kty": "EC", "x": x_text, "y": y_text}, key)
 
 
 def _parse_ed25519(jwk: Mapping[str, object], where: Where) -> PublicKey:

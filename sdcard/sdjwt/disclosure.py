@@ -1,9 +1,11 @@
 """Disclosures and their digests (RFC 9901 4.2.1 to 4.2.3)."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sdcard.encoding import JsonValue, decode_base64url, encode_base64url, encode_json, parse_json
-from sdcard.errors import Refused, Where
+from sdcard.errors import Part, Refused, Where
+from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
 
 
@@ -27,6 +29,12 @@ class Disclosure:
 
     def __repr__(self) -> str:
         return "Disclosure(…)"
+
+
+@lru_cache(maxsize=DEFAULT_LIMITS.disclosures)
+def where_of(number: int) -> Where:
+    """The place of a Disclosure: its number in the order sent."""
+    return Where(Part.DISCLOSURE, (number,))
 
 
 def make_disclosure(salt: bytes, name: str | None, value: JsonValue) -> Disclosure:

@@ -13,7 +13,7 @@ from sdcard.limits import Limits
 from sdcard.names import ELLIPSIS, SD, SD_ALG
 from sdcard.paths import Place
 from sdcard.rules import Rule
-from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure
+from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure, where_of
 from sdcard.sdjwt.steps import (
     check_all_referenced,
     check_claim_is_new,
@@ -27,7 +27,6 @@ from sdcard.sdjwt.steps import (
     read_digest_algorithm,
     read_digest_list,
     read_placeholder,
-    where_of,
 )
 
 

@@ -5,25 +5,17 @@ gives what it has checked.
 """
 
 from collections.abc import Container, Mapping, Sequence
-from functools import lru_cache
 from typing import cast
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Refused, Where
 from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
-from sdcard.limits import DEFAULT_LIMITS
 from sdcard.names import ELLIPSIS, RESERVED_ANYWHERE, SD, SD_ALG
 from sdcard.rules import Rule
-from sdcard.sdjwt.disclosure import Disclosure
+from sdcard.sdjwt.disclosure import Disclosure, where_of
 
 RESERVED_NAMES = RESERVED_ANYWHERE | {SD_ALG}
 """What no Disclosure may name: ``_sd_alg`` has its meaning at the top of what the Issuer signed, and nowhere else."""
-
-
-@lru_cache(maxsize=DEFAULT_LIMITS.disclosures)
-def where_of(number: int) -> Where:
-    """The place of a Disclosure: its number in the order sent."""
-    return Where(Part.DISCLOSURE, (number,))
 
 
 def read_digest_algorithm(payload: JsonObject) -> DigestAlgorithm:
