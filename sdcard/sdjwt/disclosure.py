@@ -56,11 +56,12 @@ def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:
     """
     data = decode_base64url(encoded, where)
     array = parse_json(data, where, depth)
-    match array:
-        case [str(salt), value]:
-            return Disclosure(encoded, salt, None, value, _depth_without_digests(data))
-        case [str(salt), str(name), value]:
-            return Disclosure(encoded, salt, name, value, _depth_without_digests(data))
+    if isinstance(array, list) and 2 <= len(array) <= 3:
+        salt, second = array[:2]
+        if isinstance(salt, str) and len(array) == 2:
+            return Disclosure(encoded, salt, None, second, _depth_without_digests(data))
+        if isinstance(salt, str) and isinstance(second, str):
+            return Disclosure(encoded, salt, second, array[2], _depth_without_digests(data))
     raise Refused(Rule.DISCLOSURE_FORMAT, where)
 
 
