@@ -7,7 +7,7 @@ demo: $(VENV)/ready
 	$(VENV)/bin/sdcard demo
 
 test: $(VENV)/ready
-	$(VENV)/bin/pytest
+	$(VENV)/bin/pytest -n auto
 
 # Coverage-guided; CI does the same for 25 seconds. What it learns is kept in build/fuzz.
 fuzz: $(VENV)/ready

@@ -30,7 +30,7 @@ from issuer_service.keys.sealing import Vault, create_key_encryption_key
 from issuer_service.keys.service import make_missing
 from issuer_service.registration.service import register_agent
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import RegistrationRow
+from issuer_service.stores.rows.agents import RegistrationRow
 from issuer_service.stores.sql import SqlStore, open_store
 from issuer_service.wiring import AuditCheckpoints, Wiring
 from sdcard import InMemorySigner

@@ -4,13 +4,16 @@ A token is 256 random bits that its bearer sees once. The registry keeps its SHA
 door; since nobody can guess 256 bits, looking a token up by its digest gives nothing away through time.
 """
 
+import base64
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from urllib.parse import unquote_plus
 
-from issuer_service.stores.ports import Store, TokenRow
+from issuer_service.stores.ports import Store
+from issuer_service.stores.rows.agents import TokenRow
 from sdcard.cards.card import Card
 from sdcard.cards.format import Fact
 from sdcard.disclosure.context import PUBLIC
@@ -18,7 +21,7 @@ from sdcard.encoding import JsonValue, encode_base64url
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.issuer import AGENT_ID
-from sdcard.oauth.bearer import WHERE
+from sdcard.oauth.bearer import WHERE, parse_credentials
 from sdcard.paths import value_at
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
@@ -28,7 +31,11 @@ TOKEN_PREFIX = "sdcard_"
 MOST_SUBJECT = 256
 EXTERNAL = "jwt:"
 """How subjects of an identity provider begin, and no others."""
+AGENT = "agent:"
+"""How agents begin, as in ``sub`` of their SD-Cards; no token is an agent's."""
 
+_BASIC = re.compile(r"(?i:basic) +([A-Za-z0-9+/]+=*)")
+_TOKEN_TEXT = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _HOST = r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])"
 _AUTHORITIES = tuple(
     re.compile(form, re.IGNORECASE | re.ASCII | re.DOTALL)
@@ -49,6 +56,9 @@ class Scope(StrEnum):
     AGENTS_REGISTER = "agents:register"
     AGENTS_MANAGE = "agents:manage"
     AGENTS_DISCOVER = "agents:discover"
+    TOKENS_EXCHANGE = "tokens:exchange"
+    TOKENS_INTROSPECT = "tokens:introspect"
+    DELEGATIONS_APPROVE = "delegations:approve"
 
 
 class Limit(StrEnum):
@@ -109,13 +119,15 @@ async def create_token(
         salts: fresh randomness.
 
     Raises:
-        Misuse: for an empty or unprintable subject, one of an identity provider, no scope, a
+        Misuse: for an empty or unprintable subject, one of an identity provider, an agent, no scope, a
             limit that means nothing, or an end that has passed.
     """
     if not 1 <= len(subject) <= MOST_SUBJECT or not subject.isprintable():
         raise Misuse(f"a subject is 1 to {MOST_SUBJECT} printable characters")
     if subject.startswith(EXTERNAL):
         raise Misuse(f"subjects that begin with {EXTERNAL} are those of an identity provider")
+    if subject.startswith(AGENT):
+        raise Misuse(f"subjects that begin with {AGENT} are agents, which show SD-Cards")
     if not scopes:
         raise Misuse("a token has at least one scope")
     for kind, values in limits.items():
@@ -171,14 +183,14 @@ async def withdraw_token(store: Store, name: str) -> TokenRow:
     return named[0]
 
 
-def check_token(token: TokenRow, scope: Scope) -> Caller:
-    """Whose token it is, if it is for this.
+def check_token(token: TokenRow, *scopes: Scope) -> Caller:
+    """Whose token it is, if it is for one of these.
 
     Raises:
         Refused: ``token.scope``.
     """
-    if scope not in token.scopes:
-        raise Refused(Rule.TOKEN_SCOPE, WHERE, f"The scope {scope} is needed.")
+    if not set(scopes) & set(token.scopes):
+        raise Refused(Rule.TOKEN_SCOPE, WHERE, f"The scope {' or '.join(scopes)} is needed.")
     return Caller(token.subject, token.digest, token.limits)
 
 
@@ -243,6 +255,28 @@ def check_context(caller: Caller, context: str) -> None:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def parse_client_credentials(authorization: Sequence[str]) -> tuple[str | None, str]:
+    """A client of the token endpoint: its name, where it says one, and its token.
+
+    As everywhere, it sends the bearer token; or as OAuth clients do, its subject and that token in place of name and
+    password (``client_secret_basic``, RFC 6749 2.3.1).
+
+    Raises:
+        Refused: ``token.missing`` or ``token.invalid``.
+    """
+    match = _BASIC.fullmatch(authorization[0]) if len(authorization) == 1 else None
+    if match is None:
+        return None, parse_credentials(authorization)
+    try:
+        name, colon, secret = base64.b64decode(match.group(1), validate=True).decode("ascii").partition(":")
+        name, secret = (unquote_plus(part, errors="strict") for part in (name, secret))
+    except ValueError:
+        colon = secret = ""
+    if not colon or not _TOKEN_TEXT.fullmatch(secret):
+        raise Refused(Rule.TOKEN_INVALID, WHERE)
+    return name, secret
 
 
 def _beyond(kind: str, permitted: Sequence[str], agent_id: str, card: Card) -> Iterator[Where]:

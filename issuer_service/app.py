@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service import wellknown
 from issuer_service.audit.checkpoints import keeping_checkpoints
+from issuer_service.delegation import approvals
+from issuer_service.delegation import endpoints as delegation
 from issuer_service.discovery import endpoints as discovery
 from issuer_service.discovery.schemas import DiscoveryRequest
 from issuer_service.exchanges import Exchanges, exchange_of, is_limited
@@ -43,7 +45,9 @@ class _Registry(FastAPI):
             document = super().openapi()
             for path, operations in document["paths"].items():
                 for operation in operations.values() if is_limited(path) else ():
-                    operation["responses"] |= {str(status): refusal for status, refusal in _TOO_OFTEN.items()}
+                    for status, refusal in _TOO_OFTEN.items():
+                        found = operation["responses"].setdefault(str(status), refusal)
+                        found["content"] = {**found["content"], **refusal["content"]}
             bodies = (RegistrationRequest, DiscoveryRequest, StatusChange, Renewal, KeyChange)
             document["components"]["schemas"].update(components(*bodies))
         return super().openapi()
@@ -80,6 +84,8 @@ def _routes() -> _Registry:
     app.include_router(lifecycle.router)
     app.include_router(discovery.router)
     app.include_router(status.router)
+    app.include_router(delegation.router)
+    app.include_router(approvals.router)
     app.include_router(wellknown.router)
     return app
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from issuer_service.access import EXTERNAL, MOST_SUBJECT, Limit, Scope, is_limit
-from issuer_service.stores.ports import TokenRow
+from issuer_service.stores.rows.agents import TokenRow
 from sdcard.dpop.binding import check_unbound
 from sdcard.edge.server_keys import ServerKeys
 from sdcard.encoding import JsonValue
@@ -48,9 +48,7 @@ class AuthorizationServer:
                 ``token.keys-unavailable``.
         """
         try:
-            jws = parse_access_token(text)
-            key = await self.keys.find(jws.header.get("kid"), now)
-            token = verify_access_token(jws, key, self.issuer, self.audience, now)
+            token = await self.verify(text, now)
             check_unbound(token.claims)
             return self._row(text, token)
         except Refused as refusal:
@@ -58,13 +56,31 @@ class AuthorizationServer:
                 raise
             raise Refused(Rule.TOKEN_INVALID, WHERE, f"{refusal.rule} at {refusal.where}") from None
 
-    def _row(self, text: str, token: AccessToken) -> TokenRow:
+    async def verify(self, text: str, now: Instant) -> AccessToken:
+        """What the server says with the token.
+
+        Raises:
+            Refused: the rule that the token broke; ``token.keys-unavailable``.
+        """
+        jws = parse_access_token(text)
+        key = await self.keys.find(jws.header.get("kid"), now)
+        return verify_access_token(jws, key, self.issuer, self.audience, now)
+
+    def subject_of(self, token: AccessToken) -> str:
+        """Its subject, as nobody else's tokens have it.
+
+        Raises:
+            Refused: ``claim.value``, when it is too long or cannot be printed.
+        """
         qualified = f"{EXTERNAL}{self.issuer} {token.subject}"
         if len(qualified) > MOST_SUBJECT or not token.subject.isprintable():
             raise Refused(Rule.CLAIM_VALUE, _WHERE.within("sub"))
+        return qualified
+
+    def _row(self, text: str, token: AccessToken) -> TokenRow:
         return TokenRow(
             digest=hashlib.sha256(text.encode()).hexdigest(),
-            subject=qualified,
+            subject=self.subject_of(token),
             scopes=tuple(one for one in token.scopes if one in Scope._value2member_map_),
             limits=self._limits(token.claims),
             created_at=int(token.issued_at),

@@ -14,13 +14,23 @@ _MOST_DIGITS = 18
 
 
 async def read_json_body(request: Request, bounds: Bounds) -> bytes:
-    """The bytes of a JSON body. What is too long is refused before it is in memory, and not read to its end.
+    """The bytes of a JSON body. Raises as ``read_body``."""
+    return await read_body(request, bounds, "application/json")
+
+
+async def read_form_body(request: Request, bounds: Bounds) -> bytes:
+    """The bytes of a form, as OAuth clients send it. Raises as ``read_body``."""
+    return await read_body(request, bounds, "application/x-www-form-urlencoded")
+
+
+async def read_body(request: Request, bounds: Bounds, media_type: str) -> bytes:
+    """The bytes of a body of this type. What is too long is refused before it is in memory, and not read to its end.
 
     Raises:
         Refused: ``request.media-type``, ``limit.bytes`` or ``request.timeout``.
     """
     most_bytes = bounds.body_bytes
-    _check_media_type(request)
+    _check_media_type(request, media_type)
     too_long = Refused(Rule.LIMIT_BYTES, _WHERE, f"A body has at most {most_bytes} bytes.")
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and (len(declared) > _MOST_DIGITS or int(declared) > most_bytes):
@@ -37,9 +47,9 @@ async def read_json_body(request: Request, bounds: Bounds) -> bytes:
     return bytes(body)
 
 
-def _check_media_type(request: Request) -> None:
+def _check_media_type(request: Request, expected: str) -> None:
     media_types = request.headers.getlist("content-type")
-    if [one.partition(";")[0].strip().lower() for one in media_types] != ["application/json"]:
-        raise Refused(Rule.REQUEST_MEDIA_TYPE, _HEADERS.within("content-type"), "Send application/json.")
+    if [one.partition(";")[0].strip().lower() for one in media_types] != [expected]:
+        raise Refused(Rule.REQUEST_MEDIA_TYPE, _HEADERS.within("content-type"), f"Send {expected}.")
     if any(one.lower() != "identity" for one in request.headers.getlist("content-encoding")):
         raise Refused(Rule.REQUEST_MEDIA_TYPE, _HEADERS.within("content-encoding"), "Send the body uncompressed.")

@@ -20,8 +20,9 @@ from pydantic_settings import SettingsError
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from issuer_service.settings import Settings, is_loopback
+from issuer_service.settings import Settings
 from sdcard.errors import Misuse
+from sdcard.hosts import is_loopback
 
 PREFIX = "SDCARD_"
 FILE_VARIABLE = "SDCARD_CONFIG"

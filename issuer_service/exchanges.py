@@ -54,6 +54,12 @@ def exchange_of(scope: Scope) -> Exchange:
     return exchange
 
 
+def begin_exchange(scope: Scope) -> None:
+    """Begin to keep what becomes known of a request in an application without ``Exchanges``."""
+    if _STATE not in scope:
+        scope[_STATE] = Exchange("", scope["client"][0] if scope.get("client") else "unknown")
+
+
 def digest_of(subject: str) -> str:
     """Stands for a subject in logs, which travel further than the audit record: 64 bits of its SHA-256."""
     return hashlib.sha256(subject.encode()).hexdigest()[:16]

@@ -4,25 +4,47 @@ from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import Depends, Request
-from fastapi.security import HTTPBearer
+from fastapi.security import HTTPBasic, HTTPBearer
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from issuer_service.problems import MEDIA_TYPE, Problem
+from issuer_service.problems import Problem
 from issuer_service.wiring import Wiring
+from sdcard.problems import PROBLEM
 
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
 
 BEARER = HTTPBearer(auto_error=False, scheme_name="bearer", description="A token of `sdcard token create`.")
 """For the OpenAPI document; ``access.authorize`` reads the header itself."""
 
+
+class _Documented(HTTPBasic):
+    """FastAPI's own refuses what it cannot read."""
+
+    async def __call__(self, request: Request) -> None:  # type: ignore[override]  # nobody asks what it gives
+        """Nothing."""
+
+
+BASIC = _Documented(
+    auto_error=False,
+    scheme_name="client_secret_basic",
+    description="A token's subject as name, and the token as password.",
+)
+"""The same for clients of the token endpoint; ``access.parse_client_credentials`` reads it."""
+
+_BOUND = "sdcard.wiring"
 _REFERENCE = "#/components/schemas/{model}"
 
 
 def wiring_of(request: Request) -> Wiring:
-    """The wiring that the application was created with."""
-    wiring: Wiring = request.app.state.wiring
-    return wiring
+    """The wiring that the application, or a router that is mounted in another one, was created with."""
+    wiring: Wiring | None = request.scope.get(_BOUND)
+    return wiring or request.app.state.wiring
+
+
+def bind_wiring(request: Request, wiring: Wiring) -> None:
+    """Have a request answered by this wiring, whatever the application was created with."""
+    request.scope[_BOUND] = wiring
 
 
 FromWiring: TypeAlias = Annotated[Wiring, Depends(wiring_of)]
@@ -35,7 +57,7 @@ def json_body(model: type[BaseModel]) -> dict[str, Any]:
 
 def refusals(*statuses: HTTPStatus) -> Responses:
     """The problem documents that an endpoint answers with."""
-    content = {MEDIA_TYPE: {"schema": _reference(Problem)}}
+    content = {PROBLEM: {"schema": _reference(Problem)}}
     return {
         int(status): {"description": f"{status.phrase}; `rule` says why.", "content": content} for status in statuses
     }

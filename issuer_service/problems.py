@@ -9,12 +9,8 @@ from starlette.responses import Response
 
 from sdcard.encoding import encode_json
 from sdcard.errors import Finding, Refused, Where
+from sdcard.problems import PROBLEM, RETRY_AFTER, problem_document
 from sdcard.rules import Rule
-
-MEDIA_TYPE = "application/problem+json"
-MOST_FINDINGS = 200
-"""A document of a million errors is refused with the first ones, so that no answer is much longer than its request."""
-RETRY_AFTER = 5
 
 _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
     HTTPStatus.BAD_REQUEST: (
@@ -41,8 +37,8 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.DPOP_REPLAYED,
     ),
     HTTPStatus.UNAUTHORIZED: (Rule.TOKEN_MISSING, Rule.TOKEN_INVALID),
-    HTTPStatus.FORBIDDEN: (Rule.TOKEN_SCOPE, Rule.TOKEN_LIMIT),
-    HTTPStatus.NOT_FOUND: (Rule.REQUEST_TARGET, Rule.AGENT_UNKNOWN),
+    HTTPStatus.FORBIDDEN: (Rule.TOKEN_SCOPE, Rule.TOKEN_LIMIT, Rule.APPROVAL_SELF),
+    HTTPStatus.NOT_FOUND: (Rule.REQUEST_TARGET, Rule.AGENT_UNKNOWN, Rule.APPROVAL_DECIDED),
     HTTPStatus.METHOD_NOT_ALLOWED: (Rule.REQUEST_METHOD,),
     HTTPStatus.NOT_ACCEPTABLE: (Rule.REQUEST_NOT_ACCEPTABLE,),
     HTTPStatus.REQUEST_TIMEOUT: (Rule.REQUEST_TIMEOUT,),
@@ -191,6 +187,25 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.POLICY_FORMAT,
         Rule.POLICY_CLAIM,
         Rule.POLICY_SKILL,
+        # what is wrong with a delegation
+        Rule.DELEGATION_GRANT_TYPE,
+        Rule.DELEGATION_TOKEN_TYPE,
+        Rule.DELEGATION_TARGET,
+        Rule.DELEGATION_SUBJECT,
+        Rule.DELEGATION_NO_GRANT,
+        Rule.DELEGATION_SCOPE,
+        Rule.DELEGATION_CYCLE,
+        Rule.DELEGATION_DEPTH,
+        Rule.DELEGATION_ACT,
+        Rule.DELEGATION_INTERACTION,
+        Rule.DELEGATION_REVOKED,
+        Rule.DELEGATION_GRANT_ENDED,
+        Rule.DELEGATION_AGENT_ENDED,
+        Rule.APPROVAL_PENDING,
+        Rule.APPROVAL_OTHER,
+        Rule.APPROVAL_USED,
+        Rule.APPROVAL_DENIED,
+        Rule.APPROVAL_EXPIRED,
         # what is wrong with an audit chain
         Rule.AUDIT_RECORD,
         Rule.AUDIT_CHANGED,
@@ -238,32 +253,17 @@ def show_findings(findings: Sequence[Finding]) -> list[FindingShown]:
 def problem_response(refusal: Refused, headers: Mapping[str, str] | None = None) -> Response:
     """The answer to a request that was refused. It names rules and places, never a value that was sent."""
     status = STATUS[refusal.rule]
-    problem = Problem(
-        type=f"urn:sd-card:rule:{refusal.rule}",
-        title=refusal.rule.sentence,
-        status=status,
-        detail=_detail(refusal),
-        rule=refusal.rule,
-        where=str(refusal.where),
-        findings=show_findings(refusal.findings[:MOST_FINDINGS]),
-    )
     return Response(
-        encode_json(problem.model_dump()),
+        encode_json(problem_document(refusal, status)),
         status,
         {"Cache-Control": "no-store", **_headers(refusal.rule), **(headers or {})},
-        MEDIA_TYPE,
+        PROBLEM,
     )
 
 
 def registry_failed(where: Where) -> Response:
     """The answer when the registry itself is at fault. It says nothing of what happened inside."""
     return problem_response(Refused(Rule.REGISTRY_FAILED, where))
-
-
-def _detail(refusal: Refused) -> str:
-    first = refusal.findings[0].hint or refusal.rule.sentence
-    unlisted = len(refusal.findings) - MOST_FINDINGS
-    return f"{first} There are {unlisted} more findings than are listed." if unlisted > 0 else first
 
 
 def _headers(rule: Rule) -> Mapping[str, str]:

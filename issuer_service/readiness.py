@@ -7,8 +7,9 @@ from typing import Protocol
 
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.logs import places
-from issuer_service.stores.ports import KeyUse, Store
+from issuer_service.stores.ports import Store
 from issuer_service.stores.revisions import head
+from issuer_service.stores.rows.keys import KeyUse
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.jose.signer import Signer
@@ -20,7 +21,7 @@ _WHERE = Where(Part.REGISTRY)
 _KEPT_SECONDS = 2
 """Anybody may ask; so the signer, which may be a slow token, is not asked more often."""
 _PATIENCE = 5.0
-_NEEDED = (KeyUse.CARDS, KeyUse.STATUS, KeyUse.AUDIT)
+_NEEDED = (KeyUse.CARDS, KeyUse.STATUS, KeyUse.AUDIT, KeyUse.TOKENS)
 _MESSAGE = b"sdcard readyz"
 """No JWS signs this: its signing input has a dot."""
 

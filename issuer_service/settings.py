@@ -1,6 +1,5 @@
 """``Settings``: what an operator chooses, read once, at the edge: ``configuration`` says from where."""
 
-import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,10 +10,13 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from issuer_service.addresses import Network
 from issuer_service.logs import LogFormat, LogLevel
+from sdcard.delegation.chain import MOST_ACTORS
 from sdcard.errors import Misuse
+from sdcard.hosts import is_loopback
 from sdcard.issuer import DAY
 
 MOST_PER_MINUTE = 10_000_000
+MOST_DELEGATION_SECONDS = 3_600
 MOST_STATUS_TTL = 43_200
 MOST_STATUS_LIFETIME = 604_800
 DEFAULT_DATABASE = "sqlite:///sdcard.sqlite"
@@ -67,6 +69,9 @@ class Settings(BaseSettings):
         authorization_audience: what its tokens call this registry in ``aud``; without it, the registry's public URL.
         authorization_limits_claim: the claim of its tokens that holds limits: an object, kind to list of texts.
         authorization_limits: the limits of its tokens without that claim; as JSON, or a table in the file.
+        delegation_seconds: how long a delegated token lives at most.
+        delegation_depth: how many may hand on a subject's authority, one after another.
+        delegation_approval_seconds: in how much time a sensitive scope is approved and used, or never.
         metrics_port: a port on 127.0.0.1 at which Prometheus reads ``/metrics``; without it, nowhere.
         log_format: ``json``, one object a line, or ``console``, for people.
         log_level: the least that is logged: ``debug``, ``info`` (every request), ``warning`` or ``error``.
@@ -108,6 +113,9 @@ class Settings(BaseSettings):
     authorization_audience: str | None = Field(default=None, min_length=1)
     authorization_limits_claim: str = Field(default="urn:sd-card:limits", min_length=1)
     authorization_limits: dict[str, tuple[str, ...]] = {}
+    delegation_seconds: int = Field(default=300, ge=1, le=MOST_DELEGATION_SECONDS)
+    delegation_depth: int = Field(default=4, ge=1, le=MOST_ACTORS)
+    delegation_approval_seconds: int = Field(default=3_600, ge=1, le=604_800)
     metrics_port: int | None = Field(default=None, ge=1, le=65_535)
     log_format: LogFormat = "json"
     log_level: LogLevel = "info"
@@ -150,11 +158,3 @@ def check_issuer_url(text: str) -> str:
     if text.startswith("http:") and not is_loopback(urlsplit(text).hostname or ""):
         raise Misuse("the issuer is an https URL; http is for loopback hosts only")
     return text
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

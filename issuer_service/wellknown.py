@@ -11,14 +11,14 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from issuer_service.openapi import FromWiring, refusals
-from issuer_service.stores.ports import KeyUse
+from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.wiring import Wiring
 from sdcard.edge.key_files import public_jwks
 
 router = APIRouter(tags=["well-known"])
 
 _UNREACHABLE = refusals(HTTPStatus.SERVICE_UNAVAILABLE)
-_CACHE = "public, max-age=300"
+CACHE = "public, max-age=300"
 """Short, so that a new key is found before the old one's cards are gone."""
 
 
@@ -45,7 +45,7 @@ class Health(BaseModel):
 @router.get("/.well-known/jwt-vc-issuer", summary="Who issues, and where its keys are")
 async def issuer_metadata(wiring: FromWiring, response: Response) -> IssuerMetadata:
     """Who issues, and where its keys are."""
-    response.headers["Cache-Control"] = _CACHE
+    response.headers["Cache-Control"] = CACHE
     issuer = wiring.issuer_url
     return IssuerMetadata(
         issuer=issuer,
@@ -57,18 +57,19 @@ async def issuer_metadata(wiring: FromWiring, response: Response) -> IssuerMetad
 @router.get("/.well-known/jwks.json", summary="The Issuer's public keys", responses=_UNREACHABLE)
 async def key_set(wiring: FromWiring, response: Response) -> KeySet:
     """The Issuer's public keys."""
-    response.headers["Cache-Control"] = _CACHE
-    return await _published(wiring, KeyUse.CARDS)
+    response.headers["Cache-Control"] = CACHE
+    return await published_keys(wiring, KeyUse.CARDS)
 
 
 @router.get("/.well-known/status-jwks.json", summary="The public keys of status lists", responses=_UNREACHABLE)
 async def status_key_set(wiring: FromWiring, response: Response) -> KeySet:
     """The public keys of status lists."""
-    response.headers["Cache-Control"] = _CACHE
-    return await _published(wiring, KeyUse.STATUS)
+    response.headers["Cache-Control"] = CACHE
+    return await published_keys(wiring, KeyUse.STATUS)
 
 
-async def _published(wiring: Wiring, use: KeyUse) -> KeySet:
+async def published_keys(wiring: Wiring, use: KeyUse) -> KeySet:
+    """The keys that others verify with what this use signs."""
     keys = await wiring.keys.current()
     return KeySet(keys=public_jwks(*keys.published[use])["keys"])
 

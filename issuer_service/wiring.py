@@ -108,6 +108,21 @@ class PublishedList:
 
 
 @dataclass(frozen=True, slots=True)
+class DelegationTerms:
+    """What delegation is bounded by.
+
+    Attributes:
+        lifetime: of a delegated token, in seconds, at most.
+        most_actors: how many may hand on a subject's authority, one after another.
+        approval_lifetime: seconds in which a sensitive scope is approved and used, or never.
+    """
+
+    lifetime: int = 300
+    most_actors: int = 4
+    approval_lifetime: int = 3_600
+
+
+@dataclass(frozen=True, slots=True)
 class Wiring:
     """What the registry is made of.
 
@@ -132,6 +147,7 @@ class Wiring:
         rates: how often somebody may ask.
         trusted_proxies: where proxies are whose ``X-Forwarded-For`` counts.
         request_ids: randomness that names requests; apart from ``salts``, of which nobody may see any.
+        delegation: what delegation is bounded by.
         renewing: whose turn it is to renew SD-Cards for discovery.
         decided_by: names all that decides what an SD-Card shows, beside its registration: policy, profile, card
             formats, Issuer. SD-Cards for discovery follow when it changes.
@@ -159,6 +175,7 @@ class Wiring:
     rates: Rates = field(default_factory=Rates)
     trusted_proxies: tuple[Network, ...] = ()
     request_ids: SaltSource = field(default_factory=SystemSalts)
+    delegation: DelegationTerms = DelegationTerms()
     renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
     decided_by: str = field(init=False)
 
@@ -214,6 +231,9 @@ def build_wiring(settings: Settings, vault: Vault) -> Wiring:
             Rates.for_failures(settings.bad_tokens_per_minute),
         ),
         trusted_proxies=settings.trusted_proxies,
+        delegation=DelegationTerms(
+            settings.delegation_seconds, settings.delegation_depth, settings.delegation_approval_seconds
+        ),
     )
 
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from sdcard.encoding import parse_json
 from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.interactions import MAX_INTERACTION, is_interaction_id
 from sdcard.keybinding.challenge import Challenge
 from sdcard.requesting import ClaimRequest
 from sdcard.rules import Rule
@@ -26,8 +27,6 @@ MAX_CHALLENGE = 4_000
 """Characters of a challenge."""
 MAX_TEXT = 256
 """Characters of an audience in a header."""
-MAX_INTERACTION = 128
-"""Characters of an interaction id, which goes on into audits and MCP calls."""
 
 _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _QUOTED = r'"(?:[\t \x21\x23-\x5b\x5d-\x7e]|\\[\t \x21-\x7e])*"'
@@ -39,10 +38,8 @@ _CREDENTIALS = re.compile(rf"({_TOKEN})(?: +(.*))?", re.DOTALL)
 _PRESENTATION = re.compile(r"[A-Za-z0-9\-._~]+")
 _PRINTABLE = re.compile(rf"[\x21-\x7e](?:[\x20-\x7e]{{0,{MAX_TEXT - 2}}}[\x21-\x7e])?")
 
-_INTERACTION = re.compile(rf"[!-~]{{1,{MAX_INTERACTION}}}")
-
 _CHALLENGE = Where(Part.CHALLENGE)
-_AUTHORIZATION = Where(Part.REQUEST, ("authorization",))
+_AUTHORIZATION = Where(Part.REQUEST, ("headers", "authorization"))
 _Parameters: TypeAlias = dict[str, str]
 
 
@@ -134,11 +131,6 @@ def parse_credentials(values: Sequence[str]) -> str:
 def is_header_text(text: str) -> bool:
     """Whether the text can be an audience in a header: short printable ASCII, no blanks around it."""
     return _PRINTABLE.fullmatch(text) is not None
-
-
-def is_interaction_id(text: str) -> bool:
-    """Whether the text can be an interaction id in a header, and everywhere that it goes on to."""
-    return _INTERACTION.fullmatch(text) is not None
 
 
 def _challenges(value: str) -> list[tuple[str, _Parameters]]:

@@ -129,12 +129,12 @@ def _parse_segment(text: str, where: Where) -> Segment:
         return None
     if _INDEX.fullmatch(text):
         return int(text)
-    if not text.startswith('"'):
-        return text
-    unquoted = _unquote(text)
-    if unquoted is None:
+    name = _unquote(text) if text.startswith('"') else text
+    if name is None:
         raise Refused(Rule.PATH_MALFORMED, where, "A quoted segment is a JSON string.")
-    return unquoted
+    if any("\ud800" <= character <= "\udfff" for character in name):
+        raise Refused(Rule.PATH_MALFORMED, where, "No member's name has half of a character.")
+    return name
 
 
 def _unquote(text: str) -> str | None:

@@ -265,7 +265,11 @@ class Rule(StrEnum):
     REQUEST = "request.malformed", "The request is not of the documented shape.", "registry"
     REQUEST_TARGET = "request.not-found", "There is nothing at this path.", "RFC 9110 15.5.5"
     REQUEST_METHOD = "request.method", "This path does not answer this method.", "RFC 9110 15.5.6"
-    REQUEST_MEDIA_TYPE = "request.media-type", "The body is not sent as plain JSON.", "RFC 9110 15.5.16"
+    REQUEST_MEDIA_TYPE = (
+        "request.media-type",
+        "The body is of another media type than is read.",
+        "RFC 9110 15.5.16",
+    )
     REQUEST_TIMEOUT = "request.timeout", "The body did not arrive in time.", "RFC 9110 15.5.9"
     AGENT_ID = "agent-id.malformed", "The agent id is not 1 to 128 letters, digits, `.`, `_` and `-`.", "registry"
     AGENT_VERSION = (
@@ -329,3 +333,33 @@ class Rule(StrEnum):
         "There is nothing here of a media type that the request accepts.",
         "RFC 9110 12.5.1, 15.5.7",
     )
+
+    # -- delegation ---------------------------------------------------------------------------------------------
+    DELEGATION_GRANT_TYPE = "delegation.grant-type", "There is token exchange, and no other grant.", "RFC 6749 5.2"
+    DELEGATION_TOKEN_TYPE = "delegation.token-type", "Tokens of this type are not exchanged.", "RFC 8693 2.1, 3"
+    DELEGATION_TARGET = "delegation.target", "The target is not one agent.", "RFC 8693 2.2.2"
+    DELEGATION_SUBJECT = "delegation.other-agent", "The token is for an agent that is not the caller's.", "RFC 8693 2.1"
+    DELEGATION_NO_GRANT = "delegation.no-grant", "Nobody has granted that scopes are handed to this target.", "registry"
+    DELEGATION_SCOPE = (
+        "delegation.scope",
+        "A scope is not one that the subject has and that is granted.",
+        "RFC 8693 2.1, SD-Card 7.3",
+    )
+    DELEGATION_CYCLE = "delegation.cycle", "The target is in the chain of those who act already.", "SD-Card 7.3"
+    DELEGATION_DEPTH = "delegation.too-deep", "The chain of those who act is too long.", "SD-Card 7.3"
+    DELEGATION_ACT = "delegation.act", "`act` is not a chain of those who act.", "RFC 8693 4.1"
+    DELEGATION_INTERACTION = "delegation.interaction-id", "It belongs to another interaction.", "SD-Card 5.2.2, 7.3"
+    DELEGATION_REVOKED = "delegation.revoked", "A token of the chain was revoked, or is not known.", "SD-Card 7.3"
+    DELEGATION_GRANT_ENDED = "delegation.grant-ended", "A grant of the chain was removed, or has ended.", "SD-Card 7.3"
+    DELEGATION_AGENT_ENDED = (
+        "delegation.agent-ended",
+        "An agent of the chain has no valid SD-Card any more, or the one that it showed is not.",
+        "SD-Card 7.3",
+    )
+    APPROVAL_PENDING = "approval.pending", "A person has to approve this first.", "SD-Card 7.3, RFC 8628 3.5"
+    APPROVAL_OTHER = "approval.other", "The approval is for something else, or there is none.", "SD-Card 7.3"
+    APPROVAL_USED = "approval.used", "The approval was used.", "SD-Card 7.3"
+    APPROVAL_DENIED = "approval.denied", "A person has denied this.", "SD-Card 7.3, RFC 8628 3.5"
+    APPROVAL_EXPIRED = "approval.expired", "The time in which this could be approved and used is over.", "SD-Card 7.3"
+    APPROVAL_DECIDED = "approval.decided", "There is no such approval that waits for a decision.", "SD-Card 7.3"
+    APPROVAL_SELF = "approval.self", "Whoever asked, or takes part in the chain, cannot approve it.", "SD-Card 7.3"

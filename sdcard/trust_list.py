@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from sdcard.encoding import JsonValue
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.instants import Instant, parse_numeric_date
+from sdcard.instants import MAX_SKEW, Instant, parse_numeric_date
 from sdcard.jose.jws import encode_signing_input, join_signature, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
@@ -72,7 +72,7 @@ def verify_trust_list(
     for name in ("iat", "exp"):
         if name not in jws.payload:
             raise Refused(Rule.CLAIM_MISSING, _WHERE.within(name))
-    if parse_numeric_date(jws.payload["iat"], _WHERE.within("iat")) > now:
+    if parse_numeric_date(jws.payload["iat"], _WHERE.within("iat")) > now + MAX_SKEW:
         raise Refused(Rule.ISSUED_IN_FUTURE, _WHERE.within("iat"))
     issuers = read_trusted_issuers(jws.payload)
     issuers.check_current(now)

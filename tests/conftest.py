@@ -1,4 +1,4 @@
-"""The fixtures ``world``, ``hsm`` and ``postgres``, and bounded, repeatable property tests."""
+"""The fixtures ``sdcard``, ``world``, ``hsm`` and ``postgres``, and bounded, repeatable property tests."""
 
 import os
 from collections.abc import Iterator
@@ -7,9 +7,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from issuer_service.stores.migrations import upgrade
+from tests.command_line import sdcard
 from tests.postgres import Cluster, cluster
 from tests.softhsm import SoftHsm, softhsm
 from tests.world import World
+
+__all__ = ["sdcard"]
 
 settings.register_profile(
     "bounded",

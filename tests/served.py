@@ -16,7 +16,7 @@ import uvicorn
 def served(app: Any, authority: trustme.CA | None = None) -> Iterator[str]:
     """The address of the app for as long as the block lasts; with an authority, over TLS 1.3 and nothing older."""
     listening = socket.create_server(("127.0.0.1", 0))
-    options: dict[str, Any] = {"log_level": "critical", "lifespan": "off", "timeout_graceful_shutdown": 1}
+    options: dict[str, Any] = {"log_level": "critical", "timeout_graceful_shutdown": 1}
     config = uvicorn.Config(app, **options)
     config.load()
     if authority is not None:

@@ -13,7 +13,7 @@ from tests.shared import ROOT
 
 SOURCES = [path for package in ("sdcard", "issuer_service") for path in sorted((ROOT / package).rglob("*.py"))]
 BRIDGES = {"issuer.py", "holder.py", "verifier.py", "issued.py"}
-TOKEN_COLUMN = {"jose", "sdjwt", "keybinding", "status", "dpop", "oauth"}
+TOKEN_COLUMN = {"jose", "sdjwt", "keybinding", "status", "dpop", "oauth", "delegation"}
 CARD_COLUMN = {"cards", "disclosure"}
 CARD_SIGNATURES = ROOT / "sdcard" / "cards" / "a2a" / "signatures"
 """A JWS over a whole card: of the token column it needs keys, and nothing else."""
@@ -29,6 +29,7 @@ SHARED_BY_BOTH = {
     "salts",
     "names",
     "profile",
+    "hosts",
 }
 WORLDLY = {
     *(

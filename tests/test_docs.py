@@ -1,6 +1,7 @@
 """The documents are true: the map names every module, threats and evidence name rules and tests that exist."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,27 @@ def test_the_exponents_in_the_evidence_are_those_of_the_picture() -> None:
     times, memory = drawn[:3], drawn[3:]
     assert len(times) == len(memory) == 3
     assert [(name, time, peak) for (name, time), (_, peak) in zip(times, memory, strict=True)] == rows
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+LINK = re.compile(r"\]\(([^()\s:#]*)(?:#([^()\s]*))?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for name, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        target = page.parent / name if name else page
+        assert target.exists(), f"{page.name} leads to {name}, which is not there"
+        assert not anchor or anchor in anchors(target), f"{page.name} leads to {name}#{anchor}, which is not there"
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, as GitHub names them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    linked = {name for name, _ in LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))}
+
+    assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} - linked == set()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from issuer_service.stores.ports import KeyState
+from issuer_service.stores.rows.keys import KeyState
 from sdcard import Acceptance, Issuer, Limits, TrustedIssuers, accept_sd_card, issue_sd_card, rounded_validity
 from sdcard.encoding import encode_json
 from sdcard.errors import Part, Where

@@ -75,6 +75,10 @@ NOT_TRIGGERED = {
         "It is about a DPoP proof, which no presentation carries.",
     ),
     **dict.fromkeys(
+        (rule for rule in Rule if rule.startswith(("delegation.", "approval."))),
+        "It is about handing authority on, in which no card plays a part.",
+    ),
+    **dict.fromkeys(
         (Rule.AGENTCARD_FETCHED, Rule.FETCHED_UNBOUND, Rule.FETCHED_UNSIGNED, Rule.FETCHED_ELSEWHERE),
         "It is about the address that a card came from.",
     ),

@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from issuer_service.stores.ports import KeyUse, Store
+from issuer_service.stores.ports import Store
+from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.wiring import Wiring
 from sdcard.audit.checkpoints import issue_checkpoint
 from sdcard.audit.records import START, Head

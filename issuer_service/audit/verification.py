@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
-from issuer_service.stores.ports import AuditFound, AuditQuery, Store
+from issuer_service.stores.ports import Store
+from issuer_service.stores.rows.audit import AuditFound, AuditQuery
 from sdcard.audit.chain import Verdict, Walk
 from sdcard.audit.checkpoints import Checkpoint
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.registration.reading import Registration
-from issuer_service.stores.ports import Audience, DiscoveryRow
+from issuer_service.stores.rows.discovery import Audience, DiscoveryRow
 from issuer_service.wiring import Wiring
 from sdcard.disclosure.terms import Term, terms_of
 

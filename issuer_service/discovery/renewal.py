@@ -15,16 +15,9 @@ from issuer_service.discovery.indexing import as_texts, decided_by
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.registration.schemas import REQUEST
 from issuer_service.registration.service import list_uri
-from issuer_service.stores.ports import (
-    CardRow,
-    DiscoveryCardRow,
-    KeyNotInUse,
-    KeyUse,
-    RenewalRow,
-    SourceRow,
-    StatusRow,
-    StatusTaken,
-)
+from issuer_service.stores.rows.discovery import DiscoveryCardRow, RenewalRow, SourceRow
+from issuer_service.stores.rows.keys import KeyNotInUse, KeyUse
+from issuer_service.stores.rows.statuses import CardRow, StatusRow, StatusTaken
 from issuer_service.wiring import Wiring
 from sdcard.cards.card import Card
 from sdcard.cards.reading import KNOWN_FORMATS

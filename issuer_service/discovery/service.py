@@ -9,7 +9,7 @@ from issuer_service.discovery.indexing import as_texts, decided_by
 from issuer_service.discovery.renewal import renew
 from issuer_service.discovery.schemas import Discovered, DiscoveryRequest, Found, read_discovery
 from issuer_service.registration.schemas import REQUEST
-from issuer_service.stores.ports import START, Audience, DiscoveryQuery, FoundPage, FoundRow
+from issuer_service.stores.rows.discovery import START, Audience, DiscoveryQuery, FoundPage, FoundRow
 from issuer_service.wiring import Wiring
 from sdcard.disclosure.agreement import Partner
 from sdcard.disclosure.context import FEDERATION

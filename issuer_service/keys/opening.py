@@ -12,7 +12,8 @@ from issuer_service.keys.sealing import (
 from issuer_service.keys.service import check_keys, make_missing
 from issuer_service.settings import Settings
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import KeyState, Store
+from issuer_service.stores.ports import Store
+from issuer_service.stores.rows.keys import KeyState
 from issuer_service.stores.sql import open_store
 from sdcard.edge.key_files import load_secret
 from sdcard.edge.pkcs11 import Pkcs11Token, TokenAddress

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from issuer_service.keys.sealing import OpenKey, Vault
-from issuer_service.stores.ports import KeyState, KeyUse, RegistryKeyRow
+from issuer_service.stores.rows.keys import KeyState, KeyUse, RegistryKeyRow
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Clock, Instant
 from sdcard.jose.keys import PublicKey

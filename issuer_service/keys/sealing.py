@@ -13,7 +13,7 @@ from jwcrypto.common import JWException
 from jwcrypto.jwe import JWE
 from jwcrypto.jwk import JWK
 
-from issuer_service.stores.ports import KeyState, KeyUse, RegistryKeyRow
+from issuer_service.stores.rows.keys import KeyState, KeyUse, RegistryKeyRow
 from sdcard.edge.key_files import create_private_file, load_secret, parse_private_jwk
 from sdcard.edge.pkcs11 import Pkcs11Token
 from sdcard.encoding import JsonObject, decode_base64url, encode_base64url, encode_json, parse_json_object

@@ -10,8 +10,10 @@ from dataclasses import replace
 
 from issuer_service.keys.ring import STALE
 from issuer_service.keys.sealing import KeyEncryptionKey, OpenKey, Vault
-from issuer_service.settings import MOST_STATUS_LIFETIME, MOST_STATUS_TTL
-from issuer_service.stores.ports import AuditEvent, KeyChange, KeysChanged, KeyState, KeyUse, RegistryKeyRow, Store
+from issuer_service.settings import MOST_DELEGATION_SECONDS, MOST_STATUS_LIFETIME, MOST_STATUS_TTL
+from issuer_service.stores.ports import Store
+from issuer_service.stores.rows.audit import AuditEvent
+from issuer_service.stores.rows.keys import KeyChange, KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from sdcard.edge.key_files import generate_jwk, parse_private_jwk
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Where
@@ -21,19 +23,19 @@ from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 
 LEAD = 600
 """Seconds for which a key is published before it signs: twice as long as published keys may be kept."""
-MADE_AT_START = (KeyUse.CARDS, KeyUse.STATUS, KeyUse.AUDIT)
+MADE_AT_START = (KeyUse.CARDS, KeyUse.STATUS, KeyUse.AUDIT, KeyUse.TOKENS)
 """What a registry cannot do without."""
 
 _MINUTE = 60
 _COUNTS_FOR: dict[KeyUse, int | None] = {
     KeyUse.CARDS: 0,
     KeyUse.STATUS: MOST_STATUS_TTL + MOST_STATUS_LIFETIME + _MINUTE,
-    KeyUse.TOKENS: None,
+    KeyUse.TOKENS: MOST_DELEGATION_SECONDS + _MINUTE,
     KeyUse.AUDIT: None,
 }
 """For how many seconds after a key is retired something counts that is written down nowhere; None: nobody can know.
-Of SD-Cards it is written down; of status lists it is the longest that settings permit, since other processes have their
-own. The minute covers ``STALE``."""
+Of SD-Cards it is written down; of status lists and tokens it is the longest that settings permit, since other processes
+have their own. The minute covers ``STALE``."""
 _SIGNED = {
     KeyUse.CARDS: "every SD-Card that it signed",
     KeyUse.STATUS: "every status list that it signed",
@@ -61,7 +63,7 @@ async def make_missing(store: Store, vault: Vault, now: Instant) -> list[Registr
     missing = [use for use in MADE_AT_START if use not in active]
     if not missing:
         return []
-    if missing != [KeyUse.AUDIT] and await store.latest_expiry() is not None:
+    if not set(missing) <= {KeyUse.AUDIT, KeyUse.TOKENS} and await store.latest_expiry() is not None:
         raise Misuse(
             "this registry has issued SD-Cards, and its keys are not in the database: import those that signed, with "
             "`sdcard keys import cards FILE` and `sdcard keys import status FILE`"

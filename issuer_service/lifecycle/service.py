@@ -23,7 +23,8 @@ from issuer_service.registration.answers import Repeatable, earlier_answer
 from issuer_service.registration.reading import ProofPolicy, read_request
 from issuer_service.registration.schemas import REQUEST, read_section
 from issuer_service.registration.service import Change, issue, read, terms_of
-from issuer_service.stores.ports import AgentChanged, AgentRow, AuditEvent, DeletionRow, IssuedRow, Possession
+from issuer_service.stores.rows.agents import AgentChanged, AgentRow, DeletionRow, IssuedRow
+from issuer_service.stores.rows.audit import AuditEvent, Possession
 from issuer_service.wiring import Wiring
 from sdcard.cards import summary
 from sdcard.encoding import JsonObject, decode_base64url, encode_base64url, parse_json_object

@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from issuer_service.access import Caller
 from issuer_service.registration.schemas import REQUEST
-from issuer_service.stores.ports import AnswerRow, Store
+from issuer_service.stores.ports import Store
+from issuer_service.stores.rows.agents import AnswerRow
 from issuer_service.wiring import Bounds
 from sdcard.errors import Refused
 from sdcard.instants import Instant

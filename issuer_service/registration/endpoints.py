@@ -69,6 +69,6 @@ def issued(answer: bytes) -> Response:
 )
 async def new_nonce(request: Request, wiring: FromWiring, response: Response) -> NonceIssued:
     """A nonce that works once, for a few minutes, and for this caller. A body plays no part."""
-    caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
+    caller = await authorize(request, wiring, Scope.AGENTS_REGISTER, Scope.TOKENS_EXCHANGE)
     response.headers["Cache-Control"] = "no-store"
     return await issue_nonce(wiring, caller)

@@ -5,7 +5,7 @@ import hashlib
 from pydantic import BaseModel, Field
 
 from issuer_service.access import Caller
-from issuer_service.stores.ports import NonceRow
+from issuer_service.stores.rows.agents import NonceRow
 from issuer_service.wiring import Wiring
 from sdcard.encoding import encode_base64url
 from sdcard.instants import MAX_PAST

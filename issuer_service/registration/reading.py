@@ -18,7 +18,7 @@ from issuer_service.registration.schemas import (
     check_no_others,
     read_section,
 )
-from issuer_service.stores.ports import Supersedes
+from issuer_service.stores.rows.audit import Supersedes
 from sdcard.cards.a2a.signatures.verification import CardSigners
 from sdcard.cards.card import Card
 from sdcard.cards.reading import read_card

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from issuer_service.problems import FindingShown
 from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.interactions import INTERACTION_PATTERN, MAX_INTERACTION
 from sdcard.issuer import AGENT_ID
 from sdcard.keybinding.possession import MAX_PROOF_LENGTH
 from sdcard.rules import Rule
@@ -41,7 +42,9 @@ def _given(value: object) -> object:
 Given: TypeAlias = Annotated[T | None, BeforeValidator(_given)]
 AgentId: TypeAlias = Annotated[str, StringConstraints(pattern=f"^{AGENT_ID}$")]
 Entry: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_ENTRY)]
-InteractionId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern="^[!-~]*$")]
+InteractionId: TypeAlias = Annotated[
+    str, StringConstraints(min_length=1, max_length=MAX_INTERACTION, pattern=f"^{INTERACTION_PATTERN}$")
+]
 Stored: TypeAlias = Annotated[str, StringConstraints(max_length=256, pattern=r"^[^\x00]*$")]
 """What is looked for among stored texts, none of which has a NUL: PostgreSQL takes none."""
 Partner: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_PARTNER)]

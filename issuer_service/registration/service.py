@@ -15,17 +15,10 @@ from issuer_service.registration.answers import Repeatable, earlier_answer, open
 from issuer_service.registration.nonces import nonce_digest
 from issuer_service.registration.reading import ProofPolicy, Registration, Terms, read_registration
 from issuer_service.registration.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
-from issuer_service.stores.ports import (
-    AuditEvent,
-    CardRow,
-    KeyNotInUse,
-    KeyRow,
-    KeyUse,
-    Possession,
-    RegistrationRow,
-    StatusRow,
-    StatusTaken,
-)
+from issuer_service.stores.rows.agents import KeyRow, RegistrationRow
+from issuer_service.stores.rows.audit import AuditEvent, Possession
+from issuer_service.stores.rows.keys import KeyNotInUse, KeyUse
+from issuer_service.stores.rows.statuses import CardRow, StatusRow, StatusTaken
 from issuer_service.wiring import Bounds, Wiring
 from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import JsonObject, encode_json

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from issuer_service.registration.schemas import Given, Interaction, Stored, without_nulls
+from sdcard.status.token import MEDIA_TYPE
 
 
 class StatusChange(Interaction):
@@ -23,4 +24,4 @@ class StatusChanged(BaseModel):
     changed: int
 
 
-STATUS_LIST: dict[str, Any] = {"application/statuslist+jwt": {"schema": {"type": "string"}}}
+STATUS_LIST: dict[str, Any] = {MEDIA_TYPE: {"schema": {"type": "string"}}}

@@ -10,7 +10,9 @@ from issuer_service.access import Caller, check_agent
 from issuer_service.registration.schemas import REQUEST, read_section
 from issuer_service.registration.service import list_uri
 from issuer_service.status.schemas import StatusChange, StatusChanged
-from issuer_service.stores.ports import AuditEvent, KeyUse, StatusChangeRow, StatusListRow
+from issuer_service.stores.rows.audit import AuditEvent
+from issuer_service.stores.rows.keys import KeyUse
+from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow
 from issuer_service.stores.statuses import LIST_SIZE
 from issuer_service.wiring import PublishedList, Wiring
 from sdcard.encoding import parse_json_object

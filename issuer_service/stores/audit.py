@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Text, cast, event, insert, select, update
 
-from issuer_service.stores.ports import AuditFound, AuditQuery, AuditRow
+from issuer_service.stores.rows.audit import AuditFound, AuditQuery, AuditRow
 from issuer_service.stores.tables import audit, audit_head
 from sdcard.audit.records import Head, chain_record
 from sdcard.edge.databases import Database
@@ -47,7 +47,7 @@ def append_audit(connection: Connection, entry: AuditRow) -> None:
         _log.error("the audit chain has no head; `sdcard audit verify` says more")
         raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
     record = chain_record(_content(entry), Head(*row))
-    connection.execute(insert(audit).values(record))
+    connection.execute(insert(audit), record)
     moved = {"sequence": record["sequence"], "digest": record["digest"]}
     connection.execute(update(audit_head).where(audit_head.c.chain == _CHAIN).values(moved))
 

@@ -12,10 +12,9 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, literal,
 
 from issuer_service.stores import keys, statuses
 from issuer_service.stores.audit import append_audit
-from issuer_service.stores.ports import (
+from issuer_service.stores.rows.audit import AuditEvent, AuditRow
+from issuer_service.stores.rows.discovery import (
     Audience,
-    AuditEvent,
-    AuditRow,
     DiscoveryCardRow,
     DiscoveryQuery,
     DiscoveryRow,
@@ -23,8 +22,8 @@ from issuer_service.stores.ports import (
     FoundRow,
     RenewalRow,
     SourceRow,
-    StatusChangeRow,
 )
+from issuer_service.stores.rows.statuses import StatusChangeRow
 from issuer_service.stores.tables import agents, cards, discovery_cards, discovery_postings, secrets
 from sdcard.encoding import encode_json
 
@@ -49,9 +48,9 @@ def replace_postings(
 ) -> None:
     """Let the agent be found by these audiences and by no others."""
     remove_postings(connection, agent_id)
-    for row in rows:
-        position, terms = _position(secret, agent_id, row.audience), _terms(secret, row.audience, row.terms)
-        values = {
+    found = {_position(secret, agent_id, row.audience): (row, _terms(secret, row.audience, row.terms)) for row in rows}
+    values = [
+        {
             "position": position,
             "agent_id": agent_id,
             "batch_id": batch_id,
@@ -68,8 +67,11 @@ def replace_postings(
             "terms": _pack(terms),
             "sd_card": "",
         }
-        connection.execute(insert(discovery_cards).values(values))
-        _post(connection, position, terms)
+        for position, (row, terms) in found.items()
+    ]
+    if values:
+        connection.execute(insert(discovery_cards), values)
+    _post(connection, {position: terms for position, (_, terms) in found.items()})
 
 
 def remove_postings(connection: Connection, agent_id: str) -> None:
@@ -203,7 +205,7 @@ def _renew(connection: Connection, secret: bytes, new: RenewalRow) -> bool:
     if before != _pack(terms):
         connection.execute(update(discovery_cards).where(*this).values(terms=_pack(terms)))
         _unpost(connection, new.position, _unpack(before))
-        _post(connection, new.position, terms)
+        _post(connection, {new.position: terms})
     return True
 
 
@@ -253,9 +255,10 @@ def _good(at: int) -> tuple[ColumnElement[bool], ...]:
     return discovery_cards.c.status == 0, discovery_cards.c.until.is_(None) | (discovery_cards.c.until > at)
 
 
-def _post(connection: Connection, position: int, terms: Sequence[int]) -> None:
-    if terms:
-        rows = [{"term": term, "position": position} for term in terms]
+def _post(connection: Connection, places: Mapping[int, Sequence[int]]) -> None:
+    """Positions with their terms, in one order, so that no two transactions wait for each other."""
+    rows = [{"term": term, "position": position} for position, terms in places.items() for term in terms]
+    if rows:
         connection.execute(insert(discovery_postings), rows)
 
 

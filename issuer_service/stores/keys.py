@@ -10,16 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, exc, func, insert, or_, select, update
 
 from issuer_service.stores.audit import append_audit
-from issuer_service.stores.ports import (
-    AuditEvent,
-    AuditRow,
-    KeyChange,
-    KeyNotInUse,
-    KeysChanged,
-    KeyState,
-    KeyUse,
-    RegistryKeyRow,
-)
+from issuer_service.stores.rows.audit import AuditEvent, AuditRow
+from issuer_service.stores.rows.keys import KeyChange, KeyNotInUse, KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from issuer_service.stores.tables import cards, registry_keys
 
 _OPERATOR = ""
@@ -49,11 +41,14 @@ def record_key_use(connection: Connection, kid: str, until: int) -> None:
         KeyNotInUse: when the key signs nothing any more.
     """
     this = (registry_keys.c.kid == kid, registry_keys.c.state.in_(_SIGNING))
+    long_enough = or_(registry_keys.c.signs_until.is_(None), registry_keys.c.signs_until >= until)
+    noted = select(registry_keys.c.kid).where(*this, long_enough)
+    if connection.execute(noted).first() is not None:
+        return
     shorter = update(registry_keys).where(*this, registry_keys.c.signs_until < until)
     if connection.execute(shorter.values(signs_until=until)).rowcount:
         return
-    long_enough = or_(registry_keys.c.signs_until.is_(None), registry_keys.c.signs_until >= until)
-    if connection.execute(select(registry_keys.c.kid).where(*this, long_enough)).first() is None:
+    if connection.execute(noted).first() is None:  # else somebody else noted it in between
         raise KeyNotInUse
 
 

@@ -21,15 +21,8 @@ from sqlalchemy import (
 )
 
 from issuer_service.stores.discovery import remove_postings
-from issuer_service.stores.ports import (
-    AgentListed,
-    AgentRow,
-    AnswerRow,
-    DeletionRow,
-    IssuedRow,
-    NonceRow,
-    Possession,
-)
+from issuer_service.stores.rows.agents import AgentListed, AgentRow, AnswerRow, DeletionRow, IssuedRow, NonceRow
+from issuer_service.stores.rows.audit import Possession
 from issuer_service.stores.statuses import live_entries, revoke_entries
 from issuer_service.stores.tables import agents, answers, batches, cards, nonces, status_entries
 from sdcard.errors import Part, Refused, Where
@@ -64,7 +57,7 @@ def keep_answer(connection: Connection, answer: AnswerRow, agent_id: str, at: in
         "bytes": size,
         "expires_at": answer.expires_at,
     }
-    connection.execute(insert(answers).values(row))
+    connection.execute(insert(answers), row)
     return None
 
 
@@ -80,18 +73,25 @@ def find_answer(connection: Connection, digest: str, at: int) -> AnswerRow | Non
 def add_nonce(connection: Connection, nonce: NonceRow, at: int) -> None:
     """Remember a nonce, and forget old ones."""
     row = {"digest": nonce.digest, "subject": nonce.subject, "expires_at": nonce.expires_at}
-    connection.execute(insert(nonces).values(row))
+    connection.execute(insert(nonces), row)
     _clear(connection, nonces, at)
     mine = select(nonces.c.digest).where(nonces.c.subject == nonce.subject)
     oldest = mine.order_by(nonces.c.expires_at.desc(), nonces.c.digest).offset(MOST_NONCES).limit(_CLEANED)
     connection.execute(delete(nonces).where(nonces.c.digest.in_(oldest)))
 
 
-def use_nonce(connection: Connection, digest: str, subject: str, at: int) -> None:
+def use_nonce(connection: Connection, digest: str, subject: str, at: int, where: Where) -> None:
     """Use a nonce up: whoever deletes the row has used it. Only the subject that it was given to can."""
     this = nonces.c.digest == digest, nonces.c.subject == subject, nonces.c.expires_at > at
-    if connection.execute(delete(nonces).where(*this)).rowcount != 1:
-        raise Refused(Rule.PROOF_NONCE, _REQUEST.within("proofs"), "Ask for a fresh one: POST /nonces.")
+    if (connection.execute(delete(nonces).where(*this))).rowcount != 1:
+        raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
+
+
+def check_nonce(connection: Connection, digest: str, subject: str, at: int, where: Where) -> None:
+    """Refuse a nonce that this subject could not use up."""
+    this = nonces.c.digest == digest, nonces.c.subject == subject, nonces.c.expires_at > at
+    if (connection.execute(select(nonces.c.digest).where(*this))).first() is None:
+        raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
 
 
 def _clear(connection: Connection, table: Table, at: int) -> None:

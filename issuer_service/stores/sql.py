@@ -10,38 +10,30 @@ from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, not_,
 
 from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
-from issuer_service.stores.ports import (
+from issuer_service.stores.delegation import SqlDelegations, end_chains
+from issuer_service.stores.revisions import find_revision
+from issuer_service.stores.rows.agents import (
     AgentChanged,
     AgentListed,
     AgentRow,
     AnswerRow,
-    AuditEvent,
-    AuditFound,
-    AuditQuery,
-    AuditRow,
     DeletionRow,
-    DiscoveryQuery,
-    FoundPage,
     IssuedRow,
-    KeyChange,
     NonceRow,
     RegistrationRow,
-    RegistryKeyRow,
-    RenewalRow,
-    SourceRow,
-    StatusChangeRow,
-    StatusListRow,
-    StatusRow,
-    Supersedes,
     TokenRow,
 )
-from issuer_service.stores.revisions import find_revision
+from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery, AuditRow, Supersedes
+from issuer_service.stores.rows.discovery import DiscoveryQuery, FoundPage, RenewalRow, SourceRow
+from issuer_service.stores.rows.keys import KeyChange, RegistryKeyRow
+from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, StatusRow
 from issuer_service.stores.tables import agents, batches, cards, holder_keys, tokens
 from sdcard.audit.records import Head
 from sdcard.edge.databases import Database, open_database
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
+from sdcard.status.reference import StatusValue
 
 
 class SqlStore:
@@ -49,6 +41,7 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.delegations = SqlDelegations(database)
         self._secret = b""
 
     async def add_token(self, token: TokenRow) -> None:
@@ -61,7 +54,7 @@ class SqlStore:
             "created_at": token.created_at,
             "expires_at": token.expires_at,
         }
-        await self.database.change(lambda connection: connection.execute(insert(tokens).values(row)))
+        await self.database.change(lambda connection: connection.execute(insert(tokens), row))
 
     async def find_token(self, digest: str) -> TokenRow | None:
         """The token of this digest."""
@@ -121,6 +114,7 @@ class SqlStore:
 
         def work(connection: Connection) -> int:
             revoked = lifecycle.delete_agent(connection, deletion)
+            end_chains(connection, deletion.agent_id, deletion.at)
             append_audit(connection, _deletion_audit_row(deletion))
             return revoked
 
@@ -219,11 +213,12 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
         if kept is not None:
             return kept
     if new.nonce is not None:
-        lifecycle.use_nonce(connection, new.nonce, new.subject, new.at)
+        where = Where(Part.REQUEST, ("proofs",))
+        lifecycle.use_nonce(connection, new.nonce, new.subject, new.at, where)
     _claim_agent(connection, new)
     _claim_keys(connection, new)
     batch = {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}
-    connection.execute(insert(batches).values(batch))
+    connection.execute(insert(batches), batch)
     discovery.replace_postings(connection, secret, new.agent_id, new.batch_id, new.discovery)
     earlier = list[statuses.Entry]()
     if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
@@ -241,7 +236,8 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
         for card in new.cards
     ]
     keys.record_key_use(connection, new.kid, max(card.expires_at for card in new.cards))
-    statuses.claim_statuses(connection, new.cards, earlier)
+    if statuses.claim_statuses(connection, new.cards, earlier):
+        end_chains(connection, new.agent_id, new.at)
     connection.execute(insert(cards), rows)
     return None
 
@@ -249,6 +245,8 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
 def _change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     hidden = discovery.change_statuses(connection, change)
     changed = statuses.change_statuses(connection, change)
+    if changed and change.after == StatusValue.INVALID:
+        end_chains(connection, change.agent_id, change.at)
     if changed or hidden:
         append_audit(connection, _change_audit_row(change))
     return changed
@@ -278,7 +276,7 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> None:
     )
     if new.made_from is not None:
         mine = mine.where(agents.c.batch_id == new.made_from)
-    if connection.execute(mine.values(values)).rowcount == 1:
+    if connection.execute(mine, values).rowcount == 1:
         return
     if new.made_from is not None:
         raise AgentChanged
@@ -287,11 +285,11 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> None:
     if taken is not None and tuple(taken) != (new.agent_id, new.subject):
         raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
     if taken is not None:  # its owner registered it between the two statements, or with another card of this version
-        if connection.execute(mine.values(values)).rowcount != 1:
+        if connection.execute(mine, values).rowcount != 1:
             raise Refused(Rule.AGENT_VERSION, Where(Part.REQUEST, ("version",)))
         return
     ids = {"agent_id": new.agent_id, "folded_id": folded_id, "subject": new.subject}
-    connection.execute(insert(agents).values({**values, **ids, "registered_at": new.at}))
+    connection.execute(insert(agents), {**values, **ids, "registered_at": new.at})
 
 
 def _claim_keys(connection: Connection, new: RegistrationRow) -> None:

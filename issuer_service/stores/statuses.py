@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, exc, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, case, exc, insert, null, select, tuple_, update
 
-from issuer_service.stores.ports import CardRow, StatusChangeRow, StatusListRow, StatusRow, StatusTaken
+from issuer_service.stores.rows.statuses import CardRow, StatusChangeRow, StatusListRow, StatusRow, StatusTaken
 from issuer_service.stores.tables import agents, batches, cards, status_entries, status_lists
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
@@ -92,14 +92,18 @@ def claim_statuses(connection: Connection, rows: Sequence[CardRow], revoked: Seq
     for entry in revoked:
         lists[entry[:2]].revoked.append(entry)
     changed = 0
-    for (context, list_id), work in sorted(lists.items(), key=lambda item: item[0]):  # by context: new ids are random
-        try:
-            _claim(connection, context, list_id, work)
-        except exc.IntegrityError:
-            raise StatusTaken from None
-        if work.revoked:
-            _new_version(connection, list_id)
-            changed += _set_statuses(connection, work.revoked, _NOT_REVOKED, int(StatusValue.INVALID))
+    claimed = list[dict[str, object]]()
+    try:
+        for (context, list_id), work in sorted(lists.items(), key=lambda item: item[0]):  # new ids are random
+            _take(connection, context, list_id, work)
+            claimed += [{"list_id": list_id, "index": index, "status": 0} for index in sorted(work.claimed)]
+            if work.revoked:
+                _new_version(connection, list_id)
+                changed += _set_statuses(connection, work.revoked, _NOT_REVOKED, int(StatusValue.INVALID))
+        if claimed:
+            connection.execute(insert(status_entries), claimed)
+    except exc.IntegrityError:
+        raise StatusTaken from None
     return changed
 
 
@@ -108,21 +112,16 @@ def revoke_entries(connection: Connection, entries: Sequence[Entry]) -> int:
     return claim_statuses(connection, (), entries)
 
 
-def _claim(connection: Connection, context: str, list_id: str, work: _Work) -> None:
+def _take(connection: Connection, context: str, list_id: str, work: _Work) -> None:
+    """Take the row of a list, and count what is claimed. One that is full is open no more."""
     if work.is_new:
         first = {"list_id": list_id, "context": context, "open_for": context, "used": 0, "version": 0}
-        connection.execute(insert(status_lists).values(first))
+        connection.execute(insert(status_lists), first)
     if work.claimed:
-        _count(connection, list_id, len(work.claimed))
-        entries = [{"list_id": list_id, "index": index, "status": 0} for index in sorted(work.claimed)]
-        connection.execute(insert(status_entries), entries)
-
-
-def _count(connection: Connection, list_id: str, added: int) -> None:
-    this = status_lists.c.list_id == list_id
-    connection.execute(update(status_lists).where(this).values(used=status_lists.c.used + added))
-    full = update(status_lists).where(this, status_lists.c.used >= MOST_USED)
-    connection.execute(full.values(open_for=None))
+        used = status_lists.c.used + len(work.claimed)
+        still_open = case((used < MOST_USED, status_lists.c.open_for), else_=null())
+        this = status_lists.c.list_id == list_id
+        connection.execute(update(status_lists).where(this).values(used=used, open_for=still_open))
 
 
 def change_statuses(connection: Connection, change: StatusChangeRow) -> int:

@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
     false,
 )
 
@@ -216,3 +217,59 @@ discovery_postings = Table(
     sqlite_with_rowid=False,
 )
 """Which positions have a term: a keyed hash of audience, criterion and text, so that each context has its own."""
+
+grants = Table(
+    "grants",
+    metadata,
+    Column("grant_id", String(32), primary_key=True),
+    Column("delegator", String(256), nullable=False),
+    Column("target", String(256), nullable=False),
+    Column("scopes", JSON, nullable=False),
+    Column("sensitive", JSON, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    UniqueConstraint("delegator", "target"),
+)
+"""A grant is added and removed, and never changed: a token counts for as long as the grant that it was issued by."""
+
+delegations = Table(
+    "delegations",
+    metadata,
+    Column("token_id", String(32), primary_key=True),
+    Column("root", String(80), nullable=False),
+    Column("parents", JSON, nullable=False),
+    Column("actor", String(256), nullable=False, index=True),
+    Column("target", String(256), nullable=False, index=True),
+    Column("grant_id", String(32), nullable=False),
+    Column("proof", String(64), nullable=False),
+    Column("client", String(256), nullable=False),
+    Column("issued_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+    Column("revoked_at", BigInteger),
+)
+"""The links of chains. ``parents`` are the tokens before this one, so that a chain is one look-up."""
+
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("approval_id", String(32), primary_key=True),
+    Column("open_for", String(64), unique=True),
+    Column("client", String(256), nullable=False, index=True),
+    Column("parties", JSON, nullable=False),
+    Column("target", String(256), nullable=False),
+    Column("scopes", JSON, nullable=False),
+    Column("interaction_id", String(128)),
+    Column("state", String(16), nullable=False),
+    Column("asked_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+    Column("decided_by", String(256), nullable=False),
+)
+"""``open_for``: digest of all that an approval is bound to, while it is open; so a thing is not asked for twice."""
+
+remembered = Table(
+    "remembered",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+)
+"""Digests of access tokens of an identity provider that were revoked here, and of DPoP proofs that were used."""

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Part, Where
+from sdcard.hosts import is_loopback
 from sdcard.paths import Place
 from sdcard.rules import Rule
 
@@ -70,7 +71,6 @@ _INSIDE = ("local", "localhost", "internal", "intranet", "lan", "corp", "home", 
 
 _BESIDE_CLIENT = frozenset({"mcp", "stdio"})
 """Schemes of programs that run on the machine of whoever uses them, so that its own address says what is meant."""
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def suspicious(document: JsonObject) -> Iterator[Finding]:
@@ -180,7 +180,7 @@ def _host(text: str) -> str:
     except ValueError:
         return ""
     host = (parts.hostname or "") if parts else ""
-    return "" if parts and parts.scheme in _BESIDE_CLIENT and host in _LOOPBACK else host
+    return "" if parts and parts.scheme in _BESIDE_CLIENT and is_loopback(host) else host
 
 
 def _is_inside(host: str) -> bool:

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import lru_cache
-from ipaddress import ip_address
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Where
+from sdcard.hosts import is_loopback
 from sdcard.rules import Rule
 
 _NAMES_KEPT = 1024
@@ -339,15 +339,8 @@ def _odd(url: str, reach: Reach) -> str:
         host = parts.hostname
     except ValueError:
         host = None
-    if not host or " " in url:
+    if not host or " " in url or "\\" in url:
         return "Write an absolute URL, such as https://agent.example.com/a2a."
-    if parts.scheme == "http" and not _is_loopback(host):
+    if parts.scheme == "http" and not is_loopback(host):
         return "Use https; anyone on the way can read and change what http carries."
     return ""
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

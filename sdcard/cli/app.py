@@ -14,6 +14,7 @@ from sdcard.cli import (
     card,
     config,
     db,
+    delegations,
     demo,
     discover,
     fetch,
@@ -48,6 +49,8 @@ for command in (revoke.revoke, revoke.suspend, revoke.reinstate):
     app.command(command.__name__)(command)
 for group in (agents, card, policy, keys, trust, token, audit, vectors, config, db):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2], help=group.HELP)
+app.add_typer(delegations.grants, name="grants", help="Say which scopes may be handed to which agent.")
+app.add_typer(delegations.approvals, name="approvals", help="Approve or deny what waits for a person.")
 
 
 _INTERRUPTED = 130

@@ -30,7 +30,7 @@ from sdcard.jose.keys import PublicKey
 from sdcard.rules import Rule
 
 if TYPE_CHECKING:
-    from issuer_service.stores.ports import AuditQuery
+    from issuer_service.stores.rows.audit import AuditQuery
     from issuer_service.stores.sql import SqlStore
 
 HELP = "Verify and export a registry's audit chain, and make checkpoints of it."
@@ -83,7 +83,7 @@ def export(
 ) -> None:
     """Print audit records as JSON Lines; only a complete export can be verified. Example:
     sdcard audit export --agent georoute --since 2026-01-31T00:00:00Z"""
-    from issuer_service.stores.ports import AuditQuery
+    from issuer_service.stores.rows.audit import AuditQuery
 
     instant = None if since is None else int(parse_instant(since, "--since"))
     asyncio.run(_export(database_url, AuditQuery(agent_id=agent, interaction_id=interaction_id, since=instant)))
@@ -100,7 +100,7 @@ def checkpoint(
     from issuer_service.audit.checkpoints import make_checkpoint
     from issuer_service.keys.opening import open_vault
     from issuer_service.keys.ring import KeyRing
-    from issuer_service.stores.ports import KeyUse
+    from issuer_service.stores.rows.keys import KeyUse
     from sdcard.edge.system import SystemClock
 
     settings = read_settings(database_url=database_url, audit_checkpoints=file)

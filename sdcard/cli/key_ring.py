@@ -15,7 +15,8 @@ from sdcard.jose.algorithms import SignatureAlgorithm
 
 if TYPE_CHECKING:
     from issuer_service.keys.sealing import Vault
-    from issuer_service.stores.ports import KeyUse, RegistryKeyRow, Store
+    from issuer_service.stores.ports import Store
+    from issuer_service.stores.rows.keys import KeyUse, RegistryKeyRow
 
 _T = TypeVar("_T")
 
@@ -26,7 +27,7 @@ Database = Annotated[str | None, typer.Option("--database-url", help="As for `sd
 def list_keys(database_url: Database = None, as_json: AsJson = False) -> None:
     """List the registry's keys: what they sign, their state, and until when they are published."""
     from issuer_service.keys.ring import is_published
-    from issuer_service.stores.ports import KeyState
+    from issuer_service.stores.rows.keys import KeyState
 
     async def work(store: "Store") -> tuple["RegistryKeyRow", ...]:
         return await store.read_keys()
@@ -200,7 +201,7 @@ def reseal(
 def _on_store(work: "Callable[[Store], Awaitable[_T]]", database_url: str | None) -> _T:
     """What the work gives, on the registry's database in its present schema."""
     from issuer_service.stores.migrations import upgrade
-    from issuer_service.stores.ports import KeysChanged
+    from issuer_service.stores.rows.keys import KeysChanged
     from issuer_service.stores.sql import open_store
 
     url = read_settings(database_url=database_url).database_url
@@ -230,7 +231,7 @@ def _on_vault(work: "Callable[[Store, Vault], Awaitable[_T]]", database_url: str
 
 
 def _use(text: str) -> "KeyUse":
-    from issuer_service.stores.ports import KeyUse
+    from issuer_service.stores.rows.keys import KeyUse
 
     if text not in KeyUse._value2member_map_:
         raise Misuse("a key signs one of: " + ", ".join(KeyUse))

@@ -34,7 +34,9 @@ def group() -> None:
 @app.command("create")
 def create(
     subject: Annotated[str, typer.Option(help="Who acts with it; owns what is registered with it.")],
-    scope: Annotated[list[str] | None, typer.Option(help="What it is for (repeatable); all by default.")] = None,
+    scope: Annotated[
+        list[str] | None, typer.Option(help="What it is for (repeatable); all about agents by default.")
+    ] = None,
     agent_id_prefix: Annotated[list[str] | None, typer.Option(help="Only such agent ids (repeatable).")] = None,
     provider_name: Annotated[list[str] | None, typer.Option(help="Only such providers (repeatable).")] = None,
     endpoint_host: Annotated[list[str] | None, typer.Option(help="Only endpoints there (repeatable).")] = None,

@@ -3,14 +3,14 @@
 import re
 
 _URL = re.compile(
-    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._~-]+)(?::(?P<port>[0-9]*))?"
+    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._~-]+)(?::(?:0*(?P<port>[1-9][0-9]{0,4}))?)?"
     r"(?P<path>(?:/(?:[a-z0-9._~!$&'()*+,;=:@-]|%[0-9a-f]{2})*)*)"
     r"(?:\?[!-~]*)?(?:#[!-~]*)?",
     re.IGNORECASE | re.ASCII,
 )
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
-_DEFAULT_PORTS = {"http": "80", "https": "443"}
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 _MOST_CHARACTERS = 8_192
 
 
@@ -24,8 +24,10 @@ def parse_target(url: str) -> str | None:
     if match is None:
         return None
     scheme, host = match["scheme"].lower(), match["host"].lower()
-    port = (match["port"] or "").lstrip("0")
-    authority = host if port in {"", _DEFAULT_PORTS[scheme]} else f"{host}:{port}"
+    port = int(match["port"] or _DEFAULT_PORTS[scheme])
+    if port > 65_535:
+        return None
+    authority = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
     return f"{scheme}://{authority}{_without_dots(_ESCAPE.sub(_unescaped, match['path']))}"
 
 

@@ -17,7 +17,8 @@ from starlette.requests import Request
 
 from sdcard.edge.demanding import STATE
 from sdcard.errors import Misuse
-from sdcard.http_auth import INTERACTION_HEADER, SCHEME, is_interaction_id
+from sdcard.http_auth import INTERACTION_HEADER, SCHEME
+from sdcard.interactions import is_interaction_id
 from sdcard.verifier import VerifiedCard
 
 EXTENSION_URI = "urn:sd-card:a2a:presentation:1"

@@ -3,9 +3,9 @@
 Needs the ``cli`` extra.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from sdcard.cards.agentcard import discovery
 from sdcard.cards.card import Card
@@ -21,19 +21,20 @@ from sdcard.keybinding.challenge import Unbound
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.paths import value_at
 from sdcard.profile import SD_CARD, Profile
-from sdcard.publishing.published import SD_MEDIA_TYPE
+from sdcard.publishing.published import ALL_PATHS, SD_MEDIA_TYPE
 from sdcard.rules import Rule
 from sdcard.status.reference import CheckedAsync, Status, Unchecked
 from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
 
 MEDIA_TYPES = (SD_MEDIA_TYPE, "application/json", discovery.MEDIA_TYPE)
-WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json", discovery.WELL_KNOWN_PATH)
-"""In the order in which they are tried: A2A from 0.3; A2A before and the SD-Card draft; AgentCard."""
 
 _UNBOUND = Unbound("a published card comes without a KB-JWT")
 _ANSWER = Where(Part.FETCHED, ("agent_card",))
 _CARD = Where(Part.CARD)
+_AUTHORITY = re.compile(
+    r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]*)?(?=[/?#]|\Z)", re.ASCII | re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ async def _find(url: str, reach: Reach, token: str | None) -> tuple[str, Fetched
     """The first address that has something, and what it has."""
     host, _, path = url.partition("://")[2].partition("/")
     whole = bool(path) or "?" in host
-    places = (url,) if whole else tuple(f"{url.rstrip('/')}{well_known}" for well_known in WELL_KNOWN)
+    places = (url,) if whole else tuple(f"{url.rstrip('/')}{well_known}" for well_known in ALL_PATHS)
     for place in places:
         try:
             return place, await fetch_async(place, reach, MEDIA_TYPES, DEFAULT_LIMITS.presentation_bytes, token)
@@ -168,7 +169,6 @@ def _elsewhere(document: JsonObject, card_format: str, url: str) -> Iterator[Fin
 
 
 def _host(url: str) -> str | None:
-    try:
-        return urlsplit(url).hostname
-    except ValueError:
-        return None
+    """The host that every reader of the URL reads; None where they differ, as at a backslash or a user."""
+    match = _AUTHORITY.match(url)
+    return match[1].lower() if match else None

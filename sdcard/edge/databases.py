@@ -10,9 +10,11 @@ import contextlib
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,7 +69,7 @@ Work = Callable[[Connection], _T]
 
 
 class Database:
-    """Where rows are. ``patience``: how many seconds a writer waits for its turn.
+    """Where rows are, for one event loop. ``patience``: how many seconds a writer waits for its turn.
 
     A transaction is one piece of work for the event loop. SQLite answers at once or waits for the disk, so it has
     threads, and work goes to one of them as a whole; PostgreSQL is waited for. A server may stop answering without a
@@ -188,7 +190,7 @@ def open_database(url: str, patience: float = 10.0) -> Database:
         ) from None
     database = Database(engine, patience)
     if isinstance(engine, Engine):
-        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "connect", partial(_prepare_sqlite, patience))
         event.listen(engine, "checkout", _check_file)
     else:
         event.listen(engine.sync_engine, "checkout", _check_open)
@@ -231,11 +233,12 @@ def _opener(file: Path, patience: float) -> Callable[[], sqlite3.Connection]:
     return lambda: sqlite3.connect(uri, uri=True, timeout=patience, check_same_thread=False)
 
 
-def _prepare_sqlite(connection: Any, record: Any) -> None:
+def _prepare_sqlite(patience: float, connection: Any, record: Any) -> None:
     """Readers and a writer side by side, and a commit that survives a loss of power."""
     cursor = connection.cursor()
     try:
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        _use_wal(cursor, patience)
+        for pragma in ("synchronous=FULL", "foreign_keys=ON"):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.execute("PRAGMA database_list")
         file = cursor.fetchone()[2]
@@ -244,6 +247,19 @@ def _prepare_sqlite(connection: Any, record: Any) -> None:
         connection.close()  # nobody else knows of it yet
         raise
     record.info["file"] = (file, _identity(file))
+
+
+def _use_wal(cursor: Any, patience: float) -> None:
+    """SQLite waits for no lock here, whatever its timeout: processes that start together find each other's."""
+    ends_at = time.monotonic() + patience
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() >= ends_at:
+                raise
+            time.sleep(0.01)
 
 
 def _check_file(_: object, record: Any, __: object) -> None:

@@ -13,19 +13,21 @@ from inspect import isawaitable
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from sdcard.admission import AdmissionPolicy, check_admission
-from sdcard.encoding import JsonObject, encode_base64url, encode_json
+from sdcard.encoding import encode_base64url, encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.http_auth import (
     INTERACTION_HEADER,
     MAX_CREDENTIALS,
-    MAX_INTERACTION,
     encode_challenge,
-    is_interaction_id,
     parse_credentials,
 )
 from sdcard.instants import Clock, FreshnessWindow, Instant
+from sdcard.interactions import MAX_INTERACTION, is_interaction_id
 from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, AsyncChallengeRecord, Challenge, ChallengeRecord
+from sdcard.keybinding.verification import Bound
 from sdcard.limits import Limits
+from sdcard.names import INTERACTION_ID
+from sdcard.problems import PROBLEM, RETRY_AFTER, problem_document
 from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 from sdcard.sdjwt.unverified import read_nonce
@@ -40,8 +42,6 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 STATE = "sd_card"
-PROBLEM = "application/problem+json"
-RETRY_AFTER = 5
 _LIMITS = Limits(presentation_bytes=MAX_CREDENTIALS)
 _STATUS: Mapping[Rule, HTTPStatus] = {
     Rule.REQUEST: HTTPStatus.BAD_REQUEST,
@@ -153,7 +153,7 @@ class Demanding:
         window: how old a challenge and its answer may be.
         profile: what a well-formed SD-Card is.
         issuer_keys: the present keys of the policy's Issuers, such as ``IssuerKeys(policy.issuers)``; without, those
-            that the policy lists. Nobody whom the policy does not list is admitted.
+            that the policy lists. Nobody whom the policy does not list is admitted, nor anybody once it has expired.
 
     Raises:
         Misuse: when a challenge could not be written into a header.
@@ -203,9 +203,12 @@ class Demanding:
 
     async def _verify(self, scope: Scope, request: _Request) -> VerifiedCard:
         presentation, now = parse_credentials(_values(scope, b"authorization")), self._clock.now()
-        nonce = read_nonce(presentation, _LIMITS) or "none"
-        answered = Challenge(nonce[:MAX_NONCE_LENGTH], self._audience, self._window, request.interaction_id)
+        nonce = read_nonce(presentation, _LIMITS)
+        if nonce is None or len(nonce) > MAX_NONCE_LENGTH:
+            nonce = "none"  # the verification says what is wrong
+        answered = Challenge(nonce, self._audience, self._window, request.interaction_id)
         issuers = self._policy.issuers
+        issuers.check_current(now)
         if self._issuer_keys is not None:
             issuers = await self._issuer_keys.for_presentation_async(presentation, now)
         expectations = Expectations(
@@ -217,6 +220,7 @@ class Demanding:
             limits=_LIMITS,
         )
         card = await verify_presentation_async(presentation, expectations, now)
+        _check_interaction(card)
         check_admission(card, self._policy)
         return card
 
@@ -250,11 +254,22 @@ def _target(scope: Scope) -> str:
 def _interaction(scope: Scope) -> str | None:
     values = _values(scope, INTERACTION_HEADER.lower().encode())
     if len(values) > 1 or not all(map(is_interaction_id, values)):
-        where = Where(Part.REQUEST, (INTERACTION_HEADER.lower(),))
+        where = Where(Part.REQUEST, ("headers", INTERACTION_HEADER.lower()))
         raise Refused(
             Rule.REQUEST, where, f"There is one such header, of 1 to {MAX_INTERACTION} visible ASCII characters."
         )
     return values[0] if values else None
+
+
+def _check_interaction(card: VerifiedCard) -> None:
+    """A Holder may name an interaction that the request does not: one that can go on to audits, as a header's can."""
+    named = card.key_binding.interaction_id if isinstance(card.key_binding, Bound) else None
+    if named is not None and not is_interaction_id(named):
+        raise Refused(
+            Rule.CLAIM_VALUE,
+            Where(Part.KB_JWT, (INTERACTION_ID,)),
+            f"An interaction id has 1 to {MAX_INTERACTION} visible ASCII characters.",
+        )
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:
@@ -268,20 +283,7 @@ def _status(refusal: Refused) -> HTTPStatus:
 async def _refuse(send: Send, refusal: Refused, challenge: str | None) -> None:
     """A problem document, of the shape that the registry's have. It names rules and places, never a value."""
     status = _status(refusal)
-    first = refusal.findings[0]
-    problem: JsonObject = {
-        "type": f"urn:sd-card:rule:{refusal.rule}",
-        "title": refusal.rule.sentence,
-        "status": int(status),
-        "detail": first.hint or refusal.rule.sentence,
-        "rule": str(refusal.rule),
-        "where": str(refusal.where),
-        "findings": [
-            {"rule": str(f.rule), "level": str(f.level), "where": str(f.where), "hint": f.hint}
-            for f in refusal.findings
-        ],
-    }
-    body = encode_json(problem)
+    body = encode_json(problem_document(refusal, status))
     headers = {"Content-Type": PROBLEM, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
     if challenge is not None:
         headers["WWW-Authenticate"] = challenge

@@ -17,12 +17,16 @@ from typing import TypeVar
 
 import httpx2
 
-from sdcard.edge.reach import WHERE, Address, Reach, Resolve, Target, forbidden, literal_address, parse_url
+from sdcard.edge.reach import WHERE, Reach, Resolve, Target, forbidden, parse_url
 from sdcard.errors import Misuse, Refused
+from sdcard.hosts import Address, literal_address
 from sdcard.rules import Rule
 
 T = TypeVar("T")
 
+JSON = "application/json"
+JWKS = ("application/jwk-set+json", JSON)
+"""Media types of a JWKS (RFC 7517 8.5)."""
 _MOST_ADDRESSES = 8
 """Of one host, that are tried."""
 
@@ -107,7 +111,8 @@ async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
     answer = Future[Sequence[str]]()
 
     def ask() -> None:
-        answer.set_running_or_notify_cancel()
+        if not answer.set_running_or_notify_cancel():
+            return  # nobody waits any more
         try:
             answer.set_result(resolve(target.host, target.port))
         except Exception as error:  # whoever waits gets it, of whatever kind

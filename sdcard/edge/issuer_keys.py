@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from sdcard.edge.fetching import fetch
+from sdcard.edge.fetching import JSON, JWKS, fetch
 from sdcard.edge.reach import PUBLIC, Reach, parse_url
 from sdcard.edge.refreshing import Schedule
 from sdcard.encoding import JsonObject, parse_json_object
@@ -20,18 +20,15 @@ from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.jose.jws import parse_jws
 from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.oauth.keys import MOST_BYTES
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.trust import KeySet, TrustedIssuers, parse_key_set
 
 WELL_KNOWN = "/.well-known/jwt-vc-issuer"
-MOST_BYTES = 262_144
-"""Of one document."""
 MOST_KEYS = 64
 """Of one Issuer, for one purpose."""
 
-_JSON = "application/json"
-_JWKS = ("application/jwk-set+json", _JSON)
 _DEPTH = 8
 _WHERE = Where(Part.FETCHED)
 _ISSUER = Where(Part.ISSUER_JWT, ("iss",))
@@ -88,12 +85,15 @@ class IssuerKeys:
         return self._current(issuer, kid, "keys", now)
 
     async def for_presentation_async(self, presentation: str, now: Instant) -> TrustedIssuers:
-        """As ``for_presentation``; a thread is used only when somebody has to be asked."""
+        """As ``for_presentation``; who waits keeps no thread."""
         issuer, kid = self._asked(presentation)
         step = self._step(issuer, kid, "keys", now)
         if isinstance(step, TrustedIssuers):
             return step
-        return await asyncio.to_thread(self._refresh, step, kid, "keys", now)
+        coming = self._refresh(step, kid, "keys", now)
+        if coming is not None:
+            await asyncio.wrap_future(coming)
+        return self._refreshed(step, kid, "keys", now)
 
     def for_status_list(self, issuer: str, kid: object, now: Instant) -> TrustedIssuers:
         """As ``for_presentation``, for a status list of this Issuer with this ``kid``. ``FetchedStatusLists`` asks."""
@@ -111,7 +111,12 @@ class IssuerKeys:
 
     def _current(self, issuer: object, kid: object, use: _Use, now: Instant) -> TrustedIssuers:
         step = self._step(issuer, kid, use, now)
-        return step if isinstance(step, TrustedIssuers) else self._refresh(step, kid, use, now)
+        if isinstance(step, TrustedIssuers):
+            return step
+        coming = self._refresh(step, kid, use, now)
+        if coming is not None:
+            coming.result()
+        return self._refreshed(step, kid, use, now)
 
     def _step(self, issuer: object, kid: object, use: _Use, now: Instant) -> TrustedIssuers | str:
         """Whom to trust; or the Issuer that has to be asked first."""
@@ -123,21 +128,24 @@ class IssuerKeys:
             waits = one.schedule.is_due(known, now) and not (known and one.is_usable(now) and one.coming)
             return issuer if waits else self._answer(one, issuer, known, now)
 
-    def _refresh(self, issuer: str, kid: object, use: _Use, now: Instant) -> TrustedIssuers:
-        """Ask the Issuer, or wait for who does."""
+    def _refresh(self, issuer: str, kid: object, use: _Use, now: Instant) -> Future[None] | None:
+        """The Issuer is being asked, by this or somebody else's doing; None when that is not due any more."""
         one = self._listed[issuer]
         with self._lock:
-            coming, due = one.coming, one.schedule.is_due(one.knows(kid, use), now)
-            if coming is None and due:
-                one.coming = Future()
-        if coming is not None:
-            coming.result()
-        elif due:
-            self._ask(one, issuer, kid, use, now)
+            if one.coming is None and one.schedule.is_due(one.knows(kid, use), now):
+                coming = Future[None]()
+                coming.set_running_or_notify_cancel()  # nobody who stops waiting stops it
+                asking = threading.Thread(target=self._ask, args=(one, issuer, kid, use, now, coming), daemon=True)
+                asking.start()
+                one.coming = coming
+            return one.coming
+
+    def _refreshed(self, issuer: str, kid: object, use: _Use, now: Instant) -> TrustedIssuers:
+        one = self._listed[issuer]
         with self._lock:
             return self._answer(one, issuer, one.knows(kid, use), now)
 
-    def _ask(self, one: _Listed, issuer: str, kid: object, use: _Use, now: Instant) -> None:
+    def _ask(self, one: _Listed, issuer: str, kid: object, use: _Use, now: Instant, coming: Future[None]) -> None:
         found: Mapping[_Use, KeySet] | None = None
         hint = ""
         try:
@@ -146,15 +154,14 @@ class IssuerKeys:
             hint = str(refusal.findings[0])
         finally:
             with self._lock:
-                mine, one.coming = one.coming, None
+                one.coming = None
                 if found is None:
                     one.schedule.fell_through(now)
                 else:
                     one.keys = {**one.keys, **found}
                     one.schedule.succeeded(one.knows(kid, use), now)
                 one.hint = hint
-            if mine is not None:
-                mine.set_result(None)
+            coming.set_result(None)
 
     def _answer(self, one: _Listed, issuer: str, known: bool, now: Instant) -> TrustedIssuers:
         if not one.is_usable(now) or (not known and one.schedule.failed is not None):
@@ -181,7 +188,7 @@ def _published(issuer: str, reach: Reach) -> Mapping[_Use, KeySet]:
     parse_url(issuer)
     if "?" in issuer:
         raise Refused(Rule.FETCH_ADDRESS, _WHERE, "An Issuer with metadata has no query and no fragment.")
-    metadata = _json(metadata_url(issuer), reach, (_JSON,))
+    metadata = _json(metadata_url(issuer), reach, (JSON,))
     if metadata.get("issuer") != issuer:
         raise Refused(Rule.TRUST_MALFORMED, _WHERE.within("issuer"), "The metadata is of another Issuer.")
     published: dict[_Use, KeySet] = {"keys": _key_set(metadata, "jwks", reach)}
@@ -195,7 +202,7 @@ def _key_set(metadata: JsonObject, member: str, reach: Reach) -> KeySet:
     inside, uri = metadata.get(member), metadata.get(f"{member}_uri")
     if (inside is None) is (uri is None) or not isinstance(uri, str | None):
         raise Refused(Rule.TRUST_MALFORMED, _WHERE, f"Either `{member}` or `{member}_uri` is there.")
-    keys = parse_key_set(_json(uri, reach, _JWKS) if uri is not None else inside, _WHERE)
+    keys = parse_key_set(_json(uri, reach, JWKS) if uri is not None else inside, _WHERE)
     if not 0 < len(keys) <= MOST_KEYS:
         raise Refused(Rule.TRUST_MALFORMED, _WHERE.within("keys"), f"There are 1 to {MOST_KEYS} keys that verify.")
     return keys

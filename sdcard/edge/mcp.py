@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, TextIO, TypeGuard
+from typing import Any, TextIO
 
 from mcp import Client
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -18,6 +18,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, RequestPar
 
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Clock
+from sdcard.interactions import is_interaction_id
 from sdcard.keybinding.verification import Bound
 from sdcard.names import INTERACTION_ID
 from sdcard.rules import Rule
@@ -26,8 +27,6 @@ from sdcard.verifier import VerifiedCard
 META_KEY = f"alt.sdcard/{INTERACTION_ID}"
 """Reverse notation of a name under ``.alt`` (RFC 9476), which no domain of anybody's can collide with."""
 
-_INTERACTION_ID = re.compile("[!-~]{1,128}")
-"""What the registry's audit takes too, so one id finds both threads."""
 _TOOL_NAME = re.compile("[A-Za-z0-9_.-]{1,128}")
 """As the MCP specification has it."""
 _PARAMS = Where(Part.REQUEST, ("params",))
@@ -48,7 +47,7 @@ def interaction_of(card: VerifiedCard) -> str:
     found = card.key_binding.interaction_id
     if found is None:
         raise Refused(Rule.CLAIM_MISSING, where, "The Holder named no interaction.")
-    if not _can_be_carried(found):
+    if not is_interaction_id(found):
         raise Refused(Rule.CLAIM_VALUE, where, "It cannot be carried: it is not 1 to 128 visible ASCII characters.")
     return found
 
@@ -68,13 +67,9 @@ def read_interaction_id(params: Mapping[str, Any] | None) -> str | None:
     if META_KEY not in meta:
         return None
     found = meta[META_KEY]
-    if not _can_be_carried(found):
+    if not is_interaction_id(found):
         raise Refused(Rule.REQUEST, where.within(META_KEY), "It is a text of 1 to 128 visible ASCII characters.")
     return found
-
-
-def _can_be_carried(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and _INTERACTION_ID.fullmatch(value) is not None
 
 
 @dataclass
@@ -90,7 +85,7 @@ class InteractionClient(Client):
 
     def __post_init__(self) -> None:
         Client.__post_init__(self)
-        if not _can_be_carried(self.interaction_id):
+        if not is_interaction_id(self.interaction_id):
             raise Misuse("an interaction id is a text of 1 to 128 visible ASCII characters")
 
     async def call_tool(self, *args: Any, meta: RequestParamsMeta | None = None, **kwargs: Any) -> CallToolResult:

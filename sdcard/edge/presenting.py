@@ -5,7 +5,6 @@ means and the challenge is that server's. So a hostile server cannot have anothe
 and what is signed for the hostile one is refused by the other. A presentation goes over TLS, or to a loopback address.
 """
 
-import ipaddress
 from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +15,7 @@ from anyio.to_thread import run_sync
 
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.holder import HeldSdCard, RequestAnswered, Selection, disclose, present, select_requested
+from sdcard.hosts import is_loopback_address
 from sdcard.http_auth import INTERACTION_HEADER, encode_credentials, is_header_text, parse_challenge
 from sdcard.instants import Clock
 from sdcard.jose.signer import Signer
@@ -138,15 +138,8 @@ def check_origin(origin: str) -> None:
         raise Misuse("an origin is https://host or https://host:port") from None
     if scheme not in _PORTS or not host or origin != f"{scheme}://{urlsplit(origin).netloc}" or "@" in origin:
         raise Misuse("an origin is https://host or https://host:port")
-    if scheme == "http" and not _is_loopback(host):
+    if scheme == "http" and not is_loopback_address(host):
         raise Misuse("a presentation goes over https; over http to a loopback address such as 127.0.0.1 only")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _origin_of(origin: str) -> tuple[str, str, int]:

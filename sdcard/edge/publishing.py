@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sdcard.disclosure.context import PUBLIC
 from sdcard.edge.system import SystemClock
-from sdcard.encoding import JsonObject, encode_base64url, encode_json
+from sdcard.encoding import encode_base64url, encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Clock, Instant
 from sdcard.oauth.bearer import parse_credentials
+from sdcard.problems import PROBLEM, problem_document
 from sdcard.publishing.negotiation import parse_accept
 from sdcard.publishing.published import ALL_PATHS, MAX_AGE, PublishedCards, Representation, represent
 from sdcard.publishing.tokens import context_of
@@ -152,7 +153,8 @@ def _found(found: Representation, known: str, now: Instant) -> _Answer:
     """The representation, or 304 for somebody who has it (RFC 9110 13.1.2)."""
     digest = hashlib.sha256(found.media_type.encode() + b"\0" + found.body).digest()
     tag = f'"{encode_base64url(digest)}"'
-    age = MAX_AGE if found.expires_at is None else min(MAX_AGE, int(found.expires_at - now))
+    ends_at = found.expires_at
+    age = MAX_AGE if ends_at is None or ends_at >= now + MAX_AGE else int(ends_at - now)
     about = {
         "ETag": tag,
         "Cache-Control": f"{'public' if found.is_public else 'private'}, max-age={age}",
@@ -166,15 +168,7 @@ def _found(found: Representation, known: str, now: Instant) -> _Answer:
 def _problem(refusal: Refused) -> _Answer:
     """What is wrong with the request (RFC 9457), and what HTTP and OAuth ask to say beside the status."""
     rule, status = refusal.rule, _STATUS.get(refusal.rule, 503)
-    document: JsonObject = {
-        "type": f"urn:sd-card:rule:{rule}",
-        "title": rule.sentence,
-        "status": status,
-        "detail": refusal.findings[0].hint or rule.sentence,
-        "rule": rule.value,
-        "where": str(refusal.where),
-    }
-    body = encode_json(document)
+    body = encode_json(problem_document(refusal, status))
     headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization"}
     if status in (401, 403):
         headers["WWW-Authenticate"] = f'Bearer realm="agent-card"{_ERRORS.get(rule, "")}'
@@ -182,7 +176,7 @@ def _problem(refusal: Refused) -> _Answer:
         headers["Allow"] = ", ".join(_METHODS)
     elif status == 503:
         headers["Retry-After"] = str(_RETRY_AFTER)
-    return _Answer(status, {**headers, **_content("application/problem+json", body)}, body)
+    return _Answer(status, {**headers, **_content(PROBLEM, body)}, body)
 
 
 def _content(media_type: str, body: bytes) -> Mapping[str, str]:

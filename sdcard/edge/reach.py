@@ -4,13 +4,13 @@ import re
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import TypeAlias
 
 from sdcard.errors import Part, Refused, Where
+from sdcard.hosts import Address, is_loopback, literal_address
 from sdcard.rules import Rule
 
-Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 Resolve: TypeAlias = Callable[[str, int], Sequence[str]]
 """Host and port → addresses as text; ``OSError`` when there are none."""
@@ -118,22 +118,16 @@ def parse_url(url: str) -> Target:
     port = int(match["port"]) if match["port"] else _PORTS[scheme]
     if not 0 < port < 65_536:
         raise forbidden("There is no such port.")
-    host = host.strip("[]")
+    in_brackets, host = host.startswith("["), host.strip("[]")
     literal = literal_address(host)
-    if not literal and (":" in host or _ODD_NUMBER.fullmatch(host) or not all(host.split("."))):
+    if in_brackets is not isinstance(literal, IPv6Address):
+        raise forbidden("Brackets are for IPv6 addresses.")
+    if not literal and (_ODD_NUMBER.fullmatch(host) or not all(host.split("."))):
         raise forbidden("The host is neither a name nor an address in its usual spelling.")
-    if scheme == "http" and not (literal.is_loopback if literal else host == "localhost"):
+    if scheme == "http" and not is_loopback(host):
         raise forbidden("Only https is fetched, and on this machine http.")
     rest = match["target"]
     return Target(scheme, host, port, rest if rest.startswith("/") else f"/{rest}")
-
-
-def literal_address(host: str) -> Address | None:
-    """The address that a host without brackets is, if it is one."""
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None
 
 
 def _is_public(address: Address) -> bool:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import httpx2
 
+from sdcard.edge.fetching import check_token
 from sdcard.encoding import JsonObject, encode_json, parse_json_object
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS
@@ -89,9 +90,7 @@ class Registry:
 
     def __init__(self, address: str, token: str | None = None, patience: float = 5.0) -> None:
         self._address, self._patience = address.rstrip("/"), patience
-        if token is not None and not (token.isascii() and token.isprintable()):
-            raise Misuse("the bearer token is not one: it has other than printable ASCII characters")
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._headers = {} if token is None else {"Authorization": f"Bearer {check_token(token)}"}
 
     def register(self, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
         """``POST /agents/register``. The answer must hold an SD-Card for each context and key, in this order.

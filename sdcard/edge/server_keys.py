@@ -8,15 +8,14 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from sdcard.edge.fetching import fetch_async
+from sdcard.edge.fetching import JWKS, fetch_async
 from sdcard.edge.reach import PUBLIC, Reach, parse_url
 from sdcard.edge.refreshing import Schedule
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant
+from sdcard.oauth.access_token import parse_access_token
 from sdcard.oauth.keys import MOST_BYTES, ServerKey, parse_server_keys
 from sdcard.rules import Rule
-
-MEDIA_TYPES = ("application/jwk-set+json", "application/json")
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +48,15 @@ class ServerKeys:
         if key is None:
             raise Refused(Rule.ISSUER_KEY_UNKNOWN, Where(Part.ACCESS_TOKEN, ("kid",)))
         return key
+
+    async def for_token(self, token: str, now: Instant) -> Mapping[str, ServerKey]:
+        """The key that a token names, unverified, as ``verify_delegated_token`` takes it.
+
+        Raises:
+            Refused: as ``parse_access_token`` and ``find``.
+        """
+        kid = parse_access_token(token).header.get("kid")
+        return {str(kid): await self.find(kid, now)}
 
     def _knows(self, kid: object) -> bool:
         return isinstance(kid, str) and kid in self._keys
@@ -92,4 +100,4 @@ def _read(file: Path) -> bytes:
 
 
 async def _fetch(url: str, reach: Reach) -> bytes:
-    return (await fetch_async(url, reach, MEDIA_TYPES, MOST_BYTES)).data
+    return (await fetch_async(url, reach, JWKS, MOST_BYTES)).data

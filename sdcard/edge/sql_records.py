@@ -60,7 +60,7 @@ _USES, _CHALLENGES = _table("sdcard_nonce_uses"), _table("sdcard_challenges")
 async def open_records(url: str) -> Database:
     """The database that records are in, with their tables; makes what is not there. ``close`` it in the end.
 
-    It may be one that holds other things too.
+    It may be one that holds other things too. It serves the event loop that it is opened in, and no other.
 
     Args:
         url: ``sqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.
@@ -189,10 +189,13 @@ class _Rows:
         fruitless = self._fruitless
         async with self._lock:
             if self._room <= 0 and self._fruitless == fruitless and abs(now - self._full_at) >= 1:
-                self._fruitless += 1
-                await self._look(now)
-                if self._room > 0:
-                    self._fruitless -= 1
+                try:
+                    await self._look(now)
+                except Refused:
+                    self._fruitless += 1
+                    raise
+                if self._room <= 0:
+                    self._fruitless += 1
             if self._room <= 0:
                 raise Refused(Rule.KB_RECORD, _WHERE, "The record is full.")
             self._room -= 1

@@ -53,12 +53,12 @@ class FetchedStatusLists:
 
     Args:
         issuers: whose status lists are trusted, with their ``status_keys``; or ``IssuerKeys``, which refreshes them.
-        limits: bounds the size of a list.
         reach: where may be connected to, beside public addresses and that of an Issuer listed by its address.
+        limits: bounds the size of a list.
     """
 
     def __init__(
-        self, issuers: TrustedIssuers | IssuerKeys, limits: Limits = DEFAULT_LIMITS, reach: Reach = PUBLIC
+        self, issuers: TrustedIssuers | IssuerKeys, reach: Reach = PUBLIC, limits: Limits = DEFAULT_LIMITS
     ) -> None:
         self._issuers, self._limits, self._reach = issuers, limits, reach
         self._lock = threading.Lock()
@@ -71,40 +71,42 @@ class FetchedStatusLists:
         Raises:
             Refused: ``status.unavailable``; its hint names the rule that the list broke.
         """
-        found = self._list((issuer, reference.uri), now).found
-        if isinstance(found, Refused):
-            raise _unavailable(str(found.findings[0]))
-        value = found.status(reference.index)
-        if value is None:
-            raise _unavailable("The list has no such entry.")
-        return value
+        return _judge(self._ask(reference, issuer, now).result(), reference)
 
-    def _list(self, key: _Key, now: Instant) -> _Kept:
+    def _ask(self, reference: StatusReference, issuer: str, now: Instant) -> "Future[_Kept]":
+        """The list, kept or coming: it is waited for elsewhere, and nobody who stops waiting stops it."""
+        key = (issuer, reference.uri)
         with self._lock:
-            kept = self._kept.get(key)
+            kept, coming = self._kept.get(key), self._coming.get(key)
             if kept is not None and kept.holds(now):
                 self._kept.move_to_end(key)
-                return kept
-            coming = self._coming.get(key)
-            if coming is None:
-                mine = self._coming[key] = Future[_Kept]()
-        if coming is not None:
-            return coming.result()
+                return _had(kept)
+            if coming is not None:
+                return coming
+            coming = self._coming[key] = Future()
+            coming.set_running_or_notify_cancel()
+            try:
+                threading.Thread(target=self._bring, args=(key, now, coming), daemon=True).start()
+            except RuntimeError:  # there is no thread to be had
+                del self._coming[key]
+                raise
+        return coming
+
+    def _bring(self, key: _Key, now: Instant, coming: "Future[_Kept]") -> None:
         try:
             fetched = self._fetch(*key, now)
-        except BaseException as error:  # those who wait must hear of it too
+        except BaseException as error:  # those who wait must hear of it
             with self._lock:
                 del self._coming[key]
-            mine.set_exception(error)
-            raise
+            coming.set_exception(error)
+            return
         with self._lock:
             self._kept[key] = fetched
             self._kept.move_to_end(key)
             while len(self._kept) > MOST_LISTS:
                 self._kept.popitem(last=False)
             del self._coming[key]
-        mine.set_result(fetched)
-        return fetched
+        coming.set_result(fetched)
 
     def _fetch(self, issuer: str, uri: str, now: Instant) -> _Kept:
         """The list, or why not. An Issuer without status keys is asked nothing."""
@@ -115,12 +117,14 @@ class FetchedStatusLists:
             text = fetch(uri, reach, (MEDIA_TYPE,), 2 * self._limits.status_list_bytes).data.decode("ascii", "replace")
             jws = parse_jws(text, Part.STATUS_LIST, Part.STATUS_LIST, self._limits.json_depth)
             kid = jws.header.get("kid")
-            key = self._trusted(issuer, kid, now).status_key_for(issuer, kid)
-            token = verify_status_list_token(text, uri, key, now, self._limits)
+            trusted = self._trusted(issuer, kid, now)
+            trusted.check_current(now)
+            token = verify_status_list_token(text, uri, trusted.status_key_for(issuer, kid), now, self._limits)
         except Refused as refusal:
             return _Kept(now, now + _PAUSE, refusal)
         until = now + min(_TTL if token.ttl is None else token.ttl, _MOST_TTL)
-        return _Kept(now, until if token.expires_at is None else min(until, token.expires_at), token.statuses)
+        ends = (end for end in (until, token.expires_at, trusted.expires_at) if end is not None)
+        return _Kept(now, min(ends), token.statuses)
 
     def _may_have_keys(self, issuer: str) -> bool:
         known = self._issuers
@@ -133,16 +137,31 @@ class FetchedStatusLists:
 
 
 class AsyncFetchedStatusLists:
-    """As ``FetchedStatusLists``, for ``CheckedAsync``: waiting is done in a thread, and the event loop stays free."""
+    """As ``FetchedStatusLists``, for ``CheckedAsync``: the event loop stays free, and who waits keeps no thread."""
 
     def __init__(
-        self, issuers: TrustedIssuers | IssuerKeys, limits: Limits = DEFAULT_LIMITS, reach: Reach = PUBLIC
+        self, issuers: TrustedIssuers | IssuerKeys, reach: Reach = PUBLIC, limits: Limits = DEFAULT_LIMITS
     ) -> None:
-        self._lists = FetchedStatusLists(issuers, limits, reach)
+        self._lists = FetchedStatusLists(issuers, reach, limits)
 
     async def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         """As ``FetchedStatusLists.status``."""
-        return await asyncio.to_thread(self._lists.status, reference, issuer, now)
+        return _judge(await asyncio.wrap_future(self._lists._ask(reference, issuer, now)), reference)
+
+
+def _had(kept: _Kept) -> "Future[_Kept]":
+    found = Future[_Kept]()
+    found.set_result(kept)
+    return found
+
+
+def _judge(kept: _Kept, reference: StatusReference) -> int:
+    if isinstance(kept.found, Refused):
+        raise _unavailable(str(kept.found.findings[0]))
+    value = kept.found.status(reference.index)
+    if value is None:
+        raise _unavailable("The list has no such entry.")
+    return value
 
 
 def _unavailable(hint: str) -> Refused:

@@ -19,9 +19,10 @@ from sdcard.rules import Rule
 
 SD_MEDIA_TYPE = "application/vnd.sd-jwt+json"
 """Of the form ``{"agent_card": SD-JWT}`` (SD-Card 6.1)."""
-PATHS = ("/.well-known/agent.json", "/.well-known/agent-card.json")
-"""A2A until 0.2 and the SD-Card draft; A2A from 0.3."""
+PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+"""A2A from 0.3; A2A before and the SD-Card draft."""
 ALL_PATHS = (*PATHS, discovery.WELL_KNOWN_PATH)
+"""In the order in which they are tried."""
 MAX_AGE = discovery.MAX_AGE
 """Seconds for which an answer may be kept, if what it says lives as long."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.instants import Instant, parse_numeric_date
+from sdcard.instants import MAX_SKEW, Instant, parse_numeric_date
 from sdcard.jose.jws import encode_signing_input, join_signature, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
@@ -90,7 +90,7 @@ def verify_status_list_token(text: str, uri: str, key: PublicKey, now: Instant, 
     claims = jws.payload
     _check_subject(claims, uri)
     issued_at = parse_numeric_date(_required(claims, "iat"), _WHERE.within("iat"))
-    if issued_at > now:
+    if issued_at > now + MAX_SKEW:  # it may have been made after `now` was read, or by a clock that is ahead of ours
         raise Refused(Rule.ISSUED_IN_FUTURE, _WHERE.within("iat"))
     return StatusListToken(
         uri=uri,

@@ -41,12 +41,15 @@ def sdk_python(version: str) -> Path:
     state = hashlib.sha256(wanted.read_bytes() + sys.version.encode()).hexdigest()
     folder = ROOT / "build" / "a2a-sdk" / f"{version}-{state[:16]}"
     if not (folder / "ready").is_file():
-        _install(wanted, folder)
+        install(wanted, folder)
     return folder / "bin" / "python"
 
 
-def _install(wanted: Path, folder: Path) -> None:
-    """The mark comes last: two test runs at once, or one that is interrupted, leave nothing that looks finished."""
+def install(wanted: Path, folder: Path) -> None:
+    """Make an environment with what the file wants.
+
+    The mark comes last: two test runs at once, or one that is interrupted, leave nothing that looks finished.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as lock:
         commands = [
@@ -57,9 +60,9 @@ def _install(wanted: Path, folder: Path) -> None:
             try:
                 subprocess.run(command, cwd=lock, check=True, capture_output=True, text=True, timeout=INSTALL_S)
             except subprocess.CalledProcessError as error:
-                _unavailable(f"a2a-sdk cannot be installed: {error.stderr.strip()[-300:]}")
+                _unavailable(f"{wanted.name} cannot be installed: {error.stderr.strip()[-300:]}")
             except subprocess.TimeoutExpired:
-                _unavailable(f"a2a-sdk took longer than {INSTALL_S} s to install")
+                _unavailable(f"{wanted.name} took longer than {INSTALL_S} s to install")
         (folder / "ready").touch()
 
 

@@ -49,7 +49,9 @@ def check(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> int:
 
     monkeypatch.setattr(status_lists, "fetch", answer)
     keys = parse_key_set(case["issuer_jwks"], Where(Part.TRUST))
-    lists = FetchedStatusLists(TrustedIssuers({}, {ISSUER: keys}), Limits(status_list_bytes=case["max_list_bytes"]))
+    lists = FetchedStatusLists(
+        TrustedIssuers({}, {ISSUER: keys}), limits=Limits(status_list_bytes=case["max_list_bytes"])
+    )
     reference = parse_status({"status_list": case["status_claim"]})
     return lists.status(reference, ISSUER, case["now"])
 

@@ -46,7 +46,7 @@ def test_the_example_runs_and_prints_what_it_is_about() -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.splitlines() == [
         "asked for more than that: endpoints provider",
-        "without a card: 401 presentation.missing at request/authorization",
+        "without a card: 401 presentation.missing at request/headers/authorization",
         "the public part: 403 policy.claim-missing at card/endpoints, policy.claim-missing at card/provider",
         "the internal part: Hello agent:georoute of Example Geo Services at "
         "https://georoute-agent.example.com/a2a/v1, in trip-42. I was shown nothing else.",

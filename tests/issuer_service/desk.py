@@ -22,7 +22,8 @@ from issuer_service.keys.sealing import KeyEncryptionKey, Vault
 from issuer_service.rates import UNLIMITED
 from issuer_service.stores.keys import row_values
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import AuditFound, AuditQuery, KeyState, KeyUse, RegistryKeyRow
+from issuer_service.stores.rows.audit import AuditFound, AuditQuery
+from issuer_service.stores.rows.keys import KeyState, KeyUse, RegistryKeyRow
 from issuer_service.stores.sql import SqlStore, open_store
 from issuer_service.stores.tables import registry_keys
 from issuer_service.wiring import AuditCheckpoints, Wiring
@@ -41,8 +42,9 @@ on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], in
 
 HOLDER = key(20)
 TABLES = (
-    *("agents", "answers", "audit", "audit_head", "batches", "cards", "discovery_cards", "discovery_postings"),
-    *("holder_keys", "nonces", "registry_keys", "status_entries", "status_lists", "tokens"),
+    *("agents", "answers", "approvals", "audit", "audit_head", "batches", "cards", "delegations"),
+    *("discovery_cards", "discovery_postings", "grants", "holder_keys", "nonces", "registry_keys", "remembered"),
+    *("status_entries", "status_lists", "tokens"),
 )
 """But ``secrets``, which the migration fills."""
 KEK_SECRET = b"desk" * 8
@@ -113,7 +115,7 @@ def key_row(
         created_at=NOW,
         not_before=NOW,
         activated_at=NOW,
-        signs_until=0 if use in {KeyUse.CARDS, KeyUse.STATUS} else None,
+        signs_until=None if use is KeyUse.AUDIT else 0,
     )
     return replace(row, **changes)
 
@@ -151,7 +153,7 @@ class Desk:
         self.file = folder / "registry.sqlite"
         self.url = url or f"sqlite+aiosqlite:///{self.file}"
         self.clock, self.salts, self.signer = MovableClock(), RecordingSalts("desk"), key(10)
-        self.status_signer, self.audit_signer = key(11), key(12)
+        self.status_signer, self.audit_signer, self.token_signer = key(11), key(12), key(13)
         self.checkpoints = folder / "audit.checkpoints"
         self.prepare()
         self.token = self.new_token("alice")
@@ -164,7 +166,8 @@ class Desk:
 
     def signers(self) -> dict[KeyUse, InMemorySigner]:
         """What signs what."""
-        return {KeyUse.CARDS: self.signer, KeyUse.STATUS: self.status_signer, KeyUse.AUDIT: self.audit_signer}
+        cards_and_lists = {KeyUse.CARDS: self.signer, KeyUse.STATUS: self.status_signer}
+        return {**cards_and_lists, KeyUse.AUDIT: self.audit_signer, KeyUse.TOKENS: self.token_signer}
 
     def wiring(self, store: SqlStore | None = None, issuer: str = ISSUER, **changes: Any) -> Wiring:
         parts: dict[str, Any] = {"clock": self.clock, "salts": self.salts, **changes}

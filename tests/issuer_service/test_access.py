@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from issuer_service.access import _LIMITED, Limit, Scope
-from issuer_service.stores.ports import TokenRow
+from issuer_service.stores.rows.agents import TokenRow
 from issuer_service.stores.sql import open_store
 from sdcard import Misuse
 from sdcard.cards.a2a import v0_1, v0_2, v0_3, v1_0

@@ -24,9 +24,10 @@ TRICKLES = {
 }
 
 
-@pytest.fixture
-def port(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    monkeypatch.setattr(connections.BoundedProtocol, "patience", 0.5)
+@pytest.fixture(params=[0.5])
+def port(request: pytest.FixtureRequest, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Of a registry that is patient for so many seconds."""
+    monkeypatch.setattr(connections.BoundedProtocol, "patience", request.param)
     monkeypatch.setattr(connections, "_LOOK", 0.05)
     listening = bind()
     with running(desk.wiring(), listening):
@@ -70,6 +71,7 @@ def ask_for_ever(client: socket.socket) -> None:
         client.sendall(ASKS)
 
 
+@pytest.mark.parametrize("port", [3.0], indirect=True)
 def test_who_reads_slowly_is_not(port: int) -> None:
     whole = len(answer(port, 0))
 
@@ -91,12 +93,13 @@ def answer(port: int, pause: float) -> bytes:
     return bytes(read)
 
 
+@pytest.mark.parametrize("port", [3.0], indirect=True)
 def test_who_asks_now_and_then_is_not_let_go(port: int) -> None:
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     client.connect()
     began = client.sock
-    for _ in range(4):
-        time.sleep(0.25)
+    for _ in range(5):
+        time.sleep(0.8)
         client.request("GET", "/healthz")
         assert client.getresponse().read() == b'{"status":"ok"}'
     assert client.sock is began

@@ -151,7 +151,7 @@ def test_a_database_that_is_not_there_is_unavailable_and_the_log_says_why(
     with raises_rule(*UNAVAILABLE):
         upgrade(server.url("nowhere"))
 
-    assert [record.getMessage() for record in caplog.records if record.name == "issuer_service.stores.connecting"] == [
+    assert [record.getMessage() for record in caplog.records if record.name == "sdcard.edge.databases"] == [
         "the database is not available: InvalidCatalogNameError 3D000"
     ]
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import httpx2
 
-from issuer_service.stores.ports import KeyUse
+from issuer_service.stores.rows.keys import KeyUse
 from sdcard import Acceptance, TrustedIssuers, Where, accept_sd_card
 from sdcard.audit.checkpoints import verify_checkpoint
 from sdcard.edge.key_files import create_private_file

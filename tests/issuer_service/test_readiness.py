@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from issuer_service.readiness import _KEPT_SECONDS, Readiness
-from issuer_service.stores.ports import KeyUse
+from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.stores.sql import open_store
 from sdcard import PublicKey
 from sdcard.jose.signer import Signer

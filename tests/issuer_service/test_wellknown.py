@@ -2,7 +2,7 @@
 
 import pytest
 
-from issuer_service.stores.ports import KeyState
+from issuer_service.stores.rows.keys import KeyState
 from sdcard.edge.key_files import public_jwks
 from sdcard.jose.algorithms import SignatureAlgorithm
 from tests.issuer_service.desk import Desk, OpenDesk, key_row, seed_keys

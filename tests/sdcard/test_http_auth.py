@@ -10,7 +10,6 @@ from sdcard import Challenge, ClaimPath, ClaimRequest, Misuse, Refused
 from sdcard.http_auth import (
     MAX_CHALLENGE,
     MAX_CREDENTIALS,
-    MAX_INTERACTION,
     MAX_TEXT,
     ReceivedChallenge,
     encode_challenge,
@@ -18,6 +17,7 @@ from sdcard.http_auth import (
     parse_challenge,
     parse_credentials,
 )
+from sdcard.interactions import MAX_INTERACTION
 from tests.world import outcome, raises_rule
 
 GOOD = 'SD-Card nonce="n", audience="https://a.example"'
@@ -140,9 +140,9 @@ def test_the_longest_presentation_that_is_allowed_goes_in_and_out() -> None:
     longest = "a" * (MAX_CREDENTIALS - 1) + "~"
 
     assert parse_credentials([encode_credentials(longest)]) == longest
-    with raises_rule("limit.bytes", at="request/authorization"):
+    with raises_rule("limit.bytes", at="request/headers/authorization"):
         encode_credentials(longest + "a")
-    with raises_rule("limit.bytes", at="request/authorization"):
+    with raises_rule("limit.bytes", at="request/headers/authorization"):
         parse_credentials([f"SD-Card {longest}a"])
 
 

@@ -36,7 +36,9 @@ def test_text_forms(text: str, segments: tuple[str | int | None, ...]) -> None:
     assert ClaimPath.parse(text, HERE).segments == segments
 
 
-@pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", 'a"b"', '"a', '"a"b', '"\\x"', '"\n"'])
+@pytest.mark.parametrize(
+    "text", ["", ".", "a.", ".a", "a..b", 'a"b"', '"a', '"a"b', '"\\x"', '"\n"', '"\\ud800"', "\ud800"]
+)
 def test_no_paths(text: str) -> None:
     with raises_rule("path.malformed", at="request/paths/0"):
         ClaimPath.parse(text, HERE)

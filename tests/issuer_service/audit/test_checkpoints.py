@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from issuer_service.audit.checkpoints import append_line, make_checkpoint
-from issuer_service.stores.ports import KeyUse
+from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.stores.sql import open_store
 from issuer_service.wiring import AuditCheckpoints
 from sdcard import PublicKey

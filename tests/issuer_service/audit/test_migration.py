@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from issuer_service.stores import migrations
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import AuditEvent, AuditRow
+from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from sdcard.edge.databases import open_database
 from tests.issuer_service.desk import Desk
 from tests.postgres import Cluster, query

@@ -17,7 +17,7 @@ from issuer_service.discovery.cursors import LIFETIME, open_cursor, seal_cursor
 from issuer_service.registration.service import register_agent
 from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, change_statuses
 from issuer_service.stores import discovery
-from issuer_service.stores.ports import START
+from issuer_service.stores.rows.discovery import START
 from issuer_service.stores.sql import open_store
 from issuer_service.wiring import Wiring
 from sdcard import DEFAULT_POLICY

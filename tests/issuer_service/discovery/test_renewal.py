@@ -10,7 +10,7 @@ import pytest
 from issuer_service.access import Limit, Scope
 from issuer_service.discovery.renewal import renew
 from issuer_service.keys.ring import STALE
-from issuer_service.stores.ports import Audience, DiscoveryQuery, RenewalRow
+from issuer_service.stores.rows.discovery import Audience, DiscoveryQuery, RenewalRow
 from issuer_service.stores.sql import SqlStore, open_store
 from sdcard import Issuer, Refused
 from sdcard.disclosure.document import read_policy

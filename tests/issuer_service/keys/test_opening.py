@@ -11,7 +11,7 @@ import pytest
 
 from issuer_service.keys.opening import open_token, prepare_keys
 from issuer_service.settings import Settings
-from issuer_service.stores.ports import KeyState, KeyUse
+from issuer_service.stores.rows.keys import KeyState, KeyUse
 from sdcard import Misuse
 from sdcard.edge.key_files import create_private_file
 from sdcard.encoding import encode_base64url
@@ -40,6 +40,7 @@ def test_a_new_registry_gets_its_keys_and_what_seals_them(tmp_path: Path) -> Non
         (KeyUse.AUDIT, KeyState.ACTIVE),
         (KeyUse.CARDS, KeyState.ACTIVE),
         (KeyUse.STATUS, KeyState.ACTIVE),
+        (KeyUse.TOKENS, KeyState.ACTIVE),
     ]
     assert all(vault.open(row).signer for row in rows)
 
@@ -96,7 +97,7 @@ def test_without_the_right_key_encryption_key_nothing_starts(
 def test_a_swapped_key_in_the_database_stops_the_start(tmp_path: Path) -> None:
     prepare_keys(settings(tmp_path))
     swap = "UPDATE registry_keys SET use = 'tokens', active_for = 'tokens' WHERE use = 'status'"
-    query(settings(tmp_path).database_url, swap)
+    query(settings(tmp_path).database_url, "DELETE FROM registry_keys WHERE use = 'tokens'", swap)
     with pytest.raises(Misuse, match="or changed"):
         prepare_keys(settings(tmp_path))
 
@@ -126,7 +127,7 @@ def test_processes_that_start_at_once_on_an_empty_database_are_one_registry(
     with ThreadPoolExecutor(2) as pool:
         outcomes = list(pool.map(start, range(2)))
 
-    assert len(query(url, "SELECT * FROM registry_keys")[0]) == 3
+    assert len(query(url, "SELECT * FROM registry_keys")[0]) == 4
     if machines == "one":
         assert [code for code, _ in outcomes] == [0, 0], outcomes
     else:

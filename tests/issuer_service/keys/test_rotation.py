@@ -19,7 +19,8 @@ from issuer_service.keys import service
 from issuer_service.keys.ring import STALE, KeyRing, is_published
 from issuer_service.keys.sealing import KeyEncryptionKey, Vault
 from issuer_service.keys.service import LEAD
-from issuer_service.stores.ports import KeysChanged, KeyState, KeyUse, RegistryKeyRow, Store
+from issuer_service.stores.ports import Store
+from issuer_service.stores.rows.keys import KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from issuer_service.stores.sql import SqlStore, open_store
 from sdcard import Misuse, Refused, TrustedIssuers, Where
 from sdcard.edge.databases import Database
@@ -306,7 +307,7 @@ DIES = """
 import asyncio, os, signal, sys, time
 from sqlalchemy import event
 from issuer_service.keys import service
-from issuer_service.stores.ports import KeyUse
+from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.stores.sql import open_store
 from tests.issuer_service.desk import VAULT
 
@@ -437,7 +438,7 @@ def test_sealing_anew_disturbs_nobody_and_then_only_the_new_key_opens(desk: Desk
     add(desk)
     with desk.open() as registry:
         before = published(registry)
-        assert on(desk, lambda store: service.reseal(store, KEK, other, desk.clock.now())) == 4
+        assert on(desk, lambda store: service.reseal(store, KEK, other, desk.clock.now())) == 5
         desk.clock.advance(STALE)
         assert published(registry) == before
         assert card_of(registry)
@@ -501,7 +502,7 @@ def test_the_keys_of_an_older_registry_are_taken_over(tmp_path: Path) -> None:
     status = on(desk, lambda store: service.import_private_key(store, VAULT, STATUS, private_jwk(key(71)), now))
 
     made = on(desk, lambda store: service.make_missing(store, VAULT, now))
-    assert [row.use for row in made] == [KeyUse.AUDIT], "a registry of before the chain had none, and may have it made"
+    assert [row.use for row in made] == [KeyUse.AUDIT, KeyUse.TOKENS], "registries of before had none"
     assert on(desk, lambda store: service.make_missing(store, VAULT, now)) == []
     assert (card.state, status.state) == (KeyState.ACTIVE, KeyState.ACTIVE)
     [[(expires_at,)]] = query(desk.url, "SELECT max(expires_at) FROM cards")

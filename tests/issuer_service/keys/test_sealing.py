@@ -16,7 +16,7 @@ from issuer_service.keys.sealing import (
     load_key_encryption_key,
     parse_key_encryption_key,
 )
-from issuer_service.stores.ports import KeyUse, RegistryKeyRow
+from issuer_service.stores.rows.keys import KeyUse, RegistryKeyRow
 from sdcard import Misuse
 from sdcard.encoding import encode_base64url
 from sdcard.jose.algorithms import SignatureAlgorithm

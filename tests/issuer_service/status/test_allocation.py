@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from issuer_service.stores import statuses
-from issuer_service.stores.ports import StatusTaken
+from issuer_service.stores.rows.statuses import StatusTaken
 from tests.issuer_service.desk import Desk, assert_refused, jwk, request
 from tests.world import at_once, key
 
@@ -54,7 +54,7 @@ def test_whoever_loses_an_entry_again_and_again_writes_nothing(desk: Desk, monke
         registry.register(request())
         before = desk.rows()
 
-        async def lost(*_: object) -> None:
+        def lost(*_: object) -> None:
             raise StatusTaken
 
         monkeypatch.setattr(statuses, "claim_statuses", lost)

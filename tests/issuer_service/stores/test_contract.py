@@ -14,27 +14,19 @@ import pytest
 from issuer_service.audit.verification import verify_database
 from issuer_service.stores.lifecycle import MOST_NONCES
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import (
+from issuer_service.stores.ports import Store
+from issuer_service.stores.rows.agents import (
     AgentChanged,
     AnswerRow,
-    AuditEvent,
-    AuditQuery,
-    CardRow,
     DeletionRow,
-    KeyNotInUse,
     KeyRow,
-    KeysChanged,
-    KeyState,
-    KeyUse,
     NonceRow,
-    Possession,
     RegistrationRow,
-    RegistryKeyRow,
-    StatusRow,
-    Store,
-    Supersedes,
     TokenRow,
 )
+from issuer_service.stores.rows.audit import AuditEvent, AuditQuery, Possession, Supersedes
+from issuer_service.stores.rows.keys import KeyNotInUse, KeysChanged, KeyState, KeyUse, RegistryKeyRow
+from issuer_service.stores.rows.statuses import CardRow, StatusRow
 from issuer_service.stores.sql import open_store
 from issuer_service.stores.tables import metadata
 from sdcard import Refused, Where

@@ -4,22 +4,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from issuer_service.stores.discovery import remove_postings
-from issuer_service.stores.ports import (
+from issuer_service.stores.ports import Store
+from issuer_service.stores.rows.agents import RegistrationRow
+from issuer_service.stores.rows.audit import AuditEvent
+from issuer_service.stores.rows.discovery import (
     START,
     Audience,
-    AuditEvent,
-    CardRow,
     DiscoveryCardRow,
     DiscoveryQuery,
     DiscoveryRow,
     FoundPage,
-    RegistrationRow,
     RenewalRow,
-    StatusChangeRow,
-    StatusRow,
-    StatusTaken,
-    Store,
 )
+from issuer_service.stores.rows.statuses import CardRow, StatusChangeRow, StatusRow, StatusTaken
 from issuer_service.stores.sql import SqlStore
 from tests.issuer_service.stores.test_contract import KEY, counts, on, record, row, url
 from tests.postgres import query as sql

@@ -18,7 +18,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import URL, create_engine
 
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import CardRow, KeyRow, RegistrationRow
+from issuer_service.stores.rows.agents import KeyRow, RegistrationRow
+from issuer_service.stores.rows.statuses import CardRow
 from issuer_service.stores.sql import open_store
 from issuer_service.stores.tables import metadata
 from sdcard import Misuse, Where

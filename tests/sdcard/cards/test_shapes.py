@@ -48,6 +48,7 @@ def test_dangerous_and_empty_urls_are_errors(reach: Reach, url: str) -> None:
         "https://[::1",
         "plan fetch check",
         "https://a.example.com/a b",
+        "https://a.example.com\\@b.example.com/",
         "http://localhost.example.com",
     ],
 )

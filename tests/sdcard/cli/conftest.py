@@ -1,51 +1,12 @@
-"""The command line as its user has it: arguments in; exit status, standard output and standard error out."""
+"""A registry that the command line is used with, and an agent that it registered."""
 
-import json
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from sdcard.cli import main
 from sdcard.cli.registry_process import Desk, running_registry
+from tests.command_line import Ran, Sdcard
 from tests.shared import ROOT
-
-
-@dataclass(frozen=True)
-class Ran:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Sdcard = Callable[..., Ran]
-
-
-@pytest.fixture
-def sdcard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Sdcard:
-    """Run one command in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def run(*arguments: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["sdcard", *arguments])
-        capsys.readouterr()
-        try:
-            main()
-            status = 0
-        except SystemExit as end:
-            status = end.code if isinstance(end.code, int) else 1 if end.code else 0
-        captured = capsys.readouterr()
-        return Ran(status, captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sdcard.cli.registry_process import running_registry
-from tests.sdcard.cli.conftest import Ran, Sdcard
+from tests.command_line import Ran, Sdcard
 from tests.shared import ROOT
 
 CARD = str(ROOT / "examples" / "georoute.json")

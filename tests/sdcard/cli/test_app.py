@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sdcard.cli import verify
-from tests.sdcard.cli.conftest import Ran, Sdcard
+from tests.command_line import Ran, Sdcard
 from tests.shared import ROOT
 
 CODE = "from sdcard.cli import main; main()"

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import KeyUse
+from issuer_service.stores.rows.keys import KeyUse
 from sdcard.audit.records import START, Head, chain_record
 from sdcard.encoding import encode_base64url
+from tests.command_line import Ran, Sdcard
 from tests.issuer_service.desk import KEK_SECRET, Desk, jwk, key_row, request, seed_keys
 from tests.sdcard.audit.chains import content
-from tests.sdcard.cli.conftest import Ran, Sdcard
 from tests.world import NOW, key
 
 

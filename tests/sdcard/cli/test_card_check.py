@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from sdcard.encoding import JsonObject
+from tests.command_line import Ran, Sdcard
 from tests.sdcard.cards.agentcard.cards import MINIMAL
 from tests.sdcard.cards.documents import georoute
-from tests.sdcard.cli.conftest import Ran, Sdcard
 from tests.shared import ROOT
 
 CARELESS = georoute() | {"defaultInputModes": []}

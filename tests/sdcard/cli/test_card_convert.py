@@ -7,8 +7,8 @@ import pytest
 
 from sdcard.cards.converting import convert_card
 from sdcard.cards.reading import examine_document, read_card
+from tests.command_line import Sdcard
 from tests.sdcard.cards.documents import georoute, georoute_0_3
-from tests.sdcard.cli.conftest import Sdcard
 from tests.shared import ROOT, shared_dir
 
 OLD = str(ROOT / "examples" / "georoute-0.3.json")

@@ -8,8 +8,8 @@ import pytest
 from sdcard import Refused
 from sdcard.cards.reading import parse_card
 from sdcard.edge.key_files import load_card_signers
+from tests.command_line import Ran, Sdcard
 from tests.sdcard.cards.documents import georoute, georoute_0_3
-from tests.sdcard.cli.conftest import Ran, Sdcard
 
 
 def files(sdcard: Sdcard, **changes: object) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from sdcard.cli import demo
-from tests.sdcard.cli.conftest import Sdcard
+from tests.command_line import Sdcard
 
 
 def test_the_demo_shows_five_contexts_and_fends_off_six_attacks(sdcard: Sdcard) -> None:

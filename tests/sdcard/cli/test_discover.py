@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sdcard.cli.registry_process import running_registry
-from tests.sdcard.cli.conftest import Sdcard
+from tests.command_line import Sdcard
 from tests.shared import ROOT
 
 CARD = str(ROOT / "examples" / "georoute.json")

@@ -14,7 +14,7 @@ import pytest
 
 from sdcard.cli.registry_process import Desk
 from sdcard.publishing.published import SD_MEDIA_TYPE
-from tests.sdcard.cli.conftest import Ran, Sdcard
+from tests.command_line import Ran, Sdcard
 from tests.sdcard.edge.fetchers import RawServer, ok, sending, serving
 from tests.shared import ROOT
 

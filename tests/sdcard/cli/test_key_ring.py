@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import Sdcard
 from tests.postgres import query
-from tests.sdcard.cli.conftest import Sdcard
 from tests.shared import ROOT
 from tests.softhsm import NOISE, PIN, SoftHsm
 

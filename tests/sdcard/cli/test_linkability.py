@@ -6,7 +6,7 @@ import pytest
 
 from sdcard import SdCard
 from sdcard.status.reference import StatusReference
-from tests.sdcard.cli.conftest import Ran, Sdcard
+from tests.command_line import Ran, Sdcard
 from tests.world import World, key
 
 

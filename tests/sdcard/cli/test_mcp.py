@@ -26,7 +26,7 @@ from sdcard.cli.mcp_shapes import CheckedCard, Document
 from sdcard.cli.mcp_tools import LOOKING, Discovering, Offer, Verifying
 from sdcard.edge.mcp import InteractionAudit, ToolCall
 from sdcard.edge.registry import Registry
-from tests.sdcard.cli.conftest import Sdcard
+from tests.command_line import Sdcard
 from tests.shared import ROOT
 from tests.tool_server import served
 from tests.world import AUDIENCE, ISSUER, MovableClock, World, example
@@ -518,7 +518,7 @@ def test_without_the_sdk_the_command_says_which_extra_it_needs(sdcard: Sdcard, m
     ran = sdcard("mcp")
 
     assert ran.status == 2
-    assert "sdcard[mcp]" in ran.err
+    assert "the extra `mcp` of sdcard" in ran.err
 
 
 @pytest.mark.parametrize("given", ["\ud800", "\x00", "\u202e", "~" * 5_000, "a.b.c~" + "x~" * 5_000], ids=range(5))

@@ -20,7 +20,7 @@ from sdcard.edge.records import MemoryChallengeRecord
 from sdcard.edge.registry import Registry
 from sdcard.edge.status_lists import FetchedStatusLists
 from sdcard.edge.system import SystemClock, SystemSalts
-from tests.sdcard.cli.conftest import Sdcard
+from tests.command_line import Sdcard
 from tests.sdcard.cli.test_mcp import SERVE, ask, read, refusal
 from tests.shared import ROOT
 from tests.world import AUDIENCE, example

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sdcard.cli.conftest import Sdcard
+from tests.command_line import Sdcard
 
 
 def test_config_show_tells_values_and_sources_and_no_secret(sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch) -> None:

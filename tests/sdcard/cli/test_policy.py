@@ -9,8 +9,8 @@ import pytest
 from sdcard.cli.registry_process import running_registry
 from sdcard.disclosure.document import parse_policy
 from sdcard.disclosure.schema import SCHEMA
+from tests.command_line import Ran, Sdcard
 from tests.sdcard.cards.kno.cards import kno
-from tests.sdcard.cli.conftest import Ran, Sdcard
 from tests.shared import ROOT
 from tests.world import example
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from urllib.request import urlopen
 
-from tests.sdcard.cli.conftest import Sdcard
+from tests.command_line import Sdcard
 
 
 def free_port() -> int:

@@ -14,8 +14,8 @@ from sdcard.edge.key_files import load_signer
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.sdjwt.serialization import parse_sd_jwt
 from sdcard.sdjwt.values import AnySdJwt
+from tests.command_line import Ran, Sdcard
 from tests.sdcard.cards.kno.cards import CANARY, kno
-from tests.sdcard.cli.conftest import Ran, Sdcard
 from tests.shared import ROOT
 
 ASK = ("--audience", "https://verifier.example", "--nonce", "n-0S6_WzA2Mj")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sdcard.cli.registry_process import running_registry
-from tests.sdcard.cli.conftest import Sdcard
+from tests.command_line import Sdcard
 
 
 def test_tokens_are_listed_by_names_that_open_nothing(sdcard: Sdcard) -> None:
@@ -15,7 +15,7 @@ def test_tokens_are_listed_by_names_that_open_nothing(sdcard: Sdcard) -> None:
 
     listed, shown = sdcard("token", "list", "--json"), sdcard("token", "list")
 
-    first, second = listed.json["tokens"]
+    first, second = sorted(listed.json["tokens"], key=lambda token: token["subject"])
     digest = hashlib.sha256(made["token"].encode()).hexdigest()
     assert first["name"] == digest[:16]
     assert (first["subject"], first["limits"]) == ("team-a", {"agent_id_prefixes": ["a-"]})

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.sdcard.cli.conftest import Sdcard
+from tests.command_line import Sdcard
 from tests.shared import ROOT
 
 BINDING = ROOT / "vectors" / "key-binding"

@@ -52,12 +52,12 @@ FETCHERS: dict[str, tuple[str, Fetcher]] = {
     "fetch_async": (JSON, lambda url, reach: asyncio.run(fetch_async(url, reach, (JSON,), 100_000))),
     "status list": (
         MEDIA_TYPE,
-        lambda url, reach: FetchedStatusLists(TRUSTED, SMALL, reach).status(StatusReference(url, 0), ISSUER, NOW),
+        lambda url, reach: FetchedStatusLists(TRUSTED, reach, SMALL).status(StatusReference(url, 0), ISSUER, NOW),
     ),
     "status list, awaited": (
         MEDIA_TYPE,
         lambda url, reach: asyncio.run(
-            AsyncFetchedStatusLists(TRUSTED, SMALL, reach).status(StatusReference(url, 0), ISSUER, NOW)
+            AsyncFetchedStatusLists(TRUSTED, reach, SMALL).status(StatusReference(url, 0), ISSUER, NOW)
         ),
     ),
     "keys of an Issuer": (JSON, jwks_of_an_issuer),

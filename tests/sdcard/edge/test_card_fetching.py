@@ -21,11 +21,11 @@ from sdcard import (
     Unchecked,
     VerifiedCard,
 )
-from sdcard.edge.card_fetching import WELL_KNOWN, FetchedCard, fetch_card, fetch_card_async
+from sdcard.edge.card_fetching import FetchedCard, fetch_card, fetch_card_async
 from sdcard.edge.issuer_keys import IssuerKeys
 from sdcard.edge.key_files import public_jwks
 from sdcard.edge.reach import LOOPBACK
-from sdcard.publishing.published import SD_MEDIA_TYPE
+from sdcard.publishing.published import ALL_PATHS, SD_MEDIA_TYPE
 from sdcard.status.reference import StatusReference
 from tests.sdcard.edge.fetchers import JSON, RawServer, ok, serving
 from tests.world import ISSUER, NOW, World, example, raises_rule
@@ -65,7 +65,7 @@ def rules(found: FetchedCard) -> list[str]:
     return [finding.rule.value for finding in found.findings]
 
 
-@pytest.mark.parametrize("path", WELL_KNOWN)
+@pytest.mark.parametrize("path", ALL_PATHS)
 def test_a_card_is_found_at_whichever_well_known_address_has_one(world: World, path: str) -> None:
     with serve({path: signed(world)}) as server:
         for url in (server.url(), server.url().rstrip("/")):
@@ -109,6 +109,22 @@ def test_an_endpoint_at_the_host_that_the_card_came_from_is_not_elsewhere(world:
         assert rules(fetched(server.url() + "x", world.issuer.trust)) == ["fetched.unbound", "status.unavailable"]
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example\\@127.0.0.1/",
+        "https://user@127.0.0.1/",
+        "https://127.0.0.1\\.evil.example/",
+        "//127.0.0.1/",
+    ],
+)
+def test_an_endpoint_whose_host_readers_read_differently_is_elsewhere(world: World, url: str) -> None:
+    document = example()
+    document["supportedInterfaces"] = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
+    with serve({"/.well-known/agent.json": (document, JSON)}) as server:
+        assert "fetched.elsewhere" in rules(fetched(server.url(), world.issuer.trust))
+
+
 def test_a_plain_card_is_validated_and_nobody_vouches_for_it(world: World) -> None:
     with serve({"/.well-known/agent.json": (example(), JSON)}) as server:
         found = fetched(server.url(), world.issuer.trust)
@@ -148,15 +164,15 @@ def test_an_sd_card_that_does_not_verify_is_refused_and_no_other_address_is_trie
     good = str(world.issuer.issue("internal"))
     with serve(
         {
-            WELL_KNOWN[0]: ({"agent_card": good[:-20] + "~"}, SD_MEDIA_TYPE),
-            WELL_KNOWN[1]: signed(world),
+            ALL_PATHS[0]: ({"agent_card": good[:-20] + "~"}, SD_MEDIA_TYPE),
+            ALL_PATHS[1]: signed(world),
         }
     ) as server:
         with pytest.raises(Refused):
             fetched(server.url(), world.issuer.trust)
         assert server.connections == 1
         with raises_rule("issuer.unknown", at="issuer-jwt/iss"):
-            fetched(server.url() + WELL_KNOWN[1][1:], TrustedIssuers({}))
+            fetched(server.url() + ALL_PATHS[1][1:], TrustedIssuers({}))
 
 
 def test_a_presentation_with_key_binding_is_no_published_card(world: World) -> None:

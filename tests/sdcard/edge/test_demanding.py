@@ -133,14 +133,34 @@ def test_the_interaction_of_the_request_is_the_one_that_was_signed(world: World,
 def test_an_interaction_that_does_not_fit_into_a_header_is_refused(app: Demanding, value: bytes) -> None:
     given = call(app, [(b"sd-card-interaction", value)])
 
-    assert given.refusal == (400, "request.malformed", "request/sd-card-interaction")
+    assert given.refusal == (400, "request.malformed", "request/headers/sd-card-interaction")
     assert "www-authenticate" not in given.headers
 
 
 def test_a_request_belongs_to_one_interaction(app: Demanding) -> None:
     given = call(app, [(b"sd-card-interaction", b"a"), (b"sd-card-interaction", b"a")])
 
-    assert given.refusal == (400, "request.malformed", "request/sd-card-interaction")
+    assert given.refusal == (400, "request.malformed", "request/headers/sd-card-interaction")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("i-1", 200),
+        ("a b", (401, "claim.value", "kb-jwt/interaction_id")),
+        ("a" * 129, (401, "claim.value", "kb-jwt/interaction_id")),
+        ("\x1b[2J", (401, "claim.value", "kb-jwt/interaction_id")),
+    ],
+)
+def test_an_interaction_that_the_holder_alone_names_can_be_carried_on(
+    world: World, given: str, expected: object
+) -> None:
+    app = protected(world, AUDIENCE, policy=policy(world, requirement=NothingRequired("a test")))
+    sd_jwt = with_disclosures(world.holder.unbound(), ())
+    bound = world.holder.bind(sd_jwt, challenged(app).challenge, {"interaction_id": given})
+    answered = call(app, credentials(bound))
+
+    assert (200 if answered.status == 200 else answered.refusal) == expected
 
 
 def test_another_profile_is_a_setting(world: World) -> None:
@@ -181,7 +201,7 @@ def test_anything_but_http_is_closed_and_the_lifespan_is_the_apps(world: World) 
 def test_every_method_is_challenged(app: Demanding, method: str) -> None:
     given = call(app, method=method)
 
-    assert given.refusal == (401, "presentation.missing", "request/authorization")
+    assert given.refusal == (401, "presentation.missing", "request/headers/authorization")
     assert given.headers["cache-control"] == "no-store"
     assert given.headers["content-type"] == "application/problem+json"
     received = parse_challenge([given.headers["www-authenticate"]])
@@ -193,19 +213,19 @@ def test_every_method_is_challenged(app: Demanding, method: str) -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([b"Bearer abc"], (401, "presentation.missing", "request/authorization")),
-        ([b"SD-Card"], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card "], (400, "request.malformed", "request/authorization")),
-        ([b""], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card a b"], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card a~\r\nx: y"], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card a~\n"], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card a~\xff"], (400, "request.malformed", "request/authorization")),
-        ([b'SD-Card {"payload":"a"}'], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card a~", b"SD-Card a~"], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card a~", b"Bearer b"], (400, "request.malformed", "request/authorization")),
-        ([b"SD-Card " + b"a" * (MAX_CREDENTIALS + 1)], (431, "limit.bytes", "request/authorization")),
-        ([b"SD-Card " + b"a" * 1_048_576], (431, "limit.bytes", "request/authorization")),
+        ([b"Bearer abc"], (401, "presentation.missing", "request/headers/authorization")),
+        ([b"SD-Card"], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card "], (400, "request.malformed", "request/headers/authorization")),
+        ([b""], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card a b"], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card a~\r\nx: y"], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card a~\n"], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card a~\xff"], (400, "request.malformed", "request/headers/authorization")),
+        ([b'SD-Card {"payload":"a"}'], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card a~", b"SD-Card a~"], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card a~", b"Bearer b"], (400, "request.malformed", "request/headers/authorization")),
+        ([b"SD-Card " + b"a" * (MAX_CREDENTIALS + 1)], (431, "limit.bytes", "request/headers/authorization")),
+        ([b"SD-Card " + b"a" * 1_048_576], (431, "limit.bytes", "request/headers/authorization")),
         ([b"SD-Card " + b"a" * MAX_CREDENTIALS], (401, "sd-jwt.format", "presentation")),
         ([b"sd-card a.b.c~"], (401, "kb.missing", "presentation")),
     ],
@@ -304,6 +324,7 @@ def test_the_answer_to_something_else_is_refused(
         ({"nonce": "a" * 257}, "claim.value", "kb-jwt/nonce"),
         ({"nonce": ""}, "claim.value", "kb-jwt/nonce"),
         ({"nonce": " "}, "kb.nonce-mismatch", "kb-jwt/nonce"),
+        ({"nonce": " " * 256 + "a"}, "claim.value", "kb-jwt/nonce"),
         ({"nonce": 5}, "claim.type", "kb-jwt/nonce"),
         ({"iat": 1_800_000_000 - 301}, "kb.stale", "kb-jwt/iat"),
         ({"iat": 1_800_000_000 + 61}, "kb.from-future", "kb-jwt/iat"),
@@ -438,12 +459,19 @@ def test_a_rotated_key_is_known_by_what_is_refreshed_and_nobody_else_is_admitted
         (elsewhere, Refreshed(world.issuer.trust)),
         (before, Refreshed(None)),
         (TrustedIssuers(world.issuer.trust.keys, expires_at=world.clock.now()), None),
+        (TrustedIssuers(world.issuer.trust.keys, expires_at=world.clock.now()), Refreshed(world.issuer.trust)),
     ):
         app = protected(world, AUDIENCE, policy=policy(world, issuers=listed), issuer_keys=present)
         given = call(app, credentials(answer(world, challenged(app))))
         outcomes.append(given.status if given.status == 200 else given.refusal[:2])
 
-    assert outcomes == [200, (403, "issuer.unknown"), (503, "issuer.metadata-unavailable"), (503, "trust.expired")]
+    assert outcomes == [
+        200,
+        (403, "issuer.unknown"),
+        (503, "issuer.metadata-unavailable"),
+        (503, "trust.expired"),
+        (503, "trust.expired"),
+    ]
 
 
 def test_a_full_record_lets_nobody_through(world: World) -> None:

@@ -1,5 +1,6 @@
 """Nothing that a stranger names leads inside, and nothing that a stranger sends is too much: of every fetcher."""
 
+import asyncio
 import gzip
 import json
 import socket
@@ -91,6 +92,7 @@ def test_no_address_in_a_url_leads_inside(fetcher: str, address: str) -> None:
         "https://u@agent.example/x", "https://agent.example@127.0.0.1/x", "https://agent.example\\@127.0.0.1/x",
         "https://127.0.0.1#@agent.example/x", "https://agent.example:0/x", "https://agent.example:65536/x",
         "https://agent.example:/x", "https:///x", "https:agent.example/x", "https://[::1%25eth0]/x", "https://[/x",
+        "https://[agent.example]/x", "https://[ab.de]/x", "https://[8.8.8.8]/x", "https://[1.2]/x", "https://[..]/x",
         "https://agent.example/x y", "https://agent.example/\r\nHost: a", "https://agent.example/\u212a",
         "https://\u212aent.example/x", "https://\uff11\uff12\uff17.0.0.1/x", "https://agent.example/x\n",
         "http://agent.example/x", "http://10.0.0.1/x", "http://localhost.example/x", "http://127.0.0.1.example/x",
@@ -160,6 +162,28 @@ def test_a_resolver_that_hangs_takes_no_more_time_than_there_is(fetcher: str) ->
     assert "too long" in run(fetcher, "https://agent.example/", Reach(resolve=resolve, seconds=0.3))
     assert time.monotonic() - started < 5
     go.set()
+
+
+def test_who_left_before_the_dns_was_asked_has_nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    late: list[Callable[[], None]] = []
+
+    class Late(threading.Thread):
+        def start(self) -> None:
+            late.append(self.run)
+
+    def resolve(host: str, port: int) -> Sequence[str]:
+        raise AssertionError(host)
+
+    async def leave() -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading, "Thread", Late)
+            await fetch_async("https://agent.example/", Reach(resolve=resolve, seconds=0.01), (JSON,), 10)
+
+    with pytest.raises(Refused):
+        asyncio.run(leave())
+    for run_now in late:
+        run_now()
+    assert len(late) == 1
 
 
 def test_proxies_in_the_environment_are_not_asked(fetcher: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
 from typing import Any
@@ -236,6 +237,23 @@ def test_of_many_who_need_it_one_asks_and_who_has_a_key_does_not_wait(world: Wor
     publisher.gate.set()
     slow.join(5)
     assert publisher.refreshes == 2
+
+
+def test_who_waits_for_keys_keeps_no_thread_from_others(world: World, publisher: Publisher) -> None:
+    publisher.publish(OLD)
+    publisher.gate.clear()
+    keys, text = IssuerKeys(listed(publisher), REACH), issued(world, publisher.issuer)
+
+    async def waited() -> int:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+        waiting = [asyncio.create_task(keys.for_presentation_async(text, NOW)) for _ in range(10)]
+        await asyncio.sleep(0.1)
+        waiting.pop(0).cancel()
+        await asyncio.wait_for(asyncio.to_thread(publisher.gate.set), 1)
+        return len([trusted for trusted in await asyncio.gather(*waiting) if trusted.keys[publisher.issuer]])
+
+    assert asyncio.run(waited()) == 9
+    assert publisher.refreshes == 1
 
 
 def other(publisher: Publisher, **metadata: Any) -> None:

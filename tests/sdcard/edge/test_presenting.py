@@ -221,7 +221,7 @@ def test_what_does_not_fit_into_a_header_is_refused_before_it_is_sent(world: Wor
     world.holder.card = world.issuer.issue("full", document)
     server = Server(asks(world, HERE, "x-extra"))
 
-    with raises_rule("limit.bytes", at="request/authorization"):
+    with raises_rule("limit.bytes", at="request/headers/authorization"):
         fetch(server, presenter(world, HERE))
     assert server.presented == ["-"]
 

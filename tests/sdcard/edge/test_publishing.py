@@ -78,7 +78,10 @@ def assert_problem(got: Got, status: int, rule: Rule) -> None:
         "detail": "",
         "rule": rule.value,
         "where": WHERE.get(rule, "request"),
+        "findings": got.json["findings"],
     }
+    [finding] = got.json["findings"]
+    assert (finding["rule"], finding["where"]) == (got.json["rule"], got.json["where"])
     assert got.json["detail"]
     assert got.headers["cache-control"] == "no-store"
 
@@ -391,6 +394,12 @@ def test_nothing_is_kept_beyond_its_end(agent: Agent, world: World, left: int, a
     held = world.holder.accept(world.issuer.issue("full", validity=Validity(NOW, NOW + left)))
     agent.app.replace(PublishedCards({"public": PublishedCard.of(held, select_all(held))}))
     assert ask(agent.app).headers["cache-control"] == f"public, max-age={age}"
+
+
+def test_an_end_that_is_too_far_to_be_counted_is_far_enough(agent: Agent, world: World) -> None:
+    agent.app.replace(PublishedCards({"public": PublishedCard("an SD-Card", "a2a", 10**400, None)}))
+    world.clock.advance(0.5)
+    assert ask(agent.app).headers["cache-control"] == f"public, max-age={MAX_AGE}"
 
 
 def test_a_renewed_card_takes_its_place_at_once(agent: Agent) -> None:

@@ -25,7 +25,7 @@ from sdcard import (
     verify_presentation_async,
 )
 from sdcard.edge.databases import Database
-from sdcard.edge.sql_records import CLOCK_DIFFERENCE, SqlChallengeRecord, SqlReplayRecord, open_records
+from sdcard.edge.sql_records import CLOCK_DIFFERENCE, SqlChallengeRecord, SqlReplayRecord, _Rows, open_records
 from sdcard.errors import Part
 from sdcard.keybinding.challenge import Challenge, NonceUse, Unsolicited
 from tests.external.test_public_cases import case
@@ -203,6 +203,28 @@ def test_many_at_once_share_a_look_at_the_table_and_fill_it_exactly(url: str) ->
     assert len([one for one in found if isinstance(one, Refused)]) == 20
 
 
+def test_callers_that_leave_while_they_look_fill_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(database: Database) -> bool:
+        record, count, looking = SqlReplayRecord(database), _Rows._count, asyncio.Event()
+
+        async def counting(rows: _Rows) -> int:
+            looking.set()
+            await asyncio.sleep(0.2)
+            return await count(rows)
+
+        monkeypatch.setattr(_Rows, "_count", counting)
+        impatient, last = (
+            [asyncio.ensure_future(record.first_use(use(n), NOW, NOW)) for n in ns] for ns in ("ab", "c")
+        )
+        for one in impatient:
+            await looking.wait()
+            looking.clear()
+            one.cancel()
+        return await last[0]
+
+    assert ask(url, work)
+
+
 @pytest.mark.parametrize("given", ["sqlite+aiosqlite://", "sqlite+aiosqlite:///:memory:", "mysql://a", "records", ""])
 def test_records_of_one_process_are_not_in_a_database(given: str) -> None:
     with pytest.raises(Misuse):
@@ -378,6 +400,26 @@ def test_a_file_that_others_lock_is_waited_for(tmp_path: Path) -> None:
         assert await waiting
 
     ask(f"sqlite+aiosqlite:///{file}", work)
+
+
+def test_a_new_file_that_others_write_is_waited_for(tmp_path: Path) -> None:
+    """SQLite itself does not wait where a file becomes one with a write-ahead log."""
+    file = tmp_path / "records.sqlite"
+
+    async def opened() -> None:
+        other = sqlite3.connect(file, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("CREATE TABLE others (one)")
+        opening = asyncio.create_task(open_records(f"sqlite:///{file}"))
+        await asyncio.sleep(0.3)
+        assert not opening.done()
+        other.execute("COMMIT")
+        other.close()
+        database = await opening
+        assert await SqlReplayRecord(database).first_use(USE, NOW + 300, NOW)
+        await database.close()
+
+    asyncio.run(opened())
 
 
 def test_a_database_without_the_tables_refuses(url: str) -> None:

@@ -1,0 +1,77 @@
+"""What waits for a person: ``GET /delegations/approvals``, and that person's word. Theirs is for one exchange, once."""
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request, Response, Security
+
+from issuer_service.access import Scope
+from issuer_service.calling import authorize
+from issuer_service.delegation.schemas import ApprovalList, ApprovalShown
+from issuer_service.openapi import BEARER, FromWiring, refusals
+from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState, DecisionRow
+from issuer_service.wiring import Wiring
+
+router = APIRouter(tags=["delegation"])
+
+MOST_LISTED = 100
+_REFUSALS = refusals(
+    HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE
+)
+_DEPENDENCIES = [Security(BEARER)]
+
+
+@router.get(
+    "/delegations/approvals", summary="What waits for a person", responses=_REFUSALS, dependencies=_DEPENDENCIES
+)
+async def list_approvals(request: Request, wiring: FromWiring, response: Response) -> ApprovalList:
+    """The exchanges that wait for a person, the oldest first; up to 100 of them."""
+    await authorize(request, wiring, Scope.DELEGATIONS_APPROVE)
+    response.headers["Cache-Control"] = "no-store"
+    rows = await wiring.store.delegations.list_approvals(int(wiring.clock.now()), MOST_LISTED)
+    return ApprovalList(approvals=[shown(row) for row in rows])
+
+
+@router.post(
+    "/delegations/approvals/{approval_id}/approve",
+    summary="Approve one exchange",
+    responses=_REFUSALS,
+    dependencies=_DEPENDENCIES,
+)
+async def approve(approval_id: str, request: Request, wiring: FromWiring, response: Response) -> ApprovalShown:
+    """Approve one exchange, once. Nobody can who asked for it, takes part in it, or owns an agent that does."""
+    return await _decide(approval_id, request, wiring, response, ApprovalState.APPROVED)
+
+
+@router.post(
+    "/delegations/approvals/{approval_id}/deny",
+    summary="Deny one exchange",
+    responses=_REFUSALS,
+    dependencies=_DEPENDENCIES,
+)
+async def deny(approval_id: str, request: Request, wiring: FromWiring, response: Response) -> ApprovalShown:
+    """Deny one exchange."""
+    return await _decide(approval_id, request, wiring, response, ApprovalState.DENIED)
+
+
+async def _decide(
+    approval_id: str, request: Request, wiring: Wiring, response: Response, state: ApprovalState
+) -> ApprovalShown:
+    caller = await authorize(request, wiring, Scope.DELEGATIONS_APPROVE)
+    response.headers["Cache-Control"] = "no-store"
+    named = approval_id if approval_id.isascii() and "\0" not in approval_id else ""
+    decision = DecisionRow(named, caller.subject, state, int(wiring.clock.now()))
+    return shown(await wiring.store.delegations.decide(decision))
+
+
+def shown(row: ApprovalRow) -> ApprovalShown:
+    """As people see it."""
+    return ApprovalShown(
+        approval_id=row.approval_id,
+        client=row.client,
+        chain=list(row.parties),
+        target=row.target,
+        scope=" ".join(row.scopes),
+        interaction_id=row.interaction_id,
+        asked_at=row.asked_at,
+        expires_at=row.expires_at,
+    )

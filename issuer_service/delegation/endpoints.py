@@ -1,0 +1,169 @@
+"""``POST /token`` (RFC 8693), and what OAuth has beside it: introspection, revocation, metadata, keys."""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Depends, Request, Response, Security
+from fastapi.routing import APIRoute
+
+from issuer_service.access import Scope
+from issuer_service.bodies import read_form_body
+from issuer_service.calling import authorize_client
+from issuer_service.delegation import service
+from issuer_service.delegation.errors import oauth_error
+from issuer_service.delegation.schemas import (
+    Introspection,
+    OAuthError,
+    ServerMetadata,
+    TokenIssued,
+    form_body,
+    parse_form,
+    read_exchange,
+    read_token,
+)
+from issuer_service.delegation.subjects import token_endpoint
+from issuer_service.exchanges import begin_exchange, exchange_of
+from issuer_service.openapi import BASIC, BEARER, FromWiring, Responses, bind_wiring
+from issuer_service.stores.rows.keys import KeyUse
+from issuer_service.wellknown import CACHE, KeySet, published_keys
+from issuer_service.wiring import Wiring
+from sdcard.delegation.tokens import TOKEN_EXCHANGE
+from sdcard.errors import Refused
+from sdcard.jose.algorithms import SignatureAlgorithm
+
+
+class _OAuthRoute(APIRoute):
+    """Answers refusals as OAuth clients expect them."""
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]  # it is awaited
+        """FastAPI's handler, and what it refuses."""
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except Refused as refusal:
+                exchange_of(request.scope).rule = refusal.rule
+                return oauth_error(refusal)
+
+        return handle
+
+
+router = APIRouter(tags=["delegation"], route_class=_OAuthRoute)
+
+_NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+_CLIENT = [Security(BASIC), Security(BEARER)]
+_STATUSES = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+_ERRORS: Responses = {
+    int(status): {"model": OAuthError, "description": f"{status.phrase}; `error` says why."} for status in _STATUSES
+}
+_DPOP: dict[str, Any] = {
+    "name": "DPoP",
+    "in": "header",
+    "required": False,
+    "description": "A DPoP proof for this endpoint: the token is bound to its key (RFC 9449 5).",
+    "schema": {"type": "string"},
+}
+_EXCHANGE = form_body(
+    *("resource", "requested_token_type", "actor_token", "actor_token_type", "interaction_id", "approval_handle"),
+    required=("grant_type", "subject_token", "subject_token_type", "audience", "scope"),
+)
+
+
+def mounted(wiring: Wiring) -> APIRouter:
+    """The same endpoints for an application of one's own: ``app.include_router(mounted(wiring))``, at its root.
+
+    The application's URL is the wiring's ``issuer_url``. How often an address may ask is for the application to say.
+    """
+
+    def bind(request: Request) -> None:
+        bind_wiring(request, wiring)
+        begin_exchange(request.scope)
+
+    own = APIRouter(dependencies=[Depends(bind)], route_class=_OAuthRoute)
+    own.include_router(router)
+    return own
+
+
+@router.post(
+    "/token",
+    response_model=TokenIssued,
+    summary="Exchange a token for a narrower one, for another agent",
+    responses=_ERRORS,
+    openapi_extra={**_EXCHANGE, "parameters": [_DPOP]},
+    dependencies=_CLIENT,
+)
+async def token(request: Request, wiring: FromWiring, response: Response) -> TokenIssued:
+    """Exchange an access token, or the presentation of an SD-Card, for a narrower token (RFC 8693)."""
+    caller = await authorize_client(request, wiring, Scope.TOKENS_EXCHANGE)
+    asked = read_exchange(parse_form(await read_form_body(request, wiring.bounds)))
+    response.headers.update(_NO_STORE)
+    return await service.exchange(wiring, caller, asked, request.headers.getlist("dpop"))
+
+
+@router.post(
+    "/introspect",
+    response_model=Introspection,
+    summary="Whether a delegated token counts, and what it says",
+    responses=_ERRORS,
+    openapi_extra=form_body("token_type_hint", required=("token",)),
+    dependencies=_CLIENT,
+)
+async def introspect(request: Request, wiring: FromWiring, response: Response) -> Introspection:
+    """Whether every link of a delegated token's chain still counts (RFC 7662)."""
+    caller = await authorize_client(request, wiring, Scope.TOKENS_INTROSPECT)
+    text = read_token(parse_form(await read_form_body(request, wiring.bounds)))
+    response.headers.update(_NO_STORE)
+    return await service.introspect(wiring, caller, text)
+
+
+@router.post(
+    "/revoke",
+    response_class=Response,
+    summary="End a token, and every chain that it is a link of",
+    responses=_ERRORS,
+    openapi_extra=form_body("token_type_hint", required=("token",)),
+    dependencies=_CLIENT,
+)
+async def revoke(request: Request, wiring: FromWiring) -> Response:
+    """End a token (RFC 7009). The answer is the same for one that is unknown, or not the client's to revoke."""
+    caller = await authorize_client(request, wiring, Scope.TOKENS_EXCHANGE)
+    text = read_token(parse_form(await read_form_body(request, wiring.bounds)))
+    await service.revoke(wiring, caller, text)
+    return Response(headers=_NO_STORE)
+
+
+@router.get("/.well-known/oauth-authorization-server", summary="The registry as an authorization server")
+async def server_metadata(wiring: FromWiring, response: Response) -> ServerMetadata:
+    """The registry as an authorization server (RFC 8414)."""
+    response.headers["Cache-Control"] = CACHE
+    issuer, basic = wiring.issuer_url, ["client_secret_basic"]
+    return ServerMetadata(
+        issuer=issuer,
+        token_endpoint=token_endpoint(wiring),
+        jwks_uri=f"{issuer}/.well-known/token-jwks.json",
+        response_types_supported=["none"],  # RFC 8414 demands the member and forbids it empty
+        grant_types_supported=[TOKEN_EXCHANGE],
+        token_endpoint_auth_methods_supported=basic,
+        introspection_endpoint=f"{issuer}/introspect",
+        introspection_endpoint_auth_methods_supported=[*basic, "Bearer"],
+        revocation_endpoint=f"{issuer}/revoke",
+        revocation_endpoint_auth_methods_supported=basic,
+        dpop_signing_alg_values_supported=sorted({n for one in SignatureAlgorithm for n in one.header_names}),
+    )
+
+
+@router.get("/.well-known/token-jwks.json", summary="The public keys of delegated tokens")
+async def token_key_set(wiring: FromWiring, response: Response) -> KeySet:
+    """The public keys of delegated tokens."""
+    response.headers["Cache-Control"] = CACHE
+    return await published_keys(wiring, KeyUse.TOKENS)

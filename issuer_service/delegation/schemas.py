@@ -1,0 +1,221 @@
+"""The shapes of what OAuth clients send as forms, and of what they and approvers are answered."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sdcard.delegation.chain import is_agent
+from sdcard.delegation.narrowing import parse_scope
+from sdcard.delegation.tokens import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE
+from sdcard.errors import Part, Refused, Where
+from sdcard.interactions import is_interaction_id
+from sdcard.rules import Rule
+
+REQUEST = Where(Part.REQUEST)
+HANDLE = r"[0-9a-f]{32}"
+_MOST_PARAMETERS = 64
+_TARGETS = ("audience", "resource")
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeAsked:
+    """A token exchange as it is asked for (RFC 8693 2.1).
+
+    Attributes:
+        target: the agent that the token is for.
+        scopes: what it is for, sorted.
+        subject_token, subject_type: on whose behalf.
+        actor_token: an SD-Card that shows which agent acts; None: the client itself, or whom the subject token names.
+        interaction_id: the interaction, where the client names it.
+        approval: of which approval this is the repeat.
+    """
+
+    target: str
+    scopes: tuple[str, ...]
+    subject_token: str = field(repr=False)
+    subject_type: str
+    actor_token: str | None = field(repr=False)
+    interaction_id: str | None
+    approval: str | None
+
+
+def parse_form(body: bytes) -> Mapping[str, str]:
+    """A form → its parameters. One without a value was not sent, and none is sent twice (RFC 6749 3.2).
+
+    Raises:
+        Refused: ``request.malformed``; ``delegation.target`` for a second ``audience`` or ``resource``.
+    """
+    try:
+        pairs = parse_qsl(
+            body.decode("ascii"), True, bool(body), errors="strict", max_num_fields=_MOST_PARAMETERS, separator="&"
+        )
+    except ValueError:
+        raise Refused(Rule.REQUEST, REQUEST, "Send a form: names and values, in UTF-8, percent-encoded.") from None
+    form: dict[str, str] = {}
+    for name, value in pairs:
+        if name in form:
+            rule = Rule.DELEGATION_TARGET if name in _TARGETS else Rule.REQUEST
+            raise Refused(rule, _place(name), "Send each parameter once.")
+        form[name] = value
+    return {name: value for name, value in form.items() if value}
+
+
+def read_exchange(form: Mapping[str, str]) -> ExchangeAsked:
+    """Parameters → what is asked for. Those that RFC 8693 does not have are ignored, but for the two of ours.
+
+    Raises:
+        Refused: ``delegation.grant-type``, ``delegation.token-type``, ``delegation.target``, ``delegation.scope``,
+            ``approval.other`` or ``request.malformed``.
+    """
+    if _required(form, "grant_type") != TOKEN_EXCHANGE:
+        raise Refused(Rule.DELEGATION_GRANT_TYPE, _place("grant_type"))
+    for name, known in (
+        ("subject_token_type", (ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE)),
+        ("actor_token_type", (SD_AGENT_CARD_TYPE,)),
+        ("requested_token_type", (ACCESS_TOKEN_TYPE,)),
+    ):
+        if name in form and form[name] not in known:
+            raise Refused(Rule.DELEGATION_TOKEN_TYPE, _place(name), f"Known: {', '.join(known)}.")
+    if ("actor_token" in form) != ("actor_token_type" in form):
+        raise Refused(Rule.REQUEST, _place("actor_token_type"), "An actor token comes with its type.")
+    interaction_id, approval = form.get("interaction_id"), form.get("approval_handle")
+    if approval is not None and not re.fullmatch(HANDLE, approval):
+        raise Refused(Rule.APPROVAL_OTHER, _place("approval_handle"))
+    subject_token, subject_type = (_required(form, name) for name in ("subject_token", "subject_token_type"))
+    return ExchangeAsked(
+        target=_target(form),
+        scopes=parse_scope(form.get("scope", "")),
+        subject_token=subject_token,
+        subject_type=subject_type,
+        actor_token=form.get("actor_token"),
+        interaction_id=check_interaction_id(interaction_id),
+        approval=approval,
+    )
+
+
+def check_interaction_id(given: str | None) -> str | None:
+    """Refuse a name of an interaction that cannot be recorded.
+
+    Raises:
+        Refused: ``delegation.interaction-id``, at ``request/interaction_id``.
+    """
+    if given is not None and not is_interaction_id(given):
+        hint = "It has 1 to 128 visible ASCII characters."
+        raise Refused(Rule.DELEGATION_INTERACTION, _place("interaction_id"), hint)
+    return given
+
+
+def read_token(form: Mapping[str, str]) -> str:
+    """``token`` of a question about a token (RFC 7662 2.1), or of its revocation (RFC 7009 2.1).
+
+    Raises:
+        Refused: ``request.malformed``.
+    """
+    return _required(form, "token")
+
+
+def _target(form: Mapping[str, str]) -> str:
+    """One agent, by what its SD-Cards call it: as ``audience``, or as ``resource``, which it is too: a URI."""
+    named = {form[name] for name in _TARGETS if name in form}
+    target = next(iter(named), "")
+    if len(named) != 1 or not is_agent(target):
+        raise Refused(Rule.DELEGATION_TARGET, _place("audience"), "Name one: agent: and its id.")
+    return target
+
+
+def _required(form: Mapping[str, str], name: str) -> str:
+    if name not in form:
+        raise Refused(Rule.REQUEST, _place(name), "The parameter is required.")
+    return form[name]
+
+
+_PARAMETERS = (
+    *("grant_type", "subject_token", "subject_token_type", "actor_token", "actor_token_type", "requested_token_type"),
+    *("audience", "resource", "scope", "interaction_id", "approval_handle", "token", "token_type_hint"),
+)
+
+
+def _place(name: str) -> Where:
+    """A parameter; what a stranger calls one of theirs is not repeated."""
+    return REQUEST.within(name) if name in _PARAMETERS else REQUEST
+
+
+class TokenIssued(BaseModel):
+    """A delegated token (RFC 8693 2.2.1)."""
+
+    access_token: str
+    issued_token_type: str
+    token_type: Literal["Bearer", "DPoP"]
+    expires_in: int
+    scope: str
+
+
+class OAuthError(BaseModel):
+    """Why not (RFC 6749 5.2). ``approval_handle`` and what follows: with ``authorization_pending`` alone."""
+
+    error: str
+    error_description: str = Field(description="The rule that says no, the place, and a sentence.")
+    approval_handle: str | None = Field(default=None, description="Repeat the request with it once a person approved.")
+    expires_in: int | None = None
+    interval: int | None = Field(default=None, description="Seconds between two attempts, at least.")
+
+
+class Actor(BaseModel):
+    """Who acts, and for whom they do (RFC 8693 4.1)."""
+
+    sub: str
+    act: "Actor | None" = None
+
+
+class Introspection(BaseModel):
+    """What the registry knows of a token (RFC 7662 2.2). Nothing but ``active`` of one that does not count."""
+
+    model_config = ConfigDict(extra="allow")
+
+    active: bool
+
+
+class ApprovalShown(BaseModel):
+    """An exchange that a person is asked to approve."""
+
+    approval_id: str
+    client: str = Field(description="The subject that asked.")
+    chain: list[str] = Field(description="On whose behalf, then those who act, in order.")
+    target: str
+    scope: str
+    interaction_id: str | None
+    asked_at: int
+    expires_at: int
+
+
+class ApprovalList(BaseModel):
+    """What waits for a decision, the oldest first."""
+
+    approvals: list[ApprovalShown]
+
+
+class ServerMetadata(BaseModel):
+    """The registry as an authorization server (RFC 8414 2)."""
+
+    issuer: str
+    token_endpoint: str
+    jwks_uri: str
+    response_types_supported: list[str]
+    grant_types_supported: list[str]
+    token_endpoint_auth_methods_supported: list[str]
+    introspection_endpoint: str
+    introspection_endpoint_auth_methods_supported: list[str]
+    revocation_endpoint: str
+    revocation_endpoint_auth_methods_supported: list[str]
+    dpop_signing_alg_values_supported: list[str]
+
+
+def form_body(*names: str, required: tuple[str, ...]) -> dict[str, Any]:
+    """A form, for the OpenAPI document."""
+    properties = {name: {"type": "string"} for name in (*required, *names)}
+    schema = {"type": "object", "properties": properties, "required": list(required)}
+    return {"requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}}

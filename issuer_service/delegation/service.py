@@ -1,0 +1,214 @@
+"""Exchanging, examining and revoking tokens. Who acts is shown by an SD-Card; what is allowed, by tokens and grants."""
+
+import asyncio
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from issuer_service.access import Caller
+from issuer_service.delegation.errors import Pending
+from issuer_service.delegation.schemas import (
+    REQUEST,
+    ExchangeAsked,
+    Introspection,
+    TokenIssued,
+)
+from issuer_service.delegation.subjects import Held, check_own_agent, is_own, read_held, read_own, use_of, verify_holder
+from issuer_service.stores.delegation_ports import (
+    ApprovalRow,
+    ApprovalState,
+    ExchangeRow,
+    GrantRow,
+    LinkRow,
+    RevocationRow,
+)
+from issuer_service.stores.rows.keys import KeyUse
+from issuer_service.wiring import Wiring
+from sdcard.delegation.chain import extend_chain
+from sdcard.delegation.narrowing import check_scopes, narrowed_expiry, one_interaction
+from sdcard.delegation.tokens import (
+    ACCESS_TOKEN_TYPE,
+    Delegation,
+    claims_of,
+    prepare_token,
+)
+from sdcard.dpop.verification import DpopProof
+from sdcard.errors import Refused
+from sdcard.instants import Instant
+from sdcard.jose.jws import join_signature
+from sdcard.oauth.access_token import is_jwt
+from sdcard.rules import Rule
+
+
+async def exchange(wiring: Wiring, caller: Caller, asked: ExchangeAsked, dpop: Sequence[str]) -> TokenIssued:
+    """A delegated token for the target, if everything permits it.
+
+    Args:
+        wiring: the registry.
+        caller: the client.
+        asked: what it asks for.
+        dpop: the ``DPoP`` header fields of the request; with one, the token is bound to its key.
+
+    Raises:
+        Refused: for every rule of the tokens that are shown; ``delegation.…``; ``approval.…`` (``approval.pending`` as
+            ``Pending``); ``proof.nonce``, ``dpop.…``, ``signer.unavailable`` or ``store.unavailable``.
+    """
+    now, terms = wiring.clock.now(), wiring.delegation
+    holder = verify_holder(wiring, dpop, now)
+    held = await read_held(wiring, caller, asked, holder, now)
+    chain = extend_chain(held.chain, held.actor, asked.target, terms.most_actors)
+    grant = await wiring.store.delegations.find_grant(held.actor, asked.target, int(now))
+    if grant is None:
+        raise Refused(Rule.DELEGATION_NO_GRANT, REQUEST.within("audience"))
+    check_scopes(asked.scopes, grant.scopes, *held.scopes)
+    delegation = Delegation(
+        issuer=wiring.issuer_url,
+        target=asked.target,
+        chain=chain,
+        client_id=caller.subject,
+        scopes=asked.scopes,
+        token_id=wiring.salts.draw(1).hex(),
+        issued_at=math.floor(now),
+        expires_at=narrowed_expiry(now, terms.lifetime, [*held.ends, grant.expires_at]),
+        interaction_id=one_interaction(held.interaction_id, asked.interaction_id),
+        key=None if holder is None else holder.key.thumbprint,
+    )
+    row = _row(delegation, held, grant, holder)
+    await _approved(wiring, row, grant, asked.approval)
+    return await _issue(wiring, delegation, _with_approval(wiring, row, asked.approval), now)
+
+
+async def _issue(wiring: Wiring, delegation: Delegation, row: ExchangeRow, now: Instant) -> TokenIssued:
+    signer = (await wiring.keys.current()).signer(KeyUse.TOKENS)
+    signing_input = prepare_token(delegation, signer.public_key)
+    token = join_signature(signing_input, await asyncio.to_thread(signer.sign, signing_input))
+    try:
+        await wiring.store.delegations.record_exchange(row)
+    except Refused as refusal:
+        if refusal.rule is Rule.APPROVAL_PENDING and row.approval is not None:
+            raise Pending(refusal, row.approval.approval_id, None) from None
+        raise
+    return TokenIssued(
+        access_token=token,
+        issued_token_type=ACCESS_TOKEN_TYPE,
+        token_type="Bearer" if delegation.key is None else "DPoP",
+        expires_in=int(delegation.expires_at - math.floor(now)),
+        scope=" ".join(delegation.scopes),
+    )
+
+
+async def _approved(wiring: Wiring, row: ExchangeRow, grant: GrantRow, handle: str | None) -> None:
+    """Have a person asked, where a scope wants it and nobody was."""
+    if handle is not None or not set(row.scopes) & set(grant.sensitive):
+        return
+    named = wiring.salts.draw(1).hex()
+    approval = await wiring.store.delegations.ask_approval(_with_approval(wiring, row, named))
+    refusal = Refused(Rule.APPROVAL_PENDING, REQUEST.within("scope"))
+    raise Pending(refusal, approval.approval_id, approval.expires_at - row.at)
+
+
+def _with_approval(wiring: Wiring, row: ExchangeRow, handle: str | None) -> ExchangeRow:
+    """The exchange, if it has to be approved under this name."""
+    if handle is None:
+        return row
+    approval = ApprovalRow(
+        approval_id=handle,
+        client=row.link.client,
+        parties=row.parties,
+        target=row.link.target,
+        scopes=row.scopes,
+        interaction_id=row.interaction_id,
+        state=ApprovalState.PENDING,
+        asked_at=row.at,
+        expires_at=row.at + wiring.delegation.approval_lifetime,
+    )
+    return replace(row, approval=approval)
+
+
+def _row(delegation: Delegation, held: Held, grant: GrantRow, holder: DpopProof | None) -> ExchangeRow:
+    link = LinkRow(
+        token_id=delegation.token_id,
+        parents=held.parents,
+        root=held.root,
+        actor=held.actor,
+        target=delegation.target,
+        grant_id=grant.grant_id,
+        proof=held.proof,
+        client=delegation.client_id,
+        issued_at=int(delegation.issued_at),
+        expires_at=int(delegation.expires_at),
+    )
+    return ExchangeRow(
+        at=int(delegation.issued_at),
+        link=link,
+        parties=delegation.chain.parties,
+        scopes=delegation.scopes,
+        interaction_id=delegation.interaction_id,
+        nonce=held.nonce,
+        proof=None if holder is None else use_of(holder),
+        approval=None,
+    )
+
+
+# -- what becomes of a token
+
+
+async def introspect(wiring: Wiring, caller: Caller, text: str) -> Introspection:
+    """Whether a delegated token counts now, and what it says: for the owner of its target, and for whoever asked for it
+    or for a token before it in the chain (RFC 7662 4).
+
+    Raises:
+        Refused: ``store.unavailable``.
+    """
+    now = wiring.clock.now()
+    inactive = Introspection(active=False)
+    try:
+        delegation = await read_own(wiring, text, now)
+    except Refused as refusal:
+        if refusal.rule is Rule.STORE_UNAVAILABLE:
+            raise
+        return inactive
+    links = await wiring.store.delegations.find_links(delegation.token_id)
+    if not links or not await _concerns(wiring, caller, links):
+        return inactive
+    if await wiring.store.delegations.find_end(links, int(now)) is not None:
+        return inactive
+    token_type = "Bearer" if delegation.key is None else "DPoP"
+    return Introspection.model_validate({"active": True, "token_type": token_type, **claims_of(delegation)})
+
+
+async def _concerns(wiring: Wiring, caller: Caller, links: Sequence[LinkRow]) -> bool:
+    if caller.subject in {link.client for link in links}:
+        return True
+    try:
+        await check_own_agent(wiring, caller, links[-1].target, REQUEST)
+    except Refused as refusal:
+        if refusal.rule is Rule.STORE_UNAVAILABLE:
+            raise
+        return False
+    return True
+
+
+async def revoke(wiring: Wiring, caller: Caller, text: str) -> None:
+    """End a token, and every chain that it is a link of.
+
+    A delegated one, when the client asked for it or for one before it in the chain; the client's own opaque one; any of
+    the authorization server that it has. Of others nothing is said (RFC 7009 2.2).
+
+    Raises:
+        Refused: ``store.unavailable``, ``token.keys-unavailable``.
+    """
+    now, server = wiring.clock.now(), wiring.authorization_server
+    kind, token, end = "opaque", hashlib.sha256(text.encode()).hexdigest(), 0
+    try:
+        if is_own(wiring, text):
+            delegation = await read_own(wiring, text, now)
+            kind, token, end = "delegated", delegation.token_id, int(delegation.expires_at)
+        elif server is not None and is_jwt(text):
+            kind, end = "jwt", math.ceil((await server.verify(text, now)).expires_at)
+    except Refused as refusal:
+        if refusal.rule in (Rule.STORE_UNAVAILABLE, Rule.TOKEN_KEYS):
+            raise
+        return
+    await wiring.store.delegations.revoke(RevocationRow(int(now), caller.subject, kind, token, end))

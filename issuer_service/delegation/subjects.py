@@ -1,0 +1,270 @@
+"""What a request for a token shows: on whose behalf, who acts, and who is to have the token.
+
+Who acts is shown by an SD-Card, or named by a token; what is allowed is never read from a card.
+"""
+
+import asyncio
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from issuer_service.access import AGENT, Caller, agent_prefixes, check_agent, find_token
+from issuer_service.delegation.schemas import (
+    REQUEST,
+    ExchangeAsked,
+    check_interaction_id,
+)
+from issuer_service.keys.ring import KeysInUse
+from issuer_service.registration.nonces import nonce_digest
+from issuer_service.stores.rows.keys import KeyUse
+from issuer_service.wiring import Wiring
+from sdcard.delegation.chain import Chain, is_agent
+from sdcard.delegation.narrowing import one_interaction
+from sdcard.delegation.tokens import (
+    SD_AGENT_CARD_TYPE,
+    Delegation,
+    read_delegated_token,
+)
+from sdcard.dpop.binding import parse_binding
+from sdcard.dpop.verification import DpopExpectations, DpopProof, WithoutToken, check_token_key, verify_dpop_proof
+from sdcard.encoding import encode_json
+from sdcard.errors import Part, Refused, Where
+from sdcard.instants import MAX_PAST, Instant
+from sdcard.jose.keys import PublicKey
+from sdcard.keybinding.challenge import NonceUse, Unsolicited
+from sdcard.keybinding.verification import Bound
+from sdcard.names import CNF
+from sdcard.oauth.access_token import is_jwt, parse_access_token
+from sdcard.oauth.bearer import WHERE
+from sdcard.rules import Rule
+from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.status.reference import Unchecked
+from sdcard.trust import TrustedIssuers
+from sdcard.verifier import Expectations, verify_presentation
+
+_SUBJECT = REQUEST.within("subject_token")
+_ACTOR = REQUEST.within("actor_token")
+
+
+class _UsedUpByTheTransaction:
+    """A ``ReplayRecord`` for what the exchange's own transaction uses up together with what it writes."""
+
+    def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the subject and actor tokens of a request show together.
+
+    Attributes:
+        chain: on whose behalf, and who handed it on before.
+        actor: who hands it on now.
+        scopes: what the subject token permits; empty: nothing by itself, as an SD-Card, so grants decide alone.
+        ends: when what was shown ends.
+        interaction_id: of the chain.
+        parents, root: as in ``LinkRow``.
+        proof, nonce: digests of an SD-Card that was shown and of the nonce it was shown with.
+    """
+
+    chain: Chain
+    actor: str
+    scopes: tuple[tuple[str, ...], ...] = ()
+    ends: tuple[Instant, ...] = ()
+    interaction_id: str | None = None
+    parents: tuple[str, ...] = ()
+    root: str = ""
+    proof: str = ""
+    nonce: str | None = field(default=None, repr=False)
+
+
+def token_endpoint(wiring: Wiring) -> str:
+    """Its URL: ``aud`` of what is shown there."""
+    return f"{wiring.issuer_url}/token"
+
+
+async def read_held(
+    wiring: Wiring, caller: Caller, asked: ExchangeAsked, holder: DpopProof | None, now: Instant
+) -> Held:
+    """What a request shows.
+
+    Raises:
+        Refused: for every rule of the tokens that are shown; ``delegation.other-agent``, ``delegation.revoked``,
+            ``token.limit``, ``dpop.…``, ``request.malformed``.
+    """
+    if caller.subject.startswith(AGENT):  # a token from before such subjects were refused
+        raise Refused(Rule.TOKEN_INVALID, WHERE)
+    if asked.subject_type == SD_AGENT_CARD_TYPE:
+        held = await _shown(wiring, caller, asked.subject_token, _SUBJECT, now)
+    elif is_own(wiring, asked.subject_token):
+        held = await _delegated(wiring, caller, asked.subject_token, now)
+    else:
+        token = await _access_token(wiring, asked.subject_token, holder, now)
+        return await _with_actor(wiring, caller, asked, token, now)
+    if asked.actor_token is not None:
+        raise Refused(Rule.REQUEST, _ACTOR, "The subject token says who acts.")
+    return held
+
+
+async def _with_actor(wiring: Wiring, caller: Caller, asked: ExchangeAsked, held: Held, now: Instant) -> Held:
+    """Somebody's access token, and who acts with it: the agent that shows its SD-Card, or the client itself."""
+    if asked.actor_token is None:
+        if agent_prefixes(caller) is not None:
+            raise Refused(Rule.TOKEN_LIMIT, _ACTOR, "The client's token is for agents; show the SD-Card of one.")
+        return replace(held, actor=caller.subject)
+    shown = await _shown(wiring, caller, asked.actor_token, _ACTOR, now)
+    return replace(
+        held,
+        actor=shown.actor,
+        ends=(*held.ends, *shown.ends),
+        interaction_id=one_interaction(held.interaction_id, shown.interaction_id),
+        proof=shown.proof,
+        nonce=shown.nonce,
+    )
+
+
+async def _shown(wiring: Wiring, caller: Caller, text: str, where: Where, now: Instant) -> Held:
+    """An SD-Card presentation of an agent of the client's; it has no scopes, whatever skills it shows.
+
+    Its status is looked up in the transaction, among the registry's own records.
+    """
+    keys = await wiring.keys.current()
+    async with wiring.turns:
+        subject, bound, digest, end = await asyncio.to_thread(_verify_shown, wiring, keys, text, now)
+    if not is_agent(subject):
+        raise Refused(Rule.DELEGATION_SUBJECT, where)
+    await check_own_agent(wiring, caller, subject, where)
+    return Held(
+        chain=Chain(subject),
+        actor=subject,
+        ends=(end,),
+        interaction_id=check_interaction_id(bound.interaction_id),
+        proof=digest,
+        nonce=nonce_digest(bound.nonce),
+    )
+
+
+def _verify_shown(wiring: Wiring, keys: KeysInUse, text: str, now: Instant) -> tuple[str, Bound, str, Instant]:
+    """Subject, key binding, digest and end of an SD-Card that was presented to the token endpoint."""
+    expectations = Expectations(
+        issuers=TrustedIssuers.of(wiring.issuer_url, *keys.published[KeyUse.CARDS]),
+        profile=wiring.profile,
+        published_keys=wiring.published_keys,
+        limits=wiring.limits,
+        key_binding=Unsolicited(token_endpoint(wiring), _UsedUpByTheTransaction()),
+        status=Unchecked("the registry's own records are asked in the transaction"),
+    )
+    card = verify_presentation(text, expectations, now)
+    arrived = parse_sd_jwt(text, wiring.limits)
+    assert isinstance(card.key_binding, Bound), "it was demanded"
+    assert isinstance(arrived, SdJwtWithKeyBinding), "it was demanded"
+    digest = hashlib.sha256(arrived.sd_jwt.issuer_jwt.encode("ascii")).hexdigest()
+    return card.subject, card.key_binding, digest, card.expires_at
+
+
+async def _delegated(wiring: Wiring, caller: Caller, text: str, now: Instant) -> Held:
+    """A token of the registry's own. It was given to an agent, and that agent's owner hands it on."""
+    delegation = await read_own(wiring, text, now)
+    await check_own_agent(wiring, caller, delegation.target, _SUBJECT)
+    links = await wiring.store.delegations.find_links(delegation.token_id)
+    if not links:
+        raise Refused(Rule.DELEGATION_REVOKED, _SUBJECT)
+    return Held(
+        chain=delegation.chain,
+        actor=delegation.target,
+        scopes=(delegation.scopes,),
+        ends=(delegation.expires_at,),
+        interaction_id=delegation.interaction_id,
+        parents=tuple(link.token_id for link in links),
+        root=links[0].root,
+    )
+
+
+async def _access_token(wiring: Wiring, text: str, holder: DpopProof | None, now: Instant) -> Held:
+    """Somebody's access token: an opaque one of the registry, or a JWT of its authorization server.
+
+    One that has limits is not handed on: a delegated token could not say them. One that is bound to a key is handed on
+    by whoever has that key.
+    """
+    server, digest = wiring.authorization_server, hashlib.sha256(text.encode()).hexdigest()
+    if server is not None and is_jwt(text):
+        token = await server.verify(text, now)
+        if CNF in token.claims:
+            _check_bound(parse_binding(token.claims), holder)
+        limited, subject, kind = server.limits_claim in token.claims, server.subject_of(token), "jwt"
+        scopes, end = token.scopes, token.expires_at
+    else:
+        row = await _find_opaque(wiring, text, now)
+        limited, subject, kind = bool(row.limits), row.subject, "opaque"
+        scopes, end = row.scopes, row.expires_at
+    if limited:
+        raise Refused(Rule.TOKEN_LIMIT, _SUBJECT, "A token with limits is not handed on.")
+    return Held(Chain(subject), "", (scopes,), (end,), root=f"{kind}:{digest}")
+
+
+def _check_bound(jkt: str, holder: DpopProof | None) -> None:
+    if holder is None:
+        raise Refused(Rule.DPOP_MISSING, Where(Part.DPOP))
+    check_token_key(holder.key, jkt)
+
+
+async def _find_opaque(wiring: Wiring, text: str, now: Instant) -> Any:
+    try:
+        row = await find_token(wiring.store, text, now)
+    except Refused as refusal:
+        if refusal.rule is not Rule.TOKEN_INVALID:
+            raise
+        raise Refused(Rule.TOKEN_INVALID, _SUBJECT) from None
+    if row.subject.startswith(AGENT):
+        raise Refused(Rule.TOKEN_INVALID, _SUBJECT)
+    return row
+
+
+async def check_own_agent(wiring: Wiring, caller: Caller, agent: str, where: Where) -> None:
+    """Refuse an agent that is not the client's, or not its token's.
+
+    Raises:
+        Refused: ``delegation.other-agent``, ``token.limit``.
+    """
+    agent_id = agent.removeprefix(AGENT)
+    check_agent(caller, agent_id)
+    if await wiring.store.find_agent(caller.subject, agent_id) is None:
+        raise Refused(Rule.DELEGATION_SUBJECT, where)
+
+
+def is_own(wiring: Wiring, text: str) -> bool:
+    """Whether a token says that the registry made it; nothing is verified."""
+    try:
+        return is_jwt(text) and parse_access_token(text).payload.get("iss") == wiring.issuer_url
+    except Refused:
+        return False
+
+
+async def read_own(wiring: Wiring, text: str, now: Instant) -> Delegation:
+    """What a token of the registry's own says, whoever it is for.
+
+    Raises:
+        Refused: as ``read_delegated_token``.
+    """
+    keys = (await wiring.keys.current()).published[KeyUse.TOKENS]
+    by_kid: Mapping[str, PublicKey] = {key.thumbprint: key for key in keys}
+    audience = parse_access_token(text).payload.get("aud")
+    return read_delegated_token(text, by_kid, wiring.issuer_url, str(audience), now)
+
+
+def verify_holder(wiring: Wiring, fields: Sequence[str], now: Instant) -> DpopProof | None:
+    """Whom the token is to be bound to (RFC 9449 5); the transaction sees to it that a proof is used once."""
+    if not fields:
+        return None
+    expected = DpopExpectations(
+        method="POST", url=token_endpoint(wiring), token=WithoutToken(), seen=_UsedUpByTheTransaction()
+    )
+    return verify_dpop_proof(fields, expected, now)
+
+
+def use_of(proof: DpopProof) -> tuple[str, int]:
+    """Digest of a proof's use, and until when it is remembered."""
+    named = encode_json(["dpop", proof.key.thumbprint, proof.jti])
+    return hashlib.sha256(named).hexdigest(), math.ceil(proof.issued_at) + MAX_PAST

@@ -1,0 +1,1 @@
+"""Frozen values that go into the registry's memory and come out of it. No SQL, no HTTP."""

@@ -1,0 +1,175 @@
+"""Tokens, agents and what is registered, as it is remembered."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from issuer_service.stores.rows.audit import AuditEvent, Possession, Supersedes
+from issuer_service.stores.rows.discovery import DiscoveryRow
+from issuer_service.stores.rows.statuses import CardRow
+from sdcard.errors import Where
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A bearer token as it is kept: by its digest, never its text.
+
+    Attributes:
+        digest: SHA-256 of the text, in hexadecimal.
+        subject: who acts.
+        scopes: what the token is for.
+        limits: kind of limit → what is permitted; a kind that is absent is not limited.
+        created_at, expires_at: Unix seconds; the end is exclusive.
+    """
+
+    digest: str
+    subject: str
+    scopes: tuple[str, ...]
+    limits: Mapping[str, tuple[str, ...]]
+    created_at: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """A Holder key, by its thumbprint; ``where`` is its place in the request, for refusals."""
+
+    thumbprint: str
+    where: Where
+
+
+class AgentChanged(Exception):
+    """The agent is not any more what its new SD-Cards were made from: begin again."""
+
+
+@dataclass(frozen=True, slots=True)
+class NonceRow:
+    """A nonce for a proof of possession, by its digest; ``expires_at``: Unix seconds, exclusive."""
+
+    digest: str
+    subject: str
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """An answer that is kept so that it can be given again, sealed (decision 0010).
+
+    Attributes:
+        digest: of the subject and its Idempotency-Key, in hexadecimal.
+        subject: who asked.
+        request: SHA-256 of what was asked, in hexadecimal.
+        sealed: what only the token that asked can open; None once the agent was deleted.
+        expires_at: Unix seconds, exclusive.
+        most_bytes: how much may be kept for one subject.
+    """
+
+    digest: str
+    subject: str
+    request: str
+    sealed: bytes | None = field(repr=False)
+    expires_at: int
+    most_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """An agent as its owner registered it last.
+
+    Attributes:
+        agent_id: the agent.
+        card_format, card: its card document, as JSON text.
+        asked: the contexts and public keys of its registration, as JSON text; None for one of long ago.
+        possession: whether it has shown that it holds these keys.
+        batch_id: the Batch that was issued last.
+        registered_at, updated_at: Unix seconds.
+    """
+
+    agent_id: str
+    card_format: str
+    card: str = field(repr=False)
+    asked: str | None = field(repr=False)
+    possession: Possession
+    batch_id: str | None
+    registered_at: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentListed:
+    """An agent in its owner's list. ``expires_at``: of the last SD-Card that has neither expired nor been revoked."""
+
+    agent_id: str
+    card_format: str
+    registered_at: int
+    updated_at: int
+    expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedRow:
+    """How many SD-Cards of a Batch and context have this status, and when the last of them expires."""
+
+    batch_id: str
+    issued_at: int
+    context: str
+    status: int
+    cards: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionRow:
+    """An owner's word that an agent is no more. ``at``: Unix seconds."""
+
+    at: int
+    subject: str
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationRow:
+    """Everything that one registration writes, all of it or nothing.
+
+    Attributes:
+        at: Unix seconds.
+        subject: who registers; the owner of a new agent.
+        agent_id: the agent.
+        card_format, card: the agent's card document, as JSON text; it takes the place of an earlier one.
+        card_version, content: the version that the card says, and a digest of what is in it: a card that takes the
+            place of another one has another version.
+        keys: Holder keys, which from now on belong to this agent alone.
+        batch_id: names what was issued together.
+        kid: the key that signed all of it.
+        cards: what was issued.
+        disclosed, interaction_id: for the audit record; see ``AuditRow``.
+        event: what is recorded: a registration, a renewal, a change of keys.
+        asked: the contexts and public keys, as JSON text, for renewals.
+        possession: whether the agent has shown that it holds these keys.
+        nonce: digest of the nonce of the proofs that came with it; it is used up.
+        supersedes: what becomes of the agent's earlier SD-Cards.
+        made_from: the Batch that must still be the agent's last one; None: whatever it is.
+        answer: what is kept for whoever asks again with the same Idempotency-Key.
+        discovery: where the agent is found from now on, and nowhere else.
+    """
+
+    at: int
+    subject: str
+    agent_id: str
+    card_format: str
+    card: str = field(repr=False)
+    keys: tuple[KeyRow, ...]
+    batch_id: str
+    kid: str
+    cards: tuple[CardRow, ...]
+    disclosed: Mapping[str, tuple[str, ...]]
+    card_version: str = ""
+    content: str = ""
+    interaction_id: str | None = None
+    event: AuditEvent = AuditEvent.AGENT_REGISTERED
+    asked: str = field(default="{}", repr=False)
+    possession: Possession = Possession.NOT_PROVEN
+    nonce: str | None = None
+    supersedes: Supersedes = Supersedes.RUN_OUT
+    made_from: str | None = None
+    answer: AnswerRow | None = None
+    discovery: tuple[DiscoveryRow, ...] = ()

@@ -1,0 +1,135 @@
+"""Where agents are found, as it is remembered."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from issuer_service.stores.rows.statuses import CardRow
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Who looks for agents: those of a context, or with ``partner`` that partner alone."""
+
+    context: str
+    partner: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryRow:
+    """That an agent can be found by an audience, and what it takes to make its SD-Card for that.
+
+    Attributes:
+        audience: who can find it.
+        terms: by what, as ``criterion:text``.
+        disclose: the registration's own list, if it had one.
+        holder_key: the public JWK, of this Batch, that the SD-Card is bound to.
+        until: Unix seconds, from which it is found no more; None: no such end.
+        decided_by: names what decided the terms, the policy above all. When that changed, they may say too much.
+    """
+
+    audience: Audience
+    terms: tuple[str, ...] = field(repr=False)
+    disclose: tuple[str, ...] | None
+    holder_key: Mapping[str, str]
+    until: int | None
+    decided_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryQuery:
+    """A question: which agents have all of these terms.
+
+    Attributes:
+        audience: who asks.
+        terms: one or more, as ``criterion:text``.
+        after: the position that the answer begins behind; ``START`` for the first one.
+        limit: how many rows are wanted at most.
+        at: Unix seconds.
+    """
+
+    audience: Audience
+    terms: tuple[str, ...] = field(repr=False)
+    after: int
+    limit: int
+    at: int
+
+
+START = -1
+"""Positions are 63 random bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRow:
+    """An agent that was found, and the SD-Card there is of it: none yet when ``renew_at`` is 0.
+
+    Attributes:
+        position: where it stands in the order of its audience.
+        agent_id: the agent.
+        size: characters of the SD-Card.
+        renew_at, expires_at: Unix seconds.
+        decided_by: as in ``DiscoveryRow``.
+    """
+
+    position: int
+    agent_id: str
+    size: int
+    renew_at: int
+    expires_at: int
+    decided_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """Rows in the order of their positions. ``more``: where to go on; None when there is nothing behind."""
+
+    rows: tuple[FoundRow, ...]
+    more: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """What the SD-Card of an agent for an audience is made from."""
+
+    position: int
+    agent_id: str
+    batch_id: str
+    audience: Audience
+    disclose: tuple[str, ...] | None
+    holder_key: Mapping[str, str]
+    card_format: str
+    card: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryCardRow:
+    """An SD-Card for discovery. ``claims``: what it can show, for the audit record."""
+
+    sd_card: str = field(repr=False)
+    card: CardRow
+    renew_at: int
+    claims: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalRow:
+    """An agent's terms and SD-Card for an audience, made anew. ``issued``: None when it must not be found any more.
+
+    Attributes:
+        at: Unix seconds.
+        subject: who issues.
+        position, agent_id, batch_id, audience: as in ``SourceRow``.
+        terms, until, decided_by: as in ``DiscoveryRow``.
+        kid: the key that signed.
+    """
+
+    at: int
+    subject: str
+    position: int
+    agent_id: str
+    batch_id: str
+    audience: Audience
+    terms: tuple[str, ...] = field(repr=False)
+    until: int | None
+    decided_by: str
+    kid: str
+    issued: DiscoveryCardRow | None

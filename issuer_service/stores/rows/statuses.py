@@ -1,0 +1,64 @@
+"""SD-Cards that were issued, and their status entries."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from issuer_service.stores.rows.audit import AuditEvent
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRow:
+    """An entry of a status list. ``is_new``: the list is not written yet."""
+
+    list_id: str
+    index: int
+    is_new: bool
+
+
+class StatusTaken(Exception):
+    """Somebody else was given one of these status entries, or opened a list, in the meantime: choose again."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardRow:
+    """An issued SD-Card: what identifies it, never its text. ``digest`` is SHA-256 of its Issuer-signed JWT."""
+
+    digest: str
+    context: str
+    thumbprint: str
+    expires_at: int
+    status: StatusRow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChangeRow:
+    """A new status for SD-Cards of one agent.
+
+    Attributes:
+        at: Unix seconds; SD-Cards that have expired by then keep what they have.
+        subject: who asks.
+        agent_id: the agent.
+        event: what is recorded.
+        before: the statuses that change; others stay.
+        after: what they become.
+        batch_id, context: only those of this Batch or context; None: of all.
+        interaction_id: for the audit record.
+    """
+
+    at: int
+    subject: str
+    agent_id: str
+    event: AuditEvent
+    before: tuple[int, ...]
+    after: int
+    batch_id: str | None
+    context: str | None
+    interaction_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusListRow:
+    """A status list. ``version`` changes whenever a status does; ``statuses`` are those that are not VALID."""
+
+    version: int
+    statuses: Mapping[int, int] = field(repr=False)

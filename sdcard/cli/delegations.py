@@ -1,0 +1,210 @@
+"""``sdcard grants`` and ``sdcard approvals``: what operators permit, and what people approve, in the database."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
+from sdcard.cli.serve import ConfigFile, read_settings
+from sdcard.delegation.chain import MOST_PARTY, is_agent
+from sdcard.delegation.narrowing import MOST_SCOPES, is_scope
+from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.errors import Misuse
+
+if TYPE_CHECKING:
+    from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState, Delegations, GrantRow
+
+_T = TypeVar("_T")
+DAY = 86_400
+MOST_LISTED = 1_000
+
+Database = Annotated[str | None, typer.Option("--database-url", help="As for `sdcard serve`.")]
+By = Annotated[str, typer.Option(help="Who decides: another subject than asked, or takes part.")]
+
+grants = typer.Typer(no_args_is_help=True)
+approvals = typer.Typer(no_args_is_help=True)
+
+
+@grants.callback()
+def _grants() -> None:
+    """Say which scopes may be handed to which agent."""
+
+
+@approvals.callback()
+def _approvals() -> None:
+    """Approve or deny what waits for a person."""
+
+
+@grants.command("add")
+def add(
+    delegator: Annotated[str, typer.Option(help="Who hands on: agent: and its id, or the subject of a token.")],
+    target: Annotated[str, typer.Option(help="To whom: agent: and its id.")],
+    scope: Annotated[list[str], typer.Option(help="What (repeatable).")],
+    sensitive: Annotated[list[str] | None, typer.Option(help="Of these, what a person approves each time.")] = None,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="How long it holds.")] = 90,
+    database_url: Database = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let somebody hand scopes on. Example: sdcard grants add --delegator agent:a --target agent:b --scope read"""
+    from issuer_service.stores.delegation_ports import GrantExists, GrantRow
+
+    scopes, now = tuple(sorted(set(scope))), int(SystemClock().now())
+    if not 1 <= len(delegator) <= MOST_PARTY or not delegator.isprintable():
+        raise Misuse("a delegator is agent: and an agent's id, or the subject of a token")
+    agents = (delegator, target) if delegator.startswith("agent:") else (target,)
+    if not all(map(is_agent, agents)):
+        raise Misuse("an agent is agent: and its id, as in the `sub` of its SD-Card")
+    if len(scopes) > MOST_SCOPES or not all(map(is_scope, scopes)):
+        raise Misuse("a scope is printable ASCII without space, quote and backslash; a grant has up to 64")
+    if not set(sensitive or ()) <= set(scopes):
+        raise Misuse("what is sensitive is one of the scopes")
+    grant = GrantRow(
+        grant_id=SystemSalts().draw(1).hex(),
+        delegator=delegator,
+        target=target,
+        scopes=scopes,
+        sensitive=tuple(sorted(set(sensitive or ()))),
+        created_at=now,
+        expires_at=now + days * DAY,
+    )
+    try:
+        _on(lambda delegations: delegations.add_grant(grant), database_url, config)
+    except GrantExists:
+        raise Misuse("there is a grant for these two; remove it first: `sdcard grants list`") from None
+    if as_json:
+        print_json(_grant_shown(grant))
+    else:
+        print_lines(grant.grant_id)
+        typer.echo(f"Holds until {show_instant(grant.expires_at)}.", err=True)
+
+
+@grants.command("list")
+def list_grants(database_url: Database = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
+    """List the grants."""
+    rows = _on(lambda delegations: delegations.list_grants(), database_url, config)
+    if as_json:
+        print_json({"grants": [_grant_shown(row) for row in rows]})
+    for row in () if as_json else rows:
+        marked = " ".join(f"{one}*" if one in row.sensitive else one for one in row.scopes)
+        print_lines(f"{row.grant_id}  {row.delegator} -> {row.target}  {marked}  until {show_instant(row.expires_at)}")
+
+
+@grants.command("remove")
+def remove(
+    grant_id: Annotated[str, typer.Argument(help="Which one; `sdcard grants list` shows them.")],
+    database_url: Database = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a grant; every chain that it is a part of ends."""
+    now = int(SystemClock().now())
+    row = _on(lambda delegations: delegations.remove_grant(grant_id, now), database_url, config)
+    if row is None:
+        raise Misuse("there is no such grant; `sdcard grants list` shows those that there are")
+    if as_json:
+        print_json({"removed": _grant_shown(row)})
+    else:
+        print_lines(f"{row.grant_id} is removed, and every chain with it that it was a part of has ended")
+
+
+@approvals.command("list")
+def list_approvals(database_url: Database = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
+    """List what waits for a person, the oldest first."""
+    now = int(SystemClock().now())
+    rows = _on(lambda delegations: delegations.list_approvals(now, MOST_LISTED), database_url, config)
+    if as_json:
+        print_json({"approvals": [_approval_shown(row) for row in rows]})
+    for row in () if as_json else rows:
+        chain, scopes = " -> ".join((*row.parties, row.target)), " ".join(row.scopes)
+        interaction = f"  in {row.interaction_id}" if row.interaction_id else ""
+        asked = f"asked by {row.client}, until {show_instant(row.expires_at)}"
+        print_lines(f"{row.approval_id}  {chain}  {scopes}{interaction}  {asked}")
+
+
+@approvals.command("approve")
+def approve(
+    approval_id: Annotated[str, typer.Argument(help="Which one; `sdcard approvals list` shows them.")],
+    by: By,
+    database_url: Database = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Approve one exchange, once. Example: sdcard approvals approve 7f1c… --by paul"""
+    from issuer_service.stores.delegation_ports import ApprovalState
+
+    _decide(approval_id, by, ApprovalState.APPROVED, database_url, config, as_json)
+
+
+@approvals.command("deny")
+def deny(
+    approval_id: Annotated[str, typer.Argument(help="Which one; `sdcard approvals list` shows them.")],
+    by: By,
+    database_url: Database = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Deny one exchange."""
+    from issuer_service.stores.delegation_ports import ApprovalState
+
+    _decide(approval_id, by, ApprovalState.DENIED, database_url, config, as_json)
+
+
+def _decide(
+    approval_id: str, by: str, state: "ApprovalState", database_url: str | None, config: Any, as_json: bool
+) -> None:
+    from issuer_service.stores.delegation_ports import DecisionRow
+
+    if not 1 <= len(by) <= MOST_PARTY or not by.isprintable():
+        raise Misuse(f"--by is 1 to {MOST_PARTY} printable characters")
+    decision = DecisionRow(approval_id, by, state, int(SystemClock().now()))
+    row = _on(lambda delegations: delegations.decide(decision), database_url, config)
+    if as_json:
+        print_json({**_approval_shown(row), "state": state.value})
+    else:
+        print_lines(f"{row.approval_id}: {state}")
+
+
+def _grant_shown(row: "GrantRow") -> dict[str, Any]:
+    return {
+        "grant_id": row.grant_id,
+        "delegator": row.delegator,
+        "target": row.target,
+        "scopes": list(row.scopes),
+        "sensitive": list(row.sensitive),
+        "created_at": row.created_at,
+        "expires_at": row.expires_at,
+    }
+
+
+def _approval_shown(row: "ApprovalRow") -> dict[str, Any]:
+    return {
+        "approval_id": row.approval_id,
+        "client": row.client,
+        "chain": list(row.parties),
+        "target": row.target,
+        "scope": " ".join(row.scopes),
+        "interaction_id": row.interaction_id,
+        "asked_at": row.asked_at,
+        "expires_at": row.expires_at,
+    }
+
+
+def _on(work: "Callable[[Delegations], Awaitable[_T]]", database_url: str | None, config: Any) -> _T:
+    """What the work gives, on the registry's database in its present schema."""
+    from issuer_service.stores.migrations import upgrade
+    from issuer_service.stores.sql import open_store
+
+    url = read_settings(config, database_url=database_url).database_url
+
+    async def run() -> _T:
+        store = open_store(url)
+        try:
+            return await work(store.delegations)
+        finally:
+            await store.close()
+
+    upgrade(url)
+    return asyncio.run(run())

@@ -1,0 +1,121 @@
+"""Who acts for whom: the chain of a delegation, and the ``act`` claim that tells of it (RFC 8693 4.1).
+
+A party is an agent (``agent:`` and its id, as ``sub`` of an SD-Card has it) or any other subject of a token.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sdcard.encoding import JsonObject, JsonValue
+from sdcard.errors import Part, Refused, Where
+from sdcard.rules import Rule
+
+MOST_PARTY = 256
+"""Characters."""
+MOST_ACTORS = 12
+"""JSON of access tokens is not read deeper than that."""
+
+_WHERE = Where(Part.ACCESS_TOKEN)
+_AGENT = re.compile(r"agent:[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A delegation as far as it went.
+
+    Attributes:
+        subject: on whose behalf everybody acts.
+        actors: who handed the subject's authority on, the first one first; the last one acts now.
+    """
+
+    subject: str
+    actors: tuple[str, ...] = ()
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """Everybody, in order."""
+        return (self.subject, *self.actors)
+
+
+def is_agent(party: str) -> bool:
+    """Whether a party is an agent."""
+    return _AGENT.fullmatch(party) is not None
+
+
+def extend_chain(chain: Chain, actor: str, target: str, most_actors: int) -> Chain:
+    """The chain of a token by which ``actor`` hands the subject's authority to ``target``.
+
+    A subject that hands on what is its own adds no actor.
+
+    Args:
+        chain: as it was.
+        actor: whose turn it is.
+        target: the agent that the token is for.
+        most_actors: how long a chain may be.
+
+    Raises:
+        Refused: ``delegation.cycle`` or ``delegation.too-deep``, at ``request/audience``.
+    """
+    own = not chain.actors and actor == chain.subject
+    extended = chain if own else Chain(chain.subject, (*chain.actors, actor))
+    check_no_cycle(extended, target)
+    check_depth(extended, most_actors)
+    return extended
+
+
+def check_no_cycle(chain: Chain, target: str) -> None:
+    """Refuse to hand authority to somebody who had it already, and chains in which somebody is twice.
+
+    Raises:
+        Refused: ``delegation.cycle``, at ``request/audience``.
+    """
+    parties = (*chain.parties, target)
+    if len(set(parties)) < len(parties):
+        raise Refused(Rule.DELEGATION_CYCLE, Where(Part.REQUEST, ("audience",)))
+
+
+def check_depth(chain: Chain, most_actors: int) -> None:
+    """Refuse a chain that is too long.
+
+    Raises:
+        Refused: ``delegation.too-deep``, at ``request/audience``.
+    """
+    if len(chain.actors) > most_actors:
+        raise Refused(Rule.DELEGATION_DEPTH, Where(Part.REQUEST, ("audience",)), f"At most {most_actors} may act.")
+
+
+def act_claim(chain: Chain) -> JsonObject | None:
+    """The claim that tells of the actors: the one that acts now outside, the first one innermost; None without any."""
+    act: JsonObject | None = None
+    for actor in chain.actors:
+        act = {"sub": actor} if act is None else {"sub": actor, "act": act}
+    return act
+
+
+def parse_chain(claims: Mapping[str, JsonValue]) -> Chain:
+    """Claims of a delegated token → chain. What an actor has beside ``sub`` and ``act`` would make it somebody else.
+
+    Raises:
+        Refused: ``delegation.act``, at ``access-token/act…``; ``claim.type``, at ``access-token/sub``.
+    """
+    subject = claims.get("sub")
+    if not _is_party(subject):
+        raise Refused(Rule.CLAIM_TYPE, _WHERE.within("sub"))
+    actors = _actors(claims, _WHERE)
+    if len(actors) > MOST_ACTORS or len({subject, *actors}) <= len(actors):
+        raise Refused(Rule.DELEGATION_ACT, _WHERE.within("act"))
+    return Chain(str(subject), actors)
+
+
+def _actors(claims: Mapping[str, JsonValue], where: Where) -> tuple[str, ...]:
+    if "act" not in claims:
+        return ()
+    act, where = claims["act"], where.within("act")
+    if not isinstance(act, dict) or not act.keys() <= {"sub", "act"} or not _is_party(act.get("sub")):
+        raise Refused(Rule.DELEGATION_ACT, where)
+    return (*_actors(act, where), str(act["sub"]))
+
+
+def _is_party(value: object) -> bool:
+    return isinstance(value, str) and 1 <= len(value) <= MOST_PARTY and value.isprintable()

@@ -1,0 +1,16 @@
+"""Interaction ids (SD-Card 5.2.2): one shape wherever they go, from a KB-JWT by headers and tokens into every audit."""
+
+import re
+from typing import TypeGuard
+
+MAX_INTERACTION = 128
+"""Characters."""
+INTERACTION_PATTERN = rf"[!-~]{{1,{MAX_INTERACTION}}}"
+"""Visible ASCII characters, and no space."""
+
+_INTERACTION = re.compile(INTERACTION_PATTERN)
+
+
+def is_interaction_id(value: object) -> TypeGuard[str]:
+    """Whether a value can be carried and recorded as an interaction id."""
+    return isinstance(value, str) and _INTERACTION.fullmatch(value) is not None

@@ -1,0 +1,32 @@
+"""Refusals over HTTP: the problem document (RFC 9457) of the registry, of publishing agents and of Verifiers alike."""
+
+from sdcard.encoding import JsonObject
+from sdcard.errors import Refused
+
+PROBLEM = "application/problem+json"
+MOST_FINDINGS = 200
+"""A document of a million errors is refused with the first ones, so that no answer is much longer than its request."""
+RETRY_AFTER = 5
+"""Seconds, for answers of 503."""
+
+
+def problem_document(refusal: Refused, status: int) -> JsonObject:
+    """The refusal as it is sent. It names rules and places, never a value; ``rule`` and ``where`` are the first."""
+    return {
+        "type": f"urn:sd-card:rule:{refusal.rule}",
+        "title": refusal.rule.sentence,
+        "status": int(status),
+        "detail": _detail(refusal),
+        "rule": str(refusal.rule),
+        "where": str(refusal.where),
+        "findings": [
+            {"rule": str(one.rule), "level": str(one.level), "where": str(one.where), "hint": one.hint}
+            for one in refusal.findings[:MOST_FINDINGS]
+        ],
+    }
+
+
+def _detail(refusal: Refused) -> str:
+    first = refusal.findings[0].hint or refusal.rule.sentence
+    unlisted = len(refusal.findings) - MOST_FINDINGS
+    return f"{first} There are {unlisted} more findings than are listed." if unlisted > 0 else first

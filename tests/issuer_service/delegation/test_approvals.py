@@ -1,0 +1,163 @@
+"""Sensitive scopes wait for a person, whose word is for one exchange, once, and for a while."""
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from issuer_service.access import Scope
+from issuer_service.stores.delegation import MOST_OPEN
+from tests.issuer_service.delegation.office import Office, assert_error
+from tests.issuer_service.desk import assert_refused, on_both_databases
+
+pytestmark = on_both_databases
+
+
+def pending(response: httpx2.Response) -> str:
+    """The handle of an answer that says that a person is asked."""
+    assert_error(response, "authorization_pending", "approval.pending")
+    assert response.json()["interval"] == 5
+    return str(response.json()["approval_handle"])
+
+
+def decide(office: Office, handle: str, by: str = "paul", word: str = "approve") -> httpx2.Response:
+    return office.registry.ask("POST", f"/delegations/approvals/{handle}/{word}", token=office.tokens[by])
+
+
+def approved(office: Office, **changes: Any) -> str:
+    """The handle of an exchange that a person has approved: ``a`` hands ``pay`` to ``b``."""
+    office.grant("a", "b", sensitive=["pay"])
+    handle = pending(office.show("a", "b", "pay read", **changes))
+    assert decide(office, handle).status_code == 200
+    return handle
+
+
+def test_a_person_approves_and_the_repeat_gets_the_token_once(office: Office) -> None:
+    office.grant("a", "b", sensitive=["pay"])
+    presented = office.presentation("a", interaction_id="task-1")
+    asked = {"scope": "pay read", "interaction_id": "task-1", "subject_token": presented}
+    handle = pending(office.show("a", "b", **asked))
+    assert office.show("a", "b", **asked).json()["approval_handle"] == handle, "asked again while it waits"
+    assert pending(office.show("a", "b", approval_handle=handle, **asked)) == handle
+
+    [shown] = office.registry.done("GET", "/delegations/approvals", token=office.tokens["paul"])["approvals"]
+    assert (shown["approval_id"], shown["client"], shown["chain"]) == (handle, "alice", ["agent:a"])
+    assert (shown["target"], shown["scope"], shown["interaction_id"]) == ("agent:b", "pay read", "task-1")
+    answer = decide(office, handle)
+    assert answer.json() == shown
+
+    token = office.issued(office.show("a", "b", approval_handle=handle, **asked))
+    assert office.read(token, "b").scopes == ("pay", "read")
+    again = office.show("a", "b", "pay read", interaction_id="task-1", approval_handle=handle)
+    assert_error(again, "invalid_grant", "approval.used")
+    assert office.registry.done("GET", "/delegations/approvals", token=office.tokens["paul"]) == {"approvals": []}
+    events = [(one["event"], one["subject"]) for one in office.desk.audit(interaction_id="task-1")]
+    assert events == [("approval.asked", "alice"), ("approval.granted", "paul"), ("delegation.issued", "alice")]
+
+
+def test_scopes_that_are_not_sensitive_wait_for_nobody(office: Office) -> None:
+    office.grant("a", "b", sensitive=["pay"])
+    office.issued(office.show("a", "b", "read write"))
+
+
+def test_no_approval_is_asked_for_what_would_be_refused_anyway(office: Office) -> None:
+    office.grant("a", "b", ["pay"], sensitive=["pay"])
+    used = office.presentation("a", nonce=office.nonce("eve"))
+    assert_error(office.show("a", "b", "pay", subject_token=used), "invalid_request", "proof.nonce")
+    assert_error(office.show("a", "b", "pay read"), "invalid_scope", "delegation.scope")
+    office.registry.done("POST", "/agents/b/suspend", {}, office.tokens["bob"])
+    assert_error(office.show("a", "b", "pay"), "invalid_request", "delegation.agent-ended")
+    assert office.desk.counts()["approvals"] == 0
+
+
+@pytest.mark.parametrize("other", ["scope", "target", "interaction", "chain", "client"])
+def test_an_approval_for_something_else(office: Office, other: str) -> None:
+    handle = approved(office, interaction_id="task-1")
+    if other == "scope":
+        response = office.show("a", "b", "pay", interaction_id="task-1", approval_handle=handle)
+        fewer = office.show("a", "b", "read", interaction_id="task-1", approval_handle=handle)
+        assert_error(fewer, "invalid_grant", "approval.other")
+    elif other == "target":
+        office.grant("a", "c", sensitive=["pay"])
+        response = office.show("a", "c", "pay read", interaction_id="task-1", approval_handle=handle)
+    elif other == "interaction":
+        response = office.show("a", "b", "pay read", interaction_id="task-2", approval_handle=handle)
+        assert_error(office.show("a", "b", "pay read", approval_handle=handle), "invalid_grant", "approval.other")
+    elif other == "client":
+        office.grant("c", "b", sensitive=["pay"])
+        response = office.show("c", "b", "pay read", interaction_id="task-1", approval_handle=handle)
+    else:
+        office.grant("c", "a")
+        office.grant("a", "d")
+        token = office.issued(office.show("c", "a", "pay read", interaction_id="task-1"))
+        response = office.hand_on(token, "alice", "b", "pay read", approval_handle=handle)
+    assert_error(response, "invalid_grant", "approval.other")
+    office.issued(office.show("a", "b", "pay read", interaction_id="task-1", approval_handle=handle))
+
+
+@pytest.mark.parametrize("by", ["alice", "bob", "carol"])
+def test_nobody_approves_who_asked_or_takes_part(office: Office, by: str) -> None:
+    """Carol asks, Bob's and Alice's agents are in the chain."""
+    office.grant("a", "b")
+    office.grant("b", "c")
+    office.grant("c", "d", sensitive=["pay"])
+    token = office.issued(office.hand_on(office.issued(office.show("a", "b", "pay")), "bob", "c", "pay"))
+    handle = pending(office.hand_on(token, "carol", "d", "pay"))
+
+    assert_refused(decide(office, handle, by), 403, ("approval.self", "request/approval_id"))
+
+    assert pending(office.hand_on(token, "carol", "d", "pay", approval_handle=handle)) == handle
+    assert decide(office, handle, "dave").status_code == 200, "the target's owner neither asked nor delegates"
+    office.issued(office.hand_on(token, "carol", "d", "pay", approval_handle=handle))
+
+
+def test_whoever_asked_may_deny_and_what_was_denied_stays_so(office: Office) -> None:
+    office.grant("a", "b", sensitive=["pay"])
+    handle = pending(office.show("a", "b", "pay"))
+    assert decide(office, handle, "alice", "deny").status_code == 200
+    assert_refused(decide(office, handle), 404, ("approval.decided", "request/approval_id"))
+    assert_error(office.show("a", "b", "pay", approval_handle=handle), "access_denied", "approval.denied")
+    assert pending(office.show("a", "b", "pay")) != handle
+
+
+def test_a_decision_needs_its_scope_and_something_to_decide(office: Office) -> None:
+    others = tuple(one for one in Scope if one is not Scope.DELEGATIONS_APPROVE)
+    office.tokens["frank"] = office.desk.new_token("frank", others)
+    office.grant("a", "b", sensitive=["pay"])
+    handle = pending(office.show("a", "b", "pay"))
+    refused = ("token.scope", "request/headers/authorization")
+    assert_refused(decide(office, handle, "frank"), 403, refused)
+    assert_refused(office.registry.ask("GET", "/delegations/approvals", token=office.tokens["frank"]), 403, refused)
+    for unknown in ("0" * 32, "x", "%00", "é"):
+        assert_refused(decide(office, unknown), 404, ("approval.decided", "request/approval_id"))
+    assert decide(office, handle).status_code == 200
+    assert_refused(decide(office, handle, word="deny"), 404, ("approval.decided", "request/approval_id"))
+
+
+def test_an_approval_has_an_end(office: Office) -> None:
+    handle = approved(office)
+    office.desk.clock.advance(3_600)
+    office.tokens = {owner: office.desk.new_token(owner) for owner in office.tokens}
+    assert_error(office.show("a", "b", "pay read", approval_handle=handle), "expired_token", "approval.expired")
+    waiting = pending(office.show("a", "b", "pay read"))
+    office.desk.clock.advance(3_600)
+    office.tokens = {owner: office.desk.new_token(owner) for owner in office.tokens}
+    assert_refused(decide(office, waiting), 404, ("approval.decided", "request/approval_id"))
+    assert waiting != handle
+
+
+def test_what_ended_meanwhile_is_not_issued_whatever_was_approved(office: Office) -> None:
+    grant = office.grant("a", "b", sensitive=["pay"])
+    handle = pending(office.show("a", "b", "pay"))
+    assert decide(office, handle).status_code == 200
+    office.remove_grant(grant)
+    assert_error(office.show("a", "b", "pay", approval_handle=handle), "invalid_target", "delegation.no-grant")
+
+
+def test_a_client_waits_for_so_many_approvals_and_no_more(office: Office) -> None:
+    office.grant("a", "b", sensitive=["pay"])
+    token = office.presentation("a")
+    forms = [{"interaction_id": f"task-{n}"} for n in range(MOST_OPEN + 1)]
+    answers = [office.show("a", "b", "pay", subject_token=token, **form) for form in forms]
+    assert {answer.status_code for answer in answers[:-1]} == {400}
+    assert_error(answers[-1], "temporarily_unavailable", "rate.exceeded", 429)
