@@ -137,8 +137,7 @@ def _signed(root: DisclosableObject, padded_size: Callable[[int], int]) -> str:
     embedded = embed(root, DigestAlgorithm.SHA_256, SystemSalts(), padded_size)
     header: JsonObject = {"alg": "ES256", "typ": "dc+sd-jwt"}
     signing_input = encode_signing_input(header, embedded.payload)
-    texts: Sequence[str] = [one.encoded for one in embedded.disclosures]
-    return str(SdJwt(join_signature(signing_input, SIGNER.sign(signing_input)), tuple(texts)))
+    return str(SdJwt(join_signature(signing_input, SIGNER.sign(signing_input)), embedded.disclosures))
 
 
 if __name__ == "__main__":

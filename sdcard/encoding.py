@@ -4,26 +4,39 @@ Lenient readers accept padding, foreign characters, stray bits, repeated members
 parties read one text differently. RFC 7515 2, RFC 8259, RFC 8725 2.4.
 """
 
-import base64
 import json
 import re
+from binascii import a2b_base64, b2a_base64
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeAlias
 
 from sdcard.errors import Refused, Where
 from sdcard.rules import Rule
 
+try:  # the extra `fast`: what is accepted, and what is not, is the same without it
+    import orjson
+    import pybase64
+
+    _orjson: Any = orjson
+    _pybase64: Any = pybase64
+except ImportError:
+    _orjson = _pybase64 = None
+
+_AS_JSON_ALONE = (_orjson.OPT_PASSTHROUGH_DATACLASS | _orjson.OPT_PASSTHROUGH_DATETIME) if _orjson else 0
+
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
 
-_BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
-_LAST_CHARACTERS = {0: "", 2: "AQgw", 3: "AEIMQUYcgkosw048"}
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def encode_base64url(data: bytes) -> str:
     """Bytes → base64url without padding."""
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+    if _pybase64:
+        text: str = _pybase64.b64encode_as_string(data, b"-_")
+    else:
+        text = b2a_base64(data, newline=False).replace(b"+", b"-").replace(b"/", b"_").decode("ascii")
+    return text.rstrip("=")
 
 
 def decode_base64url(text: str, where: Where) -> bytes:
@@ -32,15 +45,24 @@ def decode_base64url(text: str, where: Where) -> bytes:
     Raises:
         Refused: ``encoding.base64url`` for an empty text, another character, padding, or bits left over.
     """
-    rest = len(text) % 4
-    last = _LAST_CHARACTERS.get(rest)
-    if last is None or not _BASE64URL.fullmatch(text) or (last and text[-1] not in last):
+    try:
+        data = _read_base64url(text + "=" * (-len(text) % 4))
+    except ValueError:
+        data = b""
+    if not data or encode_base64url(data) != text:
         raise Refused(Rule.BASE64URL, where)
-    return base64.urlsafe_b64decode(text + "=" * (-rest % 4))
+    return data
 
 
 def encode_json(value: JsonValue) -> bytes:
     """JSON value → compact UTF-8 text."""
+    if _orjson:
+        try:
+            text: bytes = _orjson.dumps(value, option=_AS_JSON_ALONE)
+        except TypeError:
+            text = b"null"
+        if b"null" not in text:  # it writes NaN so
+            return text
     return _ENCODER.encode(value).encode()
 
 
@@ -56,6 +78,13 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
         Refused: ``encoding.utf8``, ``json.malformed``, ``json.duplicate-member``, ``json.number``,
             ``json.surrogate`` or ``json.depth``.
     """
+    if _orjson and data.count(b"[") + data.count(b"{") <= depth:
+        try:
+            found: JsonValue = _orjson.loads(data)
+            if _orjson.dumps(found) == data:  # written as we would write it: nothing was repeated, repaired or rounded
+                return found
+        except (ValueError, TypeError):
+            pass  # what is wrong with it is said below
     text = _decode_utf8(data)
     if text is None:
         raise Refused(Rule.UTF8, where)
@@ -89,6 +118,18 @@ def same_json(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def _read_base64url(text: str) -> bytes:
+    """Some bytes for any text that has them, perhaps; whether it is their only text is for the caller to say.
+
+    Raises:
+        ValueError: for most other texts.
+    """
+    if _pybase64 and "+" not in text and "/" not in text:
+        data: bytes = _pybase64.b64decode(text, b"-_", validate=True)
+        return data
+    return a2b_base64(text.replace("-", "+").replace("_", "/"))
+
+
 def _decode_utf8(data: bytes) -> str | None:
     try:
         return data.decode("utf-8")
@@ -98,14 +139,17 @@ def _decode_utf8(data: bytes) -> str | None:
 
 def _read_json(text: str) -> tuple[JsonValue, Rule | None]:
     """The value, or what is wrong. The refusal is raised elsewhere, since these exceptions carry the whole text."""
+    text = text.strip(" \t\n\r")
     try:
-        value: JsonValue = _DECODER.decode(text)
+        value, end = _DECODER.raw_decode(text)
     except _Inexact as inexact:
         return None, inexact.rule
     except (json.JSONDecodeError, RecursionError):
         return None, Rule.JSON_MALFORMED
     except ValueError:  # the interpreter's bound on the digits of an integer
         return None, Rule.JSON_NUMBER
+    if end != len(text):
+        return None, Rule.JSON_MALFORMED
     if "\\u" in text and _has_lone_surrogate(value):
         return None, Rule.JSON_SURROGATE
     return value, None
@@ -141,7 +185,7 @@ def _no_constant(_: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_exact, parse_constant=_no_constant)
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
 def _check_depth(text: str, where: Where, limit: int) -> None:

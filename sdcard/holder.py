@@ -97,14 +97,13 @@ def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
     Raises:
         Refused: ``selection.not-held``, at the number of the path that names nothing here.
     """
-    claims, revealed = held.issued.verified.processed.claims, held.issued.verified.processed.revealed
+    claims = held.issued.verified.processed.claims
     wanted: set[Place] = set()
     for number, claim_path in enumerate(paths):
         found = claim_path.find(claims)
         if not found:
             raise Refused(Rule.SELECTION, Where(Part.REQUEST, ("paths", number)))
         wanted.update(found)
-        wanted.update(one.place for one in revealed if claim_path.covers(one.place))
     return _select(held, wanted)
 
 
@@ -219,9 +218,13 @@ def _needs(held: HeldSdCard) -> dict[Place, tuple[str, ...]]:
 
 
 def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
-    on_the_way = {place[:length] for place in wanted for length in range(1, len(place) + 1)}
-    revealed = held.issued.verified.processed.revealed
-    return Selection(tuple(one.disclosure.encoded for one in revealed if one.place in on_the_way))
+    """The Disclosures of these places, of all that is beneath them, and of what leads there."""
+    leading = {place[:length] for place in wanted for length in range(1, len(place) + 1)}
+    chosen = []
+    for one in held.issued.verified.processed.revealed:
+        if one.place in leading or any(one.place[:length] in wanted for length in range(len(one.place))):
+            chosen.append(one.disclosure.encoded)
+    return Selection(tuple(chosen))
 
 
 def _check_not_beyond(held: HeldSdCard, selection: Selection, plan: DisclosurePlan) -> None:

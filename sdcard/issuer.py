@@ -29,6 +29,7 @@ from sdcard.status.reference import StatusReference
 AGENT_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 """The pattern of an agent's id: what ``sub`` has after ``agent:``."""
 
+_AGENT_ID = re.compile(AGENT_ID)
 _URL = re.compile(r"https?://[^\s/?#]+[^\s]*")
 
 _ROOM = 32_768
@@ -171,7 +172,7 @@ def prepare_sd_card(
             ``key.bound-elsewhere`` for the Issuer's own key.
         Misuse: when ``agent_id`` is none.
     """
-    if not isinstance(agent_id, str) or not re.fullmatch(AGENT_ID, agent_id):
+    if not isinstance(agent_id, str) or not _AGENT_ID.fullmatch(agent_id):
         raise Misuse("an agent id is 1 to 128 letters, digits, `.`, `_` and `-`")
     if holder_key == issuer.key:
         raise Refused(Rule.KEY_BOUND_ELSEWHERE, Where(Part.KEY), "This is the Issuer's own key.")
@@ -193,10 +194,9 @@ def prepare_sd_card(
     embedded = embed(claims, issuer.key.algorithm.digest, salts, plan.policy.padded_size)
     header: JsonObject = {"alg": issuer.key.algorithm.value, "typ": plan.profile.typ, "kid": issuer.key.thumbprint}
     signing_input = encode_signing_input(header, embedded.payload)
-    disclosures = tuple(disclosure.encoded for disclosure in embedded.disclosures)
-    _check_size(signing_input, disclosures, limits)
+    _check_size(signing_input, embedded.disclosures, limits)
     return PreparedSdCard(
-        signing_input, disclosures, issuer.key, plan.context, plan.discloses, holder_key, validity, status
+        signing_input, embedded.disclosures, issuer.key, plan.context, plan.discloses, holder_key, validity, status
     )
 
 

@@ -56,7 +56,8 @@ class ClaimPath:
 
     def covers(self, place: tuple[Segment, ...]) -> bool:
         """Whether the place is the path's own or lies beneath it. ``None`` in it: a segment that no path names."""
-        return len(self.segments) <= len(place) and self._agrees(place)
+        own = self.segments
+        return place[: len(own)] == own or (None in own and len(own) <= len(place) and self._agrees(place))
 
     def find(self, value: JsonValue) -> list[Place]:
         """The path's own places that the value has."""
@@ -80,11 +81,13 @@ class ClaimPath:
 
     def leads_to(self, place: tuple[Segment, ...]) -> bool:
         """Whether the place lies on the way to the path's own places."""
-        return len(place) < len(self.segments) and self._agrees(place)
+        own = self.segments
+        return len(place) < len(own) and (place == own[: len(place)] or (None in own and self._agrees(place)))
 
     def matches(self, place: tuple[Segment, ...]) -> bool:
         """Whether the place is the path's own."""
-        return len(self.segments) == len(place) and self._agrees(place)
+        own = self.segments
+        return place == own or (None in own and len(own) == len(place) and self._agrees(place))
 
     def _agrees(self, segments: tuple[Segment, ...]) -> bool:
         for mine, theirs in zip(self.segments, segments, strict=False):
@@ -96,11 +99,13 @@ class ClaimPath:
 def _steps(place: Place, value: JsonValue, segment: Segment) -> list[tuple[Place, JsonValue]]:
     """One step down: to the member or element of this name, or for ``None`` to all of them."""
     if isinstance(value, dict):
-        names = list(value) if segment is None else [segment] if segment in value else []
-        return [((*place, name), value[name]) for name in names if isinstance(name, str)]
+        if segment is None:
+            return [((*place, name), inner) for name, inner in value.items()]
+        return [((*place, segment), value[segment])] if isinstance(segment, str) and segment in value else []
     if isinstance(value, list):
-        indices = range(len(value)) if segment is None else [segment]
-        return [((*place, i), value[i]) for i in indices if isinstance(i, int) and i < len(value)]
+        if segment is None:
+            return [((*place, index), inner) for index, inner in enumerate(value)]
+        return [((*place, segment), value[segment])] if isinstance(segment, int) and segment < len(value) else []
     return []
 
 

@@ -31,12 +31,12 @@ def draw_salts(source: SaltSource, count: int) -> bytes:
 class SaltPool:
     """Hands out single salts and asks the source for many at a time. One pool serves one SD-Card, then is dropped."""
 
-    _CHUNK = 64
+    _FIRST = 16
+    _MORE = 64
 
     def __init__(self, source: SaltSource) -> None:
         self._source = source
-        self._bytes = b""
-        self._next = 0
+        self._waiting: list[bytes] = []
         self._taken: set[bytes] = set()
 
     def take(self) -> bytes:
@@ -45,11 +45,10 @@ class SaltPool:
         Raises:
             Misuse: when the source gives one for the second time, or another number of bytes.
         """
-        if self._next == len(self._bytes):
-            self._bytes = draw_salts(self._source, self._CHUNK)
-            self._next = 0
-        salt = self._bytes[self._next : self._next + SALT_BYTES]
-        self._next += SALT_BYTES
+        if not self._waiting:
+            drawn = draw_salts(self._source, self._MORE if self._taken else self._FIRST)
+            self._waiting = [drawn[start : start + SALT_BYTES] for start in range(0, len(drawn), SALT_BYTES)][::-1]
+        salt = self._waiting.pop()
         if salt in self._taken:
             raise Misuse("the salt source repeats itself")
         self._taken.add(salt)

@@ -7,6 +7,7 @@ from sdcard.cards.format import CardFormat
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Part, Where
 from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
+from sdcard.paths import Place
 from sdcard.rules import Rule
 
 
@@ -33,19 +34,24 @@ def reserved_members(document: JsonObject) -> tuple[Finding, ...]:
 
     RFC 9901 4.1, SD-Card T-30.
     """
-    where = Where(Part.CARD)
-    at_top = [where.within(name) for name in document if name in RESERVED_AT_TOP]
+    at_top = [(name,) for name in document if name in RESERVED_AT_TOP]
     hint = "Rename this member: in an SD-Card its name belongs to a claim with another meaning."
-    return tuple(Finding(Rule.CARD_RESERVED, place, hint) for place in (*at_top, *_reserved_anywhere(document, where)))
+    places = (*at_top, *_reserved_anywhere(document))
+    return tuple(Finding(Rule.CARD_RESERVED, Where(Part.CARD, place), hint) for place in places)
 
 
-def _reserved_anywhere(value: JsonValue, where: Where) -> Iterator[Where]:
+def _reserved_anywhere(document: JsonObject) -> Iterator[Place]:
     """Iterative, since a caller may hand over a document that no limit on depth was applied to."""
-    waiting = [(value, where)]
+    waiting: list[tuple[JsonValue, Place]] = [(document, ())]
     while waiting:
         inner, place = waiting.pop()
         if isinstance(inner, dict):
-            yield from (place.within(name) for name in inner if name in RESERVED_ANYWHERE)
-            waiting += [(element, place.within(name)) for name, element in reversed(inner.items())]
+            yield from ((*place, name) for name in inner if name in RESERVED_ANYWHERE)
+            waiting += [(element, (*place, name)) for name, element in reversed(inner.items()) if _has_parts(element)]
         elif isinstance(inner, list):
-            waiting += [(element, place.within(index)) for index, element in reversed(list(enumerate(inner)))]
+            parts = [(element, (*place, index)) for index, element in enumerate(inner) if _has_parts(element)]
+            waiting += reversed(parts)
+
+
+def _has_parts(value: JsonValue) -> bool:
+    return isinstance(value, dict | list)

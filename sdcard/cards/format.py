@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sdcard.paths import ClaimPath, Place, Segment
+from sdcard.paths import ClaimPath, Segment
 
 
 class Fact(StrEnum):
@@ -67,7 +67,7 @@ class CardFormat:
         """The name without its version."""
         return self.name.partition("/")[0]
 
-    def is_unit(self, place: Place) -> bool:
+    def is_unit(self, place: tuple[Segment, ...]) -> bool:
         """Whether the place gets a Disclosure of its own when it is not always disclosed."""
         if len(place) == 1:
             return True

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Part, Where
 from sdcard.hosts import is_loopback
+from sdcard.paths import Place
 from sdcard.rules import Rule
 
 _SECRET_TEXT = re.compile(
@@ -74,16 +75,16 @@ _BESIDE_CLIENT = frozenset({"mcp", "stdio"})
 
 def suspicious(document: JsonObject) -> Iterator[Finding]:
     """Find what looks as if it should not be shown to anybody, or is of no use to anybody who sees it."""
-    waiting: list[tuple[JsonValue, Where]] = [(document, Where(Part.CARD))]
+    waiting: list[tuple[JsonValue, Place]] = [(document, ())]
     while waiting:
-        value, where = waiting.pop()
+        value, place = waiting.pop()
         if isinstance(value, dict):
-            yield from _suspicious_members(value, where)
-            waiting += [(inner, where.within(name)) for name, inner in reversed(value.items())]
+            yield from _suspicious_members(value, place)
+            waiting += [(inner, (*place, name)) for name, inner in reversed(value.items())]
         elif isinstance(value, list):
-            waiting += [(inner, where.within(index)) for index, inner in reversed(list(enumerate(value)))]
+            waiting += [(inner, (*place, index)) for index, inner in reversed(list(enumerate(value)))]
         elif isinstance(value, str):
-            yield from _suspicious_text(value, where)
+            yield from _suspicious_text(value, place)
 
 
 def holds_secret(text: str) -> bool:
@@ -96,14 +97,14 @@ def is_deceptive(text: str) -> bool:
     return bool(_HIDDEN.search(text)) and bool(_HIDDEN.search(_FLAG.sub("", text)))
 
 
-def _suspicious_members(members: JsonObject, where: Where) -> Iterator[Finding]:
+def _suspicious_members(members: JsonObject, place: Place) -> Iterator[Finding]:
     for name, value in members.items():
         if is_deceptive(name):
-            yield _deceptive(where.within(name))
+            yield _deceptive((*place, name))
         if isinstance(value, str) and value and _plain(name) in _SECRET_NAMES and not _is_told_elsewhere(value):
-            yield _secret(where.within(name))
+            yield _secret((*place, name))
     if "kty" in members and any(isinstance(members.get(name), str) for name in _PRIVATE_JWK):
-        yield _secret(where)
+        yield _secret(place)
 
 
 def _is_told_elsewhere(value: str) -> bool:
@@ -111,27 +112,32 @@ def _is_told_elsewhere(value: str) -> bool:
     return bool(_PLACEHOLDER.match(value)) or holds_secret(value)
 
 
-def _suspicious_text(text: str, where: Where) -> Iterator[Finding]:
+def _suspicious_text(text: str, place: Place) -> Iterator[Finding]:
     if is_deceptive(text):
-        yield _deceptive(where)
+        yield _deceptive(place)
     if holds_secret(text):
-        yield _secret(where)
+        yield _secret(place)
     if _is_personal(text):
         hint = "Name a role instead of a person, such as support@example.com: whoever gets the card keeps this."
-        yield Finding(Rule.CARD_PERSONAL, where, hint, Level.WARNING)
-    if _is_inside(_host(text)):
+        yield _warning(Rule.CARD_PERSONAL, place, hint)
+    host = _host(text)
+    if host and _is_inside(host):
         hint = "Name a host that the readers of the card reach; this one tells them only how the inside is built."
-        yield Finding(Rule.CARD_INTERNAL_HOST, where, hint, Level.WARNING)
+        yield _warning(Rule.CARD_INTERNAL_HOST, place, hint)
 
 
-def _deceptive(where: Where) -> Finding:
+def _deceptive(place: Place) -> Finding:
     hint = "Remove characters that have no shape or turn the text round: people see another text than programs read."
-    return Finding(Rule.CARD_MEMBER_VALUE, where, hint, Level.WARNING)
+    return _warning(Rule.CARD_MEMBER_VALUE, place, hint)
 
 
-def _secret(where: Where) -> Finding:
+def _secret(place: Place) -> Finding:
     hint = "Remove it, and replace it wherever it is used: this looks like a key, a token or a password."
-    return Finding(Rule.CARD_SECRET, where, hint, Level.WARNING)
+    return _warning(Rule.CARD_SECRET, place, hint)
+
+
+def _warning(rule: Rule, place: Place, hint: str) -> Finding:
+    return Finding(rule, Where(Part.CARD, place), hint, Level.WARNING)
 
 
 def _plain(name: str) -> str:

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import lru_cache
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -18,6 +19,8 @@ from sdcard.errors import Finding, Level, Where
 from sdcard.hosts import is_loopback
 from sdcard.rules import Rule
 
+_NAMES_KEPT = 1024
+"""More than the tables of all formats have."""
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+):[0-9]{1,5}")
@@ -263,11 +266,13 @@ def find_list(members: JsonObject, name: str) -> tuple[str, list[JsonValue]]:
     return spelling, value if isinstance(value, list) else []
 
 
+@lru_cache(maxsize=_NAMES_KEPT)
 def snake_case(name: str) -> str:
     """The other spelling that ProtoJSON readers accept: ``iconUrl`` → ``icon_url``."""
     return _HUMP.sub("_", name).lower()
 
 
+@lru_cache(maxsize=_NAMES_KEPT)
 def _spellings(name: str) -> tuple[str, ...]:
     snake = snake_case(name)
     return (name,) if snake == name else (name, snake)

@@ -158,10 +158,13 @@ class Grant:
         """Whether this place may be shown, and whether in the clear."""
         return self._decide(place)[1]
 
+    def kind(self, place: tuple[Segment, ...]) -> tuple[Segment, ...]:
+        """The same for all places that no entry tells apart: the elements of an array, unless an entry has indices."""
+        return place if self._numbered else tuple([None if type(one) is int else one for one in place])
+
     def _decide(self, place: tuple[Segment, ...]) -> tuple[Row | None, Treatment]:
         """Decided once for a place, and for all elements of an array unless an entry tells them apart."""
-        if not self._numbered:
-            place = tuple(None if type(segment) is int else segment for segment in place)
+        place = self.kind(place)
         decided = self._decided.get(place)
         if decided is None:
             row = next((row for row in self.rows if row.decides(place)), None)

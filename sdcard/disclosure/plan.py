@@ -10,7 +10,7 @@ from sdcard.disclosure.grant import Grant
 from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
-from sdcard.paths import ClaimPath, Place
+from sdcard.paths import ClaimPath, Place, Segment
 from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 
@@ -85,7 +85,7 @@ def plan_disclosure(
         root=root,
         policy=policy,
         places=frozenset(places),
-        discloses=tuple(dict.fromkeys(str(_family(place)) for place in places)),
+        discloses=tuple(str(ClaimPath(family)) for family in dict.fromkeys(map(_family, places))),
         nothing_behind=tuple(scope.entry for scope in asked if not any(map(scope.holds, places))),
         agreement=agreement,
     )
@@ -103,6 +103,30 @@ def _check_clear(clear: set[str], permitted: Grant, where: Where) -> None:
             raise Refused(Rule.DISCLOSE_BEYOND_CEILING, where, hint)
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What is true of a place, and of all places that differ from it by an index alone, unless an entry has indices.
+
+    Attributes:
+        along: goes with its parent.
+        permitted, forbidden: by the grant, whatever its parent is; ``permitted`` also where it goes along.
+        only_along: is shown because its parent is, and for no other reason.
+        on_the_way: something beneath it may be shown.
+        plain: the grant shows it in the clear.
+        own: it has a Disclosure of its own, wherever it is.
+        divided: a unit or an exception of the grant lies beneath it.
+    """
+
+    along: bool
+    permitted: bool
+    forbidden: bool
+    only_along: bool
+    on_the_way: bool
+    plain: bool
+    own: bool
+    divided: bool
+
+
 class _Planner:
     """Walks a card. ``covered`` says whether a part lies within one that has a Disclosure of its own."""
 
@@ -113,6 +137,8 @@ class _Planner:
         self._own = tuple(dict.fromkeys((*card.format.units, *named)))
         edges = dict.fromkeys((*card.format.units, *permitted.edges()))
         self._edges = tuple(p for p in edges if p.segments[1:])
+        self._kinds: dict[tuple[Segment, ...], _Kind] = {}
+        self._separated: dict[tuple[tuple[Segment, ...], bool], bool] = {}
 
     def object(self, members: Mapping[str, JsonValue], place: Place, covered: bool) -> DisclosableObject:
         parts = {name: self._part(value, (*place, name), covered) for name, value in members.items()}
@@ -121,57 +147,71 @@ class _Planner:
     def _part(self, value: JsonValue, place: Place, covered: bool) -> tuple[Treatment, Disclosable]:
         if len(place) == 1 and place[0] in self._clear:
             return Treatment.PLAIN, value
-        permitted = self._permits(place)
-        on_the_way = isinstance(value, dict | list) and self._grant.leads_to(place)
-        if not permitted and not on_the_way:
+        kind = self._kind(place)
+        if not kind.permitted and not (kind.on_the_way and isinstance(value, dict | list)):
             return Treatment.WITHHELD, None
-        treatment = self._shown(place, covered)
-        inside = self._inside(value, place, permitted, covered or treatment is Treatment.SELECTIVE)
-        must_show = value or (self._grant.forbids(place) and not permitted)
+        treatment = self._shown(place, kind, covered)
+        inside = self._inside(value, place, kind, covered or treatment is Treatment.SELECTIVE)
+        must_show = value or (kind.forbidden and not kind.permitted)
         if must_show and not self._shows_something(inside, place):
             return Treatment.WITHHELD, None
         return treatment, inside
 
-    def _permits(self, place: Place) -> bool:
-        along = self._format.goes_with_parent(place) and not self._grant.forbids(place)
-        return along or self._grant.permits(place)
+    def _kind(self, place: Place) -> _Kind:
+        key = self._grant.kind(place)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = self._look_at(key)
+        return kind
 
-    def _shown(self, place: Place, covered: bool) -> Treatment:
+    def _look_at(self, place: tuple[Segment, ...]) -> _Kind:
+        along, treatment = self._format.goes_with_parent(place), self._grant.treatment(place)
+        permitted, forbidden = treatment is not Treatment.WITHHELD, self._grant.forbids(place)
+        return _Kind(
+            along=along,
+            permitted=permitted or (along and not forbidden),
+            forbidden=forbidden,
+            only_along=along and not permitted,
+            on_the_way=self._grant.leads_to(place),
+            plain=treatment is Treatment.PLAIN,
+            own=len(place) == 1 or any(one.matches(place) for one in self._own),
+            divided=any(p.leads_to(place) for p in self._edges),
+        )
+
+    def _shown(self, place: Place, kind: _Kind, covered: bool) -> Treatment:
         """How a part that is shown is shown: in the clear only where the policy or the card format says so."""
-        if place in self._bare or self._grant.treatment(place) is Treatment.PLAIN:
+        if kind.plain or kind.along or place in self._bare:
             return Treatment.PLAIN
-        if self._format.goes_with_parent(place):
-            return Treatment.PLAIN
-        own = len(place) == 1 or any(one.matches(place) for one in self._own)
-        return Treatment.SELECTIVE if own or not covered else Treatment.PLAIN
+        return Treatment.SELECTIVE if kind.own or not covered else Treatment.PLAIN
 
     def _shows_something(self, inside: Disclosable, place: Place) -> bool:
         """Whether a part that was asked for is shown: a container emptied by its context would say what is not so."""
         if isinstance(inside, DisclosableObject):
-            asked = ((name, t) for name, (t, _) in inside.members.items() if not self._only_along((*place, name)))
-            return any(treatment is not Treatment.WITHHELD for _, treatment in asked)
+            asked = (t for name, (t, _) in inside.members.items() if not self._kind((*place, name)).only_along)
+            return any(treatment is not Treatment.WITHHELD for treatment in asked)
         if isinstance(inside, DisclosableArray):
             return any(treatment is not Treatment.WITHHELD for treatment, _ in inside.elements)
         return True
 
-    def _only_along(self, place: Place) -> bool:
-        return self._format.goes_with_parent(place) and not self._grant.permits(place)
-
-    def _inside(self, value: JsonValue, place: Place, permitted: bool, covered: bool) -> Disclosable:
+    def _inside(self, value: JsonValue, place: Place, kind: _Kind, covered: bool) -> Disclosable:
         """Look inside only where something inside may be treated differently."""
-        if isinstance(value, dict) and (not permitted or self._divides(place)):
+        if kind.permitted and not kind.divided:
+            return value
+        if isinstance(value, dict):
             return self.object(value, place, covered)
-        if isinstance(value, list) and (not permitted or self._divides(place)):
+        if isinstance(value, list):
             elements = tuple(self._part(element, (*place, index), covered) for index, element in enumerate(value))
             return DisclosableArray(elements, self._separates(place, covered))
         return value
 
-    def _divides(self, place: Place) -> bool:
-        """Whether a unit or an exception of the grant lies beneath this place."""
-        return any(p.leads_to(place) for p in self._edges)
-
     def _separates(self, place: Place, covered: bool) -> bool:
         """Whether this context could show a part of this place by a Disclosure of its own, present or not."""
+        key = self._grant.kind(place), covered
+        if key not in self._separated:
+            self._separated[key] = self._could_separate(*key)
+        return self._separated[key]
+
+    def _could_separate(self, place: tuple[Segment, ...], covered: bool) -> bool:
         if not place or (not covered and self._grant.leads_to_selective(place)):
             return True
         return any(
@@ -179,7 +219,7 @@ class _Planner:
             for own in self._own
         )
 
-    def _could_show(self, place: Place, own: ClaimPath) -> bool:
+    def _could_show(self, place: tuple[Segment, ...], own: ClaimPath) -> bool:
         last = own.segments[-1]
         if last is not None:
             return self._grant.treatment((*place, last)) is Treatment.SELECTIVE
@@ -197,5 +237,5 @@ def _bare(document: JsonObject, permitted: Grant) -> Iterator[Place]:
                 yield from (place[:length] for length in range(1, len(place)))
 
 
-def _family(place: Place) -> ClaimPath:
-    return ClaimPath(tuple(None if isinstance(segment, int) else segment for segment in place))
+def _family(place: Place) -> tuple[Segment, ...]:
+    return tuple([None if isinstance(segment, int) else segment for segment in place])

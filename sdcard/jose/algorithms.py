@@ -30,7 +30,7 @@ class SignatureAlgorithm(StrEnum):
     @property
     def header_names(self) -> tuple[str, ...]:
         """Spellings of ``alg`` that mean this one; RFC 9864 gives EdDSA over Ed25519 the name ``Ed25519``."""
-        return ("EdDSA", "Ed25519") if self is SignatureAlgorithm.EDDSA else (self.value,)
+        return _HEADER_NAMES[self]
 
     @property
     def digest(self) -> "DigestAlgorithm":
@@ -43,6 +43,7 @@ class SignatureAlgorithm(StrEnum):
         return _SIGNATURE_SIZES[self]
 
 
+_HEADER_NAMES = {one: (one.value,) for one in SignatureAlgorithm} | {SignatureAlgorithm.EDDSA: ("EdDSA", "Ed25519")}
 _SIGNATURE_SIZES = {
     SignatureAlgorithm.ES256: 64,
     SignatureAlgorithm.ES384: 96,

@@ -6,6 +6,7 @@ RFC 7517 4, RFC 7518 6.2, RFC 8037 2, RFC 9964 3, RFC 7638.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias, cast
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -19,7 +20,11 @@ from sdcard.jose import ml_dsa
 from sdcard.jose.algorithms import EC_ALGORITHMS, EC_PARAMETERS, SignatureAlgorithm
 from sdcard.rules import Rule
 
-_Key: TypeAlias = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | ml_dsa.MlDsaPublicKey
+_RawKey: TypeAlias = ed25519.Ed25519PublicKey | ml_dsa.MlDsaPublicKey
+_Key: TypeAlias = ec.EllipticCurvePublicKey | _RawKey
+
+_KEPT = 1024
+_LARGEST_KEPT = 16_384
 
 PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"})
 """JWK members that only a private or symmetric key has (RFC 7518 6, RFC 9964 for ``priv``)."""
@@ -82,16 +87,45 @@ class PublicKey:
         """Whether the signature, in JOSE form, is this key's over the message. ES*: r and s, each of fixed size."""
         if len(signature) != self.algorithm.signature_size:
             return False
+        parameters = EC_PARAMETERS.get(self.algorithm)
         try:
-            if isinstance(self._key, ec.EllipticCurvePublicKey):
-                half = len(signature) // 2
-                r, s = (int.from_bytes(part, "big") for part in (signature[:half], signature[half:]))
-                self._key.verify(encode_dss_signature(r, s), message, EC_PARAMETERS[self.algorithm].ecdsa)
+            if parameters:
+                r, s = (
+                    int.from_bytes(half, "big") for half in (signature[: parameters.size], signature[parameters.size :])
+                )
+                cast(ec.EllipticCurvePublicKey, self._key).verify(encode_dss_signature(r, s), message, parameters.ecdsa)
             else:
-                self._key.verify(signature, message)
+                cast(_RawKey, self._key).verify(signature, message)
         except InvalidSignature:
             return False
         return True
+
+
+def verifies_as_before(key: PublicKey, message: bytes, signature: bytes) -> bool:
+    """As ``PublicKey.verifies``, which is computed once for a message that comes again: its answer cannot change.
+
+    Only what verified is kept, the last 1024 of it and nothing large. Whether the key is trusted, and what the message
+    says of times and status, is not part of the answer.
+    """
+    if len(message) > _LARGEST_KEPT:
+        return key.verifies(message, signature)
+    try:
+        return _verified(key, message, signature)
+    except InvalidSignature:
+        return False
+
+
+@lru_cache(maxsize=_KEPT)
+def _verified(key: PublicKey, message: bytes, signature: bytes) -> bool:
+    if not key.verifies(message, signature):
+        raise InvalidSignature
+    return True
+
+
+def forget() -> None:
+    """Drop every key and signature that is kept for speed alone."""
+    _verified.cache_clear()
+    _read_point.cache_clear()
 
 
 def public_key(key: object) -> PublicKey:
@@ -149,8 +183,15 @@ def check_not_published(key: PublicKey, published: frozenset[str], where: Where)
 
 
 def _parse_ec(jwk: Mapping[str, object], algorithm: SignatureAlgorithm, where: Where) -> PublicKey:
+    x, y = (_text(jwk, name, where) for name in ("x", "y"))
+    return _read_point(algorithm, x, y, where)
+
+
+@lru_cache(maxsize=_KEPT)
+def _read_point(algorithm: SignatureAlgorithm, x_text: str, y_text: str, where: Where) -> PublicKey:
+    """A key follows from these texts alone, so one that was read is kept; what is refused is read again."""
     parameters = EC_PARAMETERS[algorithm]
-    x, y = (_bytes(jwk, name, parameters.size, where) for name in ("x", "y"))
+    x, y = (_sized(text, parameters.size, where.within(name)) for name, text in (("x", x_text), ("y", y_text)))
     numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), parameters.curve)
     if max(numbers.x, numbers.y) >= parameters.prime:
         raise Refused(Rule.KEY_MALFORMED, where, "A coordinate is not below the curve's prime.")
@@ -158,8 +199,7 @@ def _parse_ec(jwk: Mapping[str, object], algorithm: SignatureAlgorithm, where: W
         key = numbers.public_key()
     except ValueError:
         raise Refused(Rule.KEY_MALFORMED, where, "The point is not on the curve.") from None
-    members = {"crv": parameters.crv, "kty": "EC", "x": encode_base64url(x), "y": encode_base64url(y)}
-    return _wrap(algorithm, members, key)
+    return _wrap(algorithm, {"crv": parameters.crv, "kty": "EC", "x": x_text, "y": y_text}, key)
 
 
 def _parse_ed25519(jwk: Mapping[str, object], where: Where) -> PublicKey:
@@ -195,12 +235,20 @@ def _wrap_ml_dsa(algorithm: SignatureAlgorithm, key: ml_dsa.MlDsaPublicKey) -> P
 
 
 def _bytes(jwk: Mapping[str, object], name: str, size: int, where: Where) -> bytes:
+    return _sized(_text(jwk, name, where), size, where.within(name))
+
+
+def _text(jwk: Mapping[str, object], name: str, where: Where) -> str:
     text = jwk.get(name)
     if not isinstance(text, str):
         raise Refused(Rule.KEY_MALFORMED, where.within(name), "The member must be a string.")
-    data = decode_base64url(text, where.within(name))
+    return text
+
+
+def _sized(text: str, size: int, where: Where) -> bytes:
+    data = decode_base64url(text, where)
     if len(data) != size:
-        raise Refused(Rule.KEY_MALFORMED, where.within(name), f"The member must encode exactly {size} bytes.")
+        raise Refused(Rule.KEY_MALFORMED, where, f"The member must encode exactly {size} bytes.")
     return data
 
 

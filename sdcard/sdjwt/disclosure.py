@@ -1,9 +1,11 @@
 """Disclosures and their digests (RFC 9901 4.2.1 to 4.2.3)."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sdcard.encoding import JsonValue, decode_base64url, encode_base64url, encode_json, parse_json
-from sdcard.errors import Refused, Where
+from sdcard.errors import Part, Refused, Where
+from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
 
 
@@ -29,11 +31,21 @@ class Disclosure:
         return "Disclosure(…)"
 
 
+@lru_cache(maxsize=DEFAULT_LIMITS.disclosures)
+def where_of(number: int) -> Where:
+    """The place of a Disclosure: its number in the order sent."""
+    return Where(Part.DISCLOSURE, (number,))
+
+
 def make_disclosure(salt: bytes, name: str | None, value: JsonValue) -> Disclosure:
     """Salt, name (None for an array element) and value → Disclosure (R-16, R-20, R-22)."""
+    return Disclosure(encode_disclosure(salt, name, value), encode_base64url(salt), name, value)
+
+
+def encode_disclosure(salt: bytes, name: str | None, value: JsonValue) -> str:
+    """As ``make_disclosure``, for those who need nothing but the base64url text."""
     text = encode_base64url(salt)
-    array: list[JsonValue] = [text, value] if name is None else [text, name, value]
-    return Disclosure(encode_base64url(encode_json(array)), text, name, value)
+    return encode_base64url(encode_json([text, value] if name is None else [text, name, value]))
 
 
 def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:
@@ -44,16 +56,18 @@ def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:
     """
     data = decode_base64url(encoded, where)
     array = parse_json(data, where, depth)
-    match array:
-        case [str(salt), value]:
-            return Disclosure(encoded, salt, None, value, _depth_without_digests(data))
-        case [str(salt), str(name), value]:
-            return Disclosure(encoded, salt, name, value, _depth_without_digests(data))
+    if isinstance(array, list) and 2 <= len(array) <= 3:
+        salt, second = array[:2]
+        if isinstance(salt, str) and len(array) == 2:
+            return Disclosure(encoded, salt, None, second, _depth_without_digests(data))
+        if isinstance(salt, str) and isinstance(second, str):
+            return Disclosure(encoded, salt, second, array[2], _depth_without_digests(data))
     raise Refused(Rule.DISCLOSURE_FORMAT, where)
 
 
 def _depth_without_digests(data: bytes) -> int | None:
     """Digests need a member `_sd` or `...`; without an escape sequence their names stand in the text as they are."""
-    if b"\\u" in data or b'"_sd' in data or b'"..."' in data:
+    escapes = b"\\" in data and b"\\u" in data
+    if escapes or (b"_" in data and b'"_sd' in data) or b'"..."' in data:
         return None
     return data.count(b"[") + data.count(b"{")

@@ -11,15 +11,18 @@ from sdcard.encoding import JsonObject, JsonValue, encode_base64url
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.names import ELLIPSIS, SD
 from sdcard.salts import SaltPool, SaltSource
-from sdcard.sdjwt.disclosure import Disclosure, make_disclosure
+from sdcard.sdjwt.disclosure import encode_disclosure
+
+_TREATED = (DisclosableObject, DisclosableArray)
+_PLAIN, _SELECTIVE = Treatment.PLAIN, Treatment.SELECTIVE
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A payload, and the Disclosures whose digests are in it or in one another."""
+    """A payload, and the text of each Disclosure whose digest is in it or in another one."""
 
     payload: JsonObject = field(repr=False)
-    disclosures: tuple[Disclosure, ...]
+    disclosures: tuple[str, ...] = field(repr=False)
 
 
 def embed(
@@ -47,7 +50,7 @@ def embed(
 class _Embedder:
     def __init__(self, algorithm: DigestAlgorithm, salts: SaltSource, padded_size: Callable[[int], int]) -> None:
         self._algorithm, self._salts, self._padded_size = algorithm, SaltPool(salts), padded_size
-        self.disclosures: list[Disclosure] = []
+        self.disclosures: list[str] = []
 
     def _value(self, disclosable: Disclosable) -> JsonValue:
         if isinstance(disclosable, DisclosableObject):
@@ -61,9 +64,9 @@ class _Embedder:
         members: JsonObject = {}
         digests: list[str] = []
         for name, (treatment, part) in disclosable.members.items():
-            if treatment is Treatment.PLAIN:
-                members[name] = self._value(part)
-            elif treatment is Treatment.SELECTIVE:
+            if treatment is _PLAIN:
+                members[name] = self._value(part) if isinstance(part, _TREATED) else part
+            elif treatment is _SELECTIVE:
                 digests.append(self._disclose(name, part))
         if disclosable.padded:
             digests += [self._decoy() for _ in range(self._padded_size(len(digests)) - len(digests))]
@@ -76,9 +79,9 @@ class _Embedder:
         elements: list[JsonValue] = []
         selective = 0
         for treatment, part in disclosable.elements:
-            if treatment is Treatment.PLAIN:
+            if treatment is _PLAIN:
                 elements.append(self._value(part))
-            elif treatment is Treatment.SELECTIVE:
+            elif treatment is _SELECTIVE:
                 elements.append({ELLIPSIS: self._disclose(None, part)})
                 selective += 1
         decoys = self._padded_size(selective) - selective if disclosable.padded else 0
@@ -97,9 +100,9 @@ class _Embedder:
 
     def _disclose(self, name: str | None, part: Disclosable) -> str:
         """The digest of a part whose own digests are in it already (4.2.6, R-31)."""
-        disclosure = make_disclosure(self._salts.take(), name, self._value(part))
-        self.disclosures.append(disclosure)
-        return self._algorithm.digest(disclosure.encoded)
+        encoded = encode_disclosure(self._salts.take(), name, self._value(part))
+        self.disclosures.append(encoded)
+        return self._algorithm.digest(encoded)
 
     def _decoy(self) -> str:
         return self._algorithm.digest(encode_base64url(self._salts.take()))

@@ -13,7 +13,7 @@ from sdcard.limits import Limits
 from sdcard.names import ELLIPSIS, SD, SD_ALG
 from sdcard.paths import Place
 from sdcard.rules import Rule
-from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure
+from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure, where_of
 from sdcard.sdjwt.steps import (
     check_all_referenced,
     check_claim_is_new,
@@ -73,10 +73,7 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
             inside a Disclosure is given as that Disclosure's number.
     """
     algorithm = read_digest_algorithm(payload)
-    parsed = [
-        parse_disclosure(text, Where(Part.DISCLOSURE, (number,)), limits.json_depth)
-        for number, text in enumerate(disclosures)
-    ]
+    parsed = [parse_disclosure(text, where_of(number), limits.json_depth) for number, text in enumerate(disclosures)]
     unreferenced = index_by_digest(parsed, algorithm)
     walk = _Walk(unreferenced, limits)
     claims = walk.object({name: value for name, value in payload.items() if name != SD_ALG}, _Spot())
@@ -123,7 +120,7 @@ class _Walk:
         """An object's own members, without ``_sd`` (3.e), then what its ``_sd`` discloses (R-56, R-67)."""
         self._check_depth(spot)
         check_no_placeholder(members, spot.where)
-        digests = read_digest_list(members, spot.where)
+        digests = read_digest_list(members, spot.where) if SD in members else ()
         result = {
             name: self.value(value, spot.member(name)) if isinstance(value, dict | list) else value
             for name, value in members.items()
@@ -139,13 +136,13 @@ class _Walk:
 
     def _insert(self, number: int, disclosure: Disclosure, result: JsonObject, spot: _Spot) -> None:
         """Step 3.c.ii: a disclosed claim, beside the ``_sd`` that has its digest (R-62, R-63)."""
-        where = Where(Part.DISCLOSURE, (number,))
+        where = where_of(number)
         name = check_is_claim(disclosure, where)
         check_name_is_free(name, where)
         check_claim_is_new(name, result, where)
-        inside = _Spot((*spot.place, name), where, disclosure)
-        self.revealed.append(Revealed(inside.place, disclosure, spot.holder))
-        result[name] = self._disclosed(disclosure, inside)
+        place = (*spot.place, name)
+        self.revealed.append(Revealed(place, disclosure, spot.holder))
+        result[name] = self._disclosed(disclosure, place, where)
 
     def _array(self, elements: list[JsonValue], spot: _Spot) -> JsonValue:
         """Step 3.c.iii and 3.d: disclosed elements take their place, the others vanish (R-65, R-66)."""
@@ -159,31 +156,28 @@ class _Walk:
             found = self._look_up(read_placeholder(element, here.where), here)
             if found:
                 number, disclosure = found
-                where = Where(Part.DISCLOSURE, (number,))
+                where = where_of(number)
                 check_is_element(disclosure, where)
                 self.revealed.append(Revealed(here.place, disclosure, spot.holder))
-                result.append(self._disclosed(disclosure, _Spot(here.place, where, disclosure)))
+                result.append(self._disclosed(disclosure, here.place, where))
         if elements and not result:
             self.emptied.append(spot.place)
         return result
 
-    def _disclosed(self, disclosure: Disclosure, spot: _Spot) -> JsonValue:
+    def _disclosed(self, disclosure: Disclosure, place: Place, where: Where) -> JsonValue:
         """Look for digests in a disclosed value, unless its text shows that the look would find nothing (R-63)."""
         depth = disclosure.depth_without_digests
-        if depth is not None and len(spot.place) + depth <= self._limits.json_depth:
+        if depth is not None and len(place) + depth <= self._limits.json_depth:
             return disclosure.value
-        return self.value(disclosure.value, spot)
+        return self.value(disclosure.value, _Spot(place, where, disclosure))
 
     def _look_up(self, digest: str, spot: _Spot) -> tuple[int, Disclosure] | None:
         """Step 3.c.i: the Disclosure of a digest; a digest without one is no fault (R-58)."""
         check_digest_is_new(digest, self._met, spot.where)
         self._met.add(digest)
-        self._check_count(spot)
-        return self._unreferenced.pop(digest, None)
-
-    def _check_count(self, spot: _Spot) -> None:
         if len(self._met) > self._limits.digests:
             raise Refused(Rule.LIMIT_DIGESTS, spot.where)
+        return self._unreferenced.pop(digest, None)
 
     def _check_depth(self, spot: _Spot) -> None:
         if len(spot.place) >= self._limits.json_depth:

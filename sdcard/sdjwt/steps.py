@@ -12,7 +12,7 @@ from sdcard.errors import Part, Refused, Where
 from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
 from sdcard.names import ELLIPSIS, RESERVED_ANYWHERE, SD, SD_ALG
 from sdcard.rules import Rule
-from sdcard.sdjwt.disclosure import Disclosure
+from sdcard.sdjwt.disclosure import Disclosure, where_of
 
 RESERVED_NAMES = RESERVED_ANYWHERE | {SD_ALG}
 """What no Disclosure may name: ``_sd_alg`` has its meaning at the top of what the Issuer signed, and nowhere else."""
@@ -41,7 +41,7 @@ def index_by_digest(disclosures: Sequence[Disclosure], algorithm: DigestAlgorith
     for number, disclosure in enumerate(disclosures):
         digest = algorithm.digest(disclosure.encoded)
         if digest in indexed:
-            raise Refused(Rule.DISCLOSURE_REPEATED, Where(Part.DISCLOSURE, (number,)))
+            raise Refused(Rule.DISCLOSURE_REPEATED, where_of(number))
         indexed[digest] = number, disclosure
     return indexed
 
@@ -73,7 +73,7 @@ def read_digest_list(members: JsonObject, where: Where) -> list[str]:
         Refused: ``sd.digest-list`` for anything but an array of strings.
     """
     digests = members.get(SD, [])
-    if not isinstance(digests, list) or not all(isinstance(digest, str) for digest in digests):
+    if not isinstance(digests, list) or not {str}.issuperset(map(type, digests)):
         raise Refused(Rule.SD_DIGEST_LIST, where)
     return cast(list[str], digests)
 
@@ -149,4 +149,4 @@ def check_all_referenced(unreferenced: Mapping[str, tuple[int, Disclosure]]) -> 
     """
     if unreferenced:
         number = min(number for number, _ in unreferenced.values())
-        raise Refused(Rule.DISCLOSURE_UNREFERENCED, Where(Part.DISCLOSURE, (number,)))
+        raise Refused(Rule.DISCLOSURE_UNREFERENCED, where_of(number))

@@ -7,7 +7,7 @@ from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant, parse_numeric_date
 from sdcard.jose.jws import Jws, parse_jws, verify_jws
-from sdcard.jose.keys import PublicKey, parse_public_jwk
+from sdcard.jose.keys import PublicKey, parse_public_jwk, verifies_as_before
 from sdcard.limits import Limits
 from sdcard.names import CNF, RESERVED_ANYWHERE
 from sdcard.rules import Rule
@@ -46,7 +46,7 @@ def verify_sd_jwt(
             and what ``key_for`` refuses with.
     """
     jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
-    verify_jws(jws, key_for(jws), types)
+    verify_jws(jws, key_for(jws), types, verifies_as_before)
     return VerifiedSdJwt(jws.payload, process_payload(jws.payload, sd_jwt.disclosures, limits))
 
 
@@ -87,8 +87,8 @@ def check_present(verified: VerifiedSdJwt, required: Collection[str]) -> None:
 
 def _holds_digests(value: JsonValue) -> bool:
     if isinstance(value, dict):
-        return not RESERVED_ANYWHERE.isdisjoint(value) or any(map(_holds_digests, value.values()))
-    return isinstance(value, list) and any(map(_holds_digests, value))
+        return not RESERVED_ANYWHERE.isdisjoint(value) or _holds_digests(list(value.values()))
+    return isinstance(value, list) and any(_holds_digests(one) for one in value if isinstance(one, dict | list))
 
 
 def check_validity(claims: JsonObject, now: Instant, skew: int | float, audience: str | None) -> None:

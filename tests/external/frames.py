@@ -33,7 +33,7 @@ def issue(root: DisclosableObject, decoys: int, algorithm: DigestAlgorithm = Dig
     header = {"alg": ISSUER.public_key.algorithm.value, "typ": TYPES[0]}
     signing_input = encode_signing_input(header, {**embedded.payload, "_sd_alg": algorithm.value})
     jwt = join_signature(signing_input, ISSUER.sign(signing_input))
-    return SdJwt(jwt, tuple(one.encoded for one in embedded.disclosures))
+    return SdJwt(jwt, embedded.disclosures)
 
 
 def process(sd_jwt: SdJwt) -> ProcessedPayload:

@@ -1,13 +1,15 @@
 """Strict base64url and strict JSON: one spelling in, one spelling out, and every other text refused quickly."""
 
+import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdcard import Refused
+from sdcard import Refused, encoding
 from sdcard.encoding import (
     decode_base64url,
     encode_base64url,
@@ -20,6 +22,20 @@ from sdcard.errors import Part, Where
 from tests.world import outcome, raises_rule
 
 HERE = Where(Part.CARD)
+
+
+@pytest.fixture(autouse=True, scope="module", params=["with the extra fast", "without it"])
+def libraries(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test of this file holds either way."""
+    if request.param == "without it":
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(encoding, "_orjson", None)
+            patch.setattr(encoding, "_pybase64", None)
+            yield
+    else:
+        pytest.importorskip("orjson")
+        pytest.importorskip("pybase64")
+        yield
 
 
 # -- base64url --------------------------------------------------------------------------------------------------------
@@ -218,6 +234,59 @@ JSON = st.recursive(
 @given(JSON)
 def test_what_is_written_is_read(value: Any) -> None:
     assert same_json(parse_json(encode_json(value), HERE, 64), value)
+
+
+def read_both_ways(data: bytes) -> tuple[Any, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding, "_orjson", None)
+        unaided = outcome(lambda: parse_json(data, HERE, 8))
+    return outcome(lambda: parse_json(data, HERE, 8)), unaided
+
+
+@given(JSON.map(encode_json) | st.text(alphabet='[]{}",:\\u0123456789eE.-+ntfalsr d', max_size=40).map(str.encode))
+def test_the_extra_fast_changes_no_outcome(data: bytes) -> None:
+    one, other = read_both_ways(data)
+    assert str(one) == str(other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":1}',
+        "[1.0,-0,-0.0]",
+        "12345678901234567890",
+        "123456789012345678901",
+        "1e16",
+        "1e+16",
+        "1e-05",
+        "1e-5",
+    ]
+    + [
+        "0.1000000000000000055",
+        "9007199254740993.0",
+        '"\\ud800"',
+        '"\\u00e9"',
+        "NaN",
+        "[ ]",
+        "\ufeff1",
+        "[[[[[[[[[1]]]]]]]]]",
+    ],
+)
+def test_what_orjson_alone_would_mend(text: str) -> None:
+    one, other = read_both_ways(text.encode())
+    assert repr(one) == repr(other)
+
+
+@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": -float("inf")}])
+def test_what_is_no_json_is_not_written(value: Any) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        encode_json(value)
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, '\x1f\x7f\u2028"\\/', {"é": None}, 1.0, -0.0, 0.1, [True, 1]])
+def test_what_is_written_looks_the_same_either_way(value: Any) -> None:
+    written = encode_json(value)
+    assert written == json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 @given(st.binary(max_size=60) | st.text(alphabet='[]{}",:\\u0123456789eE.-+ntfalsr d', max_size=40).map(str.encode))

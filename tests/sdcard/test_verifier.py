@@ -1,6 +1,6 @@
 """The front door: decisions that cannot be left out, the order of the steps, and what comes out."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import pytest
@@ -8,6 +8,8 @@ import pytest
 from sdcard import Answering, Checked, Expectations, Misuse, Unbound, Unchecked, accept_sd_card, verify_presentation
 from sdcard.encoding import same_json
 from sdcard.keybinding.verification import Bound
+from sdcard.profile import SD_CARD
+from sdcard.trust import TrustedIssuers
 from tests.world import AUDIENCE, ISSUER, NOW, REMOVED, World, example, payload_of, raises_rule, unsigned
 
 
@@ -151,3 +153,22 @@ def test_expectations_name_who_may_answer(world: World) -> None:
     assert isinstance(world.verifier.expectations(expected).key_binding, Answering)
     with raises_rule("kb.nonce-mismatch", at="kb-jwt/nonce"):
         world.verifier.verify(world.holder.present(world.verifier.challenge()), world.challenge)
+
+
+def test_an_issuer_jwt_that_was_seen_is_judged_anew(world: World) -> None:
+    """All but the arithmetic of its signature: whether it is trusted, what time it is, what its status says."""
+    good, unbound = str(world.holder.unbound()), Unbound("a directory")
+    world.verifier.verify(good, unbound)
+    with raises_rule("issuer.unknown", at="issuer-jwt/iss"):
+        world.verifier.verify(good, unbound, issuers=TrustedIssuers({}))
+    with raises_rule("issuer.key-unknown", at="issuer-header/kid"):
+        world.verifier.verify(good, unbound, issuers=TrustedIssuers.of(ISSUER, world.holder.key))
+    with raises_rule("jws.signature", at="issuer-jwt/signature"):
+        kid = world.issuer.signer.public_key.thumbprint
+        world.verifier.verify(good, unbound, issuers=TrustedIssuers({ISSUER: {kid: world.holder.key}}))
+    with raises_rule("jws.typ", at="issuer-header/typ"):
+        profile = replace(SD_CARD, accepted_types=frozenset({"JWT"}))
+        world.verifier.verify(good, unbound, profile=profile)
+    with raises_rule("time.expired", at="issuer-jwt/exp"):
+        expires_at = payload_of(world.holder.card.sd_jwt)["exp"]
+        verify_presentation(good, world.verifier.expectations(unbound), int(str(expires_at)))

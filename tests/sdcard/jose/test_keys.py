@@ -12,7 +12,14 @@ from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Part, Where
 from sdcard.jose import ed25519 as edwards
 from sdcard.jose.algorithms import SignatureAlgorithm
-from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS, check_not_published, public_key
+from sdcard.jose.keys import (
+    PRIVATE_MEMBERS,
+    PUBLISHED_KEYS,
+    check_not_published,
+    forget,
+    public_key,
+    verifies_as_before,
+)
 from tests.world import REMOVED, changed, key, key_of, raises_rule
 
 HERE = Where(Part.KEY)
@@ -217,7 +224,7 @@ SMALL_ORDER = [0, 1, 2**255 - 20, ORDER_8, 2**255 - 19 - ORDER_8]
 
 @pytest.mark.parametrize("sign", [0, 1])
 @pytest.mark.parametrize("y", [*SMALL_ORDER, 2, 2**255 - 19, 2**255 - 18, 2**255 - 1])
-def test_an_ed25519_key_is_a_point_that_somebody_can_hold(y: int, sign: int) -> None:
+def test_an_ed25519_mineis_a_point_that_somebody_can_hold(y: int, sign: int) -> None:
     """Under a point of small order a constant signature verifies; 2 is no point; the others are second spellings."""
     x = encode_base64url((y + (sign << 255)).to_bytes(32, "little"))
 
@@ -226,7 +233,7 @@ def test_an_ed25519_key_is_a_point_that_somebody_can_hold(y: int, sign: int) -> 
 
 
 @pytest.mark.parametrize("y", range(2, 40))
-def test_an_ed25519_key_is_on_the_curve(y: int) -> None:
+def test_an_ed25519_mineis_on_the_curve(y: int) -> None:
     """RFC 8032 5.1.3, by its own way: x is a root of (y² - 1) / (d y² + 1), or there is no point with this y."""
     p = 2**255 - 19
     square = (y * y - 1) * pow(-121665 * pow(121666, -1, p) * y * y + 1, -1, p) % p
@@ -236,8 +243,28 @@ def test_an_ed25519_key_is_on_the_curve(y: int) -> None:
     assert all(edwards.is_usable((y + (sign << 255)).to_bytes(32, "little")) == exists for sign in (0, 1))
 
 
-def test_every_real_ed25519_key_is_usable() -> None:
+def test_every_real_ed25519_mineis_usable() -> None:
     for _ in range(200):
         public = ed25519.Ed25519PrivateKey.generate().public_key()
         x = encode_base64url(public.public_bytes_raw())
         assert parse_public_jwk({"kty": "OKP", "crv": "Ed25519", "x": x}, HERE).to_jwk()["x"] == x
+
+
+def test_a_signature_that_verified_says_nothing_of_another() -> None:
+    signer, other, message = key(1), key(2).public_key, b"message"
+    own = signer.public_key
+    signature = signer.sign(message)
+    for _ in range(2):
+        assert verifies_as_before(own, message, signature)
+        assert not verifies_as_before(own, b"massage", signature)
+        assert not verifies_as_before(own, message, signature[:-1] + bytes([signature[-1] ^ 1]))
+        assert not verifies_as_before(other, message, signature)
+    forget()
+    assert verifies_as_before(own, message, signature)
+
+
+def test_a_large_message_is_verified_and_not_kept() -> None:
+    signer, message = key(1), bytes(20_000)
+    signature = signer.sign(message)
+    assert verifies_as_before(signer.public_key, message, signature)
+    assert not verifies_as_before(signer.public_key, message + b"1", signature)

@@ -6,9 +6,11 @@ import pytest
 
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
 from sdcard.encoding import JsonObject, JsonValue, same_json
+from sdcard.errors import Part, Where
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.salts import SALT_BYTES
+from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure
 from sdcard.sdjwt.embedding import Embedded, embed
 from sdcard.sdjwt.processing import process_payload
 from tests.world import RecordingSalts, digest
@@ -35,13 +37,17 @@ def embedded(
     return embed(root, ALGORITHM, salts or RecordingSalts(), padded_size)
 
 
+def parsed(result: Embedded) -> list[Disclosure]:
+    return [parse_disclosure(text, Where(Part.DISCLOSURE), 64) for text in result.disclosures]
+
+
 def everything(result: Embedded) -> JsonObject:
-    return process_payload(result.payload, [one.encoded for one in result.disclosures], DEFAULT_LIMITS).claims
+    return process_payload(result.payload, result.disclosures, DEFAULT_LIMITS).claims
 
 
 def test_each_treatment() -> None:
     result = embedded(an_object(("a", PLAIN, 1), ("b", SELECTIVE, 2), ("c", WITHHELD, 3)))
-    (disclosure,) = result.disclosures
+    (disclosure,) = parsed(result)
     assert (disclosure.name, disclosure.value) == ("b", 2)
     assert result.payload == {"a": 1, "_sd": [digest(disclosure)]}
 
@@ -53,7 +59,7 @@ def test_no_list_of_digests_where_there_are_none() -> None:
 def test_children_are_inside_their_parents() -> None:
     inner = an_object(("shown", PLAIN, 1), ("child", SELECTIVE, 2))
     result = embedded(an_object(("parent", SELECTIVE, inner)))
-    child, parent = result.disclosures
+    child, parent = parsed(result)
     assert parent.value == {"shown": 1, "_sd": [digest(child)]}
     assert result.payload == {"_sd": [digest(parent)]}
     assert everything(result) == {"parent": {"shown": 1, "child": 2}}
@@ -61,8 +67,8 @@ def test_children_are_inside_their_parents() -> None:
 
 def test_array_elements() -> None:
     result = embedded(an_object(("l", PLAIN, an_array((PLAIN, 1), (SELECTIVE, 2), (WITHHELD, 3), (SELECTIVE, 4)))))
-    two, four = result.disclosures
-    assert [one.name for one in result.disclosures] == [None, None]
+    two, four = parsed(result)
+    assert [one.name for one in parsed(result)] == [None, None]
     assert result.payload == {"l": [1, {"...": digest(two)}, {"...": digest(four)}]}
     assert everything(result) == {"l": [1, 2, 4]}
 
@@ -78,7 +84,7 @@ def test_values_come_back_exactly(value: JsonValue) -> None:
 def test_every_salt_is_fresh_and_long_enough() -> None:
     salts = RecordingSalts()
     result = embedded(an_object(*((f"m{n}", SELECTIVE, "same") for n in range(200))), salts)
-    used = [disclosure.salt for disclosure in result.disclosures]
+    used = [disclosure.salt for disclosure in parsed(result)]
     assert len(set(used)) == 200
     assert all(len(salt) == 22 for salt in used), f"22 characters are {SALT_BYTES} bytes"
     assert len(set(salts.drawn)) == len(salts.drawn) >= 200
@@ -88,7 +94,7 @@ def test_the_order_of_digests_tells_nothing_of_the_order_of_claims() -> None:
     result = embedded(an_object(*((f"m{n}", SELECTIVE, n) for n in range(20))))
     digests = result.payload["_sd"]
     assert isinstance(digests, list)
-    assert digests == sorted(map(str, digests)) != [digest(one) for one in result.disclosures]
+    assert digests == sorted(map(str, digests)) != [digest(one) for one in parsed(result)]
 
 
 @pytest.mark.parametrize("count", range(6))
@@ -97,7 +103,7 @@ def test_padded_parts_are_filled_with_decoys_that_the_source_gave(count: int) ->
     members = an_object(*((f"m{n}", SELECTIVE, n) for n in range(count)), padded=True)
     elements = an_array(*((SELECTIVE, n) for n in range(count)), padded=True)
     result = embedded(an_object(("o", PLAIN, members), ("a", PLAIN, elements)), salts, lambda n: 4 if n <= 4 else 8)
-    real = {digest(one) for one in result.disclosures}
+    real = {digest(one) for one in parsed(result)}
     for part in (result.payload["o"], result.payload["a"]):
         inner = part["_sd"] if isinstance(part, dict) else part
         assert isinstance(inner, list)
@@ -110,7 +116,7 @@ def test_padded_parts_are_filled_with_decoys_that_the_source_gave(count: int) ->
 def test_parts_that_are_not_padded_have_no_decoys() -> None:
     inner = an_object(("m", SELECTIVE, 1), ("l", PLAIN, an_array((SELECTIVE, 2), (PLAIN, 3))))
     result = embedded(inner, padded_size=lambda _: 8)
-    element, member = sorted(result.disclosures, key=lambda one: one.name or "")
+    element, member = sorted(parsed(result), key=lambda one: one.name or "")
 
     assert result.payload == {"l": [{"...": digest(element)}, 3], "_sd": [digest(member)]}
 
@@ -123,7 +129,7 @@ def test_decoys_stand_anywhere_and_elements_keep_their_order() -> None:
         array = result.payload["a"]
         assert isinstance(array, list)
         assert len(array) == 6
-        real = {digest(one) for one in result.disclosures}
+        real = {digest(one) for one in parsed(result)}
         positions.add(
             tuple(n for n, one in enumerate(array) if one == 2 or (isinstance(one, dict) and one["..."] in real))
         )
