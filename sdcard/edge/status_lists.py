@@ -15,7 +15,7 @@ from sdcard.edge.fetching import fetch
 from sdcard.edge.issuer_keys import IssuerKeys
 from sdcard.edge.reach import PUBLIC, Reach
 from sdcard.errors import Part, Refused, Where
-from sdcard.instants import Instant
+from sdcard.instants import MAX_SKEW, Instant
 from sdcard.jose.jws import parse_jws
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
@@ -119,7 +119,8 @@ class FetchedStatusLists:
             kid = jws.header.get("kid")
             trusted = self._trusted(issuer, kid, now)
             trusted.check_current(now)
-            token = verify_status_list_token(text, uri, trusted.status_key_for(issuer, kid), now, self._limits)
+            key = trusted.status_key_for(issuer, kid)
+            token = verify_status_list_token(text, uri, key, now, self._limits, MAX_SKEW)
         except Refused as refusal:
             return _Kept(now, now + _PAUSE, refusal)
         until = now + min(_TTL if token.ttl is None else token.ttl, _MOST_TTL)
