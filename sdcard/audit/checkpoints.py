@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sdcard.audit.records import Head
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Refused, Where
+from sdcard.jose.claims import required, required_text
 from sdcard.jose.jws import encode_signing_input, join_signature, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
@@ -68,25 +69,12 @@ def verify_checkpoint(text: str, keys: Mapping[str, PublicKey]) -> Checkpoint:
         raise Refused(Rule.ISSUER_KEY_UNKNOWN, _WHERE.within("kid"), "None of the given keys has this name.")
     verify_jws(jws, key, (TYP,))
     claims = jws.payload
-    head = Head(_count(claims, "sequence"), _text(claims, "digest"))
-    return Checkpoint(_text(claims, "iss"), _count(claims, "iat"), head)
-
-
-def _text(claims: JsonObject, name: str) -> str:
-    value = _claim(claims, name)
-    if not isinstance(value, str):
-        raise Refused(Rule.CLAIM_TYPE, _WHERE.within(name))
-    return value
+    head = Head(_count(claims, "sequence"), required_text(claims, "digest", _WHERE))
+    return Checkpoint(required_text(claims, "iss", _WHERE), _count(claims, "iat"), head)
 
 
 def _count(claims: JsonObject, name: str) -> int:
-    value = _claim(claims, name)
+    value = required(claims, name, _WHERE)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _FAR:
         raise Refused(Rule.CLAIM_TYPE, _WHERE.within(name))
     return value
-
-
-def _claim(claims: JsonObject, name: str) -> object:
-    if name not in claims:
-        raise Refused(Rule.CLAIM_MISSING, _WHERE.within(name))
-    return claims[name]

@@ -1,6 +1,5 @@
 """DPoP verification: RFC 9449 4.3, one function a check, in its order; single use comes last (11.1)."""
 
-import hmac
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from sdcard.dpop.targets import parse_target
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_PAST, FreshnessWindow, Instant, check_instant, parse_numeric_date
+from sdcard.jose.claims import required, required_text, same_text
 from sdcard.jose.jws import Jws, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, AsyncReplayRecord, NonceUse, ReplayRecord, is_awaited
@@ -143,7 +143,7 @@ def _check_but_use(values: Sequence[str], expected: DpopExpectations, now: Insta
     if isinstance(expected.token, WithToken):
         check_token_hash(claims, expected.token.text)
         check_token_key(key, expected.token.jkt)
-    return DpopProof(key, issued_at, jti, _text(claims, "nonce") if "nonce" in claims else None)
+    return DpopProof(key, issued_at, jti, required_text(claims, "nonce", _PROOF) if "nonce" in claims else None)
 
 
 def parse_field(values: Sequence[str]) -> str:
@@ -181,7 +181,7 @@ def check_jti(claims: JsonObject) -> str:
     Raises:
         Refused: ``claim.missing``, ``claim.type`` or ``claim.value``, at ``dpop/jti``.
     """
-    jti = _text(claims, "jti")
+    jti = required_text(claims, "jti", _PROOF)
     if not 1 <= len(jti) <= MAX_NONCE_LENGTH:
         raise Refused(Rule.CLAIM_VALUE, _PROOF.within("jti"), f"A `jti` has 1 to {MAX_NONCE_LENGTH} characters.")
     return jti
@@ -193,7 +193,7 @@ def check_method(claims: JsonObject, method: str) -> None:
     Raises:
         Refused: ``dpop.method`` or ``claim.…``, at ``dpop/htm``.
     """
-    if _text(claims, "htm") != method:
+    if required_text(claims, "htm", _PROOF) != method:
         raise Refused(Rule.DPOP_METHOD, _PROOF.within("htm"))
 
 
@@ -203,7 +203,7 @@ def check_url(claims: JsonObject, target: str) -> None:
     Raises:
         Refused: ``dpop.url`` or ``claim.…``, at ``dpop/htu``.
     """
-    if parse_target(_text(claims, "htu")) != target:
+    if parse_target(required_text(claims, "htu", _PROOF)) != target:
         raise Refused(Rule.DPOP_URL, _PROOF.within("htu"))
 
 
@@ -214,7 +214,7 @@ def check_freshness(claims: JsonObject, window: FreshnessWindow, now: Instant) -
         Refused: ``dpop.stale``, ``dpop.from-future`` or ``claim.…``, at ``dpop/iat``.
     """
     where = _PROOF.within("iat")
-    issued_at = parse_numeric_date(_required(claims, "iat"), where)
+    issued_at = parse_numeric_date(required(claims, "iat", _PROOF), where)
     if issued_at < now - window.past:
         raise Refused(Rule.DPOP_STALE, where)
     if issued_at > now + window.future:
@@ -228,7 +228,7 @@ def check_token_hash(claims: JsonObject, access_token: str) -> None:
     Raises:
         Refused: ``dpop.token-hash`` or ``claim.…``, at ``dpop/ath``.
     """
-    if not _same(_text(claims, "ath"), token_hash(access_token)):
+    if not same_text(required_text(claims, "ath", _PROOF), token_hash(access_token)):
         raise Refused(Rule.DPOP_TOKEN_HASH, _PROOF.within("ath"))
 
 
@@ -238,7 +238,7 @@ def check_token_key(key: PublicKey, jkt: str) -> None:
     Raises:
         Refused: ``dpop.other-key``, at ``dpop-header/jwk``.
     """
-    if not _same(key.thumbprint, jkt):
+    if not same_text(key.thumbprint, jkt):
         raise Refused(Rule.DPOP_OTHER_KEY, Where(Part.DPOP_HEADER, ("jwk",)))
 
 
@@ -259,20 +259,3 @@ def _record_of_proofs() -> Iterator[None]:
 def _judge_use(first: object) -> None:
     if first is not True:
         raise Refused(Rule.DPOP_REPLAYED, _PROOF.within("jti"))
-
-
-def _required(claims: JsonObject, name: str) -> object:
-    if name not in claims:
-        raise Refused(Rule.CLAIM_MISSING, _PROOF.within(name))
-    return claims[name]
-
-
-def _text(claims: JsonObject, name: str) -> str:
-    value = _required(claims, name)
-    if not isinstance(value, str):
-        raise Refused(Rule.CLAIM_TYPE, _PROOF.within(name), "The claim must be a single string.")
-    return value
-
-
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass"))

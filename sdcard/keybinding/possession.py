@@ -5,11 +5,10 @@ Payload: ``aud`` (the Issuer that is to bind the key), ``sub`` (the agent that i
 ``nonce``.
 """
 
-import hmac
-
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import FreshnessWindow, Instant, check_instant, parse_numeric_date
+from sdcard.jose.claims import required, required_text, same_text
 from sdcard.jose.jws import encode_signing_input, join_signature, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
@@ -86,7 +85,7 @@ def check_proof_audience(claims: JsonObject, audience: str) -> None:
     Raises:
         Refused: ``proof.audience-mismatch`` or ``claim.…``, at ``possession/aud``.
     """
-    if not _same(_text(claims, "aud"), audience):
+    if not same_text(required_text(claims, "aud", _CLAIMS), audience):
         raise Refused(Rule.PROOF_AUDIENCE, _CLAIMS.within("aud"))
 
 
@@ -96,7 +95,7 @@ def check_proof_agent(claims: JsonObject, agent_id: str) -> None:
     Raises:
         Refused: ``proof.agent-mismatch`` or ``claim.…``, at ``possession/sub``.
     """
-    if not _same(_text(claims, "sub"), f"agent:{agent_id}"):
+    if not same_text(required_text(claims, "sub", _CLAIMS), f"agent:{agent_id}"):
         raise Refused(Rule.PROOF_AGENT, _CLAIMS.within("sub"))
 
 
@@ -107,7 +106,7 @@ def check_proof_freshness(claims: JsonObject, window: FreshnessWindow, now: Inst
         Refused: ``proof.stale`` or ``proof.from-future``, at ``possession/iat``.
     """
     where = _CLAIMS.within("iat")
-    issued_at = parse_numeric_date(_required(claims, "iat"), where)
+    issued_at = parse_numeric_date(required(claims, "iat", _CLAIMS), where)
     if issued_at < now - window.past:
         raise Refused(Rule.PROOF_STALE, where)
     if issued_at > now + window.future:
@@ -120,24 +119,7 @@ def check_proof_nonce(claims: JsonObject) -> str:
     Raises:
         Refused: ``proof.nonce`` or ``claim.…``, at ``possession/nonce``.
     """
-    nonce = _text(claims, "nonce")
+    nonce = required_text(claims, "nonce", _CLAIMS)
     if not 1 <= len(nonce) <= MAX_NONCE_LENGTH:
         raise Refused(Rule.PROOF_NONCE, _CLAIMS.within("nonce"))
     return nonce
-
-
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
-
-
-def _required(claims: JsonObject, name: str) -> object:
-    if name not in claims:
-        raise Refused(Rule.CLAIM_MISSING, _CLAIMS.within(name))
-    return claims[name]
-
-
-def _text(claims: JsonObject, name: str) -> str:
-    value = _required(claims, name)
-    if not isinstance(value, str):
-        raise Refused(Rule.CLAIM_TYPE, _CLAIMS.within(name), "The claim must be a single string.")
-    return value

@@ -1,6 +1,5 @@
 """KB-JWT verification: RFC 9901 7.3 step 5, one function a rule, in its order."""
 
-import hmac
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_PAST, FreshnessWindow, Instant, parse_numeric_date
 from sdcard.jose.algorithms import DigestAlgorithm
+from sdcard.jose.claims import required, required_text, same_text
 from sdcard.jose.jws import parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, NonceUse, Unsolicited
@@ -16,6 +16,8 @@ from sdcard.names import INTERACTION_ID, KB_TYP, SD_HASH
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwtWithKeyBinding
 from sdcard.sdjwt.verification import check_already_valid, check_not_expired
+
+_KB = Where(Part.KB_JWT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def check_freshness(claims: JsonObject, window: FreshnessWindow, now: Instant) -
         Refused: ``kb.stale`` or ``kb.from-future``, at ``kb-jwt/iat``.
     """
     where = Where(Part.KB_JWT, ("iat",))
-    issued_at = parse_numeric_date(_required(claims, "iat"), where)
+    issued_at = parse_numeric_date(required(claims, "iat", _KB), where)
     if issued_at < now - window.past:
         raise Refused(Rule.KB_STALE, where)
     if issued_at > now + window.future:
@@ -87,7 +89,7 @@ def check_nonce(claims: JsonObject, expected: Answering | Unsolicited) -> str:
         Refused: ``kb.nonce-mismatch``, ``claim.type`` or ``claim.value``, at ``kb-jwt/nonce``.
     """
     nonce = _read_nonce(claims)
-    if isinstance(expected, Answering) and not _same(nonce, expected.challenge.nonce):
+    if isinstance(expected, Answering) and not same_text(nonce, expected.challenge.nonce):
         raise Refused(Rule.KB_NONCE, Where(Part.KB_JWT, ("nonce",)))
     return nonce
 
@@ -98,7 +100,7 @@ def check_audience(claims: JsonObject, audience: str) -> str:
     Raises:
         Refused: ``kb.audience-mismatch`` or ``claim.type``, at ``kb-jwt/aud``.
     """
-    if not _same(_text(claims, "aud"), audience):
+    if not same_text(required_text(claims, "aud", _KB), audience):
         raise Refused(Rule.KB_AUDIENCE, Where(Part.KB_JWT, ("aud",)))
     return audience
 
@@ -109,7 +111,7 @@ def check_sd_hash(claims: JsonObject, presentation: SdJwtWithKeyBinding, algorit
     Raises:
         Refused: ``kb.sd-hash`` or ``claim.type``, at ``kb-jwt/sd_hash``.
     """
-    if not _same(_text(claims, SD_HASH), algorithm.digest(str(presentation.sd_jwt))):
+    if not same_text(required_text(claims, SD_HASH, _KB), algorithm.digest(str(presentation.sd_jwt))):
         raise Refused(Rule.KB_SD_HASH, Where(Part.KB_JWT, (SD_HASH,)))
 
 
@@ -119,7 +121,7 @@ def check_interaction(claims: JsonObject, expected: str | None) -> str | None:
     Raises:
         Refused: ``kb.interaction-id`` or ``claim.type``, at ``kb-jwt/interaction_id``.
     """
-    given = _text(claims, INTERACTION_ID) if INTERACTION_ID in claims else None
+    given = required_text(claims, INTERACTION_ID, _KB) if INTERACTION_ID in claims else None
     if expected is not None and given != expected:
         raise Refused(Rule.KB_INTERACTION, Where(Part.KB_JWT, (INTERACTION_ID,)))
     return given
@@ -166,27 +168,8 @@ def judge_single_use(first: object) -> None:
 
 def _read_nonce(claims: JsonObject) -> str:
     """The nonce, when a record can keep one of its length (R-45)."""
-    nonce = _text(claims, "nonce")
+    nonce = required_text(claims, "nonce", _KB)
     if not 1 <= len(nonce) <= MAX_NONCE_LENGTH:
         where = Where(Part.KB_JWT, ("nonce",))
         raise Refused(Rule.CLAIM_VALUE, where, f"A nonce has 1 to {MAX_NONCE_LENGTH} characters.")
     return nonce
-
-
-def _required(claims: JsonObject, name: str) -> object:
-    """A claim that 4.3 demands (R-43 to R-46)."""
-    if name not in claims:
-        raise Refused(Rule.CLAIM_MISSING, Where(Part.KB_JWT, (name,)))
-    return claims[name]
-
-
-def _text(claims: JsonObject, name: str) -> str:
-    """A claim that is one string: an array is none, even with a single entry (R-44, R-45, R-46)."""
-    value = _required(claims, name)
-    if not isinstance(value, str):
-        raise Refused(Rule.CLAIM_TYPE, Where(Part.KB_JWT, (name,)), "The claim must be a single string.")
-    return value
-
-
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, parse_numeric_date
+from sdcard.jose.claims import required, required_text
 from sdcard.jose.jws import Jws, check_nothing_critical, check_type, parse_jws
 from sdcard.oauth.keys import ServerKey, names_of
 from sdcard.rules import Rule
@@ -108,7 +109,7 @@ def _check_signature(jws: Jws, key: ServerKey) -> None:
 
 
 def _check_audience(claims: Mapping[str, JsonValue], audience: str) -> None:
-    aud, where = _claim(claims, "aud"), _WHERE.within("aud")
+    aud, where = required(claims, "aud", _WHERE), _WHERE.within("aud")
     listed = aud if isinstance(aud, list) else [aud]
     if not all(isinstance(one, str) for one in listed):
         raise Refused(Rule.CLAIM_TYPE, where)
@@ -118,7 +119,9 @@ def _check_audience(claims: Mapping[str, JsonValue], audience: str) -> None:
 
 def _check_times(claims: Mapping[str, JsonValue], now: Instant) -> tuple[Instant, Instant]:
     """``exp`` holds to the second; a clock that is a little ahead of ours may say ``iat`` and ``nbf``."""
-    expires_at, issued_at = (parse_numeric_date(_claim(claims, name), _WHERE.within(name)) for name in ("exp", "iat"))
+    expires_at, issued_at = (
+        parse_numeric_date(required(claims, name, _WHERE), _WHERE.within(name)) for name in ("exp", "iat")
+    )
     if now >= expires_at:
         raise Refused(Rule.EXPIRED, _WHERE.within("exp"))
     if issued_at > now + MAX_SKEW:
@@ -137,13 +140,7 @@ def _scopes(claims: Mapping[str, JsonValue]) -> tuple[str, ...]:
 
 
 def _text(claims: Mapping[str, JsonValue], name: str) -> str:
-    value = _claim(claims, name)
-    if not isinstance(value, str) or not value:
+    value = required_text(claims, name, _WHERE)
+    if not value:
         raise Refused(Rule.CLAIM_TYPE, _WHERE.within(name))
     return value
-
-
-def _claim(claims: Mapping[str, JsonValue], name: str) -> JsonValue:
-    if name not in claims:
-        raise Refused(Rule.CLAIM_MISSING, _WHERE.within(name))
-    return claims[name]

@@ -3,9 +3,10 @@
 import math
 from dataclasses import dataclass, field
 
-from sdcard.encoding import JsonObject, JsonValue
+from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, parse_numeric_date
+from sdcard.jose.claims import required
 from sdcard.jose.jws import encode_signing_input, join_signature, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
@@ -92,7 +93,7 @@ def verify_status_list_token(
     verify_jws(jws, key, (TYP,))
     claims = jws.payload
     _check_subject(claims, uri)
-    issued_at = parse_numeric_date(_required(claims, "iat"), _WHERE.within("iat"))
+    issued_at = parse_numeric_date(required(claims, "iat", _WHERE), _WHERE.within("iat"))
     if issued_at > now + clock_skew:
         raise Refused(Rule.ISSUED_IN_FUTURE, _WHERE.within("iat"))
     return StatusListToken(
@@ -101,20 +102,14 @@ def verify_status_list_token(
         expires_at=_expiry(claims, now),
         ttl=_ttl(claims),
         statuses=parse_status_list(
-            _required(claims, "status_list"), _WHERE.within("status_list"), limits.status_list_bytes
+            required(claims, "status_list", _WHERE), _WHERE.within("status_list"), limits.status_list_bytes
         ),
     )
 
 
-def _required(claims: JsonObject, name: str) -> JsonValue:
-    if name not in claims:
-        raise Refused(Rule.CLAIM_MISSING, _WHERE.within(name))
-    return claims[name]
-
-
 def _check_subject(claims: JsonObject, uri: str) -> None:
     """Another list of the same Issuer says nothing about this SD-Card (TSL-7)."""
-    if _required(claims, "sub") != uri:
+    if required(claims, "sub", _WHERE) != uri:
         raise Refused(Rule.STATUS_LIST_OTHER, _WHERE.within("sub"))
 
 
