@@ -64,7 +64,7 @@ def _folder() -> Iterator[Path]:
 def databases() -> Iterator[tuple[str, str]]:
     """A fresh one of each kind."""
     with _folder() as folder:
-        url = f"sqlite+aiosqlite:///{folder}/registry.sqlite"
+        url = f"sqlite:///{folder}/registry.sqlite"
         upgrade(url)
         seed_keys(url, KEY)
         yield "SQLite", url

@@ -60,7 +60,7 @@ def main() -> None:
     arguments.add_argument("--url", help="an empty database; a fresh SQLite file by default")
     chosen = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        url = chosen.url or f"sqlite+aiosqlite:///{Path(folder, 'registry.sqlite')}"
+        url = chosen.url or f"sqlite:///{Path(folder, 'registry.sqlite')}"
         upgrade(url)
         asyncio.run(_run(url, Path(folder), chosen.agents, chosen.rounds))
 

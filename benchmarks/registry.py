@@ -120,7 +120,7 @@ def _folder() -> Iterator[Path]:
 def databases() -> Iterator[tuple[str, str, str]]:
     """Two fresh and durable ones of each kind: for the registry and for the floor."""
     with _folder() as folder:
-        urls = [f"sqlite+aiosqlite:///{folder}/{name}.sqlite" for name in ("registry", "floor")]
+        urls = [f"sqlite:///{folder}/{name}.sqlite" for name in ("registry", "floor")]
         for url in urls:
             upgrade(url)
         yield "SQLite", urls[0], urls[1]
@@ -317,7 +317,7 @@ async def _postgresql(url: str) -> Driver:
 
 
 def _file(url: str) -> str:
-    return url.removeprefix("sqlite+aiosqlite:///")
+    return url.removeprefix("sqlite:///")
 
 
 def _question(token: str, number: int) -> bytes:
