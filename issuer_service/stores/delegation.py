@@ -311,9 +311,9 @@ def _decide(connection: Connection, decision: DecisionRow) -> ApprovalRow:
     approval, granted = _approval(row), decision.state is ApprovalState.APPROVED
     if granted and decision.subject in {approval.client, *approval.parties, *_owners(connection, approval)}:
         raise Refused(Rule.APPROVAL_SELF, where)
-    decided = {"state": decision.state.value, "decided_by": decision.subject}
+    decided: dict[str, str | None] = {"state": decision.state.value, "decided_by": decision.subject}
     if not granted:
-        decided["open_for"] = None  # type: ignore[assignment]  # a column of texts takes NULL
+        decided["open_for"] = None
     if (connection.execute(update(approvals).where(*waiting).values(decided))).rowcount != 1:
         raise Refused(Rule.APPROVAL_DECIDED, where)
     event = AuditEvent.APPROVAL_GRANTED if granted else AuditEvent.APPROVAL_DENIED

@@ -49,7 +49,7 @@ url, document = json.load(sys.stdin)
 try:
     card = asyncio.run(resolve(url))
     print(json.dumps([card.name, card == read(document)]))
-except Exception as error:
+except Exception as error:  # each SDK refuses in its own way; what it says is looked at
     print(json.dumps(str(error)))
 """
 """An address and a card → its name there, and whether the SDK reads the same card of the document; or what it says."""

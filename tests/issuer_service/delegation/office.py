@@ -76,7 +76,7 @@ class Office:
         challenge = Challenge(nonce, audience or f"{self.issuer}/token", interaction_id=interaction_id)
         return str(present(held, select_all(held), challenge, signer or KEYS[name], now - age))
 
-    def show(self, name: str, target: str, scope: str = "read", **changes: Any) -> httpx2.Response:
+    def show(self, name: str, target: str, scope: str | None = "read", **changes: Any) -> httpx2.Response:
         """An agent asks for a token in its own name."""
         shown = {one: changes.pop(one) for one in ("audience", "nonce", "age", "signer") if one in changes}
         interaction_id = changes.get("interaction_id")

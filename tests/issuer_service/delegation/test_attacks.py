@@ -51,7 +51,7 @@ def test_a_wider_scope_than_the_subject_token(office: Office) -> None:
 @pytest.mark.parametrize("scope", [None, "", " ", "read  write", " read", 'say"', "a\\b", "é", "x" * 257])
 def test_a_scope_that_is_none(office: Office, scope: str | None) -> None:
     office.grant("a", "b")
-    assert_error(office.show("a", "b", scope), "invalid_scope", "delegation.scope")  # type: ignore[arg-type]
+    assert_error(office.show("a", "b", scope), "invalid_scope", "delegation.scope")
 
 
 def test_a_skill_that_is_called_like_a_scope_gives_nothing(office: Office) -> None:
