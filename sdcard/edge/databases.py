@@ -111,13 +111,19 @@ class Database:
                 async with asyncio.timeout(self._patience):
                     await self._turns.acquire()
                 running = asyncio.ensure_future(self._in_time(self._run(work, writes=True)))
-                running.add_done_callback(lambda _: self._turns.release())
+                running.add_done_callback(self._end_turn)
                 try:
                     return await asyncio.shield(running)
                 except exc.DBAPIError as error:
                     if not _is_lost_race(error):
                         raise
         raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+
+    def _end_turn(self, work: "asyncio.Future[Any]") -> None:
+        """Let the next one write. Whoever asked may be gone, and then nobody else looks at what came of it."""
+        self._turns.release()
+        if not work.cancelled():
+            work.exception()
 
     async def migrate(self, work: Work[_T]) -> _T:
         """Do the work in one transaction, once, however long it takes."""
