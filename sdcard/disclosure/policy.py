@@ -1,5 +1,6 @@
 """``DisclosurePolicy``: the contexts that an operator offers, the groups they name, and agreements with partners."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -103,8 +104,8 @@ class DisclosurePolicy:
 
     def padded_size(self, count: int) -> int:
         """The step of the ladder that ``count`` digests are filled to."""
-        last = self.ladder[-1]
-        return next((step for step in self.ladder if step >= count), -(-count // last) * last)
+        step = bisect_left(self.ladder, count)
+        return self.ladder[step] if step < len(self.ladder) else -(-count // self.ladder[-1]) * self.ladder[-1]
 
 
 DEFAULT_POLICY = DisclosurePolicy({context.name: context for context in BUILT_IN})

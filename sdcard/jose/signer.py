@@ -1,6 +1,6 @@
 """``Signer``: "sign these bytes", plus the public half. Memory, HSM and remote signers look alike."""
 
-from typing import Protocol
+from typing import Protocol, cast
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
@@ -29,11 +29,12 @@ class InMemorySigner:
     def __init__(self, key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | MlDsaPrivateKey) -> None:
         self._key = key
         self.public_key = public_key(key.public_key())
+        self._parameters = EC_PARAMETERS.get(self.public_key.algorithm)
 
     def sign(self, message: bytes) -> bytes:
         """A signature over the message in JOSE form. ECDSA and ML-DSA take randomness from the operating system."""
-        if not isinstance(self._key, ec.EllipticCurvePrivateKey):
-            return self._key.sign(message)
-        parameters = EC_PARAMETERS[self.public_key.algorithm]
-        r, s = decode_dss_signature(self._key.sign(message, parameters.ecdsa))
-        return r.to_bytes(parameters.size, "big") + s.to_bytes(parameters.size, "big")
+        if self._parameters is None:
+            return cast(ed25519.Ed25519PrivateKey | MlDsaPrivateKey, self._key).sign(message)
+        signature = cast(ec.EllipticCurvePrivateKey, self._key).sign(message, self._parameters.ecdsa)
+        r, s = decode_dss_signature(signature)
+        return r.to_bytes(self._parameters.size, "big") + s.to_bytes(self._parameters.size, "big")
