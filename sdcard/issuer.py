@@ -31,6 +31,7 @@ AGENT_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 _AGENT_ID = re.compile(AGENT_ID)
 _URL = re.compile(r"https?://[^\s/?#]+[^\s]*")
 
+_CARD = Where(Part.CARD)
 _ROOM = 32_768
 """Bytes that a presentation needs beside what is signed and disclosed.
 
@@ -211,11 +212,10 @@ def _prepare(
 
 
 def _check_size(signing_input: bytes, disclosures: Sequence[str], limits: Limits) -> None:
-    where = Where(Part.CARD)
     if len(disclosures) > limits.disclosures:
-        raise Refused(Rule.LIMIT_DISCLOSURES, where, f"An SD-Card has at most {limits.disclosures} Disclosures.")
+        raise Refused(Rule.LIMIT_DISCLOSURES, _CARD, f"An SD-Card has at most {limits.disclosures} Disclosures.")
     if len(signing_input) + sum(map(len, disclosures)) + len(disclosures) > limits.presentation_bytes - _ROOM:
-        raise Refused(Rule.LIMIT_BYTES, where, "The SD-Card of this card would be too large to present.")
+        raise Refused(Rule.LIMIT_BYTES, _CARD, "The SD-Card of this card would be too large to present.")
 
 
 def issue_sd_card(

@@ -11,7 +11,7 @@ from enum import StrEnum
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from sdcard.encoding import encode_base64url, encode_alike_base64url
+from sdcard.encoding import encode_alike_base64url, encode_base64url
 from sdcard.errors import Refused, Where
 from sdcard.rules import Rule
 

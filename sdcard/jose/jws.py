@@ -121,7 +121,7 @@ def encode_signing_input(header: Mapping[str, JsonValue], payload: JsonObject) -
 
 @lru_cache(maxsize=256)
 def encode_header(algorithm: SignatureAlgorithm, typ: str, kid: str | None = None) -> str:
-    """The first part of what is signed, where nothing else stands in it; it is the same for many tokens, so it is kept."""
+    """The first part of what is signed, where nothing else stands in it. Many tokens share it, so it is kept."""
     header: JsonObject = {"alg": algorithm.value, "typ": typ}
     return encode_base64url(encode_json(header if kid is None else {**header, "kid": kid}))
 

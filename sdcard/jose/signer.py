@@ -3,7 +3,6 @@
 from typing import Protocol, cast
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from sdcard.jose.algorithms import EC_PARAMETERS
 from sdcard.jose.keys import PublicKey, public_key
@@ -36,5 +35,11 @@ class InMemorySigner:
         if self._parameters is None:
             return cast(ed25519.Ed25519PrivateKey | MlDsaPrivateKey, self._key).sign(message)
         signature = cast(ec.EllipticCurvePrivateKey, self._key).sign(message, self._parameters.ecdsa)
-        r, s = decode_dss_signature(signature)
-        return r.to_bytes(self._parameters.size, "big") + s.to_bytes(self._parameters.size, "big")
+        return _r_and_s(signature, self._parameters.size)
+
+
+def _r_and_s(der: bytes, size: int) -> bytes:
+    """ECDSA-Sig-Value as our library writes it, DER of up to 255 bytes (RFC 3279 2.2.3) → r and s of fixed size."""
+    start = 4 if der[1] < 0x80 else 5
+    end = start + der[start - 1]
+    return b"".join([one[-size:].rjust(size, b"\0") for one in (der[start:end], der[end + 2 :])])

@@ -14,9 +14,8 @@ from sdcard.names import ELLIPSIS, SD
 from sdcard.salts import SALT_BYTES, SaltPool, SaltSource, draw_salts
 from sdcard.sdjwt.disclosure import encode_disclosures
 
-_TREATED = (DisclosableObject, DisclosableArray)
-_PLAIN, _SELECTIVE = Treatment.PLAIN, Treatment.SELECTIVE
-_Parts: TypeAlias = list[tuple[str | None, Disclosable]]
+_PLAIN, _SELECTIVE, _WITHHELD = Treatment
+_Parts: TypeAlias = list[tuple[str | None, JsonValue]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +66,12 @@ class _Embedder:
         members: JsonObject = {}
         selective: _Parts = []
         for name, (treatment, part) in disclosable.members.items():
-            if treatment is _PLAIN:
-                members[name] = self._value(part) if isinstance(part, _TREATED) else part
-            elif treatment is _SELECTIVE:
-                selective.append((name, part))
+            if treatment is not _WITHHELD:
+                value = self._value(part)
+                if treatment is _PLAIN:
+                    members[name] = value
+                else:
+                    selective.append((name, value))
         digests = self._digests(selective, disclosable.padded)
         if digests:
             members[SD] = list(sorted(digests))
@@ -78,12 +79,13 @@ class _Embedder:
 
     def _array(self, disclosable: DisclosableArray) -> list[JsonValue]:
         """Selective elements keep their order; decoys stand between them at random (4.2.4.2, R-28)."""
-        selective: _Parts = [(None, part) for treatment, part in disclosable.elements if treatment is _SELECTIVE]
+        shown = [
+            (treatment, self._value(part)) for treatment, part in disclosable.elements if treatment is not _WITHHELD
+        ]
+        selective: _Parts = [(None, value) for treatment, value in shown if treatment is _SELECTIVE]
         digests = iter(self._digests(selective, disclosable.padded))
         elements: list[JsonValue] = [
-            self._value(part) if treatment is _PLAIN else {ELLIPSIS: next(digests)}
-            for treatment, part in disclosable.elements
-            if treatment is _PLAIN or treatment is _SELECTIVE
+            value if treatment is _PLAIN else {ELLIPSIS: next(digests)} for treatment, value in shown
         ]
         return self._spread(elements, [{ELLIPSIS: decoy} for decoy in digests])
 
@@ -91,8 +93,7 @@ class _Embedder:
         """A digest for each part, whose own digests are in it already (4.2.6, R-31), then those of decoys."""
         real = len(selective)
         salts = self._salts.take(max(self._padded_size(real), real) if padded else real)
-        values = [(name, self._value(part) if isinstance(part, _TREATED) else part) for name, part in selective]
-        disclosures = encode_disclosures(salts[:real], values)
+        disclosures = encode_disclosures(salts[:real], selective)
         self.disclosures += [one.decode("ascii") for one in disclosures]
         return self._algorithm.digests(disclosures + [salt.encode("ascii") for salt in salts[real:]])
 
