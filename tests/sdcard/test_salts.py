@@ -52,8 +52,12 @@ def test_a_source_that_repeats_itself_is_misuse_at_the_latest_at_the_first_repet
     pool = SaltPool(BadSalts(period=period))
     given = set[str]()
     with pytest.raises(Misuse):
-        while True:
-            fresh = pool.take(count)
-            assert given.isdisjoint(fresh)
-            given.update(fresh)
+        _take_on(pool, count, given)
     assert len(given) <= period
+
+
+def _take_on(pool: SaltPool, count: int, given: set[str]) -> None:
+    for _ in range(100):
+        fresh = pool.take(count)
+        assert given.isdisjoint(fresh)
+        given.update(fresh)
