@@ -51,8 +51,8 @@ def encode_each_base64url(parts: Sequence[bytes]) -> list[bytes]:
 
 def encode_alike_base64url(parts: Sequence[bytes]) -> list[str]:
     """As ``encode_base64url``, for each of many of one size, which is not 0: all of them in one go."""
-    if not parts:
-        return []
+    if len(parts) < 2:
+        return [encode_base64url(part) for part in parts]
     size = len(parts[0])
     fill = bytes(-size % 3)  # to whole groups of four characters; what stands for it is left out again
     text = encode_base64url(fill.join(parts) + fill)

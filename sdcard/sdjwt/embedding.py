@@ -103,7 +103,11 @@ class _Embedder:
             return elements
         total = len(elements) + len(decoys)
         drawn = draw_salts(self._source, total)
-        chances = [drawn[start : start + SALT_BYTES] for start in range(0, len(drawn), SALT_BYTES)]
-        chosen = set(sorted(range(total), key=chances.__getitem__)[: len(decoys)])
-        rest, filling = iter(elements), iter(decoys)
-        return [next(filling) if place in chosen else next(rest) for place in range(total)]
+        rest, filling, waiting = iter(elements), iter(decoys), len(elements)
+        spread: list[JsonValue] = []
+        for place in range(total):  # 128 bits make the bias of the remainder vanish
+            chance = int.from_bytes(drawn[place * SALT_BYTES : (place + 1) * SALT_BYTES], "big")
+            is_element = chance % (total - place) < waiting
+            spread.append(next(rest) if is_element else next(filling))
+            waiting -= is_element
+        return spread
