@@ -27,6 +27,8 @@ _AS_JSON_ALONE = (_orjson.OPT_PASSTHROUGH_DATACLASS | _orjson.OPT_PASSTHROUGH_DA
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
 
+_PADDING = ("", "===", "==", "=")
+_OPENING = b"[{"
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
@@ -45,11 +47,15 @@ def decode_base64url(text: str, where: Where) -> bytes:
     Raises:
         Refused: ``encoding.base64url`` for an empty text, another character, padding, or bits left over.
     """
+    padded = text + _PADDING[len(text) % 4]
     try:
-        data = _read_base64url(text + "=" * (-len(text) % 4))
+        if _pybase64 and "+" not in text and "/" not in text:
+            data: bytes = _pybase64.b64decode(padded, b"-_", True)
+        else:
+            data = a2b_base64(padded.replace("-", "+").replace("_", "/"))
     except ValueError:
         data = b""
-    if not data or encode_base64url(data) != text:
+    if not data or encode_base64url(data) != text:  # some bytes come of most texts; each has only one that is accepted
         raise Refused(Rule.BASE64URL, where)
     return data
 
@@ -78,7 +84,7 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
         Refused: ``encoding.utf8``, ``json.malformed``, ``json.duplicate-member``, ``json.number``,
             ``json.surrogate`` or ``json.depth``.
     """
-    if _orjson and data.count(b"[") + data.count(b"{") <= depth:
+    if _orjson and sum(map(data.count, _OPENING)) <= depth:
         try:
             found: JsonValue = _orjson.loads(data)
             if _orjson.dumps(found) == data:  # written as we would write it: nothing was repeated, repaired or rounded
@@ -116,18 +122,6 @@ def same_json(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(same_json, one, other))
     return bool(one == other)
-
-
-def _read_base64url(text: str) -> bytes:
-    """Some bytes for any text that has them, perhaps; whether it is their only text is for the caller to say.
-
-    Raises:
-        ValueError: for most other texts.
-    """
-    if _pybase64 and "+" not in text and "/" not in text:
-        data: bytes = _pybase64.b64decode(text, b"-_", validate=True)
-        return data
-    return a2b_base64(text.replace("-", "+").replace("_", "/"))
 
 
 def _decode_utf8(data: bytes) -> str | None:

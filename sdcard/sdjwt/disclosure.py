@@ -1,7 +1,7 @@
 """Disclosures and their digests (RFC 9901 4.2.1 to 4.2.3)."""
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from sdcard.encoding import JsonValue, decode_base64url, encode_base64url, encode_json, parse_json
 from sdcard.errors import Part, Refused, Where
@@ -9,8 +9,7 @@ from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Disclosure:
+class Disclosure(NamedTuple):
     """A salted value. The digest is over ``encoded`` exactly as received, never over a second encoding (R-21, R-23).
 
     Attributes:
@@ -18,14 +17,14 @@ class Disclosure:
         salt: known to nobody but who holds the Disclosure.
         name: the claim's name, or None for an array element.
         value: any JSON value; may itself hold digests.
-        depth_without_digests: when ``value`` cannot hold digests, a bound on how deeply it nests; else None.
+        without_digests: whether the text shows that there are none in ``value``.
     """
 
     encoded: str
     salt: str
     name: str | None
     value: JsonValue
-    depth_without_digests: int | None = None
+    without_digests: bool = False
 
     def __repr__(self) -> str:
         return "Disclosure(…)"
@@ -57,17 +56,15 @@ def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:
     data = decode_base64url(encoded, where)
     array = parse_json(data, where, depth)
     if isinstance(array, list) and 2 <= len(array) <= 3:
-        salt, second = array[:2]
+        salt, second = array[0], array[1]
         if isinstance(salt, str) and len(array) == 2:
-            return Disclosure(encoded, salt, None, second, _depth_without_digests(data))
+            return Disclosure(encoded, salt, None, second, _is_without_digests(data))
         if isinstance(salt, str) and isinstance(second, str):
-            return Disclosure(encoded, salt, second, array[2], _depth_without_digests(data))
+            return Disclosure(encoded, salt, second, array[2], _is_without_digests(data))
     raise Refused(Rule.DISCLOSURE_FORMAT, where)
 
 
-def _depth_without_digests(data: bytes) -> int | None:
+def _is_without_digests(data: bytes) -> bool:
     """Digests need a member `_sd` or `...`; without an escape sequence their names stand in the text as they are."""
     escapes = b"\\" in data and b"\\u" in data
-    if escapes or (b"_" in data and b'"_sd' in data) or b'"..."' in data:
-        return None
-    return data.count(b"[") + data.count(b"{")
+    return not (escapes or (b"_" in data and b'"_sd' in data) or b'"..."' in data)

@@ -3,8 +3,9 @@
 One walk over the payload: each digest met is looked up once, so the work is linear in digests and Disclosures.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
@@ -15,6 +16,7 @@ from sdcard.paths import Place
 from sdcard.rules import Rule
 from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure, where_of
 from sdcard.sdjwt.steps import (
+    RESERVED_NAMES,
     check_all_referenced,
     check_claim_is_new,
     check_digest_is_new,
@@ -29,9 +31,10 @@ from sdcard.sdjwt.steps import (
     read_placeholder,
 )
 
+_CONTAINERS = (dict, list)
 
-@dataclass(frozen=True, slots=True)
-class Revealed:
+
+class Revealed(NamedTuple):
     """One Disclosure in its place: ``place`` in the processed payload, and the Disclosure that holds its digest."""
 
     place: Place
@@ -76,18 +79,35 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
     parsed = [parse_disclosure(text, where_of(number), limits.json_depth) for number, text in enumerate(disclosures)]
     unreferenced = index_by_digest(parsed, algorithm)
     walk = _Walk(unreferenced, limits)
-    claims = walk.object({name: value for name, value in payload.items() if name != SD_ALG}, _Spot())
+    signed = payload.copy()
+    signed.pop(SD_ALG, None)
+    claims = walk.object(signed, _TOP)
     check_all_referenced(unreferenced)
-    return ProcessedPayload(claims, tuple(walk.revealed), walk.hidden, frozenset(walk.emptied), algorithm)
+    hidden = len(walk.met) - len(walk.revealed)
+    return ProcessedPayload(claims, tuple(walk.revealed), hidden, frozenset(walk.emptied), algorithm)
 
 
-@dataclass(frozen=True, slots=True)
-class _Spot:
+def is_without_digests(value: JsonValue, depth: int) -> bool:
+    """Whether a value has no place for a digest, and nests no deeper than that."""
+    if depth == 0 or (isinstance(value, dict) and not RESERVED_NAMES.isdisjoint(value)):
+        return False
+    inside: Iterable[JsonValue] = ()
+    if isinstance(value, dict):
+        inside = value.values()
+    elif isinstance(value, list):
+        inside = value
+    for one in inside:
+        if isinstance(one, _CONTAINERS) and not is_without_digests(one, depth - 1):
+            return False
+    return True
+
+
+class _Spot(NamedTuple):
     """Where the walk is: in the processed payload, and in the text that a refusal may name."""
 
-    place: Place = ()
-    where: Where = Where(Part.ISSUER_JWT)
-    holder: Disclosure | None = None
+    place: Place
+    where: Where
+    holder: Disclosure | None
 
     def member(self, name: str | int) -> "_Spot":
         """One step down. Inside a Disclosure the names are values, so the refusal's place stays at its number."""
@@ -95,18 +115,17 @@ class _Spot:
         return _Spot((*self.place, name), where, self.holder)
 
 
+_TOP = _Spot((), Where(Part.ISSUER_JWT), None)
+
+
 class _Walk:
     """Step 3, and 4 on the way. Takes every Disclosure that it puts in its place out of ``unreferenced``."""
 
     def __init__(self, unreferenced: dict[str, tuple[int, Disclosure]], limits: Limits) -> None:
-        self._unreferenced, self._limits = unreferenced, limits
-        self._met: set[str] = set()
+        self._unreferenced, self._depth, self._digests = unreferenced, limits.json_depth, limits.digests
+        self.met: set[str] = set()
         self.revealed: list[Revealed] = []
         self.emptied: list[Place] = []
-
-    @property
-    def hidden(self) -> int:
-        return len(self._met) - len(self.revealed)
 
     def value(self, value: JsonValue, spot: _Spot) -> JsonValue:
         if isinstance(value, dict):
@@ -121,13 +140,13 @@ class _Walk:
         self._check_depth(spot)
         check_no_placeholder(members, spot.where)
         digests = read_digest_list(members, spot.where) if SD in members else ()
-        result = {
-            name: self.value(value, spot.member(name)) if isinstance(value, dict | list) else value
-            for name, value in members.items()
-            if name != SD
-        }
+        result = members.copy()
+        result.pop(SD, None)
+        for name, value in result.items():
+            if isinstance(value, _CONTAINERS) and (spot.place or not is_without_digests(value, self._depth - 1)):
+                result[name] = self.value(value, spot.member(name))
         for digest in digests:
-            found = self._look_up(digest, spot)
+            found = self._look_up(digest, spot.where)
             if found:
                 self._insert(*found, result, spot)
         if digests and not result:
@@ -149,11 +168,14 @@ class _Walk:
         self._check_depth(spot)
         result: list[JsonValue] = []
         for position, element in enumerate(elements):
+            if not isinstance(element, _CONTAINERS):
+                result.append(element)
+                continue
             here = _Spot((*spot.place, len(result)), spot.member(position).where, spot.holder)
             if not isinstance(element, dict) or ELLIPSIS not in element:
                 result.append(self.value(element, here))
                 continue
-            found = self._look_up(read_placeholder(element, here.where), here)
+            found = self._look_up(read_placeholder(element, here.where), here.where)
             if found:
                 number, disclosure = found
                 where = where_of(number)
@@ -165,20 +187,22 @@ class _Walk:
         return result
 
     def _disclosed(self, disclosure: Disclosure, place: Place, where: Where) -> JsonValue:
-        """Look for digests in a disclosed value, unless its text shows that the look would find nothing (R-63)."""
-        depth = disclosure.depth_without_digests
-        if depth is not None and len(place) + depth <= self._limits.json_depth:
+        """Look for digests in a disclosed value, unless its text shows that the look would find nothing (R-63).
+
+        A claim at the top nests as deeply in the result as in its Disclosure, whose depth is bounded already.
+        """
+        if disclosure.without_digests and len(place) == 1:
             return disclosure.value
         return self.value(disclosure.value, _Spot(place, where, disclosure))
 
-    def _look_up(self, digest: str, spot: _Spot) -> tuple[int, Disclosure] | None:
+    def _look_up(self, digest: str, where: Where) -> tuple[int, Disclosure] | None:
         """Step 3.c.i: the Disclosure of a digest; a digest without one is no fault (R-58)."""
-        check_digest_is_new(digest, self._met, spot.where)
-        self._met.add(digest)
-        if len(self._met) > self._limits.digests:
-            raise Refused(Rule.LIMIT_DIGESTS, spot.where)
+        check_digest_is_new(digest, self.met, where)
+        self.met.add(digest)
+        if len(self.met) > self._digests:
+            raise Refused(Rule.LIMIT_DIGESTS, where)
         return self._unreferenced.pop(digest, None)
 
     def _check_depth(self, spot: _Spot) -> None:
-        if len(spot.place) >= self._limits.json_depth:
+        if len(spot.place) >= self._depth:
             raise Refused(Rule.JSON_DEPTH, spot.where)
