@@ -43,6 +43,8 @@ class Expectations(Acceptance):
     key_binding: KeyBinding
     status: Status
     requested: ClaimRequest = field(default_factory=ClaimRequest)
+    is_awaited: bool = field(init=False, repr=False, compare=False)
+    """Whether the status or the record is to be awaited."""
 
     def __post_init__(self) -> None:
         Acceptance.__post_init__(self)
@@ -50,6 +52,8 @@ class Expectations(Acceptance):
             raise Misuse("decide about key binding: Answering, Unsolicited or Unbound")
         if not isinstance(self.status, Checked | CheckedAsync | Unchecked):
             raise Misuse("decide about the status: Checked, CheckedAsync or Unchecked")
+        awaited = isinstance(self.status, CheckedAsync) or has_awaited_record(self.key_binding)
+        object.__setattr__(self, "is_awaited", awaited)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +106,7 @@ def verify_presentation(presentation: str, expectations: Expectations, now: Inst
         Refused: with the rule that says no, and where.
         Misuse: when ``presentation`` is no text, ``now`` no instant, or a status or record is to be awaited.
     """
-    if isinstance(expectations.status, CheckedAsync) or has_awaited_record(expectations.key_binding):
+    if expectations.is_awaited:
         raise Misuse("await verify_presentation_async for a status source or record that is awaited")
     steps = _verification(presentation, expectations, now)
     step = _next_step(steps, None)
