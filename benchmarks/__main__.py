@@ -20,6 +20,7 @@ from typing import Any
 from benchmarks import ours, peer
 from benchmarks.work import CARD, Work, make_work
 from sdcard.jose import keys
+from sdcard.sdjwt import seen
 
 Step = Callable[[], Any]
 
@@ -66,6 +67,7 @@ def _afresh(step: Step) -> Step:
 
     def forgetful() -> None:
         keys.forget()
+        seen.forget()
         step()
 
     return forgetful

@@ -16,15 +16,20 @@ class Disclosure(NamedTuple):
         encoded: the base64url text.
         salt: known to nobody but who holds the Disclosure.
         name: the claim's name, or None for an array element.
-        value: any JSON value; may itself hold digests.
         without_digests: whether the text shows that there are none in ``value``.
     """
 
     encoded: str
     salt: str
     name: str | None
-    value: JsonValue
-    without_digests: bool = False
+    without_digests: bool
+
+    @property
+    def value(self) -> JsonValue:
+        """Any JSON value; may itself hold digests. It is read from the text each time."""
+        where = Where(Part.DISCLOSURE)
+        array = parse_json(decode_base64url(self.encoded, where), where, len(self.encoded))
+        return array[-1] if isinstance(array, list) else None
 
     def __repr__(self) -> str:
         return "Disclosure(…)"
@@ -38,7 +43,7 @@ def where_of(number: int) -> Where:
 
 def make_disclosure(salt: bytes, name: str | None, value: JsonValue) -> Disclosure:
     """Salt, name (None for an array element) and value → Disclosure (R-16, R-20, R-22)."""
-    return Disclosure(encode_disclosure(salt, name, value), encode_base64url(salt), name, value)
+    return Disclosure(encode_disclosure(salt, name, value), encode_base64url(salt), name, without_digests=False)
 
 
 def encode_disclosure(salt: bytes, name: str | None, value: JsonValue) -> str:
@@ -48,7 +53,12 @@ def encode_disclosure(salt: bytes, name: str | None, value: JsonValue) -> str:
 
 
 def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:
-    """Base64url text → Disclosure: salt, perhaps a name, and any JSON value (R-5, R-16, R-17, R-19, R-22).
+    """As ``read_disclosure``, for those who need no value."""
+    return read_disclosure(encoded, where, depth)[0]
+
+
+def read_disclosure(encoded: str, where: Where, depth: int) -> tuple[Disclosure, JsonValue]:
+    """Base64url text → Disclosure, and its value: salt, perhaps a name, any JSON value (R-5, R-16, R-17, R-19, R-22).
 
     Raises:
         Refused: ``disclosure.format``, or a rule of the encodings.
@@ -58,9 +68,9 @@ def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:
     if isinstance(array, list) and 2 <= len(array) <= 3:
         salt, second = array[0], array[1]
         if isinstance(salt, str) and len(array) == 2:
-            return Disclosure(encoded, salt, None, second, _is_without_digests(data))
+            return Disclosure(encoded, salt, None, _is_without_digests(data)), second
         if isinstance(salt, str) and isinstance(second, str):
-            return Disclosure(encoded, salt, second, array[2], _is_without_digests(data))
+            return Disclosure(encoded, salt, second, _is_without_digests(data)), array[2]
     raise Refused(Rule.DISCLOSURE_FORMAT, where)
 
 

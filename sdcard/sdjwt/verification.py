@@ -7,17 +7,17 @@ from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant, read_numeric_date
 from sdcard.jose.jws import Jws, parse_jws, verify_jws
-from sdcard.jose.keys import PublicKey, parse_public_jwk, verifies_as_before
+from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.limits import Limits
-from sdcard.names import CNF, RESERVED_ANYWHERE
+from sdcard.names import CNF
 from sdcard.rules import Rule
 from sdcard.sdjwt.processing import ProcessedPayload, process_payload
+from sdcard.sdjwt.seen import Reading, Seen, find, keep
 from sdcard.sdjwt.serialization import SdJwt
 
 CONFIRMED = Where(Part.ISSUER_JWT, (CNF, "jwk"))
 """Where the Holder's key is."""
 _WHERE = Where(Part.ISSUER_JWT)
-_CONTAINERS = (dict, list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,18 @@ def verify_sd_jwt(
         Refused: ``jws.*``, ``encoding.*``, ``json.*``, ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.*``,
             and what ``key_for`` refuses with.
     """
+    seen = find(sd_jwt.issuer_jwt)
+    reading = seen and seen.reading_of(sd_jwt, limits)
+    if seen and reading:
+        jws, processed = reading.again()
+        verify_jws(jws, key_for(jws), types, seen.verifies)
+        return VerifiedSdJwt(jws.payload, processed)
     jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
-    verify_jws(jws, key_for(jws), types, verifies_as_before)
-    return VerifiedSdJwt(jws.payload, process_payload(jws.payload, sd_jwt.disclosures, limits))
+    key = key_for(jws)
+    verify_jws(jws, key, types, seen.verifies if seen else PublicKey.verifies)
+    processed = process_payload(jws.payload, sd_jwt.disclosures, limits)
+    keep(sd_jwt.issuer_jwt, Seen(key, Reading.of(sd_jwt, limits, jws, processed) if seen else None))
+    return VerifiedSdJwt(jws.payload, processed)
 
 
 def check_in_clear(verified: VerifiedSdJwt, required: frozenset[str], never_selective: frozenset[str]) -> None:
@@ -73,12 +82,8 @@ def check_not_selective(verified: VerifiedSdJwt, guarded: frozenset[str]) -> Non
     Raises:
         Refused: ``claim.not-in-clear``, at the claim.
     """
-    for one in verified.processed.revealed:
-        if one.place[0] in guarded:
-            raise Refused(Rule.CLAIM_NOT_IN_CLEAR, _WHERE.within(one.place[0]))
-    nested = [name for name, value in verified.payload.items() if isinstance(value, _CONTAINERS)]
-    for name in sorted(guarded.intersection(nested)):
-        if _holds_digests(verified.payload[name]):
+    for name in verified.processed.selective:
+        if name in guarded:
             raise Refused(Rule.CLAIM_NOT_IN_CLEAR, _WHERE.within(name))
 
 
@@ -90,13 +95,6 @@ def check_present(verified: VerifiedSdJwt, required: frozenset[str]) -> None:
     """
     if not verified.payload.keys() >= required:
         raise Refused(Rule.CLAIM_MISSING, _WHERE.within(min(required - verified.payload.keys())))
-
-
-def _holds_digests(value: JsonValue) -> bool:
-    if isinstance(value, dict):
-        return not RESERVED_ANYWHERE.isdisjoint(value) or _holds_digests(list(value.values()))
-    inside = [one for one in value if isinstance(one, _CONTAINERS)] if isinstance(value, list) else []
-    return any(map(_holds_digests, inside))
 
 
 def check_validity(claims: JsonObject, now: Instant, skew: int | float, audience: str | None) -> None:
