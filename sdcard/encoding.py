@@ -28,7 +28,7 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 _PADDING = ("", "===", "==", "=")
-_OPENING = b"[{"
+_BRACKET, _BRACE = b"[{"
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
@@ -60,6 +60,34 @@ def decode_base64url(text: str, where: Where) -> bytes:
     return data
 
 
+def decode_json(text: str, where: Where, depth: int) -> tuple[bytes, JsonValue]:
+    """Base64url of JSON → the bytes and their value: ``decode_base64url`` and ``parse_json``, one after the other.
+
+    Raises:
+        Refused: as these two.
+    """
+    if _orjson and _pybase64 and "+" not in text and "/" not in text:
+        try:
+            data: bytes = _pybase64.b64decode(text + _PADDING[len(text) % 4], b"-_", True)
+            found: JsonValue = _orjson.loads(data)
+            written = _pybase64.b64encode_as_string(data, b"-_").rstrip("=") == text and _orjson.dumps(found) == data
+            if written and data.count(_BRACKET) + data.count(_BRACE) <= depth:
+                return data, found
+        except (ValueError, TypeError):
+            pass  # what is wrong with it is said below
+    data = decode_base64url(text, where)
+    return data, parse_json(data, where, depth)
+
+
+def decode_json_object(text: str, where: Where, depth: int) -> JsonObject:
+    """As ``decode_json``, for a text that must be an object.
+
+    Raises:
+        Refused: as ``decode_json``; ``json.malformed`` also for any other JSON value.
+    """
+    return _object(decode_json(text, where, depth)[1], where)
+
+
 def encode_json(value: JsonValue) -> bytes:
     """JSON value → compact UTF-8 text."""
     if _orjson:
@@ -84,7 +112,7 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
         Refused: ``encoding.utf8``, ``json.malformed``, ``json.duplicate-member``, ``json.number``,
             ``json.surrogate`` or ``json.depth``.
     """
-    if _orjson and sum(map(data.count, _OPENING)) <= depth:
+    if _orjson and data.count(_BRACKET) + data.count(_BRACE) <= depth:
         try:
             found: JsonValue = _orjson.loads(data)
             if _orjson.dumps(found) == data:  # written as we would write it: nothing was repeated, repaired or rounded
@@ -107,7 +135,10 @@ def parse_json_object(data: bytes, where: Where, depth: int) -> JsonObject:
     Raises:
         Refused: as ``parse_json``; ``json.malformed`` also for any other JSON value.
     """
-    value = parse_json(data, where, depth)
+    return _object(parse_json(data, where, depth), where)
+
+
+def _object(value: JsonValue, where: Where) -> JsonObject:
     if not isinstance(value, dict):
         raise Refused(Rule.JSON_MALFORMED, where, "A JSON object is expected.")
     return value

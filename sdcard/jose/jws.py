@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, TypeAlias
 
-from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, encode_json, parse_json_object
+from sdcard.encoding import JsonObject, JsonValue, decode_base64url, decode_json_object, encode_base64url, encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.jose.keys import PublicKey
 from sdcard.rules import Rule
@@ -49,8 +49,8 @@ def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> J
     parts = text.split(".")
     if len(parts) != 3 or not all(parts):
         raise Refused(Rule.JWS_FORMAT, payload_where)
-    header = parse_json_object(decode_base64url(parts[0], header_where), header_where, depth)
-    payload = parse_json_object(decode_base64url(parts[1], payload_where), payload_where, depth)
+    header = decode_json_object(parts[0], header_where, depth)
+    payload = decode_json_object(parts[1], payload_where, depth)
     signature = decode_base64url(parts[2], _SIGNATURES[payload_part])
     for name in _TEXTS:
         if not isinstance(header.get(name, ""), str):

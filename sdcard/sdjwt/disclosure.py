@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from sdcard.encoding import JsonValue, decode_base64url, encode_base64url, encode_json, parse_json
+from sdcard.encoding import JsonValue, decode_json, encode_base64url, encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
@@ -28,7 +28,7 @@ class Disclosure(NamedTuple):
     def value(self) -> JsonValue:
         """Any JSON value; may itself hold digests. It is read from the text each time."""
         where = Where(Part.DISCLOSURE)
-        array = parse_json(decode_base64url(self.encoded, where), where, len(self.encoded))
+        _, array = decode_json(self.encoded, where, len(self.encoded))
         return array[-1] if isinstance(array, list) else None
 
     def __repr__(self) -> str:
@@ -63,18 +63,12 @@ def read_disclosure(encoded: str, where: Where, depth: int) -> tuple[Disclosure,
     Raises:
         Refused: ``disclosure.format``, or a rule of the encodings.
     """
-    data = decode_base64url(encoded, where)
-    array = parse_json(data, where, depth)
-    if isinstance(array, list) and 2 <= len(array) <= 3:
-        salt, second = array[0], array[1]
-        if isinstance(salt, str) and len(array) == 2:
-            return Disclosure(encoded, salt, None, _is_without_digests(data)), second
-        if isinstance(salt, str) and isinstance(second, str):
-            return Disclosure(encoded, salt, second, _is_without_digests(data)), array[2]
+    data, array = decode_json(encoded, where, depth)
+    # Digests need a member `_sd` or `...`; without an escape sequence their names stand in the text as they are.
+    named = (b"_" in data and b'"_sd' in data) or b'"..."' in data or (b"\\" in data and b"\\u" in data)
+    if isinstance(array, list) and array and isinstance(array[0], str):
+        if len(array) == 2:
+            return Disclosure(encoded, array[0], None, not named), array[1]
+        if len(array) == 3 and isinstance(array[1], str):
+            return Disclosure(encoded, array[0], array[1], not named), array[2]
     raise Refused(Rule.DISCLOSURE_FORMAT, where)
-
-
-def _is_without_digests(data: bytes) -> bool:
-    """Digests need a member `_sd` or `...`; without an escape sequence their names stand in the text as they are."""
-    escapes = b"\\" in data and b"\\u" in data
-    return not (escapes or (b"_" in data and b'"_sd' in data) or b'"..."' in data)

@@ -5,8 +5,8 @@ it: they are decided each time. Nothing in it can be changed by who gets it: JSO
 """
 
 import marshal
+from collections import OrderedDict
 from dataclasses import dataclass, field
-from threading import Lock
 
 from sdcard.encoding import JsonObject
 from sdcard.jose.jws import Jws
@@ -66,8 +66,8 @@ class Seen:
         return reading if same else None
 
 
-_seen: dict[str, Seen] = {}
-_lock = Lock()
+_seen: OrderedDict[str, Seen] = OrderedDict()
+"""Threads share it: each thing done with it is one call, which the interpreter does not interrupt."""
 
 
 def find(issuer_jwt: str) -> Seen | None:
@@ -79,14 +79,11 @@ def keep(issuer_jwt: str, seen: Seen) -> None:
     """Remember a JWT that verified, in place of the one that was remembered longest ago; nothing large is kept."""
     if len(issuer_jwt) > _LARGEST_KEPT or (seen.reading and len(seen.reading.json) > _LARGEST_KEPT):
         return
-    with _lock:
-        _seen.pop(issuer_jwt, None)
-        if len(_seen) >= _KEPT:
-            del _seen[next(iter(_seen))]
-        _seen[issuer_jwt] = seen
+    _seen[issuer_jwt] = seen
+    if len(_seen) > _KEPT:
+        _seen.popitem(last=False)
 
 
 def forget() -> None:
     """Drop all of it; it is kept for speed alone."""
-    with _lock:
-        _seen.clear()
+    _seen.clear()
