@@ -247,13 +247,12 @@ def _check_status(issued: IssuedSdCard, status: Status) -> Generator[StatusQuest
 
 
 def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, expectations: Expectations) -> VerifiedCard:
-    shown = PartialCard(
-        card_format=issued.card_format, members=issued.members, emptied=issued.verified.processed.emptied
-    )
+    processed = issued.verified.processed
+    shown = PartialCard(card_format=issued.card_format, members=issued.members, emptied=processed.emptied)
     return VerifiedCard(
-        card_format=shown.card_format,
-        members=shown.members,
-        emptied=shown.emptied,
+        card_format=issued.card_format,
+        members=issued.members,
+        emptied=processed.emptied,
         issuer=issued.issuer,
         subject=issued.subject,
         issued_at=issued.issued_at,
@@ -261,6 +260,6 @@ def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, expectations: 
         holder_key=issued.holder_key,
         key_binding=key_binding,
         status=expectations.status,
-        hidden=issued.verified.processed.hidden,
+        hidden=processed.hidden,
         undisclosed=undisclosed(shown, expectations.requested),
     )

@@ -264,5 +264,6 @@ def _check_purpose(jwk: Mapping[str, object], key: PublicKey, where: Where) -> N
 
 
 def _wrap(algorithm: SignatureAlgorithm, jwk: dict[str, str], key: _Key) -> PublicKey:
-    thumbprint = encode_base64url(hashlib.sha256(encode_json(dict(sorted(jwk.items())))).digest())
+    """The members that RFC 7638 names, in its order, and the key."""
+    thumbprint = encode_base64url(hashlib.sha256(encode_json({**jwk})).digest())
     return PublicKey(algorithm, thumbprint, jwk, key)

@@ -41,4 +41,3 @@ def _parse_compact(text: str) -> AnySdJwt:
     kb_jwt = disclosures.pop()
     sd_jwt = SdJwt(issuer_jwt, tuple(disclosures))
     return SdJwtWithKeyBinding(sd_jwt, kb_jwt) if kb_jwt else sd_jwt
-
