@@ -168,6 +168,7 @@ def verify_many(
     """
     if type(threads) is not int or threads < 1:
         raise Misuse("at least one thread works")
+    presentations = tuple(presentations)
     if any(expectations.is_awaited for _, expectations in presentations):
         raise Misuse("await verify_presentation_async for a status source or record that is awaited")
     begun = [_verification(presentation, expectations, now) for presentation, expectations in presentations]
@@ -229,8 +230,8 @@ def _verification(presentation: str, expectations: Expectations, now: Instant) -
             return _verified(issued, unbound, expectations)
         case SdJwtWithKeyBinding(), (Answering() | Unsolicited()) as expected:
             issued = read_issued(arrived.sd_jwt, expectations, now, expected.audience)
-            algorithm = issued.verified.processed.algorithm
-            bound = verify_key_binding(arrived, issued.holder_key, algorithm, expected, now, expectations.limits)
+            sd_hash, limits = issued.verified.sd_hash, expectations.limits
+            bound = verify_key_binding(arrived.kb_jwt, issued.holder_key, sd_hash, expected, now, limits)
             yield from _check_status(issued, expectations.status)
             judge_single_use((yield _UseQuestion(bound, expected)))
             return _verified(issued, bound, expectations)

@@ -67,7 +67,7 @@ def verify_jws(jws: Jws, key: PublicKey, types: Collection[str], verifies: Verif
         jws: as parsed.
         key: the only one that may have signed it.
         types: accepted values of ``typ``.
-        verifies: ``verifies_as_before`` for what is shown often and signed once.
+        verifies: says whether the signature is this key's over these bytes; it may know so from before.
 
     Raises:
         Refused: ``jws.alg``, ``jws.crit``, ``jws.signature`` or ``jws.typ``.

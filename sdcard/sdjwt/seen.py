@@ -15,7 +15,7 @@ from sdcard.jose.keys import PublicKey
 from sdcard.limits import Limits
 from sdcard.paths import Place
 from sdcard.sdjwt.processing import ProcessedPayload, Revealed
-from sdcard.sdjwt.values import SdJwt
+from sdcard.sdjwt.values import SdJwt, sd_hash_of
 
 _KEPT = 1024
 _LARGEST_KEPT = 16_384
@@ -29,13 +29,15 @@ class Reading:
     limits: Limits
     json: bytes = field(repr=False)
     signed: tuple[bytes, bytes, Where, Where] = field(repr=False)
+    sd_hash: str
     shown: tuple[tuple[Revealed, ...], int, tuple[str, ...], frozenset[Place], DigestAlgorithm] = field(repr=False)
 
     @classmethod
     def of(cls, sd_jwt: SdJwt, limits: Limits, jws: Jws, processed: ProcessedPayload) -> "Reading":
         """Header, payload and claims become bytes; the rest cannot be changed."""
         json = marshal.dumps((jws.header, jws.payload, processed.claims))
-        return cls(sd_jwt.disclosures, limits, json, jws[2:], processed[1:])
+        sd_hash = sd_hash_of(sd_jwt, processed.algorithm)
+        return cls(sd_jwt.disclosures, limits, json, jws[2:], sd_hash, processed[1:])
 
     def again(self) -> tuple[Jws, ProcessedPayload]:
         """The same, in objects of the caller's own."""
