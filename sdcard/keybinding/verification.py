@@ -1,13 +1,13 @@
 """KB-JWT verification: RFC 9901 7.3 step 5, one function a rule, in its order."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Generator
 from dataclasses import dataclass
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_PAST, FreshnessWindow, Instant, parse_numeric_date
 from sdcard.jose.claims import required, required_text, same_text
-from sdcard.jose.jws import parse_jws, verify_jws
+from sdcard.jose.jws import SignatureQuestion, computed, parse_jws, verifying_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, NonceUse, Unsolicited
 from sdcard.limits import Limits
@@ -51,8 +51,20 @@ def verify_key_binding(
     Raises:
         Refused: ``kb.*``, ``jws.*``, ``claim.*`` or ``time.*``, in the KB-JWT or its header.
     """
+    return computed(verifying_key_binding(kb_jwt, holder_key, sd_hash, expected, now, limits))
+
+
+def verifying_key_binding(
+    kb_jwt: str,
+    holder_key: PublicKey,
+    sd_hash: str,
+    expected: Answering | Unsolicited,
+    now: Instant,
+    limits: Limits,
+) -> Generator[SignatureQuestion, bool, Bound]:
+    """As ``verify_key_binding``, step by step; whoever takes the steps computes the signature."""
     jws = parse_jws(kb_jwt, Part.KB_HEADER, Part.KB_JWT, limits.json_depth)
-    verify_jws(jws, holder_key, (KB_TYP,))
+    yield from verifying_jws(jws, holder_key, (KB_TYP,), None)
     claims = jws.payload
     issued_at = check_freshness(claims, expected.window, now)
     nonce = check_nonce(claims, expected)

@@ -52,10 +52,6 @@ class Seen:
     key: PublicKey
     reading: Reading | None
 
-    def verifies(self, key: PublicKey, message: bytes, signature: bytes) -> bool:
-        """As ``PublicKey.verifies`` of this JWT, whose signature by one key was computed before."""
-        return key is self.key or key == self.key or key.verifies(message, signature)
-
     def reading_of(self, sd_jwt: SdJwt, limits: Limits) -> Reading | None:
         """What was made of exactly this SD-JWT, if anything."""
         reading = self.reading

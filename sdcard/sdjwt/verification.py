@@ -1,12 +1,12 @@
 """Verification of the SD-JWT by Holder and Verifier: RFC 9901 7.1, in its order."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant, read_numeric_date
-from sdcard.jose.jws import Jws, parse_jws, verify_jws
+from sdcard.jose.jws import Jws, SignatureQuestion, computed, parse_jws, verifying_jws
 from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.limits import Limits
 from sdcard.names import CNF
@@ -59,15 +59,22 @@ def verify_sd_jwt(
         Refused: ``jws.*``, ``encoding.*``, ``json.*``, ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.*``,
             and what ``key_for`` refuses with.
     """
+    return computed(verifying_sd_jwt(sd_jwt, key_for, types, limits))
+
+
+def verifying_sd_jwt(
+    sd_jwt: SdJwt, key_for: Callable[[Jws], PublicKey], types: Collection[str], limits: Limits
+) -> Generator[SignatureQuestion, bool, VerifiedSdJwt]:
+    """As ``verify_sd_jwt``, step by step; whoever takes the steps computes the signature."""
     seen = find(sd_jwt.issuer_jwt)
     reading = seen and seen.reading_of(sd_jwt, limits)
     if seen and reading:
         jws, processed = reading.again()
-        verify_jws(jws, key_for(jws), types, seen.verifies)
+        yield from verifying_jws(jws, key_for(jws), types, seen.key)
         return VerifiedSdJwt(jws.payload, processed, sd_jwt, reading.sd_hash)
     jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
     key = key_for(jws)
-    verify_jws(jws, key, types, seen.verifies if seen else PublicKey.verifies)
+    yield from verifying_jws(jws, key, types, seen.key if seen else None)
     processed = process_payload(jws.payload, sd_jwt.disclosures, limits)
     keep(sd_jwt.issuer_jwt, Seen(key, Reading.of(sd_jwt, limits, jws, processed) if seen else None))
     return VerifiedSdJwt(jws.payload, processed, sd_jwt, None)
