@@ -15,11 +15,13 @@ import platform
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from benchmarks import ours, peer
 from benchmarks.work import CARD, Work, make_work
 from sdcard.jose import keys
+from sdcard.sdjwt import seen
 
 Step = Callable[[], Any]
 
@@ -44,6 +46,8 @@ def _steps(work: Work) -> dict[str, Step]:
     issued = ours.issue(work)
     held = ours.accept(work, issued)
     presented = ours.present(work, held)
+    batch = [ours.present(work, ours.accept(work, ours.issue(work))) for _ in range(16)]
+    pool = ThreadPoolExecutor(1)
     theirs = peer.issue(work)
     shown = peer.present(work, theirs)
     return {
@@ -55,6 +59,10 @@ def _steps(work: Work) -> dict[str, Step]:
         "present, from text, seen": lambda: ours.present(work, ours.accept(work, issued)),
         "verify": _afresh(lambda: ours.verify(work, presented)),
         "verify, seen": lambda: ours.verify(work, presented),
+        "verify 4": _afresh(lambda: ours.verify_batch(work, batch[:4], pool)),
+        "verify 4, seen": lambda: ours.verify_batch(work, batch[:4], pool),
+        "verify 16": _afresh(lambda: ours.verify_batch(work, batch, pool)),
+        "verify 16, seen": lambda: ours.verify_batch(work, batch, pool),
         "sd-jwt issue": lambda: peer.issue(work),
         "sd-jwt present": lambda: peer.present(work, theirs),
         "sd-jwt verify": lambda: peer.verify(work, shown),
@@ -66,6 +74,7 @@ def _afresh(step: Step) -> Step:
 
     def forgetful() -> None:
         keys.forget()
+        seen.forget()
         step()
 
     return forgetful
@@ -94,6 +103,15 @@ def _print(times: dict[str, float]) -> None:
         ("the same, issuer JWT seen before", times["present, from text, seen"] / sign, None),
         ("verify ÷ two verifications", times["verify"] / verify, times["sd-jwt verify"] / verify),
         ("the same, issuer JWT seen before", times["verify, seen"] / verify, None),
+        *(
+            (
+                f"verify {count}, two threads, each{seen} ÷ the same",
+                times[f"verify {count}{seen}"] / count / verify,
+                None,
+            )
+            for count in (4, 16)
+            for seen in ("", ", seen")
+        ),
     ]
     extra = "with" if all(map(importlib.util.find_spec, ("orjson", "pybase64"))) else "without"
     out = sys.stdout.write
@@ -102,7 +120,7 @@ def _print(times: dict[str, float]) -> None:
     out(f"floor: one signature {sign:.1f} µs, two verifications {verify:.1f} µs\n\n")
     out(f"{'':<42}{'SD-Card':>9}{'sd-jwt 0.10.4':>15}\n")
     for name, mine, theirs in rows:
-        out(f"{name:<42}{mine:>9.2f}{'–' if theirs is None else format(theirs, '.2f'):>15}\n")
+        out(f"{name:<44}{mine:>9.2f}{'–' if theirs is None else format(theirs, '.2f'):>15}\n")
     out("\n* We first check the text as RFC 9901 7.2 asks of a Holder, Issuer's signature included; sd-jwt does not.\n")
     out(f"  One signature and one verification alone are {1 + verify / 2 / sign:.2f}.\n")
 

@@ -2,6 +2,8 @@
 
 import json
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 
@@ -11,6 +13,7 @@ from sdcard.cards.card import Card
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY
 from sdcard.edge.system import SystemSalts
+from sdcard.errors import Refused
 from sdcard.holder import HeldSdCard, accept_sd_card, select_paths
 from sdcard.holder import present as present_sd_card
 from sdcard.issued import Acceptance
@@ -20,7 +23,7 @@ from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller
 from sdcard.paths import path
 from sdcard.status.reference import Unchecked
 from sdcard.trust import TrustedIssuers
-from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
+from sdcard.verifier import Expectations, VerifiedCard, verify_many, verify_presentation
 
 NOW = time.time()
 SALTS = SystemSalts()
@@ -70,3 +73,8 @@ def present(work: Work, held: HeldSdCard) -> str:
 def verify(work: Work, presentation: str) -> VerifiedCard:
     """Text → verified card."""
     return verify_presentation(presentation, _parties(work)[4], NOW)
+
+
+def verify_batch(work: Work, presentations: Sequence[str], pool: ThreadPoolExecutor) -> list[VerifiedCard | Refused]:
+    """Texts → verified cards, by two threads: the caller's and one of the pool."""
+    return verify_many([(one, _parties(work)[4]) for one in presentations], NOW, pool, 2)

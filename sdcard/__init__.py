@@ -51,7 +51,7 @@ from sdcard.sdjwt.json_form import to_flattened, to_general
 from sdcard.status.reference import Checked, CheckedAsync, Unchecked
 from sdcard.trust import TrustedIssuers, parse_trusted_issuers
 from sdcard.trust_list import issue_trust_list, verify_trust_list
-from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
+from sdcard.verifier import Expectations, VerifiedCard, verify_many, verify_presentation, verify_presentation_async
 
 __all__ = [
     "AGENT_SD_JWT_02",
@@ -129,6 +129,7 @@ __all__ = [
     "to_general",
     "verify_dpop_proof",
     "verify_dpop_proof_async",
+    "verify_many",
     "verify_presentation",
     "verify_presentation_async",
     "verify_trust_list",
