@@ -2,8 +2,12 @@
 
 import json
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from benchmarks.work import AUDIENCE, CARD, ISSUER, NONCE, SELECTIVE, SHOWN, Work
 from sdcard.cards.a2a.v1_0 import FORMAT
@@ -70,3 +74,15 @@ def present(work: Work, held: HeldSdCard) -> str:
 def verify(work: Work, presentation: str) -> VerifiedCard:
     """Text → verified card."""
     return verify_presentation(presentation, _parties(work)[4], NOW)
+
+
+def presentations(work: Work, count: int) -> list[str]:
+    """As many, each of an SD-Card and a Holder of its own."""
+    others = [replace(work, holder_key=ec.generate_private_key(ec.SECP256R1())) for _ in range(count)]
+    return [present(other, accept(other, issue(other))) for other in others]
+
+
+def verify_batch(work: Work, texts: Sequence[str], threads: int) -> list[VerifiedCard]:
+    """Presentations → verified cards."""
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda text: verify(work, text), texts))

@@ -11,6 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 ISSUER = "https://registry.example"
 AUDIENCE = "https://verifier.example"
 NONCE = "n-0S6_WzA2Mj-benchmark"
+TYPE = "https://registry.example/card"
+LIFETIME = 604_800
 SHOWN = ("skills", "capabilities", "provider")
 SELECTIVE = (
     "skills", "supportedInterfaces", "capabilities", "securitySchemes", "provider", "defaultInputModes",
