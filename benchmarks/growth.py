@@ -42,7 +42,6 @@ from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.edge.system import SystemSalts
 from sdcard.encoding import JsonObject
-from sdcard.jose import keys
 from sdcard.keybinding.challenge import ConsumedByCaller
 from sdcard.status.reference import Unchecked
 from sdcard.status.status_list import pack_statuses
@@ -112,7 +111,7 @@ def threads(work: Work, rounds: int = ROUNDS) -> dict[str, Any]:
 
 
 def _forgetful_batch(work: Work, texts: Sequence[str], count: int) -> None:
-    keys.forget()
+    ours.forget()
     ours.verify_batch(work, texts, count)
 
 
@@ -151,7 +150,7 @@ def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
 
 def _seconds(step: Step) -> float:
     gc.collect()
-    keys.forget()
+    ours.forget()
     start = time.perf_counter()
     step()
     return time.perf_counter() - start

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from benchmarks import ours
 from benchmarks.growth import (
     CHALLENGE,
     EXPECTATIONS,
@@ -22,7 +23,6 @@ from benchmarks.growth import (
 from benchmarks.rounds import peak_memory
 from sdcard import SD_CARD, Expectations, Limits, Refused, TrustedIssuers, verify_presentation
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
-from sdcard.jose import keys
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import join_signature
 from sdcard.keybinding.creation import bind
@@ -106,7 +106,7 @@ def measure() -> list[dict[str, Any]]:
 
 def verified(text: str, expectations: Expectations = AS_SENT) -> str:
     """What comes of it: ``accepted``, or the rule."""
-    keys.forget()
+    ours.forget()
     try:
         verify_presentation(text, expectations, NOW)
     except Refused as refusal:

@@ -13,7 +13,6 @@ from benchmarks import npm_peers, ours
 from benchmarks.peers import Peer, pypi_peers
 from benchmarks.rounds import Step, least
 from benchmarks.work import NONCE, SELECTIVE, SHOWN, Work
-from sdcard.jose import keys
 from sdcard.jose.keys import public_key
 from tests.external.peers import ours as read_by_our_sd_jwt_layer
 
@@ -178,7 +177,7 @@ def _afresh(step: Callable[[], Any]) -> Step:
     """The step, by a process that has seen neither the Issuer's JWT nor the Holder's key."""
 
     def forgetful() -> None:
-        keys.forget()
+        ours.forget()
         step()
 
     return forgetful

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from sdcard.status.reference import Checked, CheckedAsync, Unchecked
     from sdcard.trust import TrustedIssuers, parse_trusted_issuers
     from sdcard.trust_list import issue_trust_list, verify_trust_list
-    from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
+    from sdcard.verifier import Expectations, VerifiedCard, verify_many, verify_presentation, verify_presentation_async
 
 __all__ = [
     "AGENT_SD_JWT_02",
@@ -135,6 +135,7 @@ __all__ = [
     "to_general",
     "verify_dpop_proof",
     "verify_dpop_proof_async",
+    "verify_many",
     "verify_presentation",
     "verify_presentation_async",
     "verify_trust_list",
@@ -172,7 +173,7 @@ _HOMES = {
     "status.reference": "Checked CheckedAsync Unchecked",
     "trust": "TrustedIssuers parse_trusted_issuers",
     "trust_list": "issue_trust_list verify_trust_list",
-    "verifier": "Expectations VerifiedCard verify_presentation verify_presentation_async",
+    "verifier": "Expectations VerifiedCard verify_many verify_presentation verify_presentation_async",
 }
 """Module → its names, as they stand above for type checkers; a test compares the two."""
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.instants import MAX_SKEW, Instant, parse_numeric_date
+from sdcard.instants import MAX_SKEW, Instant, read_numeric_date
 from sdcard.jose.jws import Jws
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
@@ -13,6 +13,7 @@ from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwt
 from sdcard.sdjwt.verification import (
+    CONFIRMED,
     VerifiedSdJwt,
     check_in_clear,
     check_validity,
@@ -20,6 +21,9 @@ from sdcard.sdjwt.verification import (
     verify_sd_jwt,
 )
 from sdcard.trust import TrustedIssuers
+
+_WHERE = Where(Part.ISSUER_JWT)
+_KID = Where(Part.ISSUER_HEADER, ("kid",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,7 @@ def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: s
 
     def key_for(jws: Jws) -> PublicKey:
         key = acceptance.issuers.key_for(jws.payload.get("iss"), jws.header.get("kid"))
-        check_not_published(key, acceptance.published_keys, jws.header_where.within("kid"))
+        check_not_published(key, acceptance.published_keys, _KID)
         return key
 
     acceptance.issuers.check_current(now)
@@ -93,15 +97,14 @@ def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: s
     check_validity(claims, now, acceptance.clock_skew, audience)
     _check_vct(claims, acceptance.profile)
     holder_key = parse_confirmation(claims)
-    where = Where(Part.ISSUER_JWT)
-    check_not_published(holder_key, acceptance.published_keys, where.within("cnf", "jwk"))
+    check_not_published(holder_key, acceptance.published_keys, CONFIRMED)
     return IssuedSdCard(
-        issuer=_text(claims, "iss", where),
-        subject=_text(claims, "sub", where),
-        issued_at=parse_numeric_date(claims.get("iat"), where.within("iat")),
-        expires_at=parse_numeric_date(claims.get("exp"), where.within("exp")),
+        issuer=_text(claims, "iss"),
+        subject=_text(claims, "sub"),
+        issued_at=read_numeric_date(claims, "iat", _WHERE),
+        expires_at=read_numeric_date(claims, "exp", _WHERE),
         holder_key=holder_key,
-        card_format=_text(claims, "card_format", where) if "card_format" in claims else None,
+        card_format=_text(claims, "card_format") if "card_format" in claims else None,
         members={name: value for name, value in claims.items() if name not in RESERVED_AT_TOP},
         verified=verified,
     )
@@ -109,15 +112,14 @@ def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: s
 
 def _check_vct(claims: JsonObject, profile: Profile) -> None:
     """Refuse a token of another type (SDC-4, VC-3)."""
-    where = Where(Part.ISSUER_JWT)
-    if "vct" in claims and _text(claims, "vct", where) not in profile.accepted_vcts:
-        raise Refused(Rule.VCT, where.within("vct"), f"Profile: {profile.name}.")
+    if "vct" in claims and _text(claims, "vct") not in profile.accepted_vcts:
+        raise Refused(Rule.VCT, _WHERE.within("vct"), f"Profile: {profile.name}.")
 
 
-def _text(claims: JsonObject, name: str, where: Where) -> str:
+def _text(claims: JsonObject, name: str) -> str:
     value = claims.get(name)
     if not isinstance(value, str):
-        raise Refused(Rule.CLAIM_TYPE, where.within(name), "The claim must be a string.")
+        raise Refused(Rule.CLAIM_TYPE, _WHERE.within(name), "The claim must be a string.")
     if not value:
-        raise Refused(Rule.CLAIM_VALUE, where.within(name), "The claim must not be empty.")
+        raise Refused(Rule.CLAIM_VALUE, _WHERE.within(name), "The claim must not be empty.")
     return value

@@ -3,10 +3,10 @@
 The order of RFC 9901 7.3: decide about key binding, the SD-JWT (7.1), the KB-JWT; then status; then single use.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from inspect import isawaitable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from sdcard.cards.partial import PartialCard
 from sdcard.errors import Misuse, Part, Refused, Where
@@ -43,6 +43,8 @@ class Expectations(Acceptance):
     key_binding: KeyBinding
     status: Status
     requested: ClaimRequest = field(default_factory=ClaimRequest)
+    is_awaited: bool = field(init=False, repr=False, compare=False)
+    """Whether the status or the record is to be awaited."""
 
     def __post_init__(self) -> None:
         Acceptance.__post_init__(self)
@@ -50,6 +52,8 @@ class Expectations(Acceptance):
             raise Misuse("decide about key binding: Answering, Unsolicited or Unbound")
         if not isinstance(self.status, Checked | CheckedAsync | Unchecked):
             raise Misuse("decide about the status: Checked, CheckedAsync or Unchecked")
+        awaited = isinstance(self.status, CheckedAsync) or has_awaited_record(self.key_binding)
+        object.__setattr__(self, "is_awaited", awaited)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +82,26 @@ class VerifiedCard(PartialCard):
     undisclosed: tuple[ClaimPath, ...]
 
 
+class Task(Protocol):
+    """Work that was handed to a pool, such as a ``concurrent.futures.Future``."""
+
+    def cancel(self) -> bool:
+        """Take it back; false when it has begun."""
+        ...
+
+    def result(self) -> object:
+        """Wait until it is done; what went wrong in it goes on here."""
+        ...
+
+
+class ThreadPool(Protocol):
+    """Threads of this process, such as a ``concurrent.futures.ThreadPoolExecutor``."""
+
+    def submit(self, work: Callable[[], None], /) -> Task:
+        """Do the work at some time, in another thread."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _UseQuestion:
     """Whether a verified KB-JWT is presented for the first time."""
@@ -102,7 +126,7 @@ def verify_presentation(presentation: str, expectations: Expectations, now: Inst
         Refused: with the rule that says no, and where.
         Misuse: when ``presentation`` is no text, ``now`` no instant, or a status or record is to be awaited.
     """
-    if isinstance(expectations.status, CheckedAsync) or has_awaited_record(expectations.key_binding):
+    if expectations.is_awaited:
         raise Misuse("await verify_presentation_async for a status source or record that is awaited")
     steps = _verification(presentation, expectations, now)
     step = _next_step(steps, None)
@@ -119,6 +143,59 @@ async def verify_presentation_async(presentation: str, expectations: Expectation
         answer = _ask(step, expectations, now)
         step = _next_step(steps, await answer if isawaitable(answer) else answer)
     return step
+
+
+def verify_many(
+    presentations: Sequence[tuple[str, Expectations]], now: Instant, pool: ThreadPool, threads: int
+) -> list[VerifiedCard | Refused]:
+    """Verify presentations as ``verify_presentation`` does, several at once; none has a say in what becomes of another.
+
+    All that can be computed is computed by several threads. Then statuses and records are asked by the calling thread
+    alone, in the order given: of two answers to one challenge the first is the one that counts.
+
+    Args:
+        presentations: each with what the Verifier demands of it.
+        now: the present instant, in Unix seconds.
+        pool: where other threads are to be had; its owner shuts it down.
+        threads: how many work at a time, the calling one among them.
+
+    Returns:
+        For each presentation, in order, the verified card, or the refusal.
+
+    Raises:
+        Misuse: as ``verify_presentation``, or when ``threads`` is not at least 1; nothing was asked then.
+        Exception: what a status source or record raises, but ``Refused``; those after it are not asked any more.
+    """
+    if type(threads) is not int or threads < 1:
+        raise Misuse("at least one thread works")
+    if any(expectations.is_awaited for _, expectations in presentations):
+        raise Misuse("await verify_presentation_async for a status source or record that is awaited")
+    begun = [_verification(presentation, expectations, now) for presentation, expectations in presentations]
+    reached: dict[int, _Question | VerifiedCard | Refused] = {}
+    waiting = iter(range(len(begun)))
+
+    def work() -> None:
+        for number in waiting:
+            try:
+                reached[number] = _next_step(begun[number], None)
+            except Refused as refusal:
+                reached[number] = refusal
+
+    helpers = [pool.submit(work) for _ in range(min(threads, len(begun)) - 1)]
+    work()
+    for helper in helpers:
+        if not helper.cancel():  # one that never began has nothing left to do
+            helper.result()
+    results: list[VerifiedCard | Refused] = []
+    for number, (_, expectations) in enumerate(presentations):
+        step = reached[number]
+        try:
+            while not isinstance(step, (VerifiedCard, Refused)):
+                step = _next_step(begun[number], _ask(step, expectations, now))
+        except Refused as refusal:
+            step = refusal
+        results.append(step)
+    return results
 
 
 def _next_step(steps: _Steps, answer: object) -> _Question | VerifiedCard:

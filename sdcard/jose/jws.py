@@ -1,10 +1,9 @@
 """Compact JWS (RFC 7515): parse, sign, verify; the reader always says which ``typ`` it expects (RFC 8725 3.11)."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, encode_json, parse_json_object
+from sdcard.encoding import JsonObject, JsonValue, decode_base64url, decode_json_object, encode_base64url, encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.jose.keys import PublicKey
 from sdcard.rules import Rule
@@ -13,8 +12,12 @@ Verifies: TypeAlias = Callable[[PublicKey, bytes, bytes], bool]
 """Whether the signature, the last argument, is this key's over the message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Jws:
+_PLACES = {part: Where(part) for part in Part}
+_SIGNATURES = {part: Where(part, ("signature",)) for part in Part}
+_TEXTS = ("alg", "typ", "kid")
+
+
+class Jws(NamedTuple):
     """A parsed, not yet verified, compact JWS whose payload is a JSON object.
 
     Attributes:
@@ -25,12 +28,15 @@ class Jws:
         header_where, payload_where: what refusals call the two.
     """
 
-    header: JsonObject = field(repr=False)
-    payload: JsonObject = field(repr=False)
-    signing_input: bytes = field(repr=False)
-    signature: bytes = field(repr=False)
+    header: JsonObject
+    payload: JsonObject
+    signing_input: bytes
+    signature: bytes
     header_where: Where
     payload_where: Where
+
+    def __repr__(self) -> str:
+        return f"Jws({self.payload_where}, …)"
 
 
 def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> Jws:
@@ -39,15 +45,15 @@ def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> J
     Raises:
         Refused: ``jws.format``, ``jws.header``, or a rule of the encodings.
     """
-    header_where, payload_where = Where(header_part), Where(payload_part)
+    header_where, payload_where = _PLACES[header_part], _PLACES[payload_part]
     parts = text.split(".")
     if len(parts) != 3 or not all(parts):
         raise Refused(Rule.JWS_FORMAT, payload_where)
-    header = parse_json_object(decode_base64url(parts[0], header_where), header_where, depth)
-    payload = parse_json_object(decode_base64url(parts[1], payload_where), payload_where, depth)
-    signature = decode_base64url(parts[2], payload_where.within("signature"))
-    for name in ("alg", "typ", "kid"):
-        if name in header and not isinstance(header[name], str):
+    header = decode_json_object(parts[0], header_where, depth)
+    payload = decode_json_object(parts[1], payload_where, depth)
+    signature = decode_base64url(parts[2], _SIGNATURES[payload_part])
+    for name in _TEXTS:
+        if not isinstance(header.get(name, ""), str):
             raise Refused(Rule.JWS_HEADER, header_where.within(name))
     return Jws(header, payload, f"{parts[0]}.{parts[1]}".encode("ascii"), signature, header_where, payload_where)
 

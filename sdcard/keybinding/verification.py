@@ -18,6 +18,7 @@ from sdcard.sdjwt.serialization import SdJwtWithKeyBinding
 from sdcard.sdjwt.verification import check_already_valid, check_not_expired
 
 _KB = Where(Part.KB_JWT)
+_IAT = _KB.within("iat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +74,11 @@ def check_freshness(claims: JsonObject, window: FreshnessWindow, now: Instant) -
     Raises:
         Refused: ``kb.stale`` or ``kb.from-future``, at ``kb-jwt/iat``.
     """
-    where = Where(Part.KB_JWT, ("iat",))
-    issued_at = parse_numeric_date(required(claims, "iat", _KB), where)
+    issued_at = parse_numeric_date(required(claims, "iat", _KB), _IAT)
     if issued_at < now - window.past:
-        raise Refused(Rule.KB_STALE, where)
+        raise Refused(Rule.KB_STALE, _IAT)
     if issued_at > now + window.future:
-        raise Refused(Rule.KB_FROM_FUTURE, where)
+        raise Refused(Rule.KB_FROM_FUTURE, _IAT)
     return issued_at
 
 
@@ -133,9 +133,8 @@ def check_validity(claims: JsonObject, now: Instant) -> None:
     Raises:
         Refused: ``time.expired``, ``time.not-yet-valid`` or ``claim.type``.
     """
-    where = Where(Part.KB_JWT)
-    check_not_expired(claims, now, where, "The KB-JWT has expired.")
-    check_already_valid(claims, now, where, "The KB-JWT is not valid yet.")
+    check_not_expired(claims, now, _KB, "The KB-JWT has expired.")
+    check_already_valid(claims, now, _KB, "The KB-JWT is not valid yet.")
 
 
 def ask_single_use(bound: Bound, expected: Answering | Unsolicited, now: Instant) -> bool | Awaitable[bool]:
