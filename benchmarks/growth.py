@@ -47,7 +47,7 @@ from sdcard.status.reference import Unchecked
 from sdcard.status.status_list import pack_statuses
 from sdcard.status.token import issue_status_list_token, verify_status_list_token
 
-ROUNDS = 7
+ROUNDS = 5
 LIMITS = Limits(presentation_bytes=2**30, disclosures=100_000, digests=1_000_000)
 NOW = time.time()
 SIGNER, HOLDER = (InMemorySigner(ec.generate_private_key(ec.SECP256R1())) for _ in range(2))

@@ -19,6 +19,17 @@ GOALS = {
 }
 """Row → what it must reach, and what it should: ratios to the floor."""
 
+GROWTH_PICTURES = {
+    "cost-by-disclosures": ("Disclosures", "Disclosures in the SD-Card"),
+    "cost-by-decoys": ("decoys", "decoy digests in the SD-Card"),
+    "cost-by-nesting": ("nesting", "Disclosures within one another"),
+    "cost-by-card-size": ("bytes of card", "bytes of card, seven selective claims"),
+    "cost-by-batch-size": ("cards at once", "cards, each with a Holder of its own; verified by two threads"),
+    "cost-by-status-list": ("status list entries", "entries of the status list"),
+}
+"""File → what grows, and what its axis says."""
+PICTURES = (*GROWTH_PICTURES, "cost-by-threads", "cost-beside-peers")
+
 
 def main() -> None:
     """Write the stored figures into the page."""
