@@ -18,7 +18,7 @@ LOOKS = {
     "present": ("#009e73", "^"),
     "verify": ("#d55e00", "D"),
 }
-STYLE = {
+STYLE: Any = {
     "svg.fonttype": "none",  # text stays text: it can be read, searched and tested
     "svg.hashsalt": "sdcard",
     "font.family": "sans-serif",

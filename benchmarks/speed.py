@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks import npm_peers, ours
 from benchmarks.peers import Peer, pypi_peers
 from benchmarks.rounds import Step, least
-from benchmarks.work import NONCE, SELECTIVE, SHOWN, Work
+from benchmarks.work import NONCE, SELECTIVE, SHOWN, Work, yardstick
 from sdcard.jose.keys import public_key
 from tests.external.peers import ours as read_by_our_sd_jwt_layer
 
@@ -59,6 +59,7 @@ def measure(work: Work, rounds: int, repeats: int) -> dict[str, Any]:
     floors, npm_floors = floors_of(times), floors_of(npm)
     return {
         "floors": {"cryptography": _both(times), "node:crypto": _both(npm)},
+        "yardstick": round(times["yardstick"] / floors[SIGN], 3),
         "rows": [
             {
                 "row": row.name,
@@ -78,13 +79,14 @@ def measure(work: Work, rounds: int, repeats: int) -> dict[str, Any]:
     }
 
 
-def our_ratios(work: Work, rounds: int, repeats: int) -> dict[str, float]:
-    """Our own rows alone, but those of batches, by processor time: what else the machine does counts for little."""
+def our_ratios(work: Work, rounds: int, repeats: int) -> tuple[dict[str, float], float]:
+    """Our own rows but those of batches, and the yardstick, by processor time: other work counts for little."""
     ours_alone = {name: step for name, step in our_steps(work).items() if name not in UNITS}
     steps = {**_before(work), **ours_alone, **_after(work)}
     times = least(steps, rounds, repeats, clock=time.thread_time_ns)
     floors = floors_of(times)
-    return {row.name: times[row.name] / floors[row.floor] for row in ROWS if row.name in ours_alone}
+    ratios = {row.name: times[row.name] / floors[row.floor] for row in ROWS if row.name in ours_alone}
+    return ratios, times["yardstick"] / floors[SIGN]
 
 
 def our_steps(work: Work) -> dict[str, Step]:
@@ -124,7 +126,7 @@ def check(work: Work, name: str, text: str) -> None:
 
 
 def _before(work: Work) -> dict[str, Step]:
-    return {"sign before": work.sign, "verify before": work.verify_twice}
+    return {"sign before": work.sign, "verify before": work.verify_twice, "yardstick": yardstick}
 
 
 def _after(work: Work) -> dict[str, Step]:
