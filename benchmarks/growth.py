@@ -1,8 +1,8 @@
 """How time and memory grow with what an attacker or a large user controls: by the front door, every rule in force.
 
 Exponents are of power laws fitted over the last decade of sizes: 1.0 is linear. Signatures are real and cost the same
-in every row, so small rows look dearer. Limits are raised where a size lies beyond them. Peak memory is what a step
-adds in Python's own allocations.
+in every row, so small rows look dearer. Limits are raised where a size lies beyond them. Time is the processor's, of all
+threads; peak memory is what a step adds in Python's own allocations.
 """
 
 import gc
@@ -151,9 +151,9 @@ def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
 def _seconds(step: Step) -> float:
     gc.collect()
     ours.forget()
-    start = time.perf_counter()
+    start = time.process_time()
     step()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def with_disclosures(count: int) -> DisclosurePlan:

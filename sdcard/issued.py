@@ -1,11 +1,12 @@
 """What Holder and Verifier alike ask of an SD-Card: trusted Issuer, sound SD-JWT, profile, times, a usable ``cnf``."""
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, read_numeric_date
-from sdcard.jose.jws import Jws
+from sdcard.jose.jws import Jws, SignatureQuestion, computed
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.names import NEVER_SELECTIVE, RESERVED_AT_TOP
@@ -18,7 +19,7 @@ from sdcard.sdjwt.verification import (
     check_in_clear,
     check_validity,
     parse_confirmation,
-    verify_sd_jwt,
+    verifying_sd_jwt,
 )
 from sdcard.trust import TrustedIssuers
 
@@ -84,6 +85,13 @@ def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: s
     Raises:
         Refused: for the first rule that says no.
     """
+    return computed(reading_issued(sd_jwt, acceptance, now, audience))
+
+
+def reading_issued(
+    sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: str | None
+) -> Generator[SignatureQuestion, bool, IssuedSdCard]:
+    """As ``read_issued``, step by step; whoever takes the steps computes the signature."""
 
     def key_for(jws: Jws) -> PublicKey:
         key = acceptance.issuers.key_for(jws.payload.get("iss"), jws.header.get("kid"))
@@ -91,7 +99,7 @@ def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: s
         return key
 
     acceptance.issuers.check_current(now)
-    verified = verify_sd_jwt(sd_jwt, key_for, acceptance.profile.accepted_types, acceptance.limits)
+    verified = yield from verifying_sd_jwt(sd_jwt, key_for, acceptance.profile.accepted_types, acceptance.limits)
     check_in_clear(verified, acceptance.profile.required, NEVER_SELECTIVE)
     claims = verified.processed.claims
     check_validity(claims, now, acceptance.clock_skew, audience)

@@ -6,15 +6,16 @@ The order of RFC 9901 7.3: decide about key binding, the SD-JWT (7.1), the KB-JW
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from inspect import isawaitable
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from sdcard.cards.partial import PartialCard
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.issued import Acceptance, IssuedSdCard, read_issued
+from sdcard.issued import Acceptance, IssuedSdCard, reading_issued
+from sdcard.jose.jws import SignatureQuestion
 from sdcard.jose.keys import PublicKey
 from sdcard.keybinding.challenge import Answering, KeyBinding, Unbound, Unsolicited, has_awaited_record
-from sdcard.keybinding.verification import Bound, ask_single_use, judge_single_use, verify_key_binding
+from sdcard.keybinding.verification import Bound, ask_single_use, judge_single_use, verifying_key_binding
 from sdcard.paths import ClaimPath
 from sdcard.requesting import ClaimRequest, undisclosed
 from sdcard.rules import Rule
@@ -110,8 +111,8 @@ class _UseQuestion:
     expected: Answering | Unsolicited
 
 
-_Question: TypeAlias = StatusQuestion | _UseQuestion
-_Steps: TypeAlias = Generator[_Question, object, VerifiedCard]
+_Question: TypeAlias = SignatureQuestion | StatusQuestion | _UseQuestion
+_Steps: TypeAlias = Generator[_Question, Any, VerifiedCard]
 
 
 def verify_presentation(presentation: str, expectations: Expectations, now: Instant) -> VerifiedCard:
@@ -150,8 +151,8 @@ def verify_many(
 ) -> list[VerifiedCard | Refused]:
     """Verify presentations as ``verify_presentation`` does, several at once; none has a say in what becomes of another.
 
-    All that can be computed is computed by several threads. Then statuses and records are asked by the calling thread
-    alone, in the order given: of two answers to one challenge the first is the one that counts.
+    Signatures are computed by several threads; all else is done by the calling one. Statuses and records are asked
+    last, in the order given: of two answers to one challenge the first is the one that counts.
 
     Args:
         presentations: each with what the Verifier demands of it.
@@ -168,34 +169,41 @@ def verify_many(
     """
     if type(threads) is not int or threads < 1:
         raise Misuse("at least one thread works")
+    presentations = tuple(presentations)
     if any(expectations.is_awaited for _, expectations in presentations):
         raise Misuse("await verify_presentation_async for a status source or record that is awaited")
     begun = [_verification(presentation, expectations, now) for presentation, expectations in presentations]
-    reached: dict[int, _Question | VerifiedCard | Refused] = {}
-    waiting = iter(range(len(begun)))
+    reached = [_step_or_refusal(steps, None) for steps in begun]
+    while asked := {number: step for number, step in enumerate(reached) if isinstance(step, SignatureQuestion)}:
+        verified = _computed(list(asked.values()), pool, threads)
+        for number, answer in zip(asked, verified, strict=True):
+            reached[number] = _step_or_refusal(begun[number], answer)
+    results: list[VerifiedCard | Refused] = []
+    for steps, step, (_, expectations) in zip(begun, reached, presentations, strict=True):
+        while not isinstance(step, (VerifiedCard, Refused)):
+            try:
+                step = _next_step(steps, _ask(step, expectations, now))
+            except Refused as refusal:
+                step = refusal
+        results.append(step)
+    return results
+
+
+def _computed(questions: Sequence[SignatureQuestion], pool: ThreadPool, threads: int) -> list[bool]:
+    """The answers, by several threads, which take one question after the other."""
+    answers = [False] * len(questions)
+    waiting = iter(range(len(questions)))
 
     def work() -> None:
         for number in waiting:
-            try:
-                reached[number] = _next_step(begun[number], None)
-            except Refused as refusal:
-                reached[number] = refusal
+            answers[number] = questions[number].answer()
 
-    helpers = [pool.submit(work) for _ in range(min(threads, len(begun)) - 1)]
+    helpers = [pool.submit(work) for _ in range(min(threads, len(questions)) - 1)]
     work()
     for helper in helpers:
         if not helper.cancel():  # one that never began has nothing left to do
             helper.result()
-    results: list[VerifiedCard | Refused] = []
-    for number, (_, expectations) in enumerate(presentations):
-        step = reached[number]
-        try:
-            while not isinstance(step, (VerifiedCard, Refused)):
-                step = _next_step(begun[number], _ask(step, expectations, now))
-        except Refused as refusal:
-            step = refusal
-        results.append(step)
-    return results
+    return answers
 
 
 def _next_step(steps: _Steps, answer: object) -> _Question | VerifiedCard:
@@ -206,8 +214,17 @@ def _next_step(steps: _Steps, answer: object) -> _Question | VerifiedCard:
         return card
 
 
+def _step_or_refusal(steps: _Steps, answer: object) -> _Question | VerifiedCard | Refused:
+    try:
+        return _next_step(steps, answer)
+    except Refused as refusal:
+        return refusal
+
+
 def _ask(question: _Question, expectations: Expectations, now: Instant) -> object:
     """The answer, or what to await for it."""
+    if isinstance(question, SignatureQuestion):
+        return question.answer()
     if isinstance(question, _UseQuestion):
         return ask_single_use(question.bound, question.expected, now)
     assert not isinstance(expectations.status, Unchecked), "nothing is asked of an unchecked status"
@@ -215,7 +232,7 @@ def _ask(question: _Question, expectations: Expectations, now: Instant) -> objec
 
 
 def _verification(presentation: str, expectations: Expectations, now: Instant) -> _Steps:
-    """Every rule, in order; gives out the questions about status and single use, and goes on with the answers.
+    """Every rule, in order; gives out the questions about signatures, status and single use, and goes on with answers.
 
     A presentation that is not of the kind that was decided on goes no further (R-3, R-4, R-82, R-93); 7.1 comes before
     the KB-JWT (R-84), and the status is asked for when nothing else speaks against the SD-Card (VC-15).
@@ -224,13 +241,13 @@ def _verification(presentation: str, expectations: Expectations, now: Instant) -
     arrived = parse_sd_jwt(presentation, expectations.limits)
     match arrived, expectations.key_binding:
         case SdJwt(), Unbound() as unbound:
-            issued = read_issued(arrived, expectations, now, None)
+            issued = yield from reading_issued(arrived, expectations, now, None)
             yield from _check_status(issued, expectations.status)
             return _verified(issued, unbound, expectations)
         case SdJwtWithKeyBinding(), (Answering() | Unsolicited()) as expected:
-            issued = read_issued(arrived.sd_jwt, expectations, now, expected.audience)
-            algorithm = issued.verified.processed.algorithm
-            bound = verify_key_binding(arrived, issued.holder_key, algorithm, expected, now, expectations.limits)
+            issued = yield from reading_issued(arrived.sd_jwt, expectations, now, expected.audience)
+            sd_hash, limits = issued.verified.sd_hash, expectations.limits
+            bound = yield from verifying_key_binding(arrived.kb_jwt, issued.holder_key, sd_hash, expected, now, limits)
             yield from _check_status(issued, expectations.status)
             judge_single_use((yield _UseQuestion(bound, expected)))
             return _verified(issued, bound, expectations)
@@ -247,13 +264,12 @@ def _check_status(issued: IssuedSdCard, status: Status) -> Generator[StatusQuest
 
 
 def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, expectations: Expectations) -> VerifiedCard:
-    shown = PartialCard(
-        card_format=issued.card_format, members=issued.members, emptied=issued.verified.processed.emptied
-    )
+    processed = issued.verified.processed
+    shown = PartialCard(card_format=issued.card_format, members=issued.members, emptied=processed.emptied)
     return VerifiedCard(
-        card_format=shown.card_format,
-        members=shown.members,
-        emptied=shown.emptied,
+        card_format=issued.card_format,
+        members=issued.members,
+        emptied=processed.emptied,
         issuer=issued.issuer,
         subject=issued.subject,
         issued_at=issued.issued_at,
@@ -261,6 +277,6 @@ def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, expectations: 
         holder_key=issued.holder_key,
         key_binding=key_binding,
         status=expectations.status,
-        hidden=issued.verified.processed.hidden,
+        hidden=processed.hidden,
         undisclosed=undisclosed(shown, expectations.requested),
     )

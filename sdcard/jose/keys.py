@@ -24,7 +24,6 @@ _RawKey: TypeAlias = ed25519.Ed25519PublicKey | ml_dsa.MlDsaPublicKey
 _Key: TypeAlias = ec.EllipticCurvePublicKey | _RawKey
 
 _KEPT = 1024
-_LARGEST_KEPT = 16_384
 
 PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"})
 """JWK members that only a private or symmetric key has (RFC 7518 6, RFC 9964 for ``priv``)."""
@@ -101,30 +100,8 @@ class PublicKey:
         return True
 
 
-def verifies_as_before(key: PublicKey, message: bytes, signature: bytes) -> bool:
-    """As ``PublicKey.verifies``, which is computed once for a message that comes again: its answer cannot change.
-
-    Only what verified is kept, the last 1024 of it and nothing large. Whether the key is trusted, and what the message
-    says of times and status, is not part of the answer.
-    """
-    if len(message) > _LARGEST_KEPT:
-        return key.verifies(message, signature)
-    try:
-        return _verified(key, message, signature)
-    except InvalidSignature:
-        return False
-
-
-@lru_cache(maxsize=_KEPT)
-def _verified(key: PublicKey, message: bytes, signature: bytes) -> bool:
-    if not key.verifies(message, signature):
-        raise InvalidSignature
-    return True
-
-
 def forget() -> None:
-    """Drop every key and signature that is kept for speed alone."""
-    _verified.cache_clear()
+    """Drop every key that is kept for speed alone."""
     _read_point.cache_clear()
 
 
@@ -264,5 +241,6 @@ def _check_purpose(jwk: Mapping[str, object], key: PublicKey, where: Where) -> N
 
 
 def _wrap(algorithm: SignatureAlgorithm, jwk: dict[str, str], key: _Key) -> PublicKey:
-    thumbprint = encode_base64url(hashlib.sha256(encode_json(dict(sorted(jwk.items())))).digest())
+    """The members that RFC 7638 names, in its order, and the key."""
+    thumbprint = encode_base64url(hashlib.sha256(encode_json({**jwk})).digest())
     return PublicKey(algorithm, thumbprint, jwk, key)

@@ -91,7 +91,7 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
         claims,
         revealed=tuple(walk.revealed),
         hidden=len(walk.met) - len(walk.revealed),
-        selective=tuple([one.place[0] for one in walk.revealed] + sorted(walk.partly)),
+        selective=(*[str(one.place[0]) for one in walk.revealed], *sorted(walk.partly)),
         emptied=frozenset(walk.emptied),
         algorithm=algorithm,
     )
@@ -106,10 +106,8 @@ def is_without_digests(value: JsonValue, depth: int) -> bool:
         inside = value.values()
     elif isinstance(value, list):
         inside = value
-    for one in inside:
-        if isinstance(one, _CONTAINERS) and not is_without_digests(one, depth - 1):
-            return False
-    return True
+    nested = [one for one in inside if isinstance(one, _CONTAINERS)]
+    return all(is_without_digests(one, depth - 1) for one in nested) if nested else True
 
 
 class _Spot(NamedTuple):

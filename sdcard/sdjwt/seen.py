@@ -8,12 +8,14 @@ import marshal
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from sdcard.encoding import JsonObject
+from sdcard.errors import Where
+from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import Jws
 from sdcard.jose.keys import PublicKey
 from sdcard.limits import Limits
-from sdcard.sdjwt.processing import ProcessedPayload
-from sdcard.sdjwt.values import SdJwt
+from sdcard.paths import Place
+from sdcard.sdjwt.processing import ProcessedPayload, Revealed
+from sdcard.sdjwt.values import SdJwt, sd_hash_of
 
 _KEPT = 1024
 _LARGEST_KEPT = 16_384
@@ -26,26 +28,21 @@ class Reading:
     disclosures: tuple[str, ...] = field(repr=False)
     limits: Limits
     json: bytes = field(repr=False)
-    jws: Jws = field(repr=False)
-    processed: ProcessedPayload = field(repr=False)
+    signed: tuple[bytes, bytes, Where, Where] = field(repr=False)
+    sd_hash: str
+    shown: tuple[tuple[Revealed, ...], int, tuple[str, ...], frozenset[Place], DigestAlgorithm] = field(repr=False)
 
     @classmethod
     def of(cls, sd_jwt: SdJwt, limits: Limits, jws: Jws, processed: ProcessedPayload) -> "Reading":
         """Header, payload and claims become bytes; the rest cannot be changed."""
         json = marshal.dumps((jws.header, jws.payload, processed.claims))
-        nothing: JsonObject = {}
-        return cls(
-            sd_jwt.disclosures,
-            limits,
-            json,
-            jws._replace(header=nothing, payload=nothing),
-            processed._replace(claims=nothing),
-        )
+        sd_hash = sd_hash_of(sd_jwt, processed.algorithm)
+        return cls(sd_jwt.disclosures, limits, json, jws[2:], sd_hash, processed[1:])
 
     def again(self) -> tuple[Jws, ProcessedPayload]:
         """The same, in objects of the caller's own."""
         header, payload, claims = marshal.loads(self.json)
-        return self.jws._replace(header=header, payload=payload), self.processed._replace(claims=claims)
+        return Jws(header, payload, *self.signed), ProcessedPayload(claims, *self.shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +52,12 @@ class Seen:
     key: PublicKey
     reading: Reading | None
 
-    def verifies(self, key: PublicKey, message: bytes, signature: bytes) -> bool:
-        """As ``PublicKey.verifies`` of this JWT, whose signature by one key was computed before."""
-        return key is self.key or key == self.key or key.verifies(message, signature)
-
     def reading_of(self, sd_jwt: SdJwt, limits: Limits) -> Reading | None:
         """What was made of exactly this SD-JWT, if anything."""
         reading = self.reading
-        same = reading and reading.disclosures == sd_jwt.disclosures and reading.limits == limits
-        return reading if same else None
+        if reading is None or reading.disclosures != sd_jwt.disclosures:
+            return None
+        return reading if reading.limits is limits or reading.limits == limits else None
 
 
 _seen: OrderedDict[str, Seen] = OrderedDict()

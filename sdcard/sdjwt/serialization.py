@@ -24,12 +24,10 @@ def parse_sd_jwt(text: str, limits: Limits) -> AnySdJwt:
     """
     if not isinstance(text, str):
         raise Misuse("an SD-JWT is a str")
-    if len(text) > limits.presentation_bytes:
-        raise Refused(Rule.LIMIT_BYTES, _WHERE)
+    _check_size(text, limits)
     parsed = parse_json_form(text, limits) if text.startswith("{") else _parse_compact(text)
     sd_jwt = parsed.sd_jwt if isinstance(parsed, SdJwtWithKeyBinding) else parsed
-    if len(sd_jwt.disclosures) > limits.disclosures:
-        raise Refused(Rule.LIMIT_DISCLOSURES, _WHERE)
+    _check_count(sd_jwt, limits)
     return parsed
 
 
@@ -41,3 +39,13 @@ def _parse_compact(text: str) -> AnySdJwt:
     kb_jwt = disclosures.pop()
     sd_jwt = SdJwt(issuer_jwt, tuple(disclosures))
     return SdJwtWithKeyBinding(sd_jwt, kb_jwt) if kb_jwt else sd_jwt
+
+
+def _check_size(text: str, limits: Limits) -> None:
+    if len(text) > limits.presentation_bytes:
+        raise Refused(Rule.LIMIT_BYTES, _WHERE)
+
+
+def _check_count(sd_jwt: SdJwt, limits: Limits) -> None:
+    if len(sd_jwt.disclosures) > limits.disclosures:
+        raise Refused(Rule.LIMIT_DISCLOSURES, _WHERE)

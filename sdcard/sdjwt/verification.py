@@ -1,19 +1,19 @@
 """Verification of the SD-JWT by Holder and Verifier: RFC 9901 7.1, in its order."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant, read_numeric_date
-from sdcard.jose.jws import Jws, parse_jws, verify_jws
+from sdcard.jose.jws import Jws, SignatureQuestion, computed, parse_jws, verifying_jws
 from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.limits import Limits
 from sdcard.names import CNF
 from sdcard.rules import Rule
 from sdcard.sdjwt.processing import ProcessedPayload, process_payload
 from sdcard.sdjwt.seen import Reading, Seen, find, keep
-from sdcard.sdjwt.serialization import SdJwt
+from sdcard.sdjwt.values import SdJwt, sd_hash_of
 
 CONFIRMED = Where(Part.ISSUER_JWT, (CNF, "jwk"))
 """Where the Holder's key is."""
@@ -27,10 +27,19 @@ class VerifiedSdJwt:
     Attributes:
         payload: what the Issuer signed, digests and all.
         processed: the Processed SD-JWT Payload and where each Disclosure belongs.
+        sd_jwt: the text.
+        known_hash: its ``sd_hash``, where it was computed before.
     """
 
     payload: JsonObject = field(repr=False)
     processed: ProcessedPayload
+    sd_jwt: SdJwt = field(repr=False)
+    known_hash: str | None = field(repr=False)
+
+    @property
+    def sd_hash(self) -> str:
+        """What a KB-JWT over exactly these Disclosures must name (4.3.1, R-46, R-47)."""
+        return self.known_hash or sd_hash_of(self.sd_jwt, self.processed.algorithm)
 
 
 def verify_sd_jwt(
@@ -50,18 +59,25 @@ def verify_sd_jwt(
         Refused: ``jws.*``, ``encoding.*``, ``json.*``, ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.*``,
             and what ``key_for`` refuses with.
     """
+    return computed(verifying_sd_jwt(sd_jwt, key_for, types, limits))
+
+
+def verifying_sd_jwt(
+    sd_jwt: SdJwt, key_for: Callable[[Jws], PublicKey], types: Collection[str], limits: Limits
+) -> Generator[SignatureQuestion, bool, VerifiedSdJwt]:
+    """As ``verify_sd_jwt``, step by step; whoever takes the steps computes the signature."""
     seen = find(sd_jwt.issuer_jwt)
     reading = seen and seen.reading_of(sd_jwt, limits)
     if seen and reading:
         jws, processed = reading.again()
-        verify_jws(jws, key_for(jws), types, seen.verifies)
-        return VerifiedSdJwt(jws.payload, processed)
+        yield from verifying_jws(jws, key_for(jws), types, seen.key)
+        return VerifiedSdJwt(jws.payload, processed, sd_jwt, reading.sd_hash)
     jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
     key = key_for(jws)
-    verify_jws(jws, key, types, seen.verifies if seen else PublicKey.verifies)
+    yield from verifying_jws(jws, key, types, seen.key if seen else None)
     processed = process_payload(jws.payload, sd_jwt.disclosures, limits)
     keep(sd_jwt.issuer_jwt, Seen(key, Reading.of(sd_jwt, limits, jws, processed) if seen else None))
-    return VerifiedSdJwt(jws.payload, processed)
+    return VerifiedSdJwt(jws.payload, processed, sd_jwt, None)
 
 
 def check_in_clear(verified: VerifiedSdJwt, required: frozenset[str], never_selective: frozenset[str]) -> None:
