@@ -1,8 +1,8 @@
 """How time and memory grow with what an attacker or a large user controls: by the front door, every rule in force.
 
 Exponents are of power laws fitted over the last decade of sizes: 1.0 is linear. Signatures are real and cost the same
-in every row, so small rows look dearer. Limits are raised where a size lies beyond them. Time is the processor's, of all
-threads; peak memory is what a step adds in Python's own allocations.
+in every row, so small rows look dearer. Limits are raised where a size lies beyond them. Time is the processor's, of
+all threads; peak memory is what a step adds in Python's own allocations.
 """
 
 import gc
