@@ -110,7 +110,7 @@ def _peers(rows: list[dict[str, Any]]) -> Any:
         title="Beside the peers: 1 is the signatures alone", ylabel="÷ the floor of the row (logarithmic)", yscale="log"
     )
     axes.set_xticks(range(len(rows)), [f"{row['row']}\n÷ {row['floor']}" for row in rows], fontsize=8)
-    axes.legend(frameon=False, ncols=3, fontsize=9)
+    figure.legend(loc="outside lower center", frameon=False, ncols=6, fontsize=9)
     return figure
 
 
