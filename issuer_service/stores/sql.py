@@ -51,7 +51,6 @@ from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.status.reference import StatusValue
 
-_TOKEN = select(tokens).where(tokens.c.digest == bindparam("this_digest"))
 _ADD_AGENT = insert(agents).from_select(
     agents.c.keys(),
     select(*(bindparam(column.name, type_=column.type) for column in agents.c)).where(
@@ -99,8 +98,8 @@ class SqlStore:
 
     async def find_token(self, digest: str) -> TokenRow | None:
         """The token of this digest."""
-        asked = {"this_digest": digest}
-        row = await self.database.read(lambda connection: connection.execute(_TOKEN, asked).mappings().first())
+        asked = select(tokens).where(tokens.c.digest == digest)
+        row = await self.database.read(lambda connection: connection.execute(asked).mappings().first())
         return None if row is None else _token(row)
 
     async def read_tokens(self) -> tuple[TokenRow, ...]:

@@ -6,7 +6,7 @@ SD-Card 7.4.3 (SDC-25), AgentCard AEV-22, KNO-8.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -16,20 +16,31 @@ from sdcard.hosts import is_loopback
 from sdcard.paths import Place
 from sdcard.rules import Rule
 
-_SECRET_TEXT = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY"
-    r"|(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10}"  # a signed JWT
-    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
-    r"|\b(?:gh[oprsu]_|hf_|npm_|[rs]k_live_|sk-(?:ant-|live-|proj-)?)[A-Za-z0-9]{16}"
-    r"|\b(?:github_pat_|glpat-|xox[abeprs]-|pypi-|ya29\.|SG\.)[\w.-]{16}"
-    r"|\bAIza[\w-]{35}"
-    r"|\b(?:Bearer|Basic) {1,3}(?=[\w.~+/-]{0,64}[0-9])[\w.~+/-]{16}"
-    r"|\b(?:password|passwd)[\"']? ?= ?[\"']?[^\s\"'{<$*]{4}"
-    r"|\b(?:client[_-]?secret|api[_-]?key|(?:access|refresh)[_-]token|private[_-]key)"
-    r"[\"']? ?[=:] ?[\"']?[^\s\"'{<$*]{4}"
-    r"|[?&](?:token|key|sig|signature|secret|code)=[\w.~+/%-]{16}",
-    re.ASCII | re.IGNORECASE,
+_SECRETS = tuple(
+    (parts, re.compile(form, re.ASCII | re.IGNORECASE))
+    for parts, form in (
+        (("private key",), r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY"),
+        (("eyj",), r"(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10}"),  # a signed JWT
+        (("akia", "asia"), r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+        (("gh", "hf_", "npm_"), r"\b(?:gh[oprsu]_|hf_|npm_)[A-Za-z0-9]{16}"),
+        (("k_live_", "sk-"), r"\b(?:[rs]k_live_|sk-(?:ant-|live-|proj-)?)[A-Za-z0-9]{16}"),
+        (("github_pat_", "glpat-", "xox"), r"\b(?:github_pat_|glpat-|xox[abeprs]-)[\w.-]{16}"),
+        (("pypi-", "ya29.", "sg."), r"\b(?:pypi-|ya29\.|SG\.)[\w.-]{16}"),
+        (("aiza",), r"\bAIza[\w-]{35}"),
+        (("bearer", "basic"), r"\b(?:Bearer|Basic) {1,3}(?=[\w.~+/-]{0,64}[0-9])[\w.~+/-]{16}"),
+        (("passw",), r"\b(?:password|passwd)[\"']? ?= ?[\"']?[^\s\"'{<$*]{4}"),
+        (
+            ("secret", "key", "token"),
+            r"\b(?:client[_-]?secret|api[_-]?key|(?:access|refresh)[_-]token|private[_-]key)"
+            r"[\"']? ?[=:] ?[\"']?[^\s\"'{<$*]{4}",
+        ),
+        (
+            ("token=", "key=", "sig=", "signature=", "secret=", "code="),
+            r"[?&](?:token|key|sig|signature|secret|code)=[\w.~+/%-]{16}",
+        ),
+    )
 )
+"""Forms of secrets. A text that has none of the parts before a form, in lower case, does not have that form."""
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls, but for tab and line ends
     "\u202a-\u202e\u2066-\u2069"  # turn what follows round
@@ -63,8 +74,9 @@ _OFFICES = frozenset(
     + ("no-reply", "office", "ops", "press", "privacy", "sales", "security", "service", "support", "team", "webmaster")
 )
 """Mail addresses that no single person has."""
-_PHONE = re.compile(r"(?<![\w+])\+[1-9](?:[ ().-]{0,2}[0-9]){7,14}(?![\w])", re.ASCII)
-_CARD_NUMBER = re.compile(r"(?<![\w.-])[0-9](?:[ -]?[0-9]){12,18}(?![\w-])", re.ASCII)
+_PHONE = re.compile(r"\+(?<![\w+]\+)[1-9](?:[ ().-]{0,2}[0-9]){7,14}(?![\w])", re.ASCII)
+_CARD_NUMBER = re.compile(r"[0-9](?<![\w.-][0-9])(?:[ -]?[0-9]){12,18}(?![\w-])", re.ASCII)
+"""Both begin with what is rare, so that a text without it is passed over quickly."""
 
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[^\s:/?#@\[\]]{1,253}):[0-9]{1,5}")
 _INSIDE = ("local", "localhost", "internal", "intranet", "lan", "corp", "home", "private", "localdomain", "home.arpa")
@@ -75,21 +87,42 @@ _BESIDE_CLIENT = frozenset({"mcp", "stdio"})
 
 def suspicious(document: JsonObject) -> Iterator[Finding]:
     """Find what looks as if it should not be shown to anybody, or is of no use to anybody who sees it."""
+    found = list(_parts(document))
+    forms = _forms_in("\n".join([value for value, _ in found if isinstance(value, str)]))
+    for value, place in found:
+        if isinstance(value, str):
+            yield from _suspicious_text(value, place, forms)
+        else:
+            yield from _suspicious_members(value, place)
+
+
+def _parts(document: JsonObject) -> Iterator[tuple[JsonObject | str, Place]]:
+    """Objects and texts, in the order of the document."""
     waiting: list[tuple[JsonValue, Place]] = [(document, ())]
     while waiting:
         value, place = waiting.pop()
         if isinstance(value, dict):
-            yield from _suspicious_members(value, place)
+            yield value, place
             waiting += [(inner, (*place, name)) for name, inner in reversed(value.items())]
         elif isinstance(value, list):
             waiting += [(inner, (*place, index)) for index, inner in reversed(list(enumerate(value)))]
         elif isinstance(value, str):
-            yield from _suspicious_text(value, place)
+            yield value, place
 
 
 def holds_secret(text: str) -> bool:
     """Whether a text looks like a key, a token or a password, or has one in it."""
-    return bool(_SECRET_TEXT.search(text)) or _has_password(text)
+    return _holds_secret(text, _forms_in(text))
+
+
+def _forms_in(text: str) -> list[re.Pattern[str]]:
+    """The forms that this text may have, or a part of it."""
+    low = text.lower()
+    return [form for parts, form in _SECRETS if any([part in low for part in parts])]
+
+
+def _holds_secret(text: str, forms: Sequence[re.Pattern[str]]) -> bool:
+    return any([form.search(text) for form in forms]) or _has_password(text)
 
 
 def is_deceptive(text: str) -> bool:
@@ -112,10 +145,10 @@ def _is_told_elsewhere(value: str) -> bool:
     return bool(_PLACEHOLDER.match(value)) or holds_secret(value)
 
 
-def _suspicious_text(text: str, place: Place) -> Iterator[Finding]:
+def _suspicious_text(text: str, place: Place, forms: Sequence[re.Pattern[str]]) -> Iterator[Finding]:
     if is_deceptive(text):
         yield _deceptive(place)
-    if holds_secret(text):
+    if _holds_secret(text, forms):
         yield _secret(place)
     if _is_personal(text):
         hint = "Name a role instead of a person, such as support@example.com: whoever gets the card keeps this."
@@ -153,9 +186,10 @@ def _has_password(text: str) -> bool:
 
 
 def _is_personal(text: str) -> bool:
-    if any(found[1].lower() not in _OFFICES for found in _EMAIL.finditer(text)) or _PHONE.search(text):
+    if "@" in text and any(found[1].lower() not in _OFFICES for found in _EMAIL.finditer(text)):
         return True
-    return any(_is_payment_card([int(c) for c in found[0] if c.isdigit()]) for found in _CARD_NUMBER.finditer(text))
+    numbers = _CARD_NUMBER.findall(text)
+    return bool(_PHONE.search(text)) or any(_is_payment_card([int(c) for c in one if c.isdigit()]) for one in numbers)
 
 
 def _is_payment_card(digits: list[int]) -> bool:
