@@ -61,10 +61,14 @@ class ClaimPath:
 
     def find(self, value: JsonValue) -> list[Place]:
         """The path's own places that the value has."""
+        return [place for place, _ in self.parts(value)]
+
+    def parts(self, value: JsonValue) -> list[tuple[Place, JsonValue]]:
+        """The path's own places that the value has, and what is there."""
         found: list[tuple[Place, JsonValue]] = [((), value)]
         for segment in self.segments:
             found = [step for place, inner in found for step in _steps(place, inner, segment)]
-        return [place for place, _ in found]
+        return found
 
     def includes(self, other: "ClaimPath") -> bool:
         """Whether the path covers every place that the other one covers."""

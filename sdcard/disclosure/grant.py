@@ -5,7 +5,7 @@ neither is narrower is refused when it is made (``checking.py``), so there is al
 """
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sdcard.cards.format import CardFormat
@@ -161,6 +161,14 @@ class Grant:
     def kind(self, place: tuple[Segment, ...]) -> tuple[Segment, ...]:
         """The same for all places that no entry tells apart: the elements of an array, unless an entry has indices."""
         return place if self._numbered else tuple([None if type(one) is int else one for one in place])
+
+    def index(self, index: int) -> int | None:
+        """An index as it is in a kind."""
+        return index if self._numbered else None
+
+    def decided(self) -> Collection[tuple[Segment, ...]]:
+        """The kinds of places that it was asked about."""
+        return self._decided.keys()
 
     def _decide(self, place: tuple[Segment, ...]) -> tuple[Row | None, Treatment]:
         """Decided once for a place, and for all elements of an array unless an entry tells them apart."""

@@ -9,6 +9,7 @@ from sdcard.disclosure.agreement import Agreement, Partner
 from sdcard.disclosure.checking import check_policy
 from sdcard.disclosure.context import BUILT_IN, FEDERATION, PUBLIC, DisclosureContext, Meaning, frozen_meanings
 from sdcard.disclosure.grant import Grant, Vocabulary, read_grant
+from sdcard.disclosure.kinds import Kinds
 from sdcard.errors import Misuse, Refused, Where
 from sdcard.rules import Rule
 
@@ -35,6 +36,9 @@ class DisclosurePolicy:
     groups: Mapping[str, Meaning] = field(default_factory=dict)
     members: frozenset[str] = frozenset()
     agreements: tuple[Agreement, ...] = ()
+    _kept: dict[tuple[str, str, Agreement | None], tuple[Kinds, int]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         if not self.ladder or list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1:
@@ -100,6 +104,31 @@ class DisclosurePolicy:
         vocabulary = Vocabulary(card_format, self.groups, decisive.narrowed)
         agreed = agreement.discloses if agreement else None
         return read_grant(context, decisive, vocabulary, agreed, disclose, where, unnamed)
+
+    def kinds(
+        self,
+        context: str,
+        card_format: CardFormat,
+        disclose: Sequence[str] | None,
+        where: Where,
+        unnamed: Sequence[str] = (),
+        agreement: Agreement | None = None,
+    ) -> Kinds:
+        """As ``grant``; the same one as before where a registration brings no list of its own."""
+        kept, _ = self._kept.get((context, card_format.name, agreement), (None, 0))
+        if disclose is None and kept is not None and kept.card_format is card_format:
+            return kept
+        return Kinds(card_format, self.grant(context, card_format, disclose, where, unnamed, agreement))
+
+    def keep(self, kinds: Kinds, agreement: Agreement | None) -> None:
+        """Keep what was found for one card for the next; begin anew when it has become large."""
+        key, size = (kinds.grant.context, kinds.card_format.name, agreement), len(kinds.grant.decided())
+        if self._kept.get(key) == (kinds, size):
+            return
+        if kinds.is_small():
+            self._kept[key] = kinds, size
+        else:
+            self._kept.pop(key, None)
 
     def padded_size(self, count: int) -> int:
         """The step of the ladder that ``count`` digests are filled to."""
