@@ -6,8 +6,10 @@ SD-Card 7.4.3 (SDC-25), AgentCard AEV-22, KNO-8.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from ipaddress import ip_address
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from sdcard.encoding import JsonObject, JsonValue
@@ -84,16 +86,33 @@ _INSIDE = ("local", "localhost", "internal", "intranet", "lan", "corp", "home", 
 _BESIDE_CLIENT = frozenset({"mcp", "stdio"})
 """Schemes of programs that run on the machine of whoever uses them, so that its own address says what is meant."""
 
+Look: TypeAlias = Callable[[str, Place], Finding | None]
+
 
 def suspicious(document: JsonObject) -> Iterator[Finding]:
     """Find what looks as if it should not be shown to anybody, or is of no use to anybody who sees it."""
     found = list(_parts(document))
-    forms = _forms_in("\n".join([value for value, _ in found if isinstance(value, str)]))
+    looks = _looks_for("\n".join([value for value, _ in found if isinstance(value, str)]))
     for value, place in found:
         if isinstance(value, str):
-            yield from _suspicious_text(value, place, forms)
+            yield from [finding for look in looks if (finding := look(value, place))]
         else:
             yield from _suspicious_members(value, place)
+
+
+def _looks_for(texts: str) -> list[Look]:
+    """How to look at each of these texts, one a line: for what is in none of them, not at all.
+
+    What is looked for holds no line end and is not told by one from the beginning or end of a text.
+    """
+    forms, looks = _forms_in(texts), list[Look]()
+    if _HIDDEN.search(texts):
+        looks.append(_hidden_text)
+    if forms or "@" in texts:
+        looks.append(partial(_secret_text, forms))
+    if "@" in texts or _PHONE.search(texts) or _CARD_NUMBER.search(texts):
+        looks.append(_personal_text)
+    return [*looks, _inside_text]
 
 
 def _parts(document: JsonObject) -> Iterator[tuple[JsonObject | str, Place]]:
@@ -112,17 +131,13 @@ def _parts(document: JsonObject) -> Iterator[tuple[JsonObject | str, Place]]:
 
 def holds_secret(text: str) -> bool:
     """Whether a text looks like a key, a token or a password, or has one in it."""
-    return _holds_secret(text, _forms_in(text))
+    return bool(_forms_in(text)) or _has_password(text)
 
 
 def _forms_in(text: str) -> list[re.Pattern[str]]:
-    """The forms that this text may have, or a part of it."""
+    """The forms that this text has, and those that one of its lines has."""
     low = text.lower()
-    return [form for parts, form in _SECRETS if any([part in low for part in parts])]
-
-
-def _holds_secret(text: str, forms: Sequence[re.Pattern[str]]) -> bool:
-    return any([form.search(text) for form in forms]) or _has_password(text)
+    return [form for parts, form in _SECRETS if any([part in low for part in parts]) and form.search(text)]
 
 
 def is_deceptive(text: str) -> bool:
@@ -145,18 +160,27 @@ def _is_told_elsewhere(value: str) -> bool:
     return bool(_PLACEHOLDER.match(value)) or holds_secret(value)
 
 
-def _suspicious_text(text: str, place: Place, forms: Sequence[re.Pattern[str]]) -> Iterator[Finding]:
-    if is_deceptive(text):
-        yield _deceptive(place)
-    if _holds_secret(text, forms):
-        yield _secret(place)
-    if _is_personal(text):
-        hint = "Name a role instead of a person, such as support@example.com: whoever gets the card keeps this."
-        yield _warning(Rule.CARD_PERSONAL, place, hint)
-    host = _host(text)
-    if host and _is_inside(host):
-        hint = "Name a host that the readers of the card reach; this one tells them only how the inside is built."
-        yield _warning(Rule.CARD_INTERNAL_HOST, place, hint)
+def _hidden_text(text: str, place: Place) -> Finding | None:
+    return _deceptive(place) if is_deceptive(text) else None
+
+
+def _secret_text(forms: Sequence[re.Pattern[str]], text: str, place: Place) -> Finding | None:
+    return _secret(place) if any([form.search(text) for form in forms]) or _has_password(text) else None
+
+
+def _personal_text(text: str, place: Place) -> Finding | None:
+    if not _is_personal(text):
+        return None
+    hint = "Name a role instead of a person, such as support@example.com: whoever gets the card keeps this."
+    return _warning(Rule.CARD_PERSONAL, place, hint)
+
+
+def _inside_text(text: str, place: Place) -> Finding | None:
+    host = _host(text) if ":" in text else ""
+    if not host or not _is_inside(host):
+        return None
+    hint = "Name a host that the readers of the card reach; this one tells them only how the inside is built."
+    return _warning(Rule.CARD_INTERNAL_HOST, place, hint)
 
 
 def _deceptive(place: Place) -> Finding:
