@@ -20,6 +20,9 @@ _OPTIONAL = ("interaction_id", "possession", "supersedes")
 """Members that a record has or has not. Those that come later leave old digests alone."""
 _DEPTH = 4
 _HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == _CHAIN)
+_LOCKED_HEAD = _HEAD.with_for_update()
+_ADD = insert(audit)
+_MOVE_HEAD = update(audit_head).where(audit_head.c.chain == _CHAIN)
 _RECORDS = select(
     audit.c.sequence,
     audit.c.event,
@@ -42,14 +45,13 @@ def append_audit(connection: Connection, entry: AuditRow) -> None:
     Raises:
         Refused: ``store.unavailable`` when the chain has no head, which only tampering explains.
     """
-    row = connection.execute(_HEAD.with_for_update()).first()
+    row = connection.execute(_LOCKED_HEAD).first()
     if row is None:
         _log.error("the audit chain has no head; `sdcard audit verify` says more")
         raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
     record = chain_record(_content(entry), Head(*row))
-    connection.execute(insert(audit), record)
-    moved = {"sequence": record["sequence"], "digest": record["digest"]}
-    connection.execute(update(audit_head).where(audit_head.c.chain == _CHAIN).values(moved))
+    connection.execute(_ADD, record)
+    connection.execute(_MOVE_HEAD, {"sequence": record["sequence"], "digest": record["digest"]})
 
 
 def _content(entry: AuditRow) -> JsonObject:

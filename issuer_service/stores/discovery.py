@@ -8,7 +8,7 @@ stays what it is when an agent registers again, so whoever is turning pages meet
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, literal, select, union_all, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, literal, select, union_all, update
 
 from issuer_service.stores import keys, statuses
 from issuer_service.stores.audit import append_audit
@@ -35,6 +35,10 @@ _LAST = 2**63 - 1
 _TERM_BYTES = 8
 _HALF = 1
 """Columns hold 63 bits and a sign."""
+_OF_AGENT = discovery_cards.c.agent_id == bindparam("this_agent")
+_PLACES = select(discovery_cards.c.position, discovery_cards.c.terms).where(_OF_AGENT)
+_REMOVE = delete(discovery_cards).where(_OF_AGENT)
+_ADD_CARDS, _ADD_POSTINGS = insert(discovery_cards), insert(discovery_postings)
 
 
 def discovery_secret(connection: Connection) -> bytes:
@@ -43,11 +47,10 @@ def discovery_secret(connection: Connection) -> bytes:
     return bytes(connection.execute(asked).scalar_one())
 
 
-def replace_postings(
+def add_postings(
     connection: Connection, secret: bytes, agent_id: str, batch_id: str, rows: Sequence[DiscoveryRow]
 ) -> None:
-    """Let the agent be found by these audiences and by no others."""
-    remove_postings(connection, agent_id)
+    """Let the agent, which nobody finds yet, be found by these audiences."""
     found = {_position(secret, agent_id, row.audience): (row, _terms(secret, row.audience, row.terms)) for row in rows}
     values = [
         {
@@ -70,17 +73,16 @@ def replace_postings(
         for position, (row, terms) in found.items()
     ]
     if values:
-        connection.execute(insert(discovery_cards), values)
+        connection.execute(_ADD_CARDS, values)
     _post(connection, {position: terms for position, (_, terms) in found.items()})
 
 
 def remove_postings(connection: Connection, agent_id: str) -> None:
     """Let nobody find the agent any more. SD-Cards that were given out are revoked, if at all, by their statuses."""
-    mine = discovery_cards.c.agent_id == agent_id
-    asked = select(discovery_cards.c.position, discovery_cards.c.terms).where(mine)
-    for position, terms in connection.execute(asked).all():
+    this = {"this_agent": agent_id}
+    for position, terms in connection.execute(_PLACES, this).all():
         _unpost(connection, position, _unpack(terms))
-    connection.execute(delete(discovery_cards).where(mine))
+    connection.execute(_REMOVE, this)
 
 
 def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
@@ -259,7 +261,7 @@ def _post(connection: Connection, places: Mapping[int, Sequence[int]]) -> None:
     """Positions with their terms, in one order, so that no two transactions wait for each other."""
     rows = [{"term": term, "position": position} for position, terms in places.items() for term in terms]
     if rows:
-        connection.execute(insert(discovery_postings), rows)
+        connection.execute(_ADD_POSTINGS, rows)
 
 
 def _unpost(connection: Connection, position: int, terms: Sequence[int]) -> None:

@@ -6,7 +6,23 @@ chain as its last step.
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, not_, select, true, update
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    String,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    true,
+    update,
+)
 
 from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
@@ -34,6 +50,30 @@ from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.status.reference import StatusValue
+
+_ADD_AGENT = insert(agents).from_select(
+    agents.c.keys(),
+    select(*(bindparam(column.name, type_=column.type) for column in agents.c)).where(
+        ~exists().where(agents.c.folded_id == bindparam("folded_id"))
+    ),
+)
+_VERSION = and_(
+    agents.c.card_version == bindparam("this_version", type_=Text),
+    agents.c.card_format == bindparam("this_format", type_=String),
+    agents.c.content != bindparam("this_content", type_=String),
+)
+"""That the agent was registered with another card of this version."""
+_CHANGE_AGENT = update(agents).where(
+    agents.c.agent_id == bindparam("this_agent"),
+    agents.c.subject == bindparam("this_subject"),
+    func.coalesce(not_(_VERSION), true()),
+    or_(bindparam("made_from", type_=String).is_(None), agents.c.batch_id == bindparam("made_from", type_=String)),
+)
+_OWNER = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == bindparam("folded_id"))
+_BOUND = select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(
+    holder_keys.c.thumbprint.in_(bindparam("thumbprints", expanding=True))
+)
+_ADD_KEYS, _ADD_BATCH, _ADD_CARDS = insert(holder_keys), insert(batches), insert(cards)
 
 
 class SqlStore:
@@ -215,11 +255,12 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
     if new.nonce is not None:
         where = Where(Part.REQUEST, ("proofs",))
         lifecycle.use_nonce(connection, new.nonce, new.subject, new.at, where)
-    _claim_agent(connection, new)
+    is_new = _claim_agent(connection, new)
     _claim_keys(connection, new)
-    batch = {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}
-    connection.execute(insert(batches), batch)
-    discovery.replace_postings(connection, secret, new.agent_id, new.batch_id, new.discovery)
+    connection.execute(_ADD_BATCH, {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at})
+    if not is_new:
+        discovery.remove_postings(connection, new.agent_id)
+    discovery.add_postings(connection, secret, new.agent_id, new.batch_id, new.discovery)
     earlier = list[statuses.Entry]()
     if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
         earlier = statuses.live_entries(connection, new.agent_id, new.at)
@@ -238,7 +279,7 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
     keys.record_key_use(connection, new.kid, max(card.expires_at for card in new.cards))
     if statuses.claim_statuses(connection, new.cards, earlier):
         end_chains(connection, new.agent_id, new.at)
-    connection.execute(insert(cards), rows)
+    connection.execute(_ADD_CARDS, rows)
     return None
 
 
@@ -252,12 +293,13 @@ def _change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     return changed
 
 
-def _claim_agent(connection: Connection, new: RegistrationRow) -> None:
+def _claim_agent(connection: Connection, new: RegistrationRow) -> bool:
     """An agent id belongs to whoever registered it first, and so do its other spellings, which people would mix up.
+    Whether it was registered now.
 
-    The first statement writes: it takes the agent's row, so that of two registrations the second sees all of the first.
+    The first statement that finds a row to write takes it, so that of two registrations the second sees all of the
+    first. Two who register an agent first meet at the primary key, and who is second does it all again.
     """
-    folded_id = new.agent_id.lower()
     values = {
         "card_format": new.card_format,
         "card": new.card,
@@ -269,33 +311,31 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> None:
         "batch_id": new.batch_id,
         "deleted_at": None,
     }
-    same = agents.c.card_version == new.card_version, agents.c.card_format == new.card_format
-    other = and_(*same, agents.c.content != new.content)
-    mine = update(agents).where(
-        agents.c.agent_id == new.agent_id, agents.c.subject == new.subject, func.coalesce(not_(other), true())
-    )
-    if new.made_from is not None:
-        mine = mine.where(agents.c.batch_id == new.made_from)
-    if connection.execute(mine, values).rowcount == 1:
-        return
+    if new.made_from is None:
+        ids = {"agent_id": new.agent_id, "folded_id": new.agent_id.lower(), "subject": new.subject}
+        if connection.execute(_ADD_AGENT, {**values, **ids, "registered_at": new.at}).rowcount == 1:
+            return True
+    this = {
+        "this_agent": new.agent_id,
+        "this_subject": new.subject,
+        "this_version": new.card_version,
+        "this_format": new.card_format,
+        "this_content": new.content,
+        "made_from": new.made_from,
+    }
+    if connection.execute(_CHANGE_AGENT, {**values, **this}).rowcount == 1:
+        return False
     if new.made_from is not None:
         raise AgentChanged
-    asked = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == folded_id)
-    taken = connection.execute(asked).first()
-    if taken is not None and tuple(taken) != (new.agent_id, new.subject):
+    taken = connection.execute(_OWNER, {"folded_id": new.agent_id.lower()}).one()
+    if tuple(taken) != (new.agent_id, new.subject):
         raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
-    if taken is not None:  # its owner registered it between the two statements, or with another card of this version
-        if connection.execute(mine, values).rowcount != 1:
-            raise Refused(Rule.AGENT_VERSION, Where(Part.REQUEST, ("version",)))
-        return
-    ids = {"agent_id": new.agent_id, "folded_id": folded_id, "subject": new.subject}
-    connection.execute(insert(agents), {**values, **ids, "registered_at": new.at})
+    raise Refused(Rule.AGENT_VERSION, Where(Part.REQUEST, ("version",)))
 
 
 def _claim_keys(connection: Connection, new: RegistrationRow) -> None:
     """A Holder key belongs to one agent: with two, it would link them and let one speak for the other."""
-    asked = holder_keys.c.thumbprint.in_([key.thumbprint for key in new.keys])
-    rows = connection.execute(select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(asked))
+    rows = connection.execute(_BOUND, {"thumbprints": [key.thumbprint for key in new.keys]})
     bound = {thumbprint: agent_id for thumbprint, agent_id in rows}
     foreign = [key for key in new.keys if bound.get(key.thumbprint, new.agent_id) != new.agent_id]
     if foreign:
@@ -307,7 +347,7 @@ def _claim_keys(connection: Connection, new: RegistrationRow) -> None:
         if thumbprint not in bound
     ]
     if fresh:
-        connection.execute(insert(holder_keys), fresh)
+        connection.execute(_ADD_KEYS, fresh)
 
 
 def audit_row(new: RegistrationRow) -> AuditRow:
