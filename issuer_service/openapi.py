@@ -36,8 +36,11 @@ _BOUND = "sdcard.wiring"
 _REFERENCE = "#/components/schemas/{model}"
 
 
-def wiring_of(request: Request) -> Wiring:
-    """The wiring that the application, or a router that is mounted in another one, was created with."""
+async def wiring_of(request: Request) -> Wiring:
+    """The wiring that the application, or a router that is mounted in another one, was created with.
+
+    It waits for nothing: FastAPI would have a thread do what is not ``async``.
+    """
     wiring: Wiring | None = request.scope.get(_BOUND)
     return wiring or request.app.state.wiring
 

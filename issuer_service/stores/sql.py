@@ -4,11 +4,13 @@ A registration is one short transaction, and signing lies before it. What is rec
 chain as its last step.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, not_, select, true, update
+from sqlalchemy import Connection, Text, and_, bindparam, delete, func, insert, not_, select, true, update
 
-from issuer_service.stores import discovery, keys, lifecycle, statuses
+from issuer_service.stores import discovery, finding, keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
 from issuer_service.stores.delegation import SqlDelegations, end_chains
 from issuer_service.stores.revisions import find_revision
@@ -30,6 +32,7 @@ from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, 
 from issuer_service.stores.tables import agents, batches, cards, holder_keys, tokens
 from sdcard.audit.records import Head
 from sdcard.edge.databases import Database, open_database
+from sdcard.edge.lookups import Lookup
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
@@ -58,15 +61,14 @@ class SqlStore:
 
     async def find_token(self, digest: str) -> TokenRow | None:
         """The token of this digest."""
-        asked = select(tokens).where(tokens.c.digest == digest)
-        row = await self.database.read(lambda connection: connection.execute(asked).mappings().first())
-        return None if row is None else _token(row)
+        rows = await self.database.look_up(_TOKEN, digest=digest)
+        return _token_of(rows[0]) if rows else None
 
     async def read_tokens(self) -> tuple[TokenRow, ...]:
         """All tokens, in the order in which they were made."""
         ordered = select(tokens).order_by(tokens.c.created_at, tokens.c.digest)
         rows = await self.database.read(lambda connection: connection.execute(ordered).mappings().all())
-        return tuple(map(_token, rows))
+        return tuple(_token(dict(row)) for row in rows)
 
     async def delete_token(self, digest: str) -> None:
         """Forget a token, if it is there."""
@@ -169,11 +171,11 @@ class SqlStore:
     async def find_agents(self, query: DiscoveryQuery) -> FoundPage:
         """The agents that have all the terms."""
         secret = await self.discovery_secret()
-        return await self.database.read(lambda connection: discovery.find_agents(connection, secret, query))
+        return await finding.find_agents(self.database, secret, query)
 
     async def read_discovery_cards(self, positions: Sequence[int], at: int) -> Mapping[int, str]:
         """The SD-Cards at these positions that are good at this moment."""
-        return await self.database.read(lambda connection: discovery.read_cards(connection, positions, at))
+        return await finding.read_cards(self.database, positions, at)
 
     async def discovery_sources(self, positions: Sequence[int]) -> Sequence[SourceRow]:
         """What the SD-Cards at these positions are made from."""
@@ -343,7 +345,16 @@ def _change_audit_row(change: StatusChangeRow) -> AuditRow:
     )
 
 
-def _token(row: RowMapping) -> TokenRow:
+_TOKEN = Lookup(select(tokens).where(tokens.c.digest == bindparam("digest", type_=Text)))
+
+
+def _token_of(row: Sequence[Any]) -> TokenRow:
+    """As a look-up gives it."""
+    found = dict(zip(tokens.c.keys(), row, strict=True))
+    return _token({**found, "scopes": json.loads(found["scopes"]), "limits": json.loads(found["limits"])})
+
+
+def _token(row: Mapping[str, Any]) -> TokenRow:
     limits: Mapping[str, Sequence[str]] = row["limits"]
     return TokenRow(
         digest=row["digest"],
