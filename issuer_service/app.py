@@ -80,9 +80,9 @@ def _routes() -> _Registry:
         redoc_url=None,
         redirect_slashes=False,
     )
+    app.include_router(discovery.router)  # asked most often, so looked at first
     app.include_router(registration.router)
     app.include_router(lifecycle.router)
-    app.include_router(discovery.router)
     app.include_router(status.router)
     app.include_router(delegation.router)
     app.include_router(approvals.router)

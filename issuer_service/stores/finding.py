@@ -21,7 +21,7 @@ MOST_EXAMINED = 2_000
 _FEW_EXAMINED = 64
 _MOST_COUNTED = 1_000
 _LAST = 2**63 - 1
-_COLUMNS = tuple(discovery_cards.c[name] for name in FoundRow.__slots__[:-1])
+_COLUMNS = tuple(discovery_cards.c[name] for name in FoundRow._fields[:-1])
 """Without the text, which comes with a row when it is not long."""
 
 _AFTER = bindparam("after", type_=BigInteger)

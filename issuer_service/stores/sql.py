@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Text, and_, bindparam, delete, func, insert, not_, select, true, update
+from sqlalchemy import JSON, Connection, Text, and_, bindparam, cast, delete, func, insert, not_, select, true, update
 
 from issuer_service.stores import discovery, finding, keys, lifecycle, statuses
 from issuer_service.stores.audit import append_audit, read_head, read_records
@@ -345,7 +345,11 @@ def _change_audit_row(change: StatusChangeRow) -> AuditRow:
     )
 
 
-_TOKEN = Lookup(select(tokens).where(tokens.c.digest == bindparam("digest", type_=Text)))
+_TOKEN = Lookup(
+    select(*(cast(column, Text) if isinstance(column.type, JSON) else column for column in tokens.c)).where(
+        tokens.c.digest == bindparam("digest", type_=Text)
+    )
+)
 
 
 def _token_of(row: Sequence[Any]) -> TokenRow:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from issuer_service.stores.rows.statuses import CardRow
 
@@ -62,8 +63,7 @@ MOST_CHARACTERS = 4 * 1024 * 1024
 """Of the SD-Cards in one answer; the first one is given whatever its size."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundRow:
+class FoundRow(NamedTuple):
     """An agent that was found, and the SD-Card there is of it: none yet when ``renew_at`` is 0.
 
     Attributes:
@@ -81,7 +81,7 @@ class FoundRow:
     renew_at: int
     expires_at: int
     decided_by: str
-    sd_card: str | None = field(repr=False)
+    sd_card: str | None
 
 
 @dataclass(frozen=True, slots=True)
