@@ -40,9 +40,12 @@ async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
     page = _bounded(await _fresh_page(wiring, query, now))
     long = [row.position for row in page.rows if row.sd_card is None]
     texts = await wiring.store.read_discovery_cards(long, query.at) if long else {}
-    found = ((row.agent_id, texts.get(row.position) if row.sd_card is None else row.sd_card) for row in page.rows)
     answer: JsonObject = {
-        "results": [{"agent_id": agent_id, "sd_card": text} for agent_id, text in found if text is not None],
+        "results": [
+            {"agent_id": row.agent_id, "sd_card": text}
+            for row in page.rows
+            if (text := row.sd_card or texts.get(row.position)) is not None
+        ],
         "next_cursor": None if page.more is None else seal_cursor(page.more, binding, secret, now, wiring.salts),
         "ignored": list(asked.ignored),
     }
@@ -90,7 +93,7 @@ async def _fresh_page(wiring: Wiring, query: DiscoveryQuery, now: Instant) -> Fo
 
 
 def _is_due(row: FoundRow, decided: str, now: Instant) -> bool:
-    return row.renew_at <= now or _is_stale(row, decided, now)
+    return row.renew_at <= now or row.expires_at <= now or row.decided_by != decided
 
 
 def _is_stale(row: FoundRow, decided: str, now: Instant) -> bool:

@@ -40,9 +40,7 @@ def replace_postings(
 ) -> None:
     """Let the agent be found by these audiences and by no others."""
     remove_postings(connection, agent_id)
-    found = {
-        _position(secret, agent_id, row.audience): (row, hash_terms(secret, row.audience, row.terms)) for row in rows
-    }
+    found = {place(secret, agent_id, row.audience): (row, hash_terms(secret, row.audience, row.terms)) for row in rows}
     values = [
         {
             "position": position,
@@ -209,12 +207,13 @@ def _unpost(connection: Connection, position: int, terms: Sequence[int]) -> None
         connection.execute(delete(discovery_postings).where(these, discovery_postings.c.position == position))
 
 
-def _position(secret: bytes, agent_id: str, audience: Audience) -> int:
+def place(secret: bytes, agent_id: str, audience: Audience) -> int:
+    """Where an agent stands in the order of an audience: its position."""
     return _hash(_key(secret, audience), f"agent:{agent_id}")
 
 
 def hash_terms(secret: bytes, audience: Audience, terms: Sequence[str]) -> list[int]:
-    """Sorted, so that transactions write them in one order, and each once."""
+    """Terms as they are posted: sorted, so that transactions write them in one order, and each once."""
     key = _key(secret, audience)
     return sorted({_hash(key, f"term:{term}") for term in terms})
 

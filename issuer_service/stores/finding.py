@@ -18,7 +18,8 @@ from sdcard.edge.lookups import Lookup
 MOST_EXAMINED = 2_000
 """Postings that one page looks at. Who asks for two frequent terms that rarely meet gets short pages, and goes on."""
 
-_FEW_EXAMINED = 64
+FEW_EXAMINED = 64
+"""With which a page begins."""
 _MOST_COUNTED = 1_000
 _LAST = 2**63 - 1
 _COLUMNS = tuple(discovery_cards.c[name] for name in FoundRow._fields[:-1])
@@ -43,7 +44,7 @@ async def find_agents(database: Database, secret: bytes, query: DiscoveryQuery) 
         "share": MOST_CHARACTERS // (query.limit + 1),
     }
     end: int | None = None
-    for examined in (_FEW_EXAMINED, MOST_EXAMINED):
+    for examined in (FEW_EXAMINED, MOST_EXAMINED):
         found = await database.look_up(_finding(len(terms)), **asked, examined=examined - 1)
         rows = tuple(FoundRow(*row[:-1]) for row in found)
         if len(rows) > query.limit:

@@ -6,12 +6,13 @@ chain as its last step.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import JSON, Connection, Text, and_, bindparam, cast, delete, func, insert, not_, select, true, update
 
 from issuer_service.stores import discovery, finding, keys, lifecycle, statuses
-from issuer_service.stores.audit import append_audit, read_head, read_records
+from issuer_service.stores.audit import append_all, append_audit, read_head, read_records
 from issuer_service.stores.delegation import SqlDelegations, end_chains
 from issuer_service.stores.revisions import find_revision
 from issuer_service.stores.rows.agents import (
@@ -22,13 +23,14 @@ from issuer_service.stores.rows.agents import (
     DeletionRow,
     IssuedRow,
     NonceRow,
+    RegisteredRow,
     RegistrationRow,
     TokenRow,
 )
 from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery, AuditRow, Supersedes
 from issuer_service.stores.rows.discovery import DiscoveryQuery, FoundPage, RenewalRow, SourceRow
 from issuer_service.stores.rows.keys import KeyChange, RegistryKeyRow
-from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, StatusRow
+from issuer_service.stores.rows.statuses import CardRow, StatusChangeRow, StatusListRow, StatusRow
 from issuer_service.stores.tables import agents, batches, cards, holder_keys, tokens
 from sdcard.audit.records import Head
 from sdcard.edge.databases import Database, open_database
@@ -86,6 +88,27 @@ class SqlStore:
             return kept
 
         return await self.database.change(work)
+
+    async def record_registrations(self, registrations: Sequence[RegistrationRow]) -> int:
+        """Write many in one transaction, those that are not there yet; how many."""
+        secret = await self.discovery_secret()
+
+        def work(connection: Connection) -> int:
+            known = find_registered(connection, [one.agent_id for one in registrations])
+            new, opened = list[RegistrationRow](), set[str]()
+            for one in registrations:
+                if known.get(one.agent_id) != registered_as(one):
+                    write_registration(connection, _in_open_lists(one, opened), secret)
+                    known[one.agent_id] = registered_as(one)
+                    new.append(one)
+            append_all(connection, [audit_row(one) for one in new])
+            return len(new)
+
+        return await self.database.change(work)
+
+    async def registered(self, agent_ids: Sequence[str]) -> Mapping[str, RegisteredRow]:
+        """As what these agents are registered."""
+        return await self.database.read(lambda connection: find_registered(connection, agent_ids))
 
     async def find_answer(self, digest: str, at: int) -> AnswerRow | None:
         """The answer that is kept for a subject and Idempotency-Key."""
@@ -206,6 +229,29 @@ class SqlStore:
 def open_store(url: str, patience: float = 10.0) -> SqlStore:
     """A store in the database at a URL; see ``open_database``."""
     return SqlStore(open_database(url, patience))
+
+
+def find_registered(connection: Connection, agent_ids: Sequence[str]) -> dict[str, RegisteredRow]:
+    """As what these agents are registered; who changes one was first, or waits until the transaction is over."""
+    asked = select(agents.c.agent_id, agents.c.subject, agents.c.content, agents.c.asked)
+    these = asked.where(agents.c.agent_id.in_(agent_ids), agents.c.deleted_at.is_(None)).order_by(agents.c.agent_id)
+    found = connection.execute(these.with_for_update())
+    return {agent_id: RegisteredRow(*row) for agent_id, *row in found}
+
+
+def registered_as(new: RegistrationRow) -> RegisteredRow:
+    """As what an agent is registered then."""
+    return RegisteredRow(new.subject, new.content, new.asked)
+
+
+def _in_open_lists(new: RegistrationRow, opened: set[str]) -> RegistrationRow:
+    """A registration of several in one transaction, of which the first opens a new list for all of them."""
+    cards = list[CardRow]()
+    for card in new.cards:
+        is_open = card.status is not None and card.status.list_id in opened
+        cards.append(replace(card, status=replace(card.status, is_new=False)) if card.status and is_open else card)
+    opened |= {card.status.list_id for card in new.cards if card.status}
+    return replace(new, cards=tuple(cards))
 
 
 def write_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> AnswerRow | None:

@@ -25,6 +25,7 @@ from sdcard.cli import (
     policy,
     present,
     register,
+    registry,
     revoke,
     serve,
     token,
@@ -47,7 +48,7 @@ for module in (demo, serve, register, discover, fetch, inspect, present, verify,
     app.command(module.__name__.rpartition(".")[2], help=module.HELP)(module.command)
 for command in (revoke.revoke, revoke.suspend, revoke.reinstate):
     app.command(command.__name__)(command)
-for group in (agents, card, policy, keys, trust, token, audit, vectors, config, db):
+for group in (agents, card, policy, keys, trust, token, audit, vectors, config, db, registry):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2], help=group.HELP)
 app.add_typer(delegations.grants, name="grants", help="Say which scopes may be handed to which agent.")
 app.add_typer(delegations.approvals, name="approvals", help="Approve or deny what waits for a person.")
