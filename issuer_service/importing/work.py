@@ -5,7 +5,10 @@ the others with the status entries that it was given. It writes nothing.
 """
 
 import asyncio
+import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -64,8 +67,17 @@ _process: list[_Process] = []
 def start(settings: Settings) -> None:
     """Prepare this process, once. Whoever started it stops it: an interrupt from the terminal reaches both."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     loop = asyncio.new_event_loop()
     _process.append(_Process(loop.run_until_complete(_open(settings)), loop))
+
+
+def _end_with_parent() -> None:
+    """A process that was killed tells its workers nothing, and they would wait for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "a pool starts this process"
+    parent.join()
+    os._exit(1)
 
 
 async def _open(settings: Settings) -> Wiring:

@@ -226,9 +226,9 @@ class SqlStore:
         await self.database.close()
 
 
-def open_store(url: str, patience: float = 10.0) -> SqlStore:
+def open_store(url: str, patience: float = 10.0, look_up_seconds: float = 2.0) -> SqlStore:
     """A store in the database at a URL; see ``open_database``."""
-    return SqlStore(open_database(url, patience))
+    return SqlStore(open_database(url, patience, look_up_seconds))
 
 
 def find_registered(connection: Connection, agent_ids: Sequence[str]) -> dict[str, RegisteredRow]:
