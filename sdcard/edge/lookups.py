@@ -38,6 +38,8 @@ QUICK_CONNECTIONS = 4
 
 _STEPS = 2_000
 """Of SQLite's machine between two looks at the clock: some 0.05 ms."""
+_CACHE_KIB = 65_536
+"""Of pages that the event loop's connection keeps: the upper ones of a large index do not fit into SQLite's 2 MiB."""
 _CANCELED = "57014"
 
 
@@ -158,6 +160,7 @@ class SqliteLookups:
         assert isinstance(driver, sqlite3.Connection)
         connection.detach()
         driver.execute("PRAGMA busy_timeout=0")
+        driver.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
         driver.set_progress_handler(lambda: time.monotonic() > self._ends_at, _STEPS)
         return driver, file
 

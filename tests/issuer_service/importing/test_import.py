@@ -91,7 +91,7 @@ def test_imported_agents_are_found_by_what_they_show(desk: Desk, tmp_path: Path)
     run(tmp_path, desk, write(tmp_path, line(1), line(2)))
 
     with desk.open() as registry:
-        assert sorted(registry.found(query={"skills": [skill]})) == ["agent-1", "agent-2"]
+        assert sorted(registry.found(skills=[skill])) == ["agent-1", "agent-2"]
 
 
 def test_a_line_that_is_refused_is_named_and_stops_no_other(desk: Desk, tmp_path: Path) -> None:
