@@ -36,11 +36,8 @@ _BOUND = "sdcard.wiring"
 _REFERENCE = "#/components/schemas/{model}"
 
 
-async def wiring_of(request: Request) -> Wiring:
-    """The wiring that the application, or a router that is mounted in another one, was created with.
-
-    Asynchronous, or FastAPI would ask a thread.
-    """
+def wiring_of(request: Request) -> Wiring:
+    """The wiring that the application, or a router that is mounted in another one, was created with."""
     wiring: Wiring | None = request.scope.get(_BOUND)
     return wiring or request.app.state.wiring
 
@@ -50,7 +47,12 @@ def bind_wiring(request: Request, wiring: Wiring) -> None:
     request.scope[_BOUND] = wiring
 
 
-FromWiring: TypeAlias = Annotated[Wiring, Depends(wiring_of)]
+async def _wiring(request: Request) -> Wiring:
+    """It waits for nothing; but FastAPI would have a thread do what is not ``async``."""
+    return wiring_of(request)
+
+
+FromWiring: TypeAlias = Annotated[Wiring, Depends(_wiring)]
 
 
 def json_body(model: type[BaseModel]) -> dict[str, Any]:

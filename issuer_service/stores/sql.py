@@ -4,15 +4,19 @@ A registration is one short transaction, and signing lies before it. What is rec
 chain as its last step.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from sqlalchemy import (
+    JSON,
     Connection,
-    RowMapping,
     String,
     Text,
     and_,
     bindparam,
+    cast,
     delete,
     exists,
     func,
@@ -24,8 +28,8 @@ from sqlalchemy import (
     update,
 )
 
-from issuer_service.stores import discovery, keys, lifecycle, statuses
-from issuer_service.stores.audit import append_audit, read_head, read_records
+from issuer_service.stores import discovery, finding, keys, lifecycle, statuses
+from issuer_service.stores.audit import append_all, append_audit, read_head, read_records
 from issuer_service.stores.delegation import SqlDelegations, end_chains
 from issuer_service.stores.revisions import find_revision
 from issuer_service.stores.rows.agents import (
@@ -36,16 +40,18 @@ from issuer_service.stores.rows.agents import (
     DeletionRow,
     IssuedRow,
     NonceRow,
+    RegisteredRow,
     RegistrationRow,
     TokenRow,
 )
 from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery, AuditRow, Supersedes
 from issuer_service.stores.rows.discovery import DiscoveryQuery, FoundPage, RenewalRow, SourceRow
 from issuer_service.stores.rows.keys import KeyChange, RegistryKeyRow
-from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, StatusRow
+from issuer_service.stores.rows.statuses import CardRow, StatusChangeRow, StatusListRow, StatusRow
 from issuer_service.stores.tables import agents, batches, cards, holder_keys, tokens
 from sdcard.audit.records import Head
 from sdcard.edge.databases import Database, open_database
+from sdcard.edge.lookups import Lookup
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
@@ -98,15 +104,14 @@ class SqlStore:
 
     async def find_token(self, digest: str) -> TokenRow | None:
         """The token of this digest."""
-        asked = select(tokens).where(tokens.c.digest == digest)
-        row = await self.database.read(lambda connection: connection.execute(asked).mappings().first())
-        return None if row is None else _token(row)
+        rows = await self.database.look_up(_TOKEN, digest=digest)
+        return _token_of(rows[0]) if rows else None
 
     async def read_tokens(self) -> tuple[TokenRow, ...]:
         """All tokens, in the order in which they were made."""
         ordered = select(tokens).order_by(tokens.c.created_at, tokens.c.digest)
         rows = await self.database.read(lambda connection: connection.execute(ordered).mappings().all())
-        return tuple(map(_token, rows))
+        return tuple(_token(dict(row)) for row in rows)
 
     async def delete_token(self, digest: str) -> None:
         """Forget a token, if it is there."""
@@ -124,6 +129,27 @@ class SqlStore:
             return kept
 
         return await self.database.change(work)
+
+    async def record_registrations(self, registrations: Sequence[RegistrationRow]) -> int:
+        """Write many in one transaction, those that are not there yet; how many."""
+        secret = await self.discovery_secret()
+
+        def work(connection: Connection) -> int:
+            known = find_registered(connection, [one.agent_id for one in registrations])
+            new, opened = list[RegistrationRow](), set[str]()
+            for one in registrations:
+                if known.get(one.agent_id) != registered_as(one):
+                    write_registration(connection, _in_open_lists(one, opened), secret)
+                    known[one.agent_id] = registered_as(one)
+                    new.append(one)
+            append_all(connection, [audit_row(one) for one in new])
+            return len(new)
+
+        return await self.database.change(work)
+
+    async def registered(self, agent_ids: Sequence[str]) -> Mapping[str, RegisteredRow]:
+        """As what these agents are registered."""
+        return await self.database.read(lambda connection: find_registered(connection, agent_ids))
 
     async def find_answer(self, digest: str, at: int) -> AnswerRow | None:
         """The answer that is kept for a subject and Idempotency-Key."""
@@ -209,11 +235,11 @@ class SqlStore:
     async def find_agents(self, query: DiscoveryQuery) -> FoundPage:
         """The agents that have all the terms."""
         secret = await self.discovery_secret()
-        return await self.database.read(lambda connection: discovery.find_agents(connection, secret, query))
+        return await finding.find_agents(self.database, secret, query)
 
     async def read_discovery_cards(self, positions: Sequence[int], at: int) -> Mapping[int, str]:
         """The SD-Cards at these positions that are good at this moment."""
-        return await self.database.read(lambda connection: discovery.read_cards(connection, positions, at))
+        return await finding.read_cards(self.database, positions, at)
 
     async def discovery_sources(self, positions: Sequence[int]) -> Sequence[SourceRow]:
         """What the SD-Cards at these positions are made from."""
@@ -241,9 +267,32 @@ class SqlStore:
         await self.database.close()
 
 
-def open_store(url: str, patience: float = 10.0) -> SqlStore:
+def open_store(url: str, patience: float = 10.0, look_up_seconds: float = 2.0) -> SqlStore:
     """A store in the database at a URL; see ``open_database``."""
-    return SqlStore(open_database(url, patience))
+    return SqlStore(open_database(url, patience, look_up_seconds))
+
+
+def find_registered(connection: Connection, agent_ids: Sequence[str]) -> dict[str, RegisteredRow]:
+    """As what these agents are registered; who changes one was first, or waits until the transaction is over."""
+    asked = select(agents.c.agent_id, agents.c.subject, agents.c.content, agents.c.asked)
+    these = asked.where(agents.c.agent_id.in_(agent_ids), agents.c.deleted_at.is_(None)).order_by(agents.c.agent_id)
+    found = connection.execute(these.with_for_update())
+    return {agent_id: RegisteredRow(*row) for agent_id, *row in found}
+
+
+def registered_as(new: RegistrationRow) -> RegisteredRow:
+    """As what an agent is registered then."""
+    return RegisteredRow(new.subject, new.content, new.asked)
+
+
+def _in_open_lists(new: RegistrationRow, opened: set[str]) -> RegistrationRow:
+    """A registration of several in one transaction, of which the first opens a new list for all of them."""
+    cards = list[CardRow]()
+    for card in new.cards:
+        is_open = card.status is not None and card.status.list_id in opened
+        cards.append(replace(card, status=replace(card.status, is_new=False)) if card.status and is_open else card)
+    opened |= {card.status.list_id for card in new.cards if card.status}
+    return replace(new, cards=tuple(cards))
 
 
 def write_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> AnswerRow | None:
@@ -383,7 +432,20 @@ def _change_audit_row(change: StatusChangeRow) -> AuditRow:
     )
 
 
-def _token(row: RowMapping) -> TokenRow:
+_TOKEN = Lookup(
+    select(*(cast(column, Text) if isinstance(column.type, JSON) else column for column in tokens.c)).where(
+        tokens.c.digest == bindparam("digest", type_=Text)
+    )
+)
+
+
+def _token_of(row: Sequence[Any]) -> TokenRow:
+    """As a look-up gives it."""
+    found = dict(zip(tokens.c.keys(), row, strict=True))
+    return _token({**found, "scopes": json.loads(found["scopes"]), "limits": json.loads(found["limits"])})
+
+
+def _token(row: Mapping[str, Any]) -> TokenRow:
     limits: Mapping[str, Sequence[str]] = row["limits"]
     return TokenRow(
         digest=row["digest"],
