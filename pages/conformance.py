@@ -18,8 +18,8 @@ docstrings and [vectors](vectors.md) cite. What we leave out, and why, is also i
   [rules.md](rules.md#the-standards-row-by-row), with the functions that see to each, its rules and its vectors.
 - **A2A** 0.1, 0.2, 0.3 and 1.0: [which versions](cards.md), [conversions](conversions.md),
   [card signatures](card-signatures.md), and [55 public cards beside two a2a-sdks](wild-cards.md).
-- **draft-nandakumar-agent-sd-card-00**, which replaces the draft below: no conformance is claimed. A version of the draft
-  is one value, `Profile` (`sdcard/profile.py`).
+- **draft-nandakumar-agent-sd-card-00**, which replaces the draft below: no conformance is claimed. A version of the
+  draft is one value, `Profile` (`sdcard/profile.py`).
 
 """
 

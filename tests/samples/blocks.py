@@ -11,7 +11,8 @@ PAGES = sorted(
     for file in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "decisions").glob("*.md")]
 )
 _FENCE = re.compile(
-    r"^(?:<!-- (?P<note>[^>]+) -->\n)?(?P<indent> *)(?P<fence>```+)(?P<language>[^\n]*)\n(?P<text>.*?)^(?P=indent)(?P=fence) *$",
+    r"^(?:<!-- (?P<note>[^>]+) -->\n)?(?P<indent> *)(?P<fence>```+)(?P<language>[^\n]*)\n"
+    r"(?P<text>.*?)^(?P=indent)(?P=fence) *$",
     re.MULTILINE | re.DOTALL,
 )
 

@@ -19,8 +19,8 @@ fi
 exec {python} -c 'from sdcard.cli import main; main()' "$@"
 """
 _PYTHON = '#!/bin/sh\nexec {python} "$@"\n'
-_REFUSED = r"^(sdcard .*?)(?=\s+# 1:)"
-"""A command that says no, as its comment says: its status is 1."""
+_REFUSED = r"^(sdcard .*?)\s+# ([12]):"
+"""A command that says no, with the status of its comment: ``# 1: they share their key``."""
 _MARK = "end-of-the-sample"
 _ENDED = "the-shell-has-ended"
 _SECONDS = 180
@@ -35,7 +35,7 @@ REPLACED = {
     "/mnt/elsewhere/": "elsewhere/",
     "keys rotate cards  ": "keys rotate cards --at-once  ",
 }
-"""What a sample says → what is run: addresses that are somebody else's here, and ten minutes that are not waited for."""
+"""What a sample says → what is run: addresses of somebody else, and ten minutes that are not waited for."""
 
 
 class Shell:
@@ -104,7 +104,7 @@ class Shell:
         """The sample with the addresses of here."""
         for said, here in REPLACED.items():
             text = text.replace(said, here.format(**self._ports))
-        return re.sub(_REFUSED, r"answer=0; \1 || answer=$?; [ $answer = 1 ]", text, flags=re.MULTILINE)
+        return re.sub(_REFUSED, r"answer=0; \1 || answer=$?; [ $answer = \2 ] #", text, flags=re.MULTILINE)
 
     def exported(self, name: str) -> str:
         """The value of a variable of the shell."""
@@ -131,12 +131,12 @@ class Shell:
 
 
 def is_as_said(said: str, printed: str) -> bool:
-    """Whether that was printed; ``…`` stands for what differs from run to run, within a line."""
-    lines, expected = printed.rstrip("\n").split("\n"), said.rstrip("\n").split("\n")
-    patterns = [".*?".join(map(re.escape, line.rstrip().split("…"))) for line in expected]
-    return len(lines) == len(patterns) and all(
-        re.fullmatch(pattern, line.rstrip()) for pattern, line in zip(patterns, lines, strict=True)
+    """Whether that was printed; ``…`` stands for what differs from run to run, alone in a line for any lines."""
+    expected = [line.strip() for line in said.strip().split("\n")]
+    pattern = "".join(
+        "(?:.*\n)*?" if line == "…" else ".*?".join(map(re.escape, line.split("…"))) + "\n" for line in expected
     )
+    return re.fullmatch(pattern, "".join(f"{line.strip()}\n" for line in printed.strip().split("\n"))) is not None
 
 
 def _free_port() -> int:
