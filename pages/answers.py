@@ -68,8 +68,8 @@ T-18 | met | sdcard/keybinding/creation.py:bind | tests/sdcard/keybinding/test_v
 T-19 | met | sdcard/jose/keys.py:check_not_published | tests/sdcard/test_issued.py | Refused, `key.published`.
 T-20 | otherwise | sdcard/issuer.py:rounded_validity issuer_service/settings.py:Settings | tests/sdcard/test_issuer.py | Seven days by default, ninety at most.
 T-21 | others | | | Differences within the draft's text; nothing of ours depends on it.
-T-22 | met | sdcard/cards/a2a/v0_3.py | tests/sdcard/cards/a2a/test_v0_3.py | An extension without `uri` is a finding.
-T-23 | met | sdcard/cards/a2a/detection.py | tests/sdcard/cards/a2a/test_detection.py | Comments are no JSON, and refused.
+T-22 | met | sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_v0_3.py | An extension without `uri` is a finding.
+T-23 | met | sdcard/encoding.py sdcard/cards/a2a/detection.py | tests/sdcard/cards/a2a/test_detection.py | Comments are no JSON, and refused; where members and `protocolVersion` disagree, `card.ambiguous` says so.
 T-24 | met | sdcard/linkability.py:report_linkability | tests/sdcard/test_linkability.py | Confidentiality is promised, not anonymity; what links is told.
 T-25 | met | issuer_service/discovery/schemas.py:RequesterClaims issuer_service/access.py:check_context | tests/issuer_service/discovery/test_endpoints.py | What the asker says of itself gives it nothing.
 T-26 | met | sdcard/keybinding/possession.py:verify_possession issuer_service/registration/reading.py:ProofPolicy | tests/issuer_service/registration/test_proofs.py | Demanded with `SDCARD_PROOF_OF_POSSESSION=demanded`, else checked where given.
@@ -79,7 +79,7 @@ T-29 | met | sdcard/keybinding/verification.py:check_audience | tests/sdcard/key
 T-30 | met | sdcard/cards/card.py:reserved_members | tests/sdcard/test_issuer.py | Refused, `card.reserved-member`.
 T-31 | met | sdcard/cards/partial.py:PartialCard | tests/sdcard/cards/test_partial.py | Nothing is filled in.
 T-32 | met | sdcard/cards/a2a/signatures/verification.py:check_signatures | tests/sdcard/cards/a2a/signatures/test_verification.py | Verified when the card is registered, then dropped, with a finding.
-T-33 | met | issuer_service/stores/rows/audit.py:AuditRow | tests/issuer_service/registration/test_service.py | What an SD-Card can show is recorded, under that name.
+T-33 | met | issuer_service/stores/rows/audit.py:AuditRow | tests/issuer_service/registration/test_service.py | Recorded is what an SD-Card can show, which is not what its Holder shows.
 T-34 | met | sdcard/sdjwt/serialization.py | tests/sdcard/sdjwt/test_serialization.py | Refused, `sd-jwt.format`.
 """
 
@@ -99,7 +99,7 @@ TSL-12 | met | sdcard/status/status_list.py:StatusList.status | tests/sdcard/sta
 TSL-13 | stricter | sdcard/status/reference.py:judge_status | tests/sdcard/edge/test_status_lists.py | Always refused, `status.unavailable`.
 TSL-14 | met | sdcard/status/reference.py:judge_status | tests/sdcard/status/test_reference.py |
 TSL-15 | met | sdcard/status/reference.py:StatusValue | tests/sdcard/status/test_status_list.py |
-TSL-16 | partly | issuer_service/status/endpoints.py:status_list sdcard/edge/fetching.py:fetch | tests/issuer_service/status/test_endpoints.py | No CORS; redirects are not followed: a list is where its card says.
+TSL-16 | partly | issuer_service/status/endpoints.py:status_list sdcard/edge/fetching.py:fetch | tests/issuer_service/status/test_endpoints.py | No CORS, no content coding; redirects are not followed: a list is where its card says.
 TSL-17 | met | issuer_service/status/endpoints.py:status_list | tests/issuer_service/status/test_endpoints.py | 501.
 TSL-18 | no | | | A Verifier needs the list of the card that it has.
 TSL-19 | met | issuer_service/stores/statuses.py:claim_statuses | tests/issuer_service/status/test_allocation.py |
@@ -212,7 +212,7 @@ AEV-16 | met | sdcard/cards/shapes.py | tests/sdcard/cards/agentcard/test_dialec
 AEV-17 | met | sdcard/cards/agentcard/draft_00.py | tests/sdcard/cards/agentcard/test_dialects.py |
 AEV-18 | met | sdcard/cards/agentcard/embedding.py:parse_embedded | tests/sdcard/cards/agentcard/test_embedding.py |
 AEV-19 | met | sdcard/publishing/published.py:ALL_PATHS sdcard/cards/agentcard/discovery.py:MAX_AGE | tests/sdcard/edge/test_publishing.py |
-AEV-20 | met | sdcard/cards/agentcard/discovery.py:compare_with_source | tests/sdcard/edge/test_card_fetching.py | A warning, as the rule asks; who fetches decides.
+AEV-20 | met | sdcard/cards/agentcard/discovery.py:compare_with_source | tests/sdcard/cards/agentcard/test_discovery.py | A warning, as the rule asks; who fetches decides.
 AEV-21 | partly | sdcard/cards/agentcard/dialects.py:_self_declared | tests/sdcard/cards/agentcard/test_dialects.py | A note, and never a reason to trust; stopping at `banned` is the reader's.
 AEV-22 | met | sdcard/cards/lint.py:suspicious | tests/sdcard/cards/test_lint.py |
 AEV-23 | met | sdcard/cards/agentcard/dialects.py:DIALECTS | tests/external/test_agentcards.py |
@@ -241,7 +241,7 @@ KNO-19 | met | sdcard/cards/kno/card.py:_check_boundaries | tests/sdcard/cards/k
 KNO-20 | met | sdcard/cards/kno/shape.py:_Number | tests/sdcard/cards/kno/test_card.py |
 KNO-21 | met | sdcard/cards/kno/card.py:merge_budget | tests/sdcard/cards/kno/test_card.py |
 KNO-22 | met | sdcard/cards/kno/card.py:_check_age | tests/sdcard/cards/kno/test_card.py |
-KNO-23 | partly | sdcard/cards/kno/card.py | tests/sdcard/cards/kno/test_card.py | `visibility` is kept as it is; who sees what, the registry's policy says.
+KNO-23 | met | sdcard/cards/kno/card.py:_check_identity | tests/sdcard/cards/kno/test_card.py | Anything but `public` is noted: who sees what, the registry's policy says.
 KNO-24 | met | sdcard/cards/kno/card.py:_check_goal | tests/sdcard/cards/kno/test_card.py |
 KNO-25 | met | sdcard/cards/shapes.py | tests/sdcard/cards/kno/test_card.py | Kept, and noted.
 """

@@ -84,7 +84,7 @@ class Shell:
         watch.start()
         printed: list[str] = []
         try:
-            self._say(f"source ./sample </dev/null; echo; echo {_MARK}")
+            self._say(f"source \"$WORLD/sample\" </dev/null; echo; echo {_MARK}")
             for line in self._bash.stdout:
                 if line.strip() == _MARK:
                     return "".join(printed).removesuffix("\n")

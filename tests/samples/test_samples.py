@@ -1,14 +1,13 @@
 """Every sample is run as it stands, or compared with what it shows; the few that are not are listed, with the reason.
 
 A page is run from its first sample to its last, in a folder of its own: commands in one shell, Python in one namespace.
-A block ``text`` is what commands, or Python, whichever came last, printed since the one before.
+A block ``text`` is what the sample before it printed, or all of its language since the block ``text`` before.
 ``<!-- saved as NAME -->`` makes a block a file of the folder.
 """
 
 import contextlib
 import io
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -77,20 +76,35 @@ def test_the_samples_of_the_page_run(page: str, shell: Shell, world: World, monk
     monkeypatch.setenv("REGISTRY", shell.registry)
     if page not in FRESH and any(block.language in ("sh", "json") or "cards/" in block.text for block in samples):
         _begin(shell)
-    names, printed, last = _given(world), defaultdict[str, str](str), ""
+    names = _given(world)
+    out = _Printed()
     for block in samples:
         if block.note.startswith("saved as "):
             (shell.folder / block.note.removeprefix("saved as ")).write_text(shell.adapted(block.text), "utf-8")
         if block.language == "sh":
-            printed["sh"] += shell.run(block.text)
+            out.add("sh", shell.run(block.text))
         elif block.language == "python":
-            printed["python"] += _run_python(block, names, shell)
+            out.add("python", _run_python(block, names, shell))
         elif block.language == "text":
-            assert is_as_said(block.text, printed[last]), f"{page}:{block.line} was {printed[last]}"
-            printed.clear()
+            assert out.takes(block.text), f"{page}:{block.line} was\n{out.last}"
         elif check := _compared(block):
             check(block, shell)
-        last = block.language if block.language in ("sh", "python") else last
+
+
+class _Printed:
+    """What was printed by the last sample, and since the last comparison by those of its language."""
+
+    def __init__(self) -> None:
+        self.last, self._all, self._language = "", "", ""
+
+    def add(self, language: str, text: str) -> None:
+        self._all = self._all + text if language == self._language else text
+        self.last, self._language = text, language
+
+    def takes(self, said: str) -> bool:
+        taken = is_as_said(said, self.last) or is_as_said(said, self._all)
+        self._all = ""
+        return taken
 
 
 def _run_python(block: Block, names: dict[str, Any], shell: Shell) -> str:
