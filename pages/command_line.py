@@ -12,7 +12,8 @@ _HEAD = """# Command line
 
 <!-- Written by `python -m pages`; a test proves it current. -->
 
-Every command also has `--json`, for programs, and `--help`. Exit status: 0 yes, 1 refused, 2 misuse, 70 a bug of ours.
+All have `--help`, and those that answer with facts have `--json`, for programs. Exit
+status: 0 yes, 1 refused, 2 misuse, 70 a bug of ours.
 
 | command | what it does |
 |---|---|

@@ -2,11 +2,13 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 from tests.shared import ROOT
@@ -39,22 +41,21 @@ REPLACED = {
 
 
 class Shell:
-    """A bash in a folder of its own, with ``sdcard`` and ``python`` on its path, and a port for its registry."""
+    """A bash in a folder of its own, with ``sdcard`` and ``python`` on its path, and a port for its registry.
 
-    def __init__(self, folder: Path) -> None:
+    With another one, which has been closed, it goes on where that ended: its files, its registry's port.
+    """
+
+    def __init__(self, folder: Path, before: "Shell | None" = None) -> None:
         self.folder = folder
-        (folder / "elsewhere").mkdir()
-        (folder / ".venv" / "bin").mkdir(parents=True)
-        (folder / ".venv" / "bin" / "activate").touch()
-        for name in ("examples", "vectors", "deploy"):
-            (folder / name).symlink_to(ROOT / name)
-        (folder / "georoute.json").symlink_to(ROOT / "examples" / "georoute.json")
+        if before:
+            shutil.copytree(before.folder, folder, symlinks=True, dirs_exist_ok=True)
+        else:
+            _furnish(folder)
         tools = folder / "tools"
-        tools.mkdir()
-        for name, script in (("sdcard", _SDCARD), ("python", _PYTHON)):
-            (tools / name).write_text(script.replace("{python}", sys.executable))
-            (tools / name).chmod(0o700)
         self._ports = {name: _free_port() for name in ("port", "agent_port", "api_port")}
+        if before:
+            self._ports["port"] = before._ports["port"]
         self.registry = f"http://127.0.0.1:{self._ports['port']}"
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SDCARD_")}
         self.environment = {
@@ -84,7 +85,7 @@ class Shell:
         watch.start()
         printed: list[str] = []
         try:
-            self._say(f"source \"$WORLD/sample\" </dev/null; echo; echo {_MARK}")
+            self._say(f'source "$WORLD/sample" </dev/null; echo; echo {_MARK}')
             for line in self._bash.stdout:
                 if line.strip() == _MARK:
                     return "".join(printed).removesuffix("\n")
@@ -122,12 +123,34 @@ class Shell:
         if self._bash.stdin and self._bash.stdout:
             self._bash.stdin.close()
             self._bash.stdout.close()
+        deadline = time.monotonic() + 10
+        while self._answers() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self._kill()
+
+    def _answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self._ports["port"])) == 0
 
     def _kill(self, number: int = signal.SIGKILL) -> None:
         try:
             os.killpg(self._bash.pid, number)
         except ProcessLookupError:
             return
+
+
+def _furnish(folder: Path) -> None:
+    """What a reader has who begins: the checkout's folders, and a virtual environment."""
+    (folder / "elsewhere").mkdir()
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "bin" / "activate").touch()
+    for name in ("examples", "vectors", "deploy"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "georoute.json").symlink_to(ROOT / "examples" / "georoute.json")
+    (folder / "tools").mkdir()
+    for name, script in (("sdcard", _SDCARD), ("python", _PYTHON)):
+        (folder / "tools" / name).write_text(script.replace("{python}", sys.executable))
+        (folder / "tools" / name).chmod(0o700)
 
 
 def is_as_said(said: str, printed: str) -> bool:

@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,15 @@ NOT_RUN = {
 }  # fmt: skip
 """(page, first line) → why it is not run."""
 
+
+@dataclass(frozen=True)
+class Registered:
+    """A folder with a registered agent, whose registry does not run, and the variables of its shell."""
+
+    shell: Shell
+    exports: dict[str, str]
+
+
 EVERY = [block for page in PAGES for block in blocks(page)]
 PAGES_WITH_SAMPLES = [page for page in PAGES if any(block.page == page for block in EVERY)]
 FRESH = {"README.md", "docs/tutorial.md", "docs/hsm.md"}
@@ -60,22 +70,52 @@ def test_every_sample_has_a_language_that_is_run_or_compared() -> None:
     assert strange == []
 
 
-@pytest.fixture
-def shell(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
-    one = Shell(tmp_path)
+@pytest.fixture(scope="session")
+def registered(tmp_path_factory: pytest.TempPathFactory) -> Registered:
+    """What most pages take for granted: a registry, a token, a registered agent, and what it got."""
+    shell = Shell(tmp_path_factory.mktemp("registered"))
     try:
+        shell.run(
+            "sdcard serve > registry.log 2>&1 &\n"
+            "export SDCARD_TOKEN=$(sdcard token create --subject me)\n"
+            "sdcard keys new agent.jwk\n"
+            "sdcard register georoute.json --registry $REGISTRY --agent-id georoute --key agent.jwk"
+            " --context public --context internal --out cards\n"
+            "cp cards/trust.json trust.json; cp georoute.json agent-card.json\n"
+            'KID=$(sdcard keys published cards | sed -n \'s/.*"kid": "\\(.*\\)".*/\\1/p\')'
+        )
+        return Registered(shell, {name: shell.exported(name) for name in ("SDCARD_TOKEN", "KID")})
+    finally:
+        shell.close()
+
+
+@pytest.fixture
+def shell(page: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
+    """For one page; its registry runs, but for pages whose reader has none yet or needs none."""
+    samples = _samples(page)
+    if page not in FRESH and any(block.language in ("sh", "json") or "cards/" in block.text for block in samples):
+        before: Registered = request.getfixturevalue("registered")
+        one = Shell(tmp_path, before.shell)
+        exports = "".join(f"export {name}={value}\n" for name, value in before.exports.items())
+        begin = f"{exports}sdcard serve > registry.log 2>&1 &\n"
+    else:
+        one, begin = Shell(tmp_path), ":"
+    try:
+        one.run(begin)
         yield one
     finally:
         one.close()
 
 
+def _samples(page: str) -> list[Block]:
+    return [block for block in EVERY if block.page == page and not _listed(block)]
+
+
 @pytest.mark.parametrize("page", PAGES_WITH_SAMPLES)
 def test_the_samples_of_the_page_run(page: str, shell: Shell, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    samples = [block for block in EVERY if block.page == page and not _listed(block)]
+    samples = _samples(page)
     monkeypatch.chdir(shell.folder)
     monkeypatch.setenv("REGISTRY", shell.registry)
-    if page not in FRESH and any(block.language in ("sh", "json") or "cards/" in block.text for block in samples):
-        _begin(shell)
     names = _given(world)
     out = _Printed()
     for block in samples:
@@ -116,20 +156,6 @@ def _run_python(block: Block, names: dict[str, Any], shell: Shell) -> str:
     with contextlib.redirect_stdout(out):
         exec(compile(code, block.page, "exec"), names)
     return out.getvalue()
-
-
-def _begin(shell: Shell) -> None:
-    """What most pages take for granted: a registry, a token, a registered agent, and what it got."""
-    shell.run(
-        "sdcard serve > registry.log 2>&1 &\n"
-        "export SDCARD_TOKEN=$(sdcard token create --subject me)\n"
-        "sdcard keys new agent.jwk\n"
-        "sdcard register georoute.json --registry $REGISTRY --agent-id georoute --key agent.jwk"
-        " --context public --context internal --out cards\n"
-        "cp cards/trust.json trust.json; cp georoute.json agent-card.json\n"
-        "sdcard keys published cards > jwks\n"
-        'KID=$(python -c \'import json; print(json.load(open("jwks"))["keys"][0]["kid"])\')'
-    )
 
 
 def _given(world: World) -> dict[str, Any]:
