@@ -25,7 +25,7 @@ _REFUSED = r"^(sdcard .*?)\s+# ([12]):"
 """A command that says no, with the status of its comment: ``# 1: they share their key``."""
 _MARK = "end-of-the-sample"
 _ENDED = "the-shell-has-ended"
-_SECONDS = 180
+_SECONDS = 600
 
 REPLACED = {
     "https://registry.example": "http://127.0.0.1:{port}",
@@ -110,6 +110,13 @@ class Shell:
     def exported(self, name: str) -> str:
         """The value of a variable of the shell."""
         return self.run(f'printf %s "${{{name}:-}}"')
+
+    def until_answering(self) -> None:
+        """Wait for the registry."""
+        deadline = time.monotonic() + _SECONDS
+        while not self._answers():
+            assert time.monotonic() < deadline, (self.folder / "registry.log").read_text(encoding="utf-8")
+            time.sleep(0.05)
 
     def close(self) -> None:
         """End it, and everything that was started in it."""
