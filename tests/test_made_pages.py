@@ -10,6 +10,7 @@ import sdcard
 from pages.__main__ import MADE
 from pages.answers import ANSWERS, STANDARDS
 from pages.conformance import Answer, answers
+from pages.site import findings
 from tests.shared import ROOT, shared_dir
 from vectors.pages import parts
 from vectors.rows import cited, in_order
@@ -65,3 +66,9 @@ def test_the_reference_names_every_public_name_once() -> None:
     named = re.findall(r"^::: sdcard\.(\w+)$", page, re.MULTILINE)
 
     assert Counter(named) == Counter(sdcard.__all__)
+
+
+def test_a_finding_of_the_site_is_shown_without_colours_and_traceback() -> None:
+    said = "\x1b[33mWarning\x1b[0m: page does not exist\nTraceback (most recent call last):\n  File"
+
+    assert findings(said) == "Warning: page does not exist"
