@@ -30,10 +30,19 @@ performance: $(VENV)/ready
 openapi: $(VENV)/ready
 	$(VENV)/bin/python -c "import json; from issuer_service.app import openapi_document; print(json.dumps(openapi_document(), indent=1, sort_keys=True))" > docs/openapi.json
 
+# The pages that are made from the code; the tests prove them current.
+pages: $(VENV)/ready
+	$(VENV)/bin/python -m pages
+
+# The site of all pages, in build/site/out.
+docs: $(VENV)/ready
+	$(VENV)/bin/pip install --quiet --group docs
+	$(VENV)/bin/python -m pages.site
+
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --upgrade pip
 	$(VENV)/bin/pip install --quiet --editable '.[service]' --group dev
 	touch $@
 
-.PHONY: demo test fuzz mutants performance openapi
+.PHONY: demo test fuzz mutants performance openapi pages docs

@@ -252,9 +252,10 @@ def prepare_batch(
 ) -> tuple[PreparedSdCard, ...]:
     """A Batch: for each plan, one SD-Card for each Holder key, in this order, each with salts of its own (R-36).
 
+    What it does not name here is as in ``prepare_sd_card``.
+
     Args:
         statuses: one for each SD-Card in this order, all different; or none at all, without a status list.
-        issuer, agent_id, validity, salts, limits: as in ``prepare_sd_card``.
 
     Raises:
         Refused: ``key.repeated``, at the number of the second one: a key names its Holder (RFC 9901 10.1).

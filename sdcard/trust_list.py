@@ -29,7 +29,8 @@ def issue_trust_list(issuers: TrustedIssuers, signer: Signer, issued_at: int, ex
     Args:
         issuers: whom to trust; not after their own expiry.
         signer: holds a key that signs nothing else.
-        issued_at, expires_at: Unix seconds.
+        issued_at: Unix seconds.
+        expires_at: likewise.
 
     Raises:
         Misuse: for a list that would live no time, or longer than what it is made of.

@@ -1,7 +1,11 @@
 """The documents are true: the map names every module, threats and evidence name rules and tests that exist."""
 
 import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,7 +17,7 @@ def read(name: str) -> str:
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
-NAMED = set(re.findall(r"`((?:sdcard|issuer_service|vectors)/[^`]+)`", read("where-things-live.md")))
+NAMED = set(re.findall(r"`((?:sdcard|issuer_service|vectors|pages)/[^`]+)`", read("where-things-live.md")))
 RULE_FAMILIES = {rule.value.partition(".")[0] for rule in Rule}
 THREATS = [line for line in read("threats.md").splitlines() if line.startswith("|") and "`tests/" in line]
 
@@ -25,7 +29,7 @@ def test_every_place_on_the_map_exists() -> None:
 def test_every_module_is_on_the_map() -> None:
     modules = {
         file.relative_to(ROOT).as_posix()
-        for package in ("sdcard", "issuer_service", "vectors")
+        for package in ("sdcard", "issuer_service", "vectors", "pages")
         for file in (ROOT / package).rglob("*.py")
         if file.name != "__init__.py" and "migrations" not in file.parts
     }
@@ -50,7 +54,11 @@ def test_every_test_that_is_named_exists(name: str) -> None:
     assert [file for file in files if not (ROOT / file).is_file()] == []
 
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "decisions").glob("*.md")),
+]
 LINK = re.compile(r"\]\(([^()\s:#]*)(?:#([^()\s]*))?\)")
 
 
@@ -68,7 +76,28 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_readme_leads_to_every_page() -> None:
-    linked = {name for name, _ in LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))}
+def navigation(part: Any) -> Iterator[str]:
+    """The pages that the site leads to."""
+    if isinstance(part, str):
+        yield part.partition("#")[0]
+    else:
+        for one in part.values() if isinstance(part, dict) else part:
+            yield from navigation(one)
 
-    assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} - linked == set()
+
+def test_the_navigation_of_the_site_leads_to_every_page() -> None:
+    settings = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))
+    led_to = set(navigation(settings["project"]["nav"]))
+
+    assert {page.relative_to(ROOT).as_posix() for page in PAGES} - led_to == set()
+    assert {name for name in led_to if not (ROOT / name).is_file()} == set()
+
+
+OUTSIDE = re.compile(r"\]\((https?:[^)\s]*)\)|<(https?:[^>\s]*)>")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_elsewhere_are_whole(page: Path) -> None:
+    """Nothing is fetched: that they lead somewhere, only their form can say here."""
+    found = [one or other for one, other in OUTSIDE.findall(page.read_text(encoding="utf-8"))]
+    assert [link for link in found if urlsplit(link).scheme != "https" or "." not in urlsplit(link).netloc] == []

@@ -103,13 +103,6 @@ def test_every_member_is_explained() -> None:
     assert [name for name in sorted(members | inner) if f"`{name}`" not in PAGE] == []
 
 
-def test_the_example_of_the_page_is_a_vector() -> None:
-    (example,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
-    vector = parse_vector(example.encode())
-
-    assert vector.run() == vector.expected
-
-
 def test_no_private_key_is_in_a_vector() -> None:
     """What looks like one, where a vector is about that, is no key."""
     for data in VECTORS.values():

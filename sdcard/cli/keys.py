@@ -17,10 +17,12 @@ for name, command in (
     ("add", key_ring.add),
     ("import", key_ring.import_),
     ("rotate", key_ring.rotate),
-    ("remove", key_ring.remove),
     ("reseal", key_ring.reseal),
 ):
     app.command(name)(command)
+# One thumbprint in 64 begins with `-`, and is no option; without short options it is read as what it is.
+_KID_FIRST = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
+app.command("remove", context_settings=_KID_FIRST)(key_ring.remove)
 
 
 @app.callback()

@@ -1,10 +1,6 @@
 """``sdcard fetch`` and ``sdcard trust``: as their users have them, over a real registry and an agent's own host."""
 
 import json
-import os
-import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,16 +144,3 @@ def test_a_list_cannot_outlive_the_document_that_it_is_made_of(sdcard: Sdcard, r
     assert sdcard("keys", "new", "signer.jwk").status == 0
     soon = str(trust_document(exp=int(time.time()) + 3_600))
     assert sdcard("trust", "sign", soon, "--key", "signer.jwk").status == 2
-
-
-def test_the_commands_of_the_page_about_trust_run_as_they_stand(registered: Ran) -> None:
-    page = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
-    (script,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-    code = "from sdcard.cli import main; main()"
-    shell = f"set -e\nsdcard() {{ '{sys.executable}' -c '{code}' \"$@\"; }}\n{script}"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(
-        ["bash", "-c", shell], env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert "Verified" in ran.stdout

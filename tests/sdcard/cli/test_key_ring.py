@@ -67,6 +67,13 @@ def test_removing_says_what_breaks_and_wants_to_be_sure(sdcard: Sdcard) -> None:
     assert sdcard("keys", "remove", kid, "--yes").status == 2
 
 
+def test_a_key_whose_name_begins_like_an_option_is_a_key(sdcard: Sdcard) -> None:
+    sdcard("keys", "add", "cards")
+    asked = sdcard("keys", "remove", "-hMIluvH8i2ldfo-aSM0E0rRshw6oVR0EVrz1zMWbh5", "--json")
+
+    assert (asked.status, "option" in asked.json["misuse"]) == (2, False)
+
+
 def test_keys_of_files_are_taken_over(sdcard: Sdcard) -> None:
     kid = sdcard("keys", "new", "issuer.jwk", "--json").json["thumbprint"]
     old = sdcard("keys", "new", "old.jwk", "--json").json["thumbprint"]

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import signal
 import sqlite3
 import subprocess
@@ -32,7 +31,6 @@ from tests.external.test_public_cases import case
 from tests.postgres import Cluster, cluster, query
 from tests.sdcard.bad_salts import BadSalts
 from tests.sdcard.edge.verifying import go, outcomes, start
-from tests.shared import ROOT
 from tests.world import AUDIENCE, ISSUER, NOW, RecordingSalts, World, raises_rule
 
 T = TypeVar("T")
@@ -429,13 +427,3 @@ def test_a_database_without_the_tables_refuses(url: str) -> None:
             await SqlReplayRecord(database).first_use(USE, NOW, NOW)
 
     ask(url, work)
-
-
-def test_the_example_of_the_page_prints_what_the_page_says(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "single-use.md").read_text(encoding="utf-8")
-    [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    [printed] = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
-
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-
-    assert (done.stdout, done.stderr) == (printed, "")

@@ -1,8 +1,6 @@
-"""``docs/publishing.md`` and ``examples/publish.py`` do what they say, for SD-Cards of a real registry."""
+"""``examples/publish.py`` does what it says, for SD-Cards of a real registry."""
 
 import contextlib
-import io
-import re
 import socket
 import subprocess
 import sys
@@ -41,19 +39,6 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     with pytest.raises(SystemExit) as end:
         main()
     assert not end.value.code
-
-
-def test_the_page_runs_and_prints_what_it_says(registry: Desk) -> None:
-    page = (ROOT / "docs" / "publishing.md").read_text(encoding="utf-8")
-    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    printed = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
-
-    out, names = io.StringIO(), dict[str, Any]()
-    with contextlib.redirect_stdout(out):
-        for block in code:
-            exec(compile(block, "docs/publishing.md", "exec"), names)
-
-    assert (len(code), [out.getvalue()]) == (3, printed)
 
 
 def issued(context: str) -> str:

@@ -1,0 +1,51 @@
+"""The site: ``python -m pages.site`` lays the pages out as they lie here, and builds ``build/site/out`` strictly.
+
+Needs the dependency group ``docs``. Exit status 1, and the findings alone, where a page has a broken link or
+a docstring describes what is not there.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "build" / "site"
+FOLDERS = ("docs", "examples", "vectors", "deploy")
+"""What pages lead to, beside the files at the top."""
+
+
+def main() -> int:
+    """Build the site; its exit status."""
+    lay_out(SITE / "pages")
+    built = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--clean", "--strict"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = findings(built.stdout + built.stderr)
+    failed = built.returncode != 0 or "griffe: " in said
+    print(said if failed else f"the site is in {SITE / 'out'}")
+    return 1 if failed else 0
+
+
+def lay_out(pages: Path) -> None:
+    """Copy what the site is made of, so that links between files hold on it too."""
+    shutil.rmtree(SITE, ignore_errors=True)
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, pages / folder, ignore=shutil.ignore_patterns("__pycache__", "node"))
+    for file in [*ROOT.glob("*.md"), ROOT / "LICENSE"]:
+        shutil.copy(file, pages)
+
+
+def findings(output: str) -> str:
+    """What the builder says, without colours and without the traceback that it ends with."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
+    return plain.partition("Traceback (most recent call last)")[0].strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

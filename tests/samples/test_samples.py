@@ -1,0 +1,244 @@
+"""Every sample is run as it stands, or compared with what it shows; the few that are not are listed, with the reason.
+
+A page is run from its first sample to its last, in a folder of its own: commands in one shell, Python in one namespace.
+A block ``text`` is what the sample before it printed, or all of its language since the block ``text`` before.
+``<!-- saved as NAME -->`` makes a block a file of the folder.
+"""
+
+import contextlib
+import io
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+import sdcard
+from sdcard.disclosure.document import parse_policy
+from sdcard.http_auth import encode_credentials, parse_challenge, parse_credentials
+from sdcard.keybinding.possession import POSSESSION_TYP
+from sdcard.vectors import parse_vector
+from tests.samples.blocks import PAGES, Block, blocks
+from tests.samples.shell import Shell, is_as_said
+from tests.shared import ROOT
+from tests.world import ISSUER, World
+
+NOT_RUN = {
+    ("README.md", "pip install uv"): "the tests themselves and the demo: `.ci/run` runs these lines",
+    ("docs/fetching.md", "sdcard fetch https://agent.example --trust trust.json --status            # its well-known "
+     "addresses, one after the other"): "fetches from a public address; the block after it runs on loopback",
+    ("docs/operations.md", "python3 -m venv /opt/sdcard && /opt/sdcard/bin/pip install '.[service]'    # in the "
+     "checkout; or '.[service,postgresql,pkcs11]'"): "needs root and systemd; tests/test_deploy.py runs the unit",
+    ("docs/postgresql.md", "pip install '.[service,postgresql]'      # in the checkout"):
+        "needs a PostgreSQL server of one's own; tests/issuer_service/test_processes.py starts one",
+    ("docs/keys.md", "sdcard keys import cards issuer.jwk"):
+        "needs files of an older registry; tests/issuer_service/keys/test_rotation.py has them",
+    ("docs/tutorial.md", "python3 -m venv .venv"): "installs from an index; `.ci/run` installs the wheel so",
+    ("docs/mcp.md", "{"): "needs a host of MCP; tests/test_mcp_page.py starts the server with it",
+}  # fmt: skip
+"""(page, first line) → why it is not run."""
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A folder with a registered agent, whose registry does not run, and the variables of its shell."""
+
+    shell: Shell
+    exports: dict[str, str]
+
+
+EVERY = [block for page in PAGES for block in blocks(page)]
+PAGES_WITH_SAMPLES = [page for page in PAGES if any(block.page == page for block in EVERY)]
+FRESH = {"README.md", "docs/tutorial.md", "docs/hsm.md"}
+"""Pages whose reader has nothing yet, not even a registry."""
+NEEDS = ("curl", "softhsm2-util")
+"""Programs of samples that not every machine has."""
+
+
+def test_what_is_not_run_is_there() -> None:
+    assert set(NOT_RUN) - {(block.page, block.first) for block in EVERY} == set()
+
+
+def test_every_sample_has_a_language_that_is_run_or_compared() -> None:
+    """A block of a new kind, or without one, is an error here and not a sample that nobody looks at."""
+    strange = [
+        f"{block.page}:{block.line}"
+        for block in EVERY
+        if block.language not in ("sh", "python", "text") and not _compared(block) and not _listed(block)
+    ]
+    assert strange == []
+    assert [page for page in PAGES if "\n~~~" in (ROOT / page).read_text(encoding="utf-8")] == []
+
+
+@pytest.fixture(scope="session")
+def registered(tmp_path_factory: pytest.TempPathFactory) -> Registered:
+    """What most pages take for granted: a registry, a token, a registered agent, and what it got."""
+    shell = Shell(tmp_path_factory.mktemp("registered"))
+    try:
+        shell.run(
+            "sdcard serve > registry.log 2>&1 &\n"
+            "export SDCARD_TOKEN=$(sdcard token create --subject me)\n"
+            "sdcard keys new agent.jwk\n"
+            "sdcard register georoute.json --registry $REGISTRY --agent-id georoute --key agent.jwk"
+            " --context public --context internal --out cards\n"
+            "cp cards/trust.json trust.json; cp georoute.json agent-card.json\n"
+            'KID=$(sdcard keys published cards | sed -n \'s/.*"kid": "\\(.*\\)".*/\\1/p\')'
+        )
+        return Registered(shell, {name: shell.exported(name) for name in ("SDCARD_TOKEN", "KID")})
+    finally:
+        shell.close()
+
+
+@pytest.fixture
+def shell(page: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
+    """For one page; its registry runs, but for pages whose reader has none yet or needs none."""
+    samples = _samples(page)
+    missing = [tool for tool in NEEDS if any(f"{tool} " in block.text for block in samples) and not shutil.which(tool)]
+    if missing:
+        pytest.fail(f"needs {missing}") if os.environ.get("CI") == "true" else pytest.skip(f"needs {missing}")
+    begun = page not in FRESH and any(block.language in ("sh", "json") or "cards/" in block.text for block in samples)
+    before: Registered | None = request.getfixturevalue("registered") if begun else None
+    one = Shell(tmp_path, before.shell if before else None)
+    try:
+        if before:
+            exports = "".join(f"export {name}={value}\n" for name, value in before.exports.items())
+            one.run(f"{exports}sdcard serve > registry.log 2>&1 &\n")
+            one.until_answering()
+        yield one
+    finally:
+        one.close()
+
+
+def _samples(page: str) -> list[Block]:
+    return [block for block in EVERY if block.page == page and not _listed(block)]
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_SAMPLES)
+def test_the_samples_of_the_page_run(page: str, shell: Shell, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = _samples(page)
+    monkeypatch.chdir(shell.folder)
+    monkeypatch.setenv("REGISTRY", shell.registry)
+    names = _given(world)
+    out = _Printed()
+    for block in samples:
+        if block.note.startswith("saved as "):
+            (shell.folder / block.note.removeprefix("saved as ")).write_text(shell.adapted(block.text), "utf-8")
+        if block.language == "sh":
+            out.add("sh", shell.run(block.text))
+        elif block.language == "python":
+            out.add("python", _run_python(block, names, shell))
+        elif block.language == "text":
+            assert out.takes(block.text), f"{page}:{block.line} was\n{out.last}"
+        elif check := _compared(block):
+            check(block, shell)
+
+
+class _Printed:
+    """What was printed by the last sample, and since the last comparison by those of its language."""
+
+    def __init__(self) -> None:
+        self.last, self._all, self._language = "", "", ""
+
+    def add(self, language: str, text: str) -> None:
+        self._all = self._all + text if language == self._language else text
+        self.last, self._language = text, language
+
+    def takes(self, said: str) -> bool:
+        taken = is_as_said(said, self.last) or is_as_said(said, self._all)
+        self._all = ""
+        return taken
+
+
+def _run_python(block: Block, names: dict[str, Any], shell: Shell) -> str:
+    if block.note.startswith("saved as "):
+        compile(block.text, block.page, "exec")
+        return ""
+    out = io.StringIO()
+    code = "\n" * (block.line - 1) + shell.adapted(block.text)
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, block.page, "exec"), names)
+    return out.getvalue()
+
+
+def _given(world: World) -> dict[str, Any]:
+    """The names that samples take for granted: what a Verifier has of an agent that presented in interaction trip-7."""
+    challenge = world.verifier.challenge(interaction_id="trip-7")
+    text = world.holder.present(challenge)
+    verified = world.verifier.verify(text, challenge)
+    key = world.issuer.signer.public_key
+    trusted = sdcard.TrustedIssuers.of(ISSUER, key)
+    given = {"sdcard": sdcard, "Path": Path, "text": text, "now": world.clock.now(), "trusted": trusted}
+    return {"__name__": "page", **given, "verified": verified, "card": verified}
+
+
+def _listed(block: Block) -> bool:
+    return (block.page, block.first) in NOT_RUN
+
+
+def _compared(block: Block) -> Callable[[Block, Shell], None] | None:
+    if block.language == "toml":
+        return _policy
+    return _COMPARED.get((block.page, block.language))
+
+
+def _policy(block: Block, shell: Shell) -> None:
+    parse_policy(block.text.encode())
+
+
+def _discovery(block: Block, shell: Shell) -> None:
+    """The query is answered, and finds the agent."""
+    token = shell.exported("SDCARD_TOKEN")
+    answer = httpx2.post(
+        f"{shell.registry}/agents/discover",
+        content=block.text,
+        headers={"authorization": f"Bearer {token}", "content-type": "application/json"},
+        trust_env=False,
+    )
+    assert answer.status_code == 200
+    assert len(answer.json()["results"]) == 1
+
+
+def _possession(block: Block, shell: Shell) -> None:
+    header, claims = map(json.loads, block.text.splitlines())
+    assert header["typ"] == POSSESSION_TYP
+    assert list(claims) == ["aud", "sub", "iat", "nonce"]
+
+
+def _log_line(block: Block, shell: Shell) -> None:
+    """The line of a refused request has these members, and no others."""
+    httpx2.post(f"{shell.registry}/agents/register", json={}, trust_env=False)
+    lines = [json.loads(line) for line in (shell.folder / "registry.log").read_text().splitlines() if line[:1] == "{"]
+    refused = next(line for line in lines if line["event"] == "request" and line["status"] >= 400)
+    assert json.loads(block.text).keys() - {"caller"} == refused.keys() - {"caller"}
+
+
+def _vector(block: Block, shell: Shell) -> None:
+    vector = parse_vector(block.text.encode())
+    assert vector.run() == vector.expected
+    assert any(file.read_text() == block.text for file in (ROOT / "vectors" / "times").glob("*.json"))
+
+
+def _headers(block: Block, shell: Shell) -> None:
+    """The headers are read by those who read them."""
+    fields = dict(line.split(": ", 1) for line in block.text.splitlines() if ": " in line)
+    challenge = parse_challenge([fields["WWW-Authenticate"].replace("…", "n-0S6_WzA2Mj")])
+    assert challenge
+    assert list(map(str, challenge.request.entries)) == ["endpoints", "provider"]
+    presented = "eyJhbGciOiJFUzI1NiJ9.e30.c2ln~eyJ9~"
+    assert parse_credentials([encode_credentials(presented)]) == presented
+    assert fields["Authorization"].startswith(encode_credentials("x").partition(" ")[0] + " ")
+
+
+_COMPARED: dict[tuple[str, str], Callable[[Block, Shell], None]] = {
+    ("docs/discovery.md", "json"): _discovery,
+    ("docs/lifecycle.md", "json"): _possession,
+    ("docs/operations.md", "json"): _log_line,
+    ("docs/vectors.md", "json"): _vector,
+    ("docs/presenting.md", "http"): _headers,
+}
+"""What is no program → what it is compared with."""

@@ -1,0 +1,74 @@
+"""The pages that are made from the code are current, and what the conformance statement names exists."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+import sdcard
+from pages.__main__ import MADE
+from pages.answers import ANSWERS, STANDARDS
+from pages.conformance import Answer, answers
+from pages.site import findings
+from tests.shared import ROOT, shared_dir
+from vectors.pages import parts
+from vectors.rows import cited, in_order
+
+EVERY = [answer for rows in STANDARDS.values() for answer in answers(rows)]
+PARTS = {part.name for part in parts()}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_page_is_what_the_code_says(name: str) -> None:
+    """``make pages`` writes it."""
+    assert (ROOT / name).read_text(encoding="utf-8") == MADE[name]()
+
+
+def listed() -> Iterator[str]:
+    """The rows of every list beside the checkout."""
+    for file in sorted((shared_dir() / "spec").glob("*.md")):
+        text = file.read_text(encoding="utf-8")
+        yield from re.findall(r"^(?:- \*\*|\| )((?:R|VC|HAIP|SDC|T|TSL|DPOP|TX|JWK|AS|VCI|AEV|KNO)-\d+)\b", text, re.M)
+
+
+def test_every_row_of_the_lists_is_answered_once() -> None:
+    """Those of RFC 9901, SD-JWT VC and HAIP in ``docs/rules.md``, all others in ``docs/conformance.md``."""
+    answered = [row for row, _ in in_order()] + [answer.row for answer in EVERY]
+
+    assert Counter(answered) == Counter(listed())
+
+
+@pytest.mark.parametrize("answer", EVERY, ids=lambda answer: answer.row)
+def test_what_an_answer_names_exists(answer: Answer) -> None:
+    assert answer.answer in ANSWERS
+    assert [place for place in answer.places if place not in PARTS and not is_file(place)] == []
+    assert [test for test in answer.tests if not is_file(test)] == []
+    assert answer.note or answer.answer == "met"
+    assert answer.places or answer.answer in ("no", "others")
+    assert answer.tests or answer.answer in ("no", "others")
+
+
+def is_file(name: str) -> bool:
+    return name.endswith(".py") and (ROOT / name).is_file()
+
+
+def test_the_statement_counts_the_rows_of_the_other_page() -> None:
+    page = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+    families = Counter(row.split("-")[0] for row, _ in in_order())
+
+    assert f"{len(in_order())} rows, " in page
+    assert set(cited(page)) >= {f"{family}-{1}" for family in families}
+
+
+def test_the_reference_names_every_public_name_once() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    named = re.findall(r"^::: sdcard\.(\w+)$", page, re.MULTILINE)
+
+    assert Counter(named) == Counter(sdcard.__all__)
+
+
+def test_a_finding_of_the_site_is_shown_without_colours_and_traceback() -> None:
+    said = "\x1b[33mWarning\x1b[0m: page does not exist\nTraceback (most recent call last):\n  File"
+
+    assert findings(said) == "Warning: page does not exist"
