@@ -1,0 +1,39 @@
+// What tests call.
+const plain = (found) => ({
+  refusal: found.report.refusal && `${found.report.refusal.rule} at ${found.report.refusal.where}`,
+  rows: found.report.rows(),
+  hidden: found.processed?.hidden.length ?? null,
+  claims: found.processed ? sortedText(found.processed.claims) : null,
+});
+const explainRows = (part) => [[placeText(part.place), ...part.treatments], ...part.parts.flatMap(explainRows)];
+
+function explainPlain(cardText, policyText, profile, partner) {
+  try {
+    const document = readCardDocument(cardText, DATA.limits);
+    const { policy, findings } = policyText ? parsePolicy(policyText) : { policy: defaultPolicy(), findings: [] };
+    if (!policy) return findings.map((one) => `${one.rule} at ${one.where}`);
+    const shown = explain(document, detectFormat(document), policy, profile, partner);
+    return { format: shown.format.split("/")[0] === "agentcard" ? "agentcard" : shown.format, contexts: shown.contexts, parts: shown.parts.flatMap(explainRows) };
+  } catch (problem) {
+    if (problem instanceof Refused) return `${problem.rule} at ${problem.where}`;
+    throw problem;
+  }
+}
+
+function policyPlain(text) {
+  try {
+    return [...new Set(parsePolicy(text).findings.map((one) => `${one.rule} at ${one.where}`))].sort();
+  } catch (problem) {
+    if (problem instanceof Refused) return [`${problem.rule} at ${problem.where}`];
+    if (problem instanceof Unchecked) return ["not read here"];
+    throw problem;
+  }
+}
+
+window.inspector = Object.freeze({
+  sdJwt: async (text, options) => plain(await inspectSdJwt(text, options)),
+  explain: explainPlain,
+  policy: policyPlain,
+  kbJwt: async (text, options) => plain(await inspectKbJwt(text, options)),
+  statusList: async (text, options) => plain(await inspectStatusList(text, options)),
+});
