@@ -1,4 +1,4 @@
-// What tests call.
+// What tests call: the same checks that the page draws, as plain values.
 const plain = (found) => ({
   refusal: found.report.refusal && `${found.report.refusal.rule} at ${found.report.refusal.where}`,
   rows: found.report.rows(),
@@ -35,5 +35,16 @@ window.inspector = Object.freeze({
   explain: explainPlain,
   policy: policyPlain,
   kbJwt: async (text, options) => plain(await inspectKbJwt(text, options)),
+  card: async (text, options) => plain(await inspectCard(text, options)),
+  links: async (one, other) => compareSdJwts(one, other),
+  json: (bytes) => {
+    try {
+      parseJson(Uint8Array.from(bytes), "", DATA.limits.json_depth);
+      return "kept";
+    } catch (problem) {
+      if (problem instanceof Refused) return problem.rule;
+      throw problem;
+    }
+  },
   statusList: async (text, options) => plain(await inspectStatusList(text, options)),
 });
