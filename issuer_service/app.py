@@ -23,6 +23,7 @@ from issuer_service.lifecycle import endpoints as lifecycle
 from issuer_service.lifecycle.schemas import KeyChange, Renewal
 from issuer_service.logs import places
 from issuer_service.openapi import components, refusals
+from issuer_service.pages import endpoints as pages
 from issuer_service.problems import problem_response, registry_failed
 from issuer_service.rates import TooOften
 from issuer_service.registration import endpoints as registration
@@ -87,6 +88,7 @@ def _routes() -> _Registry:
     app.include_router(delegation.router)
     app.include_router(approvals.router)
     app.include_router(wellknown.router)
+    app.include_router(pages.router)
     return app
 
 

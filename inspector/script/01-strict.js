@@ -221,6 +221,7 @@ class JsonReader {
 // Whether two decimal literals are the same number: the second is the shortest text of the double nearest to the first.
 function sameDecimal(one, other) {
   const [a, b] = [one, other].map(decimalParts);
+  if (a.power > 999999999999999999n || a.power < -1999999999999999997n) return false; // as far as Python's decimal goes
   return a.digits === b.digits && a.exponent === b.exponent && (a.negative === b.negative || a.digits === "");
 }
 
@@ -228,8 +229,8 @@ function decimalParts(literal) {
   const [, sign, whole, fraction = "", exponent = "0"] = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([-+]?[0-9]+))?$/.exec(literal);
   const digits = (whole + fraction).replace(/^0+/, "");
   const kept = digits.replace(/0+$/, "");
-  const power = BigInt(exponent) - BigInt(fraction.length) + BigInt(digits.length - kept.length);
-  return { digits: kept, exponent: kept === "" ? 0n : power, negative: sign === "-" };
+  const power = BigInt(exponent) - BigInt(fraction.length);
+  return { digits: kept, power, exponent: kept === "" ? 0n : power + BigInt(digits.length - kept.length), negative: sign === "-" };
 }
 
 // The same value of the same type: 1, 1.0 and true all differ.

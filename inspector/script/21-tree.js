@@ -40,7 +40,7 @@ function treeRow(step, value, place, state) {
   const kind = disclosure ? "disclosed" : "clear";
   if (!container) return el("li", { class: kind }, el("div", { class: "leaf" }, name, el("span", { class: "value" }, leafNode(value), place.length === 1 && ["iat", "nbf", "exp"].includes(step) && isNumber(value) ? [" ", el("span", { class: "size" }, when(value))] : ""), badge));
   return el("li", { class: kind },
-    el("details", { open: place.length < 3 }, el("summary", {}, name, el("span", { class: "size" }, sizeText(value)), badge), el("ul", {}, treeRows(value, place, state))));
+    el("details", { open: place.length < 3 }, el("summary", {}, name, el("span", { class: "size" }, sizeText(value))), el("ul", {}, treeRows(value, place, state))), badge);
 }
 
 const sizeText = (value) => (Array.isArray(value) ? `${value.length} ${value.length === 1 ? "element" : "elements"}` : `${value.size} ${value.size === 1 ? "member" : "members"}`);

@@ -9,13 +9,21 @@ function verdict(found) {
     const { rule, where, hint } = report.refusal;
     return banner("refused", "Refused", [DATA.rules[rule].sentence, hint ? ` ${hint}` : ""], [code(rule), " at ", code(where), ` · ${DATA.rules[rule].standard}`], counts);
   }
-  const signed = report.steps.some((step) => step.title === "The signature verifies" && step.state === "passed");
-  const signedCard = report.steps.some((step) => step.group === "Card signatures" && step.rules.includes("card.signature-verified") && step.state === "passed");
+  const decisive = SIGNED_BY[found.kind];
+  const signed = report.steps.some((step) => step.group === decisive.group && step.rules.includes(decisive.rule) && step.state === "passed");
   const open = [...new Set(report.steps.filter((step) => step.state === "unchecked" && !NOT_APPLICABLE.includes(step.hint)).map((step) => step.hint))];
-  if (!signed && !signedCard) return banner("unchecked", "Not verified", ["Nothing speaks against it, and nobody vouches for it: anyone could have written this."], open.slice(0, 3).flatMap((hint) => [hint, " "]), counts);
+  if (!signed) return banner("unchecked", "Not verified", ["Nothing speaks against it, and nobody vouches for it: anyone could have written this."], open.slice(0, 3).flatMap((hint) => [hint, " "]), counts);
   if (open.length > 0) return banner("partly", "Signed by a key you chose", ["Nothing that was checked speaks against it."], ["Still open: ", open.slice(0, 4).join(" ")], counts);
   return banner("passed", "In order", ["Everything that a page can check is as it must be."], ["Whether it was presented before, only a Verifier that remembers can know."], counts);
 }
+
+// The signature that says whether anybody vouches for it: a KB-JWT's says nothing for its card.
+const SIGNED_BY = {
+  "sd-jwt": { group: "Issuer's signature", rule: "jws.signature" },
+  "kb-jwt": { group: "Key binding", rule: "jws.signature" },
+  "status-list": { group: "Status", rule: "jws.signature" },
+  card: { group: "Card signatures", rule: "card.signature-verified" },
+};
 
 const NOT_APPLICABLE = [
   "The card refers to no status list.", "This profile expects no type.", "No key binding is there.", "No interaction id was given.",

@@ -1,5 +1,6 @@
 // What tests call: the same checks that the page draws, as plain values.
 const plain = (found) => ({
+  signatures: found.signatures?.map((one) => one.rule) ?? [],
   refusal: found.report.refusal && `${found.report.refusal.rule} at ${found.report.refusal.where}`,
   rows: found.report.rows(),
   hidden: found.processed?.hidden.length ?? null,
@@ -36,6 +37,14 @@ window.inspector = Object.freeze({
   policy: policyPlain,
   kbJwt: async (text, options) => plain(await inspectKbJwt(text, options)),
   card: async (text, options) => plain(await inspectCard(text, options)),
+  key: async (text) => {
+    try {
+      return (await parsePublicJwk(parseJsonObject(utf8(text), "trust", 64), "trust")).thumbprint;
+    } catch (problem) {
+      if (problem instanceof Refused) return `${problem.rule} at ${problem.where}`;
+      throw problem;
+    }
+  },
   links: async (one, other) => compareSdJwts(one, other),
   json: (bytes) => {
     try {

@@ -1,4 +1,4 @@
-"""One browser for the tests of a process; a fresh page for each, which must stay silent."""
+"""One browser for the tests of a module, since an event loop runs as long as it does; fresh pages that must stay silent."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from playwright.sync_api import Browser
 from tests.browser.pages import Watched, launched
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with launched() as browser:
         yield browser
