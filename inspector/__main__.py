@@ -1,4 +1,4 @@
-"""Joins the sources into ``issuer_service/pages/inspector.html``: ``python -m inspector``. A test says when it is due."""
+"""Joins the sources into ``issuer_service/pages/inspector.html``: ``python -m inspector``. A test says when."""
 
 from inspector.join import PAGE, joined
 

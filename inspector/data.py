@@ -1,4 +1,4 @@
-"""What the page knows from the core, as data: rules, limits, algorithms, card formats, contexts. Nothing is copied by hand."""
+"""What the page knows from the core, as data: rules, limits, algorithms, card formats, contexts."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -143,7 +143,9 @@ def _context(one: DisclosureContext) -> dict[str, Any]:
     return {
         "name": one.name,
         "claims": dict(one.claims),
-        "narrowed": {group: {key: list(paths) for key, paths in means.items()} for group, means in one.narrowed.items()},
+        "narrowed": {
+            group: {key: list(paths) for key, paths in means.items()} for group, means in one.narrowed.items()
+        },
         "contains": list(one.contains),
     }
 
@@ -199,4 +201,3 @@ def _link() -> dict[str, Any]:
         "kb_claims": dict(linkability._KB_CLAIMS),
         "key_type": sorted(linkability._KEY_TYPE),
     }
-

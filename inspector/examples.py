@@ -1,4 +1,4 @@
-"""Makes ``examples.json``, what the page shows on request: ``python -m inspector.examples``. Its keys are thrown away."""
+"""Makes ``examples.json``, the examples of the page: ``python -m inspector.examples``. Its keys are thrown away."""
 
 import json
 from pathlib import Path

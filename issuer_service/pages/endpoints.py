@@ -1,4 +1,4 @@
-"""``GET /inspector``: the inspector, for whoever has a card and a browser. It looks at what is pasted, in the page alone."""
+"""``GET /inspector``: the inspector. What is pasted there stays in the page."""
 
 import re
 from importlib.resources import files

@@ -28,7 +28,17 @@ TRICKS = (
     "tag\U000e0041\U000e007f",
     "soft\u00adhyphen \u3164filler",
 )
-NAMES = ("__proto__", "constructor", "prototype", "toString", "hasOwnProperty", "valueOf", "length", "innerHTML", "then")
+NAMES = (
+    "__proto__",
+    "constructor",
+    "prototype",
+    "toString",
+    "hasOwnProperty",
+    "valueOf",
+    "length",
+    "innerHTML",
+    "then",
+)
 
 
 def card() -> dict[str, Any]:
@@ -46,7 +56,9 @@ def card() -> dict[str, Any]:
         "iconUrl": "https://evil.example/icon.png",
         "documentationUrl": "javascript:window.hit=1",
         "provider": {"organization": SCRIPTS[1], "url": "https://evil.example/track?card=1"},
-        "supportedInterfaces": [{"url": text, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"} for text in SCRIPTS],
+        "supportedInterfaces": [
+            {"url": text, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"} for text in SCRIPTS
+        ],
         "capabilities": {"extensions": [{"uri": text} for text in texts], **polluted},
         "defaultInputModes": ["text/plain"],
         "defaultOutputModes": ["text/plain"],
@@ -76,8 +88,18 @@ def encoded(value: Any) -> str:
 def sd_card() -> str:
     """The same as an SD-JWT with a KB-JWT, unsigned: what a page shows of it, nobody vouches for."""
     header = {"alg": "ES256", "typ": "dc+sd-jwt", "kid": SCRIPTS[0], **{name: SCRIPTS[1] for name in NAMES}}
-    claims = {**card(), "iss": SCRIPTS[5], "sub": TRICKS[0], "iat": 1e308, "exp": -1e308, "cnf": {"jwk": {"kty": "__proto__"}}}
-    claims |= {"status": {"status_list": {"uri": "javascript:window.hit=1", "idx": 2**70}}, "_sd": ["x" * 43, SCRIPTS[2]]}
+    claims = {
+        **card(),
+        "iss": SCRIPTS[5],
+        "sub": TRICKS[0],
+        "iat": 1e308,
+        "exp": -1e308,
+        "cnf": {"jwk": {"kty": "__proto__"}},
+    }
+    claims |= {
+        "status": {"status_list": {"uri": "javascript:window.hit=1", "idx": 2**70}},
+        "_sd": ["x" * 43, SCRIPTS[2]],
+    }
     key_binding = {"aud": SCRIPTS[1], "nonce": TRICKS[3], "iat": 1e300, "sd_hash": SCRIPTS[0], "constructor": 1}
     signature = encode_base64url(bytes(64))
     first = f"{encoded(header)}.{encoded(claims)}.{signature}"

@@ -1,4 +1,4 @@
-"""One browser for the tests of a module, since an event loop runs as long as it does; fresh pages that must stay silent."""
+"""One browser for the tests of a module, since an event loop runs as long as it does; pages must stay silent."""
 
 from collections.abc import Iterator
 

@@ -64,7 +64,11 @@ class Watched:
 
     def run_all(self, name: str, arguments: list[Any]) -> list[Any]:
         """The same for many rows of arguments, one after the other."""
-        script = "async ([name, rows]) => { const r = []; for (const a of rows) r.push(await window.inspector[name](...a)); return r; }"
+        script = """async ([name, rows]) => {
+          const found = [];
+          for (const row of rows) found.push(await window.inspector[name](...row));
+          return found;
+        }"""
         found: list[Any] = self.page.evaluate(script, [name, arguments])
         return found
 

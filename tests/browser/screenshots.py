@@ -1,6 +1,7 @@
 """Draws the inspector for ``docs/screenshots``: ``python -m tests.browser.screenshots``."""
 
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Browser, Page
 
@@ -9,7 +10,7 @@ from tests.shared import ROOT
 
 FOLDER = ROOT / "docs" / "screenshots"
 SIZES = {"desktop": (1280, 860), "phone": (360, 780)}
-SCHEMES = ("light", "dark")
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 SCENES = ("inspect", "refused", "rules", "compare", "contexts")
 
 
@@ -27,7 +28,9 @@ def prepare(page: Page, scene: str) -> None:
         page.fill("#nonce", "another nonce")
         page.wait_for_selector("#verdict .refused")
     target = {"rules": ".group >> nth=2", "inspect": "body", "refused": "body"}.get(scene, "body")
-    page.locator(target).first.evaluate("one => scrollTo(0, Math.max(0, one.getBoundingClientRect().top + scrollY - 12))")
+    page.locator(target).first.evaluate(
+        "one => scrollTo(0, Math.max(0, one.getBoundingClientRect().top + scrollY - 12))"
+    )
     if page.viewport_size and page.viewport_size["width"] < 600 and scene != "rules":
         place = {"compare": "#links", "contexts": "#explained"}.get(scene, "#verdict")
         page.locator(place).evaluate("one => scrollTo(0, one.getBoundingClientRect().top + scrollY - 12)")

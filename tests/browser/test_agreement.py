@@ -4,19 +4,12 @@ import base64
 import json
 import zlib
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from sdcard import FreshnessWindow, Limits, Refused, parse_public_jwk
-from sdcard.cards.a2a.signatures.verification import check_signatures, parse_card_signers
-from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.encoding import JsonObject, encode_base64url, encode_json, parse_json_object
+from sdcard import Limits, Refused, parse_public_jwk
+from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.errors import Part, Where
-from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS, VECTOR_KEYS
-from sdcard.jose.signer import InMemorySigner
 from sdcard.linkability import report_linkability
 from sdcard.status.reference import judge_status
 from sdcard.status.status_list import StatusList, pack_statuses
@@ -42,7 +35,7 @@ ELSEWHERE = {
     "sd-card/status-suspended": "status.suspended",
     "sd-card/status-unavailable": "status.unavailable",
 }
-"""Vectors that a page cannot judge: it remembers no nonces, and a vector's statuses come without a status list token."""
+"""Vectors that a page cannot judge: it remembers no nonces, and a vector's statuses have no status list token."""
 
 
 def options_of(vector: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +93,9 @@ def test_every_vector_of_cards_has_the_verdict_of_the_core_where_the_page_has_on
     for one in chosen.values():
         given = one.get("expectations", {})
         keys = json.dumps(given["signers"]) if "signers" in given else ""
-        rows.append([one["document"], {"now": 0, "keys": keys, "published": PUBLISHED, "limits": given.get("limits", {})}])
+        rows.append(
+            [one["document"], {"now": 0, "keys": keys, "published": PUBLISHED, "limits": given.get("limits", {})}]
+        )
     found = watched.run_all("card", rows)
     seen: Counter[str] = Counter()
     for (name, vector), answer in zip(chosen.items(), found, strict=True):
@@ -113,7 +108,9 @@ def test_every_vector_of_cards_has_the_verdict_of_the_core_where_the_page_has_on
         assert rule == ACCEPTED or states(answer, rule) == {"unchecked"}, name
         seen["accepted" if rule == ACCEPTED else "not checked here"] += 1
         said = [finding for finding in vector.get("findings", []) if finding.startswith("card.signature-")]
-        assert [one for one in answer["signatures"] if one] == [finding.partition(" ")[0] for finding in said if given_keys(vector)], name
+        assert [one for one in answer["signatures"] if one] == [
+            finding.partition(" ")[0] for finding in said if given_keys(vector)
+        ], name
     assert seen == {"accepted": 31, "refused": 22, "not checked here": 23}
 
 
@@ -153,7 +150,9 @@ def test_every_sd_jwt_of_others_has_the_verdict_of_the_core(watched: Watched) ->
         bound = case.get("key_binding") == "required"
         binding = {"audience": case["expected_aud"], "nonce": case["expected_nonce"]} if bound else "unbound"
         keys = json.dumps(read_json(folder, case.get("key_file", "issuer_public.jwk.json")))
-        rows.append([text, {"now": case["clock"], "published": [], "keys": keys, "profile": "any", "keyBinding": binding}])
+        rows.append(
+            [text, {"now": case["clock"], "published": [], "keys": keys, "profile": "any", "keyBinding": binding}]
+        )
     found = watched.run_all("sdJwt", rows)
     seen: Counter[str] = Counter()
     for (folder, case, text), answer in zip(cases, found, strict=True):
@@ -169,7 +168,10 @@ def test_every_sd_jwt_of_others_has_the_verdict_of_the_core(watched: Watched) ->
 
 def test_every_text_of_the_json_suite_is_read_as_the_core_reads_it(watched: Watched) -> None:
     cases = read_json("json-test-suite", "test_parsing.json")
-    texts = [zlib.decompress(base64.b64decode(one["zlib_b64"])) if "zlib_b64" in one else base64.b64decode(one["b64"]) for one in cases]
+    texts = [
+        zlib.decompress(base64.b64decode(one["zlib_b64"])) if "zlib_b64" in one else base64.b64decode(one["b64"])
+        for one in cases
+    ]
     found = watched.run_all("json", [[list(text)] for text in texts])
     seen: Counter[str] = Counter()
     for case, text, answer in zip(cases, texts, found, strict=True):
@@ -180,9 +182,45 @@ def test_every_text_of_the_json_suite_is_read_as_the_core_reads_it(watched: Watc
 
 NUMBERS = (
     *("0", "-0", "1.0", "1.10", "0.1", "1e0", "100e-2", "1e22", "1e23", "123456789012345678", "9007199254740993"),
-    *("9007199254740993.0", "0.30000000000000004", "0.1000000000000000055511151231257827", "1e-400", "5e-324", "4.9e-324"),
-    *("1E400", "-1e400", "0e999999999999", "0e999999999999999999", "0e1000000000000000000", "0e-1999999999999999997", "0e-1999999999999999998", "0e99999999999999999999", "0.0", "-0.0", "1e1000000000000000000", "00", "1.", ".5", "+1"),
-    *("-", "1e", "0x1", "NaN", "-NaN", "Infinity", "-Infinity", "1" * 4300, "1" * 4301, "-" + "1" * 4300, "1" * 30 + ".0", "2e-1"),
+    *(
+        "9007199254740993.0",
+        "0.30000000000000004",
+        "0.1000000000000000055511151231257827",
+        "1e-400",
+        "5e-324",
+        "4.9e-324",
+    ),
+    *(
+        "1E400",
+        "-1e400",
+        "0e999999999999",
+        "0e999999999999999999",
+        "0e1000000000000000000",
+        "0e-1999999999999999997",
+        "0e-1999999999999999998",
+        "0e99999999999999999999",
+        "0.0",
+        "-0.0",
+        "1e1000000000000000000",
+        "00",
+        "1.",
+        ".5",
+        "+1",
+    ),
+    *(
+        "-",
+        "1e",
+        "0x1",
+        "NaN",
+        "-NaN",
+        "Infinity",
+        "-Infinity",
+        "1" * 4300,
+        "1" * 4301,
+        "-" + "1" * 4300,
+        "1" * 30 + ".0",
+        "2e-1",
+    ),
 )
 
 
@@ -214,7 +252,9 @@ def list_cases() -> list[tuple[str, str]]:
     key = SIGNER
     statuses = pack_statuses({1: 1, 2: 2, 3: 3}, 64, 2)
 
-    def token(statuses: StatusList = statuses, uri: str = LIST, at: int = NOW - 9, ttl: int = 60, end: int = NOW + 9) -> str:
+    def token(
+        statuses: StatusList = statuses, uri: str = LIST, at: int = NOW - 9, ttl: int = 60, end: int = NOW + 9
+    ) -> str:
         return issue_status_list_token(statuses, uri, key, at, ttl, end)
 
     def changed(**claims: Any) -> str:
@@ -276,13 +316,19 @@ def test_every_status_list_token_has_the_verdict_of_the_core(watched: Watched) -
 
 
 def test_links_are_those_of_the_core(watched: Watched) -> None:
-    texts = [one["document"] for name, one in VECTORS.items() if one["expect"] == ACCEPTED and "document" in one and one["kind"] == "verify"]
+    texts = [
+        one["document"]
+        for name, one in VECTORS.items()
+        if one["expect"] == ACCEPTED and "document" in one and one["kind"] == "verify"
+    ]
     pairs = [(texts[i], texts[(i * 7 + 3) % len(texts)]) for i in range(len(texts))]
     found = watched.run_all("links", [list(pair) for pair in pairs])
     kinds: Counter[str] = Counter()
     for pair, links in zip(pairs, found, strict=True):
         (expected,) = report_linkability(pair).pairs
-        assert [(one["what"], one["how"], one["verdict"]) for one in links] == [(one.what, one.how, one.verdict) for one in expected.links]
+        assert [(one["what"], one["how"], one["verdict"]) for one in links] == [
+            (one.what, one.how, one.verdict) for one in expected.links
+        ]
         for one, ours in zip(expected.links, links, strict=True):
             assert sorted(ours["places"]) == sorted([str(here), str(there)] for here, there in one.places)
             kinds[one.what] += 1

@@ -98,7 +98,16 @@ def test_every_card_has_the_columns_of_the_core(watched: Watched, name: str, pro
 
 ENTRIES = (
     *("*", "name", "version", "description", "skills", "endpoints", "operational_info", "provider", "security_context"),
-    *("skills.*.name", "skills.*.*", "skills.0.name", "skills.*.id", "capabilities", "capabilities.*.id", "x.y", '"x.y"'),
+    *(
+        "skills.*.name",
+        "skills.*.*",
+        "skills.0.name",
+        "skills.*.id",
+        "capabilities",
+        "capabilities.*.id",
+        "x.y",
+        '"x.y"',
+    ),
     *("contact", "iconUrl", "goals", "_sd", "status", "a..b", "supportedInterfaces.*.url", "perception.domains.*"),
 )
 TREATMENTS = ("plain", "selective", "withheld", "selective", "Plain")
@@ -113,7 +122,9 @@ def random_policy(number: int) -> JsonObject:
         return [dice.choice(ENTRIES) for _ in range(dice.randint(0, most))]
 
     def context() -> JsonObject:
-        made: JsonObject = {"claims": {str(entry): dice.choice(TREATMENTS[: dice.choice((4, 5))]) for entry in entries(4)}}
+        made: JsonObject = {
+            "claims": {str(entry): dice.choice(TREATMENTS[: dice.choice((4, 5))]) for entry in entries(4)}
+        }
         if dice.random() < 0.3:
             made["contains"] = [dice.choice(CONTEXTS) for _ in range(dice.randint(1, 2))]
         if dice.random() < 0.2:
@@ -122,7 +133,8 @@ def random_policy(number: int) -> JsonObject:
 
     document: JsonObject = {"contexts": {dice.choice(CONTEXTS): context() for _ in range(dice.randint(1, 3))}}
     if dice.random() < 0.3:
-        document["groups"] = {dice.choice(("contact", "skills", "mine")): dice.choice((entries(3), {"a2a": entries(2)}))}
+        means: list[JsonValue] = [list(entries(3)), {"a2a": entries(2)}]
+        document["groups"] = {dice.choice(("contact", "skills", "mine")): dice.choice(means)}
     if dice.random() < 0.3:
         document["members"] = entries(3)
     if dice.random() < 0.3:
@@ -160,7 +172,8 @@ def test_a_policy_is_refused_for_all_that_the_core_refuses_it_for(watched: Watch
 
 
 @pytest.mark.parametrize(
-    "text", ["[contexts.a]\nclaims = {}", '{"contexts": {"a": {"claims": {}}, "a": {}}}', "{", '{"ladder": [1e999]}', "x"]
+    "text",
+    ["[contexts.a]\nclaims = {}", '{"contexts": {"a": {"claims": {}}, "a": {}}}', "{", '{"ladder": [1e999]}', "x"],
 )
 def test_a_policy_that_the_page_cannot_read_shows_no_columns(watched: Watched, text: str) -> None:
     (found,) = watched.run_all("policy", [[text]])

@@ -3,8 +3,9 @@
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import pytest
 from fastapi import FastAPI
@@ -43,11 +44,24 @@ def address_of(where: str) -> Iterator[str]:
         yield f"{url}/inspector"
 
 
+PASTE = """([id, text]) => {
+  const fields = id === "#one" ? [id, "#other"] : [id];
+  for (const name of fields) document.querySelector(name).value = text;
+  document.querySelector(id).dispatchEvent(new Event("input", { bubbles: true }));
+}"""
+OUTLINE = """() => {
+  const now = document.activeElement;
+  return getComputedStyle(now.type === "file" ? now.previousElementSibling : now).outlineStyle;
+}"""
+
+
 def example(page: Page, tab: str) -> None:
     """Show a tab's example, and wait for what it shows."""
     page.click(f"#tab-{tab}")
     page.click("#example" if tab == "inspect" else f"#example-{tab}")
-    page.wait_for_selector({"inspect": "#verdict .verdict", "compare": "#links table", "contexts": "#explained table"}[tab])
+    page.wait_for_selector(
+        {"inspect": "#verdict .verdict", "compare": "#links table", "contexts": "#explained table"}[tab]
+    )
 
 
 # -- what is committed ------------------------------------------------------------------------------------------------
@@ -70,9 +84,10 @@ def test_the_page_is_one_small_file_that_names_nothing_outside() -> None:
 
 def test_no_script_makes_markup_or_code_of_a_text() -> None:
     script = PAGE.read_text(encoding="utf-8").partition("<script>")[2]
-    wanted = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setAttribute\(.on|fetch\(|XMLHttp|WebSocket|import\("
+    markup = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setAttribute\(.on"
+    requests = r"fetch\(|XMLHttp|WebSocket|import\("
 
-    assert re.findall(wanted, script) == []
+    assert re.findall(f"{markup}|{requests}", script) == []
 
 
 # -- requests ---------------------------------------------------------------------------------------------------------
@@ -147,7 +162,10 @@ def assert_links_are_safe(page: Page) -> None:
 def test_huge_input_is_answered_with_a_rule(watched: Watched, tab: str, name: str) -> None:
     page = watched.page
     page.click(f"#tab-{tab}")
-    page.evaluate("([id, text]) => { const f = document.querySelector(id); f.value = text; if (id === '#one') document.querySelector('#other').value = text; f.dispatchEvent(new Event('input', {bubbles: true})) }", [TABS[tab], attacks.HUGE[name]])
+    page.evaluate(
+        PASTE,
+        [TABS[tab], attacks.HUGE[name]],
+    )
     page.wait_for_selector(f"#{tab} .verdict.refused", timeout=25_000)
 
     assert len(page.locator("#main").inner_text()) < 40_000
@@ -159,16 +177,19 @@ def test_huge_input_is_answered_with_a_rule(watched: Watched, tab: str, name: st
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280, 2200])
 @pytest.mark.parametrize("tab", TABS)
-def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(browser: Browser, tab: str, width: int, scheme: str) -> None:
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(
+    browser: Browser, tab: str, width: int, scheme: Literal["light", "dark"]
+) -> None:
     source = (installed() / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
-    options = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
-    with browser.new_context(**options) as context:
+    with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme) as context:
         watched = Watched(context.new_page()).open()
         page = watched.page
         example(page, tab)
         page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
         page.evaluate(source)
-        found = page.evaluate("axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})")
+        found = page.evaluate(
+            "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})"
+        )
 
         assert [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found["violations"]] == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -190,7 +211,7 @@ def test_everything_can_be_done_with_the_keyboard(watched: Watched) -> None:
     for _ in range(14):
         page.keyboard.press("Tab")
         reached.append(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
-        outline = page.evaluate("getComputedStyle(document.activeElement.type === 'file' ? document.activeElement.previousElementSibling : document.activeElement).outlineStyle")
+        outline = page.evaluate(OUTLINE)
         assert outline == "solid", reached
     assert reached[:6] == ["text", "file", "example", "clear", "SUMMARY", "keys"]
     page.focus("#example")
@@ -199,7 +220,9 @@ def test_everything_can_be_done_with_the_keyboard(watched: Watched) -> None:
 
 
 def test_every_field_has_a_label(watched: Watched) -> None:
-    unnamed = watched.page.locator("textarea, input, select").evaluate_all("all => all.filter(f => !f.labels.length).map(f => f.id)")
+    unnamed = watched.page.locator("textarea, input, select").evaluate_all(
+        "all => all.filter(f => !f.labels.length).map(f => f.id)"
+    )
 
     assert unnamed == []
 
@@ -244,7 +267,9 @@ def test_the_example_is_in_order_and_says_what_is_hidden(watched: Watched) -> No
         ("status-token", "a.b", "jws.format"),
     ],
 )
-def test_a_change_of_what_is_expected_refuses_with_its_rule(watched: Watched, field: str, value: str, rule: str) -> None:
+def test_a_change_of_what_is_expected_refuses_with_its_rule(
+    watched: Watched, field: str, value: str, rule: str
+) -> None:
     page = watched.page
     example(page, "inspect")
     page.wait_for_selector("#verdict .passed")
@@ -273,7 +298,9 @@ def test_without_a_key_nothing_is_called_verified(watched: Watched) -> None:
         ("SD-Card", lambda one: one["presentation"].rpartition("~")[0] + "~", "without key binding"),
     ],
 )
-def test_each_kind_of_text_is_known_by_itself(watched: Watched, name: str, text, said: str) -> None:  # type: ignore[no-untyped-def]  # a lambda of the table above
+def test_each_kind_of_text_is_known_by_itself(
+    watched: Watched, name: str, text: Callable[[dict[str, str]], str], said: str
+) -> None:
     examples = json.loads((PAGE.parent.parent.parent / "inspector" / "examples.json").read_text(encoding="utf-8"))
     watched.page.fill("#text", text(examples) + "\n")
     watched.page.wait_for_selector("#result .block")
@@ -313,7 +340,9 @@ def test_every_rule_that_a_step_names_is_one_of_the_core(watched: Watched) -> No
     from sdcard.rules import Rule
 
     script = PAGE.read_text(encoding="utf-8").partition("<script>")[2]
-    named = set(re.findall(r'new Refused\("([a-z0-9.-]+)"', script)) | set(re.findall(r'finding\("([a-z0-9.-]+)"', script))
+    named = set(re.findall(r'new Refused\("([a-z0-9.-]+)"', script)) | set(
+        re.findall(r'finding\("([a-z0-9.-]+)"', script)
+    )
 
     assert named - set(Rule) == set()
     assert len(named) > 70
