@@ -173,12 +173,12 @@ def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
             (R-77).
     """
     chosen = set(selection.disclosures)
-    if not chosen <= set(held.sd_jwt.disclosures):
+    if not chosen.issubset(held.sd_jwt.disclosures):
         raise Misuse("the selection was made from another SD-Card")
     for one in held.issued.verified.processed.revealed:
-        if one.disclosure.encoded in chosen and one.parent and one.parent.encoded not in chosen:
+        if one.parent and one.disclosure.encoded in chosen and one.parent.encoded not in chosen:
             raise Misuse("the selection lacks a Disclosure that holds another one's digest")
-    return SdJwt(held.sd_jwt.issuer_jwt, tuple(text for text in held.sd_jwt.disclosures if text in chosen))
+    return SdJwt(held.sd_jwt.issuer_jwt, tuple([text for text in held.sd_jwt.disclosures if text in chosen]))
 
 
 def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
@@ -219,10 +219,15 @@ def _needs(held: HeldSdCard) -> dict[Place, tuple[str, ...]]:
 
 def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
     """The Disclosures of these places, of all that is beneath them, and of what leads there."""
+    if () in wanted:
+        return select_all(held)
     leading = {place[:length] for place in wanted for length in range(1, len(place) + 1)}
     chosen = []
     for one in held.issued.verified.processed.revealed:
-        if one.place in leading or any(one.place[:length] in wanted for length in range(len(one.place))):
+        place = one.place
+        if place in leading or (
+            len(place) > 1 and not wanted.isdisjoint([place[:length] for length in range(1, len(place))])
+        ):
             chosen.append(one.disclosure.encoded)
     return Selection(tuple(chosen))
 

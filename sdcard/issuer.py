@@ -9,13 +9,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sdcard.disclosable import DisclosableObject, Treatment
 from sdcard.disclosure.agreement import Agreement
 from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.jws import encode_signing_input, join_signature
+from sdcard.jose.jws import add_payload, encode_header, join_signature
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.limits import DEFAULT_LIMITS, Limits
@@ -32,6 +31,7 @@ AGENT_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 _AGENT_ID = re.compile(AGENT_ID)
 _URL = re.compile(r"https?://[^\s/?#]+[^\s]*")
 
+_CARD = Where(Part.CARD)
 _ROOM = 32_768
 """Bytes that a presentation needs beside what is signed and disclosed.
 
@@ -83,10 +83,8 @@ def rounded_validity(now: Instant, lifetime: int = DEFAULT_LIFETIME, step: int =
     return Validity(start, min(end, start + MAX_LIFETIME))
 
 
-def _within(validity: Validity, agreement: Agreement | None) -> Validity:
+def _within(validity: Validity, agreement: Agreement) -> Validity:
     """The part of a validity in which the agreement holds; it ends on a whole hour where that leaves any of it."""
-    if agreement is None:
-        return validity
     hour = agreement.expires // ROUNDING * ROUNDING
     end = hour if hour > validity.issued_at else agreement.expires
     return Validity(validity.issued_at, min(validity.expires_at, end))
@@ -137,9 +135,6 @@ class PreparedSdCard:
         """
         if not self.issuer_key.verifies(self.signing_input, signature):
             raise Misuse("the signature is not the Issuer's over this SD-Card, in JOSE form")
-        return self._join(signature)
-
-    def _join(self, signature: bytes) -> SdCard:
         sd_jwt = SdJwt(join_signature(self.signing_input, signature), self.disclosures)
         return SdCard(sd_jwt, self.context, self.discloses, self.holder_key, self.validity, self.status)
 
@@ -172,40 +167,55 @@ def prepare_sd_card(
             ``key.bound-elsewhere`` for the Issuer's own key.
         Misuse: when ``agent_id`` is none.
     """
+    signing_input, disclosures, validity = _prepare(issuer, plan, agent_id, holder_key, validity, salts, status, limits)
+    return PreparedSdCard(
+        signing_input, disclosures, issuer.key, plan.context, plan.discloses, holder_key, validity, status
+    )
+
+
+def _prepare(
+    issuer: Issuer,
+    plan: DisclosurePlan,
+    agent_id: str,
+    holder_key: PublicKey,
+    validity: Validity,
+    salts: SaltSource,
+    status: StatusReference | None,
+    limits: Limits,
+) -> tuple[bytes, tuple[str, ...], Validity]:
+    """What is signed, the Disclosures, and the validity that it has."""
     if not isinstance(agent_id, str) or not _AGENT_ID.fullmatch(agent_id):
         raise Misuse("an agent id is 1 to 128 letters, digits, `.`, `_` and `-`")
-    if holder_key == issuer.key:
+    key, profile = issuer.key, plan.profile
+    if holder_key == key:
         raise Refused(Rule.KEY_BOUND_ELSEWHERE, Where(Part.KEY), "This is the Issuer's own key.")
-    validity = _within(validity, plan.agreement)
-    registered: JsonObject = {
+    if plan.agreement is not None:
+        validity = _within(validity, plan.agreement)
+    digests = key.algorithm.digest
+    embedded = embed(plan.root, digests, salts, plan.policy.padded_size)
+    claims: JsonObject = {
+        **embedded.payload,
         "iss": issuer.identifier,
         "sub": f"agent:{agent_id}",
         "iat": validity.issued_at,
         "exp": validity.expires_at,
-        "vct": plan.profile.vct,
-        CNF: {"jwk": dict(holder_key.to_jwk())},
+        "vct": profile.vct,
+        CNF: {"jwk": {**holder_key.to_jwk()}},
         "card_format": plan.card_format,
-        SD_ALG: issuer.key.algorithm.digest.value,
+        SD_ALG: digests,
     }
     if status is not None:
-        registered["status"] = status.to_claim()
-    clear = {name: (Treatment.PLAIN, value) for name, value in registered.items()}
-    claims = DisclosableObject({**plan.root.members, **clear}, plan.root.padded)
-    embedded = embed(claims, issuer.key.algorithm.digest, salts, plan.policy.padded_size)
-    header: JsonObject = {"alg": issuer.key.algorithm.value, "typ": plan.profile.typ, "kid": issuer.key.thumbprint}
-    signing_input = encode_signing_input(header, embedded.payload)
+        claims["status"] = status.to_claim()
+    signing_input = add_payload(encode_header(key.algorithm, profile.typ, key.thumbprint), claims)
     _check_size(signing_input, embedded.disclosures, limits)
-    return PreparedSdCard(
-        signing_input, embedded.disclosures, issuer.key, plan.context, plan.discloses, holder_key, validity, status
-    )
+    return signing_input, embedded.disclosures, validity
 
 
 def _check_size(signing_input: bytes, disclosures: Sequence[str], limits: Limits) -> None:
-    where = Where(Part.CARD)
     if len(disclosures) > limits.disclosures:
-        raise Refused(Rule.LIMIT_DISCLOSURES, where, f"An SD-Card has at most {limits.disclosures} Disclosures.")
+        raise Refused(Rule.LIMIT_DISCLOSURES, _CARD, f"An SD-Card has at most {limits.disclosures} Disclosures.")
     if len(signing_input) + sum(map(len, disclosures)) + len(disclosures) > limits.presentation_bytes - _ROOM:
-        raise Refused(Rule.LIMIT_BYTES, where, "The SD-Card of this card would be too large to present.")
+        raise Refused(Rule.LIMIT_BYTES, _CARD, "The SD-Card of this card would be too large to present.")
 
 
 def issue_sd_card(
@@ -222,10 +232,11 @@ def issue_sd_card(
     """Prepare and complete in one go, with a signer that is at hand. Arguments as in ``prepare_sd_card``."""
     if signer.public_key != issuer.key:
         raise Misuse("the signer does not hold the Issuer's key")
-    prepared = prepare_sd_card(
-        issuer, plan, agent_id=agent_id, holder_key=holder_key, validity=validity, salts=salts, status=status
+    signing_input, disclosures, validity = _prepare(
+        issuer, plan, agent_id, holder_key, validity, salts, status, DEFAULT_LIMITS
     )
-    return prepared._join(signer.sign(prepared.signing_input))
+    sd_jwt = SdJwt(join_signature(signing_input, signer.sign(signing_input)), disclosures)
+    return SdCard(sd_jwt, plan.context, plan.discloses, holder_key, validity, status)
 
 
 def prepare_batch(

@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from sdcard.encoding import JsonValue
 from sdcard.errors import Misuse, Refused, Where
@@ -61,10 +61,20 @@ class ClaimPath:
 
     def find(self, value: JsonValue) -> list[Place]:
         """The path's own places that the value has."""
+        if None not in self.segments:
+            return [cast(Place, self.segments)] if self._is_in(value) else []
         found: list[tuple[Place, JsonValue]] = [((), value)]
         for segment in self.segments:
             found = [step for place, inner in found for step in _steps(place, inner, segment)]
         return [place for place, _ in found]
+
+    def _is_in(self, value: Any) -> bool:
+        """Whether the value has the one place of a path without ``None``."""
+        for segment in self.segments:
+            if not _has(value, segment):
+                return False
+            value = value[segment]
+        return True
 
     def includes(self, other: "ClaimPath") -> bool:
         """Whether the path covers every place that the other one covers."""
@@ -96,17 +106,19 @@ class ClaimPath:
         return True
 
 
-def _steps(place: Place, value: JsonValue, segment: Segment) -> list[tuple[Place, JsonValue]]:
+def _steps(place: Place, value: Any, segment: Segment) -> list[tuple[Place, JsonValue]]:
     """One step down: to the member or element of this name, or for ``None`` to all of them."""
+    if segment is not None:
+        return [((*place, segment), value[segment])] if _has(value, segment) else []
     if isinstance(value, dict):
-        if segment is None:
-            return [((*place, name), inner) for name, inner in value.items()]
-        return [((*place, segment), value[segment])] if isinstance(segment, str) and segment in value else []
-    if isinstance(value, list):
-        if segment is None:
-            return [((*place, index), inner) for index, inner in enumerate(value)]
-        return [((*place, segment), value[segment])] if isinstance(segment, int) and segment < len(value) else []
-    return []
+        return [((*place, name), inner) for name, inner in value.items()]
+    return [((*place, index), inner) for index, inner in enumerate(value)] if isinstance(value, list) else []
+
+
+def _has(value: JsonValue, segment: Segment) -> bool:
+    if isinstance(value, dict):
+        return isinstance(segment, str) and segment in value
+    return isinstance(value, list) and isinstance(segment, int) and segment < len(value)
 
 
 def value_at(value: JsonValue, place: Place) -> JsonValue:

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from sdcard.encoding import encode_alike_base64url
 from sdcard.errors import Misuse
 
 SALT_BYTES = 16
@@ -29,27 +30,34 @@ def draw_salts(source: SaltSource, count: int) -> bytes:
 
 
 class SaltPool:
-    """Hands out single salts and asks the source for many at a time. One pool serves one SD-Card, then is dropped."""
+    """Hands out salts, each once, as base64url text. One pool serves one SD-Card, then is dropped."""
 
-    _FIRST = 16
-    _MORE = 64
+    _FEW = 16
 
     def __init__(self, source: SaltSource) -> None:
         self._source = source
-        self._waiting: list[bytes] = []
-        self._taken: set[bytes] = set()
+        self._waiting: list[str] = []
+        self._drawn: set[str] = set()
 
-    def take(self) -> bytes:
-        """One salt that nobody else gets (R-17).
+    def take(self, count: int) -> list[str]:
+        """Salts that nobody else gets (R-17). After the first time the source is asked for no fewer than 16.
 
         Raises:
             Misuse: when the source gives one for the second time, or another number of bytes.
         """
-        if not self._waiting:
-            drawn = draw_salts(self._source, self._MORE if self._taken else self._FIRST)
-            self._waiting = [drawn[start : start + SALT_BYTES] for start in range(0, len(drawn), SALT_BYTES)][::-1]
-        salt = self._waiting.pop()
-        if salt in self._taken:
+        lacking = count - len(self._waiting)
+        if lacking > 0:
+            self._draw(max(lacking, self._FEW) if self._drawn else lacking)
+        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        return taken
+
+    def _draw(self, count: int) -> None:
+        drawn = draw_salts(self._source, count)
+        fresh = encode_alike_base64url(
+            [drawn[start : start + SALT_BYTES] for start in range(0, len(drawn), SALT_BYTES)]
+        )
+        known = len(self._drawn)
+        self._drawn.update(fresh)
+        if len(self._drawn) != known + count:
             raise Misuse("the salt source repeats itself")
-        self._taken.add(salt)
-        return salt
+        self._waiting += fresh

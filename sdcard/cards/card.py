@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sdcard.cards.format import CardFormat
 from sdcard.encoding import JsonObject, JsonValue
-from sdcard.errors import Finding, Part, Where
+from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import Place
 from sdcard.rules import Rule
@@ -20,11 +20,19 @@ class Card:
         document: the members exactly as read, unknown ones among them; not to be changed. ``signatures`` are not
             in it: they are checked on the whole card and cannot survive partial disclosure (SD-Card T-32).
         findings: what a careful author would still mend; never an error.
+
+    Raises:
+        Refused: ``card.reserved-member`` for a document that no reader checked.
     """
 
     format: CardFormat
     document: JsonObject = field(repr=False)
     findings: tuple[Finding, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        reserved = reserved_members(self.document)
+        if reserved:
+            raise Refused.because(reserved)
 
 
 def reserved_members(document: JsonObject) -> tuple[Finding, ...]:

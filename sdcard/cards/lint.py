@@ -64,7 +64,7 @@ _OFFICES = frozenset(
 )
 """Mail addresses that no single person has."""
 _PHONE = re.compile(r"(?<![\w+])\+[1-9](?:[ ().-]{0,2}[0-9]){7,14}(?![\w])", re.ASCII)
-_CARD_NUMBER = re.compile(r"(?<![\w.-])[0-9](?:[ -]?[0-9]){12,18}(?![\w-])", re.ASCII)
+_CARD_NUMBER = re.compile(r"[0-9](?<![\w.-][0-9])(?:[ -]?[0-9]){12,18}(?![\w-])", re.ASCII)
 
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[^\s:/?#@\[\]]{1,253}):[0-9]{1,5}")
 _INSIDE = ("local", "localhost", "internal", "intranet", "lan", "corp", "home", "private", "localdomain", "home.arpa")
@@ -89,12 +89,24 @@ def suspicious(document: JsonObject) -> Iterator[Finding]:
 
 def holds_secret(text: str) -> bool:
     """Whether a text looks like a key, a token or a password, or has one in it."""
-    return bool(_SECRET_TEXT.search(text)) or _has_password(text)
+    return (_may_hold_secret(text) and bool(_SECRET_TEXT.search(text))) or _has_password(text)
 
 
 def is_deceptive(text: str) -> bool:
     """Whether people see another text than programs read: something in it has no shape, or turns the rest round."""
+    if text.isprintable():  # nothing that is hidden is
+        return False
     return bool(_HIDDEN.search(text)) and bool(_HIDDEN.search(_FLAG.sub("", text)))
+
+
+def _may_hold_secret(text: str) -> bool:
+    """Whether to look closely: every secret that is looked for has a sign of it, or 19 characters without a space."""
+    if "=" in text or ":" in text or "-----" in text:
+        return True
+    if len(text) < 19:
+        return False
+    lowered = text.lower()
+    return "bearer " in lowered or "basic " in lowered or max(map(len, text.split()), default=0) >= 19
 
 
 def _suspicious_members(members: JsonObject, place: Place) -> Iterator[Finding]:
@@ -153,8 +165,12 @@ def _has_password(text: str) -> bool:
 
 
 def _is_personal(text: str) -> bool:
-    if any(found[1].lower() not in _OFFICES for found in _EMAIL.finditer(text)) or _PHONE.search(text):
+    if "@" in text and any(found[1].lower() not in _OFFICES for found in _EMAIL.finditer(text)):
         return True
+    if "+" in text and _PHONE.search(text):
+        return True
+    if not _CARD_NUMBER.search(text):
+        return False
     return any(_is_payment_card([int(c) for c in found[0] if c.isdigit()]) for found in _CARD_NUMBER.finditer(text))
 
 

@@ -7,6 +7,7 @@ neither is narrower is refused when it is made (``checking.py``), so there is al
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 from sdcard.cards.format import CardFormat
 from sdcard.cards.reading import KNOWN_FORMATS
@@ -16,6 +17,9 @@ from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.paths import ClaimPath, Segment
 from sdcard.rules import Rule
 
+_Value = TypeVar("_Value")
+_MOST_REMEMBERED = 1_000_000
+"""Characters of names, and a hundred for each place."""
 _GROUPS = frozenset(group for card_format in KNOWN_FORMATS.values() for group in card_format.groups)
 
 
@@ -121,6 +125,26 @@ class Vocabulary:
         return None if texts is None else tuple(map(_path, texts))
 
 
+class PlaceMemory(Generic[_Value]):
+    """What was found out about places. Their names come from strangers' cards, so there is a bound on what is kept."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Segment, ...], _Value] = {}
+        self._size = 0
+
+    def get(self, place: tuple[Segment, ...]) -> _Value | None:
+        """What is remembered of a place."""
+        return self._known.get(place)
+
+    def keep(self, place: tuple[Segment, ...], value: _Value) -> _Value:
+        """Remember a value, and give it back. Everything else is forgotten where it has become too much."""
+        self._size += 100 + sum([len(segment) for segment in place if isinstance(segment, str)])
+        if self._size > _MOST_REMEMBERED:
+            self._known, self._size = {}, 0
+        self._known[place] = value
+        return value
+
+
 @dataclass(frozen=True, slots=True)
 class Grant:
     """What one context may show of cards of one format.
@@ -136,8 +160,8 @@ class Grant:
     rows: tuple[Row, ...]
     lists: tuple[tuple[Scope, ...], ...] = ()
     shown: tuple[ClaimPath, ...] = field(init=False)
-    _decided: dict[tuple[Segment, ...], tuple[Row | None, Treatment]] = field(
-        init=False, repr=False, compare=False, default_factory=dict
+    _decided: PlaceMemory[tuple[Row | None, Treatment]] = field(
+        init=False, repr=False, compare=False, default_factory=PlaceMemory
     )
     _numbered: bool = field(init=False, repr=False, compare=False)
 
@@ -168,7 +192,7 @@ class Grant:
         decided = self._decided.get(place)
         if decided is None:
             row = next((row for row in self.rows if row.decides(place)), None)
-            decided = self._decided[place] = row, self._treat(place, row)
+            decided = self._decided.keep(place, (row, self._treat(place, row)))
         return decided
 
     def _treat(self, place: tuple[Segment, ...], row: Row | None) -> Treatment:

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sdcard.cards.card import Card, reserved_members
+from sdcard.cards.card import Card
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment, treatments
 from sdcard.disclosure.agreement import Agreement, Partner
 from sdcard.disclosure.grant import Grant
+from sdcard.disclosure.kinds import Kind, Kinds
 from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
@@ -64,18 +65,15 @@ def plan_disclosure(
             that is in force, that context shows what *public* shows.
 
     Raises:
-        Refused: ``context.unknown``, ``disclose.unknown``, ``disclose.beyond-ceiling`` or ``agreement.unexpected``;
-            ``card.reserved-member`` for a card that no reader checked.
+        Refused: ``context.unknown``, ``disclose.unknown``, ``disclose.beyond-ceiling`` or ``agreement.unexpected``.
     """
-    reserved = reserved_members(card.document)
-    if reserved:
-        raise Refused.because(reserved)
     unnamed = [name for name in card.document if name not in card.format.members]
     agreement = policy.agreement(context, partner, where)
-    permitted = policy.grant(context, card.format, disclose, where, unnamed, agreement)
+    kinds = policy.kinds(context, card.format, disclose, where, unnamed, agreement)
+    permitted = kinds.grant
     clear = {*card.format.always_disclosed, *profile.also_clear}
     _check_clear(clear & card.document.keys(), permitted, where)
-    root = _Planner(card, permitted, clear).object(card.document, (), covered=False)
+    root = _Planner(card, kinds, clear).object(card.document, (), covered=False)
     places = [place for place, treatment in treatments(root) if treatment is not Treatment.WITHHELD]
     asked = permitted.lists[-1] if disclose is not None else ()
     return DisclosurePlan(
@@ -103,51 +101,21 @@ def _check_clear(clear: set[str], permitted: Grant, where: Where) -> None:
             raise Refused(Rule.DISCLOSE_BEYOND_CEILING, where, hint)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """What is true of a place, and of all places that differ from it by an index alone, unless an entry has indices.
-
-    Attributes:
-        along: goes with its parent.
-        permitted, forbidden: by the grant, whatever its parent is; ``permitted`` also where it goes along.
-        only_along: is shown because its parent is, and for no other reason.
-        on_the_way: something beneath it may be shown.
-        plain: the grant shows it in the clear.
-        own: it has a Disclosure of its own, wherever it is.
-        divided: a unit or an exception of the grant lies beneath it.
-    """
-
-    along: bool
-    permitted: bool
-    forbidden: bool
-    only_along: bool
-    on_the_way: bool
-    plain: bool
-    own: bool
-    divided: bool
-
-
 class _Planner:
     """Walks a card. ``covered`` says whether a part lies within one that has a Disclosure of its own."""
 
-    def __init__(self, card: Card, permitted: Grant, clear: set[str]) -> None:
-        self._format, self._grant, self._clear = card.format, permitted, clear
-        self._bare = frozenset(_bare(card.document, permitted))
-        named = (p for p in permitted.selective() if not card.format.goes_with_parent(p.segments))
-        self._own = tuple(dict.fromkeys((*card.format.units, *named)))
-        edges = dict.fromkeys((*card.format.units, *permitted.edges()))
-        self._edges = tuple(p for p in edges if p.segments[1:])
-        self._kinds: dict[tuple[Segment, ...], _Kind] = {}
-        self._separated: dict[tuple[tuple[Segment, ...], bool], bool] = {}
+    def __init__(self, card: Card, kinds: Kinds, clear: set[str]) -> None:
+        self._kinds, self._clear = kinds, clear
+        self._bare = frozenset(_bare(card.document, kinds.grant))
 
     def object(self, members: Mapping[str, JsonValue], place: Place, covered: bool) -> DisclosableObject:
         parts = {name: self._part(value, (*place, name), covered) for name, value in members.items()}
-        return DisclosableObject(parts, self._separates(place, covered))
+        return DisclosableObject(parts, self._kinds.separates(place, covered))
 
     def _part(self, value: JsonValue, place: Place, covered: bool) -> tuple[Treatment, Disclosable]:
         if len(place) == 1 and place[0] in self._clear:
             return Treatment.PLAIN, value
-        kind = self._kind(place)
+        kind = self._kinds.of(place)
         if not kind.permitted and not (kind.on_the_way and isinstance(value, dict | list)):
             return Treatment.WITHHELD, None
         treatment = self._shown(place, kind, covered)
@@ -157,28 +125,7 @@ class _Planner:
             return Treatment.WITHHELD, None
         return treatment, inside
 
-    def _kind(self, place: Place) -> _Kind:
-        key = self._grant.kind(place)
-        kind = self._kinds.get(key)
-        if kind is None:
-            kind = self._kinds[key] = self._look_at(key)
-        return kind
-
-    def _look_at(self, place: tuple[Segment, ...]) -> _Kind:
-        along, treatment = self._format.goes_with_parent(place), self._grant.treatment(place)
-        permitted, forbidden = treatment is not Treatment.WITHHELD, self._grant.forbids(place)
-        return _Kind(
-            along=along,
-            permitted=permitted or (along and not forbidden),
-            forbidden=forbidden,
-            only_along=along and not permitted,
-            on_the_way=self._grant.leads_to(place),
-            plain=treatment is Treatment.PLAIN,
-            own=len(place) == 1 or any(one.matches(place) for one in self._own),
-            divided=any(p.leads_to(place) for p in self._edges),
-        )
-
-    def _shown(self, place: Place, kind: _Kind, covered: bool) -> Treatment:
+    def _shown(self, place: Place, kind: Kind, covered: bool) -> Treatment:
         """How a part that is shown is shown: in the clear only where the policy or the card format says so."""
         if kind.plain or kind.along or place in self._bare:
             return Treatment.PLAIN
@@ -187,13 +134,13 @@ class _Planner:
     def _shows_something(self, inside: Disclosable, place: Place) -> bool:
         """Whether a part that was asked for is shown: a container emptied by its context would say what is not so."""
         if isinstance(inside, DisclosableObject):
-            asked = (t for name, (t, _) in inside.members.items() if not self._kind((*place, name)).only_along)
+            asked = (t for name, (t, _) in inside.members.items() if not self._kinds.of((*place, name)).only_along)
             return any(treatment is not Treatment.WITHHELD for treatment in asked)
         if isinstance(inside, DisclosableArray):
             return any(treatment is not Treatment.WITHHELD for treatment, _ in inside.elements)
         return True
 
-    def _inside(self, value: JsonValue, place: Place, kind: _Kind, covered: bool) -> Disclosable:
+    def _inside(self, value: JsonValue, place: Place, kind: Kind, covered: bool) -> Disclosable:
         """Look inside only where something inside may be treated differently."""
         if kind.permitted and not kind.divided:
             return value
@@ -201,32 +148,8 @@ class _Planner:
             return self.object(value, place, covered)
         if isinstance(value, list):
             elements = tuple(self._part(element, (*place, index), covered) for index, element in enumerate(value))
-            return DisclosableArray(elements, self._separates(place, covered))
+            return DisclosableArray(elements, self._kinds.separates(place, covered))
         return value
-
-    def _separates(self, place: Place, covered: bool) -> bool:
-        """Whether this context could show a part of this place by a Disclosure of its own, present or not."""
-        key = self._grant.kind(place), covered
-        if key not in self._separated:
-            self._separated[key] = self._could_separate(*key)
-        return self._separated[key]
-
-    def _could_separate(self, place: tuple[Segment, ...], covered: bool) -> bool:
-        if not place or (not covered and self._grant.leads_to_selective(place)):
-            return True
-        return any(
-            len(own.segments) == len(place) + 1 and own.leads_to(place) and self._could_show(place, own)
-            for own in self._own
-        )
-
-    def _could_show(self, place: tuple[Segment, ...], own: ClaimPath) -> bool:
-        last = own.segments[-1]
-        if last is not None:
-            return self._grant.treatment((*place, last)) is Treatment.SELECTIVE
-        if self._grant.treatment(place) is Treatment.SELECTIVE:
-            return True
-        asked = (p.segments[len(place)] for p in self._grant.shown if p.leads_to(place))
-        return any(segment is None or self._format.is_unit((*place, segment)) for segment in asked)
 
 
 def _bare(document: JsonObject, permitted: Grant) -> Iterator[Place]:

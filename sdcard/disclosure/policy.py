@@ -1,5 +1,6 @@
 """``DisclosurePolicy``: the contexts that an operator offers, the groups they name, and agreements with partners."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -9,6 +10,7 @@ from sdcard.disclosure.agreement import Agreement, Partner
 from sdcard.disclosure.checking import check_policy
 from sdcard.disclosure.context import BUILT_IN, FEDERATION, PUBLIC, DisclosureContext, Meaning, frozen_meanings
 from sdcard.disclosure.grant import Grant, Vocabulary, read_grant
+from sdcard.disclosure.kinds import Kinds
 from sdcard.errors import Misuse, Refused, Where
 from sdcard.rules import Rule
 
@@ -35,6 +37,7 @@ class DisclosurePolicy:
     groups: Mapping[str, Meaning] = field(default_factory=dict)
     members: frozenset[str] = frozenset()
     agreements: tuple[Agreement, ...] = ()
+    _kinds: dict[tuple[str, str], Kinds] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.ladder or list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1:
@@ -101,10 +104,31 @@ class DisclosurePolicy:
         agreed = agreement.discloses if agreement else None
         return read_grant(context, decisive, vocabulary, agreed, disclose, where, unnamed)
 
+    def kinds(
+        self,
+        context: str,
+        card_format: CardFormat,
+        disclose: Sequence[str] | None,
+        where: Where,
+        unnamed: Sequence[str] = (),
+        agreement: Agreement | None = None,
+    ) -> Kinds:
+        """What ``grant`` gives means for the places of cards; the contexts' own choices are worked out once.
+
+        Arguments and refusals as ``grant``.
+        """
+        if disclose is not None or agreement is not None:
+            return Kinds(card_format, self.grant(context, card_format, disclose, where, unnamed, agreement))
+        key = self.context(context, where).name, card_format.name
+        kinds = self._kinds.get(key)
+        if kinds is None or kinds.card_format is not card_format:
+            kinds = self._kinds[key] = Kinds(card_format, self.grant(context, card_format, None, where))
+        return kinds
+
     def padded_size(self, count: int) -> int:
         """The step of the ladder that ``count`` digests are filled to."""
-        last = self.ladder[-1]
-        return next((step for step in self.ladder if step >= count), -(-count // last) * last)
+        step = bisect_left(self.ladder, count)
+        return self.ladder[step] if step < len(self.ladder) else -(-count // self.ladder[-1]) * self.ladder[-1]
 
 
 DEFAULT_POLICY = DisclosurePolicy({context.name: context for context in BUILT_IN})

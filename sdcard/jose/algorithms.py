@@ -4,14 +4,14 @@ A signature algorithm follows from the key, never from a header (RFC 8725 3.1). 
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from sdcard.encoding import encode_base64url
+from sdcard.encoding import encode_alike_base64url, encode_base64url
 from sdcard.errors import Refused, Where
 from sdcard.rules import Rule
 
@@ -91,6 +91,11 @@ class DigestAlgorithm(StrEnum):
     def digest(self, text: str) -> str:
         """Base64url digest over the ASCII bytes of a text (RFC 9901 4.2.3, R-23, R-24)."""
         return encode_base64url(_HASHES[self](text.encode("ascii")).digest())
+
+    def digests(self, texts: Sequence[bytes]) -> list[str]:
+        """As ``digest``, for each of many texts, given as ASCII bytes."""
+        hashed = _HASHES[self]
+        return encode_alike_base64url([hashed(text).digest() for text in texts])
 
 
 _HASHES: dict[DigestAlgorithm, Callable[[bytes], "hashlib._Hash"]] = {

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, encode_json, parse_json_object
 from sdcard.errors import Part, Refused, Where
+from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PublicKey
 from sdcard.rules import Rule
 
@@ -112,10 +114,21 @@ def check_type(jws: Jws, types: Collection[str]) -> None:
         raise Refused(Rule.JWS_TYP, jws.header_where.within("typ"), "Expected: " + ", ".join(sorted(types)) + ".")
 
 
-def encode_signing_input(header: Mapping[str, JsonValue], payload: Mapping[str, JsonValue]) -> bytes:
+def encode_signing_input(header: Mapping[str, JsonValue], payload: JsonObject) -> bytes:
     """Header and payload → the bytes that are signed."""
-    parts = [encode_base64url(encode_json(dict(part))) for part in (header, payload)]
-    return ".".join(parts).encode("ascii")
+    return add_payload(encode_base64url(encode_json(dict(header))), payload)
+
+
+@lru_cache(maxsize=256)
+def encode_header(algorithm: SignatureAlgorithm, typ: str, kid: str | None = None) -> str:
+    """The first part of what is signed, where nothing else stands in it. Many tokens share it, so it is kept."""
+    header: JsonObject = {"alg": algorithm.value, "typ": typ}
+    return encode_base64url(encode_json(header if kid is None else {**header, "kid": kid}))
+
+
+def add_payload(encoded_header: str, payload: JsonObject) -> bytes:
+    """A header that is written already, and a payload → the bytes that are signed."""
+    return f"{encoded_header}.{encode_base64url(encode_json(payload))}".encode("ascii")
 
 
 def join_signature(signing_input: bytes, signature: bytes) -> str:

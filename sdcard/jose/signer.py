@@ -1,9 +1,8 @@
 """``Signer``: "sign these bytes", plus the public half. Memory, HSM and remote signers look alike."""
 
-from typing import Protocol
+from typing import Protocol, cast
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from sdcard.jose.algorithms import EC_PARAMETERS
 from sdcard.jose.keys import PublicKey, public_key
@@ -29,11 +28,18 @@ class InMemorySigner:
     def __init__(self, key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | MlDsaPrivateKey) -> None:
         self._key = key
         self.public_key = public_key(key.public_key())
+        self._parameters = EC_PARAMETERS.get(self.public_key.algorithm)
 
     def sign(self, message: bytes) -> bytes:
         """A signature over the message in JOSE form. ECDSA and ML-DSA take randomness from the operating system."""
-        if not isinstance(self._key, ec.EllipticCurvePrivateKey):
-            return self._key.sign(message)
-        parameters = EC_PARAMETERS[self.public_key.algorithm]
-        r, s = decode_dss_signature(self._key.sign(message, parameters.ecdsa))
-        return r.to_bytes(parameters.size, "big") + s.to_bytes(parameters.size, "big")
+        if self._parameters is None:
+            return cast(ed25519.Ed25519PrivateKey | MlDsaPrivateKey, self._key).sign(message)
+        signature = cast(ec.EllipticCurvePrivateKey, self._key).sign(message, self._parameters.ecdsa)
+        return _r_and_s(signature, self._parameters.size)
+
+
+def _r_and_s(der: bytes, size: int) -> bytes:
+    """ECDSA-Sig-Value as our library writes it, DER of up to 255 bytes (RFC 3279 2.2.3) → r and s of fixed size."""
+    start = 4 if der[1] < 0x80 else 5
+    end = start + der[start - 1]
+    return b"".join([one[-size:].rjust(size, b"\0") for one in (der[start:end], der[end + 2 :])])

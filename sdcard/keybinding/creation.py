@@ -3,7 +3,7 @@
 from sdcard.encoding import JsonObject
 from sdcard.instants import Instant, check_instant
 from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.jose.jws import encode_signing_input, join_signature
+from sdcard.jose.jws import add_payload, encode_header, join_signature
 from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import Challenge
 from sdcard.names import INTERACTION_ID, KB_TYP, SD_HASH
@@ -22,7 +22,6 @@ def bind(
         signer: holds the key in ``cnf``.
         now: becomes ``iat``, in whole seconds.
     """
-    header: JsonObject = {"alg": signer.public_key.algorithm.value, "typ": KB_TYP}
     payload: JsonObject = {
         "iat": int(check_instant(now)),
         "aud": challenge.audience,
@@ -31,5 +30,5 @@ def bind(
     }
     if challenge.interaction_id is not None:
         payload[INTERACTION_ID] = challenge.interaction_id
-    signing_input = encode_signing_input(header, payload)
+    signing_input = add_payload(encode_header(signer.public_key.algorithm, KB_TYP), payload)
     return SdJwtWithKeyBinding(sd_jwt, join_signature(signing_input, signer.sign(signing_input)))

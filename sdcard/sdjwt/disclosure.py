@@ -1,9 +1,17 @@
 """Disclosures and their digests (RFC 9901 4.2.1 to 4.2.3)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sdcard.encoding import JsonValue, decode_base64url, encode_base64url, encode_json, parse_json
+from sdcard.encoding import (
+    JsonValue,
+    decode_base64url,
+    encode_base64url,
+    encode_each_base64url,
+    encode_each_json,
+    parse_json,
+)
 from sdcard.errors import Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
@@ -39,13 +47,17 @@ def where_of(number: int) -> Where:
 
 def make_disclosure(salt: bytes, name: str | None, value: JsonValue) -> Disclosure:
     """Salt, name (None for an array element) and value → Disclosure (R-16, R-20, R-22)."""
-    return Disclosure(encode_disclosure(salt, name, value), encode_base64url(salt), name, value)
-
-
-def encode_disclosure(salt: bytes, name: str | None, value: JsonValue) -> str:
-    """As ``make_disclosure``, for those who need nothing but the base64url text."""
     text = encode_base64url(salt)
-    return encode_base64url(encode_json([text, value] if name is None else [text, name, value]))
+    (encoded,) = encode_disclosures([text], [(name, value)])
+    return Disclosure(encoded.decode("ascii"), text, name, value)
+
+
+def encode_disclosures(salts: Sequence[str], parts: Sequence[tuple[str | None, JsonValue]]) -> list[bytes]:
+    """As ``make_disclosure``, for many, of whom nothing is needed but the base64url text, as ASCII bytes."""
+    arrays: list[JsonValue] = [
+        [salt, value] if name is None else [salt, name, value] for salt, (name, value) in zip(salts, parts, strict=True)
+    ]
+    return encode_each_base64url(encode_each_json(arrays))
 
 
 def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:

@@ -5,16 +5,17 @@ Children are embedded before their parents, so a Disclosure's value holds the di
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
-from sdcard.encoding import JsonObject, JsonValue, encode_base64url
+from sdcard.encoding import JsonObject, JsonValue
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.names import ELLIPSIS, SD
-from sdcard.salts import SaltPool, SaltSource
-from sdcard.sdjwt.disclosure import encode_disclosure
+from sdcard.salts import SALT_BYTES, SaltPool, SaltSource, draw_salts
+from sdcard.sdjwt.disclosure import encode_disclosures
 
-_TREATED = (DisclosableObject, DisclosableArray)
-_PLAIN, _SELECTIVE = Treatment.PLAIN, Treatment.SELECTIVE
+_PLAIN, _SELECTIVE, _WITHHELD = Treatment
+_Parts: TypeAlias = list[tuple[str | None, JsonValue]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ def embed(
 
 class _Embedder:
     def __init__(self, algorithm: DigestAlgorithm, salts: SaltSource, padded_size: Callable[[int], int]) -> None:
-        self._algorithm, self._salts, self._padded_size = algorithm, SaltPool(salts), padded_size
+        self._algorithm, self._source, self._padded_size = algorithm, salts, padded_size
+        self._salts = SaltPool(salts)
         self.disclosures: list[str] = []
 
     def _value(self, disclosable: Disclosable) -> JsonValue:
@@ -62,51 +64,50 @@ class _Embedder:
     def object(self, disclosable: DisclosableObject) -> JsonObject:
         """Digests go into `_sd`, sorted: their order tells nothing of the claims' order (R-25 to R-27)."""
         members: JsonObject = {}
-        digests: list[str] = []
+        selective: _Parts = []
         for name, (treatment, part) in disclosable.members.items():
-            if treatment is _PLAIN:
-                members[name] = self._value(part) if isinstance(part, _TREATED) else part
-            elif treatment is _SELECTIVE:
-                digests.append(self._disclose(name, part))
-        if disclosable.padded:
-            digests += [self._decoy() for _ in range(self._padded_size(len(digests)) - len(digests))]
+            if treatment is not _WITHHELD:
+                value = self._value(part)
+                if treatment is _PLAIN:
+                    members[name] = value
+                else:
+                    selective.append((name, value))
+        digests = self._digests(selective, disclosable.padded)
         if digests:
             members[SD] = list(sorted(digests))
         return members
 
     def _array(self, disclosable: DisclosableArray) -> list[JsonValue]:
         """Selective elements keep their order; decoys stand between them at random (4.2.4.2, R-28)."""
-        elements: list[JsonValue] = []
-        selective = 0
-        for treatment, part in disclosable.elements:
-            if treatment is _PLAIN:
-                elements.append(self._value(part))
-            elif treatment is _SELECTIVE:
-                elements.append({ELLIPSIS: self._disclose(None, part)})
-                selective += 1
-        decoys = self._padded_size(selective) - selective if disclosable.padded else 0
-        return self._spread(elements, decoys)
+        shown = [
+            (treatment, self._value(part)) for treatment, part in disclosable.elements if treatment is not _WITHHELD
+        ]
+        selective: _Parts = [(None, value) for treatment, value in shown if treatment is _SELECTIVE]
+        digests = iter(self._digests(selective, disclosable.padded))
+        elements: list[JsonValue] = [
+            value if treatment is _PLAIN else {ELLIPSIS: next(digests)} for treatment, value in shown
+        ]
+        return self._spread(elements, [{ELLIPSIS: decoy} for decoy in digests])
 
-    def _spread(self, elements: list[JsonValue], decoys: int) -> list[JsonValue]:
+    def _digests(self, selective: _Parts, padded: bool) -> list[str]:
+        """A digest for each part, whose own digests are in it already (4.2.6, R-31), then those of decoys."""
+        real = len(selective)
+        salts = self._salts.take(max(self._padded_size(real), real) if padded else real)
+        disclosures = encode_disclosures(salts[:real], selective)
+        self.disclosures += [one.decode("ascii") for one in disclosures]
+        return self._algorithm.digests(disclosures + [salt.encode("ascii") for salt in salts[real:]])
+
+    def _spread(self, elements: list[JsonValue], decoys: list[JsonValue]) -> list[JsonValue]:
+        """Every way to put decoys between elements is as likely as any other."""
+        if not decoys:
+            return elements
+        total = len(elements) + len(decoys)
+        drawn = draw_salts(self._source, total)
+        rest, filling, waiting = iter(elements), iter(decoys), len(elements)
         spread: list[JsonValue] = []
-        waiting = len(elements)
-        for free in range(len(elements) + decoys, 0, -1):
-            if self._below(free) < waiting:
-                spread.append(elements[-waiting])
-                waiting -= 1
-            else:
-                spread.append({ELLIPSIS: self._decoy()})
+        for place in range(total):  # 128 bits make the bias of the remainder vanish
+            chance = int.from_bytes(drawn[place * SALT_BYTES : (place + 1) * SALT_BYTES], "big")
+            is_element = chance % (total - place) < waiting
+            spread.append(next(rest) if is_element else next(filling))
+            waiting -= is_element
         return spread
-
-    def _disclose(self, name: str | None, part: Disclosable) -> str:
-        """The digest of a part whose own digests are in it already (4.2.6, R-31)."""
-        encoded = encode_disclosure(self._salts.take(), name, self._value(part))
-        self.disclosures.append(encoded)
-        return self._algorithm.digest(encoded)
-
-    def _decoy(self) -> str:
-        return self._algorithm.digest(encode_base64url(self._salts.take()))
-
-    def _below(self, bound: int) -> int:
-        """A random number below the bound; 128 bits make the bias of the remainder vanish."""
-        return int.from_bytes(self._salts.take(), "big") % bound

@@ -25,7 +25,7 @@ class SdJwtWithKeyBinding:
     kb_jwt: str
 
     def __str__(self) -> str:
-        return f"{self.sd_jwt}{self.kb_jwt}"
+        return SEPARATOR.join((self.sd_jwt.issuer_jwt, *self.sd_jwt.disclosures, self.kb_jwt))
 
 
 AnySdJwt: TypeAlias = SdJwt | SdJwtWithKeyBinding

@@ -1,6 +1,7 @@
 """Strict base64url and strict JSON: one spelling in, one spelling out, and every other text refused quickly."""
 
 import json
+import math
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +12,12 @@ from hypothesis import strategies as st
 
 from sdcard import Refused, encoding
 from sdcard.encoding import (
+    JsonValue,
     decode_base64url,
+    encode_alike_base64url,
     encode_base64url,
+    encode_each_base64url,
+    encode_each_json,
     encode_json,
     parse_json,
     parse_json_object,
@@ -48,6 +53,32 @@ def libraries(request: pytest.FixtureRequest) -> Iterator[None]:
 def test_one_spelling(text: str, data: bytes) -> None:
     assert decode_base64url(text, HERE) == data
     assert encode_base64url(data) == text
+
+
+@pytest.mark.parametrize("size", range(1, 70))
+def test_many_of_one_size_are_written_as_each_alone(size: int) -> None:
+    parts = [bytes([(7 * number + place) % 256 for place in range(size)]) for number in range(5)]
+    alone = [encode_base64url(part) for part in parts]
+    assert encode_alike_base64url(parts) == alone
+    assert [text.decode() for text in encode_each_base64url(parts)] == alone
+    assert encode_alike_base64url([]) == []
+    assert encode_each_base64url([]) == []
+
+
+@pytest.mark.parametrize(
+    "values", [[], [None], [1, None, "null"], ["x", 2**70, 1.5], [[None, "\u00f6"], {"null": 1}, True]]
+)
+def test_many_values_are_written_as_each_alone(values: list[JsonValue]) -> None:
+    assert encode_each_json(values) == [encode_json(value) for value in values]
+    assert [parse_json(text, HERE, 8) for text in encode_each_json(values)] == values
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_what_is_no_json_number_is_not_written(number: float) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        encode_json({"a": number})
+    with pytest.raises(ValueError, match="JSON"):
+        encode_each_json(["a", [number]])
 
 
 @pytest.mark.parametrize(

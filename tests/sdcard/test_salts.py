@@ -4,6 +4,8 @@ import pytest
 
 from sdcard import Misuse
 from sdcard.edge.system import SystemSalts
+from sdcard.encoding import decode_base64url, encode_base64url
+from sdcard.errors import Part, Where
 from sdcard.salts import SALT_BYTES, SaltPool, draw_salts
 from tests.sdcard.bad_salts import BadSalts
 from tests.world import RecordingSalts
@@ -12,16 +14,26 @@ from tests.world import RecordingSalts
 def test_a_pool_gives_every_salt_of_its_source_once_and_in_order() -> None:
     source = RecordingSalts()
     pool = SaltPool(source)
-    taken = [pool.take() for _ in range(200)]
-    assert taken == source.drawn[:200]
+    taken = [salt for count in (7, 0, 1, 40, 1, 151) for salt in pool.take(count)]
+    assert taken == [encode_base64url(salt) for salt in source.drawn[:200]]
     assert len(set(taken)) == 200
-    assert all(len(salt) == SALT_BYTES == 16 for salt in taken)
+    assert all(len(decode_base64url(salt, Where(Part.CARD))) == SALT_BYTES == 16 for salt in taken)
+
+
+def test_a_pool_asks_for_exactly_as_many_as_the_first_who_takes_any() -> None:
+    source = RecordingSalts()
+    pool = SaltPool(source)
+    pool.take(7)
+    assert len(source.drawn) == 7
+    pool.take(1)
+    pool.take(15)
+    assert len(source.drawn) == 7 + 16
 
 
 def test_two_pools_share_nothing() -> None:
     source = SystemSalts()
     one, other = SaltPool(source), SaltPool(source)
-    assert not {one.take() for _ in range(100)} & {other.take() for _ in range(100)}
+    assert not {*one.take(100)} & {*other.take(100)}
 
 
 @pytest.mark.parametrize("count", [1, 64])
@@ -30,13 +42,22 @@ def test_a_source_that_gives_another_number_of_bytes_is_misuse(count: int, spare
     with pytest.raises(Misuse):
         draw_salts(BadSalts(spare=spare), count)
     with pytest.raises(Misuse):
-        SaltPool(BadSalts(spare=spare)).take()
+        SaltPool(BadSalts(spare=spare)).take(count)
 
 
-@pytest.mark.parametrize("period", [1, 2, 63, 64, 65])
-def test_a_source_that_repeats_itself_is_misuse_at_the_first_repetition(period: int) -> None:
-    """Also from one draw to the next, whatever the salts are for."""
+@pytest.mark.parametrize("period", [1, 2, 15, 16, 17, 63])
+@pytest.mark.parametrize("count", [1, 2, 16, 17, 64])
+def test_a_source_that_repeats_itself_is_misuse_at_the_latest_at_the_first_repetition(period: int, count: int) -> None:
+    """Within one draw and from one to the next, whatever the salts are for."""
     pool = SaltPool(BadSalts(period=period))
-    assert len({pool.take() for _ in range(period)}) == period
+    given = set[str]()
     with pytest.raises(Misuse):
-        pool.take()
+        _take_on(pool, count, given)
+    assert len(given) <= period
+
+
+def _take_on(pool: SaltPool, count: int, given: set[str]) -> None:
+    for _ in range(100):
+        fresh = pool.take(count)
+        assert given.isdisjoint(fresh)
+        given.update(fresh)

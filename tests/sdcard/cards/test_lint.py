@@ -2,6 +2,7 @@
 
 import pytest
 
+from sdcard.cards import lint
 from sdcard.cards.lint import holds_secret, is_deceptive, suspicious
 from sdcard.encoding import JsonValue
 from sdcard.errors import Level
@@ -164,3 +165,22 @@ def test_texts_that_people_see_otherwise_are_found_in_names_and_values(text: str
 )
 def test_what_languages_and_emoji_need_is_left_alone(text: str) -> None:
     assert not is_deceptive(text)
+
+
+@pytest.mark.parametrize("text", [text for text in SECRETS if "hunter2" not in text])
+def test_secrets_are_found_whatever_stands_around_them(text: str) -> None:
+    for around in ("{}", "an agent {} of ours", " \t{}\n", "\u00a0{}"):
+        assert holds_secret(around.format(text)), around
+
+
+@pytest.mark.parametrize("text", ["", " ", " " * 19, "\n" * 40])
+def test_a_text_without_words_holds_nothing(text: str) -> None:
+    assert not holds_secret(text)
+
+
+def test_every_character_that_hides_is_one_that_does_not_print() -> None:
+    """So a text that prints is not looked at further."""
+    assert [code for code in range(0x110000) if lint._HIDDEN.search(chr(code)) and chr(code).isprintable()] == []
+    assert is_deceptive("a\u202eb")
+    assert is_deceptive("\u00ad")
+    assert not is_deceptive("tab\tand\nline")

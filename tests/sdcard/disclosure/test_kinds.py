@@ -1,0 +1,64 @@
+"""What is worked out once for a context and a card format is what would be worked out for each card alone."""
+
+import dataclasses
+
+import pytest
+
+from sdcard import DEFAULT_POLICY, DisclosurePolicy
+from sdcard.cards.card import Card
+from sdcard.cards.reading import KNOWN_FORMATS
+from sdcard.disclosure import grant
+from sdcard.disclosure.grant import PlaceMemory
+from sdcard.disclosure.plan import plan_disclosure
+from sdcard.encoding import JsonObject
+from sdcard.errors import Part, Where
+from tests.world import example, raises_rule
+
+HERE = Where(Part.POLICY)
+FORMAT = KNOWN_FORMATS["a2a/1.0"]
+
+
+def fresh() -> DisclosurePolicy:
+    return DisclosurePolicy(DEFAULT_POLICY.contexts)
+
+
+@pytest.mark.parametrize("context", DEFAULT_POLICY.contexts)
+def test_a_policy_that_has_seen_other_cards_plans_as_one_that_has_not(context: str) -> None:
+    used = fresh()
+    others: list[JsonObject] = [{"name": "a"}, {**example(), "skills": [{"id": 1}] * 3, "x-own": {"name": [1, {}]}}]
+    for document in others:
+        plan_disclosure(Card(FORMAT, document), used, context)
+    card = Card(FORMAT, example())
+    one, other = plan_disclosure(card, used, context), plan_disclosure(card, fresh(), context)
+    assert (one.root, one.places, one.discloses) == (other.root, other.places, other.discloses)
+
+
+def test_formats_of_one_name_are_not_taken_for_each_other() -> None:
+    policy = fresh()
+    whole = dataclasses.replace(FORMAT, units=(), together=())
+    divided = plan_disclosure(Card(FORMAT, example()), policy, "full")
+    assert plan_disclosure(Card(whole, example()), policy, "full").root != divided.root
+    assert plan_disclosure(Card(FORMAT, example()), policy, "full").root == divided.root
+
+
+def test_a_list_of_ones_own_changes_nothing_for_others() -> None:
+    policy, card = fresh(), Card(FORMAT, example())
+    before = plan_disclosure(card, policy, "public")
+    assert plan_disclosure(card, policy, "public", ["capabilities"]).root != before.root
+    assert plan_disclosure(card, policy, "public").root == before.root
+
+
+def test_unknown_contexts_are_refused_each_time() -> None:
+    policy = fresh()
+    for _ in range(2):
+        with raises_rule("context.unknown", at="policy"):
+            policy.kinds("nobody", FORMAT, None, HERE)
+
+
+def test_what_strangers_name_is_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grant, "_MOST_REMEMBERED", 10_000)
+    memory = PlaceMemory[int]()
+    for number in range(1_000):
+        assert memory.keep((f"{number:0>50}", None), number) == number
+        assert memory.get((f"{number:0>50}", None)) == number
+    assert sum(memory.get((f"{number:0>50}", None)) is not None for number in range(1_000)) <= 10_000 / 150 + 1
