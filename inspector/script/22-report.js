@@ -14,7 +14,7 @@ function verdict(found) {
   const open = [...new Set(report.steps.filter((step) => step.state === "unchecked" && !NOT_APPLICABLE.includes(step.hint)).map((step) => step.hint))];
   if (!signed) return banner("unchecked", "Not verified", ["Nothing speaks against it, and nobody vouches for it: anyone could have written this."], open.slice(0, 3).flatMap((hint) => [hint, " "]), counts);
   if (open.length > 0) return banner("partly", "Signed by a key you chose", ["Nothing that was checked speaks against it."], ["Still open: ", open.slice(0, 4).join(" ")], counts);
-  return banner("passed", "In order", ["Everything that a page can check is as it must be."], ["Whether it was presented before, only a Verifier that remembers can know."], counts);
+  return banner("passed", "In order", ["Everything that a page can check is as it must be."], [BEYOND[found.kind]], counts);
 }
 
 // The signature that says whether anybody vouches for it: a KB-JWT's says nothing for its card.
@@ -23,6 +23,14 @@ const SIGNED_BY = {
   "kb-jwt": { group: "Key binding", rule: "jws.signature" },
   "status-list": { group: "Status", rule: "jws.signature" },
   card: { group: "Card signatures", rule: "card.signature-verified" },
+};
+
+// What nobody should take a good verdict for.
+const BEYOND = {
+  "sd-jwt": "Whether it was presented before, only a Verifier that remembers can know.",
+  "kb-jwt": "What it was presented with is not here, and whether it came before, only a Verifier that remembers can know.",
+  "status-list": "Whether the Issuer has published a newer one, this page cannot know.",
+  card: "Whether its members are as its format demands, `sdcard card check` says.",
 };
 
 const NOT_APPLICABLE = [
