@@ -20,6 +20,12 @@ mutants: $(VENV)/ready
 	CI=true $(VENV)/bin/mutmut run
 	$(VENV)/bin/mutmut results
 
+# Everything that docs/performance.md says, measured again: some minutes of a machine that does nothing else.
+performance: $(VENV)/ready
+	$(VENV)/bin/pip install --quiet matplotlib==3.11.2
+	$(VENV)/bin/python -m benchmarks
+	$(VENV)/bin/python -m benchmarks.plots
+
 # The HTTP interface as a document; a test compares it with what the registry serves.
 openapi: $(VENV)/ready
 	$(VENV)/bin/python -c "import json; from issuer_service.app import openapi_document; print(json.dumps(openapi_document(), indent=1, sort_keys=True))" > docs/openapi.json
@@ -30,4 +36,4 @@ $(VENV)/ready: pyproject.toml
 	$(VENV)/bin/pip install --quiet --editable '.[service]' --group dev
 	touch $@
 
-.PHONY: demo test fuzz mutants openapi
+.PHONY: demo test fuzz mutants performance openapi

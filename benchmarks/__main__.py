@@ -1,110 +1,47 @@
-"""Issue, present and verify, beside PyPI ``sd-jwt`` doing the same work on the same card, in one run.
+"""Measures everything in one run, prints it, stores it, and writes its tables into docs/performance.md.
 
-Absolute times drift between machines and minutes; only ratios within one run mean anything. The floor is what
-``cryptography`` alone needs: one ES256 signature to issue or present, two verifications to verify. Every round runs
-each step in turn, so that a slow moment hits them all; the table shows the least disturbed round of each step.
-
-What is new to us is new each time: what the library keeps of keys and signatures is dropped before every run of a step,
-but for the rows that say otherwise.
+Absolute times drift between machines and minutes; only ratios within one run mean anything. ``--only speed`` measures
+and prints the table of ratios alone, and stores nothing.
 """
 
 import argparse
-import importlib.util
-import json
-import platform
 import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
-from benchmarks import ours, peer
-from benchmarks.work import CARD, Work, make_work
-from sdcard.jose import keys
-
-Step = Callable[[], Any]
+from benchmarks import growth, hostile, memory, npm_peers, page, results, speed, startup
+from benchmarks.work import make_work
 
 
 def main() -> None:
-    """Measure, print, and store when asked."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--rounds", type=int, default=60, help="rounds (default 60)")
-    arguments.add_argument("--repeats", type=int, default=20, help="runs of each step in a round (default 20)")
-    arguments.add_argument("--out", help="also write the figures to this JSON file")
+    """Measure, print, store."""
+    arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    arguments.add_argument("--rounds", type=int, default=250, help="rounds (default 250)")
+    arguments.add_argument("--repeats", type=int, default=3, help="runs of each step in a round (default 3)")
+    arguments.add_argument("--only", choices=["speed"], help="no growth, memory and start-up; nothing is stored")
     chosen = arguments.parse_args()
     work = make_work()
-    steps = _steps(work)
-    times = _measure(steps, chosen.rounds, chosen.repeats)
-    _print(times)
-    if chosen.out:
-        with open(chosen.out, "w", encoding="utf-8") as file:
-            json.dump({"python": platform.python_version(), "microseconds": times}, file, indent=2)
+    figures: dict[str, Any] = results.surroundings(chosen.rounds, chosen.repeats)
+    figures["versions"] |= npm_peers.versions()
+    figures["speed"] = speed.measure(work, chosen.rounds, chosen.repeats)
+    _say(page.speed_table(figures))
+    if chosen.only:
+        return
+    for name, measure in (
+        ("start-up", startup.measure),
+        ("memory", lambda: memory.measure(work)),
+        ("hostile", hostile.measure),
+        ("growth", lambda: growth.measure(work)),
+        ("threads", lambda: growth.threads(work)),
+    ):
+        figures[name] = measure()
+        _say(page.TABLES[name](figures))
+    results.store(figures)
+    page.write(figures)
 
 
-def _steps(work: Work) -> dict[str, Step]:
-    issued = ours.issue(work)
-    held = ours.accept(work, issued)
-    presented = ours.present(work, held)
-    theirs = peer.issue(work)
-    shown = peer.present(work, theirs)
-    return {
-        "floor: one signature": work.sign,
-        "floor: two verifications": work.verify_twice,
-        "issue": lambda: ours.issue(work),
-        "present, parsed holder": lambda: ours.present(work, held),
-        "present, from text": _afresh(lambda: ours.present(work, ours.accept(work, issued))),
-        "present, from text, seen": lambda: ours.present(work, ours.accept(work, issued)),
-        "verify": _afresh(lambda: ours.verify(work, presented)),
-        "verify, seen": lambda: ours.verify(work, presented),
-        "sd-jwt issue": lambda: peer.issue(work),
-        "sd-jwt present": lambda: peer.present(work, theirs),
-        "sd-jwt verify": lambda: peer.verify(work, shown),
-    }
-
-
-def _afresh(step: Step) -> Step:
-    """The step, by a process that has seen neither the Issuer's JWT nor the Holder's key."""
-
-    def forgetful() -> None:
-        keys.forget()
-        step()
-
-    return forgetful
-
-
-def _measure(steps: dict[str, Step], rounds: int, repeats: int) -> dict[str, float]:
-    """Microseconds of each step in its least disturbed round."""
-    samples: dict[str, list[float]] = {name: [] for name in steps}
-    for step in steps.values():
-        step()
-    for _ in range(rounds):
-        for name, step in steps.items():
-            start = time.perf_counter_ns()
-            for _ in range(repeats):
-                step()
-            samples[name].append((time.perf_counter_ns() - start) / repeats / 1000)
-    return {name: min(values) for name, values in samples.items()}
-
-
-def _print(times: dict[str, float]) -> None:
-    sign, verify = times["floor: one signature"], times["floor: two verifications"]
-    rows = [
-        ("issue ÷ one signature", times["issue"] / sign, times["sd-jwt issue"] / sign),
-        ("present ÷ one signature, parsed holder", times["present, parsed holder"] / sign, None),
-        ("present from text ÷ one signature *", times["present, from text"] / sign, times["sd-jwt present"] / sign),
-        ("the same, issuer JWT seen before", times["present, from text, seen"] / sign, None),
-        ("verify ÷ two verifications", times["verify"] / verify, times["sd-jwt verify"] / verify),
-        ("the same, issuer JWT seen before", times["verify, seen"] / verify, None),
-    ]
-    extra = "with" if all(map(importlib.util.find_spec, ("orjson", "pybase64"))) else "without"
-    out = sys.stdout.write
-    out(f"Python {platform.python_version()}, card of {len(CARD)} bytes, 7 selective claims, 3 shown, ES256, ")
-    out(f"{extra} the extra fast\n")
-    out(f"floor: one signature {sign:.1f} µs, two verifications {verify:.1f} µs\n\n")
-    out(f"{'':<42}{'SD-Card':>9}{'sd-jwt 0.10.4':>15}\n")
-    for name, mine, theirs in rows:
-        out(f"{name:<42}{mine:>9.2f}{'–' if theirs is None else format(theirs, '.2f'):>15}\n")
-    out("\n* We first check the text as RFC 9901 7.2 asks of a Holder, Issuer's signature included; sd-jwt does not.\n")
-    out(f"  One signature and one verification alone are {1 + verify / 2 / sign:.2f}.\n")
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -1,83 +1,143 @@
-"""How verification grows with what an attacker controls: ``python -m benchmarks.growth``.
+"""How time and memory grow with what an attacker or a large user controls: by the front door, every rule in force.
 
-Decoys to 100,000, Disclosures to 10,000. Prints time and peak memory, and the exponents of power laws fitted over the
-last decade: 1.0 is linear. The Issuer's signature is real and costs the same in every row, so small rows look dearer.
-Peak memory is what verifying adds to the text it is given, in Python's own allocations. ``benchmarks.growth_plot``
-draws the same figures.
+Exponents are of power laws fitted over the last decade of sizes: 1.0 is linear. Signatures are real and cost the same
+in every row, so small rows look dearer. Limits are raised where a size lies beyond them. Time is the processor's, of
+all threads; peak memory is what a step adds in Python's own allocations.
 """
 
 import gc
 import math
 import statistics
-import sys
 import time
-import tracemalloc
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from benchmarks import ours
+from benchmarks.rounds import Step, least, peak_memory
+from benchmarks.work import Work
+from sdcard import (
+    SD_CARD,
+    Acceptance,
+    Answering,
+    Challenge,
+    Expectations,
+    InMemorySigner,
+    Issuer,
+    Limits,
+    TrustedIssuers,
+    accept_sd_card,
+    prepare_sd_card,
+    present,
+    rounded_validity,
+    select_all,
+    verify_presentation,
+)
 from sdcard.disclosable import Disclosable, DisclosableObject, Treatment
+from sdcard.disclosure.context import BUILT_IN
+from sdcard.disclosure.plan import DisclosurePlan
+from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.edge.system import SystemSalts
 from sdcard.encoding import JsonObject
-from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.jose.jws import encode_signing_input, join_signature
-from sdcard.jose.signer import InMemorySigner
-from sdcard.limits import Limits
-from sdcard.sdjwt.embedding import embed
-from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
-from sdcard.sdjwt.verification import verify_sd_jwt
+from sdcard.keybinding.challenge import ConsumedByCaller
+from sdcard.status.reference import Unchecked
+from sdcard.status.status_list import pack_statuses
+from sdcard.status.token import issue_status_list_token, verify_status_list_token
 
-SIGNER = InMemorySigner(ec.generate_private_key(ec.SECP256R1()))
+ROUNDS = 5
 LIMITS = Limits(presentation_bytes=2**30, disclosures=100_000, digests=1_000_000)
-ROUNDS = 15
-SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
+NOW = time.time()
+SIGNER, HOLDER = (InMemorySigner(ec.generate_private_key(ec.SECP256R1())) for _ in range(2))
+ISSUER = Issuer("https://registry.example", SIGNER.public_key)
+ACCEPTANCE = Acceptance(issuers=TrustedIssuers.of(ISSUER.identifier, SIGNER.public_key), limits=LIMITS)
+CHALLENGE = Challenge("a nonce of this benchmark", "https://verifier.example")
+EXPECTATIONS = Expectations(
+    issuers=ACCEPTANCE.issuers,
+    limits=LIMITS,
+    key_binding=Answering(CHALLENGE, ConsumedByCaller()),
+    status=Unchecked("benchmark"),
+)
 Members = dict[str, tuple[Treatment, Disclosable]]
+LIST = "https://registry.example/lists/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
-    """Seconds and peak bytes of one verification, for each size of one kind of input."""
+class Family:
+    """One thing that grows.
+
+    Attributes:
+        name: what its sizes count.
+        sizes: rising.
+        steps: size → the steps that are measured at this size, by name.
+    """
 
     name: str
     sizes: Sequence[int]
-    seconds: Sequence[float]
-    peak_bytes: Sequence[int]
+    steps: Callable[[int], Mapping[str, Step]]
 
 
-def main() -> None:
-    """Measure and print every curve."""
-    for curve in measure():
-        sys.stdout.write(described(curve))
+def measure(work: Work, rounds: int = ROUNDS) -> list[dict[str, Any]]:
+    """Every curve: sizes, microseconds, peak bytes, and the exponents of both."""
+    return [curve for family in families(work) for curve in _curves(family, rounds)]
 
 
-def measure() -> list[Curve]:
-    """One run over everything. Each round verifies every input once, so that a slow moment hits them all."""
-    inputs = [
-        (name, {size: make(size) for size in SIZES if size <= last})
-        for name, make, last in (
-            ("decoys", with_decoys, 100_000),
-            ("Disclosures", with_disclosures, 10_000),
-            ("Disclosures in chains of ten", with_chains, 10_000),
-        )
-    ]
-    texts = [text for _, made in inputs for text in made.values()]
-    rounds = [[verification(text) for text in texts] for _ in range(ROUNDS)]
-    best = iter([min(times) for times in zip(*rounds, strict=True)])
+def families(work: Work) -> list[Family]:
+    """What grows, to the sizes that are promised."""
     return [
-        Curve(name, list(made), [next(best) for _ in made], [peak_memory(text) for text in made.values()])
-        for name, made in inputs
+        Family("Disclosures", (100, 200, 500, 1_000, 2_000, 5_000, 10_000), _card_steps(with_disclosures)),
+        Family("decoys", (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000), _card_steps(with_decoys)),
+        Family("nesting", (5, 10, 20, 30, 40, 50), _card_steps(nested)),
+        Family("bytes of card", (4_000, 16_000, 32_000, 64_000, 128_000, 256_000), _card_steps(of_size)),
+        Family("cards at once", (1, 4, 16, 64, 128, 256), lambda size: _batch_steps(work, size)),
+        Family("status list entries", (10_000, 50_000, 100_000, 200_000, 500_000, 1_000_000), _status_steps),
     ]
 
 
-def described(curve: Curve) -> str:
-    """A curve as lines of text."""
-    time_exponent, memory_exponent = exponent(curve.sizes, curve.seconds), exponent(curve.sizes, curve.peak_bytes)
-    lines = [f"{curve.name}: exponents {time_exponent:.2f} (time), {memory_exponent:.2f} (peak memory)"]
-    for size, seconds, peak in zip(curve.sizes, curve.seconds, curve.peak_bytes, strict=True):
-        each = f"{seconds / size * 1e6:>6.2f} µs and {peak / size:>7,.0f} bytes each"
-        lines.append(f"  {size:>7,}  {seconds * 1000:>7.2f} ms  {peak / 1e6:>6.2f} MB  {each}")
-    return "".join(line + "\n" for line in lines)
+def threads(work: Work, rounds: int = ROUNDS) -> dict[str, Any]:
+    """Batches by threads: what one verification takes, as ratios to two verifications alone."""
+    counts, sizes = (1, 2, 4, 8), (4, 16, 64, 256)
+    batches = {size: ours.presentations(work, size) for size in sizes}
+    steps: dict[str, Step] = {"floor": work.verify_twice}
+    for count in counts:
+        for size, texts in batches.items():
+            steps[f"{count} {size}"] = partial(_forgetful_batch, work, texts, count)
+    units = {f"{count} {size}": size for count in counts for size in sizes}
+    times = least(steps, rounds, max(sizes), units)
+    ratios = [[round(times[f"{count} {size}"] / times["floor"], 3) for size in sizes] for count in counts]
+    return {"threads": list(counts), "sizes": list(sizes), "ratios": ratios}
+
+
+def _forgetful_batch(work: Work, texts: Sequence[str], count: int) -> None:
+    ours.forget()
+    ours.verify_batch(work, texts, count)
+
+
+def _curves(family: Family, rounds: int) -> list[dict[str, Any]]:
+    steps = {size: family.steps(size) for size in family.sizes}
+    best: dict[tuple[int, str], float] = {}
+    for _ in range(rounds):
+        for size, named in steps.items():
+            for name, step in named.items():
+                best[size, name] = min(best.get((size, name), math.inf), _seconds(step))
+    curves = []
+    for name in steps[family.sizes[0]]:
+        times = [best[size, name] for size in family.sizes]
+        peaks = [peak_memory(steps[size][name]) for size in family.sizes]
+        curves.append(
+            {
+                "of": family.name,
+                "step": name,
+                "sizes": list(family.sizes),
+                "microseconds": [round(one * 1e6, 1) for one in times],
+                "peak bytes": peaks,
+                "time exponent": round(exponent(family.sizes, times), 3),
+                "memory exponent": round(exponent(family.sizes, peaks), 3),
+            }
+        )
+    return curves
 
 
 def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
@@ -88,57 +148,102 @@ def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
     return statistics.linear_regression(*zip(*last, strict=True)).slope
 
 
-def with_decoys(count: int) -> str:
-    """One list of that many digests, none of which has a Disclosure."""
-    return _signed(DisclosableObject({}, padded=True), lambda _: count)
-
-
-def with_disclosures(count: int) -> str:
-    """That many claims, each with a Disclosure."""
-    members: Members = {f"claim-{number}": (Treatment.SELECTIVE, number) for number in range(count)}
-    return _signed(DisclosableObject(members, padded=False), lambda real: real)
-
-
-def with_chains(count: int) -> str:
-    """The same number in chains of ten, each Disclosure in the one before it."""
-    members: Members = {}
-    for chain in range(count // 10):
-        inner = DisclosableObject({}, padded=False)
-        for depth in range(10):
-            inner = DisclosableObject({f"c{depth}": (Treatment.SELECTIVE, inner)}, padded=False)
-        members[f"chain-{chain}"] = (Treatment.PLAIN, inner)
-    return _signed(DisclosableObject(members, padded=False), lambda real: real)
-
-
-def verification(text: str) -> float:
-    """Seconds for 7.1, text to processed payload."""
+def _seconds(step: Step) -> float:
     gc.collect()
-    start = time.perf_counter()
-    _verify(text)
-    return time.perf_counter() - start
+    ours.forget()
+    start = time.process_time()
+    step()
+    return time.process_time() - start
 
 
-def peak_memory(text: str) -> int:
-    """Bytes that the same adds at its highest point."""
-    tracemalloc.start()
-    _verify(text)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return peak
+def with_disclosures(count: int) -> DisclosurePlan:
+    """That many claims, each with a Disclosure."""
+    return plan({f"claim-{number}": (Treatment.SELECTIVE, number) for number in range(count)})
 
 
-def _verify(text: str) -> None:
-    arrived = parse_sd_jwt(text, LIMITS)
-    assert isinstance(arrived, SdJwt)
-    verify_sd_jwt(arrived, lambda _: SIGNER.public_key, ("dc+sd-jwt",), LIMITS)
+def with_decoys(count: int) -> DisclosurePlan:
+    """One list of that many digests, none of which has a Disclosure."""
+    return plan({}, decoys=count)
 
 
-def _signed(root: DisclosableObject, padded_size: Callable[[int], int]) -> str:
-    embedded = embed(root, DigestAlgorithm.SHA_256, SystemSalts(), padded_size)
-    header: JsonObject = {"alg": "ES256", "typ": "dc+sd-jwt"}
-    signing_input = encode_signing_input(header, embedded.payload)
-    return str(SdJwt(join_signature(signing_input, SIGNER.sign(signing_input)), embedded.disclosures))
+def nested(depth: int) -> DisclosurePlan:
+    """A chain of that many Disclosures, each in the one before it."""
+    inner = DisclosableObject({}, padded=False)
+    for number in range(depth):
+        inner = DisclosableObject({f"c{number}": (Treatment.SELECTIVE, inner)}, padded=False)
+    return plan(dict(inner.members))
 
 
-if __name__ == "__main__":
-    main()
+def of_size(count: int) -> DisclosurePlan:
+    """Seven claims of skills as the benchmark card has them, together of about that many bytes."""
+    skill: JsonObject = {
+        "id": "skill",
+        "description": "Finds the best route between two places. " * 8,
+        "tags": ["maps", "traffic"],
+    }
+    each = round(count / 7 / 400)
+    return plan({f"claim-{number}": (Treatment.SELECTIVE, [dict(skill) for _ in range(each)]) for number in range(7)})
+
+
+def plan(members: Members, decoys: int = 0) -> DisclosurePlan:
+    """These claims as a plan of their own."""
+    policy = DisclosurePolicy({one.name: one for one in BUILT_IN}, ladder=(decoys or 4,))
+    root = DisclosableObject(members, padded=bool(decoys))
+    return DisclosurePlan("full", "a2a/1.0", SD_CARD, root, policy, frozenset(), (), (), None)
+
+
+def issue(of: DisclosurePlan) -> str:
+    """An SD-Card of it, as text."""
+    prepared = prepare_sd_card(
+        ISSUER,
+        of,
+        agent_id="a",
+        holder_key=HOLDER.public_key,
+        validity=rounded_validity(NOW),
+        salts=SystemSalts(),
+        limits=LIMITS,
+    )
+    return str(prepared.complete(SIGNER.sign(prepared.signing_input)))
+
+
+def _card_steps(make: Callable[[int], DisclosurePlan]) -> Callable[[int], Mapping[str, Step]]:
+    def steps(size: int) -> Mapping[str, Step]:
+        of = make(size)
+        text = issue(of)
+        held = accept_sd_card(text, ACCEPTANCE, HOLDER.public_key, NOW)
+        presented = str(present(held, select_all(held), CHALLENGE, HOLDER, NOW))
+        return {
+            "issue": lambda: issue(of),
+            "accept": lambda: accept_sd_card(text, ACCEPTANCE, HOLDER.public_key, NOW),
+            "present": lambda: str(present(held, select_all(held), CHALLENGE, HOLDER, NOW)),
+            "verify": lambda: verify_presentation(presented, EXPECTATIONS, NOW),
+        }
+
+    return steps
+
+
+def _batch_steps(work: Work, size: int) -> Mapping[str, Step]:
+    others = [replace(work, holder_key=ec.generate_private_key(ec.SECP256R1())) for _ in range(size)]
+    issued = [ours.issue(other) for other in others]
+    held = [ours.accept(other, text) for other, text in zip(others, issued, strict=True)]
+    presented = [ours.present(other, one) for other, one in zip(others, held, strict=True)]
+    return {
+        "issue": lambda: [ours.issue(other) for other in others],
+        "accept": lambda: [ours.accept(other, text) for other, text in zip(others, issued, strict=True)],
+        "present": lambda: [ours.present(other, one) for other, one in zip(others, held, strict=True)],
+        "verify": lambda: ours.verify_batch(work, presented, 2),
+    }
+
+
+def _status_steps(size: int) -> Mapping[str, Step]:
+    revoked = {index: 1 for index in range(0, size, 97)}
+    now = int(NOW)
+
+    def make() -> str:
+        return issue_status_list_token(pack_statuses(revoked, size, 1), LIST, SIGNER, now, 60, now + 600)
+
+    text = make()
+    return {
+        "issue": make,
+        "verify": lambda: verify_status_list_token(text, LIST, SIGNER.public_key, NOW, LIMITS).statuses.status(97),
+    }

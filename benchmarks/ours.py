@@ -2,8 +2,12 @@
 
 import json
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from benchmarks.work import AUDIENCE, CARD, ISSUER, NONCE, SELECTIVE, SHOWN, Work
 from sdcard.cards.a2a.v1_0 import FORMAT
@@ -15,15 +19,18 @@ from sdcard.holder import HeldSdCard, accept_sd_card, select_paths
 from sdcard.holder import present as present_sd_card
 from sdcard.issued import Acceptance
 from sdcard.issuer import Issuer, issue_sd_card, rounded_validity
+from sdcard.jose import keys
 from sdcard.jose.signer import InMemorySigner
 from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller
 from sdcard.paths import path
+from sdcard.sdjwt import seen
 from sdcard.status.reference import Unchecked
 from sdcard.trust import TrustedIssuers
-from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
+from sdcard.verifier import Expectations, VerifiedCard, verify_many, verify_presentation
 
 NOW = time.time()
 SALTS = SystemSalts()
+POOL = ThreadPoolExecutor(8)
 CHALLENGE = Challenge(NONCE, AUDIENCE)
 PATHS = tuple(path(name) for name in SHOWN)
 
@@ -70,3 +77,22 @@ def present(work: Work, held: HeldSdCard) -> str:
 def verify(work: Work, presentation: str) -> VerifiedCard:
     """Text → verified card."""
     return verify_presentation(presentation, _parties(work)[4], NOW)
+
+
+def presentations(work: Work, count: int) -> list[str]:
+    """As many, each of an SD-Card and a Holder of its own."""
+    others = [replace(work, holder_key=ec.generate_private_key(ec.SECP256R1())) for _ in range(count)]
+    return [present(other, accept(other, issue(other))) for other in others]
+
+
+def verify_batch(work: Work, texts: Sequence[str], threads: int) -> list[VerifiedCard]:
+    """Presentations → verified cards, by so many threads."""
+    expectations = _parties(work)[4]
+    cards = verify_many([(text, expectations) for text in texts], NOW, POOL, threads)
+    return [card for card in cards if isinstance(card, VerifiedCard)]
+
+
+def forget() -> None:
+    """Make this a process that has seen no Issuer's JWT and no Holder's key."""
+    keys.forget()
+    seen.forget()

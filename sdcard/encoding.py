@@ -30,6 +30,8 @@ _NULL = b"null"
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
 
+_PADDING = ("", "===", "==", "=")
+_BRACKET, _BRACE = b"[{"
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
@@ -66,13 +68,45 @@ def decode_base64url(text: str, where: Where) -> bytes:
     Raises:
         Refused: ``encoding.base64url`` for an empty text, another character, padding, or bits left over.
     """
+    padded = text + _PADDING[len(text) % 4]
     try:
-        data = _read_base64url(text + "=" * (-len(text) % 4))
+        if _pybase64 and "+" not in text and "/" not in text:
+            data: bytes = _pybase64.b64decode(padded, b"-_", True)
+        else:
+            data = a2b_base64(padded.replace("-", "+").replace("_", "/"))
     except ValueError:
         data = b""
-    if not data or encode_base64url(data) != text:
+    if not data or encode_base64url(data) != text:  # some bytes come of most texts; each has only one that is accepted
         raise Refused(Rule.BASE64URL, where)
     return data
+
+
+def decode_json(text: str, where: Where, depth: int) -> tuple[bytes, JsonValue]:
+    """Base64url of JSON → the bytes and their value: ``decode_base64url`` and ``parse_json``, one after the other.
+
+    Raises:
+        Refused: as these two.
+    """
+    if _orjson and _pybase64 and "+" not in text and "/" not in text:
+        try:
+            data: bytes = _pybase64.b64decode(text + _PADDING[len(text) % 4], b"-_", True)
+            found: JsonValue = _orjson.loads(data)
+            written = _pybase64.b64encode_as_string(data, b"-_").rstrip("=") == text and _orjson.dumps(found) == data
+            if written and data.count(_BRACKET) + data.count(_BRACE) <= depth:
+                return data, found
+        except (ValueError, TypeError):
+            pass  # what is wrong with it is said below
+    data = decode_base64url(text, where)
+    return data, parse_json(data, where, depth)
+
+
+def decode_json_object(text: str, where: Where, depth: int) -> JsonObject:
+    """As ``decode_json``, for a text that must be an object.
+
+    Raises:
+        Refused: as ``decode_json``; ``json.malformed`` also for any other JSON value.
+    """
+    return _object(decode_json(text, where, depth)[1], where)
 
 
 def encode_json(value: JsonValue) -> bytes:
@@ -112,7 +146,7 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
         Refused: ``encoding.utf8``, ``json.malformed``, ``json.duplicate-member``, ``json.number``,
             ``json.surrogate`` or ``json.depth``.
     """
-    if _orjson and data.count(b"[") + data.count(b"{") <= depth:
+    if _orjson and data.count(_BRACKET) + data.count(_BRACE) <= depth:
         try:
             found: JsonValue = _orjson.loads(data)
             if _orjson.dumps(found) == data:  # written as we would write it: nothing was repeated, repaired or rounded
@@ -135,7 +169,10 @@ def parse_json_object(data: bytes, where: Where, depth: int) -> JsonObject:
     Raises:
         Refused: as ``parse_json``; ``json.malformed`` also for any other JSON value.
     """
-    value = parse_json(data, where, depth)
+    return _object(parse_json(data, where, depth), where)
+
+
+def _object(value: JsonValue, where: Where) -> JsonObject:
     if not isinstance(value, dict):
         raise Refused(Rule.JSON_MALFORMED, where, "A JSON object is expected.")
     return value
@@ -154,18 +191,6 @@ def same_json(one: Any, other: Any) -> bool:
 
 def _padded_base64url(data: bytes) -> bytes:
     return b2a_base64(data, newline=False).replace(b"+", b"-").replace(b"/", b"_")
-
-
-def _read_base64url(text: str) -> bytes:
-    """Some bytes for any text that has them, perhaps; whether it is their only text is for the caller to say.
-
-    Raises:
-        ValueError: for most other texts.
-    """
-    if _pybase64 and "+" not in text and "/" not in text:
-        data: bytes = _pybase64.b64decode(text, b"-_", validate=True)
-        return data
-    return a2b_base64(text.replace("-", "+").replace("_", "/"))
 
 
 def _decode_utf8(data: bytes) -> str | None:

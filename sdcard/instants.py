@@ -2,6 +2,7 @@
 
 import calendar
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -27,7 +28,7 @@ class Clock(Protocol):
 
 def check_instant(value: object) -> Instant:
     """Give back an instant that a caller passed in, or raise ``Misuse``: a bool, NaN or text is no instant."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -_FAR < value < _FAR:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_FAR < value < _FAR:
         raise Misuse("an instant is a number of Unix seconds")
     return value
 
@@ -38,9 +39,19 @@ def parse_numeric_date(value: object, where: Where) -> Instant:
     Raises:
         Refused: ``claim.type``.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise Refused(Rule.CLAIM_TYPE, where, "A NumericDate is a JSON number.")
     return value
+
+
+def read_numeric_date(claims: Mapping[str, object], name: str, where: Where) -> Instant:
+    """As ``parse_numeric_date``, of a claim.
+
+    Raises:
+        Refused: ``claim.type``, at ``where/name``.
+    """
+    value = claims.get(name)
+    return value if type(value) is int else parse_numeric_date(value, where.within(name))
 
 
 _RFC_3339 = re.compile(

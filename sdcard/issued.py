@@ -1,11 +1,12 @@
 """What Holder and Verifier alike ask of an SD-Card: trusted Issuer, sound SD-JWT, profile, times, a usable ``cnf``."""
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.instants import MAX_SKEW, Instant, parse_numeric_date
-from sdcard.jose.jws import Jws
+from sdcard.instants import MAX_SKEW, Instant, read_numeric_date
+from sdcard.jose.jws import Jws, SignatureQuestion, computed
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.names import NEVER_SELECTIVE, RESERVED_AT_TOP
@@ -13,13 +14,17 @@ from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwt
 from sdcard.sdjwt.verification import (
+    CONFIRMED,
     VerifiedSdJwt,
     check_in_clear,
     check_validity,
     parse_confirmation,
-    verify_sd_jwt,
+    verifying_sd_jwt,
 )
 from sdcard.trust import TrustedIssuers
+
+_WHERE = Where(Part.ISSUER_JWT)
+_KID = Where(Part.ISSUER_HEADER, ("kid",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,28 +85,34 @@ def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: s
     Raises:
         Refused: for the first rule that says no.
     """
+    return computed(reading_issued(sd_jwt, acceptance, now, audience))
+
+
+def reading_issued(
+    sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: str | None
+) -> Generator[SignatureQuestion, bool, IssuedSdCard]:
+    """As ``read_issued``, step by step; whoever takes the steps computes the signature."""
 
     def key_for(jws: Jws) -> PublicKey:
         key = acceptance.issuers.key_for(jws.payload.get("iss"), jws.header.get("kid"))
-        check_not_published(key, acceptance.published_keys, jws.header_where.within("kid"))
+        check_not_published(key, acceptance.published_keys, _KID)
         return key
 
     acceptance.issuers.check_current(now)
-    verified = verify_sd_jwt(sd_jwt, key_for, acceptance.profile.accepted_types, acceptance.limits)
+    verified = yield from verifying_sd_jwt(sd_jwt, key_for, acceptance.profile.accepted_types, acceptance.limits)
     check_in_clear(verified, acceptance.profile.required, NEVER_SELECTIVE)
     claims = verified.processed.claims
     check_validity(claims, now, acceptance.clock_skew, audience)
     _check_vct(claims, acceptance.profile)
     holder_key = parse_confirmation(claims)
-    where = Where(Part.ISSUER_JWT)
-    check_not_published(holder_key, acceptance.published_keys, where.within("cnf", "jwk"))
+    check_not_published(holder_key, acceptance.published_keys, CONFIRMED)
     return IssuedSdCard(
-        issuer=_text(claims, "iss", where),
-        subject=_text(claims, "sub", where),
-        issued_at=parse_numeric_date(claims.get("iat"), where.within("iat")),
-        expires_at=parse_numeric_date(claims.get("exp"), where.within("exp")),
+        issuer=_text(claims, "iss"),
+        subject=_text(claims, "sub"),
+        issued_at=read_numeric_date(claims, "iat", _WHERE),
+        expires_at=read_numeric_date(claims, "exp", _WHERE),
         holder_key=holder_key,
-        card_format=_text(claims, "card_format", where) if "card_format" in claims else None,
+        card_format=_text(claims, "card_format") if "card_format" in claims else None,
         members={name: value for name, value in claims.items() if name not in RESERVED_AT_TOP},
         verified=verified,
     )
@@ -109,15 +120,14 @@ def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: s
 
 def _check_vct(claims: JsonObject, profile: Profile) -> None:
     """Refuse a token of another type (SDC-4, VC-3)."""
-    where = Where(Part.ISSUER_JWT)
-    if "vct" in claims and _text(claims, "vct", where) not in profile.accepted_vcts:
-        raise Refused(Rule.VCT, where.within("vct"), f"Profile: {profile.name}.")
+    if "vct" in claims and _text(claims, "vct") not in profile.accepted_vcts:
+        raise Refused(Rule.VCT, _WHERE.within("vct"), f"Profile: {profile.name}.")
 
 
-def _text(claims: JsonObject, name: str, where: Where) -> str:
+def _text(claims: JsonObject, name: str) -> str:
     value = claims.get(name)
     if not isinstance(value, str):
-        raise Refused(Rule.CLAIM_TYPE, where.within(name), "The claim must be a string.")
+        raise Refused(Rule.CLAIM_TYPE, _WHERE.within(name), "The claim must be a string.")
     if not value:
-        raise Refused(Rule.CLAIM_VALUE, where.within(name), "The claim must not be empty.")
+        raise Refused(Rule.CLAIM_VALUE, _WHERE.within(name), "The claim must not be empty.")
     return value

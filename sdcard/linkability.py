@@ -267,7 +267,7 @@ def _crypto(read: UnverifiedSdJwt) -> Iterator[tuple[_Trace, Where]]:
         where = Where(Part.DISCLOSURE, (numbers[disclosure.encoded],))
         yield _Trace(What.DISCLOSURE, Part.DISCLOSURE, (), disclosure.encoded), where
         yield _Trace(What.SALT, Part.DISCLOSURE, (), disclosure.salt), where
-        if disclosure.depth_without_digests is None:
+        if not disclosure.without_digests:
             for digest, path in _digests(disclosure.value, ()):
                 yield _Trace(What.DIGEST, Part.ISSUER_JWT, (), digest), where.within(*path)
 

@@ -3,18 +3,19 @@
 The order of RFC 9901 7.3: decide about key binding, the SD-JWT (7.1), the KB-JWT; then status; then single use.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from inspect import isawaitable
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from sdcard.cards.partial import PartialCard
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.issued import Acceptance, IssuedSdCard, read_issued
+from sdcard.issued import Acceptance, IssuedSdCard, reading_issued
+from sdcard.jose.jws import SignatureQuestion
 from sdcard.jose.keys import PublicKey
 from sdcard.keybinding.challenge import Answering, KeyBinding, Unbound, Unsolicited, has_awaited_record
-from sdcard.keybinding.verification import Bound, ask_single_use, judge_single_use, verify_key_binding
+from sdcard.keybinding.verification import Bound, ask_single_use, judge_single_use, verifying_key_binding
 from sdcard.paths import ClaimPath
 from sdcard.requesting import ClaimRequest, undisclosed
 from sdcard.rules import Rule
@@ -43,6 +44,8 @@ class Expectations(Acceptance):
     key_binding: KeyBinding
     status: Status
     requested: ClaimRequest = field(default_factory=ClaimRequest)
+    is_awaited: bool = field(init=False, repr=False, compare=False)
+    """Whether the status or the record is to be awaited."""
 
     def __post_init__(self) -> None:
         Acceptance.__post_init__(self)
@@ -50,6 +53,8 @@ class Expectations(Acceptance):
             raise Misuse("decide about key binding: Answering, Unsolicited or Unbound")
         if not isinstance(self.status, Checked | CheckedAsync | Unchecked):
             raise Misuse("decide about the status: Checked, CheckedAsync or Unchecked")
+        awaited = isinstance(self.status, CheckedAsync) or has_awaited_record(self.key_binding)
+        object.__setattr__(self, "is_awaited", awaited)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +83,26 @@ class VerifiedCard(PartialCard):
     undisclosed: tuple[ClaimPath, ...]
 
 
+class Task(Protocol):
+    """Work that was handed to a pool, such as a ``concurrent.futures.Future``."""
+
+    def cancel(self) -> bool:
+        """Take it back; false when it has begun."""
+        ...
+
+    def result(self) -> object:
+        """Wait until it is done; what went wrong in it goes on here."""
+        ...
+
+
+class ThreadPool(Protocol):
+    """Threads of this process, such as a ``concurrent.futures.ThreadPoolExecutor``."""
+
+    def submit(self, work: Callable[[], None], /) -> Task:
+        """Do the work at some time, in another thread."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _UseQuestion:
     """Whether a verified KB-JWT is presented for the first time."""
@@ -86,8 +111,8 @@ class _UseQuestion:
     expected: Answering | Unsolicited
 
 
-_Question: TypeAlias = StatusQuestion | _UseQuestion
-_Steps: TypeAlias = Generator[_Question, object, VerifiedCard]
+_Question: TypeAlias = SignatureQuestion | StatusQuestion | _UseQuestion
+_Steps: TypeAlias = Generator[_Question, Any, VerifiedCard]
 
 
 def verify_presentation(presentation: str, expectations: Expectations, now: Instant) -> VerifiedCard:
@@ -102,7 +127,7 @@ def verify_presentation(presentation: str, expectations: Expectations, now: Inst
         Refused: with the rule that says no, and where.
         Misuse: when ``presentation`` is no text, ``now`` no instant, or a status or record is to be awaited.
     """
-    if isinstance(expectations.status, CheckedAsync) or has_awaited_record(expectations.key_binding):
+    if expectations.is_awaited:
         raise Misuse("await verify_presentation_async for a status source or record that is awaited")
     steps = _verification(presentation, expectations, now)
     step = _next_step(steps, None)
@@ -121,6 +146,66 @@ async def verify_presentation_async(presentation: str, expectations: Expectation
     return step
 
 
+def verify_many(
+    presentations: Sequence[tuple[str, Expectations]], now: Instant, pool: ThreadPool, threads: int
+) -> list[VerifiedCard | Refused]:
+    """Verify presentations as ``verify_presentation`` does, several at once; none has a say in what becomes of another.
+
+    Signatures are computed by several threads; all else is done by the calling one. Statuses and records are asked
+    last, in the order given: of two answers to one challenge the first is the one that counts.
+
+    Args:
+        presentations: each with what the Verifier demands of it.
+        now: the present instant, in Unix seconds.
+        pool: where other threads are to be had; its owner shuts it down.
+        threads: how many work at a time, the calling one among them.
+
+    Returns:
+        For each presentation, in order, the verified card, or the refusal.
+
+    Raises:
+        Misuse: as ``verify_presentation``, or when ``threads`` is not at least 1; nothing was asked then.
+        Exception: what a status source or record raises, but ``Refused``; those after it are not asked any more.
+    """
+    if type(threads) is not int or threads < 1:
+        raise Misuse("at least one thread works")
+    presentations = tuple(presentations)
+    if any(expectations.is_awaited for _, expectations in presentations):
+        raise Misuse("await verify_presentation_async for a status source or record that is awaited")
+    begun = [_verification(presentation, expectations, now) for presentation, expectations in presentations]
+    reached = [_step_or_refusal(steps, None) for steps in begun]
+    while asked := {number: step for number, step in enumerate(reached) if isinstance(step, SignatureQuestion)}:
+        verified = _computed(list(asked.values()), pool, threads)
+        for number, answer in zip(asked, verified, strict=True):
+            reached[number] = _step_or_refusal(begun[number], answer)
+    results: list[VerifiedCard | Refused] = []
+    for steps, step, (_, expectations) in zip(begun, reached, presentations, strict=True):
+        while not isinstance(step, (VerifiedCard, Refused)):
+            try:
+                step = _next_step(steps, _ask(step, expectations, now))
+            except Refused as refusal:
+                step = refusal
+        results.append(step)
+    return results
+
+
+def _computed(questions: Sequence[SignatureQuestion], pool: ThreadPool, threads: int) -> list[bool]:
+    """The answers, by several threads, which take one question after the other."""
+    answers = [False] * len(questions)
+    waiting = iter(range(len(questions)))
+
+    def work() -> None:
+        for number in waiting:
+            answers[number] = questions[number].answer()
+
+    helpers = [pool.submit(work) for _ in range(min(threads, len(questions)) - 1)]
+    work()
+    for helper in helpers:
+        if not helper.cancel():  # one that never began has nothing left to do
+            helper.result()
+    return answers
+
+
 def _next_step(steps: _Steps, answer: object) -> _Question | VerifiedCard:
     try:
         return steps.send(answer)
@@ -129,8 +214,17 @@ def _next_step(steps: _Steps, answer: object) -> _Question | VerifiedCard:
         return card
 
 
+def _step_or_refusal(steps: _Steps, answer: object) -> _Question | VerifiedCard | Refused:
+    try:
+        return _next_step(steps, answer)
+    except Refused as refusal:
+        return refusal
+
+
 def _ask(question: _Question, expectations: Expectations, now: Instant) -> object:
     """The answer, or what to await for it."""
+    if isinstance(question, SignatureQuestion):
+        return question.answer()
     if isinstance(question, _UseQuestion):
         return ask_single_use(question.bound, question.expected, now)
     assert not isinstance(expectations.status, Unchecked), "nothing is asked of an unchecked status"
@@ -138,7 +232,7 @@ def _ask(question: _Question, expectations: Expectations, now: Instant) -> objec
 
 
 def _verification(presentation: str, expectations: Expectations, now: Instant) -> _Steps:
-    """Every rule, in order; gives out the questions about status and single use, and goes on with the answers.
+    """Every rule, in order; gives out the questions about signatures, status and single use, and goes on with answers.
 
     A presentation that is not of the kind that was decided on goes no further (R-3, R-4, R-82, R-93); 7.1 comes before
     the KB-JWT (R-84), and the status is asked for when nothing else speaks against the SD-Card (VC-15).
@@ -147,13 +241,13 @@ def _verification(presentation: str, expectations: Expectations, now: Instant) -
     arrived = parse_sd_jwt(presentation, expectations.limits)
     match arrived, expectations.key_binding:
         case SdJwt(), Unbound() as unbound:
-            issued = read_issued(arrived, expectations, now, None)
+            issued = yield from reading_issued(arrived, expectations, now, None)
             yield from _check_status(issued, expectations.status)
             return _verified(issued, unbound, expectations)
         case SdJwtWithKeyBinding(), (Answering() | Unsolicited()) as expected:
-            issued = read_issued(arrived.sd_jwt, expectations, now, expected.audience)
-            algorithm = issued.verified.processed.algorithm
-            bound = verify_key_binding(arrived, issued.holder_key, algorithm, expected, now, expectations.limits)
+            issued = yield from reading_issued(arrived.sd_jwt, expectations, now, expected.audience)
+            sd_hash, limits = issued.verified.sd_hash, expectations.limits
+            bound = yield from verifying_key_binding(arrived.kb_jwt, issued.holder_key, sd_hash, expected, now, limits)
             yield from _check_status(issued, expectations.status)
             judge_single_use((yield _UseQuestion(bound, expected)))
             return _verified(issued, bound, expectations)
@@ -170,13 +264,12 @@ def _check_status(issued: IssuedSdCard, status: Status) -> Generator[StatusQuest
 
 
 def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, expectations: Expectations) -> VerifiedCard:
-    shown = PartialCard(
-        card_format=issued.card_format, members=issued.members, emptied=issued.verified.processed.emptied
-    )
+    processed = issued.verified.processed
+    shown = PartialCard(card_format=issued.card_format, members=issued.members, emptied=processed.emptied)
     return VerifiedCard(
-        card_format=shown.card_format,
-        members=shown.members,
-        emptied=shown.emptied,
+        card_format=issued.card_format,
+        members=issued.members,
+        emptied=processed.emptied,
         issuer=issued.issuer,
         subject=issued.subject,
         issued_at=issued.issued_at,
@@ -184,6 +277,6 @@ def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, expectations: 
         holder_key=issued.holder_key,
         key_binding=key_binding,
         status=expectations.status,
-        hidden=issued.verified.processed.hidden,
+        hidden=processed.hidden,
         undisclosed=undisclosed(shown, expectations.requested),
     )

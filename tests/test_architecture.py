@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import sdcard
 from tests.shared import ROOT
 
 SOURCES = [path for package in ("sdcard", "issuer_service") for path in sorted((ROOT / package).rglob("*.py"))]
@@ -198,3 +199,32 @@ def test_values_are_frozen(path: Path) -> None:
             for decorator in map(ast.unparse, node.decorator_list):
                 if decorator.startswith("dataclass"):
                     assert "frozen=True" in decorator, node.name
+
+
+def test_the_public_names_are_the_same_for_type_checkers_and_at_run_time() -> None:
+    body = tree(ROOT / "sdcard" / "__init__.py").body
+    checked = next(node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    seen = {
+        alias.name: str(node.module)
+        for node in ast.walk(checked)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == {name: f"sdcard.{module}" for name, module in sdcard._HOME.items()}
+    assert sorted(seen) == sorted(sdcard.__all__)
+    assert all(getattr(sdcard, name) is not None for name in sdcard.__all__)
+
+
+LIGHT = {
+    "import sdcard": {"cryptography", "jsonschema", "yaml", "ulid", "rfc8785", "jwcrypto"},
+    "import sdcard.cli.app, sys; sys.argv = ['sdcard', '--help']; sdcard.cli.app.run()": {"rich", "cryptography"},
+    "from sdcard import *": {"jsonschema", "ulid", "jwcrypto"},
+}
+
+
+@pytest.mark.parametrize("code", LIGHT)
+def test_what_is_not_used_is_not_imported(code: str) -> None:
+    """Each has its place, and is imported by who goes there; docs/performance.md says what that saves."""
+    script = f"import sys\n{code}\nprint('', *sys.modules, file=sys.stderr)"
+    loaded = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT).stderr
+    assert {name.partition(".")[0] for name in loaded.split()} & LIGHT[code] == set()

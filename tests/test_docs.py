@@ -50,15 +50,6 @@ def test_every_test_that_is_named_exists(name: str) -> None:
     assert [file for file in files if not (ROOT / file).is_file()] == []
 
 
-def test_the_exponents_in_the_evidence_are_those_of_the_picture() -> None:
-    drawn = re.findall(r">([^<>]+): exponent ([\d.]+ and [\d.]+)<", read("growth.svg"))
-    rows = re.findall(r"^\| (.+) \| ([\d.]+ and [\d.]+) \| ([\d.]+ and [\d.]+) \|$", read("evidence.md"), re.MULTILINE)
-
-    times, memory = drawn[:3], drawn[3:]
-    assert len(times) == len(memory) == 3
-    assert [(name, time, peak) for (name, time), (_, peak) in zip(times, memory, strict=True)] == rows
-
-
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "decisions").glob("*.md"))]
 LINK = re.compile(r"\]\(([^()\s:#]*)(?:#([^()\s]*))?\)")
 

@@ -2,6 +2,10 @@
 
 import sys
 
+EXIT_REFUSED = 1
+EXIT_MISUSE = 2
+EXIT_BUG = 70
+
 
 def main() -> None:
     """Run the command line, or say what is missing."""
@@ -9,5 +13,5 @@ def main() -> None:
         from sdcard.cli.app import run
     except ModuleNotFoundError as missing:
         sys.stderr.write(f"The command line needs {missing.name}, which the extra `cli` of sdcard brings\n")
-        raise SystemExit(2) from None
+        raise SystemExit(EXIT_MISUSE) from None
     raise SystemExit(run())

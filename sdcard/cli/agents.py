@@ -23,7 +23,6 @@ from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Misuse
 from sdcard.jose.keys import PublicKey
 
-HELP = "List, show, renew and delete agents, and change their keys. The token comes from SDCARD_TOKEN or --token-file."
 app = typer.Typer(no_args_is_help=True)
 
 KeyFiles: TypeAlias = Annotated[

@@ -1,56 +1,149 @@
-"""The command tree, and the one place where outcomes become exit statuses: 0 yes, 1 refused, 2 misuse, 70 a bug."""
+"""The command tree, and the one place where outcomes become exit statuses: 0 yes, 1 refused, 2 misuse, 70 a bug.
+
+A command's module is imported when the command is called: the list of them costs what typer costs.
+"""
 
 import errno
 import os
 import sys
 import traceback
+from importlib import import_module
+from typing import Any
 
 import typer
+import typer.main
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from sdcard.cli import (
-    agents,
-    audit,
-    card,
-    config,
-    db,
-    delegations,
-    demo,
-    discover,
-    fetch,
-    inspect,
-    keys,
-    linkability,
-    mcp,
-    policy,
-    present,
-    register,
-    revoke,
-    serve,
-    token,
-    trust,
-    vectors,
-    verify,
-)
-from sdcard.cli.output import EXIT_BUG, EXIT_MISUSE, EXIT_REFUSED, show_misuse, show_refusal
-from sdcard.errors import Misuse, Refused
-from sdcard.rules import Rule
+from sdcard.cli import EXIT_BUG, EXIT_MISUSE, EXIT_REFUSED
+
+COMMANDS = {
+    "demo": (
+        "demo:command",
+        "Watch the whole story: a registry issues, an agent presents, a verifier checks, six attacks fail.",
+    ),
+    "serve": (
+        "serve:command",
+        "Run the registry. Settings come from SDCARD_… in the environment, else a TOML file; options win. A "
+        "database or key file that is missing is made. Example: SDCARD_ISSUER=https://registry.example "
+        "sdcard serve --port 8080",
+    ),
+    "register": (
+        "register:command",
+        "Register an agent card and keep the SD-Cards. The token comes from SDCARD_TOKEN or --token-file. "
+        "Example: sdcard register card.json --registry http://127.0.0.1:8080 --agent-id georoute --key "
+        "agent.jwk --context public --context internal --out cards",
+    ),
+    "discover": (
+        "discover:command",
+        "Find agents at a registry by what a context shows of them: all that is asked for. The token comes "
+        "from SDCARD_TOKEN or --token-file. Example: sdcard discover --registry http://127.0.0.1:8080 "
+        "--text route",
+    ),
+    "fetch": (
+        "fetch:command",
+        "Fetch an agent's card from its address or well-known address, and verify it. Exit status 0: an "
+        "SD-Card that is verified; 1: refused, or a plain card, for which nobody vouches. Example: sdcard "
+        "fetch https://agent.example --trust trust.json --status",
+    ),
+    "inspect": (
+        "inspect:command",
+        "Show what an SD-Card or presentation says. Nothing is verified: no signature, no time, no trust. "
+        "Example: sdcard inspect public.sd-card",
+    ),
+    "present": (
+        "present:command",
+        "Present an SD-Card with key binding, showing what you choose. Example: sdcard present "
+        "public.sd-card --key agent.jwk --trust trust.json --audience https://them.example --nonce "
+        "n-0S6_WzA2Mj --path skills.0",
+    ),
+    "verify": (
+        "verify:command",
+        "Verify a presentation. Exit status 0: verified; 1: refused; 2: misuse. Example: sdcard verify "
+        "shown.txt --trust trust.json --audience https://me.example --nonce n-0S6_WzA2Mj --status",
+    ),
+    "linkability": (
+        "linkability:command",
+        "Say which values SD-Cards or presentations share, and which of those could differ. Nothing is "
+        "verified, and no value is shown. Exit status 0: nothing avoidable links them; 1: something does, "
+        "or a text was refused; 2: misuse. Example: sdcard linkability cards/public-0.sd-card "
+        "cards/public-1.sd-card",
+    ),
+    "mcp": (
+        "mcp:command",
+        "Serve tools for a language model over MCP, on standard input and output: check a card, inspect an "
+        "SD-Card; with --audience verify presentations; with --registry discover agents. Example: sdcard "
+        "mcp --trust trust.json --audience https://me.example --status",
+    ),
+    "revoke": (
+        "revoke:revoke",
+        "Revoke an agent's SD-Cards, for ever. The token comes from SDCARD_TOKEN or --token-file. Example: "
+        "sdcard revoke georoute --registry https://registry.example",
+    ),
+    "suspend": (
+        "revoke:suspend",
+        "Suspend an agent's SD-Cards until they are reinstated. Options as for `sdcard revoke`.",
+    ),
+    "reinstate": ("revoke:reinstate", "End a suspension; what was revoked stays so. Options as for `sdcard revoke`."),
+    "agents": (
+        "agents:app",
+        "List, show, renew and delete agents, and change their keys. The token comes from SDCARD_TOKEN or "
+        "--token-file.",
+    ),
+    "card": ("card:app", "Check, convert and sign agent cards; make ids for them."),
+    "policy": ("policy:app", "Check disclosure policies, and see what they would show of a card."),
+    "keys": ("keys:app", "Make keys in files; list, add, rotate and remove the registry's own."),
+    "trust": ("trust:app", "Sign a list of trusted Issuers, or show one."),
+    "token": ("token:app", "Make, list and withdraw bearer tokens for the registry."),
+    "audit": ("audit:app", "Verify and export a registry's audit chain, and make checkpoints of it."),
+    "vectors": ("vectors:app", "Run test vectors through our own code."),
+    "config": ("config:app", "Show the settings of the registry."),
+    "db": ("db:app", "Upgrade, look at, and back up the registry's database."),
+    "grants": ("delegations:grants", "Say which scopes may be handed to which agent."),
+    "approvals": ("delegations:approvals", "Approve or deny what waits for a person."),
+}
+"""Name → where it is, and what it does."""
+
+
+class _Commands(TyperGroup):
+    """The table above as a group of commands."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: dict[str, Any] = dict.fromkeys(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in COMMANDS and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = _made(cmd_name)
+        return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+def _made(name: str) -> Any:
+    place, text = COMMANDS[name]
+    module, _, attribute = place.partition(":")
+    found = getattr(import_module(f"sdcard.cli.{module}"), attribute)
+    one = typer.Typer(callback=lambda: None)  # with a callback, one command is a group of one
+    if isinstance(found, typer.Typer):
+        one.add_typer(found, name=name, help=text)
+    else:
+        one.command(name, help=text)(found)
+    return typer.main.get_group(one).commands[name]
+
 
 app = typer.Typer(
+    cls=_Commands,
+    callback=lambda: None,
     help="Agent Cards with selective disclosure: issue, present and verify SD-Cards (RFC 9901).",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # here alone: rich takes three times as long to import as all else that this list needs
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, serve, register, discover, fetch, inspect, present, verify, linkability, mcp):
-    app.command(module.__name__.rpartition(".")[2], help=module.HELP)(module.command)
-for command in (revoke.revoke, revoke.suspend, revoke.reinstate):
-    app.command(command.__name__)(command)
-for group in (agents, card, policy, keys, trust, token, audit, vectors, config, db):
-    app.add_typer(group.app, name=group.__name__.rpartition(".")[2], help=group.HELP)
-app.add_typer(delegations.grants, name="grants", help="Say which scopes may be handed to which agent.")
-app.add_typer(delegations.approvals, name="approvals", help="Approve or deny what waits for a person.")
 
 
 _INTERRUPTED = 130
@@ -66,35 +159,49 @@ def run() -> int:
     try:
         status = _run(as_json)
         if status == _INTERRUPTED:
-            show_misuse(Misuse("interrupted"), as_json)
-            status = EXIT_MISUSE
+            status = _misused(InterruptedError("interrupted"), as_json)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # typer exits when the reader has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return EXIT_MISUSE
     except OSError as error:
-        show_misuse(error, as_json=False)
+        status = _misused(error, as_json=False)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return EXIT_MISUSE
     return status
 
 
 def _run(as_json: bool) -> int:
     try:
         return app(standalone_mode=False) or 0
-    except Refused as refusal:
-        show_refusal(refusal, as_json)
-        return EXIT_MISUSE if refusal.rule is Rule.STORE_UNAVAILABLE else EXIT_REFUSED
-    except ModuleNotFoundError as missing:
-        extra = "mcp" if (missing.name or "").partition(".")[0] == "mcp" else "service"
-        show_misuse(Misuse(f"this command needs {missing.name}, which the extra `{extra}` of sdcard brings"), as_json)
-    except (Misuse, TyperException) as misuse:
-        show_misuse(misuse, as_json)
     except OSError as error:
         if error.errno in (errno.EPIPE, errno.ENOSPC):
             raise
-        show_misuse(error, as_json)
-    except Exception:  # a bug of ours must not look like a refusal
-        traceback.print_exc()
-        return EXIT_BUG
+        return _misused(error, as_json)
+    except Exception as error:  # what is no outcome is a bug of ours, and must not look like a refusal
+        return _outcome(error, as_json)
+
+
+def _outcome(error: Exception, as_json: bool) -> int:
+    """What an exception means. What this takes is imported when there is one."""
+    from sdcard.cli.output import show_refusal
+    from sdcard.errors import Misuse, Refused
+    from sdcard.rules import Rule
+
+    if isinstance(error, Refused):
+        show_refusal(error, as_json)
+        return EXIT_MISUSE if error.rule is Rule.STORE_UNAVAILABLE else EXIT_REFUSED
+    if isinstance(error, ModuleNotFoundError):
+        extra = "mcp" if (error.name or "").partition(".")[0] == "mcp" else "service"
+        text = f"this command needs {error.name}, which the extra `{extra}` of sdcard brings"
+        return _misused(Misuse(text), as_json)
+    if isinstance(error, Misuse | TyperException):
+        return _misused(error, as_json)
+    traceback.print_exception(error)
+    return EXIT_BUG
+
+
+def _misused(misuse: Exception, as_json: bool) -> int:
+    from sdcard.cli.output import show_misuse
+
+    show_misuse(misuse, as_json)
     return EXIT_MISUSE

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from sdcard.audit.chain import Verdict, Walk
 from sdcard.audit.checkpoints import MOST_BYTES, Checkpoint, verify_checkpoint
+from sdcard.cli import EXIT_REFUSED
 from sdcard.cli.output import (
-    EXIT_REFUSED,
     AsJson,
     console,
     describe_findings,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from issuer_service.stores.rows.audit import AuditQuery
     from issuer_service.stores.sql import SqlStore
 
-HELP = "Verify and export a registry's audit chain, and make checkpoints of it."
 MOST_LINE = 64 * 1024 * 1024
 """Of an export; a record names every claim that each context shows."""
 

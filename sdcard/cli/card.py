@@ -4,7 +4,6 @@ import typer
 
 from sdcard.cli import card_check, card_convert, card_sign
 
-HELP = "Check, convert and sign agent cards; make ids for them."
 app = typer.Typer(no_args_is_help=True)
 
 

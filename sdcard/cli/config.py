@@ -8,8 +8,6 @@ import typer
 from sdcard.cli.output import AsJson, console, print_json, table
 from sdcard.cli.serve import ConfigFile
 
-HELP = "Show the settings of the registry."
-
 app = typer.Typer(no_args_is_help=True)
 
 

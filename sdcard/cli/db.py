@@ -8,8 +8,6 @@ import typer
 from sdcard.cli.output import AsJson, print_json, print_lines
 from sdcard.cli.serve import ConfigFile, read_settings
 
-HELP = "Upgrade, look at, and back up the registry's database."
-
 DatabaseUrl = Annotated[str | None, typer.Option(help="As for `sdcard serve`.")]
 
 app = typer.Typer(no_args_is_help=True)

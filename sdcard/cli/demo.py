@@ -12,8 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from rich.text import Text
 
 from sdcard.cards.reading import parse_card
+from sdcard.cli import EXIT_REFUSED
 from sdcard.cli.attacks import ATTACKS, Scene
-from sdcard.cli.output import EXIT_REFUSED, AsJson, console, print_json, table
+from sdcard.cli.output import AsJson, console, print_json, table
 from sdcard.disclosure.plan import plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY
 from sdcard.edge.records import MemoryChallengeRecord
@@ -28,8 +29,6 @@ from sdcard.keybinding.challenge import Answering
 from sdcard.status.reference import Unchecked
 from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
-
-HELP = "Watch the whole story: a registry issues, an agent presents, a verifier checks, six attacks fail."
 
 CONTEXTS = ("public", "internal", "diagnostic", "federation", "full")
 AGENT_ID = "georoute"

@@ -28,10 +28,6 @@ from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 if TYPE_CHECKING:
     from sdcard.edge.registry import Discovered, FoundAgent
 
-HELP = (
-    "Find agents at a registry by what a context shows of them: all that is asked for. The token comes from "
-    "SDCARD_TOKEN or --token-file. Example: sdcard discover --registry http://127.0.0.1:8080 --text route"
-)
 UNBOUND = Unbound("SD-Cards from discovery come from the registry, not from their Holder")
 UNCHECKED = Unchecked("a registry gives out no SD-Card that was revoked or suspended by then")
 

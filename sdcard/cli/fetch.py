@@ -23,12 +23,6 @@ from sdcard.verifier import VerifiedCard
 if TYPE_CHECKING:
     from sdcard.edge.card_fetching import FetchedCard
 
-HELP = (
-    "Fetch an agent's card from its address or well-known address, and verify it. Exit status 0: an SD-Card that is "
-    "verified; 1: refused, or a plain card, for which nobody vouches. "
-    "Example: sdcard fetch https://agent.example --trust trust.json --status"
-)
-
 
 def command(
     url: Annotated[str, typer.Argument(metavar="URL", help="The card's address, or its host's: https://agent.example")],

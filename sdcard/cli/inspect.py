@@ -11,11 +11,6 @@ from sdcard.limits import DEFAULT_LIMITS as LIMITS
 from sdcard.paths import ClaimPath
 from sdcard.sdjwt.unverified import read_unverified
 
-HELP = (
-    "Show what an SD-Card or presentation says. Nothing is verified: no signature, no time, no trust. "
-    "Example: sdcard inspect public.sd-card"
-)
-
 
 def command(
     text: Annotated[str, typer.Argument(metavar="FILE|-", help="The SD-Card; - is standard input.")],

@@ -10,7 +10,6 @@ from sdcard.cli.output import AsJson, print_json, print_lines
 from sdcard.errors import Misuse
 from sdcard.jose.algorithms import SignatureAlgorithm
 
-HELP = "Make keys in files; list, add, rotate and remove the registry's own."
 app = typer.Typer(no_args_is_help=True)
 for name, command in (
     ("list", key_ring.list_keys),

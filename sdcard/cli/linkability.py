@@ -7,15 +7,10 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from sdcard.cli.output import EXIT_REFUSED, AsJson, cell, console, parse_instant, print_json, read_sd_jwt, table
+from sdcard.cli import EXIT_REFUSED
+from sdcard.cli.output import AsJson, cell, console, parse_instant, print_json, read_sd_jwt, table
 from sdcard.errors import Misuse, Refused, Where
 from sdcard.linkability import How, Link, LinkabilityReport, Pair, Verdict, What, report_linkability
-
-HELP = (
-    "Say which values SD-Cards or presentations share, and which of those could differ. Nothing is verified, and no "
-    "value is shown. Exit status 0: nothing avoidable links them; 1: something does, or a text was refused; 2: misuse. "
-    "Example: sdcard linkability cards/public-0.sd-card cards/public-1.sd-card"
-)
 
 _PLACES = 3
 _MEMBERS = 20

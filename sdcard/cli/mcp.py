@@ -21,12 +21,6 @@ from sdcard.trust import TrustedIssuers
 if TYPE_CHECKING:
     from sdcard.cli.mcp_tools import Offer
 
-HELP = (
-    "Serve tools for a language model over MCP, on standard input and output: check a card, inspect an SD-Card; with "
-    "--audience verify presentations; with --registry discover agents. "
-    "Example: sdcard mcp --trust trust.json --audience https://me.example --status"
-)
-
 
 def command(
     trust: Annotated[Path | None, typer.Option(help="Trust document: whose SD-Cards count.")] = None,

@@ -25,9 +25,6 @@ from sdcard.instants import Instant, parse_rfc3339
 from sdcard.profile import PROFILES, Profile
 from sdcard.rules import Rule
 
-EXIT_REFUSED = 1
-EXIT_MISUSE = 2
-EXIT_BUG = 70
 MAX_INPUT = 16 * 1024 * 1024
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

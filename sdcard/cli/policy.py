@@ -32,7 +32,6 @@ from sdcard.rules import Rule
 if TYPE_CHECKING:
     from sdcard.disclosure.explain import ExplainedPart
 
-HELP = "Check disclosure policies, and see what they would show of a card."
 app = typer.Typer(no_args_is_help=True)
 
 _PADDING = 3

@@ -33,12 +33,6 @@ from sdcard.issued import Acceptance
 from sdcard.keybinding.challenge import Challenge, new_challenge
 from sdcard.paths import ClaimPath
 
-HELP = (
-    "Present an SD-Card with key binding, showing what you choose. "
-    "Example: sdcard present public.sd-card --key agent.jwk --trust trust.json "
-    "--audience https://them.example --nonce n-0S6_WzA2Mj --path skills.0"
-)
-
 
 def command(
     sd_card: Annotated[str, typer.Argument(metavar="FILE|-", help="The SD-Card; - is standard input.")],

@@ -36,13 +36,6 @@ from sdcard.trust import TrustedIssuers
 if TYPE_CHECKING:
     from sdcard.edge.registry import IssuedAnswer, Registered, Registry
 
-HELP = (
-    "Register an agent card and keep the SD-Cards. The token comes from SDCARD_TOKEN or --token-file. "
-    "Example: sdcard register card.json --registry http://127.0.0.1:8080 --agent-id georoute --key agent.jwk "
-    "--context public --context internal --out cards"
-)
-
-
 Supersedes: TypeAlias = Annotated[
     str, typer.Option("--supersedes", help="What becomes of the agent's earlier SD-Cards: revoke or run_out.")
 ]

@@ -12,11 +12,6 @@ from sdcard.cli.output import AsJson, print_json, print_lines
 if TYPE_CHECKING:
     from issuer_service.settings import Settings
 
-HELP = (
-    "Run the registry. Settings come from SDCARD_… in the environment, else a TOML file; options win. A database or "
-    "key file that is missing is made. Example: SDCARD_ISSUER=https://registry.example sdcard serve --port 8080"
-)
-
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="A TOML file with settings; else the one that SDCARD_CONFIG names.")
 ]

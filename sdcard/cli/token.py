@@ -20,7 +20,6 @@ _T = TypeVar("_T")
 
 DatabaseUrl: TypeAlias = Annotated[str | None, typer.Option(help="As for `sdcard serve`.")]
 
-HELP = "Make, list and withdraw bearer tokens for the registry."
 DAY = 86_400
 
 app = typer.Typer(no_args_is_help=True)

@@ -15,7 +15,6 @@ from sdcard.trust_list import issue_trust_list, verify_trust_list
 if TYPE_CHECKING:
     from sdcard.edge.reach import Reach
 
-HELP = "Sign a list of trusted Issuers, or show one."
 DAY = 86_400
 
 TrustFile: TypeAlias = Annotated[

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from sdcard.cli.output import EXIT_REFUSED, AsJson, console, print_json, print_lines, read_bytes, table
+from sdcard.cli import EXIT_REFUSED
+from sdcard.cli.output import AsJson, console, print_json, print_lines, read_bytes, table
 from sdcard.errors import Misuse
 from sdcard.vectors import Vector, parse_vector
 
-HELP = "Run test vectors through our own code."
 app = typer.Typer(no_args_is_help=True)
 
 

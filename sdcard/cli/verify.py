@@ -28,11 +28,6 @@ from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 if TYPE_CHECKING:
     from sdcard.edge.issuer_keys import IssuerKeys
 
-HELP = (
-    "Verify a presentation. Exit status 0: verified; 1: refused; 2: misuse. "
-    "Example: sdcard verify shown.txt --trust trust.json --audience https://me.example --nonce n-0S6_WzA2Mj --status"
-)
-
 
 def command(
     presentation: Annotated[str, typer.Argument(metavar="FILE|-", help="The presentation; - is standard input.")],

@@ -1,22 +1,24 @@
 """Compact JWS (RFC 7515): parse, sign, verify; the reader always says which ``typ`` it expects (RFC 8725 3.11)."""
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Generator, Mapping
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeVar
 
-from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, encode_json, parse_json_object
+from sdcard.encoding import JsonObject, JsonValue, decode_base64url, decode_json_object, encode_base64url, encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PublicKey
 from sdcard.rules import Rule
 
-Verifies: TypeAlias = Callable[[PublicKey, bytes, bytes], bool]
-"""Whether the signature, the last argument, is this key's over the message."""
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Jws:
+_PLACES = {part: Where(part) for part in Part}
+_SIGNATURES = {part: Where(part, ("signature",)) for part in Part}
+_TEXTS = ("alg", "typ", "kid")
+
+
+class Jws(NamedTuple):
     """A parsed, not yet verified, compact JWS whose payload is a JSON object.
 
     Attributes:
@@ -27,12 +29,30 @@ class Jws:
         header_where, payload_where: what refusals call the two.
     """
 
-    header: JsonObject = field(repr=False)
-    payload: JsonObject = field(repr=False)
-    signing_input: bytes = field(repr=False)
-    signature: bytes = field(repr=False)
+    header: JsonObject
+    payload: JsonObject
+    signing_input: bytes
+    signature: bytes
     header_where: Where
     payload_where: Where
+
+    def __repr__(self) -> str:
+        return f"Jws({self.payload_where}, …)"
+
+
+class SignatureQuestion(NamedTuple):
+    """Whether a signature, in JOSE form, is this key's over the message."""
+
+    key: PublicKey
+    message: bytes
+    signature: bytes
+
+    def answer(self) -> bool:
+        """Compute it; meanwhile other threads can work."""
+        return self.key.verifies(self.message, self.signature)
+
+    def __repr__(self) -> str:
+        return f"SignatureQuestion({self.key!r}, …)"
 
 
 def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> Jws:
@@ -41,20 +61,20 @@ def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> J
     Raises:
         Refused: ``jws.format``, ``jws.header``, or a rule of the encodings.
     """
-    header_where, payload_where = Where(header_part), Where(payload_part)
+    header_where, payload_where = _PLACES[header_part], _PLACES[payload_part]
     parts = text.split(".")
     if len(parts) != 3 or not all(parts):
         raise Refused(Rule.JWS_FORMAT, payload_where)
-    header = parse_json_object(decode_base64url(parts[0], header_where), header_where, depth)
-    payload = parse_json_object(decode_base64url(parts[1], payload_where), payload_where, depth)
-    signature = decode_base64url(parts[2], payload_where.within("signature"))
-    for name in ("alg", "typ", "kid"):
-        if name in header and not isinstance(header[name], str):
+    header = decode_json_object(parts[0], header_where, depth)
+    payload = decode_json_object(parts[1], payload_where, depth)
+    signature = decode_base64url(parts[2], _SIGNATURES[payload_part])
+    for name in _TEXTS:
+        if not isinstance(header.get(name, ""), str):
             raise Refused(Rule.JWS_HEADER, header_where.within(name))
     return Jws(header, payload, f"{parts[0]}.{parts[1]}".encode("ascii"), signature, header_where, payload_where)
 
 
-def verify_jws(jws: Jws, key: PublicKey, types: Collection[str], verifies: Verifies = PublicKey.verifies) -> None:
+def verify_jws(jws: Jws, key: PublicKey, types: Collection[str]) -> None:
     """Check algorithm, signature and type, with a key that the caller chose: RFC 9901 7.1 step 2, 7.3 steps 5.b to 5.d.
 
     Header parameters that carry keys (``jwk``, ``jku``, ``x5c``, ``x5u``) are never looked at (RFC 8725 3.10).
@@ -63,15 +83,37 @@ def verify_jws(jws: Jws, key: PublicKey, types: Collection[str], verifies: Verif
         jws: as parsed.
         key: the only one that may have signed it.
         types: accepted values of ``typ``.
-        verifies: ``verifies_as_before`` for what is shown often and signed once.
 
     Raises:
         Refused: ``jws.alg``, ``jws.crit``, ``jws.signature`` or ``jws.typ``.
     """
+    computed(verifying_jws(jws, key, types, None))
+
+
+def verifying_jws(
+    jws: Jws, key: PublicKey, types: Collection[str], signer: PublicKey | None
+) -> Generator[SignatureQuestion, bool, None]:
+    """As ``verify_jws``, step by step; whoever takes the steps computes the signature.
+
+    Args:
+        jws, key, types: as for ``verify_jws``.
+        signer: whose signature it is, where that was computed before.
+    """
     check_algorithm(jws, key)
     check_nothing_critical(jws)
-    check_signature(jws, key, verifies)
+    check_signature(jws, key == signer or (yield SignatureQuestion(key, jws.signing_input, jws.signature)))
     check_type(jws, types)
+
+
+def computed(steps: Generator[SignatureQuestion, bool, T]) -> T:
+    """Take the steps, and compute every signature on the way."""
+    try:
+        question = next(steps)
+        while True:
+            question = steps.send(question.answer())
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def check_algorithm(jws: Jws, key: PublicKey) -> None:
@@ -94,13 +136,17 @@ def check_nothing_critical(jws: Jws) -> None:
         raise Refused(Rule.JWS_CRIT, jws.header_where.within("crit"))
 
 
-def check_signature(jws: Jws, key: PublicKey, verifies: Verifies = PublicKey.verifies) -> None:
-    """Refuse bytes that this key did not sign. RFC 7515 5.2; RFC 9901 7.1 step 2.b, 7.3 step 5.c (R-52, R-87).
+def check_signature(jws: Jws, verified: object) -> None:
+    """Refuse bytes that the key did not sign. RFC 7515 5.2; RFC 9901 7.1 step 2.b, 7.3 step 5.c (R-52, R-87).
+
+    Args:
+        jws: as parsed.
+        verified: the answer to the ``SignatureQuestion``; only true is a yes.
 
     Raises:
         Refused: ``jws.signature``.
     """
-    if not verifies(key, jws.signing_input, jws.signature):
+    if verified is not True:
         raise Refused(Rule.JWS_SIGNATURE, jws.payload_where.within("signature"))
 
 

@@ -24,7 +24,6 @@ _RawKey: TypeAlias = ed25519.Ed25519PublicKey | ml_dsa.MlDsaPublicKey
 _Key: TypeAlias = ec.EllipticCurvePublicKey | _RawKey
 
 _KEPT = 1024
-_LARGEST_KEPT = 16_384
 
 PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"})
 """JWK members that only a private or symmetric key has (RFC 7518 6, RFC 9964 for ``priv``)."""
@@ -90,41 +89,19 @@ class PublicKey:
         parameters = EC_PARAMETERS.get(self.algorithm)
         try:
             if parameters:
-                r, s = (
-                    int.from_bytes(half, "big") for half in (signature[: parameters.size], signature[parameters.size :])
-                )
-                cast(ec.EllipticCurvePublicKey, self._key).verify(encode_dss_signature(r, s), message, parameters.ecdsa)
+                r = int.from_bytes(signature[: parameters.size], "big")
+                s = int.from_bytes(signature[parameters.size :], "big")
+                key = cast("ec.EllipticCurvePublicKey", self._key)
+                key.verify(encode_dss_signature(r, s), message, parameters.ecdsa)
             else:
-                cast(_RawKey, self._key).verify(signature, message)
+                cast("_RawKey", self._key).verify(signature, message)
         except InvalidSignature:
             return False
         return True
 
 
-def verifies_as_before(key: PublicKey, message: bytes, signature: bytes) -> bool:
-    """As ``PublicKey.verifies``, which is computed once for a message that comes again: its answer cannot change.
-
-    Only what verified is kept, the last 1024 of it and nothing large. Whether the key is trusted, and what the message
-    says of times and status, is not part of the answer.
-    """
-    if len(message) > _LARGEST_KEPT:
-        return key.verifies(message, signature)
-    try:
-        return _verified(key, message, signature)
-    except InvalidSignature:
-        return False
-
-
-@lru_cache(maxsize=_KEPT)
-def _verified(key: PublicKey, message: bytes, signature: bytes) -> bool:
-    if not key.verifies(message, signature):
-        raise InvalidSignature
-    return True
-
-
 def forget() -> None:
-    """Drop every key and signature that is kept for speed alone."""
-    _verified.cache_clear()
+    """Drop every key that is kept for speed alone."""
     _read_point.cache_clear()
 
 
@@ -155,9 +132,9 @@ def parse_public_jwk(value: object, where: Where) -> PublicKey:
     Raises:
         Refused: ``key.private``, ``key.unsupported`` or ``key.malformed``, at the member that is wrong.
     """
-    if not isinstance(value, Mapping):
+    if not isinstance(value, (dict, Mapping)):
         raise Refused(Rule.KEY_MALFORMED, where, "A JWK is a JSON object.")
-    if PRIVATE_MEMBERS & value.keys():
+    if not PRIVATE_MEMBERS.isdisjoint(value):
         raise Refused(Rule.KEY_PRIVATE, where, "Send the public half only, and replace this key: it was sent.")
     kty, crv = value.get("kty"), value.get("crv")
     if kty == "EC" and isinstance(crv, str) and crv in EC_ALGORITHMS:
@@ -183,15 +160,15 @@ def check_not_published(key: PublicKey, published: frozenset[str], where: Where)
 
 
 def _parse_ec(jwk: Mapping[str, object], algorithm: SignatureAlgorithm, where: Where) -> PublicKey:
-    x, y = (_text(jwk, name, where) for name in ("x", "y"))
-    return _read_point(algorithm, x, y, where)
+    return _read_point(algorithm, _text(jwk, "x", where), _text(jwk, "y", where), where)
 
 
 @lru_cache(maxsize=_KEPT)
 def _read_point(algorithm: SignatureAlgorithm, x_text: str, y_text: str, where: Where) -> PublicKey:
     """A key follows from these texts alone, so one that was read is kept; what is refused is read again."""
     parameters = EC_PARAMETERS[algorithm]
-    x, y = (_sized(text, parameters.size, where.within(name)) for name, text in (("x", x_text), ("y", y_text)))
+    x = _sized(x_text, parameters.size, where.within("x"))
+    y = _sized(y_text, parameters.size, where.within("y"))
     numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), parameters.curve)
     if max(numbers.x, numbers.y) >= parameters.prime:
         raise Refused(Rule.KEY_MALFORMED, where, "A coordinate is not below the curve's prime.")
@@ -264,5 +241,6 @@ def _check_purpose(jwk: Mapping[str, object], key: PublicKey, where: Where) -> N
 
 
 def _wrap(algorithm: SignatureAlgorithm, jwk: dict[str, str], key: _Key) -> PublicKey:
-    thumbprint = encode_base64url(hashlib.sha256(encode_json(dict(sorted(jwk.items())))).digest())
+    """The members that RFC 7638 names, in its order, and the key."""
+    thumbprint = encode_base64url(hashlib.sha256(encode_json({**jwk})).digest())
     return PublicKey(algorithm, thumbprint, jwk, key)

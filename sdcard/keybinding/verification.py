@@ -1,23 +1,22 @@
 """KB-JWT verification: RFC 9901 7.3 step 5, one function a rule, in its order."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Generator
 from dataclasses import dataclass
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_PAST, FreshnessWindow, Instant, parse_numeric_date
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.claims import required, required_text, same_text
-from sdcard.jose.jws import parse_jws, verify_jws
+from sdcard.jose.jws import SignatureQuestion, computed, parse_jws, verifying_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, NonceUse, Unsolicited
 from sdcard.limits import Limits
 from sdcard.names import INTERACTION_ID, KB_TYP, SD_HASH
 from sdcard.rules import Rule
-from sdcard.sdjwt.serialization import SdJwtWithKeyBinding
 from sdcard.sdjwt.verification import check_already_valid, check_not_expired
 
 _KB = Where(Part.KB_JWT)
+_IAT = _KB.within("iat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +31,9 @@ class Bound:
 
 
 def verify_key_binding(
-    presentation: SdJwtWithKeyBinding,
+    kb_jwt: str,
     holder_key: PublicKey,
-    algorithm: DigestAlgorithm,
+    sd_hash: str,
     expected: Answering | Unsolicited,
     now: Instant,
     limits: Limits,
@@ -42,9 +41,9 @@ def verify_key_binding(
     """Check a KB-JWT in all respects but one: single use comes last, see ``ask_single_use``.
 
     Args:
-        presentation: the SD-JWT, which the caller has verified, and its KB-JWT.
+        kb_jwt: what follows the SD-JWT, which the caller has verified.
         holder_key: from the ``cnf`` claim, never from the KB-JWT's header (R-49, R-85).
-        algorithm: the one that the SD-JWT's ``_sd_alg`` names.
+        sd_hash: the digest of the SD-JWT, by the algorithm that its ``_sd_alg`` names.
         expected: the Verifier's decision.
         now: the present instant.
         limits: bounds the depth of the KB-JWT's JSON.
@@ -52,13 +51,25 @@ def verify_key_binding(
     Raises:
         Refused: ``kb.*``, ``jws.*``, ``claim.*`` or ``time.*``, in the KB-JWT or its header.
     """
-    jws = parse_jws(presentation.kb_jwt, Part.KB_HEADER, Part.KB_JWT, limits.json_depth)
-    verify_jws(jws, holder_key, (KB_TYP,))
+    return computed(verifying_key_binding(kb_jwt, holder_key, sd_hash, expected, now, limits))
+
+
+def verifying_key_binding(
+    kb_jwt: str,
+    holder_key: PublicKey,
+    sd_hash: str,
+    expected: Answering | Unsolicited,
+    now: Instant,
+    limits: Limits,
+) -> Generator[SignatureQuestion, bool, Bound]:
+    """As ``verify_key_binding``, step by step; whoever takes the steps computes the signature."""
+    jws = parse_jws(kb_jwt, Part.KB_HEADER, Part.KB_JWT, limits.json_depth)
+    yield from verifying_jws(jws, holder_key, (KB_TYP,), None)
     claims = jws.payload
     issued_at = check_freshness(claims, expected.window, now)
     nonce = check_nonce(claims, expected)
     audience = check_audience(claims, expected.audience)
-    check_sd_hash(claims, presentation, algorithm)
+    check_sd_hash(claims, sd_hash)
     interaction_id = check_interaction(claims, expected.interaction_id)
     check_validity(claims, now)
     return Bound(holder_key, issued_at, audience, nonce, interaction_id)
@@ -73,12 +84,11 @@ def check_freshness(claims: JsonObject, window: FreshnessWindow, now: Instant) -
     Raises:
         Refused: ``kb.stale`` or ``kb.from-future``, at ``kb-jwt/iat``.
     """
-    where = Where(Part.KB_JWT, ("iat",))
-    issued_at = parse_numeric_date(required(claims, "iat", _KB), where)
+    issued_at = parse_numeric_date(required(claims, "iat", _KB), _IAT)
     if issued_at < now - window.past:
-        raise Refused(Rule.KB_STALE, where)
+        raise Refused(Rule.KB_STALE, _IAT)
     if issued_at > now + window.future:
-        raise Refused(Rule.KB_FROM_FUTURE, where)
+        raise Refused(Rule.KB_FROM_FUTURE, _IAT)
     return issued_at
 
 
@@ -105,13 +115,13 @@ def check_audience(claims: JsonObject, audience: str) -> str:
     return audience
 
 
-def check_sd_hash(claims: JsonObject, presentation: SdJwtWithKeyBinding, algorithm: DigestAlgorithm) -> None:
+def check_sd_hash(claims: JsonObject, sd_hash: str) -> None:
     """Refuse a KB-JWT made for another set or order of Disclosures. 4.3.1, 7.3 step 5.g (R-46, R-47, R-91).
 
     Raises:
         Refused: ``kb.sd-hash`` or ``claim.type``, at ``kb-jwt/sd_hash``.
     """
-    if not same_text(required_text(claims, SD_HASH, _KB), algorithm.digest(str(presentation.sd_jwt))):
+    if not same_text(required_text(claims, SD_HASH, _KB), sd_hash):
         raise Refused(Rule.KB_SD_HASH, Where(Part.KB_JWT, (SD_HASH,)))
 
 
@@ -133,9 +143,8 @@ def check_validity(claims: JsonObject, now: Instant) -> None:
     Raises:
         Refused: ``time.expired``, ``time.not-yet-valid`` or ``claim.type``.
     """
-    where = Where(Part.KB_JWT)
-    check_not_expired(claims, now, where, "The KB-JWT has expired.")
-    check_already_valid(claims, now, where, "The KB-JWT is not valid yet.")
+    check_not_expired(claims, now, _KB, "The KB-JWT has expired.")
+    check_already_valid(claims, now, _KB, "The KB-JWT is not valid yet.")
 
 
 def ask_single_use(bound: Bound, expected: Answering | Unsolicited, now: Instant) -> bool | Awaitable[bool]:

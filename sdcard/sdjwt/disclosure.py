@@ -1,39 +1,36 @@
 """Disclosures and their digests (RFC 9901 4.2.1 to 4.2.3)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
-from sdcard.encoding import (
-    JsonValue,
-    decode_base64url,
-    encode_base64url,
-    encode_each_base64url,
-    encode_each_json,
-    parse_json,
-)
+from sdcard.encoding import JsonValue, decode_json, encode_base64url, encode_each_base64url, encode_each_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Disclosure:
+class Disclosure(NamedTuple):
     """A salted value. The digest is over ``encoded`` exactly as received, never over a second encoding (R-21, R-23).
 
     Attributes:
         encoded: the base64url text.
         salt: known to nobody but who holds the Disclosure.
         name: the claim's name, or None for an array element.
-        value: any JSON value; may itself hold digests.
-        depth_without_digests: when ``value`` cannot hold digests, a bound on how deeply it nests; else None.
+        without_digests: whether the text shows that there are none in ``value``.
     """
 
     encoded: str
     salt: str
     name: str | None
-    value: JsonValue
-    depth_without_digests: int | None = None
+    without_digests: bool
+
+    @property
+    def value(self) -> JsonValue:
+        """Any JSON value; may itself hold digests. It is read from the text each time."""
+        where = Where(Part.DISCLOSURE)
+        _, array = decode_json(self.encoded, where, len(self.encoded))
+        return array[-1] if isinstance(array, list) else None
 
     def __repr__(self) -> str:
         return "Disclosure(…)"
@@ -49,7 +46,7 @@ def make_disclosure(salt: bytes, name: str | None, value: JsonValue) -> Disclosu
     """Salt, name (None for an array element) and value → Disclosure (R-16, R-20, R-22)."""
     text = encode_base64url(salt)
     (encoded,) = encode_disclosures([text], [(name, value)])
-    return Disclosure(encoded.decode("ascii"), text, name, value)
+    return Disclosure(encoded.decode("ascii"), text, name, without_digests=False)
 
 
 def encode_disclosures(salts: Sequence[str], parts: Sequence[tuple[str | None, JsonValue]]) -> list[bytes]:
@@ -61,25 +58,22 @@ def encode_disclosures(salts: Sequence[str], parts: Sequence[tuple[str | None, J
 
 
 def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:
-    """Base64url text → Disclosure: salt, perhaps a name, and any JSON value (R-5, R-16, R-17, R-19, R-22).
+    """As ``read_disclosure``, for those who need no value."""
+    return read_disclosure(encoded, where, depth)[0]
+
+
+def read_disclosure(encoded: str, where: Where, depth: int) -> tuple[Disclosure, JsonValue]:
+    """Base64url text → Disclosure, and its value: salt, perhaps a name, any JSON value (R-5, R-16, R-17, R-19, R-22).
 
     Raises:
         Refused: ``disclosure.format``, or a rule of the encodings.
     """
-    data = decode_base64url(encoded, where)
-    array = parse_json(data, where, depth)
-    if isinstance(array, list) and 2 <= len(array) <= 3:
-        salt, second = array[:2]
-        if isinstance(salt, str) and len(array) == 2:
-            return Disclosure(encoded, salt, None, second, _depth_without_digests(data))
-        if isinstance(salt, str) and isinstance(second, str):
-            return Disclosure(encoded, salt, second, array[2], _depth_without_digests(data))
+    data, array = decode_json(encoded, where, depth)
+    # Digests need a member `_sd` or `...`; without an escape sequence their names stand in the text as they are.
+    named = (b"_" in data and b'"_sd' in data) or b'"..."' in data or (b"\\" in data and b"\\u" in data)
+    if isinstance(array, list) and array and isinstance(array[0], str):
+        if len(array) == 2:
+            return Disclosure(encoded, array[0], None, not named), array[1]
+        if len(array) == 3 and isinstance(array[1], str):
+            return Disclosure(encoded, array[0], array[1], not named), array[2]
     raise Refused(Rule.DISCLOSURE_FORMAT, where)
-
-
-def _depth_without_digests(data: bytes) -> int | None:
-    """Digests need a member `_sd` or `...`; without an escape sequence their names stand in the text as they are."""
-    escapes = b"\\" in data and b"\\u" in data
-    if escapes or (b"_" in data and b'"_sd' in data) or b'"..."' in data:
-        return None
-    return data.count(b"[") + data.count(b"{")

@@ -3,8 +3,8 @@
 One walk over the payload: each digest met is looked up once, so the work is linear in digests and Disclosures.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
@@ -13,8 +13,9 @@ from sdcard.limits import Limits
 from sdcard.names import ELLIPSIS, SD, SD_ALG
 from sdcard.paths import Place
 from sdcard.rules import Rule
-from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure, where_of
+from sdcard.sdjwt.disclosure import Disclosure, read_disclosure, where_of
 from sdcard.sdjwt.steps import (
+    RESERVED_NAMES,
     check_all_referenced,
     check_claim_is_new,
     check_digest_is_new,
@@ -29,9 +30,10 @@ from sdcard.sdjwt.steps import (
     read_placeholder,
 )
 
+_CONTAINERS = (dict, list)
 
-@dataclass(frozen=True, slots=True)
-class Revealed:
+
+class Revealed(NamedTuple):
     """One Disclosure in its place: ``place`` in the processed payload, and the Disclosure that holds its digest."""
 
     place: Place
@@ -39,23 +41,28 @@ class Revealed:
     parent: Disclosure | None
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessedPayload:
+class ProcessedPayload(NamedTuple):
     """What the Issuer signed and the Disclosures show.
 
     Attributes:
         claims: the Processed SD-JWT Payload.
         revealed: every Disclosure with its place, parents before children.
         hidden: how many digests no Disclosure matched: decoys and what is withheld; nobody can tell which (R-58, R-74).
+        selective: names of claims at the top that a Holder can withhold in whole, then, sorted, those of which it can
+            withhold parts.
         emptied: the objects and arrays of which digests were removed and nothing is left. Absence is not emptiness.
         algorithm: of the digests, as ``_sd_alg`` names it, sha-256 by default (R-12); ``sd_hash`` uses it too.
     """
 
-    claims: JsonObject = field(repr=False)
-    revealed: tuple[Revealed, ...] = field(repr=False)
+    claims: JsonObject
+    revealed: tuple[Revealed, ...]
     hidden: int
-    emptied: frozenset[Place] = field(repr=False)
+    selective: tuple[str, ...]
+    emptied: frozenset[Place]
     algorithm: DigestAlgorithm
+
+    def __repr__(self) -> str:
+        return f"ProcessedPayload(…, hidden={self.hidden}, algorithm={self.algorithm!r})"
 
 
 def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Limits) -> ProcessedPayload:
@@ -73,21 +80,42 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
             inside a Disclosure is given as that Disclosure's number.
     """
     algorithm = read_digest_algorithm(payload)
-    parsed = [parse_disclosure(text, where_of(number), limits.json_depth) for number, text in enumerate(disclosures)]
-    unreferenced = index_by_digest(parsed, algorithm)
-    walk = _Walk(unreferenced, limits)
-    claims = walk.object({name: value for name, value in payload.items() if name != SD_ALG}, _Spot())
+    sent = [read_disclosure(text, where_of(number), limits.json_depth) for number, text in enumerate(disclosures)]
+    unreferenced = index_by_digest([disclosure for disclosure, _ in sent], algorithm)
+    walk = _Walk(unreferenced, [value for _, value in sent], limits)
+    signed = payload.copy()
+    signed.pop(SD_ALG, None)
+    claims = walk.object(signed, _TOP)
     check_all_referenced(unreferenced)
-    return ProcessedPayload(claims, tuple(walk.revealed), walk.hidden, frozenset(walk.emptied), algorithm)
+    return ProcessedPayload(
+        claims,
+        revealed=tuple(walk.revealed),
+        hidden=len(walk.met) - len(walk.revealed),
+        selective=(*[str(one.place[0]) for one in walk.revealed], *sorted(walk.partly)),
+        emptied=frozenset(walk.emptied),
+        algorithm=algorithm,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Spot:
+def is_without_digests(value: JsonValue, depth: int) -> bool:
+    """Whether a value has no place for a digest, and nests no deeper than that."""
+    if depth == 0 or (isinstance(value, dict) and not RESERVED_NAMES.isdisjoint(value)):
+        return False
+    inside: Iterable[JsonValue] = ()
+    if isinstance(value, dict):
+        inside = value.values()
+    elif isinstance(value, list):
+        inside = value
+    nested = [one for one in inside if isinstance(one, _CONTAINERS)]
+    return all(is_without_digests(one, depth - 1) for one in nested) if nested else True
+
+
+class _Spot(NamedTuple):
     """Where the walk is: in the processed payload, and in the text that a refusal may name."""
 
-    place: Place = ()
-    where: Where = Where(Part.ISSUER_JWT)
-    holder: Disclosure | None = None
+    place: Place
+    where: Where
+    holder: Disclosure | None
 
     def member(self, name: str | int) -> "_Spot":
         """One step down. Inside a Disclosure the names are values, so the refusal's place stays at its number."""
@@ -95,18 +123,21 @@ class _Spot:
         return _Spot((*self.place, name), where, self.holder)
 
 
+_TOP = _Spot((), Where(Part.ISSUER_JWT), None)
+
+
 class _Walk:
     """Step 3, and 4 on the way. Takes every Disclosure that it puts in its place out of ``unreferenced``."""
 
-    def __init__(self, unreferenced: dict[str, tuple[int, Disclosure]], limits: Limits) -> None:
-        self._unreferenced, self._limits = unreferenced, limits
-        self._met: set[str] = set()
+    def __init__(
+        self, unreferenced: dict[str, tuple[int, Disclosure]], values: list[JsonValue], limits: Limits
+    ) -> None:
+        self._unreferenced, self._values = unreferenced, values
+        self._depth, self._digests = limits.json_depth, limits.digests
+        self.met: set[str] = set()
         self.revealed: list[Revealed] = []
+        self.partly: list[str] = []
         self.emptied: list[Place] = []
-
-    @property
-    def hidden(self) -> int:
-        return len(self._met) - len(self.revealed)
 
     def value(self, value: JsonValue, spot: _Spot) -> JsonValue:
         if isinstance(value, dict):
@@ -118,16 +149,21 @@ class _Walk:
 
     def object(self, members: JsonObject, spot: _Spot) -> JsonObject:
         """An object's own members, without ``_sd`` (3.e), then what its ``_sd`` discloses (R-56, R-67)."""
+        place, where, _ = spot
         self._check_depth(spot)
-        check_no_placeholder(members, spot.where)
-        digests = read_digest_list(members, spot.where) if SD in members else ()
-        result = {
-            name: self.value(value, spot.member(name)) if isinstance(value, dict | list) else value
-            for name, value in members.items()
-            if name != SD
-        }
+        check_no_placeholder(members, where)
+        digests = read_digest_list(members, where) if SD in members else ()
+        result = members.copy()
+        result.pop(SD, None)
+        for name, value in result.items():
+            if isinstance(value, _CONTAINERS):
+                if not place and is_without_digests(value, self._depth - 1):
+                    continue
+                if not place:
+                    self.partly.append(name)
+                result[name] = self.value(value, spot.member(name))
         for digest in digests:
-            found = self._look_up(digest, spot)
+            found = self._look_up(digest, where)
             if found:
                 self._insert(*found, result, spot)
         if digests and not result:
@@ -142,43 +178,47 @@ class _Walk:
         check_claim_is_new(name, result, where)
         place = (*spot.place, name)
         self.revealed.append(Revealed(place, disclosure, spot.holder))
-        result[name] = self._disclosed(disclosure, place, where)
+        result[name] = self._disclosed(number, disclosure, place)
 
     def _array(self, elements: list[JsonValue], spot: _Spot) -> JsonValue:
         """Step 3.c.iii and 3.d: disclosed elements take their place, the others vanish (R-65, R-66)."""
         self._check_depth(spot)
         result: list[JsonValue] = []
         for position, element in enumerate(elements):
+            if not isinstance(element, _CONTAINERS):
+                result.append(element)
+                continue
             here = _Spot((*spot.place, len(result)), spot.member(position).where, spot.holder)
             if not isinstance(element, dict) or ELLIPSIS not in element:
                 result.append(self.value(element, here))
                 continue
-            found = self._look_up(read_placeholder(element, here.where), here)
+            found = self._look_up(read_placeholder(element, here.where), here.where)
             if found:
                 number, disclosure = found
-                where = where_of(number)
-                check_is_element(disclosure, where)
+                check_is_element(disclosure, where_of(number))
                 self.revealed.append(Revealed(here.place, disclosure, spot.holder))
-                result.append(self._disclosed(disclosure, here.place, where))
+                result.append(self._disclosed(number, disclosure, here.place))
         if elements and not result:
             self.emptied.append(spot.place)
         return result
 
-    def _disclosed(self, disclosure: Disclosure, place: Place, where: Where) -> JsonValue:
-        """Look for digests in a disclosed value, unless its text shows that the look would find nothing (R-63)."""
-        depth = disclosure.depth_without_digests
-        if depth is not None and len(place) + depth <= self._limits.json_depth:
-            return disclosure.value
-        return self.value(disclosure.value, _Spot(place, where, disclosure))
+    def _disclosed(self, number: int, disclosure: Disclosure, place: Place) -> JsonValue:
+        """Look for digests in a disclosed value, unless its text shows that the look would find nothing (R-63).
 
-    def _look_up(self, digest: str, spot: _Spot) -> tuple[int, Disclosure] | None:
+        A claim at the top nests as deeply in the result as in its Disclosure, whose depth is bounded already.
+        """
+        if disclosure.without_digests and len(place) == 1:
+            return self._values[number]
+        return self.value(self._values[number], _Spot(place, where_of(number), disclosure))
+
+    def _look_up(self, digest: str, where: Where) -> tuple[int, Disclosure] | None:
         """Step 3.c.i: the Disclosure of a digest; a digest without one is no fault (R-58)."""
-        check_digest_is_new(digest, self._met, spot.where)
-        self._met.add(digest)
-        if len(self._met) > self._limits.digests:
-            raise Refused(Rule.LIMIT_DIGESTS, spot.where)
+        check_digest_is_new(digest, self.met, where)
+        self.met.add(digest)
+        if len(self.met) > self._digests:
+            raise Refused(Rule.LIMIT_DIGESTS, where)
         return self._unreferenced.pop(digest, None)
 
     def _check_depth(self, spot: _Spot) -> None:
-        if len(spot.place) >= self._limits.json_depth:
+        if len(spot.place) >= self._depth:
             raise Refused(Rule.JSON_DEPTH, spot.where)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.names import SEPARATOR
 
 
@@ -26,6 +27,11 @@ class SdJwtWithKeyBinding:
 
     def __str__(self) -> str:
         return SEPARATOR.join((self.sd_jwt.issuer_jwt, *self.sd_jwt.disclosures, self.kb_jwt))
+
+
+def sd_hash_of(sd_jwt: SdJwt, algorithm: DigestAlgorithm) -> str:
+    """The digest over the compact form, up to and with the last ``~`` (4.3.1)."""
+    return algorithm.digest(str(sd_jwt))
 
 
 AnySdJwt: TypeAlias = SdJwt | SdJwtWithKeyBinding

@@ -1,18 +1,23 @@
 """Verification of the SD-JWT by Holder and Verifier: RFC 9901 7.1, in its order."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
-from sdcard.instants import Instant, parse_numeric_date
-from sdcard.jose.jws import Jws, parse_jws, verify_jws
-from sdcard.jose.keys import PublicKey, parse_public_jwk, verifies_as_before
+from sdcard.instants import Instant, read_numeric_date
+from sdcard.jose.jws import Jws, SignatureQuestion, computed, parse_jws, verifying_jws
+from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.limits import Limits
-from sdcard.names import CNF, RESERVED_ANYWHERE
+from sdcard.names import CNF
 from sdcard.rules import Rule
 from sdcard.sdjwt.processing import ProcessedPayload, process_payload
-from sdcard.sdjwt.serialization import SdJwt
+from sdcard.sdjwt.seen import Reading, Seen, find, keep
+from sdcard.sdjwt.values import SdJwt, sd_hash_of
+
+CONFIRMED = Where(Part.ISSUER_JWT, (CNF, "jwk"))
+"""Where the Holder's key is."""
+_WHERE = Where(Part.ISSUER_JWT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +27,19 @@ class VerifiedSdJwt:
     Attributes:
         payload: what the Issuer signed, digests and all.
         processed: the Processed SD-JWT Payload and where each Disclosure belongs.
+        sd_jwt: the text.
+        known_hash: its ``sd_hash``, where it was computed before.
     """
 
     payload: JsonObject = field(repr=False)
     processed: ProcessedPayload
+    sd_jwt: SdJwt = field(repr=False)
+    known_hash: str | None = field(repr=False)
+
+    @property
+    def sd_hash(self) -> str:
+        """What a KB-JWT over exactly these Disclosures must name (4.3.1, R-46, R-47)."""
+        return self.known_hash or sd_hash_of(self.sd_jwt, self.processed.algorithm)
 
 
 def verify_sd_jwt(
@@ -45,22 +59,38 @@ def verify_sd_jwt(
         Refused: ``jws.*``, ``encoding.*``, ``json.*``, ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.*``,
             and what ``key_for`` refuses with.
     """
+    return computed(verifying_sd_jwt(sd_jwt, key_for, types, limits))
+
+
+def verifying_sd_jwt(
+    sd_jwt: SdJwt, key_for: Callable[[Jws], PublicKey], types: Collection[str], limits: Limits
+) -> Generator[SignatureQuestion, bool, VerifiedSdJwt]:
+    """As ``verify_sd_jwt``, step by step; whoever takes the steps computes the signature."""
+    seen = find(sd_jwt.issuer_jwt)
+    reading = seen and seen.reading_of(sd_jwt, limits)
+    if seen and reading:
+        jws, processed = reading.again()
+        yield from verifying_jws(jws, key_for(jws), types, seen.key)
+        return VerifiedSdJwt(jws.payload, processed, sd_jwt, reading.sd_hash)
     jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
-    verify_jws(jws, key_for(jws), types, verifies_as_before)
-    return VerifiedSdJwt(jws.payload, process_payload(jws.payload, sd_jwt.disclosures, limits))
+    key = key_for(jws)
+    yield from verifying_jws(jws, key, types, seen.key if seen else None)
+    processed = process_payload(jws.payload, sd_jwt.disclosures, limits)
+    keep(sd_jwt.issuer_jwt, Seen(key, Reading.of(sd_jwt, limits, jws, processed) if seen else None))
+    return VerifiedSdJwt(jws.payload, processed, sd_jwt, None)
 
 
-def check_in_clear(verified: VerifiedSdJwt, required: Collection[str], never_selective: Collection[str]) -> None:
+def check_in_clear(verified: VerifiedSdJwt, required: frozenset[str], never_selective: frozenset[str]) -> None:
     """Refuse an SD-JWT that lacks a required claim, or lets a Holder hide one that must not be hidden.
 
     Raises:
         Refused: ``claim.not-in-clear`` or ``claim.missing``, at the claim.
     """
-    check_not_selective(verified, {*required, *never_selective})
+    check_not_selective(verified, required | never_selective)
     check_present(verified, required)
 
 
-def check_not_selective(verified: VerifiedSdJwt, guarded: Collection[str]) -> None:
+def check_not_selective(verified: VerifiedSdJwt, guarded: frozenset[str]) -> None:
     """Refuse a claim that decides whether a token counts and that a Holder could withhold, in whole or in part.
 
     RFC 9901 9.7 (R-34); SD-JWT VC 2.2.2.2, sub-claims included (VC-5); HAIP 6.1 (HAIP-4).
@@ -68,27 +98,19 @@ def check_not_selective(verified: VerifiedSdJwt, guarded: Collection[str]) -> No
     Raises:
         Refused: ``claim.not-in-clear``, at the claim.
     """
-    disclosed = [one.place[0] for one in verified.processed.revealed if one.place[0] in guarded]
-    hiding = sorted(name for name in verified.payload.keys() & guarded if _holds_digests(verified.payload[name]))
-    for name in disclosed + hiding:
-        raise Refused(Rule.CLAIM_NOT_IN_CLEAR, Where(Part.ISSUER_JWT, (name,)))
+    for name in verified.processed.selective:
+        if name in guarded:
+            raise Refused(Rule.CLAIM_NOT_IN_CLEAR, _WHERE.within(name))
 
 
-def check_present(verified: VerifiedSdJwt, required: Collection[str]) -> None:
+def check_present(verified: VerifiedSdJwt, required: frozenset[str]) -> None:
     """Refuse an SD-JWT without a claim that is needed to decide: it may have been withheld. 7.1 step 6, 9.7 (R-72).
 
     Raises:
         Refused: ``claim.missing``, at the claim.
     """
-    for name in sorted(required):
-        if name not in verified.payload:
-            raise Refused(Rule.CLAIM_MISSING, Where(Part.ISSUER_JWT, (name,)))
-
-
-def _holds_digests(value: JsonValue) -> bool:
-    if isinstance(value, dict):
-        return not RESERVED_ANYWHERE.isdisjoint(value) or _holds_digests(list(value.values()))
-    return isinstance(value, list) and any(_holds_digests(one) for one in value if isinstance(one, dict | list))
+    if not verified.payload.keys() >= required:
+        raise Refused(Rule.CLAIM_MISSING, _WHERE.within(min(required - verified.payload.keys())))
 
 
 def check_validity(claims: JsonObject, now: Instant, skew: int | float, audience: str | None) -> None:
@@ -103,11 +125,10 @@ def check_validity(claims: JsonObject, now: Instant, skew: int | float, audience
     Raises:
         Refused: ``time.*``, ``audience.mismatch`` or ``claim.type``, at the claim.
     """
-    where = Where(Part.ISSUER_JWT)
-    check_not_expired(claims, now - skew, where)
-    check_already_valid(claims, now + skew, where)
-    check_already_issued(claims, now + skew, where)
-    check_addressed(claims, audience, where)
+    check_not_expired(claims, now - skew, _WHERE)
+    check_already_valid(claims, now + skew, _WHERE)
+    check_already_issued(claims, now + skew, _WHERE)
+    check_addressed(claims, audience, _WHERE)
 
 
 def check_not_expired(claims: JsonObject, now: Instant, where: Where, hint: str = "") -> None:
@@ -116,7 +137,7 @@ def check_not_expired(claims: JsonObject, now: Instant, where: Where, hint: str 
     Raises:
         Refused: ``time.expired``, or ``claim.type`` for no NumericDate.
     """
-    if "exp" in claims and now >= parse_numeric_date(claims["exp"], where.within("exp")):
+    if "exp" in claims and now >= read_numeric_date(claims, "exp", where):
         raise Refused(Rule.EXPIRED, where.within("exp"), hint)
 
 
@@ -126,7 +147,7 @@ def check_already_valid(claims: JsonObject, now: Instant, where: Where, hint: st
     Raises:
         Refused: ``time.not-yet-valid``, or ``claim.type`` for no NumericDate.
     """
-    if "nbf" in claims and now < parse_numeric_date(claims["nbf"], where.within("nbf")):
+    if "nbf" in claims and now < read_numeric_date(claims, "nbf", where):
         raise Refused(Rule.NOT_YET_VALID, where.within("nbf"), hint)
 
 
@@ -136,7 +157,7 @@ def check_already_issued(claims: JsonObject, now: Instant, where: Where) -> None
     Raises:
         Refused: ``time.issued-in-future``, or ``claim.type`` for no NumericDate.
     """
-    if "iat" in claims and now < parse_numeric_date(claims["iat"], where.within("iat")):
+    if "iat" in claims and now < read_numeric_date(claims, "iat", where):
         raise Refused(Rule.ISSUED_IN_FUTURE, where.within("iat"))
 
 
@@ -165,8 +186,7 @@ def parse_confirmation(claims: JsonObject) -> PublicKey:
     Raises:
         Refused: ``cnf.malformed``, ``key.private``, ``key.unsupported`` or ``key.malformed``.
     """
-    where = Where(Part.ISSUER_JWT, (CNF,))
     cnf = claims.get(CNF)
     if not isinstance(cnf, dict) or not isinstance(cnf.get("jwk"), dict) or not cnf["jwk"]:
-        raise Refused(Rule.CNF, where)
-    return parse_public_jwk(cnf["jwk"], where.within("jwk"))
+        raise Refused(Rule.CNF, _WHERE.within(CNF))
+    return parse_public_jwk(cnf["jwk"], CONFIRMED)

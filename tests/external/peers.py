@@ -68,7 +68,7 @@ def ours(
         assert isinstance(arrived, SdJwtWithKeyBinding)
         expected = Answering(Challenge(nonce, AUDIENCE), ConsumedByCaller())
         holder_key = parse_confirmation(verified.processed.claims)
-        bound = verify_key_binding(arrived, holder_key, verified.processed.algorithm, expected, time.time(), limits)
+        bound = verify_key_binding(arrived.kb_jwt, holder_key, verified.sd_hash, expected, time.time(), limits)
         assert bound.holder_key == holder
     return verified, sd_jwt
 

@@ -60,8 +60,8 @@ def verified(text: str, key: PublicKey, now: Instant, challenge: Challenge | Non
     check_validity(claims, now, 0, challenge.audience if challenge else None)
     if isinstance(arrived, SdJwtWithKeyBinding) and challenge is not None:
         expected = Answering(challenge, ConsumedByCaller())
-        holder_key, algorithm = parse_confirmation(claims), found.processed.algorithm
-        bound = verify_key_binding(arrived, holder_key, algorithm, expected, now, limits)
+        holder_key = parse_confirmation(claims)
+        bound = verify_key_binding(arrived.kb_jwt, holder_key, found.sd_hash, expected, now, limits)
         judge_single_use(ask_single_use(bound, expected, now))
     return found
 

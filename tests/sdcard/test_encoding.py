@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from sdcard import Refused, encoding
 from sdcard.encoding import (
     JsonValue,
     decode_base64url,
+    decode_json,
     encode_alike_base64url,
     encode_base64url,
     encode_each_base64url,
@@ -348,3 +349,41 @@ def test_values_of_another_type_are_not_the_same(one: Any, other: Any) -> None:
     assert not same_json(one, other)
     assert same_json(one, one)
     assert same_json(other, other)
+
+
+# -- both at once -----------------------------------------------------------------------------------------------------
+
+
+def at_once(text: str) -> tuple[bytes, Any]:
+    return decode_json(text, HERE, 3)
+
+
+def in_two_steps(text: str) -> tuple[bytes, Any]:
+    data = decode_base64url(text, HERE)
+    return data, parse_json(data, HERE, 3)
+
+
+def said(read: Callable[[str], tuple[bytes, Any]], text: str) -> object:
+    found = outcome(lambda: read(text))
+    return found.rule if isinstance(found, Refused) else (found[0], repr(found[1]))
+
+
+@given(st.text("AQgw-_+/=Wxy0IjE\n\u0661", max_size=12))
+def test_any_text_is_read_at_once_as_it_is_in_two_steps(text: str) -> None:
+    assert said(at_once, text) == said(in_two_steps, text)
+
+
+@pytest.mark.parametrize(
+    "change", [str, lambda text: text + "=", lambda text: text[:-1] + "+", lambda text: text + "A"]
+)
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a":[1,2.5,"x"]}', b'{"a":1,"a":1}', b"[[[[1]]]]", b"[[[1]]]", b'{"a": 1}', b"[NaN]", b"[1e400]", b"1",
+        b'["\\ud800"]', b'["\xff"]', b"[1", b"[0.10000000000000000001]", b"[18446744073709551616]", b'["[[[["]',
+        b"\xef\xbb\xbf[]",
+    ],
+)  # fmt: skip
+def test_json_is_read_at_once_as_it_is_in_two_steps(data: bytes, change: Callable[[str], str]) -> None:
+    text = change(encode_base64url(data))
+    assert said(at_once, text) == said(in_two_steps, text)

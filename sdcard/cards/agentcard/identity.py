@@ -5,8 +5,6 @@ AgentCard draft-00 2.1 and 8.2 (AEV-2, AEV-3).
 
 import re
 
-from ulid import ULID
-
 from sdcard.cards.agentcard.values import Spelling, Taste
 from sdcard.errors import Level, Misuse
 from sdcard.instants import Instant, check_instant
@@ -38,4 +36,6 @@ def new_agent_id(now: Instant, randomness: bytes) -> str:
         raise Misuse(f"an agent id takes {RANDOM_BYTES} random bytes")
     if not 0 <= milliseconds < 256**_TIME_BYTES:
         raise Misuse("a ULID holds instants from 1970 to 10889")
+    from ulid import ULID  # here, since few who read cards make ids
+
     return str(ULID.from_bytes(milliseconds.to_bytes(_TIME_BYTES, "big") + randomness))

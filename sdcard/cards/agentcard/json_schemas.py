@@ -7,9 +7,8 @@ JSON Schema 2020-12; AgentCard draft-00 2.4.3 (AEV-9).
 """
 
 from collections.abc import Iterator
-
-from jsonschema import Draft202012Validator
-from jsonschema.protocols import Validator
+from functools import cache
+from typing import TYPE_CHECKING
 
 from sdcard.cards.shapes import find_list
 from sdcard.encoding import JsonObject, JsonValue
@@ -17,14 +16,22 @@ from sdcard.errors import Finding, Level, Part, Where
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
 
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
 MEMBERS = ("input_schema", "output_schema")
 MOST_WORK = 4_096
 """Of one card, in values; comparing one costs up to 0.3 ms. The schemas of a real tool have some dozens."""
 _CROWD = 2_000
 """An array of as many values costs twice their number, since each pair of them may be compared."""
 
-_META_SCHEMA: Validator = Draft202012Validator(Draft202012Validator.META_SCHEMA)
-"""Without a format checker: it would compile every ``pattern``."""
+
+@cache
+def _meta_schema() -> "Validator":
+    """Without a format checker: it would compile every ``pattern``. Imported when there is a schema to compare."""
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(Draft202012Validator.META_SCHEMA)
 
 
 def faulty_schemas(document: JsonObject) -> Iterator[Finding]:
@@ -36,7 +43,7 @@ def faulty_schemas(document: JsonObject) -> Iterator[Finding]:
             hint = "Make the schemas smaller; from here on they are too much to be checked."
             yield Finding(Rule.CARD_MEMBER_VALUE, where, hint, Level.WARNING)
             return
-        error = next(_META_SCHEMA.iter_errors(schema), None)
+        error = next(_meta_schema().iter_errors(schema), None)
         if error is not None:
             hint = "Write what JSON Schema 2020-12 allows here."
             yield Finding(Rule.CARD_MEMBER_VALUE, where.within(*error.absolute_path), hint)

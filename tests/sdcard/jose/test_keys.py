@@ -16,9 +16,7 @@ from sdcard.jose.keys import (
     PRIVATE_MEMBERS,
     PUBLISHED_KEYS,
     check_not_published,
-    forget,
     public_key,
-    verifies_as_before,
 )
 from tests.world import REMOVED, changed, key, key_of, raises_rule
 
@@ -248,23 +246,3 @@ def test_every_real_ed25519_mineis_usable() -> None:
         public = ed25519.Ed25519PrivateKey.generate().public_key()
         x = encode_base64url(public.public_bytes_raw())
         assert parse_public_jwk({"kty": "OKP", "crv": "Ed25519", "x": x}, HERE).to_jwk()["x"] == x
-
-
-def test_a_signature_that_verified_says_nothing_of_another() -> None:
-    signer, other, message = key(1), key(2).public_key, b"message"
-    own = signer.public_key
-    signature = signer.sign(message)
-    for _ in range(2):
-        assert verifies_as_before(own, message, signature)
-        assert not verifies_as_before(own, b"massage", signature)
-        assert not verifies_as_before(own, message, signature[:-1] + bytes([signature[-1] ^ 1]))
-        assert not verifies_as_before(other, message, signature)
-    forget()
-    assert verifies_as_before(own, message, signature)
-
-
-def test_a_large_message_is_verified_and_not_kept() -> None:
-    signer, message = key(1), bytes(20_000)
-    signature = signer.sign(message)
-    assert verifies_as_before(signer.public_key, message, signature)
-    assert not verifies_as_before(signer.public_key, message + b"1", signature)

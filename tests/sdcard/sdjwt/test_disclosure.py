@@ -41,7 +41,20 @@ def test_made_disclosures_parse_to_what_they_were_made_of(name: str | None, valu
 
 @pytest.mark.parametrize(
     "text",
-    ["[]", '["s"]', '["s",1,2]', '["s","n",1,2]', '[1,"n",2]', "[1,2]", '[null,"v"]', '"text"', "{}", "null", "5"],
+    [
+        "[]",
+        '["s"]',
+        '["s",1,2]',
+        '["s",null,2]',
+        '["s","n",1,2]',
+        '[1,"n",2]',
+        "[1,2]",
+        '[null,"v"]',
+        '"text"',
+        "{}",
+        "null",
+        "5",
+    ],
 )
 def test_another_json_value_is_no_disclosure(text: str) -> None:
     with raises_rule("disclosure.format", at="disclosure/3"):

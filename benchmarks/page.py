@@ -1,0 +1,213 @@
+"""The tables of docs/performance.md, made of the stored figures: ``python -m benchmarks.page`` writes them again."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks import results
+
+PAGE = results.ROOT / "docs" / "performance.md"
+MARKED = re.compile(r"(<!-- table: ([a-z -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+GOALS = {
+    "issue": (2.2, 1.7),
+    "present, parsed": (1.6, 1.3),
+    "present, from text, seen": (2.3, 1.9),
+    "verify": (1.5, 1.25),
+    "verify, seen": (0.85, 0.65),
+    "verify 4 at once": (0.8, 0.55),
+    "verify 64 at once": (0.8, 0.55),
+}
+"""Row → what it must reach, and what it should: ratios to the floor."""
+
+GROWTH_PICTURES = {
+    "cost-by-disclosures": ("Disclosures", "Disclosures in the SD-Card"),
+    "cost-by-decoys": ("decoys", "decoy digests in the SD-Card"),
+    "cost-by-nesting": ("nesting", "Disclosures within one another"),
+    "cost-by-card-size": ("bytes of card", "bytes of card, seven selective claims"),
+    "cost-by-batch-size": ("cards at once", "cards, each with a Holder of its own; verified by two threads"),
+    "cost-by-status-list": ("status list entries", "entries of the status list"),
+}
+"""File → what grows, and what its axis says."""
+PICTURES = (*GROWTH_PICTURES, "cost-by-threads", "cost-beside-peers")
+
+
+def main() -> None:
+    """Write the stored figures into the page."""
+    write(results.load())
+
+
+def write(figures: dict[str, Any]) -> None:
+    """Put every table of the page in step with these."""
+    PAGE.write_text(in_step(PAGE.read_text(encoding="utf-8"), figures), encoding="utf-8")
+
+
+def in_step(text: str, figures: dict[str, Any]) -> str:
+    """The page with the tables of these figures between its markers."""
+    return MARKED.sub(lambda found: f"{found[1]}\n{TABLES[found[2]](figures)}\n\n{found[3]}", text)
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A table; all columns but the first are numbers."""
+    rule = ["---", *["--:"] * (len(head) - 1)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))
+
+
+def run_table(figures: dict[str, Any]) -> str:
+    """Where and when."""
+    versions = ", ".join(f"{name} {version}" for name, version in figures["versions"].items())
+    extra = "with" if figures["extra fast"] else "without"
+    floors = "; ".join(
+        f"{name}: one signature {sign[0]:.1f} and {sign[1]:.1f} µs, two verifications "
+        f"{verify[0]:.1f} and {verify[1]:.1f} µs"
+        for name, one in figures["speed"]["floors"].items()
+        for sign, verify in [one.values()]
+    )
+    return "\n".join(
+        [
+            f"- {figures['date']}, {figures['processor']}, {figures['cores']} cores, "
+            f"load {figures['load before']} before",
+            f"- {figures['python']}, {figures['OpenSSL of cryptography']}, {extra} the extra `fast`; {versions}",
+            f"- {figures['rounds']} rounds of {figures['repeats']} runs; the floors before and after: {floors}",
+        ]
+    )
+
+
+def speed_table(figures: dict[str, Any]) -> str:
+    """Ratios to the floor: ours, what they should be, and the peers'."""
+    rows = figures["speed"]["rows"]
+    peers = list(rows[0]["peers"])
+    lines = []
+    for row in rows:
+        theirs = [one for one in row["peers"].values() if one is not None]
+        mine = f"{row['SD-Card']:.2f}"
+        must, goal = GOALS.get(row["row"], (None, None))
+        lines.append(
+            [
+                f"{row['row']} ÷ {row['floor']}",
+                f"**{mine}**" if row["SD-Card"] < min(theirs) else mine,
+                "–" if must is None else f"{must} / {goal}",
+                *("–" if one is None else f"{one:.2f}" for one in row["peers"].values()),
+            ]
+        )
+    return table(["", "SD-Card", "must / goal", *(f"`{name}`" for name in peers)], lines)
+
+
+def behind(figures: dict[str, Any]) -> str:
+    """The rows in which somebody is ahead of us, or that miss what they must reach."""
+    lines = []
+    for row in figures["speed"]["rows"]:
+        ahead = [
+            f"`{name}` ({one:.2f})" for name, one in row["peers"].items() if one is not None and one <= row["SD-Card"]
+        ]
+        must, goal = GOALS.get(row["row"], (None, None))
+        if ahead:
+            lines.append(f"- **{row['row']}**: {row['SD-Card']:.2f}; ahead of us: {', '.join(ahead)}.")
+        if must is not None and row["SD-Card"] > goal:
+            missed = "what it must" if row["SD-Card"] > must else "its goal"
+            lines.append(f"- {row['row']}: {row['SD-Card']:.2f} misses {missed} ({must} / {goal}).")
+    return "\n".join(lines) or "- In no row: ahead of every peer, and every goal reached."
+
+
+def left_out_table(figures: dict[str, Any]) -> str:
+    """What the peers do not do."""
+    rows = [[f"`{name}`", what] for name, what in figures["speed"]["leave out"].items()]
+    return "\n".join(
+        "| " + " | ".join(row) + " |" for row in (["peer", "what it does not do of what we do"], ["---"] * 2, *rows)
+    )
+
+
+def startup_table(figures: dict[str, Any]) -> str:
+    """Fresh processes."""
+    found = figures["start-up"]
+    goals = {"import sdcard": "1.5", "sdcard --help": "2.5"}
+    return table(
+        ["process", "ratio", "goal", "ms"],
+        [
+            [
+                f"`{name}`" if " (" not in name else name,
+                f"{ratio:.2f}",
+                goals.get(name, "–"),
+                f"{found['milliseconds'][name]:.1f}",
+            ]
+            for name, ratio in found["ratios"].items()
+        ],
+    )
+
+
+def memory_table(figures: dict[str, Any]) -> str:
+    """The benchmark card."""
+    return table(
+        ["step", "bytes of text", "peak bytes", "ratio"],
+        [
+            [name, f"{one['bytes of text']:,}", f"{one['peak bytes']:,}", f"{one['ratio']:.1f}"]
+            for name, one in figures["memory"].items()
+        ],
+    )
+
+
+def hostile_table(figures: dict[str, Any]) -> str:
+    """The worst inputs, the dearest first."""
+    rows = sorted(figures["hostile"], key=lambda row: -row["time ratio"])
+    return table(
+        ["family", "bytes", "outcome", "ms", "time ÷ benign", "from a stranger, ms", "peak memory ÷ input"],
+        [
+            [
+                row["family"],
+                f"{row['bytes']:,}",
+                f"`{row['outcome']}`",
+                f"{row['milliseconds']:,.1f}",
+                f"{row['time ratio']:.2f}",
+                f"{row['milliseconds of a stranger']:,.1f}",
+                f"{row['peak bytes per byte']:.1f}",
+            ]
+            for row in rows
+        ],
+    )
+
+
+def growth_table(figures: dict[str, Any]) -> str:
+    """Exponents over the last decade."""
+    return table(
+        ["what grows", "step", "to", "time exponent", "memory exponent", "time at the end, ms", "peak at the end, MB"],
+        [
+            [
+                one["of"],
+                one["step"],
+                f"{one['sizes'][-1]:,}",
+                f"{one['time exponent']:.2f}",
+                f"{one['memory exponent']:.2f}",
+                f"{one['microseconds'][-1] / 1000:,.2f}",
+                f"{one['peak bytes'][-1] / 1e6:,.2f}",
+            ]
+            for one in figures["growth"]
+        ],
+    )
+
+
+def threads_table(figures: dict[str, Any]) -> str:
+    """Batches by threads."""
+    found = figures["threads"]
+    return table(
+        ["threads", *(f"{size} at once" for size in found["sizes"])],
+        [
+            [str(count), *(f"{one:.2f}" for one in ratios)]
+            for count, ratios in zip(found["threads"], found["ratios"], strict=True)
+        ],
+    )
+
+
+TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "run": run_table,
+    "speed": speed_table,
+    "behind": behind,
+    "left out": left_out_table,
+    "start-up": startup_table,
+    "memory": memory_table,
+    "hostile": hostile_table,
+    "growth": growth_table,
+    "threads": threads_table,
+}
+
+
+if __name__ == "__main__":
+    main()

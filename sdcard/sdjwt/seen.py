@@ -1,0 +1,83 @@
+"""Issuer-signed JWTs that verified before: what is true forever of these bytes, for those that come again.
+
+Whom the key belongs to, ``alg``, ``typ``, ``crit``, what must be in the clear, times, status and trust are no part of
+it: they are decided each time. Nothing in it can be changed by who gets it: JSON is kept as bytes, and read anew.
+"""
+
+import marshal
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from sdcard.errors import Where
+from sdcard.jose.algorithms import DigestAlgorithm
+from sdcard.jose.jws import Jws
+from sdcard.jose.keys import PublicKey
+from sdcard.limits import Limits
+from sdcard.paths import Place
+from sdcard.sdjwt.processing import ProcessedPayload, Revealed
+from sdcard.sdjwt.values import SdJwt, sd_hash_of
+
+_KEPT = 1024
+_LARGEST_KEPT = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What steps 2.d to 5 made of one Issuer-signed JWT with these Disclosures, within these limits."""
+
+    disclosures: tuple[str, ...] = field(repr=False)
+    limits: Limits
+    json: bytes = field(repr=False)
+    signed: tuple[bytes, bytes, Where, Where] = field(repr=False)
+    sd_hash: str
+    shown: tuple[tuple[Revealed, ...], int, tuple[str, ...], frozenset[Place], DigestAlgorithm] = field(repr=False)
+
+    @classmethod
+    def of(cls, sd_jwt: SdJwt, limits: Limits, jws: Jws, processed: ProcessedPayload) -> "Reading":
+        """Header, payload and claims become bytes; the rest cannot be changed."""
+        json = marshal.dumps((jws.header, jws.payload, processed.claims))
+        sd_hash = sd_hash_of(sd_jwt, processed.algorithm)
+        return cls(sd_jwt.disclosures, limits, json, jws[2:], sd_hash, processed[1:])
+
+    def again(self) -> tuple[Jws, ProcessedPayload]:
+        """The same, in objects of the caller's own."""
+        header, payload, claims = marshal.loads(self.json)
+        return Jws(header, payload, *self.signed), ProcessedPayload(claims, *self.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An Issuer-signed JWT that ``key`` signed; ``reading`` is there from the second time on."""
+
+    key: PublicKey
+    reading: Reading | None
+
+    def reading_of(self, sd_jwt: SdJwt, limits: Limits) -> Reading | None:
+        """What was made of exactly this SD-JWT, if anything."""
+        reading = self.reading
+        if reading is None or reading.disclosures != sd_jwt.disclosures:
+            return None
+        return reading if reading.limits is limits or reading.limits == limits else None
+
+
+_seen: OrderedDict[str, Seen] = OrderedDict()
+"""Threads share it: each thing done with it is one call, which the interpreter does not interrupt."""
+
+
+def find(issuer_jwt: str) -> Seen | None:
+    """What is kept of a JWT."""
+    return _seen.get(issuer_jwt)
+
+
+def keep(issuer_jwt: str, seen: Seen) -> None:
+    """Remember a JWT that verified, in place of the one that was remembered longest ago; nothing large is kept."""
+    if len(issuer_jwt) > _LARGEST_KEPT or (seen.reading and len(seen.reading.json) > _LARGEST_KEPT):
+        return
+    _seen[issuer_jwt] = seen
+    if len(_seen) > _KEPT:
+        _seen.popitem(last=False)
+
+
+def forget() -> None:
+    """Drop all of it; it is kept for speed alone."""
+    _seen.clear()

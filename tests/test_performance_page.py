@@ -1,0 +1,46 @@
+"""docs/performance.md says what the stored figures say; memory, which does not drift, is measured again."""
+
+import re
+from typing import Any
+
+import pytest
+
+from benchmarks import memory, page, results
+from benchmarks.page import PICTURES
+from benchmarks.work import make_work
+from tests.shared import ROOT
+
+FIGURES = results.load()
+PAGE = page.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_tables_are_in_step_with_the_figures() -> None:
+    assert page.in_step(PAGE, FIGURES) == PAGE
+
+
+def test_every_table_is_on_the_page() -> None:
+    assert sorted(name for _, name in re.findall(r"(<!-- table: ([a-z -]+) -->)", PAGE)) == sorted(page.TABLES)
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_every_picture_is_there_and_shown(name: str) -> None:
+    drawn = (ROOT / "docs" / f"{name}.svg").read_text(encoding="utf-8")
+    assert "</svg>" in drawn
+    assert (ROOT / "docs" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert f"({name}.svg)" in PAGE
+
+
+@pytest.mark.parametrize("curve", FIGURES["growth"], ids=lambda curve: f"{curve['of']}: {curve['step']}")
+def test_a_picture_shows_the_exponents_of_the_figures(curve: dict[str, Any]) -> None:
+    drawn = "".join((ROOT / "docs" / f"{name}.svg").read_text(encoding="utf-8") for name in PICTURES)
+    for which in ("time exponent", "memory exponent"):
+        assert f">{curve['step']}: exponent {curve[which]:.2f}<" in drawn
+
+
+@pytest.mark.parametrize("curve", FIGURES["growth"], ids=lambda curve: f"{curve['of']}: {curve['step']}")
+def test_memory_grows_linearly(curve: dict[str, Any]) -> None:
+    assert curve["memory exponent"] <= 1.1
+
+
+def test_one_verification_takes_ten_times_its_input_at_most() -> None:
+    assert memory.measure(make_work())["verify"]["ratio"] <= 10
