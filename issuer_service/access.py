@@ -98,6 +98,18 @@ class Caller:
     limits: Mapping[str, tuple[str, ...]]
 
 
+def check_subject(subject: str) -> None:
+    """Refuse what cannot own agents.
+
+    Raises:
+        Misuse: for an empty or unprintable subject, or an agent.
+    """
+    if not 1 <= len(subject) <= MOST_SUBJECT or not subject.isprintable():
+        raise Misuse(f"a subject is 1 to {MOST_SUBJECT} printable characters")
+    if subject.startswith(AGENT):
+        raise Misuse(f"subjects that begin with {AGENT} are agents, which show SD-Cards")
+
+
 async def create_token(
     store: Store,
     subject: str,
@@ -122,12 +134,9 @@ async def create_token(
         Misuse: for an empty or unprintable subject, one of an identity provider, an agent, no scope, a
             limit that means nothing, or an end that has passed.
     """
-    if not 1 <= len(subject) <= MOST_SUBJECT or not subject.isprintable():
-        raise Misuse(f"a subject is 1 to {MOST_SUBJECT} printable characters")
+    check_subject(subject)
     if subject.startswith(EXTERNAL):
         raise Misuse(f"subjects that begin with {EXTERNAL} are those of an identity provider")
-    if subject.startswith(AGENT):
-        raise Misuse(f"subjects that begin with {AGENT} are agents, which show SD-Cards")
     if not scopes:
         raise Misuse("a token has at least one scope")
     for kind, values in limits.items():

@@ -6,6 +6,7 @@ nothing else that forwards (``Host``, ``Forwarded``, ``X-Forwarded-Host``, ``-Pr
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TypeAlias
 
@@ -48,6 +49,7 @@ def _is_trusted(address: str, trusted: Sequence[Network]) -> bool:
     return parsed is not None and any(parsed in network for network in trusted)
 
 
+@lru_cache(1024)
 def _parse(text: str) -> IPv4Address | IPv6Address | None:
     """An IPv4 address that is written as an IPv6 one is the same address."""
     try:

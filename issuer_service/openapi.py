@@ -47,7 +47,12 @@ def bind_wiring(request: Request, wiring: Wiring) -> None:
     request.scope[_BOUND] = wiring
 
 
-FromWiring: TypeAlias = Annotated[Wiring, Depends(wiring_of)]
+async def _wiring(request: Request) -> Wiring:
+    """It waits for nothing; but FastAPI would have a thread do what is not ``async``."""
+    return wiring_of(request)
+
+
+FromWiring: TypeAlias = Annotated[Wiring, Depends(_wiring)]
 
 
 def json_body(model: type[BaseModel]) -> dict[str, Any]:

@@ -56,6 +56,7 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
     HTTPStatus.NOT_IMPLEMENTED: (Rule.STATUS_LIST_TIME,),
     HTTPStatus.SERVICE_UNAVAILABLE: (
         Rule.STORE_UNAVAILABLE,
+        Rule.STORE_SLOW,
         Rule.KB_RECORD,
         Rule.DPOP_RECORD,
         Rule.STATUS_UNAVAILABLE,

@@ -190,7 +190,7 @@ class Wiring:
 def _plain(value: object) -> object:
     """A value as tuples and texts, the same for equal values in every process."""
     if is_dataclass(value) and not isinstance(value, type):
-        return tuple((one.name, _plain(getattr(value, one.name))) for one in fields(value))
+        return tuple((one.name, _plain(getattr(value, one.name))) for one in fields(value) if one.compare)
     if isinstance(value, Mapping):
         return tuple(sorted((str(name), _plain(inner)) for name, inner in value.items()))
     if isinstance(value, frozenset):

@@ -3,7 +3,6 @@
 Both columns know this type, as they know ``ClaimPath``: the card column makes it, the token column consumes it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -42,18 +41,29 @@ class DisclosableArray:
 Disclosable: TypeAlias = "JsonValue | DisclosableObject | DisclosableArray"
 """A plain JSON value is shown whole."""
 
+_DIVIDED = (DisclosableObject, DisclosableArray)
 
-def treatments(disclosable: Disclosable, place: Place = ()) -> Iterator[tuple[Place, Treatment]]:
-    """Every part that is treated apart, with its place in the whole document and its treatment."""
+
+def treatments(disclosable: Disclosable) -> list[tuple[Place, Treatment]]:
+    """Every part that is treated apart, with its place in the whole document and its treatment; a part stands before
+    what is in it.
+    """
+    found: list[tuple[Place, Treatment]] = []
+    _add_treatments(disclosable, (), found)
+    return found
+
+
+def _add_treatments(disclosable: Disclosable, place: Place, found: list[tuple[Place, Treatment]]) -> None:
     if isinstance(disclosable, DisclosableObject):
-        parts: list[tuple[str | int, tuple[Treatment, Disclosable]]] = list(disclosable.members.items())
+        for name, (treatment, part) in disclosable.members.items():
+            found.append(((*place, name), treatment))
+            if isinstance(part, _DIVIDED):
+                _add_treatments(part, (*place, name), found)
     elif isinstance(disclosable, DisclosableArray):
-        parts = list(enumerate(disclosable.elements))
-    else:
-        return
-    for segment, (treatment, part) in parts:
-        yield (*place, segment), treatment
-        yield from treatments(part, (*place, segment))
+        for index, (treatment, part) in enumerate(disclosable.elements):
+            found.append(((*place, index), treatment))
+            if isinstance(part, _DIVIDED):
+                _add_treatments(part, (*place, index), found)
 
 
 def shows(disclosable: Disclosable, place: Place) -> bool:

@@ -63,10 +63,14 @@ class ClaimPath:
         """The path's own places that the value has."""
         if None not in self.segments:
             return [cast(Place, self.segments)] if self._is_in(value) else []
+        return [place for place, _ in self.parts(value)]
+
+    def parts(self, value: JsonValue) -> list[tuple[Place, JsonValue]]:
+        """The path's own places that the value has, and what is there."""
         found: list[tuple[Place, JsonValue]] = [((), value)]
         for segment in self.segments:
             found = [step for place, inner in found for step in _steps(place, inner, segment)]
-        return [place for place, _ in found]
+        return found
 
     def _is_in(self, value: Any) -> bool:
         """Whether the value has the one place of a path without ``None``."""

@@ -311,6 +311,11 @@ class Rule(StrEnum):
     TOKEN_SCOPE = "token.scope", "The bearer token does not cover this.", "RFC 6750 3.1"
     TOKEN_LIMIT = "token.limit", "The bearer token's limits do not cover this.", "registry"
     STORE_UNAVAILABLE = "store.unavailable", "The registry cannot reach its records; ask again later.", "registry"
+    STORE_SLOW = (
+        "store.slow",
+        "Looking this up takes longer than the registry gives it now; ask for less, or again later.",
+        "registry, decision 0022",
+    )
     AUDIT_RECORD = "audit.record-malformed", "An audit record cannot be read.", "audit"
     AUDIT_CHANGED = "audit.record-changed", "An audit record is not what its digest was made of.", "audit"
     AUDIT_MISSING = "audit.record-missing", "An audit record is not there.", "audit"

@@ -2,14 +2,14 @@
 
 from http import HTTPStatus
 
-from fastapi import APIRouter, Request, Response, Security
+from fastapi import APIRouter, Request, Response
 
 from issuer_service.access import Scope
 from issuer_service.bodies import read_json_body
 from issuer_service.calling import authorize
 from issuer_service.discovery import service
 from issuer_service.discovery.schemas import Discovered, DiscoveryRequest
-from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
+from issuer_service.openapi import BEARER, json_body, refusals, wiring_of
 
 router = APIRouter(tags=["discovery"])
 
@@ -30,11 +30,11 @@ _REFUSALS = refusals(
     response_model=Discovered,
     summary="Find agents by what a context shows of them",
     responses=_REFUSALS,
-    openapi_extra=json_body(DiscoveryRequest),
-    dependencies=[Security(BEARER)],
+    openapi_extra={**json_body(DiscoveryRequest), "security": [{BEARER.scheme_name: []}]},
 )
-async def discover_agents(request: Request, wiring: FromWiring) -> Response:
+async def discover_agents(request: Request) -> Response:
     """Find agents by what a context shows of them. Who may ask for which context, the token says."""
+    wiring = wiring_of(request)  # FastAPI's dependencies, also those for documents alone, take longer than the look-up
     caller = await authorize(request, wiring, Scope.AGENTS_DISCOVER)
     body = await read_json_body(request, wiring.bounds.small())
     answer = await service.discover(wiring, caller, body)

@@ -7,20 +7,18 @@ from issuer_service.access import Caller, check_context
 from issuer_service.discovery.cursors import open_cursor, seal_cursor
 from issuer_service.discovery.indexing import as_texts, decided_by
 from issuer_service.discovery.renewal import renew
-from issuer_service.discovery.schemas import Discovered, DiscoveryRequest, Found, read_discovery
+from issuer_service.discovery.schemas import DiscoveryRequest, read_discovery
 from issuer_service.registration.schemas import REQUEST
-from issuer_service.stores.rows.discovery import START, Audience, DiscoveryQuery, FoundPage, FoundRow
+from issuer_service.stores.rows.discovery import MOST_CHARACTERS, START, Audience, DiscoveryQuery, FoundPage, FoundRow
 from issuer_service.wiring import Wiring
 from sdcard.disclosure.agreement import Partner
 from sdcard.disclosure.context import FEDERATION
-from sdcard.encoding import encode_json, parse_json_object
+from sdcard.encoding import JsonObject, encode_json, parse_json_object
 from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.rules import Rule
 
 _ATTEMPTS = 5
-_MOST_CHARACTERS = 4 * 1024 * 1024
-"""Of the SD-Cards in one answer; the first one is given whatever its size."""
 
 
 async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
@@ -40,16 +38,18 @@ async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
     after = START if cursor is None else open_cursor(cursor, binding, secret, now)
     query = DiscoveryQuery(audience, terms, after, asked.request.max_results, int(now))
     page = _bounded(await _fresh_page(wiring, query, now))
-    positions = [row.position for row in page.rows]
-    texts = await wiring.store.read_discovery_cards(positions, query.at) if positions else {}
-    answer = Discovered(
-        results=[
-            Found(agent_id=row.agent_id, sd_card=texts[row.position]) for row in page.rows if row.position in texts
+    long = [row.position for row in page.rows if row.sd_card is None]
+    texts = await wiring.store.read_discovery_cards(long, query.at) if long else {}
+    answer: JsonObject = {
+        "results": [
+            {"agent_id": row.agent_id, "sd_card": text}
+            for row in page.rows
+            if (text := row.sd_card or texts.get(row.position)) is not None
         ],
-        next_cursor=None if page.more is None else seal_cursor(page.more, binding, secret, now, wiring.salts),
-        ignored=list(asked.ignored),
-    )
-    return answer.model_dump_json().encode()
+        "next_cursor": None if page.more is None else seal_cursor(page.more, binding, secret, now, wiring.salts),
+        "ignored": list(asked.ignored),
+    }
+    return encode_json(answer)
 
 
 def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: Instant) -> Audience:
@@ -93,7 +93,7 @@ async def _fresh_page(wiring: Wiring, query: DiscoveryQuery, now: Instant) -> Fo
 
 
 def _is_due(row: FoundRow, decided: str, now: Instant) -> bool:
-    return row.renew_at <= now or _is_stale(row, decided, now)
+    return row.renew_at <= now or row.expires_at <= now or row.decided_by != decided
 
 
 def _is_stale(row: FoundRow, decided: str, now: Instant) -> bool:
@@ -105,6 +105,6 @@ def _bounded(page: FoundPage) -> FoundPage:
     total = 0
     for number, row in enumerate(page.rows):
         total += row.size
-        if number and total > _MOST_CHARACTERS:
+        if number and total > MOST_CHARACTERS:
             return FoundPage(page.rows[:number], page.rows[number - 1].position)
     return page

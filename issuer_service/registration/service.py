@@ -20,6 +20,7 @@ from issuer_service.stores.rows.audit import AuditEvent, Possession
 from issuer_service.stores.rows.keys import KeyNotInUse, KeyUse
 from issuer_service.stores.rows.statuses import CardRow, StatusRow, StatusTaken
 from issuer_service.wiring import Bounds, Wiring
+from sdcard.cards.card import Card
 from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Refused
@@ -96,7 +97,7 @@ async def read(wiring: Wiring, caller: Caller, reading: Callable[[], Registratio
     def work() -> Registration:
         registration = reading()
         check_limits(caller, registration.agent_id, registration.card)
-        _check_work(registration, wiring.bounds)
+        check_work(registration, wiring.bounds)
         return registration
 
     async with wiring.turns:
@@ -118,7 +119,9 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
         async with wiring.turns:
             statuses = await wiring.store.free_statuses(wanted, wiring.salts)
             keys = await wiring.keys.current()
-            row, answer = await asyncio.to_thread(_issue, wiring, keys, caller, registration, change, statuses, now)
+            row, answer = await asyncio.to_thread(
+                issue_batch, wiring, keys, caller, registration, change, statuses, now
+            )
         try:
             kept = await wiring.store.record_registration(row)
         except StatusTaken:
@@ -134,7 +137,7 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
 
 
-def _issue(
+def issue_batch(
     wiring: Wiring,
     keys: KeysInUse,
     caller: Caller,
@@ -143,6 +146,13 @@ def _issue(
     statuses: Mapping[str, Sequence[StatusRow]],
     now: Instant,
 ) -> tuple[RegistrationRow, bytes]:
+    """Make the Batch with these status entries: what there is to write, and the answer.
+
+    Args:
+        wiring, caller, registration, change, now: as for ``issue``.
+        keys: the registry's, one of which signs.
+        statuses: context → an entry for each of its SD-Cards.
+    """
     signer = keys.signer(KeyUse.CARDS)
     left = {context: iter(rows) for context, rows in statuses.items()}
     entries = [next(left[plan.context]) for plan in _plans(registration)]
@@ -172,7 +182,7 @@ def list_uri(wiring: Wiring, list_id: str) -> str:
     return f"{wiring.issuer_url}/status/{list_id}"
 
 
-def _check_work(registration: Registration, bounds: Bounds) -> None:
+def check_work(registration: Registration, bounds: Bounds) -> None:
     """Refuse a Batch that would keep the registry busy for long, before the work is done."""
     work = len(registration.keys) * sum(len(plan.places) for plan in registration.plans)
     size = len(registration.keys) * len(registration.plans) * len(encode_json(registration.card.document))
@@ -221,10 +231,6 @@ def _row(
     now: Instant,
 ) -> RegistrationRow:
     """What is remembered of it: of the SD-Cards their digests, of what they show the names (R-38)."""
-    asked: JsonObject = {
-        "disclosure_contexts": registration.contexts,
-        "public_keys": [dict(holder.key.to_jwk()) for holder in registration.keys],
-    }
     return RegistrationRow(
         at=int(now),
         subject=caller.subject,
@@ -232,14 +238,14 @@ def _row(
         card_format=registration.card.format.name,
         card=encode_json(registration.card.document).decode(),
         card_version=str(registration.card.document.get("version")),
-        content=_content(registration.card.document),
+        content=content_of(registration.card),
         keys=tuple(KeyRow(holder.key.thumbprint, holder.where) for holder in registration.keys),
         batch_id=batch_id,
         kid="",
         cards=tuple(_card_row(card, status) for card, status in cards),
         disclosed=_disclosed(registration.plans),
         event=change.event,
-        asked=encode_json(asked).decode(),
+        asked=asked_for(registration),
         possession=change.possession,
         nonce=None if registration.nonce is None else nonce_digest(registration.nonce),
         supersedes=registration.supersedes,
@@ -248,9 +254,18 @@ def _row(
     )
 
 
-def _content(document: JsonObject) -> str:
+def asked_for(registration: Registration) -> str:
+    """The contexts and public keys of a registration, as they are kept for renewals."""
+    asked: JsonObject = {
+        "disclosure_contexts": registration.contexts,
+        "public_keys": [dict(holder.key.to_jwk()) for holder in registration.keys],
+    }
+    return encode_json(asked).decode()
+
+
+def content_of(card: Card) -> str:
     """A digest of what a card says, in whatever order its members stand."""
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(card.document, sort_keys=True).encode()).hexdigest()
 
 
 def _disclosed(plans: Sequence[DisclosurePlan]) -> dict[str, tuple[str, ...]]:

@@ -1,6 +1,7 @@
 """The audit chain in the database: adding to it as the last step of a transaction, and reading it as it is found."""
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Text, cast, event, insert, select, update
@@ -20,6 +21,9 @@ _OPTIONAL = ("interaction_id", "possession", "supersedes")
 """Members that a record has or has not. Those that come later leave old digests alone."""
 _DEPTH = 4
 _HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == _CHAIN)
+_LOCKED_HEAD = _HEAD.with_for_update()
+_ADD = insert(audit)
+_MOVE_HEAD = update(audit_head).where(audit_head.c.chain == _CHAIN)
 _RECORDS = select(
     audit.c.sequence,
     audit.c.event,
@@ -42,14 +46,22 @@ def append_audit(connection: Connection, entry: AuditRow) -> None:
     Raises:
         Refused: ``store.unavailable`` when the chain has no head, which only tampering explains.
     """
-    row = connection.execute(_HEAD.with_for_update()).first()
+    append_all(connection, [entry])
+
+
+def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
+    """Add a record for each, one after the other. As ``append_audit``."""
+    row = connection.execute(_LOCKED_HEAD).first()
     if row is None:
         _log.error("the audit chain has no head; `sdcard audit verify` says more")
         raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
-    record = chain_record(_content(entry), Head(*row))
-    connection.execute(insert(audit), record)
-    moved = {"sequence": record["sequence"], "digest": record["digest"]}
-    connection.execute(update(audit_head).where(audit_head.c.chain == _CHAIN).values(moved))
+    head, records = Head(*row), list[JsonObject]()
+    for entry in entries:
+        records.append(chain_record(_content(entry), head))
+        head = Head(head.sequence + 1, str(records[-1]["digest"]))
+    if records:
+        connection.execute(_ADD, records)
+        connection.execute(_MOVE_HEAD, {"sequence": head.sequence, "digest": head.digest})
 
 
 def _content(entry: AuditRow) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Who finds which agents: postings, the SD-Cards made for discovery, and looking both up, as parts of a transaction.
+"""Who finds which agents: postings and the SD-Cards made for discovery, as parts of a transaction.
 
 A term and a position are keyed hashes, each of one audience. So nothing that an audience sees, neither order nor
 postings, depends on what another one sees, on what is hidden from it, or on when an agent registered; and a position
@@ -8,7 +8,7 @@ stays what it is when an agent registers again, so whoever is turning pages meet
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, literal, select, union_all, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from issuer_service.stores import keys, statuses
 from issuer_service.stores.audit import append_audit
@@ -16,10 +16,7 @@ from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.rows.discovery import (
     Audience,
     DiscoveryCardRow,
-    DiscoveryQuery,
     DiscoveryRow,
-    FoundPage,
-    FoundRow,
     RenewalRow,
     SourceRow,
 )
@@ -27,14 +24,13 @@ from issuer_service.stores.rows.statuses import StatusChangeRow
 from issuer_service.stores.tables import agents, cards, discovery_cards, discovery_postings, secrets
 from sdcard.encoding import encode_json
 
-MOST_EXAMINED = 2_000
-"""Postings that one page looks at. Who asks for two frequent terms that rarely meet gets short pages, and goes on."""
-
-_MOST_COUNTED = 1_000
-_LAST = 2**63 - 1
 _TERM_BYTES = 8
 _HALF = 1
 """Columns hold 63 bits and a sign."""
+_OF_AGENT = discovery_cards.c.agent_id == bindparam("this_agent")
+_PLACES = select(discovery_cards.c.position, discovery_cards.c.terms).where(_OF_AGENT)
+_REMOVE = delete(discovery_cards).where(_OF_AGENT)
+_ADD_CARDS, _ADD_POSTINGS = insert(discovery_cards), insert(discovery_postings)
 
 
 def discovery_secret(connection: Connection) -> bytes:
@@ -43,12 +39,11 @@ def discovery_secret(connection: Connection) -> bytes:
     return bytes(connection.execute(asked).scalar_one())
 
 
-def replace_postings(
+def add_postings(
     connection: Connection, secret: bytes, agent_id: str, batch_id: str, rows: Sequence[DiscoveryRow]
 ) -> None:
-    """Let the agent be found by these audiences and by no others."""
-    remove_postings(connection, agent_id)
-    found = {_position(secret, agent_id, row.audience): (row, _terms(secret, row.audience, row.terms)) for row in rows}
+    """Let the agent, which nobody finds yet, be found by these audiences."""
+    found = {place(secret, agent_id, row.audience): (row, hash_terms(secret, row.audience, row.terms)) for row in rows}
     values = [
         {
             "position": position,
@@ -70,17 +65,16 @@ def replace_postings(
         for position, (row, terms) in found.items()
     ]
     if values:
-        connection.execute(insert(discovery_cards), values)
+        connection.execute(_ADD_CARDS, values)
     _post(connection, {position: terms for position, (_, terms) in found.items()})
 
 
 def remove_postings(connection: Connection, agent_id: str) -> None:
     """Let nobody find the agent any more. SD-Cards that were given out are revoked, if at all, by their statuses."""
-    mine = discovery_cards.c.agent_id == agent_id
-    asked = select(discovery_cards.c.position, discovery_cards.c.terms).where(mine)
-    for position, terms in connection.execute(asked).all():
+    this = {"this_agent": agent_id}
+    for position, terms in connection.execute(_PLACES, this).all():
         _unpost(connection, position, _unpack(terms))
-    connection.execute(delete(discovery_cards).where(mine))
+    connection.execute(_REMOVE, this)
 
 
 def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
@@ -96,39 +90,6 @@ def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     if change.context is not None:
         these = these.where(discovery_cards.c.context == change.context)
     return connection.execute(these.values(status=change.after)).rowcount
-
-
-def find_agents(connection: Connection, secret: bytes, query: DiscoveryQuery) -> FoundPage:
-    """Go along the postings of the rarest term, so many at most, and keep those that have the others too."""
-    rarest, *others = _by_frequency(connection, _terms(secret, query.audience, query.terms), query.after)
-    here = discovery_postings.c.position
-    along = discovery_postings.alias()
-    end = select(along.c.position).where(along.c.term == rarest, along.c.position > query.after)
-    end = end.order_by(along.c.position).offset(MOST_EXAMINED - 1).limit(1)
-    columns = (getattr(discovery_cards.c, name) for name in FoundRow.__slots__)
-    asked = select(*columns).join_from(discovery_postings, discovery_cards, discovery_cards.c.position == here)
-    asked = asked.where(*_behind(rarest, query.after), here <= func.coalesce(end.scalar_subquery(), _LAST))
-    for term in others:
-        other = discovery_postings.alias()
-        asked = asked.where(select(other.c.term).where(other.c.term == term, other.c.position == here).exists())
-    asked = asked.where(
-        discovery_cards.c.context == query.audience.context,
-        discovery_cards.c.partner == query.audience.partner,
-        *_good(query.at),
-    )
-    found = connection.execute(asked.order_by(here).limit(query.limit + 1))
-    rows = tuple(FoundRow(*row) for row in found)
-    if len(rows) > query.limit:
-        return FoundPage(rows[: query.limit], rows[query.limit - 1].position)
-    return FoundPage(rows, connection.execute(end).scalar())
-
-
-def read_cards(connection: Connection, positions: Sequence[int], at: int) -> Mapping[int, str]:
-    """The texts of SD-Cards that are good now."""
-    asked = select(discovery_cards.c.position, discovery_cards.c.sd_card).where(
-        discovery_cards.c.position.in_(positions), discovery_cards.c.expires_at > at, *_good(at)
-    )
-    return {position: sd_card for position, sd_card in connection.execute(asked)}
 
 
 def sources(connection: Connection, positions: Sequence[int]) -> list[SourceRow]:
@@ -201,7 +162,7 @@ def _renew(connection: Connection, secret: bytes, new: RenewalRow) -> bool:
     if connection.execute(update(discovery_cards).where(*unchanged).values(values)).rowcount == 0:
         return False
     before = connection.execute(select(discovery_cards.c.terms).where(*this)).scalar_one()
-    terms = _terms(secret, new.audience, new.terms)
+    terms = hash_terms(secret, new.audience, new.terms)
     if before != _pack(terms):
         connection.execute(update(discovery_cards).where(*this).values(terms=_pack(terms)))
         _unpost(connection, new.position, _unpack(before))
@@ -235,31 +196,11 @@ def _audit_row(renewal: RenewalRow, issued: DiscoveryCardRow) -> AuditRow:
     )
 
 
-def _by_frequency(connection: Connection, terms: list[int], after: int) -> list[int]:
-    """The terms, the rarest of those that are left first. Beyond a thousand, one is as frequent as another."""
-    if len(terms) == 1:
-        return terms
-    behind = [select(discovery_postings.c.term).where(*_behind(term, after)) for term in terms]
-    some = [asked.limit(_MOST_COUNTED).subquery() for asked in behind]
-    counted = (select(literal(number), func.count()).select_from(one) for number, one in enumerate(some))
-    counts = connection.execute(union_all(*counted))
-    return [terms[number] for _, number in sorted((row[1], row[0]) for row in counts)]
-
-
-def _behind(term: int, after: int) -> tuple[ColumnElement[bool], ...]:
-    return discovery_postings.c.term == term, discovery_postings.c.position > after
-
-
-def _good(at: int) -> tuple[ColumnElement[bool], ...]:
-    """Nobody suspended or revoked it, and no agreement ended."""
-    return discovery_cards.c.status == 0, discovery_cards.c.until.is_(None) | (discovery_cards.c.until > at)
-
-
 def _post(connection: Connection, places: Mapping[int, Sequence[int]]) -> None:
     """Positions with their terms, in one order, so that no two transactions wait for each other."""
     rows = [{"term": term, "position": position} for position, terms in places.items() for term in terms]
     if rows:
-        connection.execute(insert(discovery_postings), rows)
+        connection.execute(_ADD_POSTINGS, rows)
 
 
 def _unpost(connection: Connection, position: int, terms: Sequence[int]) -> None:
@@ -268,12 +209,13 @@ def _unpost(connection: Connection, position: int, terms: Sequence[int]) -> None
         connection.execute(delete(discovery_postings).where(these, discovery_postings.c.position == position))
 
 
-def _position(secret: bytes, agent_id: str, audience: Audience) -> int:
+def place(secret: bytes, agent_id: str, audience: Audience) -> int:
+    """Where an agent stands in the order of an audience: its position."""
     return _hash(_key(secret, audience), f"agent:{agent_id}")
 
 
-def _terms(secret: bytes, audience: Audience, terms: Sequence[str]) -> list[int]:
-    """Sorted, so that transactions write them in one order, and each once."""
+def hash_terms(secret: bytes, audience: Audience, terms: Sequence[str]) -> list[int]:
+    """Terms as they are posted: sorted, so that transactions write them in one order, and each once."""
     key = _key(secret, audience)
     return sorted({_hash(key, f"term:{term}") for term in terms})
 

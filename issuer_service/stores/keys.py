@@ -7,7 +7,7 @@ transactions wait for each other.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, exc, func, insert, or_, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, exc, func, insert, or_, select, update
 
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
@@ -18,6 +18,12 @@ _OPERATOR = ""
 """Who changes keys: nobody with a token, but whoever runs commands on the registry's database."""
 _SIGNING = (KeyState.ACTIVE.value, KeyState.NEXT.value)
 """A next key signs where a process was told to sign with it."""
+_THIS = (registry_keys.c.kid == bindparam("this_key"), registry_keys.c.state.in_(_SIGNING))
+_UNTIL = bindparam("until", type_=BigInteger)
+_NOTED = select(registry_keys.c.kid).where(
+    *_THIS, or_(registry_keys.c.signs_until.is_(None), registry_keys.c.signs_until >= _UNTIL)
+)
+_NOTE = update(registry_keys).where(*_THIS, registry_keys.c.signs_until < _UNTIL).values(signs_until=_UNTIL)
 
 
 def latest_expiry(connection: Connection) -> int | None:
@@ -40,15 +46,12 @@ def record_key_use(connection: Connection, kid: str, until: int) -> None:
     Raises:
         KeyNotInUse: when the key signs nothing any more.
     """
-    this = (registry_keys.c.kid == kid, registry_keys.c.state.in_(_SIGNING))
-    long_enough = or_(registry_keys.c.signs_until.is_(None), registry_keys.c.signs_until >= until)
-    noted = select(registry_keys.c.kid).where(*this, long_enough)
-    if connection.execute(noted).first() is not None:
+    use = {"this_key": kid, "until": until}
+    if connection.execute(_NOTED, use).first() is not None:
         return
-    shorter = update(registry_keys).where(*this, registry_keys.c.signs_until < until)
-    if connection.execute(shorter.values(signs_until=until)).rowcount:
+    if connection.execute(_NOTE, use).rowcount:
         return
-    if connection.execute(noted).first() is None:  # else somebody else noted it in between
+    if connection.execute(_NOTED, use).first() is None:  # else somebody else noted it in between
         raise KeyNotInUse
 
 

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Connection,
+    Delete,
     Table,
+    bindparam,
     delete,
     false,
     func,
@@ -34,17 +37,40 @@ MOST_NONCES = 256
 """Of one subject, waiting for their proofs."""
 _CLEANED = 100
 """Rows that one write clears away at most, so that nobody waits long for what others left behind."""
+_AT = bindparam("at", type_=BigInteger)
+_THIS_NONCE = (
+    nonces.c.digest == bindparam("this_nonce"),
+    nonces.c.subject == bindparam("this_subject"),
+    nonces.c.expires_at > _AT,
+)
+_USE_NONCE, _NONCE = delete(nonces).where(*_THIS_NONCE), select(nonces.c.digest).where(*_THIS_NONCE)
+_THIS_ANSWER = answers.c.digest == bindparam("this_answer")
+_ANSWER = select(answers).where(_THIS_ANSWER, answers.c.expires_at > _AT)
+_DELETE_ANSWER = delete(answers).where(_THIS_ANSWER, answers.c.expires_at <= _AT)
+_ANSWERS_BYTES = select(func.coalesce(func.sum(answers.c.bytes), 0)).where(
+    answers.c.subject == bindparam("this_subject"), answers.c.expires_at > _AT
+)
+_ADD_ANSWER = insert(answers)
+
+
+def _clearing(table: Table) -> Delete:
+    """Deletes some of what has expired; others who do the same pass by."""
+    expired = select(table.c.digest).where(table.c.expires_at <= _AT).limit(_CLEANED).with_for_update(skip_locked=True)
+    return delete(table).where(table.c.digest.in_(expired))
+
+
+_CLEAR_ANSWERS, _CLEAR_NONCES = _clearing(answers), _clearing(nonces)
 
 
 def keep_answer(connection: Connection, answer: AnswerRow, agent_id: str, at: int) -> AnswerRow | None:
     """Keep an answer, or give the one that is kept already. Two who ask at once meet at the primary key."""
-    _clear(connection, answers, at)
-    connection.execute(delete(answers).where(answers.c.digest == answer.digest, answers.c.expires_at <= at))
+    connection.execute(_CLEAR_ANSWERS, {"at": at})
+    connection.execute(_DELETE_ANSWER, {"this_answer": answer.digest, "at": at})
     kept = find_answer(connection, answer.digest, at)
     if kept is not None:
         return kept
-    size, mine = len(answer.sealed or b""), (answers.c.subject == answer.subject, answers.c.expires_at > at)
-    used = connection.execute(select(func.coalesce(func.sum(answers.c.bytes), 0)).where(*mine)).scalar_one()
+    size = len(answer.sealed or b"")
+    used = connection.execute(_ANSWERS_BYTES, {"this_subject": answer.subject, "at": at}).scalar_one()
     if used + size > answer.most_bytes:
         hint = "The answers that are kept for you fill their room: register without Idempotency-Key, or tomorrow."
         raise Refused(Rule.LIMIT_BYTES, _REQUEST.within("headers", "idempotency-key"), hint)
@@ -57,14 +83,13 @@ def keep_answer(connection: Connection, answer: AnswerRow, agent_id: str, at: in
         "bytes": size,
         "expires_at": answer.expires_at,
     }
-    connection.execute(insert(answers), row)
+    connection.execute(_ADD_ANSWER, row)
     return None
 
 
 def find_answer(connection: Connection, digest: str, at: int) -> AnswerRow | None:
     """The answer that is kept for a subject and Idempotency-Key."""
-    asked = select(answers).where(answers.c.digest == digest, answers.c.expires_at > at)
-    row = connection.execute(asked).mappings().first()
+    row = connection.execute(_ANSWER, {"this_answer": digest, "at": at}).mappings().first()
     if row is None:
         return None
     return AnswerRow(row["digest"], row["subject"], row["request"], row["sealed"], row["expires_at"])
@@ -74,7 +99,7 @@ def add_nonce(connection: Connection, nonce: NonceRow, at: int) -> None:
     """Remember a nonce, and forget old ones."""
     row = {"digest": nonce.digest, "subject": nonce.subject, "expires_at": nonce.expires_at}
     connection.execute(insert(nonces), row)
-    _clear(connection, nonces, at)
+    connection.execute(_CLEAR_NONCES, {"at": at})
     mine = select(nonces.c.digest).where(nonces.c.subject == nonce.subject)
     oldest = mine.order_by(nonces.c.expires_at.desc(), nonces.c.digest).offset(MOST_NONCES).limit(_CLEANED)
     connection.execute(delete(nonces).where(nonces.c.digest.in_(oldest)))
@@ -82,22 +107,14 @@ def add_nonce(connection: Connection, nonce: NonceRow, at: int) -> None:
 
 def use_nonce(connection: Connection, digest: str, subject: str, at: int, where: Where) -> None:
     """Use a nonce up: whoever deletes the row has used it. Only the subject that it was given to can."""
-    this = nonces.c.digest == digest, nonces.c.subject == subject, nonces.c.expires_at > at
-    if (connection.execute(delete(nonces).where(*this))).rowcount != 1:
+    if connection.execute(_USE_NONCE, {"this_nonce": digest, "this_subject": subject, "at": at}).rowcount != 1:
         raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
 
 
 def check_nonce(connection: Connection, digest: str, subject: str, at: int, where: Where) -> None:
     """Refuse a nonce that this subject could not use up."""
-    this = nonces.c.digest == digest, nonces.c.subject == subject, nonces.c.expires_at > at
-    if (connection.execute(select(nonces.c.digest).where(*this))).first() is None:
+    if connection.execute(_NONCE, {"this_nonce": digest, "this_subject": subject, "at": at}).first() is None:
         raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
-
-
-def _clear(connection: Connection, table: Table, at: int) -> None:
-    """Delete some of what has expired; others who do the same pass by."""
-    expired = select(table.c.digest).where(table.c.expires_at <= at).limit(_CLEANED).with_for_update(skip_locked=True)
-    connection.execute(delete(table).where(table.c.digest.in_(expired)))
 
 
 def owned(subject: str, agent_id: str) -> tuple[ColumnElement[bool], ...]:

@@ -11,6 +11,7 @@ from issuer_service.stores.rows.agents import (
     DeletionRow,
     IssuedRow,
     NonceRow,
+    RegisteredRow,
     RegistrationRow,
     TokenRow,
 )
@@ -60,6 +61,18 @@ class Store(Protocol):
             AgentChanged: when ``made_from`` is not the agent's last Batch; nothing is written then.
             KeyNotInUse: when the key that signed is in use no more; nothing is written then.
         """
+        ...
+
+    async def record_registrations(self, registrations: Sequence[RegistrationRow]) -> int:
+        """Write many in one transaction, without those that are registered so already; how many were written.
+
+        Raises:
+            Refused, StatusTaken, KeyNotInUse: as ``record_registration``, for any of them; nothing is written then.
+        """
+        ...
+
+    async def registered(self, agent_ids: Sequence[str]) -> Mapping[str, RegisteredRow]:
+        """As what these agents are registered; those that are not, or were deleted, are left out."""
         ...
 
     async def find_answer(self, digest: str, at: int) -> AnswerRow | None:

@@ -4,12 +4,32 @@ A registration is one short transaction, and signing lies before it. What is rec
 chain as its last step.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, not_, select, true, update
+from sqlalchemy import (
+    JSON,
+    Connection,
+    String,
+    Text,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    exists,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    true,
+    update,
+)
 
-from issuer_service.stores import discovery, keys, lifecycle, statuses
-from issuer_service.stores.audit import append_audit, read_head, read_records
+from issuer_service.stores import discovery, finding, keys, lifecycle, statuses
+from issuer_service.stores.audit import append_all, append_audit, read_head, read_records
 from issuer_service.stores.delegation import SqlDelegations, end_chains
 from issuer_service.stores.revisions import find_revision
 from issuer_service.stores.rows.agents import (
@@ -20,20 +40,46 @@ from issuer_service.stores.rows.agents import (
     DeletionRow,
     IssuedRow,
     NonceRow,
+    RegisteredRow,
     RegistrationRow,
     TokenRow,
 )
 from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery, AuditRow, Supersedes
 from issuer_service.stores.rows.discovery import DiscoveryQuery, FoundPage, RenewalRow, SourceRow
 from issuer_service.stores.rows.keys import KeyChange, RegistryKeyRow
-from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, StatusRow
+from issuer_service.stores.rows.statuses import CardRow, StatusChangeRow, StatusListRow, StatusRow
 from issuer_service.stores.tables import agents, batches, cards, holder_keys, tokens
 from sdcard.audit.records import Head
 from sdcard.edge.databases import Database, open_database
+from sdcard.edge.lookups import Lookup
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.status.reference import StatusValue
+
+_ADD_AGENT = insert(agents).from_select(
+    agents.c.keys(),
+    select(*(bindparam(column.name, type_=column.type) for column in agents.c)).where(
+        ~exists().where(agents.c.folded_id == bindparam("folded_id"))
+    ),
+)
+_VERSION = and_(
+    agents.c.card_version == bindparam("this_version", type_=Text),
+    agents.c.card_format == bindparam("this_format", type_=String),
+    agents.c.content != bindparam("this_content", type_=String),
+)
+"""That the agent was registered with another card of this version."""
+_CHANGE_AGENT = update(agents).where(
+    agents.c.agent_id == bindparam("this_agent"),
+    agents.c.subject == bindparam("this_subject"),
+    func.coalesce(not_(_VERSION), true()),
+    or_(bindparam("made_from", type_=String).is_(None), agents.c.batch_id == bindparam("made_from", type_=String)),
+)
+_OWNER = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == bindparam("folded_id"))
+_BOUND = select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(
+    holder_keys.c.thumbprint.in_(bindparam("thumbprints", expanding=True))
+)
+_ADD_KEYS, _ADD_BATCH, _ADD_CARDS = insert(holder_keys), insert(batches), insert(cards)
 
 
 class SqlStore:
@@ -58,15 +104,14 @@ class SqlStore:
 
     async def find_token(self, digest: str) -> TokenRow | None:
         """The token of this digest."""
-        asked = select(tokens).where(tokens.c.digest == digest)
-        row = await self.database.read(lambda connection: connection.execute(asked).mappings().first())
-        return None if row is None else _token(row)
+        rows = await self.database.look_up(_TOKEN, digest=digest)
+        return _token_of(rows[0]) if rows else None
 
     async def read_tokens(self) -> tuple[TokenRow, ...]:
         """All tokens, in the order in which they were made."""
         ordered = select(tokens).order_by(tokens.c.created_at, tokens.c.digest)
         rows = await self.database.read(lambda connection: connection.execute(ordered).mappings().all())
-        return tuple(map(_token, rows))
+        return tuple(_token(dict(row)) for row in rows)
 
     async def delete_token(self, digest: str) -> None:
         """Forget a token, if it is there."""
@@ -84,6 +129,27 @@ class SqlStore:
             return kept
 
         return await self.database.change(work)
+
+    async def record_registrations(self, registrations: Sequence[RegistrationRow]) -> int:
+        """Write many in one transaction, those that are not there yet; how many."""
+        secret = await self.discovery_secret()
+
+        def work(connection: Connection) -> int:
+            known = find_registered(connection, [one.agent_id for one in registrations])
+            new, opened = list[RegistrationRow](), set[str]()
+            for one in registrations:
+                if known.get(one.agent_id) != registered_as(one):
+                    write_registration(connection, _in_open_lists(one, opened), secret)
+                    known[one.agent_id] = registered_as(one)
+                    new.append(one)
+            append_all(connection, [audit_row(one) for one in new])
+            return len(new)
+
+        return await self.database.change(work)
+
+    async def registered(self, agent_ids: Sequence[str]) -> Mapping[str, RegisteredRow]:
+        """As what these agents are registered."""
+        return await self.database.read(lambda connection: find_registered(connection, agent_ids))
 
     async def find_answer(self, digest: str, at: int) -> AnswerRow | None:
         """The answer that is kept for a subject and Idempotency-Key."""
@@ -169,11 +235,11 @@ class SqlStore:
     async def find_agents(self, query: DiscoveryQuery) -> FoundPage:
         """The agents that have all the terms."""
         secret = await self.discovery_secret()
-        return await self.database.read(lambda connection: discovery.find_agents(connection, secret, query))
+        return await finding.find_agents(self.database, secret, query)
 
     async def read_discovery_cards(self, positions: Sequence[int], at: int) -> Mapping[int, str]:
         """The SD-Cards at these positions that are good at this moment."""
-        return await self.database.read(lambda connection: discovery.read_cards(connection, positions, at))
+        return await finding.read_cards(self.database, positions, at)
 
     async def discovery_sources(self, positions: Sequence[int]) -> Sequence[SourceRow]:
         """What the SD-Cards at these positions are made from."""
@@ -201,9 +267,32 @@ class SqlStore:
         await self.database.close()
 
 
-def open_store(url: str, patience: float = 10.0) -> SqlStore:
+def open_store(url: str, patience: float = 10.0, look_up_seconds: float = 2.0) -> SqlStore:
     """A store in the database at a URL; see ``open_database``."""
-    return SqlStore(open_database(url, patience))
+    return SqlStore(open_database(url, patience, look_up_seconds))
+
+
+def find_registered(connection: Connection, agent_ids: Sequence[str]) -> dict[str, RegisteredRow]:
+    """As what these agents are registered; who changes one was first, or waits until the transaction is over."""
+    asked = select(agents.c.agent_id, agents.c.subject, agents.c.content, agents.c.asked)
+    these = asked.where(agents.c.agent_id.in_(agent_ids), agents.c.deleted_at.is_(None)).order_by(agents.c.agent_id)
+    found = connection.execute(these.with_for_update())
+    return {agent_id: RegisteredRow(*row) for agent_id, *row in found}
+
+
+def registered_as(new: RegistrationRow) -> RegisteredRow:
+    """As what an agent is registered then."""
+    return RegisteredRow(new.subject, new.content, new.asked)
+
+
+def _in_open_lists(new: RegistrationRow, opened: set[str]) -> RegistrationRow:
+    """A registration of several in one transaction, of which the first opens a new list for all of them."""
+    cards = list[CardRow]()
+    for card in new.cards:
+        is_open = card.status is not None and card.status.list_id in opened
+        cards.append(replace(card, status=replace(card.status, is_new=False)) if card.status and is_open else card)
+    opened |= {card.status.list_id for card in new.cards if card.status}
+    return replace(new, cards=tuple(cards))
 
 
 def write_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> AnswerRow | None:
@@ -215,11 +304,12 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
     if new.nonce is not None:
         where = Where(Part.REQUEST, ("proofs",))
         lifecycle.use_nonce(connection, new.nonce, new.subject, new.at, where)
-    _claim_agent(connection, new)
+    is_new = _claim_agent(connection, new)
     _claim_keys(connection, new)
-    batch = {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}
-    connection.execute(insert(batches), batch)
-    discovery.replace_postings(connection, secret, new.agent_id, new.batch_id, new.discovery)
+    connection.execute(_ADD_BATCH, {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at})
+    if not is_new:
+        discovery.remove_postings(connection, new.agent_id)
+    discovery.add_postings(connection, secret, new.agent_id, new.batch_id, new.discovery)
     earlier = list[statuses.Entry]()
     if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
         earlier = statuses.live_entries(connection, new.agent_id, new.at)
@@ -238,7 +328,7 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
     keys.record_key_use(connection, new.kid, max(card.expires_at for card in new.cards))
     if statuses.claim_statuses(connection, new.cards, earlier):
         end_chains(connection, new.agent_id, new.at)
-    connection.execute(insert(cards), rows)
+    connection.execute(_ADD_CARDS, rows)
     return None
 
 
@@ -252,12 +342,13 @@ def _change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     return changed
 
 
-def _claim_agent(connection: Connection, new: RegistrationRow) -> None:
+def _claim_agent(connection: Connection, new: RegistrationRow) -> bool:
     """An agent id belongs to whoever registered it first, and so do its other spellings, which people would mix up.
+    Whether it was registered now.
 
-    The first statement writes: it takes the agent's row, so that of two registrations the second sees all of the first.
+    The first statement that finds a row to write takes it, so that of two registrations the second sees all of the
+    first. Two who register an agent first meet at the primary key, and who is second does it all again.
     """
-    folded_id = new.agent_id.lower()
     values = {
         "card_format": new.card_format,
         "card": new.card,
@@ -269,33 +360,31 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> None:
         "batch_id": new.batch_id,
         "deleted_at": None,
     }
-    same = agents.c.card_version == new.card_version, agents.c.card_format == new.card_format
-    other = and_(*same, agents.c.content != new.content)
-    mine = update(agents).where(
-        agents.c.agent_id == new.agent_id, agents.c.subject == new.subject, func.coalesce(not_(other), true())
-    )
-    if new.made_from is not None:
-        mine = mine.where(agents.c.batch_id == new.made_from)
-    if connection.execute(mine, values).rowcount == 1:
-        return
+    if new.made_from is None:
+        ids = {"agent_id": new.agent_id, "folded_id": new.agent_id.lower(), "subject": new.subject}
+        if connection.execute(_ADD_AGENT, {**values, **ids, "registered_at": new.at}).rowcount == 1:
+            return True
+    this = {
+        "this_agent": new.agent_id,
+        "this_subject": new.subject,
+        "this_version": new.card_version,
+        "this_format": new.card_format,
+        "this_content": new.content,
+        "made_from": new.made_from,
+    }
+    if connection.execute(_CHANGE_AGENT, {**values, **this}).rowcount == 1:
+        return False
     if new.made_from is not None:
         raise AgentChanged
-    asked = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == folded_id)
-    taken = connection.execute(asked).first()
-    if taken is not None and tuple(taken) != (new.agent_id, new.subject):
+    taken = connection.execute(_OWNER, {"folded_id": new.agent_id.lower()}).one()
+    if tuple(taken) != (new.agent_id, new.subject):
         raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
-    if taken is not None:  # its owner registered it between the two statements, or with another card of this version
-        if connection.execute(mine, values).rowcount != 1:
-            raise Refused(Rule.AGENT_VERSION, Where(Part.REQUEST, ("version",)))
-        return
-    ids = {"agent_id": new.agent_id, "folded_id": folded_id, "subject": new.subject}
-    connection.execute(insert(agents), {**values, **ids, "registered_at": new.at})
+    raise Refused(Rule.AGENT_VERSION, Where(Part.REQUEST, ("version",)))
 
 
 def _claim_keys(connection: Connection, new: RegistrationRow) -> None:
     """A Holder key belongs to one agent: with two, it would link them and let one speak for the other."""
-    asked = holder_keys.c.thumbprint.in_([key.thumbprint for key in new.keys])
-    rows = connection.execute(select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(asked))
+    rows = connection.execute(_BOUND, {"thumbprints": [key.thumbprint for key in new.keys]})
     bound = {thumbprint: agent_id for thumbprint, agent_id in rows}
     foreign = [key for key in new.keys if bound.get(key.thumbprint, new.agent_id) != new.agent_id]
     if foreign:
@@ -307,7 +396,7 @@ def _claim_keys(connection: Connection, new: RegistrationRow) -> None:
         if thumbprint not in bound
     ]
     if fresh:
-        connection.execute(insert(holder_keys), fresh)
+        connection.execute(_ADD_KEYS, fresh)
 
 
 def audit_row(new: RegistrationRow) -> AuditRow:
@@ -343,7 +432,20 @@ def _change_audit_row(change: StatusChangeRow) -> AuditRow:
     )
 
 
-def _token(row: RowMapping) -> TokenRow:
+_TOKEN = Lookup(
+    select(*(cast(column, Text) if isinstance(column.type, JSON) else column for column in tokens.c)).where(
+        tokens.c.digest == bindparam("digest", type_=Text)
+    )
+)
+
+
+def _token_of(row: Sequence[Any]) -> TokenRow:
+    """As a look-up gives it."""
+    found = dict(zip(tokens.c.keys(), row, strict=True))
+    return _token({**found, "scopes": json.loads(found["scopes"]), "limits": json.loads(found["limits"])})
+
+
+def _token(row: Mapping[str, Any]) -> TokenRow:
     limits: Mapping[str, Sequence[str]] = row["limits"]
     return TokenRow(
         digest=row["digest"],

@@ -9,7 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, case, exc, insert, null, select, tuple_, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    and_,
+    bindparam,
+    case,
+    exc,
+    insert,
+    null,
+    select,
+    tuple_,
+    update,
+)
 
 from issuer_service.stores.rows.statuses import CardRow, StatusChangeRow, StatusListRow, StatusRow, StatusTaken
 from issuer_service.stores.tables import agents, batches, cards, status_entries, status_lists
@@ -31,35 +45,59 @@ AT_ONCE = 500
 """Pairs in one statement; SQLite takes 32,766 values."""
 _NOT_REVOKED = (int(StatusValue.VALID), int(StatusValue.SUSPENDED))
 
+_OPEN = (
+    select(status_lists.c.open_for, status_lists.c.list_id, status_entries.c.index)
+    .join(
+        status_entries,
+        and_(
+            status_entries.c.list_id == status_lists.c.list_id,
+            status_entries.c.index.in_(bindparam("drawn", expanding=True)),
+        ),
+        isouter=True,
+    )
+    .where(status_lists.c.open_for.in_(bindparam("contexts", expanding=True)))
+)
+"""Open lists, each with those of its entries that are taken among the ones drawn."""
+_USED = status_lists.c.used + bindparam("claimed", type_=Integer)
+_CHANGE_LIST = (
+    update(status_lists)
+    .where(status_lists.c.list_id == bindparam("this_list"))
+    .values(
+        used=_USED,
+        version=status_lists.c.version + bindparam("changes", type_=BigInteger),
+        open_for=case((bindparam("most", type_=Integer) > _USED, status_lists.c.open_for), else_=null()),
+    )
+)
+"""What one transaction does to the row of a list. One that is full is open no more."""
+_ADD_LISTS, _ADD_ENTRIES = insert(status_lists), insert(status_entries)
+
 
 def free_statuses(
     connection: Connection, wanted: Mapping[str, int], salts: SaltSource
 ) -> dict[str, tuple[StatusRow, ...]]:
-    """For each context so many random entries that nobody has now."""
-    opened = connection.execute(
-        select(status_lists.c.open_for, status_lists.c.list_id).where(status_lists.c.open_for.in_(wanted))
-    )
-    lists = {context: list_id for context, list_id in opened}
-    chosen: dict[str, tuple[StatusRow, ...]] = {}
-    for context, count in wanted.items():
-        is_new = context not in lists
-        list_id = salts.draw(1).hex() if is_new else lists[context]
-        indices = _free_indices(connection, list_id, count, salts)
-        chosen[context] = tuple(StatusRow(list_id, index, is_new) for index in indices)
-    return chosen
+    """For each context so many random entries that nobody has now: distinct, in the order they were drawn.
 
-
-def _free_indices(connection: Connection, list_id: str, count: int, salts: SaltSource) -> list[int]:
-    """Distinct, free, at random; in the order they were drawn. About half of what is drawn is free at worst."""
-    free: dict[int, None] = {}
-    while len(free) < count:
-        drawn = _draw_indices(salts, min(2 * (count - len(free)), AT_ONCE))
-        asked = select(status_entries.c.index).where(
-            status_entries.c.list_id == list_id, status_entries.c.index.in_(drawn)
-        )
-        taken = set(connection.execute(asked).scalars())
-        free |= dict.fromkeys(index for index in drawn if index not in taken)
-    return list(free)[:count]
+    About half of what is drawn is free at worst.
+    """
+    lists = dict[str, str]()
+    free: dict[str, dict[int, None]] = {context: {} for context in wanted}
+    while missing := {
+        context: count - len(free[context]) for context, count in wanted.items() if count > len(free[context])
+    }:
+        share = max(1, AT_ONCE // len(missing))
+        drawn = {context: _draw_indices(salts, min(2 * count, share)) for context, count in missing.items()}
+        asked = {"contexts": list(missing), "drawn": sorted({index for each in drawn.values() for index in each})}
+        taken = defaultdict[str, set[int | None]](set)
+        for context, list_id, index in connection.execute(_OPEN, asked):
+            lists[context] = list_id
+            taken[context].add(index)
+        for context, indices in drawn.items():
+            free[context] |= dict.fromkeys(index for index in indices if index not in taken[context])
+    return {
+        context: tuple(StatusRow(list_id, index, context not in lists) for index in list(free[context])[:count])
+        for context, count in wanted.items()
+        for list_id in [lists.get(context) or salts.draw(1).hex()]
+    }
 
 
 def _draw_indices(salts: SaltSource, count: int) -> list[int]:
@@ -81,7 +119,7 @@ class _Work:
 def claim_statuses(connection: Connection, rows: Sequence[CardRow], revoked: Sequence[Entry] = ()) -> int:
     """Give the entries of these SD-Cards away, once and for ever, and revoke others; how many were revoked.
 
-    List after list, in one order for all transactions, whatever they do there.
+    Lists that are new, then the others, then entries; in one order for all transactions, whatever they do there.
     """
     lists: defaultdict[tuple[str, str], _Work] = defaultdict(_Work)
     for row in rows:
@@ -91,37 +129,35 @@ def claim_statuses(connection: Connection, rows: Sequence[CardRow], revoked: Seq
             work.claimed.append(row.status.index)
     for entry in revoked:
         lists[entry[:2]].revoked.append(entry)
-    changed = 0
-    claimed = list[dict[str, object]]()
+    in_order = sorted(lists.items(), key=lambda item: item[0])  # new ids are random
+    opened = [_new_list(*names, len(work.claimed)) for names, work in in_order if work.is_new]
+    changes = [_list_change(names[1], len(work.claimed), work.revoked) for names, work in in_order if not work.is_new]
+    claimed = [
+        {"list_id": list_id, "index": index, "status": 0}
+        for (_, list_id), work in in_order
+        for index in sorted(work.claimed)
+    ]
     try:
-        for (context, list_id), work in sorted(lists.items(), key=lambda item: item[0]):  # new ids are random
-            _take(connection, context, list_id, work)
-            claimed += [{"list_id": list_id, "index": index, "status": 0} for index in sorted(work.claimed)]
-            if work.revoked:
-                _new_version(connection, list_id)
-                changed += _set_statuses(connection, work.revoked, _NOT_REVOKED, int(StatusValue.INVALID))
-        if claimed:
-            connection.execute(insert(status_entries), claimed)
+        for statement, values in ((_ADD_LISTS, opened), (_CHANGE_LIST, changes), (_ADD_ENTRIES, claimed)):
+            if values:
+                connection.execute(statement, values)
     except exc.IntegrityError:
         raise StatusTaken from None
-    return changed
+    return _set_statuses(connection, revoked, _NOT_REVOKED, int(StatusValue.INVALID))
+
+
+def _new_list(context: str, list_id: str, claimed: int) -> dict[str, object]:
+    open_for = context if claimed < MOST_USED else None
+    return {"list_id": list_id, "context": context, "open_for": open_for, "used": claimed, "version": 0}
+
+
+def _list_change(list_id: str, claimed: int, changed: Sequence[Entry]) -> dict[str, object]:
+    return {"this_list": list_id, "claimed": claimed, "changes": int(bool(changed)), "most": MOST_USED}
 
 
 def revoke_entries(connection: Connection, entries: Sequence[Entry]) -> int:
     """Revoke entries; how many were not revoked before."""
     return claim_statuses(connection, (), entries)
-
-
-def _take(connection: Connection, context: str, list_id: str, work: _Work) -> None:
-    """Take the row of a list, and count what is claimed. One that is full is open no more."""
-    if work.is_new:
-        first = {"list_id": list_id, "context": context, "open_for": context, "used": 0, "version": 0}
-        connection.execute(insert(status_lists), first)
-    if work.claimed:
-        used = status_lists.c.used + len(work.claimed)
-        still_open = case((used < MOST_USED, status_lists.c.open_for), else_=null())
-        this = status_lists.c.list_id == list_id
-        connection.execute(update(status_lists).where(this).values(used=used, open_for=still_open))
 
 
 def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
@@ -136,8 +172,9 @@ def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     if change.context is not None:
         narrower.append(cards.c.context == change.context)
     entries = live_entries(connection, change.agent_id, change.at, *narrower)
-    for list_id in dict.fromkeys(list_id for _, list_id, _ in entries):
-        _new_version(connection, list_id)
+    changes = [_list_change(list_id, 0, entries) for list_id in dict.fromkeys(list_id for _, list_id, _ in entries)]
+    if changes:
+        connection.execute(_CHANGE_LIST, changes)
     return _set_statuses(connection, entries, change.before, change.after)
 
 
@@ -149,11 +186,6 @@ def live_entries(connection: Connection, agent_id: str, at: int, *narrower: Colu
         .where(batches.c.agent_id == agent_id, cards.c.expires_at > at, cards.c.status_list_id.is_not(None), *narrower)
     )
     return sorted((context, list_id, index) for context, list_id, index in connection.execute(live))
-
-
-def _new_version(connection: Connection, list_id: str) -> None:
-    this = status_lists.c.list_id == list_id
-    connection.execute(update(status_lists).where(this).values(version=status_lists.c.version + 1))
 
 
 def _set_statuses(connection: Connection, entries: Sequence[Entry], before: Sequence[int], after: int) -> int:

@@ -10,6 +10,8 @@ from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import Place
 from sdcard.rules import Rule
 
+_HAS_PARTS = (dict, list)
+
 
 @dataclass(frozen=True, slots=True)
 class Card:
@@ -54,12 +56,10 @@ def _reserved_anywhere(document: JsonObject) -> Iterator[Place]:
     while waiting:
         inner, place = waiting.pop()
         if isinstance(inner, dict):
-            yield from ((*place, name) for name in inner if name in RESERVED_ANYWHERE)
-            waiting += [(element, (*place, name)) for name, element in reversed(inner.items()) if _has_parts(element)]
+            if not RESERVED_ANYWHERE.isdisjoint(inner):
+                yield from ((*place, name) for name in inner if name in RESERVED_ANYWHERE)
+            parts = [(part, (*place, name)) for name, part in inner.items() if isinstance(part, _HAS_PARTS)]
+            waiting += parts[::-1]
         elif isinstance(inner, list):
-            parts = [(element, (*place, index)) for index, element in enumerate(inner) if _has_parts(element)]
-            waiting += reversed(parts)
-
-
-def _has_parts(value: JsonValue) -> bool:
-    return isinstance(value, dict | list)
+            elements = [(part, (*place, index)) for index, part in enumerate(inner) if isinstance(part, _HAS_PARTS)]
+            waiting += elements[::-1]

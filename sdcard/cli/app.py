@@ -99,6 +99,7 @@ COMMANDS = {
     "vectors": ("vectors:app", "Run test vectors through our own code."),
     "config": ("config:app", "Show the settings of the registry."),
     "db": ("db:app", "Upgrade, look at, and back up the registry's database."),
+    "registry": ("registry:app", "Bring many agents into the registry's database."),
     "grants": ("delegations:grants", "Say which scopes may be handed to which agent."),
     "approvals": ("delegations:approvals", "Approve or deny what waits for a person."),
 }

@@ -13,7 +13,7 @@ from sdcard.cards.format import CardFormat, Criterion
 from sdcard.disclosable import shown
 from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import JsonValue
-from sdcard.paths import Place, value_at
+from sdcard.paths import Place
 
 Term: TypeAlias = tuple[Criterion, str]
 
@@ -33,8 +33,9 @@ def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
     document, found = shown(plan.root), dict[Term, None]()
     for criterion in Criterion:
         for claim_path in card_format.found_by[criterion]:
-            for place in claim_path.find(document):
-                found |= dict.fromkeys((criterion, text) for text in _texts(criterion, place, document))
+            for place, value in claim_path.parts(document):
+                for text in _texts(criterion, place, value):
+                    found[criterion, text] = None
     return tuple(found)[:MOST_TERMS]
 
 
@@ -43,21 +44,24 @@ def query_terms(criterion: Criterion, text: str) -> tuple[Term, ...]:
     return tuple(dict.fromkeys((criterion, one) for one in _normalized(criterion, text)))
 
 
-def _texts(criterion: Criterion, place: Place, document: JsonValue) -> list[str]:
-    value = value_at(document, place)
+def _texts(criterion: Criterion, place: Place, value: JsonValue) -> list[str]:
     if criterion is Criterion.CAPABILITIES:
         return _normalized(criterion, str(place[-1])) if value is True else []
     return _normalized(criterion, value) if isinstance(value, str) else []
 
 
 def _normalized(criterion: Criterion, text: str) -> list[str]:
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    folded = text.lower() if text.isascii() else _folded(text)  # in ASCII all that there is to fold is case
     if criterion is Criterion.TEXT:
         return list(_words(folded))
     whole = " ".join(folded.split())
     if criterion is Criterion.CAPABILITIES:
         whole = whole.replace("_", "")  # push_notifications is the other spelling of pushNotifications
     return [whole] if whole else []
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def _words(folded: str) -> Iterator[str]:

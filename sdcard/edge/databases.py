@@ -31,12 +31,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from sdcard.edge.lookups import Lookup, PostgresqlLookups, Rows, SqliteLookups, identity_of
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.rules import Rule
 
 _log = logging.getLogger(__name__)
 
-_UNREACHABLE: tuple[type[Exception], ...] = (exc.DBAPIError, exc.TimeoutError, OSError)
+_UNREACHABLE: tuple[type[Exception], ...] = (exc.DBAPIError, exc.TimeoutError, sqlite3.DatabaseError, OSError)
 with contextlib.suppress(ImportError):  # without the extra `postgresql` nothing can raise its driver's errors
     from asyncpg import InterfaceError, PostgresError
 
@@ -57,7 +58,7 @@ _WRITERS = 10
 _ATTEMPTS = 3
 """Whoever loses a race finds the winner's rows when it looks again; keys can be lost to one winner after another."""
 
-_OUR_FAULT = (exc.IntegrityError, exc.DataError, exc.ProgrammingError)
+_OUR_FAULT = (exc.IntegrityError, exc.DataError, exc.ProgrammingError, sqlite3.ProgrammingError)
 _OUR_CLASSES = ("21", "22", "42")
 """Classes of SQLSTATE: cardinality, data, syntax. SQLAlchemy gives them no class of their own with asyncpg."""
 _NOT_PREPARED = ("42501", "42703", "42P01")
@@ -76,18 +77,32 @@ class Database:
     word, so there a transaction has an end too: long after the server itself would have ended it.
     """
 
-    def __init__(self, engine: Engine | AsyncEngine, patience: float) -> None:
+    def __init__(self, engine: Engine | AsyncEngine, patience: float, look_up_seconds: float) -> None:
         self._engine = engine
         self._patience = patience
         is_file = isinstance(engine, Engine)
         self._turns = asyncio.Semaphore(1 if is_file else _WRITERS)
         self._longest = None if is_file else 3 * patience
         self._threads = ThreadPoolExecutor(_CONNECTIONS, "sqlite") if is_file else None
+        self._lookups = (
+            SqliteLookups(engine, look_up_seconds)
+            if isinstance(engine, Engine)
+            else PostgresqlLookups(engine, look_up_seconds)
+        )
 
     @property
     def engine(self) -> Engine:
         """Where connections come from, for events of theirs, and for threads of their own with SQLite."""
         return self._engine if isinstance(self._engine, Engine) else self._engine.sync_engine
+
+    async def look_up(self, lookup: Lookup, **values: object) -> Rows:
+        """The rows of a short read.
+
+        Raises:
+            Refused: ``store.unavailable``; ``store.slow`` when it is not short.
+        """
+        with reachable():
+            return await self._lookups.look_up(lookup, values)
 
     async def read(self, work: Work[_T]) -> _T:
         """Do the work, which only reads.
@@ -147,6 +162,7 @@ class Database:
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._lookups.close()
         if isinstance(self._engine, Engine):
             self._engine.dispose()
         else:
@@ -170,13 +186,14 @@ def begin_writing(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def open_database(url: str, patience: float = 10.0) -> Database:
+def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0) -> Database:
     """A database that somebody has prepared: migrations, or ``open_records``. Connects when first asked.
 
     Args:
         url: ``sqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.
         patience: how many seconds a writer waits for others: once for those of this store, once for strangers. On
             PostgreSQL also for a connection, and for each statement.
+        look_up_seconds: for how long a look-up that is slow may wait for its turn, and then run.
 
     Raises:
         Misuse: when the URL is not one, or its driver is not at hand. The message never quotes it.
@@ -194,7 +211,7 @@ def open_database(url: str, patience: float = 10.0) -> Database:
             "the database URL is one of SQLAlchemy: sqlite:///FILE, or with the extra `postgresql` installed "
             "postgresql+asyncpg://USER:PASSWORD@HOST/DATABASE"
         ) from None
-    database = Database(engine, patience)
+    database = Database(engine, patience, look_up_seconds)
     if isinstance(engine, Engine):
         event.listen(engine, "connect", partial(_prepare_sqlite, patience))
         event.listen(engine, "checkout", _check_file)
@@ -252,7 +269,7 @@ def _prepare_sqlite(patience: float, connection: Any, record: Any) -> None:
     except sqlite3.Error:
         connection.close()  # nobody else knows of it yet
         raise
-    record.info["file"] = (file, _identity(file))
+    record.info["file"] = (file, identity_of(file))
 
 
 def _use_wal(cursor: Any, patience: float) -> None:
@@ -270,17 +287,8 @@ def _use_wal(cursor: Any, patience: float) -> None:
 
 def _check_file(_: object, record: Any, __: object) -> None:
     file, identity = record.info["file"]
-    if _identity(file) != identity:
+    if identity_of(file) != identity:
         raise exc.DisconnectionError
-
-
-def _identity(file: str) -> tuple[int, int] | None:
-    """What the name leads to now; None when that is nothing, or the database is in memory."""
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _check_open(_: object, record: Any, __: object) -> None:

@@ -95,6 +95,15 @@ class AgentRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RegisteredRow:
+    """Whose an agent is, and what was registered last, as in ``RegistrationRow``."""
+
+    subject: str
+    content: str | None
+    asked: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class AgentListed:
     """An agent in its owner's list. ``expires_at``: of the last SD-Card that has neither expired nor been revoked."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from issuer_service.stores.rows.statuses import CardRow
 
@@ -58,8 +59,11 @@ START = -1
 """Positions are 63 random bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundRow:
+MOST_CHARACTERS = 4 * 1024 * 1024
+"""Of the SD-Cards in one answer; the first one is given whatever its size."""
+
+
+class FoundRow(NamedTuple):
     """An agent that was found, and the SD-Card there is of it: none yet when ``renew_at`` is 0.
 
     Attributes:
@@ -68,6 +72,7 @@ class FoundRow:
         size: characters of the SD-Card.
         renew_at, expires_at: Unix seconds.
         decided_by: as in ``DiscoveryRow``.
+        sd_card: the SD-Card; None for one that is longer than an even share of an answer, and is read by itself.
     """
 
     position: int
@@ -76,6 +81,7 @@ class FoundRow:
     renew_at: int
     expires_at: int
     decided_by: str
+    sd_card: str | None
 
 
 @dataclass(frozen=True, slots=True)

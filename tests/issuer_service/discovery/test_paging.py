@@ -16,7 +16,7 @@ from issuer_service.discovery import service
 from issuer_service.discovery.cursors import LIFETIME, open_cursor, seal_cursor
 from issuer_service.registration.service import register_agent
 from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, change_statuses
-from issuer_service.stores import discovery
+from issuer_service.stores import finding
 from issuer_service.stores.rows.discovery import START
 from issuer_service.stores.sql import open_store
 from issuer_service.wiring import Wiring
@@ -176,7 +176,8 @@ def test_work_is_bounded_and_who_goes_on_gets_everybody(registry: OpenDesk, monk
     for number in range(13):
         words = "alpha beta" if number == 12 else ("alpha", "beta")[number % 2]
         register(registry, "public", agent_id=name(number), description=words)
-    monkeypatch.setattr(discovery, "MOST_EXAMINED", 4)
+    monkeypatch.setattr(finding, "MOST_EXAMINED", 4)
+    monkeypatch.setattr(finding, "FEW_EXAMINED", 2)
 
     found = list(pages(registry, 100, "alpha beta"))
 
@@ -188,10 +189,10 @@ def test_an_answer_is_bounded_in_size(registry: OpenDesk, monkeypatch: pytest.Mo
     for number in range(5):
         register(registry, "public", agent_id=name(number))
     monkeypatch.setattr(
-        service, "_MOST_CHARACTERS", len(registry.look_for(**ROUTE).json()["results"][0]["sd_card"]) * 2 + 20
+        service, "MOST_CHARACTERS", len(registry.look_for(**ROUTE).json()["results"][0]["sd_card"]) * 2 + 20
     )
     assert [len(page) for page in pages(registry, 100)] == [2, 2, 1]
-    monkeypatch.setattr(service, "_MOST_CHARACTERS", 1)
+    monkeypatch.setattr(service, "MOST_CHARACTERS", 1)
     assert [len(page) for page in pages(registry, 100)] == [1] * 5
 
 

@@ -1,0 +1,344 @@
+"""The registry at size: ``python -m benchmarks.scale WHAT``; seeded, so that whoever runs it again has the same agents.
+
+- ``write FILE --agents N``: agents with whole cards and keys, as JSON lines, for ``sdcard registry import``.
+- ``fill URL --agents N``: agents that are only found: rows and postings without a signature, in bulk, beside what is
+  there; prints what each tenth took and the exponent that fits.
+- ``ask URL``: how long look-ups and pages take there, over queries of every frequency; and the worst ones there are.
+- ``load URL --rate R``: a registry that serves this database, asked so often a second for ten seconds, whether or not
+  it has answered yet; and a bare FastAPI endpoint of the same bytes, as fast as both can.
+- ``statuses``: making, publishing, reading and looking up status lists of up to a million entries.
+- ``size URL``: bytes of each table, and of an agent.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import itertools
+import json
+import math
+import os
+import random
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import asyncpg
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from benchmarks import registry
+from benchmarks.work import CARD
+from issuer_service.discovery.indexing import decided_by
+from issuer_service.keys.ring import KeyRing, KeysInUse
+from issuer_service.keys.sealing import KeyEncryptionKey, Vault
+from issuer_service.stores import discovery
+from issuer_service.stores.migrations import upgrade
+from issuer_service.stores.rows.discovery import START, Audience, DiscoveryQuery
+from issuer_service.stores.sql import open_store
+from issuer_service.wiring import AuditCheckpoints, Wiring
+from sdcard import InMemorySigner
+from sdcard.edge.system import SystemClock
+from sdcard.errors import Part, Where
+from sdcard.status.status_list import pack_statuses, parse_status_list
+
+T = TypeVar("T")
+
+SKILLS = 1_000
+"""Different ones, of which the n-th most frequent is had by a share of agents that falls with n (Zipf)."""
+WORDS = 5_000
+AUDIENCES = (Audience("public", ""), Audience("internal", ""))
+AT_ONCE = 20_000
+FOREVER = 2**40
+_NUMBERS = range(1, SKILLS + 1)
+_SKILL_WEIGHTS = list(itertools.accumulate(1 / n for n in _NUMBERS))
+_WORD_WEIGHTS = list(itertools.accumulate(1 / n for n in range(1, WORDS + 1)))
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
+    """The slope of a straight line through logarithms: 1 is linear, 0 is flat."""
+    return statistics.linear_regression([math.log(one) for one in sizes], [math.log(one) for one in costs]).slope
+
+
+# -- agents with cards -----------------------------------------------------------------------------------------------
+
+
+def write(file: Path, agents: int, seed: int) -> None:
+    """Agents with whole cards. Keys follow from the seed: nobody may use them for anything else."""
+    with file.open("w") as stream:
+        for number in range(agents):
+            stream.write(json.dumps(_line(number, seed)) + "\n")
+
+
+def _line(number: int, seed: int) -> dict[str, Any]:
+    chosen, card = random.Random(f"{seed}/{number}"), json.loads(CARD)
+    card["name"] = f"Agent {number}"
+    for skill in card["skills"]:
+        skill["id"] = f"skill-{chosen.choices(_NUMBERS, cum_weights=_SKILL_WEIGHTS)[0]}"
+        skill["tags"] = sorted(
+            {f"word{n}" for n in chosen.choices(range(1, WORDS + 1), cum_weights=_WORD_WEIGHTS, k=3)}
+        )
+    key = ec.derive_private_key(chosen.getrandbits(255) + 1, ec.SECP256R1())
+    return {"agent_id": f"imported-{number}", "card": card, "public_key": dict(InMemorySigner(key).public_key.to_jwk())}
+
+
+# -- agents that are only found --------------------------------------------------------------------------------------
+
+
+def _found_rows(numbers: range, seed: int, secret: bytes, decided: str) -> Iterator[tuple[tuple[Any, ...], ...]]:
+    """For each agent: its rows of agents, batches, discovery_cards and discovery_postings."""
+    for number in numbers:
+        chosen, name = random.Random(f"{seed}/{number}"), f"filled-{number}"
+        skills = {f"skills:skill-{n}" for n in chosen.choices(_NUMBERS, cum_weights=_SKILL_WEIGHTS, k=2)}
+        words = {f"text:word{n}" for n in chosen.choices(range(1, WORDS + 1), cum_weights=_WORD_WEIGHTS, k=3)}
+        terms = ("text:agent", *sorted(skills | words))
+        batch = hashlib.sha256(f"{seed}/{number}".encode()).hexdigest()[:32]
+        agent = (name, name, "benchmark", "a2a-1.0", "{}", 1, 1, None, None, batch, None, None, None)
+        cards, postings = [], []
+        for audience in AUDIENCES:
+            position = discovery.place(secret, name, audience)
+            hashes = discovery.hash_terms(secret, audience, terms)
+            packed = b"".join(term.to_bytes(8, "big") for term in hashes)
+            text = name + "x" * 2_000
+            found = (position, name, batch, audience.context, "", 0, None, decided, FOREVER, FOREVER, len(text))
+            cards.append((*found, "{}", None, packed, text))
+            postings += [(term, position) for term in hashes]
+        yield (agent,), ((batch, name, 1),), tuple(cards), tuple(postings)
+
+
+TABLES = {
+    "agents": ("agent_id", "folded_id", "subject", "card_format", "card", "registered_at", "updated_at", "asked",
+               "possession", "batch_id", "card_version", "content", "deleted_at"),
+    "batches": ("batch_id", "agent_id", "issued_at"),
+    "discovery_cards": ("position", "agent_id", "batch_id", "context", "partner", "status", "until", "decided_by",
+                        "renew_at", "expires_at", "size", "holder_key", "disclose", "terms", "sd_card"),
+    "discovery_postings": ("term", "position"),
+}  # fmt: skip
+
+
+async def fill(url: str, agents: int, seed: int) -> None:
+    """Write them, a tenth at a time, and say what each took."""
+    store = open_store(url)
+    secret = await store.discovery_secret()
+    (first,) = await store.database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM agents").one())
+    await store.close()
+    put, close = await (_sqlite if url.startswith("sqlite") else _postgresql)(url)
+    ring = KeyRing(store, Vault(KeyEncryptionKey(bytes(32))), SystemClock())  # opens nothing
+    decided = decided_by(Wiring(registry.ISSUER, ring, store, AuditCheckpoints(Path())), KeysInUse({}, {}, frozenset()))
+    sizes, costs = list[float](), list[float]()
+    for tenth in range(10):
+        begin, end = (first + agents * share // 10 for share in (tenth, tenth + 1))
+        began = time.process_time(), time.perf_counter()
+        for start in range(begin, end, AT_ONCE):
+            made = list(_found_rows(range(start, min(end, start + AT_ONCE)), seed, secret, decided))
+            await put([sorted(row for one in made for row in one[place]) for place in range(4)])
+        sizes.append(end)
+        costs.append((costs[-1] if costs else 0) + time.perf_counter() - began[1])
+        _print(f"{end:>10} agents  {costs[-1]:8.1f} s  {(end - first) / costs[-1]:8.0f}/s")
+    _print(f"exponent of the time to load: {exponent(sizes, costs):.2f}")
+    await close()
+
+
+async def _sqlite(url: str) -> tuple[Callable[[list[list[Any]]], Any], Callable[[], Any]]:
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-1000000"):
+        connection.execute(f"PRAGMA {pragma}")
+
+    async def put(rows: list[list[Any]]) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        for (table, columns), these in zip(TABLES.items(), rows, strict=True):
+            marks = ", ".join("?" * len(columns))
+            connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", these)
+        connection.execute("COMMIT")
+
+    async def close() -> None:
+        connection.execute("ANALYZE")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+
+    return put, close
+
+
+async def _postgresql(url: str) -> tuple[Callable[[list[list[Any]]], Any], Callable[[], Any]]:
+    connection = await asyncpg.connect(url.replace("postgresql+asyncpg", "postgresql"))
+
+    async def put(rows: list[list[Any]]) -> None:
+        async with connection.transaction():
+            for (table, columns), these in zip(TABLES.items(), rows, strict=True):
+                await connection.copy_records_to_table(table, records=these, columns=columns)
+
+    async def close() -> None:
+        await connection.execute("VACUUM ANALYZE")
+        await connection.close()
+
+    return put, close
+
+
+# -- asking ----------------------------------------------------------------------------------------------------------
+
+QUESTIONS: dict[str, Callable[[int], tuple[str, ...]]] = {
+    "a skill that few have": lambda n: (f"skills:skill-{SKILLS - n % 100}",),
+    "a frequent skill": lambda n: (f"skills:skill-{1 + n % 10}",),
+    "a skill and a word": lambda n: (f"skills:skill-{1 + n % 50}", f"text:word{1 + n % 20}"),
+    "a word that all have": lambda n: ("text:agent",),
+    "two that rarely meet": lambda n: (f"skills:skill-{900 + n % 100}", f"text:word{4000 + n % 900}"),
+    "worst: many frequent ones": lambda n: ("text:agent", *(f"text:word{k}" for k in range(1, 31)), "skills:skill-1"),
+    "nobody": lambda n: (f"skills:none-{n}",),
+}
+
+
+async def ask(url: str, rounds: int) -> None:
+    """Pages of ten, each question with other values, each from another place on."""
+    store, chosen = open_store(url), random.Random(7)
+    for name, terms in QUESTIONS.items():
+        times, costs = [], []
+        for number in range(rounds):
+            after = chosen.getrandbits(62) if number % 2 else START
+            query = DiscoveryQuery(AUDIENCES[number % 2], terms(number), after, 10, 10)
+            began, busy = time.perf_counter(), time.process_time()
+            await store.find_agents(query)
+            times.append(time.perf_counter() - began)
+            costs.append(time.process_time() - busy)
+        times.sort()
+        cost = 1e3 * statistics.median(costs)
+        p50, p95, last = (1e3 * times[min(rounds - 1, int(share * rounds))] for share in (0.5, 0.95, 1))
+        _print(f"{name:28} CPU {cost:7.3f} ms  p50 {p50:7.3f} ms  p95 {p95:7.3f} ms  longest {last:7.3f} ms")
+    await store.close()
+
+
+# -- a registry that serves it ---------------------------------------------------------------------------------------
+
+
+async def load(url: str, rate: int) -> None:
+    """Requests begin when they are due, and their time runs from then on."""
+    with tempfile.TemporaryDirectory() as name, registry._registry(Path(name), url) as server:
+        token = await registry._token(url)
+        asked = [_question(token, n) for n in range(200)]
+        await registry._rate(server, [(one, 200) for one in asked], 4)
+        times = await _open_loop(server.port, asked, rate)
+        p50, p95, p99 = (1e3 * times[int(share * len(times))] for share in (0.5, 0.95, 0.99))
+        _print(f"{rate} a second: p50 {p50:.1f} ms, p95 {p95:.1f} ms, p99 {p99:.1f} ms of {len(times)} answers")
+        connection = registry.Connection(*await asyncio.open_connection("127.0.0.1", server.port))
+        answer = await connection.ask(asked[0], 200)
+        connection.close()
+        Path(name, "answer.json").write_bytes(answer)
+        with registry._serving(registry._BARE, [str(Path(name, "answer.json"))], dict(os.environ)) as other:
+            for clients in (1, 8):
+                pairs = []
+                for _ in range(5):
+                    floor = await registry._rate(other, [(asked[0], 200)] * 1_000, clients)
+                    pairs.append((await registry._rate(server, [(asked[0], 200)] * 1_000, clients), floor))
+                ours, floor = (statistics.median(one) for one in zip(*pairs, strict=True))
+                ratio = statistics.median(one / of for one, of in pairs)
+                _print(f"{clients} at once: {ours:.0f}/s, bare {floor:.0f}/s, {ratio:.2f}, {len(answer)} bytes")
+
+
+def _question(token: str, number: int) -> bytes:
+    body = {"query": {"skills": [f"skill-{1 + number % 100}"]}, "context": "public", "max_results": 10}
+    return registry._request("POST", "/agents/discover", token, json.dumps(body).encode())
+
+
+async def _open_loop(port: int, asked: Sequence[bytes], rate: int, seconds: int = 10) -> list[float]:
+    idle: asyncio.Queue[registry.Connection] = asyncio.Queue()
+    for _ in range(64):
+        idle.put_nowait(registry.Connection(*await asyncio.open_connection("127.0.0.1", port)))
+    begin, times = time.perf_counter() + 0.1, list[float]()
+
+    async def one(number: int, due: float) -> None:
+        await asyncio.sleep(max(0, due - time.perf_counter()))
+        connection = await idle.get()
+        await connection.ask(asked[number % len(asked)], 200)
+        times.append(time.perf_counter() - due)
+        idle.put_nowait(connection)
+
+    await asyncio.gather(*(one(number, begin + number / rate) for number in range(rate * seconds)))
+    while not idle.empty():
+        idle.get_nowait().close()
+    return sorted(times)
+
+
+# -- status lists ----------------------------------------------------------------------------------------------------
+
+
+def status_lists() -> None:
+    """Of lists in which one entry of a hundred is revoked: CPU time, and the exponents that fit."""
+    steps: dict[str, list[float]] = {"pack and compress": [], "read": [], "look all up": []}
+    sizes = (10_000, 100_000, 1_000_000)
+    for entries in sizes:
+        revoked = dict.fromkeys(random.Random(entries).sample(range(entries), entries // 100), 1)
+        packed = _timed(steps["pack and compress"], lambda: pack_statuses(revoked, entries, 1))  # noqa: B023
+        claim = packed.to_claim()
+        read = _timed(steps["read"], lambda: parse_status_list(claim, Where(Part.STATUS_LIST), 2**20))  # noqa: B023
+        _timed(steps["look all up"], lambda: sum(read.status(one) or 0 for one in range(entries)))  # noqa: B023
+    for name, costs in steps.items():
+        shown = "  ".join(f"{size}: {1e3 * cost:.2f} ms" for size, cost in zip(sizes, costs, strict=True))
+        _print(f"{name:20}{shown}  exponent {exponent(sizes, costs):.2f}")
+
+
+def _timed(costs: list[float], do: Callable[[], T]) -> T:
+    best, result = math.inf, do()
+    for _ in range(3):
+        began = time.process_time()
+        result = do()
+        best = min(best, time.process_time() - began)
+    costs.append(best)
+    return result
+
+
+# -- how much --------------------------------------------------------------------------------------------------------
+
+
+async def size(url: str) -> None:
+    """Bytes of each table with its indices."""
+    store = open_store(url)
+    if url.startswith("sqlite"):
+        asked = "SELECT name, sum(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC"
+    else:
+        asked = "SELECT relname, pg_total_relation_size(relid) FROM pg_catalog.pg_statio_user_tables ORDER BY 2 DESC"
+    try:
+        rows = await store.database.read(lambda c: list(c.exec_driver_sql(asked)))
+        (agents,) = await store.database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM agents").one())
+    finally:
+        await store.close()
+    total = sum(row[1] for row in rows)
+    for name, these in rows:
+        if these > total / 200:
+            _print(f"{name:36}{these / 1e6:10.1f} MB{these / max(1, agents):10.0f} B an agent")
+    _print(f"{'together':36}{total / 1e6:10.1f} MB{total / max(1, agents):10.0f} B an agent, {agents} agents")
+
+
+def main() -> None:
+    """Do one of these."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("write", "fill", "ask", "load", "statuses", "size"))
+    parser.add_argument("where", nargs="?", default="", help="a file, or the URL of a database")
+    parser.add_argument("--agents", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=400)
+    parser.add_argument("--rate", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    if chosen.what == "write":
+        write(Path(chosen.where), chosen.agents, chosen.seed)
+    elif chosen.what == "fill":
+        upgrade(chosen.where)
+        asyncio.run(fill(chosen.where, chosen.agents, chosen.seed))
+    elif chosen.what == "ask":
+        asyncio.run(ask(chosen.where, chosen.rounds))
+    elif chosen.what == "load":
+        asyncio.run(load(chosen.where, chosen.rate))
+    elif chosen.what == "statuses":
+        status_lists()
+    else:
+        asyncio.run(size(chosen.where))
+
+
+if __name__ == "__main__":
+    main()

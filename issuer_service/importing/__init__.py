@@ -1,0 +1,1 @@
+"""Agents in a file → registered, in large transactions and by several processes."""

@@ -1,0 +1,121 @@
+"""What a process of an import does with some lines: everything up to the transaction.
+
+It reads and plans as a registration does, leaves out agents that are registered so already, and issues the Batches of
+the others with the status entries that it was given. It writes nothing.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from issuer_service.access import Caller
+from issuer_service.importing.lines import read_line
+from issuer_service.keys.opening import open_vault
+from issuer_service.registration.reading import ProofPolicy, Registration
+from issuer_service.registration.service import Change, asked_for, check_work, content_of, issue_batch, terms_of
+from issuer_service.settings import Settings
+from issuer_service.stores.rows.agents import RegisteredRow, RegistrationRow
+from issuer_service.stores.rows.audit import AuditEvent, Possession
+from issuer_service.stores.rows.statuses import StatusRow
+from issuer_service.stores.sql import open_store
+from issuer_service.wiring import Wiring, build_wiring
+from sdcard.errors import Finding, Refused
+
+_IMPORTED = Change(AuditEvent.AGENT_REGISTERED, Possession.NOT_PROVEN, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Some lines of the file, the first of which has this number, and where their status entries are.
+
+    Attributes:
+        subject: who will own the agents.
+        contexts: in which each is disclosed.
+        statuses: context → as many entries as there are lines.
+    """
+
+    first: int
+    lines: tuple[bytes, ...]
+    subject: str
+    contexts: tuple[str, ...]
+    statuses: Mapping[str, Sequence[StatusRow]]
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What became of them: rows to write; how many there was nothing to do for; and why others were refused."""
+
+    rows: tuple[tuple[int, RegistrationRow], ...]
+    there: int
+    refused: tuple[tuple[int, tuple[Finding, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    wiring: Wiring
+    loop: asyncio.AbstractEventLoop
+
+
+_process: list[_Process] = []
+"""What this process is prepared with: one."""
+
+
+def start(settings: Settings) -> None:
+    """Prepare this process, once. Whoever started it stops it: an interrupt from the terminal reaches both."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    loop = asyncio.new_event_loop()
+    _process.append(_Process(loop.run_until_complete(_open(settings)), loop))
+
+
+def _end_with_parent() -> None:
+    """A process that was killed tells its workers nothing, and they would wait for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "a pool starts this process"
+    parent.join()
+    os._exit(1)
+
+
+async def _open(settings: Settings) -> Wiring:
+    store = open_store(settings.database_url)
+    try:
+        return build_wiring(settings, await open_vault(settings, store))
+    finally:
+        await store.close()
+
+
+def work(given: Lines) -> Worked:
+    """Do it, in a process that was prepared."""
+    (process,) = _process
+    return process.loop.run_until_complete(work_on(process.wiring, given))
+
+
+async def work_on(wiring: Wiring, given: Lines) -> Worked:
+    """Do it with this wiring."""
+    now = wiring.clock.now()
+    terms, keys = await terms_of(wiring, now, ProofPolicy.ACCEPTED), await wiring.keys.current()
+    caller, read = Caller(given.subject, "", {}), list[tuple[int, Registration]]()
+    refused = list[tuple[int, tuple[Finding, ...]]]()
+    for number, line in enumerate(given.lines, given.first):
+        try:
+            registration = read_line(line, given.contexts, terms)
+            check_work(registration, wiring.bounds)
+            read.append((number, registration))
+        except Refused as refusal:
+            refused.append((number, tuple(refusal.findings)))
+    known = await wiring.store.registered([one.agent_id for _, one in read])
+    new = [
+        (number, one)
+        for number, one in read
+        if known.get(one.agent_id) != RegisteredRow(given.subject, content_of(one.card), asked_for(one))
+    ]
+    rows = []
+    for place, (number, registration) in enumerate(new):
+        entries = {context: [given.statuses[context][place]] for context in given.contexts}
+        row, _ = issue_batch(wiring, keys, caller, registration, _IMPORTED, entries, now)
+        rows.append((number, row))
+    return Worked(tuple(rows), len(read) - len(new), tuple(refused))

@@ -1,0 +1,139 @@
+"""Looking agents up by what they show: along the postings of the rarest term, so many at most.
+
+A page that its first few postings fill costs no more than those; any other looks at ``MOST_EXAMINED`` and says where
+to go on.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, case, func, literal, null, select, union_all
+
+from issuer_service.stores.discovery import hash_terms
+from issuer_service.stores.rows.discovery import MOST_CHARACTERS, DiscoveryQuery, FoundPage, FoundRow
+from issuer_service.stores.tables import discovery_cards, discovery_postings
+from sdcard.edge.databases import Database
+from sdcard.edge.lookups import Lookup
+
+MOST_EXAMINED = 2_000
+"""Postings that one page looks at. Who asks for two frequent terms that rarely meet gets short pages, and goes on."""
+
+FEW_EXAMINED = 64
+"""With which a page begins."""
+_MOST_COUNTED = 1_000
+_LAST = 2**63 - 1
+_COLUMNS = tuple(discovery_cards.c[name] for name in FoundRow._fields[:-1])
+"""Without the text, which comes with a row when it is not long."""
+
+_AFTER = bindparam("after", type_=BigInteger)
+_AT = bindparam("at", type_=BigInteger)
+_EXAMINED = bindparam("examined", type_=BigInteger)
+
+
+async def find_agents(database: Database, secret: bytes, query: DiscoveryQuery) -> FoundPage:
+    """The agents that have all the terms, from behind a position on."""
+    terms = await _by_frequency(database, hash_terms(secret, query.audience, query.terms), query.after)
+    named = {f"term{number}": term for number, term in enumerate(terms)}
+    asked = {
+        **named,
+        "after": query.after,
+        "at": query.at,
+        "context": query.audience.context,
+        "partner": query.audience.partner,
+        "wanted": query.limit + 1,
+        "share": MOST_CHARACTERS // (query.limit + 1),
+    }
+    end: int | None = None
+    for examined in (FEW_EXAMINED, MOST_EXAMINED):
+        found = await database.look_up(_finding(len(terms)), **asked, examined=examined - 1)
+        rows = tuple(FoundRow(*row[:-1]) for row in found)
+        if len(rows) > query.limit:
+            return FoundPage(rows[: query.limit], rows[query.limit - 1].position)
+        end = found[0][-1] if found else await _end(database, terms[0], query.after, examined - 1)
+        if end is None:
+            break
+    return FoundPage(rows, end)
+
+
+async def read_cards(database: Database, positions: Sequence[int], at: int) -> Mapping[int, str]:
+    """The texts of SD-Cards that are good now."""
+    read = [(position, await database.look_up(_TEXT, position=position, at=at)) for position in positions]
+    return {position: str(row[0]) for position, found in read for row in found}
+
+
+async def _by_frequency(database: Database, terms: list[int], after: int) -> list[int]:
+    """The terms, the rarest of those that are left first. Beyond a thousand, one is as frequent as another."""
+    if len(terms) == 1:
+        return terms
+    named = {f"term{number}": term for number, term in enumerate(terms)}
+    counts = await database.look_up(_counting(len(terms)), **named, after=after)
+    return [terms[number] for _, number in sorted((row[1], row[0]) for row in counts)]
+
+
+async def _end(database: Database, term: int, after: int, examined: int) -> int | None:
+    found = await database.look_up(_END, term0=term, after=after, examined=examined)
+    end: int | None = found[0][0] if found else None
+    return end
+
+
+@lru_cache(64)
+def _counting(terms: int) -> Lookup:
+    """How many postings each of so many terms has, up to a thousand."""
+    behind = [select(discovery_postings.c.term).where(*_behind(number)) for number in range(terms)]
+    some = [asked.limit(_MOST_COUNTED).subquery() for asked in behind]
+    counted = (
+        select(literal(number).label("number"), func.count()).select_from(one) for number, one in enumerate(some)
+    )
+    return Lookup(union_all(*counted))
+
+
+@lru_cache(64)
+def _finding(terms: int) -> Lookup:
+    """A page of agents that have so many terms, the rarest first; last of all, where the postings end that count."""
+    here, end = discovery_postings.c.position, _ending().scalar_subquery()
+    text = case(
+        (discovery_cards.c.size <= bindparam("share", type_=BigInteger), discovery_cards.c.sd_card), else_=null()
+    )
+    asked = select(*_COLUMNS, text, end).join_from(
+        discovery_postings, discovery_cards, discovery_cards.c.position == here
+    )
+    asked = asked.where(*_behind(0), here <= func.coalesce(end, _LAST))
+    for number in range(1, terms):
+        other = discovery_postings.alias()
+        has = select(other.c.term).where(other.c.term == _term(number), other.c.position == here)
+        asked = asked.where(has.exists())
+    asked = asked.where(
+        discovery_cards.c.context == bindparam("context", type_=Text),
+        discovery_cards.c.partner == bindparam("partner", type_=Text),
+        *_good(),
+    )
+    return Lookup(asked.order_by(here).limit(bindparam("wanted", type_=BigInteger)))
+
+
+def _ending() -> Select[tuple[int]]:
+    along = discovery_postings.alias()
+    end = select(along.c.position).where(along.c.term == _term(0), along.c.position > _AFTER)
+    return end.order_by(along.c.position).offset(_EXAMINED).limit(1)
+
+
+def _term(number: int) -> ColumnElement[int]:
+    return bindparam(f"term{number}", type_=BigInteger)
+
+
+def _behind(number: int) -> tuple[ColumnElement[bool], ...]:
+    return discovery_postings.c.term == _term(number), discovery_postings.c.position > _AFTER
+
+
+def _good() -> tuple[ColumnElement[bool], ...]:
+    """Nobody suspended or revoked it, and no agreement ended."""
+    return discovery_cards.c.status == 0, discovery_cards.c.until.is_(None) | (discovery_cards.c.until > _AT)
+
+
+_END = Lookup(_ending())
+_TEXT = Lookup(
+    select(discovery_cards.c.sd_card).where(
+        discovery_cards.c.position == bindparam("position", type_=BigInteger),
+        discovery_cards.c.expires_at > _AT,
+        *_good(),
+    )
+)

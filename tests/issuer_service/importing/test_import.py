@@ -1,0 +1,139 @@
+"""An import registers each agent of its file once, whatever happens to it in between."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from sdcard.edge.key_files import create_private_file
+from sdcard.encoding import encode_base64url
+from tests.issuer_service.desk import KEK_SECRET, Desk, ask, jwk, on_both_databases, request_with_card
+from tests.postgres import query
+from tests.world import ISSUER, key
+
+pytestmark = on_both_databases
+
+AGENTS = 60
+_RUNS = """
+import issuer_service.importing.run as run
+run.AT_ONCE = 7
+from sdcard.cli import main
+main()
+"""
+
+
+def line(number: int, **changes: Any) -> dict[str, Any]:
+    card = {**request_with_card()["card"], "name": f"Agent {number}"}
+    return {"agent_id": f"agent-{number}", "card": card, "public_key": jwk(key(1000 + number)), **changes}
+
+
+def write(folder: Path, *lines: Any) -> Path:
+    file = folder / "agents.jsonl"
+    file.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in lines))
+    return file
+
+
+def start(folder: Path, desk: Desk, file: Path) -> "subprocess.Popen[str]":
+    kek = folder / "key-encryption.key"
+    if not kek.exists():
+        create_private_file(kek, encode_base64url(KEK_SECRET))
+    own = {
+        "SDCARD_DATABASE_URL": desk.url,
+        "SDCARD_ISSUER": ISSUER,
+        "SDCARD_KEY_ENCRYPTION_KEY_FILE": str(kek),
+        "SDCARD_AUDIT_CHECKPOINTS": str(folder / "audit.checkpoints"),
+    }
+    options = ("--subject", "team", "--context", "public", "--context", "internal", "--workers", "2", "--json")
+    command = [sys.executable, "-c", _RUNS, "registry", "import", str(file), *options]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env={**os.environ, **own}, stdout=pipe, stderr=pipe, text=True)
+
+
+def run(folder: Path, desk: Desk, file: Path) -> tuple[int, dict[str, int], str]:
+    with start(folder, desk, file) as process:
+        out, err = process.communicate()
+    return process.returncode, json.loads(out), err
+
+
+def rows(desk: Desk) -> dict[str, int]:
+    tables = ("agents", "batches", "holder_keys", "cards", "status_entries")
+    found = query(desk.url, *(f"SELECT count(*) FROM {table}" for table in tables))
+    return {table: one[0][0] for table, one in zip(tables, found, strict=True)}
+
+
+def test_killed_amid_and_started_again_nothing_is_there_twice_and_nothing_is_missing(
+    desk: Desk, tmp_path: Path
+) -> None:
+    file = write(tmp_path, *map(line, range(AGENTS)))
+    for part in (1, AGENTS // 2):
+        with start(tmp_path, desk, file) as process:
+            while process.poll() is None and rows(desk)["agents"] < part:
+                time.sleep(0.02)
+            process.send_signal(signal.SIGKILL)
+
+    status, outcome, _ = run(tmp_path, desk, file)
+
+    assert (status, outcome["registered"] + outcome["already"], outcome["refused"]) == (0, AGENTS, 0)
+    once = {"agents": AGENTS, "batches": AGENTS, "holder_keys": AGENTS}
+    assert rows(desk) == {**once, "cards": 2 * AGENTS, "status_entries": 2 * AGENTS}
+    assert desk.verdict().findings == ()
+    assert len(desk.audit(limit=1000)) >= AGENTS
+    assert run(tmp_path, desk, file)[1] == {"registered": 0, "already": AGENTS, "refused": 0}
+    assert rows(desk)["batches"] == AGENTS
+
+
+def test_imported_agents_are_found_by_what_they_show(desk: Desk, tmp_path: Path) -> None:
+    skill = request_with_card()["card"]["skills"][0]["id"]
+    run(tmp_path, desk, write(tmp_path, line(1), line(2)))
+
+    with desk.open() as registry:
+        assert sorted(registry.found(skills=[skill])) == ["agent-1", "agent-2"]
+
+
+def test_a_line_that_is_refused_is_named_and_stops_no_other(desk: Desk, tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        line(1),
+        "{",
+        line(2, public_key=jwk(key(1001))),
+        line(3, proofs=[]),
+        {"agent_id": "agent-4", "public_key": jwk(key(1004))},
+        line(5, agent_id="no id"),
+        line(6),
+        line(6),
+    )
+
+    status, outcome, said = run(tmp_path, desk, file)
+
+    assert (status, outcome) == (1, {"registered": 2, "already": 1, "refused": 5})
+    refused = {one.split(":")[0]: one.split()[2] for one in said.splitlines() if one.startswith("line ")}
+    assert refused == {
+        "line 2": "json.malformed",
+        "line 3": "key.bound-elsewhere",
+        "line 4": "request.malformed",
+        "line 5": "request.malformed",
+        "line 6": "agent-id.malformed",
+    }
+
+
+def test_a_file_of_somebody_elses_agents_takes_none(desk: Desk, tmp_path: Path) -> None:
+    token = desk.new_token("owner")
+    with desk.open() as registry:
+        registry.register(request_with_card(agent_id="agent-1"), token)
+
+    status, outcome, said = run(tmp_path, desk, write(tmp_path, line(1)))
+
+    assert (status, outcome["refused"]) == (1, 1)
+    assert "agent.taken" in said
+
+
+def test_what_is_no_line_at_all_is_refused(desk: Desk, tmp_path: Path) -> None:
+    status, outcome, said = run(tmp_path, desk, write(tmp_path, "x" * 3_000_000, line(1)))
+
+    assert (status, outcome) == (1, {"registered": 1, "already": 0, "refused": 1})
+    assert "x" * 100 not in said
+    assert ask(desk.url, lambda store: store.registered(["agent-1"])).keys() == {"agent-1"}
