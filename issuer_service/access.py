@@ -59,6 +59,7 @@ class Scope(StrEnum):
     TOKENS_EXCHANGE = "tokens:exchange"
     TOKENS_INTROSPECT = "tokens:introspect"
     DELEGATIONS_APPROVE = "delegations:approve"
+    AUDIT_READ = "audit:read"
 
 
 class Limit(StrEnum):

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service import wellknown
 from issuer_service.audit.checkpoints import keeping_checkpoints
+from issuer_service.console import endpoints as console
 from issuer_service.delegation import approvals
 from issuer_service.delegation import endpoints as delegation
 from issuer_service.discovery import endpoints as discovery
@@ -67,6 +68,8 @@ class _Registry(FastAPI):
 def create_app(wiring: Wiring) -> FastAPI:
     """The registry as an ASGI application. It keeps audit checkpoints, and closes the store at its end."""
     app = _routes()
+    if wiring.console:
+        app.router.routes.extend(console.router.routes)
     app.state.wiring = wiring
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(HTTPException, _not_ours)

@@ -1,7 +1,5 @@
 """Finding out who is calling: the one way from a request to a ``Caller``, for tokens of every kind."""
 
-from collections.abc import Sequence
-
 from starlette.requests import Request
 
 from issuer_service.access import (
@@ -36,7 +34,7 @@ async def authorize(request: Request, wiring: Wiring, *scopes: Scope) -> Caller:
             or ``store.unavailable``.
     """
     text = parse_credentials(request.headers.getlist("authorization"))
-    return await _authorize(request, wiring, text, None, scopes)
+    return check_token(await authenticate(request, wiring, text), *scopes)
 
 
 async def authorize_client(request: Request, wiring: Wiring, *scopes: Scope) -> Caller:
@@ -46,10 +44,21 @@ async def authorize_client(request: Request, wiring: Wiring, *scopes: Scope) -> 
         Refused: as ``authorize``.
     """
     name, text = parse_client_credentials(request.headers.getlist("authorization"))
-    return await _authorize(request, wiring, text, name, scopes)
+    return check_token(await authenticate(request, wiring, text, name), *scopes)
 
 
-async def _authorize(request: Request, wiring: Wiring, text: str, name: str | None, scopes: Sequence[Scope]) -> Caller:
+async def authenticate(request: Request, wiring: Wiring, text: str, name: str | None = None) -> TokenRow:
+    """The token of this text, whatever it is for; a bad one counts against the address that it came from.
+
+    Args:
+        request: the request that it came with, however it did.
+        wiring: as for ``authorize``.
+        text: the token.
+        name: whose token it has to be, where the client said so.
+
+    Raises:
+        Refused: as ``authorize``, but for scopes.
+    """
     now, exchange = wiring.clock.now(), exchange_of(request.scope)
     client = neighbourhood(exchange.client)
     wiring.rates.failures.check(client, now)
@@ -61,9 +70,19 @@ async def _authorize(request: Request, wiring: Wiring, text: str, name: str | No
         if refusal.rule is Rule.TOKEN_INVALID:
             wiring.rates.failures.take(client, now)
         raise
-    exchange.caller = digest_of(token.subject)
-    wiring.rates.tokens.take(token.subject if token.subject.startswith(EXTERNAL) else token.digest, now)
-    return check_token(token, *scopes)
+    take_turn(request, wiring, token)
+    return token
+
+
+def take_turn(request: Request, wiring: Wiring, token: TokenRow) -> None:
+    """Have the request count as one with this token.
+
+    Raises:
+        Refused: ``rate.exceeded``.
+    """
+    exchange_of(request.scope).caller = digest_of(token.subject)
+    key = token.subject if token.subject.startswith(EXTERNAL) else token.digest
+    wiring.rates.tokens.take(key, wiring.clock.now())
 
 
 async def _find(wiring: Wiring, text: str, now: Instant) -> TokenRow:

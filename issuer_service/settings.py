@@ -72,6 +72,7 @@ class Settings(BaseSettings):
         delegation_seconds: how long a delegated token lives at most.
         delegation_depth: how many may hand on a subject's authority, one after another.
         delegation_approval_seconds: in how much time a sensitive scope is approved and used, or never.
+        console: whether pages for people are served at ``/console``, where they sign in with a token.
         metrics_port: a port on 127.0.0.1 at which Prometheus reads ``/metrics``; without it, nowhere.
         log_format: ``json``, one object a line, or ``console``, for people.
         log_level: the least that is logged: ``debug``, ``info`` (every request), ``warning`` or ``error``.
@@ -116,6 +117,7 @@ class Settings(BaseSettings):
     delegation_seconds: int = Field(default=300, ge=1, le=MOST_DELEGATION_SECONDS)
     delegation_depth: int = Field(default=4, ge=1, le=MOST_ACTORS)
     delegation_approval_seconds: int = Field(default=3_600, ge=1, le=604_800)
+    console: bool = False
     metrics_port: int | None = Field(default=None, ge=1, le=65_535)
     log_format: LogFormat = "json"
     log_level: LogLevel = "info"

@@ -148,6 +148,7 @@ class Wiring:
         trusted_proxies: where proxies are whose ``X-Forwarded-For`` counts.
         request_ids: randomness that names requests; apart from ``salts``, of which nobody may see any.
         delegation: what delegation is bounded by.
+        console: whether ``/console`` is served.
         renewing: whose turn it is to renew SD-Cards for discovery.
         decided_by: names all that decides what an SD-Card shows, beside its registration: policy, profile, card
             formats, Issuer. SD-Cards for discovery follow when it changes.
@@ -176,6 +177,7 @@ class Wiring:
     trusted_proxies: tuple[Network, ...] = ()
     request_ids: SaltSource = field(default_factory=SystemSalts)
     delegation: DelegationTerms = DelegationTerms()
+    console: bool = False
     renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
     decided_by: str = field(init=False)
 
@@ -234,6 +236,7 @@ def build_wiring(settings: Settings, vault: Vault) -> Wiring:
         delegation=DelegationTerms(
             settings.delegation_seconds, settings.delegation_depth, settings.delegation_approval_seconds
         ),
+        console=settings.console,
     )
 
 

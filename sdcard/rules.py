@@ -331,6 +331,7 @@ class Rule(StrEnum):
         "RFC 9068 4",
     )
     RATE_EXCEEDED = "rate.exceeded", "There were too many requests; ask again later.", "RFC 6585 4"
+    CONSOLE_FORGED = "console.forged", "The request does not come from a page of this session.", "registry"
     NOT_READY = "registry.not-ready", "A part of the registry does not work.", "registry"
     REGISTRY_FAILED = "registry.failed", "The registry failed; this is its own fault.", "registry"
     REQUEST_NOT_ACCEPTABLE = (

@@ -58,7 +58,7 @@ NOT_TRIGGERED = {
     **dict.fromkeys(
         (Rule.AGENT_NOT_RENEWABLE, Rule.PROOF_MISSING, Rule.PROOF_STALE, Rule.PROOF_FROM_FUTURE, Rule.PROOF_AUDIENCE,
          Rule.PROOF_AGENT, Rule.PROOF_NONCE, Rule.IDEMPOTENCY_REUSED, Rule.IDEMPOTENCY_UNREADABLE,
-         Rule.TOKEN_KEYS, Rule.RATE_EXCEEDED, Rule.NOT_READY),
+         Rule.TOKEN_KEYS, Rule.RATE_EXCEEDED, Rule.NOT_READY, Rule.CONSOLE_FORGED),
         _REGISTRY,
     ),
     **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),

@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response, Security
 
-from issuer_service.access import Scope
+from issuer_service.access import Caller, Scope
 from issuer_service.calling import authorize
 from issuer_service.delegation.schemas import ApprovalList, ApprovalShown
 from issuer_service.openapi import BEARER, FromWiring, refusals
@@ -27,8 +27,7 @@ async def list_approvals(request: Request, wiring: FromWiring, response: Respons
     """The exchanges that wait for a person, the oldest first; up to 100 of them."""
     await authorize(request, wiring, Scope.DELEGATIONS_APPROVE)
     response.headers["Cache-Control"] = "no-store"
-    rows = await wiring.store.delegations.list_approvals(int(wiring.clock.now()), MOST_LISTED)
-    return ApprovalList(approvals=[shown(row) for row in rows])
+    return await waiting(wiring)
 
 
 @router.post(
@@ -58,6 +57,25 @@ async def _decide(
 ) -> ApprovalShown:
     caller = await authorize(request, wiring, Scope.DELEGATIONS_APPROVE)
     response.headers["Cache-Control"] = "no-store"
+    return await decide(wiring, caller, approval_id, state)
+
+
+async def waiting(wiring: Wiring) -> ApprovalList:
+    """What waits for a person.
+
+    Raises:
+        Refused: ``store.unavailable``.
+    """
+    rows = await wiring.store.delegations.list_approvals(int(wiring.clock.now()), MOST_LISTED)
+    return ApprovalList(approvals=[shown(row) for row in rows])
+
+
+async def decide(wiring: Wiring, caller: Caller, approval_id: str, state: ApprovalState) -> ApprovalShown:
+    """Approve or deny, on the word of a caller whose token is for that.
+
+    Raises:
+        Refused: ``approval.decided``; ``approval.self``.
+    """
     named = approval_id if approval_id.isascii() and "\0" not in approval_id else ""
     decision = DecisionRow(named, caller.subject, state, int(wiring.clock.now()))
     return shown(await wiring.store.delegations.decide(decision))

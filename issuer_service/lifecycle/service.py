@@ -141,20 +141,24 @@ def remembered(wiring: Wiring, agent: AgentRow) -> JsonObject:
     return {"agent_id": agent.agent_id, **named, **whole, **parse_json_object(agent.asked.encode(), REQUEST, depth)}
 
 
-async def list_agents(wiring: Wiring, caller: Caller, cursor: Sequence[str], limit: Sequence[str]) -> AgentList:
+async def list_agents(
+    wiring: Wiring, caller: Caller, cursor: Sequence[str], limit: Sequence[str], begins: str = ""
+) -> AgentList:
     """A page of the caller's agents; of those that the token is for.
 
     Args:
         wiring: the registry.
         caller: whose.
         cursor, limit: the values of these parameters of the query.
+        begins: only agents whose ids begin so.
 
     Raises:
         Refused: ``request.malformed``; ``token.limit``.
     """
     count, after = _read_limit(limit), _read_cursor(cursor)
     now = int(wiring.clock.now())
-    rows = await wiring.store.list_agents(caller.subject, agent_prefixes(caller), after, count + 1, now)
+    prefixes = _narrowed(agent_prefixes(caller), begins)
+    rows = await wiring.store.list_agents(caller.subject, prefixes, after, count + 1, now)
     page = [
         AgentInList(
             agent_id=row.agent_id,
@@ -167,6 +171,17 @@ async def list_agents(wiring: Wiring, caller: Caller, cursor: Sequence[str], lim
     ]
     more = len(rows) > count
     return AgentList(agents=page, next_cursor=encode_base64url(page[-1].agent_id.encode()) if more else None)
+
+
+def _narrowed(prefixes: Sequence[str] | None, begins: str) -> Sequence[str] | None:
+    """What begins both as one of the prefixes and so."""
+    if not begins:
+        return prefixes
+    return [one if one.startswith(begins) else begins for one in prefixes or ("",) if _fits(one, begins)]
+
+
+def _fits(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 def _read_limit(given: Sequence[str]) -> int:

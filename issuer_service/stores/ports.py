@@ -13,6 +13,7 @@ from issuer_service.stores.rows.agents import (
     NonceRow,
     RegisteredRow,
     RegistrationRow,
+    SessionRow,
     TokenRow,
 )
 from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery
@@ -45,6 +46,18 @@ class Store(Protocol):
 
     async def delete_token(self, digest: str) -> None:
         """Forget a token, if it is there. From the commit on it opens nothing, in no process."""
+        ...
+
+    async def add_session(self, session: SessionRow, at: int) -> None:
+        """Remember a session of the console. Of one token's the oldest are forgotten when there are many."""
+        ...
+
+    async def find_session(self, digest: str, at: int) -> SessionRow | None:
+        """The session of this digest, unless it has ended."""
+        ...
+
+    async def end_session(self, digest: str) -> None:
+        """Forget a session, if it is there."""
         ...
 
     async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:

@@ -28,7 +28,7 @@ from sqlalchemy import (
     update,
 )
 
-from issuer_service.stores import discovery, finding, keys, lifecycle, statuses
+from issuer_service.stores import discovery, finding, keys, lifecycle, sessions, statuses
 from issuer_service.stores.audit import append_all, append_audit, read_head, read_records
 from issuer_service.stores.delegation import SqlDelegations, end_chains
 from issuer_service.stores.revisions import find_revision
@@ -42,6 +42,7 @@ from issuer_service.stores.rows.agents import (
     NonceRow,
     RegisteredRow,
     RegistrationRow,
+    SessionRow,
     TokenRow,
 )
 from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery, AuditRow, Supersedes
@@ -117,6 +118,18 @@ class SqlStore:
         """Forget a token, if it is there."""
         forgotten = delete(tokens).where(tokens.c.digest == digest)
         await self.database.change(lambda connection: connection.execute(forgotten))
+
+    async def add_session(self, session: SessionRow, at: int) -> None:
+        """Remember a session of the console."""
+        await self.database.change(lambda connection: sessions.add_session(connection, session, at))
+
+    async def find_session(self, digest: str, at: int) -> SessionRow | None:
+        """The session of this digest, unless it has ended."""
+        return await self.database.read(lambda connection: sessions.find_session(connection, digest, at))
+
+    async def end_session(self, digest: str) -> None:
+        """Forget a session, if it is there."""
+        await self.database.change(lambda connection: sessions.end_session(connection, digest))
 
     async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:
         """Write a registration in one transaction, or refuse it, or give the answer that is kept."""

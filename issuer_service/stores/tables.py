@@ -17,6 +17,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
+    text,
 )
 
 metadata = MetaData(
@@ -144,6 +145,12 @@ audit = Table(
     Column("digest", String(64), nullable=False),
     Column("possession", String(16)),
     Column("supersedes", String(16)),
+    Index(
+        "ix_audit_interaction_id",
+        "interaction_id",
+        sqlite_where=text("interaction_id IS NOT NULL"),
+        postgresql_where=text("interaction_id IS NOT NULL"),
+    ),
 )
 """Append-only: nothing updates or deletes a row. ``digest`` is over all the others; ``previous`` is the last row's."""
 
@@ -273,3 +280,16 @@ remembered = Table(
     Column("expires_at", BigInteger, nullable=False, index=True),
 )
 """Digests of access tokens of an identity provider that were revoked here, and of DPoP proofs that were used."""
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("token", String(64), nullable=False, index=True),
+    Column("subject", String(256), nullable=False),
+    Column("scopes", JSON, nullable=False),
+    Column("limits", JSON, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+)
+"""Who is signed in at the console: by the digest of what the browser keeps, and that of the token they came with."""

@@ -5,9 +5,7 @@ Card text is hostile. Everything that comes from a card or a token goes through 
 
 import json
 import sys
-import unicodedata
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,6 +22,8 @@ from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant, parse_rfc3339
 from sdcard.profile import PROFILES, Profile
 from sdcard.rules import Rule
+from sdcard.showing import printable as printable
+from sdcard.showing import show_instant as show_instant
 
 MAX_INPUT = 16 * 1024 * 1024
 
@@ -64,11 +64,6 @@ def print_json(document: dict[str, Any]) -> None:
 def print_lines(*lines: str) -> None:
     """Plain lines, on standard output, whole however long."""
     sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
-
-
-def printable(text: str) -> str:
-    """The text with control, format and bidirectional characters shown as escapes."""
-    return "".join(c if unicodedata.category(c)[0] != "C" else f"\\u{ord(c):04x}" for c in text)
 
 
 def cell(text: object, style: str = "") -> Text:
@@ -168,11 +163,3 @@ def parse_instant(text: str, option: str) -> Instant:
     if instant is None:
         raise Misuse(f"{option} takes Unix seconds, or an instant with an offset, such as 2026-01-31T12:00:00Z")
     return instant
-
-
-def show_instant(instant: Instant) -> str:
-    """Unix seconds → a text for people."""
-    try:
-        return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (OverflowError, ValueError, OSError):
-        return "in the distant past" if instant < 0 else "in the distant future"

@@ -30,6 +30,22 @@ class TokenRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session of the console.
+
+    Attributes:
+        digest: SHA-256 of the secret that the browser keeps, in hexadecimal.
+        token: whom it was opened with: scopes and limits as they were then. It ends no later than its token.
+        created_at, expires_at: Unix seconds; the end is exclusive.
+    """
+
+    digest: str = field(repr=False)
+    token: TokenRow
+    created_at: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class KeyRow:
     """A Holder key, by its thumbprint; ``where`` is its place in the request, for refusals."""
 

@@ -1,0 +1,237 @@
+"""``/console``: sign in with a token; agents, approvals, the audit thread; every change after a page that asks first."""
+
+import re
+from http import HTTPStatus
+from importlib.resources import files
+
+from fastapi import APIRouter, Request, Response
+
+from issuer_service.access import Scope, token_name
+from issuer_service.audit.threads import read_thread
+from issuer_service.console.actions import DECISIONS, STATUS_ACTIONS, concerned, contexts_of
+from issuer_service.console.cards import card_says
+from issuer_service.console.forms import (
+    SIGN_IN,
+    FromForm,
+    FromSession,
+    PageRoute,
+    no_such_page,
+    read_form,
+)
+from issuer_service.console.pages import HEADERS, page, see_other
+from issuer_service.console.session import (
+    COOKIE,
+    FIRST_COOKIE,
+    FIRST_SECONDS,
+    SESSION_SECONDS,
+    close_session,
+    csrf_of,
+    forget,
+    keep,
+    new_secret,
+    open_session,
+    secret_of,
+)
+from issuer_service.delegation import approvals
+from issuer_service.delegation.schemas import ApprovalShown
+from issuer_service.exchanges import exchange_of
+from issuer_service.lifecycle.service import list_agents, show_agent
+from issuer_service.openapi import FromWiring
+from issuer_service.status.service import change_statuses
+from issuer_service.wiring import Wiring
+from sdcard.encoding import JsonObject, encode_json
+from sdcard.errors import Part, Refused, Where
+from sdcard.issuer import AGENT_ID
+from sdcard.rules import Rule
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=PageRoute)
+
+_STYLE = files(__package__).joinpath("style.css").read_bytes()
+_REQUEST = Where(Part.REQUEST)
+_CACHED = {"Cache-Control": "public, max-age=300"}
+_NUMBER = re.compile("0|[1-9][0-9]{0,17}")
+_HOMES = {
+    Scope.AGENTS_MANAGE: "/console/agents",
+    Scope.DELEGATIONS_APPROVE: "/console/approvals",
+    Scope.AUDIT_READ: "/console/audit",
+}
+
+
+@router.get("/style.css")
+async def style() -> Response:
+    """How pages look. The only thing that anybody is given without a session, beside the way in."""
+    return Response(_STYLE, headers={**HEADERS, **_CACHED}, media_type="text/css; charset=utf-8")
+
+
+# -- signing in and out -----------------------------------------------------------------------------------------------
+
+
+@router.get("")
+async def home(session: FromSession) -> Response:
+    """The first page that the token is for."""
+    return see_other(next((path for scope, path in _HOMES.items() if session.may(scope)), "/console/session"))
+
+
+@router.get("/sign-in")
+async def sign_in_page(request: Request, wiring: FromWiring) -> Response:
+    """The way in. Browsers that come from another site leave the cookie of a session behind: the page leads on."""
+    return _way_in(request, wiring, HTTPStatus.OK, None)
+
+
+@router.post("/sign-in")
+async def sign_in(request: Request, wiring: FromWiring) -> Response:
+    """Open a session. The token is read once, and kept nowhere."""
+    form = await read_form(request, wiring, FIRST_COOKIE)
+    try:
+        secret = await open_session(request, wiring, form.get("token", "").strip())
+    except Refused as refusal:
+        if refusal.rule is not Rule.TOKEN_INVALID:
+            raise
+        exchange_of(request.scope).rule = refusal.rule
+        return _way_in(request, wiring, HTTPStatus.UNAUTHORIZED, refusal.rule.sentence)
+    await close_session(request, wiring)
+    answer = see_other("/console")
+    keep(answer, COOKIE, secret, SESSION_SECONDS)
+    forget(answer, FIRST_COOKIE)
+    return answer
+
+
+def _way_in(request: Request, wiring: Wiring, status: HTTPStatus, complaint: str | None) -> Response:
+    secret = secret_of(request, FIRST_COOKIE) or new_secret(wiring)
+    from_elsewhere = request.headers.get("sec-fetch-site") == "cross-site"
+    made = page(
+        "sign-in.html", None, status, csrf=csrf_of(secret), complaint=complaint, from_elsewhere=from_elsewhere
+    )
+    keep(made, FIRST_COOKIE, secret, FIRST_SECONDS)
+    return made
+
+
+@router.post("/sign-out")
+async def sign_out(request: Request, wiring: FromWiring, _: FromForm) -> Response:
+    """End the session, here and wherever else its cookie may be."""
+    await close_session(request, wiring)
+    answer = see_other(SIGN_IN)
+    forget(answer, COOKIE)
+    return answer
+
+
+@router.get("/session")
+async def who(session: FromSession) -> Response:
+    """Who is signed in, and for what."""
+    return page("session.html", session, name=token_name(session.token), scopes=list(Scope))
+
+
+# -- agents -----------------------------------------------------------------------------------------------------------
+
+
+@router.get("/agents")
+async def agents(request: Request, wiring: FromWiring, session: FromSession) -> Response:
+    """The caller's agents, in pages, or those whose ids begin in some way."""
+    caller, query = session.caller(Scope.AGENTS_MANAGE), request.query_params
+    begins = query.get("begins", "").strip()
+    if begins and not re.fullmatch(AGENT_ID, begins):
+        raise Refused(Rule.REQUEST, _REQUEST.within("query", "begins"), "Send the beginning of an agent id.")
+    found = await list_agents(wiring, caller, query.getlist("cursor"), [], begins)
+    now = int(wiring.clock.now())
+    return page("agents.html", session, found=found, begins=begins, now=now, first="cursor" not in query)
+
+
+@router.get("/agents/{agent_id}")
+async def agent(agent_id: str, wiring: FromWiring, session: FromSession) -> Response:
+    """One of the caller's agents: what its card says, what was issued, and what can be done about it."""
+    caller = session.caller(Scope.AGENTS_MANAGE)
+    shown = await show_agent(wiring, caller, agent_id)
+    said = await card_says(wiring, caller, agent_id)
+    offered = {name: action for name, (action, change) in STATUS_ACTIONS.items() if concerned(shown, change)}
+    return page("agent.html", session, agent=shown, said=said, offered=offered)
+
+
+@router.get("/agents/{agent_id}/{name}")
+async def ask_about_statuses(agent_id: str, name: str, wiring: FromWiring, session: FromSession) -> Response:
+    """The page that asks before anything changes."""
+    if name not in STATUS_ACTIONS:
+        raise no_such_page()
+    action, change = STATUS_ACTIONS[name]
+    shown = await show_agent(wiring, session.caller(Scope.AGENTS_MANAGE), agent_id)
+    counts = {one: concerned(shown, change, one) for one in contexts_of(shown)}
+    return page(
+        "confirm-status.html",
+        session,
+        name=name,
+        agent=shown,
+        action=action,
+        counts=counts,
+        ttl=wiring.status.ttl,
+    )
+
+
+@router.post("/agents/{agent_id}/{name}")
+async def change_agent(agent_id: str, name: str, wiring: FromWiring, session: FromSession, form: FromForm) -> Response:
+    """Change statuses, as ``POST /agents/{agent_id}/revoke`` and its sisters do."""
+    if name not in STATUS_ACTIONS:
+        raise no_such_page()
+    action, change = STATUS_ACTIONS[name]
+    caller = session.caller(Scope.AGENTS_MANAGE)
+    asked: JsonObject = {one: form[one] for one in ("context", "interaction_id") if one in form}
+    answer = await change_statuses(wiring, caller, agent_id, change, encode_json(asked))
+    return page("changed.html", session, agent_id=agent_id, action=action, changed=answer.changed, ttl=wiring.status.ttl)
+
+
+# -- approvals --------------------------------------------------------------------------------------------------------
+
+
+@router.get("/approvals")
+async def approvals_waiting(wiring: FromWiring, session: FromSession) -> Response:
+    """What waits for a person."""
+    session.caller(Scope.DELEGATIONS_APPROVE)
+    found = (await approvals.waiting(wiring)).approvals
+    return page("approvals.html", session, approvals=found, most=approvals.MOST_LISTED)
+
+
+@router.get("/approvals/{approval_id}/{name}")
+async def ask_about_approval(approval_id: str, name: str, wiring: FromWiring, session: FromSession) -> Response:
+    """The page that asks before a decision."""
+    session.caller(Scope.DELEGATIONS_APPROVE)
+    if name not in DECISIONS:
+        raise no_such_page()
+    shown = await _waiting(wiring, approval_id)
+    return page("confirm-approval.html", session, name=name, approval=shown, action=DECISIONS[name][0])
+
+
+@router.post("/approvals/{approval_id}/{name}")
+async def decide(approval_id: str, name: str, wiring: FromWiring, session: FromSession, _: FromForm) -> Response:
+    """Decide, as ``POST /delegations/approvals/{approval_id}/approve`` and its sister do."""
+    if name not in DECISIONS:
+        raise no_such_page()
+    action, state = DECISIONS[name]
+    shown = await approvals.decide(wiring, session.caller(Scope.DELEGATIONS_APPROVE), approval_id, state)
+    return page("decided.html", session, approval=shown, action=action)
+
+
+async def _waiting(wiring: Wiring, approval_id: str) -> ApprovalShown:
+    for one in (await approvals.waiting(wiring)).approvals:
+        if one.approval_id == approval_id:
+            return one
+    raise Refused(Rule.APPROVAL_DECIDED, _REQUEST.within("approval_id"))
+
+
+# -- audit ------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/audit")
+async def audit(request: Request, wiring: FromWiring, session: FromSession) -> Response:
+    """The thread of an interaction, in pages."""
+    caller, query = session.caller(Scope.AUDIT_READ), request.query_params
+    interaction_id, after = query.get("interaction_id", "").strip(), query.get("after", "0")
+    if not interaction_id:
+        return page("audit.html", session, interaction_id="", records=(), more=False)
+    if not _NUMBER.fullmatch(after):
+        raise Refused(Rule.REQUEST, _REQUEST.within("query", "after"), "Send the number of a record.")
+    records, more = await read_thread(wiring, caller, interaction_id, int(after))
+    return page("audit.html", session, interaction_id=interaction_id, records=records, more=more)
+
+
+@router.get("/{path:path}")
+async def nothing(session: FromSession) -> Response:
+    """Nothing is there."""
+    raise no_such_page()

@@ -1,0 +1,22 @@
+"""Values as people see them, in a terminal or on a page. Card text is hostile everywhere."""
+
+import unicodedata
+from datetime import UTC, datetime
+
+from sdcard.instants import Instant
+
+_UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+"""Categories of what is not seen, or ends a line."""
+
+
+def printable(text: str) -> str:
+    """The text with control, format and bidirectional characters shown as escapes; line ends too."""
+    return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c) in _UNSEEN else c for c in text)
+
+
+def show_instant(instant: Instant) -> str:
+    """Unix seconds → a text for people."""
+    try:
+        return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, ValueError, OSError):
+        return "in the distant past" if instant < 0 else "in the distant future"
