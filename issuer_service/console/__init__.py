@@ -1,1 +1,1 @@
-"""Pages for people: agents, approvals and the audit thread, behind a session. Nothing here decides what the API would."""
+"""Pages for people: agents, approvals, the audit thread, behind a session. What they may do, the API's services say."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from issuer_service.lifecycle.schemas import AgentShown, IssuedForContext
-from issuer_service.stores.delegation_ports import ApprovalState
 from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, Change
+from issuer_service.stores.delegation_ports import ApprovalState
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,10 @@ DECISIONS: Mapping[str, tuple[Action, ApprovalState]] = {
         Action("Approve", "approved", "The client can make this one exchange, once.", True),
         ApprovalState.APPROVED,
     ),
-    "deny": (Action("Deny", "denied", "The client is refused, and would have to ask anew.", True), ApprovalState.DENIED),
+    "deny": (
+        Action("Deny", "denied", "The client is refused, and would have to ask anew.", True),
+        ApprovalState.DENIED,
+    ),
 }
 
 

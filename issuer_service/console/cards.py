@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from issuer_service.lifecycle.service import find_agent
 from issuer_service.access import Caller
+from issuer_service.lifecycle.service import find_agent
 from issuer_service.wiring import Wiring
 from sdcard.cards.format import Fact
 from sdcard.cards.reading import KNOWN_FORMATS
@@ -38,7 +38,7 @@ async def card_says(wiring: Wiring, caller: Caller, agent_id: str) -> tuple[Said
     document = parse_json_object(agent.card.encode(), Where(Part.CARD), wiring.limits.json_depth)
     card_format = KNOWN_FORMATS.get(agent.card_format)
     facts = {} if card_format is None else card_format.facts
-    asked = {what: (ClaimPath((name,)),) for what, name in _TEXTS.items()}
+    asked: dict[str, tuple[ClaimPath, ...]] = {what: (ClaimPath((name,)),) for what, name in _TEXTS.items()}
     asked |= {what: tuple(facts.get(fact, ())) for what, fact in _FACTS.items()}
     asked["More about it"] = _ABOUT
     said = list[Said]()

@@ -1,4 +1,4 @@
-"""``/console``: sign in with a token; agents, approvals, the audit thread; every change after a page that asks first."""
+"""``/console``: sign in with a token; agents, approvals, the audit thread; a page asks before any change."""
 
 import re
 from http import HTTPStatus
@@ -99,9 +99,7 @@ async def sign_in(request: Request, wiring: FromWiring) -> Response:
 def _way_in(request: Request, wiring: Wiring, status: HTTPStatus, complaint: str | None) -> Response:
     secret = secret_of(request, FIRST_COOKIE) or new_secret(wiring)
     from_elsewhere = request.headers.get("sec-fetch-site") == "cross-site"
-    made = page(
-        "sign-in.html", None, status, csrf=csrf_of(secret), complaint=complaint, from_elsewhere=from_elsewhere
-    )
+    made = page("sign-in.html", None, status, csrf=csrf_of(secret), complaint=complaint, from_elsewhere=from_elsewhere)
     keep(made, FIRST_COOKIE, secret, FIRST_SECONDS)
     return made
 
@@ -174,7 +172,9 @@ async def change_agent(agent_id: str, name: str, wiring: FromWiring, session: Fr
     caller = session.caller(Scope.AGENTS_MANAGE)
     asked: JsonObject = {one: form[one] for one in ("context", "interaction_id") if one in form}
     answer = await change_statuses(wiring, caller, agent_id, change, encode_json(asked))
-    return page("changed.html", session, agent_id=agent_id, action=action, changed=answer.changed, ttl=wiring.status.ttl)
+    return page(
+        "changed.html", session, agent_id=agent_id, action=action, changed=answer.changed, ttl=wiring.status.ttl
+    )
 
 
 # -- approvals --------------------------------------------------------------------------------------------------------

@@ -76,7 +76,9 @@ async def _signed_in(request: Request, wiring: FromWiring) -> Session:
     return session
 
 
-async def _form(request: Request, wiring: FromWiring, session: Annotated[Session, Depends(_signed_in)]) -> Mapping[str, str]:
+async def _form(
+    request: Request, wiring: FromWiring, session: Annotated[Session, Depends(_signed_in)]
+) -> Mapping[str, str]:
     return await read_form(request, wiring, COOKIE)
 
 

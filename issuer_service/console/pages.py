@@ -51,9 +51,7 @@ _ENVIRONMENT.tests["link"] = is_link
 _ENVIRONMENT.globals |= {"Scope": Scope, "CSRF_FIELD": CSRF_FIELD}
 
 
-def page(
-    template: str, session: Session | None, status: HTTPStatus = HTTPStatus.OK, **values: Any
-) -> Response:
+def page(template: str, session: Session | None, status: HTTPStatus = HTTPStatus.OK, **values: Any) -> Response:
     """A page for whoever is signed in, or nobody."""
     text = _ENVIRONMENT.get_template(template).render(session=session, **values)
     return Response(text, status, {**HEADERS, **NO_STORE}, "text/html; charset=utf-8")

@@ -154,12 +154,10 @@ def csrf_of(secret: str) -> str:
 
 
 def keep(response: Response, cookie: str, secret: str, seconds: int) -> None:
-    """Have the browser keep a secret: never for a script, another host, a plain connection, or a request from outside."""
+    """Have the browser keep a secret: for no script, other host, plain connection, or request from outside."""
     response.set_cookie(cookie, secret, max_age=seconds, path="/", secure=True, httponly=True, samesite="strict")
 
 
 def forget(response: Response, cookie: str) -> None:
     """Have the browser forget it."""
     response.set_cookie(cookie, "", max_age=0, path="/", secure=True, httponly=True, samesite="strict")
-
-

@@ -1,0 +1,90 @@
+"""A registry with agents, an exchange that waits for a person, and a browser in front of its console."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Page
+from sqlalchemy import update
+from starlette.testclient import TestClient
+
+from issuer_service.access import Scope
+from issuer_service.app import create_app
+from issuer_service.stores.sql import open_store
+from issuer_service.stores.tables import agents
+from sdcard.encoding import JsonObject
+from tests.issuer_service.delegation.office import Office
+from tests.issuer_service.desk import Desk, OpenDesk, jwk, request_with_card
+from tests.served import served
+from tests.world import example, key
+
+CONTEXTS: list[JsonObject] = [{"context": name} for name in ("public", "internal", "diagnostic")]
+
+
+class Reception:
+    """The console, served: where it is, and tokens of people."""
+
+    def __init__(self, desk: Desk, office: Office, address: str) -> None:
+        self.desk, self.office, self.address = desk, office, address
+        self.token = desk.new_token("alice@example.org")
+        self.reader = desk.new_token("auditor@example.org", [Scope.AUDIT_READ])
+
+    def sign_in(self, page: Page, token: str | None = None) -> None:
+        """As a person does."""
+        page.goto(f"{self.address}/console")
+        page.fill("#token", token or self.token)
+        page.click("main button")
+        page.wait_for_selector("nav")
+
+    def go(self, page: Page, path: str) -> None:
+        """To another page."""
+        page.goto(f"{self.address}/console{path}")
+
+    def set_card(self, agent_id: str, card: JsonObject) -> None:
+        """Whatever a database may hold."""
+        set_card(self.desk.url, agent_id, card)
+
+
+def set_card(url: str, agent_id: str, card: JsonObject) -> None:
+    """Put a card there that nobody checked."""
+    changed = update(agents).where(agents.c.agent_id == agent_id).values(card=json.dumps(card))
+
+    async def write() -> None:
+        store = open_store(url)
+        try:
+            await store.database.change(lambda connection: connection.execute(changed))
+        finally:
+            await store.close()
+
+    asyncio.run(write())
+
+
+@contextmanager
+def reception(folder: Path) -> Iterator[Reception]:
+    """A console for as long as the block lasts."""
+    desk = Desk(folder)
+    with desk.open() as registry:
+        office = Office(desk, registry)
+        _fill(desk, registry, office)
+    with TestClient(create_app(desk.wiring(console=True))) as client, served(client.app) as address:
+        yield Reception(desk, office, address)
+
+
+def _fill(desk: Desk, registry: OpenDesk, office: Office) -> None:
+    token = desk.new_token("alice@example.org")
+    for number, name in enumerate(("georoute", "georoute-staging", "timetable", "weather-alerts")):
+        body = request_with_card(
+            {**example(), "name": f"{example()['name']}"},
+            agent_id=name,
+            public_key=jwk(key(120 + number)),
+            disclosure_contexts=CONTEXTS,
+        )
+        registry.register(body, token)
+    registry.done("POST", "/agents/georoute/suspend", {"context": "diagnostic"}, token)
+    registry.done("POST", "/agents/timetable/revoke", {}, token)
+    office.grant("a", "b", sensitive=["pay"])
+    office.show("a", "b", "pay read", interaction_id="order-4711")
+    registry.done("POST", "/agents/b/suspend", {"interaction_id": "order-4711"}, office.tokens["bob"])
+    registry.done("POST", "/agents/b/reinstate", {"interaction_id": "order-4711"}, office.tokens["bob"])

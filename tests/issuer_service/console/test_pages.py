@@ -1,0 +1,373 @@
+"""What pages show and do: what the same token may do over the API, and nothing else; recorded as by the API."""
+
+import asyncio
+import json
+import re
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from issuer_service.access import Limit, Scope
+from issuer_service.console.pages import is_link
+from issuer_service.stores.sql import open_store
+from issuer_service.stores.tables import agents
+from tests.browser import attacks
+from tests.issuer_service.console.conftest import NewVisitor
+from tests.issuer_service.console.visitor import Visitor, rule_of
+from tests.issuer_service.delegation.office import Office
+from tests.issuer_service.delegation.test_approvals import pending
+from tests.issuer_service.desk import Desk, OpenDesk, jwk, on_both_databases, request, request_with_card
+from tests.world import key
+
+AGENT = "ai-assistant-v2"
+NEEDS = {
+    Scope.AGENTS_MANAGE: ("/agents", f"/agents/{AGENT}", f"/agents/{AGENT}/revoke"),
+    Scope.DELEGATIONS_APPROVE: ("/approvals", "/approvals/x/approve"),
+    Scope.AUDIT_READ: ("/audit", "/audit?interaction_id=task-1"),
+}
+DOES = {
+    Scope.AGENTS_MANAGE: tuple(f"/agents/{AGENT}/{one}" for one in ("revoke", "suspend", "reinstate")),
+    Scope.DELEGATIONS_APPROVE: ("/approvals/x/approve", "/approvals/x/deny"),
+}
+
+
+def events(desk: Desk) -> list[tuple[Any, ...]]:
+    found = [(record["event"], record["subject"], record.get("interaction_id")) for record in desk.audit()]
+    return [one for one in found if not one[0].startswith("agent.")]
+
+
+def set_card(desk: Desk, agent_id: str, card: dict[str, Any]) -> None:
+    """Whatever a database may hold."""
+
+    async def write() -> None:
+        store = open_store(desk.url)
+        changed = update(agents).where(agents.c.agent_id == agent_id).values(card=json.dumps(card))
+        try:
+            await store.database.change(lambda connection: connection.execute(changed))
+        finally:
+            await store.close()
+
+    asyncio.run(write())
+
+
+# -- scopes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scope", NEEDS)
+def test_what_a_token_is_not_for_is_refused_and_not_offered(
+    desk: Desk, registry: OpenDesk, visitor: NewVisitor, scope: Scope
+) -> None:
+    registry.register(request())
+    someone = visitor().signed_in(desk.new_token("alice", [one for one in Scope if one is not scope]))
+    for path in NEEDS[scope]:
+        answer = someone.get(path)
+        assert (answer.status_code, rule_of(answer)) == (403, "token.scope"), path
+        assert f'href="/console{NEEDS[scope][0]}"' not in answer.text
+    for path in DOES.get(scope, ()):
+        answer = someone.post(path)
+        assert (answer.status_code, rule_of(answer)) == (403, "token.scope"), path
+    assert events(desk) == []
+
+
+@pytest.mark.parametrize("scope", NEEDS)
+def test_one_scope_is_enough_for_its_pages_and_leads_there(desk: Desk, visitor: NewVisitor, scope: Scope) -> None:
+    someone = visitor().signed_in(desk.new_token("alice", [scope]))
+    first = NEEDS[scope][0]
+
+    assert someone.get("").headers["location"] == f"/console{first}"
+    links = re.findall(r'<li><a href="/console(/[a-z]+)"', someone.shown(first))
+    assert links == [first, "/session"]
+
+
+def test_a_token_that_is_for_nothing_here_is_told_so(desk: Desk, visitor: NewVisitor) -> None:
+    someone = visitor().signed_in(desk.new_token("alice", [Scope.AGENTS_DISCOVER]))
+
+    assert someone.get("").headers["location"] == "/console/session"
+
+
+# -- agents -----------------------------------------------------------------------------------------------------------
+
+
+@on_both_databases
+def test_an_agent_s_page_shows_what_was_issued(desk: Desk, registry: OpenDesk, alice: Visitor) -> None:
+    answer = registry.register(request(), desk.token)
+    page = alice.shown(f"/agents/{AGENT}")
+
+    for text in (AGENT, f"agent:{AGENT}", key(20).public_key.thumbprint, answer["batch_id"], "General purpose AI"):
+        assert text in page
+    for context in ("public", "internal", "diagnostic"):
+        assert re.search(
+            rf'<th scope="row"><bdi>{context}</bdi></th>\s*<td[^>]*><span class="state valid">1 valid', page
+        )
+    assert [name for name in ("suspend", "reinstate", "revoke") if f'/{name}"' in page] == ["suspend", "revoke"]
+
+
+@on_both_databases
+@pytest.mark.parametrize("name", ["revoke", "suspend", "reinstate"])
+def test_a_change_asks_first_and_is_recorded_as_by_the_api(
+    desk: Desk, registry: OpenDesk, alice: Visitor, name: str
+) -> None:
+    registry.register(request())
+    if name == "reinstate":
+        registry.done("POST", f"/agents/{AGENT}/suspend", {"context": "public"})
+    before = events(desk)
+    asked = alice.shown(f"/agents/{AGENT}/{name}")
+    assert events(desk) == before, "asking changes nothing"
+    done = alice.post(f"/agents/{AGENT}/{name}", context="public", interaction_id="task-1")
+
+    event = {"revoke": "cards.revoked", "suspend": "cards.suspended", "reinstate": "cards.reinstated"}[name]
+    assert re.search(r"<strong>[13] SD-Cards?</strong>", asked)
+    assert done.status_code == 200
+    assert "1 SD-Card is" in done.text
+    assert events(desk) == [*before, (event, "alice", "task-1")]
+    assert "Nothing changed" in alice.post(f"/agents/{AGENT}/{name}", context="public").text
+    shown = alice.shown(f"/agents/{AGENT}")
+    assert f"1 {dict(revoke='revoked', suspend='suspended', reinstate='valid')[name]}" in shown
+
+
+def test_all_sd_cards_change_where_no_context_is_chosen(desk: Desk, registry: OpenDesk, alice: Visitor) -> None:
+    registry.register(request())
+    done = alice.post(f"/agents/{AGENT}/revoke", context="", interaction_id="")
+
+    assert "3 SD-Cards are revoked." in done.text
+    page = alice.shown(f"/agents/{AGENT}")
+    assert '/revoke"' not in page
+    assert "None of the SD-Cards" in alice.shown(f"/agents/{AGENT}/revoke")
+
+
+@pytest.mark.parametrize("form", [{"interaction_id": "a b"}, {"interaction_id": "x" * 129}])
+def test_what_the_api_refuses_the_console_refuses(
+    desk: Desk, registry: OpenDesk, alice: Visitor, form: dict[str, str]
+) -> None:
+    registry.register(request())
+    answer = alice.post(f"/agents/{AGENT}/revoke", **form)
+
+    assert answer.status_code == 422
+    assert events(desk) == []
+
+
+@pytest.mark.parametrize("agent_id", ["bobs", "nobody", "..", "%00", "é", "a b", "x" * 200])
+def test_agents_of_others_and_none_look_the_same(desk: Desk, registry: OpenDesk, alice: Visitor, agent_id: str) -> None:
+    registry.register(request("bobs"), desk.new_token("bob"))
+    for path in ("", "/revoke"):
+        answer = alice.get(f"/agents/{agent_id}{path}")
+        assert answer.status_code in (303, 404) if agent_id == ".." else answer.status_code == 404
+    for name in ("revoke", "suspend", "reinstate"):
+        answer = alice.post(f"/agents/{agent_id}/{name}")
+        if agent_id != "..":
+            assert (answer.status_code, rule_of(answer)) == (404, "agent.unknown")
+    assert events(desk) == []
+    assert "bobs" not in alice.shown("/agents")
+
+
+def test_limits_of_a_token_hold_here_too(desk: Desk, registry: OpenDesk, visitor: NewVisitor) -> None:
+    registry.register(request())
+    someone = visitor().signed_in(desk.new_token("alice", tuple(Scope), {Limit.AGENT_ID_PREFIXES: ["team-"]}))
+
+    assert AGENT not in someone.shown("/agents")
+    for answer in (someone.get(f"/agents/{AGENT}"), someone.post(f"/agents/{AGENT}/revoke")):
+        assert (answer.status_code, rule_of(answer)) == (403, "token.limit")
+    assert 'href="/console/audit"' not in someone.shown("/agents")
+    answer = someone.get("/audit?interaction_id=task-1")
+    assert (answer.status_code, rule_of(answer)) == (403, "token.limit")
+
+
+@on_both_databases
+def test_agents_are_found_by_how_their_ids_begin_page_after_page(
+    desk: Desk, registry: OpenDesk, visitor: NewVisitor, alice: Visitor
+) -> None:
+    names = [f"team-{n:02}" for n in range(51)] + ["Team-x", "other"]
+    for number, name in enumerate(names):
+        registry.register(request(name, public_key=jwk(key(200 + number)), disclosure_contexts=[{"context": "public"}]))
+
+    def listed(page: str) -> list[str]:
+        return re.findall(r'<th scope="row"><a href="/console/agents/([^"]+)">', page)
+
+    first = alice.shown("/agents?begins=team-")
+    onward = re.search(r'href="/console(/agents\?cursor=[^"]+)" rel="next"', first)
+    assert onward
+    second = alice.shown(onward[1].replace("&amp;", "&"))
+    assert (listed(first), listed(second)) == (names[:50], ["team-50"])
+    assert 'rel="next"' not in second
+    assert listed(alice.shown("/agents?begins=team-0")) == names[:10]
+    assert listed(alice.shown("/agents?begins=team-07")) == ["team-07"]
+    assert "None of your agents" in alice.shown("/agents?begins=nobody")
+    limited = visitor().signed_in(desk.new_token("alice", tuple(Scope), {Limit.AGENT_ID_PREFIXES: ["team-1", "Team"]}))
+    assert listed(limited.shown("/agents?begins=team")) == names[10:20]
+    assert listed(limited.shown("/agents?begins=team-12")) == ["team-12"]
+    assert listed(limited.shown("/agents?begins=team-2")) == []
+    assert len(listed(limited.shown("/agents"))) == 11
+
+
+@pytest.mark.parametrize(
+    "query", ["begins=%25", "begins=a%20b", "begins=" + "x" * 129, "cursor=x", "cursor=YQ&cursor=YQ"]
+)
+def test_queries_that_mean_nothing_are_refused(alice: Visitor, query: str) -> None:
+    answer = alice.get(f"/agents?{query}")
+
+    assert (answer.status_code, rule_of(answer)) == (422, "request.malformed")
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/", "/agents/x/fly", "/approvals/x/fly", "/agents/x/revoke/y"])
+def test_what_is_not_there_is_a_page_that_says_so(alice: Visitor, path: str) -> None:
+    answer = alice.get(path)
+
+    assert (answer.status_code, rule_of(answer)) == (404, "request.not-found")
+
+
+def test_an_unknown_action_does_nothing(desk: Desk, registry: OpenDesk, alice: Visitor) -> None:
+    registry.register(request())
+
+    assert [alice.post(f"/agents/{AGENT}/{one}").status_code for one in ("delete", "renew", "REVOKE")] == [404] * 3
+    assert alice.post("/approvals/x/use").status_code == 404
+    assert events(desk) == []
+
+
+# -- hostile text -----------------------------------------------------------------------------------------------------
+
+
+def test_card_text_is_shown_and_never_more_than_text(desk: Desk, registry: OpenDesk, alice: Visitor) -> None:
+    registry.register(request_with_card(agent_id="hostile"))
+    set_card(desk, "hostile", attacks.card())
+    page = alice.shown("/agents/hostile")
+
+    assert not re.search(
+        r"<(?:script|img|svg|iframe|style|object|b)\b|\son[a-z]+=['\"w]", re.sub(r"&[a-z0-9#]+;", "", page)
+    )
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b-\u200f\u2028\u2029\ufeff\x00-\x08\x0b-\x1f]", page)
+    assert "\\u202e" in page
+    assert "&lt;script&gt;window.hit = 1&lt;/script&gt;" in page
+    links = re.findall(r'<a href="([^"]*)"([^>]*)>', page.partition("What its card says")[2])
+    assert links == [("https://evil.example/track?card=1", ' rel="noopener noreferrer"')]
+    assert "icon.png" not in page
+    assert len(page) < 60_000
+
+
+@pytest.mark.parametrize(
+    ("text", "link"),
+    [
+        ("https://a.example/b?c=d#e", True),
+        ("https://a.example:8443", True),
+        ("https://user@a.example/", False),
+        ("https://user:pass@evil.example/", False),
+        ("https://a.example/\"onmouseover='x'", True),
+        ("https://a.example\\@evil.example", False),
+        ("https://a.example/ b", False),
+        ("https://a.example/\u202e", False),
+        ("https://ä.example/", False),
+        ("HTTPS://a.example/", False),
+        ("http://a.example/", False),
+        ("javascript:window.hit=1", False),
+        ("//evil.example/x.png", False),
+        ("https://a.example/\n", False),
+        ("https://a.example/" + "x" * 3_000, False),
+        (7, False),
+    ],
+)
+def test_only_plain_https_is_a_link(text: object, link: bool) -> None:
+    assert is_link(text) is link
+
+
+# -- approvals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def office(desk: Desk, registry: OpenDesk) -> Office:
+    return Office(desk, registry)
+
+
+def waiting(office: Office) -> str:
+    office.grant("a", "b", sensitive=["pay"])
+    return pending(office.show("a", "b", "pay read", interaction_id="task-1"))
+
+
+@on_both_databases
+@pytest.mark.parametrize(("word", "event"), [("approve", "approval.granted"), ("deny", "approval.denied")])
+def test_a_person_decides_after_being_asked(
+    desk: Desk, visitor: NewVisitor, office: Office, word: str, event: str
+) -> None:
+    handle = waiting(office)
+    paul = visitor().signed_in(office.tokens["paul"])
+    listed = paul.shown("/approvals")
+    asked = paul.shown(f"/approvals/{handle}/{word}")
+    for page in (listed, asked):
+        for text in ("alice", "agent:a", "agent:b", "pay", "read", "task-1"):
+            assert text in page
+    assert [one[0] for one in events(desk)] == ["approval.asked"]
+    done = paul.post(f"/approvals/{handle}/{word}")
+
+    assert done.status_code == 200
+    assert events(desk)[1:] == [(event, "paul", "task-1")]
+    assert "Nothing waits." in paul.shown("/approvals")
+    for again in (paul.get(f"/approvals/{handle}/{word}"), paul.post(f"/approvals/{handle}/{word}")):
+        assert (again.status_code, rule_of(again)) == (404, "approval.decided")
+
+
+def test_nobody_approves_their_own(desk: Desk, visitor: NewVisitor, office: Office) -> None:
+    handle = waiting(office)
+    answer = visitor().signed_in(office.tokens["alice"]).post(f"/approvals/{handle}/approve")
+
+    assert (answer.status_code, rule_of(answer)) == (403, "approval.self")
+    assert [one[0] for one in events(desk)] == ["approval.asked"]
+
+
+# -- audit ------------------------------------------------------------------------------------------------------------
+
+
+@on_both_databases
+def test_the_thread_of_an_interaction_goes_through_agents_of_others(
+    desk: Desk, visitor: NewVisitor, office: Office
+) -> None:
+    handle = waiting(office)
+    auditor = visitor().signed_in(desk.new_token("auditor", [Scope.AUDIT_READ]))
+    visitor().signed_in(office.tokens["paul"]).post(f"/approvals/{handle}/approve")
+    office.registry.done("POST", "/agents/b/suspend", {"interaction_id": "task-1"}, office.tokens["bob"])
+    office.registry.done("POST", "/agents/c/suspend", {"interaction_id": "task-2"}, office.tokens["carol"])
+    page = auditor.shown("/audit?interaction_id=task-1")
+
+    named = re.findall(r"<strong><bdi>([a-z.-]+)</bdi></strong>", page)
+    assert named == ["approval.asked", "approval.granted", "cards.suspended"]
+    assert "No record names" in auditor.shown("/audit?interaction_id=task-3")
+    assert auditor.shown("/audit") == auditor.shown("/audit?interaction_id=")
+
+
+def test_a_long_thread_is_read_in_pages(desk: Desk, registry: OpenDesk, alice: Visitor) -> None:
+    registry.register(request())
+    for _ in range(51):
+        for name in ("suspend", "reinstate"):
+            registry.done("POST", f"/agents/{AGENT}/{name}", {"interaction_id": "a&b=<i>"})
+    first = alice.shown("/audit?interaction_id=a%26b%3D%3Ci%3E")
+    onward = re.search(r'href="/console(/audit\?[^"]+)" rel="next"', first)
+    assert onward
+    second = alice.shown(onward[1].replace("&amp;", "&"))
+
+    assert (first.count('<li class="block">'), second.count('<li class="block">')) == (100, 2)
+    assert "<i>" not in first
+    assert 'rel="next"' not in second
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "interaction_id=a%20b",
+        "interaction_id=%E2%80%AE",
+        "interaction_id=x&after=-1",
+        "interaction_id=x&after=" + "9" * 30,
+    ],
+)
+def test_what_names_no_interaction_is_refused(alice: Visitor, query: str) -> None:
+    answer = alice.get(f"/audit?{query}")
+
+    assert (answer.status_code, rule_of(answer)) == (422, "request.malformed")
+
+
+# -- faults -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_database_that_is_gone_is_a_page_that_says_so(desk: Desk, registry: OpenDesk, alice: Visitor) -> None:
+    desk.file.rename(desk.file.with_suffix(".gone"))
+    answer = alice.get("/agents")
+
+    assert (answer.status_code, rule_of(answer)) == (503, "store.unavailable")
+    assert answer.headers["retry-after"]
