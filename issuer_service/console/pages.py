@@ -23,8 +23,8 @@ HEADERS: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 NO_STORE = {"Cache-Control": "no-store"}
-_HTTPS = re.compile(r"https://[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?(?:[/?#][!-~]*)?")
-"""No user, no address that readers could take for another one."""
+_HTTPS = re.compile(r"https://[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?(?:[/?#][!#-;=?-\[\]_a-z~]*)?")
+"""No user, no character that RFC 3986 does not have: nothing that readers could take for another address."""
 _MOST_LINK = 2_048
 
 

@@ -74,9 +74,9 @@ def reception(folder: Path) -> Iterator[Reception]:
 
 def _fill(desk: Desk, registry: OpenDesk, office: Office) -> None:
     token = desk.new_token("alice@example.org")
-    for number, name in enumerate(("georoute", "georoute-staging", "timetable", "weather-alerts")):
+    for number, name in enumerate(("georoute", "georoute-staging", "hostile", "timetable", "weather-alerts")):
         body = request_with_card(
-            {**example(), "name": f"{example()['name']}"},
+            example(),
             agent_id=name,
             public_key=jwk(key(120 + number)),
             disclosure_contexts=CONTEXTS,

@@ -44,7 +44,7 @@ HOLDER = key(20)
 TABLES = (
     *("agents", "answers", "approvals", "audit", "audit_head", "batches", "cards", "delegations"),
     *("discovery_cards", "discovery_postings", "grants", "holder_keys", "nonces", "registry_keys", "remembered"),
-    *("status_entries", "status_lists", "tokens"),
+    *("sessions", "status_entries", "status_lists", "tokens"),
 )
 """But ``secrets``, which the migration fills."""
 KEK_SECRET = b"desk" * 8

@@ -20,7 +20,7 @@ def registry(desk: Desk) -> Iterator[OpenDesk]:
 @pytest.fixture
 def visitor(registry: OpenDesk) -> NewVisitor:
     """Makes a browser that nobody has signed in with."""
-    return lambda: Visitor(registry.client.app)  # type: ignore[attr-defined]  # a TestClient has it
+    return lambda: Visitor(registry)
 
 
 @pytest.fixture

@@ -1,18 +1,15 @@
 """What pages show and do: what the same token may do over the API, and nothing else; recorded as by the API."""
 
-import asyncio
-import json
 import re
+from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from sqlalchemy import update
 
 from issuer_service.access import Limit, Scope
 from issuer_service.console.pages import is_link
-from issuer_service.stores.sql import open_store
-from issuer_service.stores.tables import agents
 from tests.browser import attacks
+from tests.browser.console import set_card
 from tests.issuer_service.console.conftest import NewVisitor
 from tests.issuer_service.console.visitor import Visitor, rule_of
 from tests.issuer_service.delegation.office import Office
@@ -34,21 +31,7 @@ DOES = {
 
 def events(desk: Desk) -> list[tuple[Any, ...]]:
     found = [(record["event"], record["subject"], record.get("interaction_id")) for record in desk.audit()]
-    return [one for one in found if not one[0].startswith("agent.")]
-
-
-def set_card(desk: Desk, agent_id: str, card: dict[str, Any]) -> None:
-    """Whatever a database may hold."""
-
-    async def write() -> None:
-        store = open_store(desk.url)
-        changed = update(agents).where(agents.c.agent_id == agent_id).values(card=json.dumps(card))
-        try:
-            await store.database.change(lambda connection: connection.execute(changed))
-        finally:
-            await store.close()
-
-    asyncio.run(write())
+    return [one for one in found if not one[0].startswith(("agent.", "grant."))]
 
 
 # -- scopes -----------------------------------------------------------------------------------------------------------
@@ -147,16 +130,14 @@ def test_what_the_api_refuses_the_console_refuses(
     assert events(desk) == []
 
 
-@pytest.mark.parametrize("agent_id", ["bobs", "nobody", "..", "%00", "é", "a b", "x" * 200])
+@pytest.mark.parametrize("agent_id", ["bobs", "nobody", "..%2Fbobs", "%00", "é", "a b", "x" * 200])
 def test_agents_of_others_and_none_look_the_same(desk: Desk, registry: OpenDesk, alice: Visitor, agent_id: str) -> None:
     registry.register(request("bobs"), desk.new_token("bob"))
     for path in ("", "/revoke"):
-        answer = alice.get(f"/agents/{agent_id}{path}")
-        assert answer.status_code in (303, 404) if agent_id == ".." else answer.status_code == 404
-    for name in ("revoke", "suspend", "reinstate"):
+        assert alice.get(f"/agents/{agent_id}{path}").status_code == 404
+    for name in ("revoke", "suspend", "reinstate") if "%2F" not in agent_id else ():
         answer = alice.post(f"/agents/{agent_id}/{name}")
-        if agent_id != "..":
-            assert (answer.status_code, rule_of(answer)) == (404, "agent.unknown")
+        assert (answer.status_code, rule_of(answer)) == (404, "agent.unknown")
     assert events(desk) == []
     assert "bobs" not in alice.shown("/agents")
 
@@ -227,15 +208,29 @@ def test_an_unknown_action_does_nothing(desk: Desk, registry: OpenDesk, alice: V
 # -- hostile text -----------------------------------------------------------------------------------------------------
 
 
+class Read(HTMLParser):
+    """A page as a browser takes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags, self.attributes = set[str](), set[str]()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
 def test_card_text_is_shown_and_never_more_than_text(desk: Desk, registry: OpenDesk, alice: Visitor) -> None:
     registry.register(request_with_card(agent_id="hostile"))
-    set_card(desk, "hostile", attacks.card())
+    set_card(desk.url, "hostile", attacks.card())
     page = alice.shown("/agents/hostile")
+    read = Read()
+    read.feed(page)
 
-    assert not re.search(
-        r"<(?:script|img|svg|iframe|style|object|b)\b|\son[a-z]+=['\"w]", re.sub(r"&[a-z0-9#]+;", "", page)
-    )
-    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b-\u200f\u2028\u2029\ufeff\x00-\x08\x0b-\x1f]", page)
+    assert read.tags & {"script", "img", "svg", "iframe", "style", "object", "embed", "b"} == set()
+    assert {name for name in read.attributes if name.startswith("on") or name in ("style", "src")} == set()
+    unseen = "[\u202a-\u202e\u2066-\u2069\u200b-\u200f\u2028\u2029\ufeff\x00-\x09\x0b-\x1f]"
+    assert not re.search(unseen, page)
     assert "\\u202e" in page
     assert "&lt;script&gt;window.hit = 1&lt;/script&gt;" in page
     links = re.findall(r'<a href="([^"]*)"([^>]*)>', page.partition("What its card says")[2])
@@ -251,7 +246,7 @@ def test_card_text_is_shown_and_never_more_than_text(desk: Desk, registry: OpenD
         ("https://a.example:8443", True),
         ("https://user@a.example/", False),
         ("https://user:pass@evil.example/", False),
-        ("https://a.example/\"onmouseover='x'", True),
+        ("https://a.example/\"onmouseover='x'", False),
         ("https://a.example\\@evil.example", False),
         ("https://a.example/ b", False),
         ("https://a.example/\u202e", False),

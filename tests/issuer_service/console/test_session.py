@@ -93,7 +93,7 @@ def test_signing_in_again_ends_the_session_that_there_was(desk: Desk, visitor: N
 def test_bad_tokens_are_counted_against_their_address_as_the_api_counts_them(desk: Desk) -> None:
     rates = Rates(UNLIMITED.addresses, UNLIMITED.tokens, Rates.for_failures(60))
     with desk.open(console=True, rates=rates) as registry:
-        someone = Visitor(registry.client.app)  # type: ignore[attr-defined]  # a TestClient has it
+        someone = Visitor(registry)
         statuses = [someone.sign_in("wrong").status_code for _ in range(11)]
         good = someone.sign_in(desk.token)
         api = registry.ask("GET", "/agents")
@@ -105,7 +105,7 @@ def test_bad_tokens_are_counted_against_their_address_as_the_api_counts_them(des
 
 def test_pages_count_towards_what_a_token_may_ask(desk: Desk) -> None:
     with desk.open(console=True, rates=Rates(UNLIMITED.addresses, Rates.for_tokens(60), UNLIMITED.failures)) as opened:
-        someone = Visitor(opened.client.app)  # type: ignore[attr-defined]  # a TestClient has it
+        someone = Visitor(opened)
         someone.signed_in(desk.token)
         statuses = [someone.get("/session").status_code for _ in range(10)]
 

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from issuer_service.console.pages import HEADERS
 from issuer_service.console.session import COOKIE
+from tests.issuer_service.desk import OpenDesk
 from tests.world import ISSUER
 
 SAME_SITE = {"sec-fetch-site": "same-origin", "origin": "null"}
@@ -21,13 +22,11 @@ _CSRF = re.compile(r'name="csrf" value="([^"]+)"')
 class Visitor:
     """A browser. ``client`` keeps the cookies."""
 
-    def __init__(self, app: object) -> None:
-        self.client = TestClient(
-            app,
-            ISSUER,
-            raise_server_exceptions=False,
-            follow_redirects=False,  # type: ignore[arg-type]  # any ASGI app
-        )
+    def __init__(self, registry: OpenDesk) -> None:
+        opened = registry.client
+        assert isinstance(opened, TestClient)
+        self.client = TestClient(opened.app, ISSUER, raise_server_exceptions=False, follow_redirects=False)
+        self.client.portal = opened.portal  # connections to a database belong to one event loop
 
     def get(self, path: str, **headers: str) -> httpx2.Response:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
