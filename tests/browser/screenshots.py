@@ -1,10 +1,13 @@
-"""Draws the inspector for ``docs/screenshots``: ``python -m tests.browser.screenshots``."""
+"""Draws inspector and console for ``docs/screenshots``: ``python -m tests.browser.screenshots``."""
 
+import tempfile
 from pathlib import Path
 from typing import Literal
 
 from playwright.sync_api import Browser, Page
 
+from issuer_service.console.session import COOKIE
+from tests.browser.console import Reception, reception
 from tests.browser.pages import ADDRESS, launched
 from tests.shared import ROOT
 
@@ -19,6 +22,16 @@ SCENES = {
     "contexts": ("desktop-light", "desktop-dark", "phone-light", "phone-dark"),
 }
 """Scene → on which screens it is drawn."""
+CONSOLE = {
+    "sign-in": ("", ("phone-light",)),
+    "agents": ("/agents", ("desktop-light", "phone-dark")),
+    "agent": ("/agents/georoute", ("desktop-light", "phone-dark")),
+    "revoke": ("/agents/georoute/revoke", ("desktop-light", "desktop-dark", "phone-light")),
+    "approvals": ("/approvals", ("desktop-light", "phone-dark")),
+    "audit": ("/audit?interaction_id=order-4711", ("desktop-dark", "phone-light")),
+    "session": ("/session", ("desktop-light",)),
+}
+"""Page of the console → where it is, and on which screens it is drawn."""
 
 
 def prepare(page: Page, scene: str) -> None:
@@ -59,8 +72,27 @@ def draw(browser: Browser, folder: Path) -> list[Path]:
     return drawn
 
 
+def draw_console(browser: Browser, desk: Reception, folder: Path) -> list[Path]:
+    """The pages of the console."""
+    drawn = []
+    for size, (width, height) in SIZES.items():
+        for scheme in SCHEMES:
+            context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+            page = context.new_page()
+            for scene, (path, looks) in CONSOLE.items():
+                if f"{size}-{scheme}" not in looks:
+                    continue
+                if path and COOKIE not in {one.get("name") for one in context.cookies()}:
+                    desk.sign_in(page)
+                desk.go(page, path)
+                drawn.append(folder / f"console-{scene}-{size}-{scheme}.png")
+                page.screenshot(path=drawn[-1])
+            context.close()
+    return drawn
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with launched() as chromium:
-        for file in draw(chromium, FOLDER):
+    with tempfile.TemporaryDirectory() as made, reception(Path(made)) as desk, launched() as chromium:
+        for file in draw(chromium, FOLDER) + draw_console(chromium, desk, FOLDER):
             print(file.name, file.stat().st_size)
