@@ -140,7 +140,11 @@ async def agent(agent_id: str, wiring: FromWiring, session: FromSession) -> Resp
     caller = session.caller(Scope.AGENTS_MANAGE)
     shown = await show_agent(wiring, caller, agent_id)
     said = await card_says(wiring, caller, agent_id)
-    offered = {name: action for name, (action, change) in STATUS_ACTIONS.items() if concerned(shown, change)}
+    offered = {
+        name: action
+        for name, (action, change) in STATUS_ACTIONS.items()
+        if shown.more_batches or concerned(shown, change)
+    }
     return page("agent.html", session, agent=shown, said=said, offered=offered)
 
 

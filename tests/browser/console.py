@@ -74,7 +74,7 @@ def reception(folder: Path) -> Iterator[Reception]:
 
 def _fill(desk: Desk, registry: OpenDesk, office: Office) -> None:
     token = desk.new_token("alice@example.org")
-    for number, name in enumerate(("georoute", "georoute-staging", "hostile", "timetable", "weather-alerts")):
+    for number, name in enumerate(("georoute", "georoute-staging", "parcels", "timetable", "weather-alerts")):
         body = request_with_card(
             example(),
             agent_id=name,

@@ -25,7 +25,7 @@ PAGES = {
     "agents": "/agents",
     "nothing found": "/agents?begins=nobody",
     "agent": "/agents/georoute",
-    "attack": "/agents/hostile",
+    "attack": "/agents/parcels",
     "suspend": "/agents/georoute/suspend",
     "revoke": "/agents/georoute/revoke",
     "approvals": "/approvals",
@@ -38,7 +38,7 @@ PAGES = {
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reception]:
     with reception(tmp_path_factory.mktemp("console")) as opened:
-        opened.set_card("hostile", attacks.card())
+        opened.set_card("parcels", attacks.card())
         yield opened
 
 
@@ -234,7 +234,7 @@ def test_an_approval_is_read_and_decided(visit: Visit) -> None:
 def test_an_attack_card_is_shown_and_does_nothing(visit: Visit) -> None:
     page = visit.page
     visit.desk.sign_in(page)
-    visit.desk.go(page, "/agents/hostile")
+    visit.desk.go(page, "/agents/parcels")
 
     assert page.locator("script, img, iframe, svg, object, embed, style").count() == 0
     assert not re.search(r"[\u202a-\u202e\u2066-\u2069\u200b\x07\x1b\ufeff\u2028]", shown(page))

@@ -8,6 +8,7 @@ import pytest
 
 from issuer_service.access import Limit, Scope
 from issuer_service.console.pages import is_link
+from issuer_service.lifecycle import service
 from tests.browser import attacks
 from tests.browser.console import set_card
 from tests.issuer_service.console.conftest import NewVisitor
@@ -117,6 +118,20 @@ def test_all_sd_cards_change_where_no_context_is_chosen(desk: Desk, registry: Op
     page = alice.shown(f"/agents/{AGENT}")
     assert '/revoke"' not in page
     assert "None of the SD-Cards" in alice.shown(f"/agents/{AGENT}/revoke")
+
+
+def test_where_a_page_does_not_go_back_far_enough_it_says_so(
+    desk: Desk, registry: OpenDesk, alice: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "MOST_BATCHES", 1)
+    for _ in range(2):
+        registry.register(request(supersedes="run_out"))
+    page, asked = alice.shown(f"/agents/{AGENT}"), alice.shown(f"/agents/{AGENT}/reinstate")
+
+    assert "There are older ones" in page
+    assert 'reinstate"' in page
+    assert "at least 0 SD-Cards" in asked
+    assert "6 SD-Cards are suspended." in alice.post(f"/agents/{AGENT}/suspend").text
 
 
 @pytest.mark.parametrize("form", [{"interaction_id": "a b"}, {"interaction_id": "x" * 129}])
