@@ -183,7 +183,7 @@ VCI-2 | otherwise | issuer_service/registration/schemas.py:Proofs issuer_service
 VCI-3 | otherwise | issuer_service/registration/reading.py:read_registration | tests/issuer_service/registration/test_reading.py | As many as the contexts and keys of the request, within limits.
 VCI-4 | partly | sdcard/issuer.py:prepare_batch | tests/sdcard/test_issuer.py tests/sdcard/test_linkability.py | Within one context. Several contexts in one request share its keys, and so does the SD-Card for discovery; `linkable_by` tells of the first. A request for each context, each with keys of its own, avoids it.
 VCI-5 | otherwise | sdcard/keybinding/possession.py:prove_possession | tests/sdcard/keybinding/test_possession.py | A type of our own, as the request is.
-VCI-6 | met | sdcard/keybinding/possession.py:verify_possession | tests/issuer_service/registration/test_proofs.py |
+VCI-6 | otherwise | sdcard/keybinding/possession.py:verify_possession | tests/sdcard/keybinding/test_possession.py tests/issuer_service/registration/test_proofs.py | Verified with the key that is registered, whatever the proof's header says; every proof is checked, and one bad refuses all.
 VCI-7 | stricter | issuer_service/registration/endpoints.py issuer_service/registration/nonces.py:issue_nonce | tests/issuer_service/registration/test_proofs.py | Nonces are for callers with a token, and for their subject.
 VCI-8 | met | issuer_service/registration/reading.py:read_registration | tests/issuer_service/registration/test_reading.py tests/sdcard/test_issuer.py | Refused, `key.repeated`.
 VCI-9 | met | sdcard/issuer.py:rounded_validity | tests/sdcard/test_issuer.py |
