@@ -5,10 +5,11 @@ parties read one text differently. RFC 7515 2, RFC 8259, RFC 8725 2.4.
 """
 
 import json
-import re
+from array import array
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
+from itertools import accumulate
 from typing import Any, NoReturn, TypeAlias
 
 from sdcard.errors import Refused, Where
@@ -32,7 +33,8 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 
 _PADDING = ("", "===", "==", "=")
 _BRACKET, _BRACE = b"[{"
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def encode_base64url(data: bytes) -> str:
@@ -92,7 +94,7 @@ def decode_json(text: str, where: Where, depth: int) -> tuple[bytes, JsonValue]:
             data: bytes = _pybase64.b64decode(text + _PADDING[len(text) % 4], b"-_", True)
             found: JsonValue = _orjson.loads(data)
             written = _pybase64.b64encode_as_string(data, b"-_").rstrip("=") == text and _orjson.dumps(found) == data
-            if written and data.count(_BRACKET) + data.count(_BRACE) <= depth:
+            if written and not _nests_deeper(data, depth):
                 return data, found
         except (ValueError, TypeError):
             pass  # what is wrong with it is said below
@@ -146,7 +148,8 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
         Refused: ``encoding.utf8``, ``json.malformed``, ``json.duplicate-member``, ``json.number``,
             ``json.surrogate`` or ``json.depth``.
     """
-    if _orjson and data.count(_BRACKET) + data.count(_BRACE) <= depth:
+    too_deep = _nests_deeper(data, depth)
+    if _orjson and not too_deep:
         try:
             found: JsonValue = _orjson.loads(data)
             if _orjson.dumps(found) == data:  # written as we would write it: nothing was repeated, repaired or rounded
@@ -156,7 +159,8 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
     text = _decode_utf8(data)
     if text is None:
         raise Refused(Rule.UTF8, where)
-    _check_depth(text, where, depth)
+    if too_deep:
+        raise Refused(Rule.JSON_DEPTH, where)
     value, fault = _read_json(text)
     if fault:
         raise Refused(fault, where)
@@ -251,19 +255,16 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_exact, parse
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
-def _check_depth(text: str, where: Where, limit: int) -> None:
-    """Refuse deep nesting before anything recurses over it."""
-    if text.count("[") + text.count("{") <= limit:
-        return
-    depth = 0
-    for match in _BRACKETS.finditer(text):
-        token = match.group()
-        if token in "[{":
-            depth += 1
-            if depth > limit:
-                raise Refused(Rule.JSON_DEPTH, where)
-        elif token in "]}":
-            depth -= 1
+def _nests_deeper(data: bytes, limit: int) -> bool:
+    """Whether arrays and objects nest more deeply than that, before anything recurses over them.
+
+    Exact for JSON, and for what of a text is JSON before its first fault. Each step is one pass in C.
+    """
+    if data.count(_BRACKET) + data.count(_BRACE) <= limit:
+        return False
+    outside = b"".join(data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
+    steps = array("b", outside.translate(_STEPS, _NO_BRACKETS))
+    return max(accumulate(steps), default=0) > limit
 
 
 def _has_lone_surrogate(value: JsonValue) -> bool:
