@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any, NoReturn, TypeAlias
 
 from sdcard.errors import Refused, Where
+from sdcard.limits import BYTES_PER_CONTAINER, MOST_CONTAINERS
 from sdcard.rules import Rule
 
 try:  # the extra `fast`: what is accepted, and what is not, is the same without it
@@ -92,10 +93,10 @@ def decode_json(text: str, where: Where, depth: int) -> tuple[bytes, JsonValue]:
     if _orjson and _pybase64 and "+" not in text and "/" not in text:
         try:
             data: bytes = _pybase64.b64decode(text + _PADDING[len(text) % 4], b"-_", True)
-            found: JsonValue = _orjson.loads(data)
-            written = _pybase64.b64encode_as_string(data, b"-_").rstrip("=") == text and _orjson.dumps(found) == data
-            if written and not _nests_deeper(data, depth):
-                return data, found
+            if _excess(data, depth) is None and _pybase64.b64encode_as_string(data, b"-_").rstrip("=") == text:
+                found: JsonValue = _orjson.loads(data)
+                if _orjson.dumps(found) == data:
+                    return data, found
         except (ValueError, TypeError):
             pass  # what is wrong with it is said below
     data = decode_base64url(text, where)
@@ -146,10 +147,10 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
 
     Raises:
         Refused: ``encoding.utf8``, ``json.malformed``, ``json.duplicate-member``, ``json.number``,
-            ``json.surrogate`` or ``json.depth``.
+            ``json.surrogate``, ``json.depth`` or ``limit.containers``.
     """
-    too_deep = _nests_deeper(data, depth)
-    if _orjson and not too_deep:
+    excess = _excess(data, depth)
+    if _orjson and excess is None:
         try:
             found: JsonValue = _orjson.loads(data)
             if _orjson.dumps(found) == data:  # written as we would write it: nothing was repeated, repaired or rounded
@@ -159,8 +160,8 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
     text = _decode_utf8(data)
     if text is None:
         raise Refused(Rule.UTF8, where)
-    if too_deep:
-        raise Refused(Rule.JSON_DEPTH, where)
+    if excess:
+        raise Refused(excess, where)
     value, fault = _read_json(text)
     if fault:
         raise Refused(fault, where)
@@ -238,8 +239,11 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
 
 def _exact(literal: str) -> float:
     number = float(literal)
+    written = repr(number)
+    if written == literal:
+        return number
     try:
-        kept = Decimal(literal) == Decimal(repr(number))
+        kept = Decimal(literal) == Decimal(written)
     except InvalidOperation:  # an exponent beyond what even Decimal can hold
         kept = False
     if not kept:
@@ -255,16 +259,19 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_exact, parse
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
-def _nests_deeper(data: bytes, limit: int) -> bool:
-    """Whether arrays and objects nest more deeply than that, before anything recurses over them.
+def _excess(data: bytes, depth: int) -> Rule | None:
+    """What is wrong with how many arrays and objects there are, known before anything is made of them.
 
     Exact for JSON, and for what of a text is JSON before its first fault. Each step is one pass in C.
     """
-    if data.count(_BRACKET) + data.count(_BRACE) <= limit:
-        return False
+    if data.count(_BRACKET) + data.count(_BRACE) <= depth:
+        return None
     outside = b"".join(data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
-    steps = array("b", outside.translate(_STEPS, _NO_BRACKETS))
-    return max(accumulate(steps), default=0) > limit
+    steps = outside.translate(_STEPS, _NO_BRACKETS)
+    most = max(MOST_CONTAINERS, len(data) // BYTES_PER_CONTAINER)
+    if max(accumulate(array("b", steps[: 2 * most])), default=0) > depth:
+        return Rule.JSON_DEPTH
+    return Rule.LIMIT_CONTAINERS if steps.count(1) > most else None
 
 
 def _has_lone_surrogate(value: JsonValue) -> bool:
