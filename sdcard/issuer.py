@@ -38,8 +38,8 @@ _ROOM = 32_768
 Two signatures, of up to 6,170 characters (ML-DSA-87), a KB-JWT, and in a JSON form two more for each Disclosure.
 """
 
-_LEAST = 4
-"""Characters of base64url for each array or object that is there: ``{},`` has three bytes."""
+_FEW = 4 * MOST_CONTAINERS
+"""Characters of base64url in which there cannot be too many arrays and objects: ``{},`` has three bytes."""
 
 DAY = 86_400
 DEFAULT_LIFETIME = 7 * DAY
@@ -220,9 +220,10 @@ def _check_size(signing_input: bytes, disclosures: Sequence[str], limits: Limits
     size = len(signing_input) + sum(map(len, disclosures)) + len(disclosures)
     if size > limits.presentation_bytes - _ROOM:
         raise Refused(Rule.LIMIT_BYTES, _CARD, "The SD-Card of this card would be too large to present.")
-    if size > MOST_CONTAINERS * _LEAST:
+    if size > _FEW:
         for text in (signing_input.decode("ascii").partition(".")[2], *disclosures):
-            decode_json(text, _CARD, limits.json_depth)
+            if len(text) > _FEW:
+                decode_json(text, _CARD, limits.json_depth)
 
 
 def issue_sd_card(
