@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from sdcard.encoding import JsonValue, decode_json, encode_base64url, encode_each_base64url, encode_each_json
+from sdcard.encoding import JsonValue, decode_json, encode_base64url, encode_each
 from sdcard.errors import Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
@@ -54,7 +54,7 @@ def encode_disclosures(salts: Sequence[str], parts: Sequence[tuple[str | None, J
     arrays: list[JsonValue] = [
         [salt, value] if name is None else [salt, name, value] for salt, (name, value) in zip(salts, parts, strict=True)
     ]
-    return encode_each_base64url(encode_each_json(arrays))
+    return encode_each(arrays)
 
 
 def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:
