@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, bindparam, func, literal, select
 
 from issuer_service.stores import finding
 from issuer_service.stores.sql import open_store
-from sdcard.edge.lookups import AT_ONCE, Lookup, PostgresqlLookups
+from sdcard.edge.lookups import AT_ONCE, Lookup
 from sdcard.errors import Refused
 from sdcard.rules import Rule
 from tests.issuer_service.desk import Desk, on_both_databases
@@ -75,36 +75,3 @@ def test_a_question_that_is_slow_to_answer_is_a_503_that_says_when_to_come_again
         assert int(refused.headers["Retry-After"]) > 0
         assert refused.headers["Content-Type"] == "application/problem+json"
         assert registry.get("/healthz").status_code == 200
-
-
-class Opening:
-    """An engine whose new connection does not get as far as its first answer."""
-
-    def __init__(self) -> None:
-        self.driver_connection, self.terminated = self, False
-
-    async def raw_connection(self) -> "Opening":
-        return self
-
-    def detach(self) -> None:
-        """Nobody else knows of it any more."""
-
-    async def execute(self, _: str) -> None:
-        await asyncio.sleep(60)
-
-    def terminate(self) -> None:
-        self.terminated = True
-
-
-def test_a_connection_is_not_left_behind_when_whoever_wanted_it_leaves() -> None:
-    engine: Any = Opening()
-
-    async def run() -> None:
-        lookups = PostgresqlLookups(engine, 1.0)
-        asked = asyncio.ensure_future(lookups.look_up(COUNTING, {}))
-        await asyncio.sleep(0.01)
-        asked.cancel()
-        await asyncio.gather(asked, return_exceptions=True)
-
-    asyncio.run(run())
-    assert engine.terminated
