@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from issuer_service.access import Scope
 from issuer_service.console.session import CSRF_FIELD, Session
-from sdcard.showing import printable, show_instant
+from sdcard.edge.showing import printable, show_instant
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'none'; form-action 'self'; "

@@ -17,13 +17,13 @@ from rich.text import Text
 from typer.exceptions import TyperException
 
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
+from sdcard.edge.showing import printable as printable
+from sdcard.edge.showing import show_instant as show_instant
 from sdcard.edge.system import SystemClock
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant, parse_rfc3339
 from sdcard.profile import PROFILES, Profile
 from sdcard.rules import Rule
-from sdcard.showing import printable as printable
-from sdcard.showing import show_instant as show_instant
 
 MAX_INPUT = 16 * 1024 * 1024
 
