@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from sdcard.cli.app import app
+from sdcard.cli.help import example_of
 
 _HEAD = """# Command line
 
@@ -39,17 +40,12 @@ def _leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _what(command: Any) -> str:
-    """What it does, without the example."""
-    return _help(command).partition(" Example: ")[0]
-
-
-def _help(command: Any) -> str:
-    return " ".join((command.help or "").split())
+    return command.help or ""
 
 
 def _section(name: str, command: Any) -> str:
     text = f"\n## {name}\n\n{_escaped(_what(command))}\n"
-    if example := _help(command).partition(" Example: ")[2]:
+    if example := example_of(command):
         text += f"\nExample: `{example}`\n"
     rows = [_row(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
     if rows:

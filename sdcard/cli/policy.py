@@ -87,7 +87,7 @@ def explain(
     profile: ProfileName = "sd-card",
     as_json: AsJson = False,
 ) -> None:
-    """Draw a card as a tree, with what each context shows of it. Example: sdcard policy explain agent-card.json."""
+    """Draw a card as a tree, with what each context shows of it. Example: sdcard policy explain agent-card.json"""
     from sdcard.cards.reading import parse_card_file
     from sdcard.disclosure.explain import explain as explain_card
 
@@ -128,7 +128,7 @@ def explain(
 
 @app.command("schema")
 def schema() -> None:
-    """Print the JSON Schema of a policy document. Example: sdcard policy schema > policy.schema.json."""
+    """Print the JSON Schema of a policy document. Example: sdcard policy schema > policy.schema.json"""
     from sdcard.disclosure.schema import SCHEMA
 
     print_json(SCHEMA)

@@ -23,8 +23,7 @@ def revoke(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Revoke an agent's SD-Cards, for ever. The token comes from SDCARD_TOKEN or --token-file. Example:
-    sdcard revoke georoute --registry https://registry.example"""
+    """Revoke an agent's SD-Cards, for ever."""
     _change("revoke", agent, registry, batch_id, context, token_file, as_json)
 
 
@@ -36,7 +35,7 @@ def suspend(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Suspend an agent's SD-Cards until they are reinstated. Options as for `sdcard revoke`."""
+    """Suspend an agent's SD-Cards until they are reinstated."""
     _change("suspend", agent, registry, batch_id, context, token_file, as_json)
 
 
@@ -48,7 +47,7 @@ def reinstate(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """End a suspension; what was revoked stays so. Options as for `sdcard revoke`."""
+    """End a suspension; what was revoked stays so."""
     _change("reinstate", agent, registry, batch_id, context, token_file, as_json)
 
 

@@ -75,7 +75,8 @@ def create(
 
 @app.command("list")
 def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """List the registry's tokens: by a name that opens nothing, whose they are, what they are for, until when."""
+    """List the registry's tokens: by a name that opens nothing, whose they are, what they are for, until when. Example:
+    sdcard token list"""
     from issuer_service.access import token_name
 
     async def look(store: "Store") -> list[dict[str, Any]]:

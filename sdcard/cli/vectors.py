@@ -26,7 +26,8 @@ def check(
     directories: Annotated[list[Path] | None, typer.Argument(metavar="[DIR]...", help="Default: vectors.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run every vector beneath the directories. Exit status 0: all as expected; 1: some not; 2: no such vectors."""
+    """Run every vector beneath the directories. Exit status 0: all as expected; 1: some not; 2: no such vectors.
+    Example: sdcard vectors check vectors/sd-jwt vectors/key-binding"""
     passed, failed = Counter[str](), Counter[str]()
     failures: list[dict[str, str]] = []
     for file in _files(directories or [Path("vectors")]):
