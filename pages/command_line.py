@@ -23,20 +23,21 @@ status: 0 yes, 1 refused, 2 misuse, 70 a bug of ours.
 
 def command_line_page() -> str:
     """The page."""
-    commands = list(_leaves(typer.main.get_command(app), "sdcard"))
+    commands = list(leaves(typer.main.get_command(app), "sdcard"))
     text = _HEAD
     for name, command in commands:
         text += f"| [`{name}`](#{name.replace(' ', '-')}) | {_cell(_what(command))} |\n"
     return text + "".join(_section(name, command) for name, command in commands)
 
 
-def _leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+def leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The commands beneath one that do something, each with its whole name."""
     inner = getattr(command, "commands", None)
     if inner is None:
         yield name, command
         return
     for one in inner:
-        yield from _leaves(command.get_command(None, one), f"{name} {one}")
+        yield from leaves(command.get_command(None, one), f"{name} {one}")
 
 
 def _what(command: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 import typer.main
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from sdcard.cli import EXIT_BUG, EXIT_MISUSE, EXIT_REFUSED
@@ -125,6 +125,12 @@ class _Commands(TyperGroup):
             self.commands[cmd_name] = _made(cmd_name)
         return self.commands.get(cmd_name)
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Names and what they do, without importing what they are."""
+        for name, (_, text) in COMMANDS.items():
+            self.commands[name] = TyperCommand(name, callback=None, help=first_sentence(text))
+        return super().shell_complete(ctx, incomplete)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, first_sentence(text)) for name, (_, text) in COMMANDS.items()])
@@ -186,7 +192,9 @@ def run() -> int:
         if status == _INTERRUPTED:
             status = _misused(InterruptedError("interrupted"), as_json)
         sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # typer exits when the reader has left
+    except (BrokenPipeError, SystemExit) as end:  # typer exits when the reader has left, and after completing
+        if isinstance(end, SystemExit) and end.code == 0:
+            return 0
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return EXIT_MISUSE
     except OSError as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from sdcard.cli import completion
 from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
 from sdcard.cli.serve import ConfigFile, read_settings
 from sdcard.edge.system import SystemClock
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-Use = Annotated[str, typer.Argument(help="What it signs: cards, status, tokens or audit.")]
+Use = Annotated[
+    str, typer.Argument(autocompletion=completion.key_uses, help="What it signs: cards, status, tokens or audit.")
+]
 Database = Annotated[str | None, typer.Option("--database-url", help="As for `sdcard serve`.")]
 
 
@@ -75,7 +78,9 @@ def published(use: Use, database_url: Database = None, config: ConfigFile = None
 
 def add(
     use: Use,
-    algorithm: Annotated[str, typer.Option(help=f"One of {', '.join(SignatureAlgorithm)}.")] = "ES256",
+    algorithm: Annotated[
+        str, typer.Option(autocompletion=completion.algorithms, help=f"One of {', '.join(SignatureAlgorithm)}.")
+    ] = "ES256",
     in_token: Annotated[bool, typer.Option("--in-token", help="Make it in the PKCS#11 token; ES256 only.")] = False,
     database_url: Database = None,
     config: ConfigFile = None,

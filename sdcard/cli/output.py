@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.exceptions import TyperException
 
+from sdcard.cli import completion
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.system import SystemClock
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
@@ -29,7 +30,10 @@ MAX_INPUT = 16 * 1024 * 1024
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
-ProfileName = Annotated[str, typer.Option("--profile", help="Which draft: " + " or ".join(PROFILES) + ".")]
+ProfileName = Annotated[
+    str,
+    typer.Option("--profile", autocompletion=completion.profiles, help="Which draft: " + " or ".join(PROFILES) + "."),
+]
 
 
 PolicyFile = Annotated[

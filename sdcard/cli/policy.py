@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from rich.text import Text
 
+from sdcard.cli import completion
 from sdcard.cli.output import (
     AsJson,
     PolicyFile,
@@ -81,7 +82,9 @@ def check(
 def explain(
     card: Annotated[str, typer.Argument(metavar="CARD|-", help="The agent card; - is standard input.")],
     policy: PolicyFile = None,
-    context: Annotated[list[str] | None, typer.Option(help="Only this context (repeatable).")] = None,
+    context: Annotated[
+        list[str] | None, typer.Option(autocompletion=completion.contexts, help="Only this context (repeatable).")
+    ] = None,
     partner: Annotated[str | None, typer.Option(help="For whom `federation` is.")] = None,
     now: Now = None,
     profile: ProfileName = "sd-card",

@@ -5,13 +5,16 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from sdcard.cli import completion
 from sdcard.cli.output import AsJson, print_json, print_lines
 from sdcard.cli.register import read_token
 
 Agent: TypeAlias = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id at the registry.")]
 Address: TypeAlias = Annotated[str, typer.Option("--registry", help="The registry's address.")]
 BatchId: TypeAlias = Annotated[str | None, typer.Option("--batch-id", help="Only those of this Batch.")]
-ContextName: TypeAlias = Annotated[str | None, typer.Option("--context", help="Only those of this context.")]
+ContextName: TypeAlias = Annotated[
+    str | None, typer.Option("--context", autocompletion=completion.contexts, help="Only those of this context.")
+]
 TokenFile: TypeAlias = Annotated[Path | None, typer.Option("--token-file", help="A file with the bearer token.")]
 
 
