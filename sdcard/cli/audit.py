@@ -23,6 +23,7 @@ from sdcard.cli.output import (
     printable,
     show_instant,
 )
+from sdcard.cli.progress import progress
 from sdcard.cli.serve import ConfigFile, read_settings
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
@@ -141,7 +142,9 @@ def _verify_database(url: str | None, config: Path | None, checkpoints: Sequence
     async def work() -> Verdict:
         store = _open(read_settings(config, database_url=url).database_url)
         try:
-            return await verify_database(store, checkpoints)
+            head = await store.audit_head()
+            with progress("records", head.sequence if head else 0) as tell:
+                return await verify_database(store, checkpoints, tell)
         finally:
             await store.close()
 
@@ -150,8 +153,9 @@ def _verify_database(url: str | None, config: Path | None, checkpoints: Sequence
 
 def _verify_file(file: Path, checkpoints: Sequence[Checkpoint]) -> Verdict:
     walk = Walk(checkpoints)
-    with file.open("rb") as opened:
+    with file.open("rb") as opened, progress("bytes", file.stat().st_size) as tell:
         for line in _lines(opened, MOST_LINE):
+            tell(opened.tell())
             try:
                 record = parse_json_object(line, Where(Part.AUDIT), _DEPTH)
             except Refused:

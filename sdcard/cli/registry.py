@@ -76,7 +76,9 @@ def _import(
     prepare_keys(settings)
     error = Console(stderr=True, highlight=False)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=error, disable=not error.is_terminal, transient=True) as progress:
+    with Progress(
+        *columns, console=error, disable=not error.is_terminal or error.is_dumb_terminal, transient=True
+    ) as progress:
         bar = progress.add_task("bytes", total=size)
 
         def tell(outcome: Outcome) -> None:

@@ -17,9 +17,6 @@ ASKED = [
     ("sdcard keys r", ["remove", "reseal", "rotate"]),
     ("sdcard verify --status", ["--status", "--status-unchecked"]),
     ("sdcard present x --context f", ["federation", "full"]),
-    ("sdcard keys rotate ", ["audit", "cards", "status", "tokens"]),
-    ("sdcard verify x --profile ", ["agent-sd-jwt-02", "sd-card"]),
-    ("sdcard card convert x --to ", ["a2a/0.3", "a2a/1.0"]),
     ("sdcard keys new x --algorithm ML", ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"]),
 ]
 
