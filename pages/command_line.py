@@ -13,8 +13,14 @@ _HEAD = """# Command line
 
 <!-- Written by `python -m pages`; a test proves it current. -->
 
-All have `--help`, and those that answer with facts have `--json`, for programs. Exit
+All have `--help` with an example, and those that answer with facts have `--json`, for programs. Exit
 status: 0 yes, 1 refused, 2 misuse, 70 a bug of ours.
+
+Colours and progress are for terminals: there are none in pipes, with `TERM=dumb`, and no colours with `NO_COLOR`.
+
+`sdcard --install-completion` sets up completion for the shell it is called from: bash, zsh or fish. To look at the
+script first, or for another shell: `_SDCARD_COMPLETE=source_zsh sdcard`. Beside commands, options and files it knows
+contexts, profiles, algorithms, formats, and what keys and tokens are for.
 
 | command | what it does |
 |---|---|
