@@ -4,6 +4,7 @@ import enum
 import inspect
 import re
 from collections.abc import Iterator
+from types import UnionType
 from typing import Any
 
 import sdcard
@@ -12,6 +13,7 @@ _HEAD = """\
 # The typed public API of sdcard: what a release may not change without saying so in CHANGELOG.md.
 # Written by `python -m pages`; a test proves it current.
 """
+_JSON = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 
 def signatures_page() -> str:
@@ -23,10 +25,10 @@ def _told(name: str) -> Iterator[str]:
     found = getattr(sdcard, name)
     if inspect.isclass(found):
         yield "".join(f"{line}\n" for line in (_class_line(name, found), *_members(found)))
-    elif callable(found) and hasattr(found, "__module__") and inspect.isroutine(found):
+    elif inspect.isfunction(found):
         yield f"{_function('def', name, found)}\n"
     else:
-        yield f"{name}: {_short(type(found).__name__ if not hasattr(found, '__value__') else repr(found))}\n"
+        yield f"{name} = {_short(found)}\n" if isinstance(found, UnionType) else f"{name}: {type(found).__name__}\n"
 
 
 def _class_line(name: str, found: type) -> str:
@@ -39,9 +41,9 @@ def _members(found: type) -> Iterator[str]:
     if issubclass(found, enum.Enum):
         yield from (f"    {one.name} = {one.value!r}" for one in found)
     else:
-        made = getattr(found, "__init__", None)
-        if made is not object.__init__ and not getattr(found, "_is_protocol", False):
-            yield _function("   ", "__init__", made)
+        made = vars(found).get("__init__")
+        if inspect.isfunction(made) and not getattr(found, "_is_protocol", False):
+            yield _function("    def", "__init__", made)
     for name, value in sorted(vars(found).items()):
         if name.startswith("_"):
             continue
@@ -57,11 +59,11 @@ def _function(kind: str, name: str, found: Any) -> str:
     signature = inspect.signature(found)
     parameters = ", ".join(_parameters(signature))
     marked = "async " if inspect.iscoroutinefunction(found) else ""
-    return f"{kind} {marked}{name}({parameters}) -> {_short(signature.return_annotation)}".replace("     __", "    __")
+    return f"{kind} {marked}{name}({parameters}) -> {_short(signature.return_annotation)}"
 
 
 def _parameters(signature: inspect.Signature) -> Iterator[str]:
-    """As they are written; defaults that are values of ours by their type alone, whose text may not be stable."""
+    """As they are written; a default that is more than a plain value is `…`."""
     seen_star = False
     for one in signature.parameters.values():
         if one.kind is one.KEYWORD_ONLY and not seen_star:
@@ -72,14 +74,16 @@ def _parameters(signature: inspect.Signature) -> Iterator[str]:
         if one.annotation is not one.empty:
             text += f": {_short(one.annotation)}"
         if one.default is not one.empty:
-            plain = isinstance(one.default, str | int | bool | tuple | type(None)) and not isinstance(
-                one.default, enum.Enum
-            )
-            text += f" = {one.default!r}" if plain else f" = {type(one.default).__name__}(…)"
+            text += f" = {one.default!r}" if _is_plain(one.default) else " = …"
         yield text
+
+
+def _is_plain(default: object) -> bool:
+    return default is None or (isinstance(default, str | int | tuple) and not isinstance(default, enum.Enum))
 
 
 def _short(annotation: Any) -> str:
     """A type without the modules that it is from."""
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return re.sub(r"\b(?:[a-z_][\w]*\.)+(?=[A-Za-z_])", "", text)
+    text = re.sub(r"\b(?:[a-z_][\w]*\.)+(?=[A-Za-z_])", "", text)
+    return re.sub(rf"'?{re.escape(_JSON)}'?", "JsonValue", text)
