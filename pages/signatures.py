@@ -69,7 +69,8 @@ def _parameters(signature: inspect.Signature) -> Iterator[str]:
         if one.kind is one.KEYWORD_ONLY and not seen_star:
             seen_star = True
             yield "*"
-        text = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "") + one.name
+        stars = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
+        text = stars + one.name
         seen_star = seen_star or one.kind is one.VAR_POSITIONAL
         if one.annotation is not one.empty:
             text += f": {_short(one.annotation)}"
