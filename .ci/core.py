@@ -1,7 +1,6 @@
 """With the core alone: issue, accept, present, verify, refuse."""
 
 import importlib.util
-import sys
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
