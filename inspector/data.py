@@ -22,7 +22,7 @@ from sdcard.jose.ed25519 import _SMALL_ORDER
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
 from sdcard.jose.ml_dsa import ML_DSA_PARAMETERS
 from sdcard.keybinding.challenge import MAX_NONCE_LENGTH
-from sdcard.limits import DEFAULT_LIMITS
+from sdcard.limits import BYTES_PER_CONTAINER, DEFAULT_LIMITS, MOST_CONTAINERS
 from sdcard.names import KB_TYP, NEVER_SELECTIVE, RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import ClaimPath
 from sdcard.profile import PROFILES, Profile
@@ -59,6 +59,8 @@ def page_data() -> dict[str, Any]:
         "rules": {rule.value: {"sentence": rule.sentence, "standard": rule.standard} for rule in Rule},
         "not_here": {rule.value: why for rule, why in NOT_HERE.items()},
         "limits": asdict(DEFAULT_LIMITS),
+        "most_containers": MOST_CONTAINERS,
+        "bytes_per_container": BYTES_PER_CONTAINER,
         "window": asdict(FreshnessWindow()),
         "max_nonce_length": MAX_NONCE_LENGTH,
         "kb_typ": KB_TYP,

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from sdcard.disclosure.agreement import Agreement
 from sdcard.disclosure.plan import DisclosurePlan
-from sdcard.encoding import JsonObject
+from sdcard.encoding import JsonObject, decode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
 from sdcard.jose.jws import add_payload, encode_header, join_signature
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
-from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS, Limits
 from sdcard.names import CNF, SD_ALG
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
@@ -37,6 +37,9 @@ _ROOM = 32_768
 
 Two signatures, of up to 6,170 characters (ML-DSA-87), a KB-JWT, and in a JSON form two more for each Disclosure.
 """
+
+_FEW = 4 * MOST_CONTAINERS
+"""Characters of base64url in which there cannot be too many arrays and objects: ``{},`` has three bytes."""
 
 DAY = 86_400
 DEFAULT_LIFETIME = 7 * DAY
@@ -163,8 +166,8 @@ def prepare_sd_card(
         limits: what Holders and Verifiers read; nothing larger is issued.
 
     Raises:
-        Refused: ``limit.disclosures`` or ``limit.bytes`` for a card that makes too large an SD-Card;
-            ``key.bound-elsewhere`` for the Issuer's own key.
+        Refused: ``limit.disclosures``, ``limit.bytes`` or ``limit.containers`` for a card that makes too large an
+            SD-Card; ``key.bound-elsewhere`` for the Issuer's own key.
         Misuse: when ``agent_id`` is none.
     """
     signing_input, disclosures, validity = _prepare(issuer, plan, agent_id, holder_key, validity, salts, status, limits)
@@ -214,8 +217,13 @@ def _prepare(
 def _check_size(signing_input: bytes, disclosures: Sequence[str], limits: Limits) -> None:
     if len(disclosures) > limits.disclosures:
         raise Refused(Rule.LIMIT_DISCLOSURES, _CARD, f"An SD-Card has at most {limits.disclosures} Disclosures.")
-    if len(signing_input) + sum(map(len, disclosures)) + len(disclosures) > limits.presentation_bytes - _ROOM:
+    size = len(signing_input) + sum(map(len, disclosures)) + len(disclosures)
+    if size > limits.presentation_bytes - _ROOM:
         raise Refused(Rule.LIMIT_BYTES, _CARD, "The SD-Card of this card would be too large to present.")
+    if size > _FEW:
+        for text in (signing_input.decode("ascii").partition(".")[2], *disclosures):
+            if len(text) > _FEW:
+                decode_json(text, _CARD, limits.json_depth)
 
 
 def issue_sd_card(

@@ -23,6 +23,7 @@ _REGISTRY = "A registry says it about a request or about its own records."
 NOT_TRIGGERED = {
     Rule.STATUS_LIST_MALFORMED: "It is about a status list, which no presentation carries.",
     Rule.STATUS_LIST_OTHER: "It is about a status list, which no presentation carries.",
+    Rule.LIMIT_CONTAINERS: "It takes 100 kB of brackets.",
     Rule.KB_RECORD: "A Verifier's own record cannot be reached.",
     **dict.fromkeys(
         (Rule.KB_CHALLENGE_EXPIRED, Rule.KB_OTHER_REQUEST, Rule.PRESENTATION_MISSING, Rule.CHALLENGE_MALFORMED,

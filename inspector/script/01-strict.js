@@ -55,7 +55,7 @@ function decodeUtf8(bytes, where) {
 
 function parseJson(bytes, where, depth) {
   const text = decodeUtf8(bytes, where);
-  checkDepth(text, where, depth);
+  checkContainers(text, where, depth, Math.max(DATA.most_containers, Math.floor(bytes.length / DATA.bytes_per_container)));
   return new JsonReader(text, where).read();
 }
 
@@ -66,8 +66,8 @@ function parseJsonObject(bytes, where, depth) {
 }
 
 // Brackets outside of strings, before anything recurses over them.
-function checkDepth(text, where, limit) {
-  let open = 0;
+function checkContainers(text, where, depth, most) {
+  let open = 0, opened = 0, brackets = 0;
   for (let at = 0; at < text.length; at++) {
     const c = text[at];
     if (c === '"') {
@@ -75,11 +75,15 @@ function checkDepth(text, where, limit) {
         if (text[at] === "\\") at++;
       }
     } else if (c === "[" || c === "{") {
-      if (++open > limit) throw new Refused("json.depth", where);
+      if (++open > depth && brackets < 2 * most) throw new Refused("json.depth", where);
+      brackets++;
+      opened++;
     } else if (c === "]" || c === "}") {
       open--;
+      brackets++;
     }
   }
+  if (opened > most) throw new Refused("limit.containers", where);
 }
 
 const ESCAPES = new Map(Object.entries({ '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" }));

@@ -5,7 +5,7 @@ class Unchecked extends Error {}
 
 const STOPPED = "A step before it was refused.";
 const ENCODING = ["encoding.base64url", "encoding.utf8"];
-const JSON_RULES = ["json.malformed", "json.duplicate-member", "json.number", "json.surrogate", "json.depth"];
+const JSON_RULES = ["json.malformed", "json.duplicate-member", "json.number", "json.surrogate", "json.depth", "limit.containers"];
 const KEY_RULES = ["key.private", "key.unsupported", "key.malformed"];
 
 class Report {

@@ -17,14 +17,14 @@ from sdcard.encoding import (
     decode_json,
     encode_alike_base64url,
     encode_base64url,
-    encode_each_base64url,
-    encode_each_json,
+    encode_each,
     encode_json,
     parse_json,
     parse_json_object,
     same_json,
 )
 from sdcard.errors import Part, Where
+from sdcard.limits import MOST_CONTAINERS
 from tests.world import outcome, raises_rule
 
 HERE = Where(Part.CARD)
@@ -61,17 +61,16 @@ def test_many_of_one_size_are_written_as_each_alone(size: int) -> None:
     parts = [bytes([(7 * number + place) % 256 for place in range(size)]) for number in range(5)]
     alone = [encode_base64url(part) for part in parts]
     assert encode_alike_base64url(parts) == alone
-    assert [text.decode() for text in encode_each_base64url(parts)] == alone
     assert encode_alike_base64url([]) == []
-    assert encode_each_base64url([]) == []
 
 
 @pytest.mark.parametrize(
     "values", [[], [None], [1, None, "null"], ["x", 2**70, 1.5], [[None, "\u00f6"], {"null": 1}, True]]
 )
 def test_many_values_are_written_as_each_alone(values: list[JsonValue]) -> None:
-    assert encode_each_json(values) == [encode_json(value) for value in values]
-    assert [parse_json(text, HERE, 8) for text in encode_each_json(values)] == values
+    written = [text.decode() for text in encode_each(values)]
+    assert written == [encode_base64url(encode_json(value)) for value in values]
+    assert [decode_json(text, HERE, 8)[1] for text in written] == values
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
@@ -79,7 +78,7 @@ def test_what_is_no_json_number_is_not_written(number: float) -> None:
     with pytest.raises(ValueError, match="JSON"):
         encode_json({"a": number})
     with pytest.raises(ValueError, match="JSON"):
-        encode_each_json(["a", [number]])
+        encode_each(["a", [number]])
 
 
 @pytest.mark.parametrize(
@@ -247,6 +246,63 @@ def test_hostile_texts_are_refused_quickly(data: bytes, rule: str) -> None:
     with raises_rule(rule, at="card"):
         parse_json(data, HERE, 64)
     assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize("inside", [b"[]", b"{}", b'{"[{":"}]"}', b'{"\\\\":"\\"[{"}', b"[ ]", b'"[",[]'])
+def test_arrays_and_objects_are_counted_at_their_bound(inside: bytes) -> None:
+    def text(count: int) -> bytes:
+        return b"[" + b",".join([inside] * (count - 1)) + b"]"
+
+    assert isinstance(parse_json(text(MOST_CONTAINERS), HERE, 2), list)
+    assert decode_json(encode_base64url(text(MOST_CONTAINERS)), HERE, 2)[0] == text(MOST_CONTAINERS)
+    with raises_rule("limit.containers", at="card"):
+        parse_json(text(MOST_CONTAINERS + 1), HERE, 2)
+    with raises_rule("limit.containers", at="card"):
+        decode_json(encode_base64url(text(MOST_CONTAINERS + 1)), HERE, 2)
+
+
+def test_a_longer_text_may_have_more_of_them() -> None:
+    text = b"[" + b",".join([b'{"...":"' + b"A" * 43 + b'"}'] * 2 * MOST_CONTAINERS) + b"]"
+    assert isinstance(parse_json(text, HERE, 2), list)
+
+
+@pytest.mark.parametrize("inside", [b"[]", b"[" * 63 + b"]" * 63, b'{"":0}', b"[ ]", b'["\\u00e9",{}]'])
+def test_a_megabyte_of_arrays_and_objects_costs_little(inside: bytes) -> None:
+    text = b"[" + b",".join([inside] * (1_000_000 // (len(inside) + 1))) + b"]"
+    began = time.process_time()
+    with raises_rule("limit.containers", at="card"):
+        parse_json(text, HERE, 64)
+    assert time.process_time() - began < 0.1
+
+
+WRITTEN = st.recursive(
+    st.sampled_from(["[", '"]', "{}", "\\", '\\"', "\\[", ""]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(['"', "{", "\\"]), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def depth_of(value: Any) -> int:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(depth_of, value), default=0) if isinstance(value, list) else 0
+
+
+@given(WRITTEN, st.integers(0, 5), st.sampled_from([None, 1]))
+def test_depth_is_exact_whatever_texts_hold(value: Any, depth: int, indent: int | None) -> None:
+    text = json.dumps(value, indent=indent).encode()
+    if depth_of(value) > depth:
+        with raises_rule("json.depth", at="card"):
+            parse_json(text, HERE, depth)
+    else:
+        assert parse_json(text, HERE, depth) == value
+
+
+def test_what_is_written_as_we_would_is_read_at_once_whatever_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "_orjson", pytest.importorskip("orjson"))
+    monkeypatch.setattr(encoding, "_read_json", lambda _: pytest.fail("read a second time"))
+    value: JsonValue = [{"id": str(number), "tags": ["[", '"{', "\\"]} for number in range(5_000)]
+    assert parse_json(encode_json(value), HERE, 64) == value
 
 
 @pytest.mark.parametrize("data", [b"[]", b"1", b'"{}"', b"null"])

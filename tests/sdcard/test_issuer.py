@@ -26,10 +26,11 @@ from sdcard import (
     to_general,
 )
 from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.encoding import JsonObject, JsonValue, encode_json
+from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_object
+from sdcard.errors import Part, Where
 from sdcard.issuer import DEFAULT_LIFETIME, MAX_LIFETIME, ROUNDING, PreparedSdCard, Validity, linkable_by
 from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
-from sdcard.limits import DEFAULT_LIMITS
+from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS
 from sdcard.salts import SaltSource
 from sdcard.status.reference import StatusReference
 from tests.sdcard.bad_salts import BadSalts
@@ -218,6 +219,18 @@ def test_a_card_that_nobody_could_present_is_not_issued(
         )
 
     assert signer.asked == 0
+
+
+def test_decoys_never_make_more_of_a_card_than_a_holder_reads(world: World) -> None:
+    uris: list[JsonValue] = [{"uri": f"https://agent.example/{number}"} for number in range(257)]
+    capabilities: JsonObject = {"extensions": uris, "x": []}
+    document = {**example(), "capabilities": capabilities}
+    written = encode_json(document)
+    room = MOST_CONTAINERS - written.count(b"[") - written.count(b"{")
+    capabilities["x"] = [[] for _ in range(room)]
+    plan = world.issuer.plan("full", parse_json_object(encode_json(document), Where(Part.CARD), 64))
+    with raises_rule("limit.containers", at="card"):
+        prepared(world, plan)
 
 
 def test_each_limit_is_inclusive(world: World) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import example as case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -147,13 +148,23 @@ def is_part(shown: Any, source: Any) -> bool:
     return same_json(shown, source)
 
 
-def beneath(entries: Sequence[str]) -> list[ClaimPath]:
-    """The places of a ceiling, read apart from the code under test."""
-    return [
-        one
+def is_withheld(place: Place, entries: Sequence[str]) -> bool:
+    """Whether one of the entries of a ceiling means this place, read apart from the code under test.
+
+    A place belongs to the group with the longest path that covers it: withholding ``skills`` says nothing of a skill's
+    ``securityRequirements`` (decision 0003).
+    """
+    lengths = {
+        group: max((len(one.segments) for one in paths if one.covers(place)), default=0)
+        for group, paths in FORMAT.groups.items()
+    }
+    mine = max(lengths, key=lambda group: lengths[group])
+    return any(
+        entry == mine and lengths[mine] > 0
+        if entry in FORMAT.groups
+        else entry != "*" and ClaimPath.parse(entry, Where(Part.POLICY)).covers(place)
         for entry in entries
-        for one in FORMAT.groups.get(entry, () if entry == "*" else (ClaimPath.parse(entry, Where(Part.POLICY)),))
-    ]
+    )
 
 
 @settings(max_examples=150)
@@ -162,6 +173,16 @@ def beneath(entries: Sequence[str]) -> list[ClaimPath]:
     context=CONTEXTS | st.just("ceiling"),
     disclose=st.none() | st.lists(ENTRIES, min_size=1, max_size=3),
     never=st.lists(ENTRIES.filter(lambda entry: entry != "*"), max_size=2),
+)
+@case(
+    document={
+        **dict.fromkeys(("name", "description", "version"), ""),
+        "supportedInterfaces": [],
+        "skills": [{}, {"id": "", "name": "", "tags": [], "securityRequirements": [{}]}],
+    },
+    context="ceiling",
+    disclose=None,
+    never=["skills"],
 )
 def test_whatever_is_asked_for_nothing_is_emptied_and_no_ceiling_is_exceeded(
     document: JsonObject, context: str, disclose: list[str] | None, never: list[str]
@@ -175,9 +196,11 @@ def test_whatever_is_asked_for_nothing_is_emptied_and_no_ceiling_is_exceeded(
         return
     shown = dict(places(plan.root, document))
     assert plan.places <= shown.keys()
+    entries = [entry for entry, how in policy.contexts[context].claims.items() if how is Treatment.WITHHELD]
+    withheld = {place for place in shown if is_withheld(place, entries)}
+    leading = {place[:length] for place in shown.keys() - withheld for length in range(len(place))}
+    assert withheld <= leading, "what is withheld is shown as the way to something else, or not at all"
     for place, source in shown.items():
-        hidden = [entry for entry, how in policy.contexts[context].claims.items() if how is Treatment.WITHHELD]
-        assert not any(one.covers(place) for one in beneath(hidden))
         emptied = isinstance(source, dict | list) and source and not any(p[:-1] == place for p in shown if p)
         assert not emptied, place
     world = World()
