@@ -33,6 +33,11 @@ openapi: $(VENV)/ready
 # The pages that are made from the code; the tests prove them current.
 pages: $(VENV)/ready
 	$(VENV)/bin/python -m pages
+	$(VENV)/bin/python -m pages.session
+
+# The wheel, built from the sdist, tried with the core alone and with each extra; needs uv.
+packages:
+	.ci/packages
 
 # The site of all pages, in build/site/out.
 docs: $(VENV)/ready
@@ -45,4 +50,4 @@ $(VENV)/ready: pyproject.toml
 	$(VENV)/bin/pip install --quiet --editable '.[service]' --group dev
 	touch $@
 
-.PHONY: demo test fuzz mutants performance openapi pages docs
+.PHONY: demo test fuzz mutants performance openapi pages packages docs

@@ -8,6 +8,7 @@ from pages.command_line import command_line_page
 from pages.conformance import conformance_page
 from pages.http import http_page
 from pages.pictures import contexts_picture
+from pages.signatures import signatures_page
 
 ROOT = Path(__file__).resolve().parent.parent
 MADE: dict[str, Callable[[], str]] = {
@@ -15,6 +16,7 @@ MADE: dict[str, Callable[[], str]] = {
     "docs/conformance.md": conformance_page,
     "docs/contexts.svg": contexts_picture,
     "docs/http.md": http_page,
+    "docs/public-api.txt": signatures_page,
 }
 
 

@@ -7,13 +7,20 @@ from typing import Any
 import typer
 
 from sdcard.cli.app import app
+from sdcard.cli.help import example_of
 
 _HEAD = """# Command line
 
 <!-- Written by `python -m pages`; a test proves it current. -->
 
-All have `--help`, and those that answer with facts have `--json`, for programs. Exit
+All have `--help` with an example, and those that answer with facts have `--json`, for programs. Exit
 status: 0 yes, 1 refused, 2 misuse, 70 a bug of ours.
+
+Colours and progress are for terminals: there are none in pipes, with `TERM=dumb`, and no colours with `NO_COLOR`.
+
+`sdcard --install-completion` sets up completion for the shell it is called from: bash, zsh or fish. To look at the
+script first, or for another shell: `_SDCARD_COMPLETE=source_zsh sdcard`. Beside commands, options and files it knows
+contexts, profiles, algorithms, formats, and what keys and tokens are for.
 
 | command | what it does |
 |---|---|
@@ -22,34 +29,30 @@ status: 0 yes, 1 refused, 2 misuse, 70 a bug of ours.
 
 def command_line_page() -> str:
     """The page."""
-    commands = list(_leaves(typer.main.get_command(app), "sdcard"))
+    commands = list(leaves(typer.main.get_command(app), "sdcard"))
     text = _HEAD
     for name, command in commands:
         text += f"| [`{name}`](#{name.replace(' ', '-')}) | {_cell(_what(command))} |\n"
     return text + "".join(_section(name, command) for name, command in commands)
 
 
-def _leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+def leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The commands beneath one that do something, each with its whole name."""
     inner = getattr(command, "commands", None)
     if inner is None:
         yield name, command
         return
     for one in inner:
-        yield from _leaves(command.get_command(None, one), f"{name} {one}")
+        yield from leaves(command.get_command(None, one), f"{name} {one}")
 
 
 def _what(command: Any) -> str:
-    """What it does, without the example."""
-    return _help(command).partition(" Example: ")[0]
-
-
-def _help(command: Any) -> str:
-    return " ".join((command.help or "").split())
+    return command.help or ""
 
 
 def _section(name: str, command: Any) -> str:
     text = f"\n## {name}\n\n{_escaped(_what(command))}\n"
-    if example := _help(command).partition(" Example: ")[2]:
+    if example := example_of(command):
         text += f"\nExample: `{example}`\n"
     rows = [_row(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
     if rows:

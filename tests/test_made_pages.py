@@ -10,6 +10,7 @@ import sdcard
 from pages.__main__ import MADE
 from pages.answers import ANSWERS, STANDARDS
 from pages.conformance import Answer, answers
+from pages.session import COMMANDS, PICTURE, session_picture, without_sizes
 from pages.site import findings
 from tests.shared import ROOT, shared_dir
 from vectors.pages import parts
@@ -72,3 +73,12 @@ def test_a_finding_of_the_site_is_shown_without_colours_and_traceback() -> None:
     said = "\x1b[33mWarning\x1b[0m: page does not exist\nTraceback (most recent call last):\n  File"
 
     assert findings(said) == "Warning: page does not exist"
+
+
+def test_the_recorded_session_is_what_the_commands_print() -> None:
+    """``python -m pages.session`` records it."""
+    picture = PICTURE.read_text(encoding="utf-8")
+
+    assert without_sizes(picture) == without_sizes(session_picture())
+    assert all(command.replace(" ", "&#160;") in picture for command in COMMANDS)
+    assert set(re.findall(r"https?://[^\s\"'<&]+", picture)) == {"http://www.w3.org/2000/svg", "http://127.0.0.1:8080"}

@@ -1,6 +1,6 @@
 """The way along the chain in a database that is being written to meanwhile, page by page."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
 from issuer_service.stores.ports import Store
@@ -9,8 +9,8 @@ from sdcard.audit.chain import Verdict, Walk
 from sdcard.audit.checkpoints import Checkpoint
 
 
-async def verify_database(store: Store, checkpoints: Sequence[Checkpoint]) -> Verdict:
-    """Walk along the whole chain.
+async def verify_database(store: Store, checkpoints: Sequence[Checkpoint], tell: Callable[[int], None]) -> Verdict:
+    """Walk along the whole chain, telling the number of each record that was looked at.
 
     Records are never changed and a record is never there without its head, so pages need no common transaction: what
     was written since the first ones were read is read too, up to a head that is asked for afterwards.
@@ -19,14 +19,14 @@ async def verify_database(store: Store, checkpoints: Sequence[Checkpoint]) -> Ve
         Refused: ``store.unavailable``.
     """
     walk = Walk(checkpoints)
-    last = await _follow(walk, store, AuditQuery())
+    last = await _follow(walk, store, AuditQuery(), tell)
     head = await store.audit_head()
     if head is not None:
-        await _follow(walk, store, AuditQuery(after=last, up_to=head.sequence))
+        await _follow(walk, store, AuditQuery(after=last, up_to=head.sequence), tell)
     return walk.end_at(head)
 
 
-async def _follow(walk: Walk, store: Store, query: AuditQuery) -> int | None:
+async def _follow(walk: Walk, store: Store, query: AuditQuery, tell: Callable[[int], None]) -> int | None:
     """The number of the last record."""
     last = query.after
     async for sequence, record in find_records(store, query):
@@ -35,6 +35,7 @@ async def _follow(walk: Walk, store: Store, query: AuditQuery) -> int | None:
             walk.take_unreadable()
         else:
             walk.take(record)
+        tell(sequence)
     return last
 
 

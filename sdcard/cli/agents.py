@@ -62,7 +62,8 @@ def list_agents(registry: Address, token_file: TokenFile = None, as_json: AsJson
 
 @app.command("show")
 def show(agent: Agent, registry: Address, token_file: TokenFile = None) -> None:
-    """Show what a registry knows of one of your agents, as JSON. SD-Cards themselves are not kept there."""
+    """Show what a registry knows of one of your agents, as JSON. SD-Cards themselves are not kept there. Example:
+    sdcard agents show georoute --registry https://registry.example"""
     from sdcard.edge.registry import Registry
 
     print_json(Registry(registry, read_token(token_file)).agent(agent))

@@ -8,19 +8,21 @@ import os
 import sys
 import traceback
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 import typer.main
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from sdcard.cli import EXIT_BUG, EXIT_MISUSE, EXIT_REFUSED
+from sdcard.cli.help import first_sentence, set_out
 
 COMMANDS = {
     "demo": (
         "demo:command",
-        "Watch the whole story: a registry issues, an agent presents, a verifier checks, six attacks fail.",
+        "Watch the whole story: a registry issues, an agent presents, a verifier checks, six attacks fail. "
+        "Example: sdcard demo",
     ),
     "serve": (
         "serve:command",
@@ -82,9 +84,14 @@ COMMANDS = {
     ),
     "suspend": (
         "revoke:suspend",
-        "Suspend an agent's SD-Cards until they are reinstated. Options as for `sdcard revoke`.",
+        "Suspend an agent's SD-Cards until they are reinstated. The token comes from SDCARD_TOKEN or "
+        "--token-file. Example: sdcard suspend georoute --registry https://registry.example --context internal",
     ),
-    "reinstate": ("revoke:reinstate", "End a suspension; what was revoked stays so. Options as for `sdcard revoke`."),
+    "reinstate": (
+        "revoke:reinstate",
+        "End a suspension; what was revoked stays so. The token comes from SDCARD_TOKEN or --token-file. "
+        "Example: sdcard reinstate georoute --registry https://registry.example",
+    ),
     "agents": (
         "agents:app",
         "List, show, renew and delete agents, and change their keys. The token comes from SDCARD_TOKEN or "
@@ -118,31 +125,54 @@ class _Commands(TyperGroup):
             self.commands[cmd_name] = _made(cmd_name)
         return self.commands.get(cmd_name)
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Names and what they do, without importing what they are."""
+        for name, (_, text) in COMMANDS.items():
+            self.commands[name] = TyperCommand(name, callback=None, help=first_sentence(text))
+        return super().shell_complete(ctx, incomplete)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl([(name, first_sentence(text)) for name, (_, text) in COMMANDS.items()])
 
 
 def _made(name: str) -> Any:
     place, text = COMMANDS[name]
     module, _, attribute = place.partition(":")
     found = getattr(import_module(f"sdcard.cli.{module}"), attribute)
-    one = typer.Typer(callback=lambda: None)  # with a callback, one command is a group of one
+    one = typer.Typer(callback=lambda: None, rich_markup_mode=None)  # with a callback, one command is a group of one
     if isinstance(found, typer.Typer):
         one.add_typer(found, name=name, help=text)
     else:
         one.command(name, help=text)(found)
-    return typer.main.get_group(one).commands[name]
+    return set_out(typer.main.get_group(one).commands[name])
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"sdcard {version('sdcard')}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """What stands before every command."""
 
 
 app = typer.Typer(
     cls=_Commands,
-    callback=lambda: None,
+    callback=_root,
     help="Agent Cards with selective disclosure: issue, present and verify SD-Cards (RFC 9901).",
+    epilog="Begin with `sdcard demo`. With an example: sdcard COMMAND --help",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # here alone: rich takes three times as long to import as all else that this list needs
+    rich_markup_mode=None,  # rich takes three times as long to import as all else that this list needs
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -162,7 +192,9 @@ def run() -> int:
         if status == _INTERRUPTED:
             status = _misused(InterruptedError("interrupted"), as_json)
         sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # typer exits when the reader has left
+    except (BrokenPipeError, SystemExit) as end:  # typer exits when the reader has left, and after completing
+        if isinstance(end, SystemExit) and end.code == 0:
+            return 0
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return EXIT_MISUSE
     except OSError as error:
@@ -173,7 +205,7 @@ def run() -> int:
 
 def _run(as_json: bool) -> int:
     try:
-        return app(standalone_mode=False) or 0
+        return app(standalone_mode=False, prog_name="sdcard") or 0
     except OSError as error:
         if error.errno in (errno.EPIPE, errno.ENOSPC):
             raise

@@ -23,7 +23,8 @@ from sdcard.cli.output import (
     printable,
     show_instant,
 )
-from sdcard.cli.serve import read_settings
+from sdcard.cli.progress import progress
+from sdcard.cli.serve import ConfigFile, read_settings
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.jose.keys import PublicKey
@@ -58,6 +59,7 @@ def verify(
     ] = None,
     file: Annotated[Path | None, typer.Option(help="A complete export, in place of the database.")] = None,
     database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Find every change, deletion, insertion, reordering or rollback. Exit status 1: something is wrong. Example:
@@ -67,7 +69,7 @@ def verify(
     if file and database_url:
         raise Misuse("either --file or --database-url is verified")
     seen = _read_checkpoints(checkpoint, _load_keys(key)) if checkpoint and key else []
-    verdict = _verify_file(file, seen) if file else _verify_database(database_url, seen)
+    verdict = _verify_file(file, seen) if file else _verify_database(database_url, config, seen)
     _show(verdict, seen, as_json)
     if verdict.findings:
         raise typer.Exit(EXIT_REFUSED)
@@ -75,23 +77,25 @@ def verify(
 
 @app.command("export")
 def export(
-    agent: Annotated[str | None, typer.Option(help="Only records of this agent.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent-id", "--agent", help="Only records of this agent.")] = None,
     interaction_id: Annotated[str | None, typer.Option(help="Only records of this interaction.")] = None,
     since: Annotated[str | None, typer.Option(help="Only records of this instant or later.")] = None,
     database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
 ) -> None:
     """Print audit records as JSON Lines; only a complete export can be verified. Example:
-    sdcard audit export --agent georoute --since 2026-01-31T00:00:00Z"""
+    sdcard audit export --agent-id georoute --since 2026-01-31T00:00:00Z"""
     from issuer_service.stores.rows.audit import AuditQuery
 
     instant = None if since is None else int(parse_instant(since, "--since"))
-    asyncio.run(_export(database_url, AuditQuery(agent_id=agent, interaction_id=interaction_id, since=instant)))
+    asyncio.run(_export(database_url, config, AuditQuery(agent_id=agent, interaction_id=interaction_id, since=instant)))
 
 
 @app.command("checkpoint")
 def checkpoint(
     file: Annotated[Path | None, typer.Option(help="What to add it to, in place of SDCARD_AUDIT_CHECKPOINTS.")] = None,
     database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Sign where the chain ends now, and add that to a file. Example:
@@ -102,7 +106,7 @@ def checkpoint(
     from issuer_service.stores.rows.keys import KeyUse
     from sdcard.edge.system import SystemClock
 
-    settings = read_settings(database_url=database_url, audit_checkpoints=file)
+    settings = read_settings(config, database_url=database_url, audit_checkpoints=file)
     issuer, clock = settings.issuer_url, SystemClock()
 
     async def make() -> int:
@@ -132,13 +136,15 @@ def _open(url: str) -> "SqlStore":
     return store
 
 
-def _verify_database(url: str | None, checkpoints: Sequence[Checkpoint]) -> Verdict:
+def _verify_database(url: str | None, config: Path | None, checkpoints: Sequence[Checkpoint]) -> Verdict:
     from issuer_service.audit.verification import verify_database
 
     async def work() -> Verdict:
-        store = _open(read_settings(database_url=url).database_url)
+        store = _open(read_settings(config, database_url=url).database_url)
         try:
-            return await verify_database(store, checkpoints)
+            head = await store.audit_head()
+            with progress("records", head.sequence if head else 0) as tell:
+                return await verify_database(store, checkpoints, tell)
         finally:
             await store.close()
 
@@ -147,8 +153,9 @@ def _verify_database(url: str | None, checkpoints: Sequence[Checkpoint]) -> Verd
 
 def _verify_file(file: Path, checkpoints: Sequence[Checkpoint]) -> Verdict:
     walk = Walk(checkpoints)
-    with file.open("rb") as opened:
+    with file.open("rb") as opened, progress("bytes", file.stat().st_size) as tell:
         for line in _lines(opened, MOST_LINE):
+            tell(opened.tell())
             try:
                 record = parse_json_object(line, Where(Part.AUDIT), _DEPTH)
             except Refused:
@@ -165,10 +172,10 @@ def _lines(file: BinaryIO, most: int) -> Iterator[bytes]:
             yield line
 
 
-async def _export(url: str | None, query: "AuditQuery") -> None:
+async def _export(url: str | None, config: Path | None, query: "AuditQuery") -> None:
     from issuer_service.audit.verification import find_records
 
-    store = _open(read_settings(database_url=url).database_url)
+    store = _open(read_settings(config, database_url=url).database_url)
     try:
         async for sequence, record in find_records(store, query):
             if record is None:

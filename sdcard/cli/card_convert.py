@@ -9,6 +9,7 @@ import typer
 
 from sdcard.cards.converting import TARGETS, convert_card
 from sdcard.cards.reading import parse_card_file
+from sdcard.cli import completion
 from sdcard.cli.output import AsJson, describe_findings, print_json, printable, read_bytes
 from sdcard.errors import Part
 
@@ -20,7 +21,10 @@ HELP = (
 
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="The card; - is standard input.")],
-    target: Annotated[str, typer.Option("--to", metavar="FORMAT", help=f"One of {', '.join(TARGETS)}.")],
+    target: Annotated[
+        str,
+        typer.Option("--to", metavar="FORMAT", autocompletion=completion.targets, help=f"One of {', '.join(TARGETS)}."),
+    ],
     out: Annotated[Path | None, typer.Option(help="Write the document here instead of printing it.")] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -35,7 +35,8 @@ def upgrade_database(database_url: DatabaseUrl = None, config: ConfigFile = None
 
 @app.command("status")
 def status(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Say which schema the database has, and which this version needs; 1 when they differ."""
+    """Say which schema the database has, and which this version needs; 1 when they differ. Example:
+    sdcard db status"""
     from issuer_service.stores.revisions import head, read_revision
 
     found = read_revision(read_settings(config, database_url=database_url).database_url)

@@ -83,7 +83,7 @@ def add(
 
 @grants.command("list")
 def list_grants(database_url: Database = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """List the grants."""
+    """List the grants. Example: sdcard grants list"""
     rows = _on(lambda delegations: delegations.list_grants(), database_url, config)
     if as_json:
         print_json({"grants": [_grant_shown(row) for row in rows]})
@@ -99,7 +99,8 @@ def remove(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a grant; every chain that it is a part of ends."""
+    """Remove a grant; every chain that it is a part of ends. Example:
+    sdcard grants remove c2b1d1a5f0f64d40a1f6a2d1a7f3b9e0"""
     now = int(SystemClock().now())
     row = _on(lambda delegations: delegations.remove_grant(grant_id, now), database_url, config)
     if row is None:
@@ -112,7 +113,7 @@ def remove(
 
 @approvals.command("list")
 def list_approvals(database_url: Database = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """List what waits for a person, the oldest first."""
+    """List what waits for a person, the oldest first. Example: sdcard approvals list"""
     now = int(SystemClock().now())
     rows = _on(lambda delegations: delegations.list_approvals(now, MOST_LISTED), database_url, config)
     if as_json:
@@ -132,7 +133,7 @@ def approve(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Approve one exchange, once. Example: sdcard approvals approve 7f1c… --by paul"""
+    """Approve one exchange, once. Example: sdcard approvals approve 7f1c0d4e --by paul"""
     from issuer_service.stores.delegation_ports import ApprovalState
 
     _decide(approval_id, by, ApprovalState.APPROVED, database_url, config, as_json)
@@ -146,7 +147,7 @@ def deny(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Deny one exchange."""
+    """Deny one exchange. Example: sdcard approvals deny 7f1c0d4e --by paul"""
     from issuer_service.stores.delegation_ports import ApprovalState
 
     _decide(approval_id, by, ApprovalState.DENIED, database_url, config, as_json)

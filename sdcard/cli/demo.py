@@ -205,12 +205,12 @@ def _document(address: str, shown: list[Shown], fended: list[Fended], good: bool
 def _show(address: str, shown: list[Shown], fended: list[Fended], good: bool) -> None:
     out = console()
     out.print(Text(f"\nThe registry at {address} issued one agent an SD-Card per context."))
-    out.print(Text("The agent presented each with key binding. A verifier saw:\n"))
+    out.print(Text("The agent presented each with key binding. A verifier saw:"))
     out.print(table("", ("member", *(one.context for one in shown)), [*_members(shown), *_figures(shown)]))
-    out.print(Text("\nThen six attackers tried their luck:\n"))
+    out.print(Text("Then six attackers tried their luck:"))
     out.print(table("", ("attack", "what was done", "refused with", ""), [_attack_row(one) for one in fended]))
     line = "Everything as promised." if good else "Something is not as promised."
-    out.print(Text(f"\n{line}\n", "bold green" if good else "bold red"))
+    out.print(Text(f"{line}\n", "bold green" if good else "bold red"))
 
 
 def _members(shown: list[Shown]) -> list[list[Text]]:

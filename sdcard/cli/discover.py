@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from sdcard.cli import completion
 from sdcard.cli.output import (
     AsJson,
     ProfileName,
@@ -36,7 +37,12 @@ Names: TypeAlias = list[str] | None
 
 def command(
     registry: Annotated[str, typer.Option(help="The registry's address.")],
-    context: Annotated[str, typer.Option(help="What to look in; the token says which contexts it may be.")] = "public",
+    context: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.contexts, help="What to look in; the token says which contexts it may be."
+        ),
+    ] = "public",
     skill: Annotated[Names, typer.Option(help="The id or name of a skill (repeatable).")] = None,
     tag: Annotated[Names, typer.Option(help="A tag of a skill (repeatable).")] = None,
     capability: Annotated[Names, typer.Option(help="Such as streaming (repeatable).")] = None,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from sdcard.cli import completion
 from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
-from sdcard.cli.serve import read_settings
+from sdcard.cli.serve import ConfigFile, read_settings
 from sdcard.edge.system import SystemClock
 from sdcard.errors import Misuse
 from sdcard.jose.algorithms import SignatureAlgorithm
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-Use = Annotated[str, typer.Argument(help="What it signs: cards, status, tokens or audit.")]
+Use = Annotated[
+    str, typer.Argument(autocompletion=completion.key_uses, help="What it signs: cards, status, tokens or audit.")
+]
 Database = Annotated[str | None, typer.Option("--database-url", help="As for `sdcard serve`.")]
 
 
-def list_keys(database_url: Database = None, as_json: AsJson = False) -> None:
-    """List the registry's keys: what they sign, their state, and until when they are published."""
+def list_keys(database_url: Database = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
+    """List the registry's keys: what they sign, their state, and until when they are published. Example:
+    sdcard keys list"""
     from issuer_service.keys.ring import is_published
     from issuer_service.stores.rows.keys import KeyState
 
@@ -33,7 +37,7 @@ def list_keys(database_url: Database = None, as_json: AsJson = False) -> None:
         return await store.read_keys()
 
     now, shown = SystemClock().now(), list[dict[str, Any]]()
-    for row in _on_store(work, database_url):
+    for row in _on_store(work, database_url, config):
         until = row.signs_until if row.state is KeyState.RETIRED else None
         shown.append(
             {
@@ -58,7 +62,7 @@ def list_keys(database_url: Database = None, as_json: AsJson = False) -> None:
         print_lines(f"{one['kid']}  {one['use']}  {one['algorithm']}  {one['state']}{end}{hidden}")
 
 
-def published(use: Use, database_url: Database = None) -> None:
+def published(use: Use, database_url: Database = None, config: ConfigFile = None) -> None:
     """Print the published keys of a use as a JWKS. Example: sdcard keys published audit > audit.jwks"""
     from issuer_service.keys.ring import KeyRing
     from sdcard.edge.key_files import public_jwks
@@ -69,14 +73,17 @@ def published(use: Use, database_url: Database = None) -> None:
         keys = await KeyRing(store, vault, SystemClock()).current()
         return public_jwks(*keys.published[chosen])
 
-    print_json(_on_vault(work, database_url))
+    print_json(_on_vault(work, database_url, config))
 
 
 def add(
     use: Use,
-    algorithm: Annotated[str, typer.Option(help=f"One of {', '.join(SignatureAlgorithm)}.")] = "ES256",
+    algorithm: Annotated[
+        str, typer.Option(autocompletion=completion.algorithms, help=f"One of {', '.join(SignatureAlgorithm)}.")
+    ] = "ES256",
     in_token: Annotated[bool, typer.Option("--in-token", help="Make it in the PKCS#11 token; ES256 only.")] = False,
     database_url: Database = None,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Add a next key, published from now on; without an active one it signs at once. Example: sdcard keys add cards"""
@@ -94,7 +101,7 @@ def add(
             row = await add_key(store, vault, chosen, asked, now)
         return row, vault.content(row).get("pkcs11")
 
-    row, place = _on_vault(work, database_url)
+    row, place = _on_vault(work, database_url, config)
     if as_json:
         shown = {"kid": row.kid, "use": row.use.value, "state": row.state.value, "not_before": row.not_before}
         print_json({**shown, "in_token": place})
@@ -108,6 +115,7 @@ def import_(
     use: Use,
     file: Annotated[Path, typer.Argument(help="A private JWK, or a JWKS of public keys that sign no more.")],
     database_url: Database = None,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Take keys over from a file. Example: sdcard keys import cards issuer.jwk"""
@@ -123,7 +131,7 @@ def import_(
             return [await import_private_key(store, vault, chosen, private, now)]
         return [await import_public_key(store, vault, chosen, key, now) for key in public]
 
-    rows = _on_vault(work, database_url)
+    rows = _on_vault(work, database_url, config)
     if as_json:
         print_json({"keys": [{"kid": row.kid, "use": row.use.value, "state": row.state.value} for row in rows]})
     else:
@@ -134,6 +142,7 @@ def rotate(
     use: Use,
     at_once: Annotated[bool, typer.Option("--at-once", help="Even if Verifiers may not know the next key.")] = False,
     database_url: Database = None,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Let the next key take the place of the active one, which stays published. Example: sdcard keys rotate cards"""
@@ -144,7 +153,7 @@ def rotate(
     async def work(store: "Store", vault: "Vault") -> tuple[str, str]:
         return await service.rotate(store, vault, chosen, SystemClock().now(), at_once=at_once)
 
-    retired, active = _on_vault(work, database_url)
+    retired, active = _on_vault(work, database_url, config)
     if as_json:
         print_json({"use": use, "retired": retired, "active": active})
     else:
@@ -155,9 +164,11 @@ def remove(
     kid: Annotated[str, typer.Argument(help="Which key; `sdcard keys list` shows them.")],
     yes: Annotated[bool, typer.Option("--yes", help="Do it, knowing what breaks.")] = False,
     database_url: Database = None,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a key that others may have, at once: what it signed counts no more. Says what breaks; needs --yes."""
+    """Remove a key that others may have, at once: what it signed counts no more. Says what breaks; needs --yes.
+    Example: sdcard keys remove 0fXxVtIjNtAJvaeM9Nf4n9ZDHoQCj-3zIkSPj5SlIeI --yes"""
     from issuer_service.keys import service
 
     async def look(store: "Store") -> "RegistryKeyRow":
@@ -166,10 +177,10 @@ def remove(
     async def work(store: "Store", vault: "Vault") -> "RegistryKeyRow":
         return await service.remove(store, vault, kid, SystemClock().now())
 
-    breaks = service.what_breaks(_on_store(look, database_url), SystemClock().now())
+    breaks = service.what_breaks(_on_store(look, database_url, config), SystemClock().now())
     if not yes:
         raise Misuse(f"{breaks} Add --yes to do it")
-    _on_vault(work, database_url)
+    _on_vault(work, database_url, config)
     if as_json:
         print_json({"removed": kid, "breaks": breaks})
     else:
@@ -179,32 +190,34 @@ def remove(
 def reseal(
     old_key_file: Annotated[Path, typer.Option(help="The key-encryption key until now.")],
     database_url: Database = None,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Seal all keys with another key-encryption key, the one that the settings name; it is made if missing."""
+    """Seal all keys with another key-encryption key, the one that the settings name; it is made if missing. Example:
+    sdcard keys reseal --old-key-file old.key"""
     from issuer_service.keys.opening import new_key_encryption_key
     from issuer_service.keys.sealing import load_key_encryption_key
     from issuer_service.keys.service import reseal as seal_anew
 
-    old, new = load_key_encryption_key(old_key_file), new_key_encryption_key(read_settings())
+    old, new = load_key_encryption_key(old_key_file), new_key_encryption_key(read_settings(config))
 
     async def work(store: "Store") -> int:
         return await seal_anew(store, old, new, SystemClock().now())
 
-    count = _on_store(work, database_url)
+    count = _on_store(work, database_url, config)
     if as_json:
         print_json({"resealed": count})
     else:
         print_lines(f"{count} keys are sealed anew; restart every process with the new key-encryption key")
 
 
-def _on_store(work: "Callable[[Store], Awaitable[_T]]", database_url: str | None) -> _T:
+def _on_store(work: "Callable[[Store], Awaitable[_T]]", database_url: str | None, config: Path | None) -> _T:
     """What the work gives, on the registry's database in its present schema."""
     from issuer_service.stores.migrations import upgrade
     from issuer_service.stores.rows.keys import KeysChanged
     from issuer_service.stores.sql import open_store
 
-    url = read_settings(database_url=database_url).database_url
+    url = read_settings(config, database_url=database_url).database_url
 
     async def run() -> _T:
         store = open_store(url)
@@ -220,14 +233,14 @@ def _on_store(work: "Callable[[Store], Awaitable[_T]]", database_url: str | None
         raise Misuse("somebody else has just changed the keys; look at `sdcard keys list`, and try again") from None
 
 
-def _on_vault(work: "Callable[[Store, Vault], Awaitable[_T]]", database_url: str | None) -> _T:
+def _on_vault(work: "Callable[[Store, Vault], Awaitable[_T]]", database_url: str | None, config: Path | None) -> _T:
     """The same for work that opens keys."""
     from issuer_service.keys.opening import open_vault
 
     async def run(store: "Store") -> _T:
-        return await work(store, await open_vault(read_settings(), store))
+        return await work(store, await open_vault(read_settings(config), store))
 
-    return _on_store(run, database_url)
+    return _on_store(run, database_url, config)
 
 
 def _use(text: str) -> "KeyUse":

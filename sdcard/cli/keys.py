@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sdcard.cli import key_ring
+from sdcard.cli import completion, key_ring
 from sdcard.cli.output import AsJson, print_json, print_lines
 from sdcard.errors import Misuse
 from sdcard.jose.algorithms import SignatureAlgorithm
@@ -33,7 +33,9 @@ def group() -> None:
 @app.command("new")
 def new(
     file: Annotated[Path, typer.Argument(help="Where to write the private JWK; it must not exist.")],
-    algorithm: Annotated[str, typer.Option(help=f"One of {', '.join(SignatureAlgorithm)}.")] = "ES256",
+    algorithm: Annotated[
+        str, typer.Option(autocompletion=completion.algorithms, help=f"One of {', '.join(SignatureAlgorithm)}.")
+    ] = "ES256",
     as_json: AsJson = False,
 ) -> None:
     """Make a private key in a file that only you can read. Example: sdcard keys new agent.jwk"""

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from sdcard.cli import EXIT_REFUSED
 from sdcard.cli.output import AsJson, cell, console, parse_instant, print_json, read_sd_jwt, table
+from sdcard.cli.progress import progress
 from sdcard.errors import Misuse, Refused, Where
 from sdcard.linkability import How, Link, LinkabilityReport, Pair, Verdict, What, report_linkability
 
@@ -33,7 +34,13 @@ def command(
     if sources.count("-") > 1:
         raise Misuse("standard input can be read once")
     moment = None if received is None else parse_instant(received, "--received")
-    report = report_linkability([_read(source) for source in sources], received=moment)
+    texts = list[str]()
+    with progress("read", len(sources)) as tell:
+        for source in sources:
+            texts.append(_read(source))
+            tell(len(texts))
+    with progress(f"comparing {len(texts)} with each other", None):
+        report = report_linkability(texts, received=moment)
     if as_json:
         print_json(_document(sources, report))
     else:

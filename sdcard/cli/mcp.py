@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from sdcard.cli import completion
 from sdcard.cli.output import ProfileName, find_profile
 from sdcard.cli.register import read_token
 from sdcard.cli.trust import Networks, TrustSigner, read_trust
@@ -30,7 +31,12 @@ def command(
     status_unchecked: Annotated[str | None, typer.Option(metavar="REASON", help="Fetch none, and why.")] = None,
     network: Networks = None,
     registry: Annotated[str | None, typer.Option(help="Discover agents; the registry's address.")] = None,
-    context: Annotated[str, typer.Option(help="What to look in; the token says which contexts it may be.")] = "public",
+    context: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.contexts, help="What to look in; the token says which contexts it may be."
+        ),
+    ] = "public",
     token_file: Annotated[
         Path | None, typer.Option(help="The registry's bearer token; else SDCARD_TOKEN has it.")
     ] = None,

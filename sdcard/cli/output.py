@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.exceptions import TyperException
 
+from sdcard.cli import completion
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.showing import printable as printable
 from sdcard.edge.showing import show_instant as show_instant
@@ -29,7 +30,10 @@ MAX_INPUT = 16 * 1024 * 1024
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
-ProfileName = Annotated[str, typer.Option("--profile", help="Which draft: " + " or ".join(PROFILES) + ".")]
+ProfileName = Annotated[
+    str,
+    typer.Option("--profile", autocompletion=completion.profiles, help="Which draft: " + " or ".join(PROFILES) + "."),
+]
 
 
 PolicyFile = Annotated[
@@ -111,12 +115,32 @@ def show_refusal(refusal: Refused, as_json: bool) -> None:
 
 
 def show_misuse(misuse: Exception, as_json: bool) -> None:
-    """Say what the command cannot work with."""
-    text = printable(misuse.format_message() if isinstance(misuse, TyperException) else str(misuse))
-    if as_json:
+    """Say what the command cannot work with, and what would help."""
+    text, helps = _said(misuse)
+    if not text:
+        sys.stderr.write(helps + "\n")
+    elif as_json:
         sys.stdout.write(json.dumps({"misuse": text}) + "\n")  # one line: lines about files may stand above it
     else:
-        Console(stderr=True, highlight=False).print(Text(f"Cannot do that: {text}", style="red"))
+        error = Console(stderr=True, highlight=False)
+        error.print(Text(f"Cannot do that: {text}", style="red"))
+        if helps:
+            error.print(Text(helps, style="dim"))
+
+
+def _said(misuse: Exception) -> tuple[str, str]:
+    """What is wrong, and what to do next. A group of commands without one of them: nothing, and its help."""
+    if isinstance(misuse, TyperException):
+        context = getattr(misuse, "ctx", None)
+        text = misuse.format_message()
+        if context is None:
+            return printable(text), ""
+        if text == context.get_help():
+            return "", text
+        return printable(text), f"How it is called, with an example: {context.command_path} --help"
+    if isinstance(misuse, OSError) and misuse.strerror and misuse.filename is not None:
+        return printable(f"{misuse.filename}: {misuse.strerror}"), ""
+    return printable(str(misuse)), ""
 
 
 def read_bytes(source: str, part: Part = Part.PRESENTATION) -> bytes:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from rich.text import Text
 
+from sdcard.cli import completion
 from sdcard.cli.output import (
     AsJson,
     PolicyFile,
@@ -81,13 +82,15 @@ def check(
 def explain(
     card: Annotated[str, typer.Argument(metavar="CARD|-", help="The agent card; - is standard input.")],
     policy: PolicyFile = None,
-    context: Annotated[list[str] | None, typer.Option(help="Only this context (repeatable).")] = None,
+    context: Annotated[
+        list[str] | None, typer.Option(autocompletion=completion.contexts, help="Only this context (repeatable).")
+    ] = None,
     partner: Annotated[str | None, typer.Option(help="For whom `federation` is.")] = None,
     now: Now = None,
     profile: ProfileName = "sd-card",
     as_json: AsJson = False,
 ) -> None:
-    """Draw a card as a tree, with what each context shows of it. Example: sdcard policy explain agent-card.json."""
+    """Draw a card as a tree, with what each context shows of it. Example: sdcard policy explain agent-card.json"""
     from sdcard.cards.reading import parse_card_file
     from sdcard.disclosure.explain import explain as explain_card
 
@@ -128,7 +131,7 @@ def explain(
 
 @app.command("schema")
 def schema() -> None:
-    """Print the JSON Schema of a policy document. Example: sdcard policy schema > policy.schema.json."""
+    """Print the JSON Schema of a policy document. Example: sdcard policy schema > policy.schema.json"""
     from sdcard.disclosure.schema import SCHEMA
 
     print_json(SCHEMA)

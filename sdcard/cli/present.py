@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sdcard.cli import completion
 from sdcard.cli.output import (
     AsJson,
     PolicyFile,
@@ -41,7 +42,9 @@ def command(
     audience: Annotated[str, typer.Option(help="The Verifier, as it calls itself.")],
     trust_signer: TrustSigner = None,
     nonce: Annotated[str | None, typer.Option(help="The Verifier's nonce; left out, one is made.")] = None,
-    context: Annotated[str | None, typer.Option(help="Show what this context shows.")] = None,
+    context: Annotated[
+        str | None, typer.Option(autocompletion=completion.contexts, help="Show what this context shows.")
+    ] = None,
     policy: PolicyFile = None,
     path: Annotated[list[str] | None, typer.Option(help="Show this claim, such as skills.0 (repeatable).")] = None,
     interaction_id: Annotated[str | None, typer.Option(help="The interaction that this belongs to.")] = None,

@@ -11,6 +11,7 @@ import typer
 
 from sdcard.cards.documents import read_document
 from sdcard.cards.reading import read_card
+from sdcard.cli import completion
 from sdcard.cli.output import (
     AsJson,
     cell,
@@ -37,7 +38,12 @@ if TYPE_CHECKING:
     from sdcard.edge.registry import IssuedAnswer, Registered, Registry
 
 Supersedes: TypeAlias = Annotated[
-    str, typer.Option("--supersedes", help="What becomes of the agent's earlier SD-Cards: revoke or run_out.")
+    str,
+    typer.Option(
+        "--supersedes",
+        autocompletion=completion.fates,
+        help="What becomes of the agent's earlier SD-Cards: revoke or run_out.",
+    ),
 ]
 
 
@@ -51,11 +57,16 @@ class Place:
 
 
 def command(
-    card: Annotated[str, typer.Argument(metavar="FILE|-", help="The agent card, in JSON or YAML.")],
+    card: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="The agent card, in JSON or YAML; - is standard input.")
+    ],
     registry: Annotated[str, typer.Option(help="The registry's address.")],
     agent_id: Annotated[str, typer.Option(help="The agent's id at the registry.")],
     key: Annotated[list[Path], typer.Option(help="A private JWK of the agent's (repeatable); stays here.")],
-    context: Annotated[list[str], typer.Option(help="CONTEXT, or CONTEXT=ENTRY,ENTRY (repeatable).")],
+    context: Annotated[
+        list[str],
+        typer.Option(autocompletion=completion.contexts, help="CONTEXT, or CONTEXT=ENTRY,ENTRY (repeatable)."),
+    ],
     out: Annotated[Path, typer.Option(help="A directory for the SD-Cards and trust.json.")],
     issuer: Annotated[str | None, typer.Option(help="Who the registry is, when not its address.")] = None,
     partner: Annotated[str | None, typer.Option(help="For whom the context federation is.")] = None,

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from sdcard.cli import completion
 from sdcard.cli.db import DatabaseUrl
 from sdcard.cli.output import AsJson, print_json, print_lines, printable
 from sdcard.cli.serve import ConfigFile, read_settings
@@ -35,7 +36,11 @@ def import_file(
     file: Annotated[str, typer.Argument(help="JSON lines: agent_id, card, public_key; `-` is standard input.")],
     subject: Annotated[str, typer.Option(help="Who will own the agents: a token's subject.")],
     context: Annotated[
-        list[str] | None, typer.Option(help="In which they are disclosed (repeatable); public alone by default.")
+        list[str] | None,
+        typer.Option(
+            autocompletion=completion.contexts,
+            help="In which they are disclosed (repeatable); public alone by default.",
+        ),
     ] = None,
     workers: Annotated[
         int, typer.Option(min=1, max=256, help="Processes that read and sign, beside the one that writes.")
@@ -71,7 +76,9 @@ def _import(
     prepare_keys(settings)
     error = Console(stderr=True, highlight=False)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=error, disable=not error.is_terminal, transient=True) as progress:
+    with Progress(
+        *columns, console=error, disable=not error.is_terminal or error.is_dumb_terminal, transient=True
+    ) as progress:
         bar = progress.add_task("bytes", total=size)
 
         def tell(outcome: Outcome) -> None:

@@ -5,13 +5,16 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from sdcard.cli import completion
 from sdcard.cli.output import AsJson, print_json, print_lines
 from sdcard.cli.register import read_token
 
 Agent: TypeAlias = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id at the registry.")]
 Address: TypeAlias = Annotated[str, typer.Option("--registry", help="The registry's address.")]
 BatchId: TypeAlias = Annotated[str | None, typer.Option("--batch-id", help="Only those of this Batch.")]
-ContextName: TypeAlias = Annotated[str | None, typer.Option("--context", help="Only those of this context.")]
+ContextName: TypeAlias = Annotated[
+    str | None, typer.Option("--context", autocompletion=completion.contexts, help="Only those of this context.")
+]
 TokenFile: TypeAlias = Annotated[Path | None, typer.Option("--token-file", help="A file with the bearer token.")]
 
 
@@ -23,8 +26,7 @@ def revoke(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Revoke an agent's SD-Cards, for ever. The token comes from SDCARD_TOKEN or --token-file. Example:
-    sdcard revoke georoute --registry https://registry.example"""
+    """Revoke an agent's SD-Cards, for ever."""
     _change("revoke", agent, registry, batch_id, context, token_file, as_json)
 
 
@@ -36,7 +38,7 @@ def suspend(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Suspend an agent's SD-Cards until they are reinstated. Options as for `sdcard revoke`."""
+    """Suspend an agent's SD-Cards until they are reinstated."""
     _change("suspend", agent, registry, batch_id, context, token_file, as_json)
 
 
@@ -48,7 +50,7 @@ def reinstate(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """End a suspension; what was revoked stays so. Options as for `sdcard revoke`."""
+    """End a suspension; what was revoked stays so."""
     _change("reinstate", agent, registry, batch_id, context, token_file, as_json)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
+from sdcard.cli import completion
 from sdcard.cli.output import AsJson, console, print_json, print_lines, show_instant, table
 from sdcard.cli.serve import ConfigFile, read_settings
 from sdcard.edge.system import SystemClock, SystemSalts
@@ -34,14 +35,20 @@ def group() -> None:
 def create(
     subject: Annotated[str, typer.Option(help="Who acts with it; owns what is registered with it.")],
     scope: Annotated[
-        list[str] | None, typer.Option(help="What it is for (repeatable); all about agents by default.")
+        list[str] | None,
+        typer.Option(
+            autocompletion=completion.scopes, help="What it is for (repeatable); all about agents by default."
+        ),
     ] = None,
     agent_id_prefix: Annotated[list[str] | None, typer.Option(help="Only such agent ids (repeatable).")] = None,
     provider_name: Annotated[list[str] | None, typer.Option(help="Only such providers (repeatable).")] = None,
     endpoint_host: Annotated[list[str] | None, typer.Option(help="Only endpoints there (repeatable).")] = None,
     skill_id: Annotated[list[str] | None, typer.Option(help="Only such skills (repeatable).")] = None,
     context: Annotated[
-        list[str] | None, typer.Option(help="Look for agents there (repeatable); public alone by default.")
+        list[str] | None,
+        typer.Option(
+            autocompletion=completion.contexts, help="Look for agents there (repeatable); public alone by default."
+        ),
     ] = None,
     days: Annotated[int, typer.Option(min=1, max=3650, help="How long it holds.")] = 90,
     database_url: DatabaseUrl = None,
@@ -75,7 +82,8 @@ def create(
 
 @app.command("list")
 def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """List the registry's tokens: by a name that opens nothing, whose they are, what they are for, until when."""
+    """List the registry's tokens: by a name that opens nothing, whose they are, what they are for, until when. Example:
+    sdcard token list"""
     from issuer_service.access import token_name
 
     async def look(store: "Store") -> list[dict[str, Any]]:

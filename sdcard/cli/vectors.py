@@ -10,6 +10,7 @@ import typer
 
 from sdcard.cli import EXIT_REFUSED
 from sdcard.cli.output import AsJson, console, print_json, print_lines, read_bytes, table
+from sdcard.cli.progress import progress
 from sdcard.errors import Misuse
 from sdcard.vectors import Vector, parse_vector
 
@@ -26,17 +27,21 @@ def check(
     directories: Annotated[list[Path] | None, typer.Argument(metavar="[DIR]...", help="Default: vectors.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run every vector beneath the directories. Exit status 0: all as expected; 1: some not; 2: no such vectors."""
+    """Run every vector beneath the directories. Exit status 0: all as expected; 1: some not; 2: no such vectors.
+    Example: sdcard vectors check vectors/sd-jwt vectors/key-binding"""
     passed, failed = Counter[str](), Counter[str]()
     failures: list[dict[str, str]] = []
-    for file in _files(directories or [Path("vectors")]):
-        vector, got = _run(file)
-        folder = str(file.parent)
-        if got == vector.expected:
-            passed[folder] += 1
-        else:
-            failed[folder] += 1
-            failures.append({"file": str(file), "about": vector.about, "expected": vector.expected, "got": got})
+    files = list(_files(directories or [Path("vectors")]))
+    with progress("vectors", len(files)) as tell:
+        for number, file in enumerate(files, 1):
+            vector, got = _run(file)
+            folder = str(file.parent)
+            if got == vector.expected:
+                passed[folder] += 1
+            else:
+                failed[folder] += 1
+                failures.append({"file": str(file), "about": vector.about, "expected": vector.expected, "got": got})
+            tell(number)
     folders = sorted(passed.keys() | failed.keys())
     if not folders:
         raise Misuse("there are no vectors")

@@ -232,7 +232,7 @@ def ask(url: str, question: Callable[[SqlStore], Awaitable[T]]) -> T:
 
 def verdict_of(url: str, *checkpoints: Checkpoint) -> Verdict:
     """What the way along the audit chain of a database shows."""
-    return ask(url, lambda store: verify_database(store, checkpoints))
+    return ask(url, lambda store: verify_database(store, checkpoints, lambda _: None))
 
 
 async def read_all(store: SqlStore, query: AuditQuery) -> list[AuditFound]:

@@ -30,6 +30,7 @@ from tests.world import ISSUER, World
 
 NOT_RUN = {
     ("README.md", "pip install uv"): "the tests themselves and the demo: `.ci/run` runs these lines",
+    ("CONTRIBUTING.md", "pip install uv"): "the tests themselves: `.ci/run` runs these lines",
     ("docs/fetching.md", "sdcard fetch https://agent.example --trust trust.json --status            # its well-known "
      "addresses, one after the other"): "fetches from a public address; the block after it runs on loopback",
     ("docs/operations.md", "python3 -m venv /opt/sdcard && /opt/sdcard/bin/pip install '.[service]'    # in the "

@@ -234,7 +234,7 @@ def test_audit_records_are_found_in_order_by_agent_and_page(url: str) -> None:
 def test_whoever_writes_at_once_makes_one_chain(url: str) -> None:
     assert record(url, *(row(f"agent {n}") for n in range(30))) == [None] * 30
 
-    (verdict,) = on(url, lambda store: verify_database(store, ()))
+    (verdict,) = on(url, lambda store: verify_database(store, (), lambda _: None))
 
     assert not isinstance(verdict, BaseException)
     assert (verdict.findings, verdict.records) == ((), 30)

@@ -1,0 +1,32 @@
+"""The sdist holds files of the repository and nothing else; the wheel the two packages, typed and licensed."""
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+out = Path(sys.argv[1])
+kept = set(subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.splitlines())
+with tarfile.open(next(out.glob("*.tar.gz"))) as sdist:
+    there = {name.partition("/")[2] for name in sdist.getnames()} - {"", "PKG-INFO"}
+with zipfile.ZipFile(next(out.glob("*.whl"))) as wheel:
+    installed = set(wheel.namelist())
+
+stray = there - kept
+missing = {name for name in kept - there if not name.startswith((".ci/", ".git"))}
+packaged = {name for name in kept if name.startswith(("sdcard/", "issuer_service/"))}
+packaged |= {"sdcard/cli/georoute.json"}
+beside = {name for name in installed - packaged if ".dist-info/" not in name}
+faults = {
+    "stray in the sdist": stray,
+    "missing in the sdist": missing,
+    "stray in the wheel": beside,
+    "missing in the wheel": packaged - installed,
+    "not there": {"sdcard/py.typed"} - installed,
+    "no licence": set() if any(name.endswith("licenses/LICENSE") for name in installed) else {"LICENSE"},
+}
+for what, names in faults.items():
+    if names:
+        print(f"{what}: {', '.join(sorted(names)[:10])}", file=sys.stderr)
+sys.exit(any(faults.values()))

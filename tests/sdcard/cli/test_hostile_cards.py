@@ -1,0 +1,119 @@
+"""One card that attacks terminals, shown by every command that prints of a card, at two widths.
+
+What must hold: no control, format or bidirectional character and no markup takes effect; no line is wider than the
+terminal; and what is cut says so.
+"""
+
+import json
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from sdcard.cli.registry_process import Desk
+from tests.command_line import Sdcard
+from tests.shared import ROOT
+
+TRICK = "\x1b[31m\x1b]8;;https://evil.example\x07\x9b2J[bold]b[/bold][link=https://evil.example]l[/link]\r\u202e\u2066\u200b\x00"
+WIDE = "漢字🦊" * 12
+END = "the-very-end"
+LONG = f"{TRICK} {'long ' * 20}{'x' * 90}{WIDE} {END}"
+
+
+def attack_card() -> dict[str, Any]:
+    """The example, with the trick wherever an author can write what he likes."""
+    card: dict[str, Any] = json.loads((ROOT / "examples" / "georoute.json").read_text(encoding="utf-8"))
+    card["name"] = f"Evil {TRICK} {END}"
+    card["description"] = LONG
+    card["provider"]["organization"] = LONG
+    card[f"x-{TRICK}"] = LONG
+    for skill in card["skills"]:
+        skill["name"], skill["description"], skill["tags"] = LONG, LONG, [LONG]
+    card["skills"][0][f"x-{TRICK}{'y' * 60}"] = LONG
+    return card
+
+
+COMMANDS = {
+    "card check": ("card", "check", "attack.json"),
+    "card convert": ("card", "convert", "attack.json", "--to", "a2a/0.3"),
+    "policy explain": ("policy", "explain", "attack.json"),
+    "policy explain of one": ("policy", "explain", "attack.json", "--context", "public"),
+    "register": ("register", "attack.json", "--registry", "{registry}", "--agent-id", "{agent}", "--key", "a.jwk",
+                 "--context", "public", "--context", "full", "--out", "more"),
+    "inspect": ("inspect", "cards/full.sd-card"),
+    "inspect a presentation": ("inspect", "shown"),
+    "verify": ("verify", "shown", "--trust", "cards/trust.json", "--status",
+               "--audience", "https://v.example", "--nonce", "n-0S6_WzA2Mj"),
+    "linkability": ("linkability", "cards/public.sd-card", "cards/full.sd-card"),
+    "linkability of three": ("linkability", "cards/public.sd-card", "cards/full.sd-card", "shown"),
+    "discover": ("discover", "--registry", "{registry}", "--text", "evil"),
+    "agents list": ("agents", "list", "--registry", "{registry}"),
+    "agents show": ("agents", "show", "{agent}", "--registry", "{registry}"),
+    "trust show": ("trust", "show", "cards/trust.json"),
+    "vectors check": ("vectors", "check", "vectors"),
+    "policy check": ("policy", "check", "policy.json"),
+    "a file that is not there": ("inspect", LONG.replace("\0", "")),
+    "a key that is not there": ("present", "shown", "--key", "a.jwk", "--trust", "cards/trust.json", "--audience", "a",
+                                "--path", LONG),
+}  # fmt: skip
+PLAIN_LINES = {"policy check", "card convert", "agents show"}
+"""What is for copying or for programs, whole however long."""
+
+
+@pytest.fixture
+def attacked(sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    """The card, registered, with its SD-Cards in ``cards`` and a presentation in ``shown``; the agent's id."""
+    agent = f"evil-{abs(hash(request.node.name))}"
+    monkeypatch.setenv("SDCARD_TOKEN", desk.token)
+    Path("attack.json").write_text(json.dumps(attack_card()), encoding="utf-8")
+    Path("policy.json").write_text(json.dumps({LONG: 1, "contexts": {LONG: {LONG: LONG}}}), encoding="utf-8")
+    folder = Path("vectors", TRICK.replace("\0", "").replace("/", ""))
+    folder.mkdir(parents=True)
+    vector = json.loads(next(iter(sorted((ROOT / "vectors" / "encoding").glob("*.json")))).read_text(encoding="utf-8"))
+    (folder / "one.json").write_text(json.dumps(vector | {"about": LONG, "expected": "x.y"}), encoding="utf-8")
+    assert sdcard("keys", "new", "a.jwk").status == 0
+    ran = sdcard("register", "attack.json", "--registry", desk.address, "--agent-id", agent, "--key", "a.jwk",
+                 "--context", "public", "--context", "full", "--out", "cards", "--json")  # fmt: skip
+    assert ran.status == 0, ran
+    ran = sdcard("present", "cards/full.sd-card", "--key", "a.jwk", "--trust", "cards/trust.json",
+                 "--audience", "https://v.example", "--nonce", "n-0S6_WzA2Mj")  # fmt: skip
+    assert ran.status == 0, ran
+    Path("shown").write_text(ran.out, encoding="ascii")
+    return agent
+
+
+@pytest.mark.parametrize("width", [80, 60])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_text_of_a_card_does_anything_to_a_terminal(
+    name: str, width: int, attacked: str, sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    ran = sdcard(*(_filled(one, desk, attacked) for one in COMMANDS[name]))
+
+    printed = ran.out + ran.err
+    assert "Traceback" not in printed
+    assert {f"U+{ord(c):04X}" for c in printed if unicodedata.category(c)[0] == "C" and c != "\n"} == set()
+    if name not in PLAIN_LINES:
+        assert [line for line in printed.splitlines() if cell_len(line) > width] == []
+
+
+def _filled(text: str, desk: Desk, agent: str) -> str:
+    return {"{registry}": desk.address, "{agent}": agent}.get(text, text)
+
+
+@pytest.mark.parametrize("width", [80, 60])
+@pytest.mark.parametrize("name", ["inspect", "verify", "discover"])
+def test_what_is_shown_is_whole_or_says_that_it_is_cut(
+    name: str, width: int, attacked: str, sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    ran = sdcard(*(_filled(one, desk, attacked) for one in COMMANDS[name]))
+
+    columns = [[line[at:] for line in ran.out.splitlines()] for at in range(width)]
+    folded = ["".join("".join(lines).split()) for lines in columns]
+    assert any("[bold]b[/bold][link=https://evil.example]l[/link]" in one.replace("…", "") for one in folded)
+    assert END in ran.out or "…" in ran.out
