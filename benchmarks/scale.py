@@ -81,8 +81,11 @@ def write(file: Path, agents: int, seed: int) -> None:
 def _line(number: int, seed: int) -> dict[str, Any]:
     chosen, card = random.Random(f"{seed}/{number}"), json.loads(CARD)
     card["name"] = f"Agent {number}"
-    for skill in card["skills"]:
-        skill["id"] = f"skill-{chosen.choices(_NUMBERS, cum_weights=_SKILL_WEIGHTS)[0]}"
+    ids = dict[int, None]()  # each once: a card has no two skills of one id
+    while len(ids) < len(card["skills"]):
+        ids.update(dict.fromkeys(chosen.choices(_NUMBERS, cum_weights=_SKILL_WEIGHTS)))
+    for skill, skill_id in zip(card["skills"], ids, strict=True):
+        skill["id"] = f"skill-{skill_id}"
         skill["tags"] = sorted(
             {f"word{n}" for n in chosen.choices(range(1, WORDS + 1), cum_weights=_WORD_WEIGHTS, k=3)}
         )
