@@ -167,7 +167,9 @@ def _print(what: str, measured: Sequence[tuple[float, float]]) -> None:
 
 @contextmanager
 def _registry(folder: Path, url: str) -> Iterator[Server]:
-    create_private_file(folder / "key-encryption.key", encode_base64url(bytes(32)))  # opens a database that is measured again
+    create_private_file(
+        folder / "key-encryption.key", encode_base64url(bytes(32))
+    )  # opens a database that is measured again
     settings = {
         "SDCARD_DATABASE_URL": url,
         "SDCARD_ISSUER": ISSUER,
