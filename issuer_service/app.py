@@ -23,6 +23,7 @@ from issuer_service.lifecycle import endpoints as lifecycle
 from issuer_service.lifecycle.schemas import KeyChange, Renewal
 from issuer_service.logs import places
 from issuer_service.openapi import components, refusals
+from issuer_service.pages import endpoints as pages
 from issuer_service.problems import problem_response, registry_failed
 from issuer_service.rates import TooOften
 from issuer_service.registration import endpoints as registration
@@ -43,6 +44,7 @@ _ROUTERS = (
     delegation.router,
     approvals.router,
     wellknown.router,
+    pages.router,
 )
 _TOO_OFTEN = refusals(HTTPStatus.TOO_MANY_REQUESTS)
 

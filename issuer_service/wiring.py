@@ -10,6 +10,7 @@ from pathlib import Path
 from issuer_service.access import Limit, is_limit
 from issuer_service.addresses import Network
 from issuer_service.authorization_server import AuthorizationServer
+from issuer_service.discovery.shares import Shares
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault
 from issuer_service.metrics import Metrics
@@ -145,6 +146,7 @@ class Wiring:
         request_ids: randomness that names requests; apart from ``salts``, of which nobody may see any.
         delegation: what delegation is bounded by.
         renewing: whose turn it is to renew SD-Cards for discovery.
+        shares: how many look-ups of one caller run at a time.
         decided_by: names all that decides what an SD-Card shows, beside its registration: policy, profile, card
             formats, Issuer. SD-Cards for discovery follow when it changes.
     """
@@ -173,6 +175,7 @@ class Wiring:
     request_ids: SaltSource = field(default_factory=SystemSalts)
     delegation: DelegationTerms = DelegationTerms()
     renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    shares: Shares = field(default_factory=Shares, repr=False)
     decided_by: str = field(init=False)
 
     def __post_init__(self) -> None:

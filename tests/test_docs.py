@@ -17,7 +17,7 @@ def read(name: str) -> str:
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
-NAMED = set(re.findall(r"`((?:sdcard|issuer_service|vectors|pages)/[^`]+)`", read("where-things-live.md")))
+NAMED = set(re.findall(r"`((?:sdcard|issuer_service|vectors|pages|inspector)/[^`]+)`", read("where-things-live.md")))
 RULE_FAMILIES = {rule.value.partition(".")[0] for rule in Rule}
 THREATS = [line for line in read("threats.md").splitlines() if line.startswith("|") and "`tests/" in line]
 
@@ -29,7 +29,7 @@ def test_every_place_on_the_map_exists() -> None:
 def test_every_module_is_on_the_map() -> None:
     modules = {
         file.relative_to(ROOT).as_posix()
-        for package in ("sdcard", "issuer_service", "vectors", "pages")
+        for package in ("sdcard", "issuer_service", "vectors", "pages", "inspector")
         for file in (ROOT / package).rglob("*.py")
         if file.name != "__init__.py" and "migrations" not in file.parts
     }

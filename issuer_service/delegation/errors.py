@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from issuer_service.delegation.schemas import OAuthError
+from issuer_service.delegation.schemas import REQUEST, OAuthError
 from issuer_service.problems import STATUS
 from issuer_service.rates import TooOften
 from sdcard.errors import Part, Refused
@@ -41,6 +41,7 @@ _OTHER_STATUS = {
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.SERVICE_UNAVAILABLE,
 }
+_SUBJECT = REQUEST.within("subject_token")
 _UNSPEAKABLE = re.compile(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]")
 
 
@@ -78,6 +79,8 @@ def _code(refusal: Refused) -> str:
         return "invalid_dpop_proof"
     if STATUS[refusal.rule] in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
         return "temporarily_unavailable"
+    if refusal.where == _SUBJECT:  # a client that may ask for tokens showed one that is not handed on
+        return "invalid_request"
     return _CODES.get(refusal.rule, "invalid_request")
 
 

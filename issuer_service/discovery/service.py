@@ -1,6 +1,7 @@
 """Answering a discovery request: for whom, what, and the SD-Cards of those who show it."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 from issuer_service.access import Caller, check_context
@@ -37,9 +38,9 @@ async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
     cursor = asked.request.cursor
     after = START if cursor is None else open_cursor(cursor, binding, secret, now)
     query = DiscoveryQuery(audience, terms, after, asked.request.max_results, int(now))
-    page = _bounded(await _fresh_page(wiring, query, now))
+    page = _bounded(await _fresh_page(wiring, caller, query, now))
     long = [row.position for row in page.rows if row.sd_card is None]
-    texts = await wiring.store.read_discovery_cards(long, query.at) if long else {}
+    texts = await _read_long(wiring, caller, long, query.at) if long else {}
     answer: JsonObject = {
         "results": [
             {"agent_id": row.agent_id, "sd_card": text}
@@ -68,15 +69,15 @@ def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: In
     return Audience(request.context, agreed.partner if agreed else "")
 
 
-async def _fresh_page(wiring: Wiring, query: DiscoveryQuery, now: Instant) -> FoundPage:
+async def _fresh_page(wiring: Wiring, caller: Caller, query: DiscoveryQuery, now: Instant) -> FoundPage:
     """A page whose SD-Cards are good, and as the policy is now. What they are found by may change with them."""
-    page = await wiring.store.find_agents(query)
+    page = await _find(wiring, caller, query)
     for _ in range(_ATTEMPTS):
         decided = decided_by(wiring, await wiring.keys.current())
         if not any(_is_due(row, decided, now) for row in page.rows):
             return page
         async with wiring.renewing:
-            page = await wiring.store.find_agents(query)
+            page = await _find(wiring, caller, query)
             due = [row for row in page.rows if _is_due(row, decided, now)]
             try:
                 await renew(wiring, [row.position for row in due], now)
@@ -84,12 +85,22 @@ async def _fresh_page(wiring: Wiring, query: DiscoveryQuery, now: Instant) -> Fo
                 if any(_is_stale(row, decided, now) for row in due):
                     raise
                 return page
-        page = await wiring.store.find_agents(query)
+        page = await _find(wiring, caller, query)
     decided = decided_by(wiring, await wiring.keys.current())
     good = tuple(takewhile(lambda row: not _is_stale(row, decided, now), page.rows))
     if len(good) == len(page.rows):
         return page
     return FoundPage(good, good[-1].position if good else query.after)  # owners did not leave the next one alone
+
+
+async def _find(wiring: Wiring, caller: Caller, query: DiscoveryQuery) -> FoundPage:
+    async with wiring.shares.of(caller.subject):
+        return await wiring.store.find_agents(query)
+
+
+async def _read_long(wiring: Wiring, caller: Caller, positions: Sequence[int], at: int) -> Mapping[int, str]:
+    async with wiring.shares.of(caller.subject):
+        return await wiring.store.read_discovery_cards(positions, at)
 
 
 def _is_due(row: FoundRow, decided: str, now: Instant) -> bool:

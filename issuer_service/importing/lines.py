@@ -16,12 +16,15 @@ _MEMBERS = ("agent_id", "card", "public_key")
 _OF_CARD = ("name", "description", "version")
 
 
-def read_line(line: bytes, contexts: Sequence[str], terms: Terms) -> Registration:
+def read_line(line: bytes, contexts: Sequence[str], terms: Terms, most_bytes: int) -> Registration:
     """Read a line by the rules of a registration.
 
     Raises:
-        Refused: ``request.malformed`` for members that a line does not have; as ``read_registration``.
+        Refused: ``limit.bytes`` for more than ``most_bytes``; ``request.malformed`` for members that a line does not
+            have; as ``read_registration``.
     """
+    if len(line.removesuffix(b"\n")) > most_bytes:
+        raise Refused(Rule.LIMIT_BYTES, REQUEST, f"A line has at most {most_bytes} bytes.")
     given = parse_json_object(line, REQUEST, terms.limits.json_depth)
     unknown = [name for name in given if name not in _MEMBERS]
     if unknown:

@@ -112,12 +112,13 @@ def _pieces(file: BinaryIO, most_bytes: int) -> Iterator[tuple[int, tuple[bytes,
 
 
 async def _register(asked: Importing, pool: Executor, outcome: Outcome, first: int, lines: tuple[bytes, ...]) -> None:
+    left = dict(enumerate(lines, first))
     for _ in range(_ATTEMPTS):
-        statuses = await _choose(asked, len(lines))
-        given = Lines(first, lines, asked.subject, asked.contexts, statuses)
+        statuses = await _choose(asked, len(left))
+        given = Lines(tuple(left.items()), asked.subject, asked.contexts, statuses)
         try:
             worked = await asyncio.get_running_loop().run_in_executor(pool, work, given)
-            await _write(asked, outcome, worked)
+            await _write(asked, outcome, worked, left)
         except (StatusTaken, KeyNotInUse):
             await asyncio.sleep(1)  # a process may know a key for a moment that signs no more
             continue
@@ -125,7 +126,7 @@ async def _register(asked: Importing, pool: Executor, outcome: Outcome, first: i
             asked.pending.difference_update((one.list_id, one.index) for rows in statuses.values() for one in rows)
         for number, findings in worked.refused:
             _refuse(asked, outcome, number, findings)
-        outcome.there += worked.there
+        outcome.there += len(worked.there)
         outcome.read += sum(map(len, lines))
         asked.tell(outcome)
         return
@@ -143,8 +144,8 @@ async def _choose(asked: Importing, count: int) -> Mapping[str, Sequence[StatusR
     return found
 
 
-async def _write(asked: Importing, outcome: Outcome, worked: Worked) -> None:
-    """All of them in one transaction; but when one of them is refused, each in its own."""
+async def _write(asked: Importing, outcome: Outcome, worked: Worked, left: dict[int, bytes]) -> None:
+    """All of them in one transaction; but when one of them is refused, each in its own, and then it is done with."""
     rows = [row for _, row in worked.rows]
     if not rows:
         return
@@ -157,6 +158,7 @@ async def _write(asked: Importing, outcome: Outcome, worked: Worked) -> None:
             raise
         for number, row in worked.rows:
             await _write_one(asked, outcome, number, row)
+            del left[number]
 
 
 async def _write_one(asked: Importing, outcome: Outcome, number: int, row: RegistrationRow) -> None:

@@ -30,16 +30,16 @@ _IMPORTED = Change(AuditEvent.AGENT_REGISTERED, Possession.NOT_PROVEN, None, Non
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Some lines of the file, the first of which has this number, and where their status entries are.
+    """Some lines of the file, and where their status entries are.
 
     Attributes:
+        lines: each with its number.
         subject: who will own the agents.
         contexts: in which each is disclosed.
         statuses: context → as many entries as there are lines.
     """
 
-    first: int
-    lines: tuple[bytes, ...]
+    lines: tuple[tuple[int, bytes], ...]
     subject: str
     contexts: tuple[str, ...]
     statuses: Mapping[str, Sequence[StatusRow]]
@@ -47,10 +47,10 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """What became of them: rows to write; how many there was nothing to do for; and why others were refused."""
+    """What became of them: rows to write, in order; those there was nothing to do for; and why others were refused."""
 
     rows: tuple[tuple[int, RegistrationRow], ...]
-    there: int
+    there: tuple[int, ...]
     refused: tuple[tuple[int, tuple[Finding, ...]], ...]
 
 
@@ -100,22 +100,25 @@ async def work_on(wiring: Wiring, given: Lines) -> Worked:
     terms, keys = await terms_of(wiring, now, ProofPolicy.ACCEPTED), await wiring.keys.current()
     caller, read = Caller(given.subject, "", {}), list[tuple[int, Registration]]()
     refused = list[tuple[int, tuple[Finding, ...]]]()
-    for number, line in enumerate(given.lines, given.first):
+    for number, line in given.lines:
         try:
-            registration = read_line(line, given.contexts, terms)
+            registration = read_line(line, given.contexts, terms, wiring.bounds.body_bytes)
             check_work(registration, wiring.bounds)
             read.append((number, registration))
         except Refused as refusal:
             refused.append((number, tuple(refusal.findings)))
-    known = await wiring.store.registered([one.agent_id for _, one in read])
-    new = [
-        (number, one)
-        for number, one in read
-        if known.get(one.agent_id) != RegisteredRow(given.subject, content_of(one.card), asked_for(one))
-    ]
+    known = dict(await wiring.store.registered([one.agent_id for _, one in read]))
+    new, there = list[tuple[int, Registration]](), list[int]()
+    for number, registration in read:
+        as_asked = RegisteredRow(given.subject, content_of(registration.card), asked_for(registration))
+        if known.get(registration.agent_id) == as_asked:
+            there.append(number)
+        else:
+            known[registration.agent_id] = as_asked  # for a later line of the same agent
+            new.append((number, registration))
     rows = []
     for place, (number, registration) in enumerate(new):
         entries = {context: [given.statuses[context][place]] for context in given.contexts}
         row, _ = issue_batch(wiring, keys, caller, registration, _IMPORTED, entries, now)
         rows.append((number, row))
-    return Worked(tuple(rows), len(read) - len(new), tuple(refused))
+    return Worked(tuple(rows), tuple(there), tuple(refused))

@@ -176,7 +176,10 @@ def _check_narrowed(policy: "DisclosurePolicy", name: str, meaning: Meaning, whe
         return
     for one, texts in meaning.items():
         formats = [card_format for card_format in _FORMATS if one in (card_format.family, EVERYTHING)]
-        scopes = dict.fromkeys(Vocabulary(each, policy.groups, {}).read(name, POLICY) for each in formats)
+        scopes = dict[Scope, None]()
+        for each in formats:
+            with suppress(Refused):  # a path of the group; it has a finding of its own
+                scopes[Vocabulary(each, policy.groups, {}).read(name, POLICY)] = None
         for text in texts:
             if not _narrows(ClaimPath.parse(text, POLICY), scopes):
                 hint = f"The group {name} does not hold {text}; a narrowed group means a part of it."

@@ -255,7 +255,11 @@ class _Lane:
         connection = pooled.driver_connection
         pooled.detach()
         assert connection is not None
-        await connection.execute(f"SET statement_timeout = {int(1000 * self._seconds)}")
+        try:
+            await connection.execute(f"SET statement_timeout = {int(1000 * self._seconds)}")
+        except BaseException:  # nobody else knows of it any more
+            connection.terminate()
+            raise
         return connection
 
     async def close(self) -> None:

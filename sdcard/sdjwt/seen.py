@@ -6,6 +6,7 @@ it: they are decided each time. Nothing in it can be changed by who gets it: JSO
 
 import marshal
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sdcard.errors import Where
@@ -19,6 +20,9 @@ from sdcard.sdjwt.values import SdJwt, sd_hash_of
 
 _KEPT = 1024
 _LARGEST_KEPT = 16_384
+_LARGEST_READING = 65_536
+_A_DISCLOSURE = 400
+"""Bytes of the objects that stand for one, beside its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,15 @@ class Seen:
     key: PublicKey
     reading: Reading | None
 
+    def is_small(self, issuer_jwt: str) -> bool:
+        """Whether it may be kept. Salts, and what a Disclosure withholds, are in the Disclosures' texts alone."""
+        if len(issuer_jwt) > _LARGEST_KEPT:
+            return False
+        if self.reading is None:
+            return True
+        size, shown = len(self.reading.json), self.reading.disclosures
+        return size <= _LARGEST_KEPT and size + _A_DISCLOSURE * len(shown) + sum(map(len, shown)) <= _LARGEST_READING
+
     def reading_of(self, sd_jwt: SdJwt, limits: Limits) -> Reading | None:
         """What was made of exactly this SD-JWT, if anything."""
         reading = self.reading
@@ -71,11 +84,12 @@ def find(issuer_jwt: str) -> Seen | None:
 
 def keep(issuer_jwt: str, seen: Seen) -> None:
     """Remember a JWT that verified, in place of the one that was remembered longest ago; nothing large is kept."""
-    if len(issuer_jwt) > _LARGEST_KEPT or (seen.reading and len(seen.reading.json) > _LARGEST_KEPT):
+    if not seen.is_small(issuer_jwt):
         return
     _seen[issuer_jwt] = seen
     if len(_seen) > _KEPT:
-        _seen.popitem(last=False)
+        with suppress(KeyError):  # another thread forgot all of it in between
+            _seen.popitem(last=False)
 
 
 def forget() -> None:

@@ -3,7 +3,7 @@
 All members are optional that its ``required`` does not list. YAML makes of an unquoted ``0.1`` a number.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sdcard.cards.a2a.shared import ENDPOINT, FLAG, LINK
@@ -50,7 +50,13 @@ _SAID = _Quoted(empty=Level.WARNING)
 _NAMED = _Quoted(empty=Level.ERROR)
 _TEXTS = ArrayOf(_TEXT)
 
-_SKILL = Object(
+
+def _open(members: Mapping[str, Member]) -> Object:
+    """An object whose other members are noted (KNO-25)."""
+    return Object(members, notes_unknown=True)
+
+
+_SKILL = _open(
     {
         "id": Member(_NAMED, Need.REQUIRED, "a short name for the skill, unique in the card"),
         "name": Member(_NAMED, Need.REQUIRED, "what people call the skill"),
@@ -61,19 +67,19 @@ _SKILL = Object(
         "output_modes": Member(_TEXTS),
     }
 )
-_OWNERSHIP = Object(
+_OWNERSHIP = _open(
     {
         "context": Member(Choice(("platform", "tenant")), Need.REQUIRED, "platform or tenant"),
         "possibility_slug": Member(_TEXT),
     }
 )
-_PERCEPTION = Object(
+_PERCEPTION = _open(
     {
         "domains": Member(_TEXTS),
         "refresh": Member(Choice(("on-change", "periodic", "on-demand", "scheduled"))),
     }
 )
-_GOAL = Object(
+_GOAL = _open(
     {
         "id": Member(_NAMED, Need.REQUIRED, "a name in kebab-case, unique in the card"),
         "description": Member(_SAID, Need.REQUIRED, "what the agent is trying to achieve"),
@@ -82,7 +88,7 @@ _GOAL = Object(
         "target_query": Member(_TEXT),
     }
 )
-_BUDGET = Object(
+_BUDGET = _open(
     {
         "max_invocation_tokens": Member(_Number(1, whole=True)),
         "max_phase_tokens": Member(_Number(1, whole=True)),
@@ -91,7 +97,7 @@ _BUDGET = Object(
         "on_breach": Member(Choice(("blocked", "failed"))),
     }
 )
-SHAPE = Object(
+SHAPE = _open(
     {
         SCHEMA: Member(_TEXT),
         "type": Member(_TEXT),
@@ -105,14 +111,14 @@ SHAPE = Object(
         "version": Member(_SAID, Need.REQUIRED, 'the version of the agent, in quotes, such as "1.0.0"'),
         "documentation_url": Member(LINK),
         "provider": Member(
-            Object({"organization": Member(_SAID, Need.REQUIRED, "who runs the agent"), "url": Member(LINK)})
+            _open({"organization": Member(_SAID, Need.REQUIRED, "who runs the agent"), "url": Member(LINK)})
         ),
         "capabilities": Member(
-            Object({name: Member(FLAG) for name in ("streaming", "push_notifications", "state_transition_history")}),
+            _open({name: Member(FLAG) for name in ("streaming", "push_notifications", "state_transition_history")}),
             Need.REQUIRED,
             "an object that says what the agent supports, or an empty one",
         ),
-        "authentication": Member(Object({"schemes": Member(_TEXTS), "credentials": Member(_TEXT)})),
+        "authentication": Member(_open({"schemes": Member(_TEXTS), "credentials": Member(_TEXT)})),
         "default_input_modes": Member(_TEXTS),
         "default_output_modes": Member(_TEXTS),
         "skills": Member(ArrayOf(_SKILL, empty=Level.ERROR), Need.REQUIRED, "an array of what the agent can do"),
@@ -121,6 +127,5 @@ SHAPE = Object(
         "goals": Member(ArrayOf(_GOAL)),
         "boundaries": Member(_TEXTS),
         "budget_override": Member(_BUDGET),
-    },
-    notes_unknown=True,
+    }
 )

@@ -137,3 +137,33 @@ def test_what_is_no_line_at_all_is_refused(desk: Desk, tmp_path: Path) -> None:
     assert (status, outcome) == (1, {"registered": 1, "already": 0, "refused": 1})
     assert "x" * 100 not in said
     assert ask(desk.url, lambda store: store.registered(["agent-1"])).keys() == {"agent-1"}
+
+
+def test_what_is_too_long_is_refused_whatever_its_beginning_says(desk: Desk, tmp_path: Path) -> None:
+    cut = json.dumps(line(1)).ljust(1024 * 1024 + 1) + "and more"
+
+    status, outcome, said = run(tmp_path, desk, write(tmp_path, cut, line(2)))
+
+    assert (status, outcome) == (1, {"registered": 1, "already": 0, "refused": 1})
+    assert "line 1: limit.bytes" in said
+
+
+def test_each_line_is_counted_once_also_when_its_transaction_is_tried_again(desk: Desk, tmp_path: Path) -> None:
+    """In an empty registry the first line opens the status lists, and those that follow it find them there."""
+    taken = {"public_key": jwk(key(1001))}
+
+    status, outcome, said = run(tmp_path, desk, write(tmp_path, line(1), line(2, **taken), line(3), line(4), line(5)))
+
+    assert (status, outcome) == (1, {"registered": 4, "already": 0, "refused": 1})
+    assert said.count("line 2: key.bound-elsewhere") == 1
+
+
+def test_of_lines_about_one_agent_that_stand_together_the_last_counts(desk: Desk, tmp_path: Path) -> None:
+    newer = {**line(1)["card"], "version": "9.9"}
+    run(tmp_path, desk, write(tmp_path, line(1)))
+    before = ask(desk.url, lambda store: store.registered(["agent-1"]))
+
+    _, outcome, _ = run(tmp_path, desk, write(tmp_path, line(1), line(1, card=newer), line(1)))
+
+    assert outcome == {"registered": 2, "already": 1, "refused": 0}
+    assert ask(desk.url, lambda store: store.registered(["agent-1"])) == before

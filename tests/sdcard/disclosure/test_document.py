@@ -140,6 +140,10 @@ WRONG: dict[str, tuple[Any, list[tuple[str, str]]]] = {
     "an unknown claim": (one({"skils": "plain"}), [("disclose.unknown", f"{MINE}/claims/skils")]),
     "an unknown family of paths": (one({"*.url": "plain"}), [("disclose.unknown", f"{MINE}/claims/*.url")]),
     "a path that is none": (one({"skills..id": "plain"}), [("path.malformed", f"{MINE}/claims/skills..id")]),
+    "a path that is none, in a group that a context narrows": (
+        {"groups": {"g": ["a..b"]}, "contexts": {"mine": {"claims": {"skils": "plain"}, "narrowed": {"g": []}}}},
+        [("path.malformed", "policy/groups/g/0"), ("disclose.unknown", f"{MINE}/claims/skils")],
+    ),
     "a very deep path": (one({DEEP: "plain"}), [("policy.malformed", f"{MINE}/claims")]),
     "a deep path": (
         one({".".join(["url"] + ["a"] * 64): "plain"}),

@@ -222,7 +222,7 @@ SMALL_ORDER = [0, 1, 2**255 - 20, ORDER_8, 2**255 - 19 - ORDER_8]
 
 @pytest.mark.parametrize("sign", [0, 1])
 @pytest.mark.parametrize("y", [*SMALL_ORDER, 2, 2**255 - 19, 2**255 - 18, 2**255 - 1])
-def test_an_ed25519_mineis_a_point_that_somebody_can_hold(y: int, sign: int) -> None:
+def test_an_ed25519_key_is_a_point_that_somebody_can_hold(y: int, sign: int) -> None:
     """Under a point of small order a constant signature verifies; 2 is no point; the others are second spellings."""
     x = encode_base64url((y + (sign << 255)).to_bytes(32, "little"))
 
@@ -231,7 +231,7 @@ def test_an_ed25519_mineis_a_point_that_somebody_can_hold(y: int, sign: int) -> 
 
 
 @pytest.mark.parametrize("y", range(2, 40))
-def test_an_ed25519_mineis_on_the_curve(y: int) -> None:
+def test_an_ed25519_key_is_on_the_curve(y: int) -> None:
     """RFC 8032 5.1.3, by its own way: x is a root of (y² - 1) / (d y² + 1), or there is no point with this y."""
     p = 2**255 - 19
     square = (y * y - 1) * pow(-121665 * pow(121666, -1, p) * y * y + 1, -1, p) % p
@@ -241,7 +241,7 @@ def test_an_ed25519_mineis_on_the_curve(y: int) -> None:
     assert all(edwards.is_usable((y + (sign << 255)).to_bytes(32, "little")) == exists for sign in (0, 1))
 
 
-def test_every_real_ed25519_mineis_usable() -> None:
+def test_every_real_ed25519_key_is_usable() -> None:
     for _ in range(200):
         public = ed25519.Ed25519PrivateKey.generate().public_key()
         x = encode_base64url(public.public_bytes_raw())

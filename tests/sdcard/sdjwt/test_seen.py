@@ -1,6 +1,6 @@
 """What is kept of Issuer-signed JWTs changes no outcome, holds nothing that did not verify, and cannot be changed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from sdcard.limits import Limits
 from sdcard.sdjwt import seen
 from sdcard.sdjwt.disclosure import Disclosure
 from sdcard.sdjwt.values import SdJwt
-from tests.world import World, digest, outcome, raises_rule, seal_claim, unsigned, with_disclosures
+from tests.world import World, digest, outcome, raises_rule, seal_claim, seal_element, unsigned, with_disclosures
 
 UNBOUND = Unbound("a directory")
 NOTE = seal_claim("note", {"list": [1, {"a": None}]})
@@ -121,6 +121,29 @@ def test_a_large_selection_of_a_small_jwt_is_not_kept(world: World) -> None:
     sd_jwt = world.issuer.sd_jwt(world.issuer.claims(digests(large)), large)
     for _ in range(3):
         assert world.verifier.verify(str(sd_jwt), UNBOUND).members["note"] == "x" * 20_000
+    found = seen.find(sd_jwt.issuer_jwt)
+    assert found is not None
+    assert found.reading is None
+
+
+def long_salt() -> list[Disclosure]:
+    return [seal_claim("note", 1, salt="s" * 50_000)]
+
+
+def many_in_one() -> list[Disclosure]:
+    """Digests that stand neither in the JWT nor in what it comes to."""
+    elements = [seal_element(number, salt=f"{number}") for number in range(200)]
+    return [seal_claim("note", [{"...": digest(one)} for one in elements]), *elements]
+
+
+@pytest.mark.parametrize("made", [long_salt, many_in_one])
+def test_disclosures_that_say_little_and_are_large_are_not_kept(
+    world: World, made: Callable[[], list[Disclosure]]
+) -> None:
+    first, *others = made()
+    sd_jwt = world.issuer.sd_jwt(world.issuer.claims(digests(first)), first, *others)
+    for _ in range(3):
+        assert "note" in world.verifier.verify(str(sd_jwt), UNBOUND).members
     found = seen.find(sd_jwt.issuer_jwt)
     assert found is not None
     assert found.reading is None

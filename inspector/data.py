@@ -1,0 +1,203 @@
+"""What the page knows from the core, as data: rules, limits, algorithms, card formats, contexts."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from sdcard import linkability
+from sdcard.cards.a2a import detection, v0_2
+from sdcard.cards.a2a.signatures.forms import Form, forms_of
+from sdcard.cards.a2a.signatures.members import CARD_0_3, CARD_1_0, Field, Message
+from sdcard.cards.a2a.signatures.verification import MOST_SIGNATURES
+from sdcard.cards.format import CardFormat
+from sdcard.cards.kno import format as kno_format
+from sdcard.cards.lint import _FLAG, _HIDDEN
+from sdcard.cards.reading import KNOWN_FORMATS
+from sdcard.disclosure.checking import MOST_PAIRS, MOST_PATHS, MOST_PATHS_IN_ALL
+from sdcard.disclosure.context import BUILT_IN, DisclosureContext
+from sdcard.disclosure.schema import SCHEMA
+from sdcard.instants import FreshnessWindow
+from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
+from sdcard.jose.ed25519 import _SMALL_ORDER
+from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
+from sdcard.jose.ml_dsa import ML_DSA_PARAMETERS
+from sdcard.keybinding.challenge import MAX_NONCE_LENGTH
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.names import KB_TYP, NEVER_SELECTIVE, RESERVED_ANYWHERE, RESERVED_AT_TOP
+from sdcard.paths import ClaimPath
+from sdcard.profile import PROFILES, Profile
+from sdcard.rules import Rule
+from sdcard.sdjwt.steps import RESERVED_NAMES
+from sdcard.status.token import TYP
+
+NOT_HERE: Mapping[Rule, str] = {
+    Rule.KB_REPLAYED: "Only a Verifier that remembers nonces can know.",
+    Rule.KB_RECORD: "This page keeps no record of nonces.",
+    Rule.KB_CHALLENGE_EXPIRED: "Only the Verifier that gave the challenge knows when.",
+    Rule.KB_OTHER_REQUEST: "Only the Verifier that gave the challenge knows for which request.",
+    Rule.KEY_REPEATED: "It is about the keys of one registration.",
+    Rule.KEY_BOUND_ELSEWHERE: "Only a registry can know.",
+    Rule.TRUST_SIGNER: "This page takes no signed trust lists.",
+    Rule.ISSUER_METADATA: "This page fetches nothing.",
+    Rule.STATUS_LIST_TIME: "It is about a request to a registry.",
+    Rule.CARD_MEMBER_MISSING: "`sdcard card check` compares a card with its format.",
+    Rule.CARD_MEMBER_TYPE: "`sdcard card check` compares a card with its format.",
+    Rule.CARD_MEMBER_UNKNOWN: "`sdcard card check` compares a card with its format.",
+    Rule.CARD_SECRET: "`sdcard card check` looks for secrets.",
+    Rule.CARD_PERSONAL: "`sdcard card check` looks for personal data.",
+    Rule.CARD_INTERNAL_HOST: "`sdcard card check` looks for such hosts.",
+}
+"""Why the page cannot check a rule, where that is not plain."""
+
+_MESSAGES = {"card_1_0": CARD_1_0, "card_0_3": CARD_0_3}
+
+
+def page_data() -> dict[str, Any]:
+    """Everything, as JSON."""
+    messages = _Messages()
+    return {
+        "rules": {rule.value: {"sentence": rule.sentence, "standard": rule.standard} for rule in Rule},
+        "not_here": {rule.value: why for rule, why in NOT_HERE.items()},
+        "limits": asdict(DEFAULT_LIMITS),
+        "window": asdict(FreshnessWindow()),
+        "max_nonce_length": MAX_NONCE_LENGTH,
+        "kb_typ": KB_TYP,
+        "status_typ": TYP,
+        "algorithms": [
+            {"name": one, "header_names": one.header_names, "signature_size": one.signature_size}
+            for one in SignatureAlgorithm
+        ],
+        "digest_algorithms": list(DigestAlgorithm),
+        "curves": [
+            {
+                "algorithm": algorithm,
+                "crv": curve.crv,
+                "size": curve.size,
+                "prime": str(curve.prime),
+                "hash": f"SHA-{algorithm[2:]}",
+            }
+            for algorithm, curve in EC_PARAMETERS.items()
+        ],
+        "ml_dsa": [{"algorithm": name, "public_size": one.public_size} for name, one in ML_DSA_PARAMETERS.items()],
+        "ed25519_small_order": sorted(map(str, _SMALL_ORDER)),
+        "private_members": sorted(PRIVATE_MEMBERS),
+        "published_keys": sorted(PUBLISHED_KEYS),
+        "profiles": {name: _profile(profile) for name, profile in PROFILES.items()}
+        | {"any": {"name": "any SD-JWT", "also_clear": []}},
+        "never_selective": sorted(NEVER_SELECTIVE),
+        "reserved_at_top": sorted(RESERVED_AT_TOP),
+        "reserved_anywhere": sorted(RESERVED_ANYWHERE),
+        "reserved_in_disclosures": sorted(RESERVED_NAMES),
+        "formats": [_format(one) for one in KNOWN_FORMATS.values()],
+        "detection": {
+            "capabilities": list(v0_2.CAPABILITIES.members),
+            "only_a2a": list(detection._ONLY_A2A),
+            "of_others": list(detection._OF_OTHERS),
+            "two_words": list(detection._TWO_WORDS),
+            "known_to_1_0": sorted(detection._KNOWN_TO_1_0),
+            "brought_by_0_2": list(v0_2.BROUGHT),
+            "marks_of_a2a": list(kno_format._A2A),
+        },
+        "forms": {name: [_form(form) for form in forms_of(name)] for name in KNOWN_FORMATS if forms_of(name)},
+        "messages": messages.all(),
+        "most_signatures": MOST_SIGNATURES,
+        "contexts": [_context(one) for one in BUILT_IN],
+        "policy_schema": SCHEMA,
+        "most_paths": MOST_PATHS,
+        "most_paths_in_all": MOST_PATHS_IN_ALL,
+        "most_pairs": MOST_PAIRS,
+        "hidden_characters": _HIDDEN.pattern,
+        "flags": _FLAG.pattern,
+        "link": _link(),
+    }
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "accepted_types": sorted(profile.accepted_types),
+        "accepted_vcts": sorted(profile.accepted_vcts),
+        "required": sorted(profile.required),
+        "also_clear": list(profile.also_clear),
+    }
+
+
+def _format(one: CardFormat) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "family": one.family,
+        "always_disclosed": list(one.always_disclosed),
+        "members": sorted(one.members),
+        "units": _paths(one.units),
+        "together": _paths(one.together),
+        "groups": {name: _paths(paths) for name, paths in one.groups.items()},
+        "private": _paths(one.private),
+    }
+
+
+def _paths(paths: tuple[ClaimPath, ...]) -> list[list[str | int | None]]:
+    return [list(path.segments) for path in paths]
+
+
+def _context(one: DisclosureContext) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "claims": dict(one.claims),
+        "narrowed": {
+            group: {key: list(paths) for key, paths in means.items()} for group, means in one.narrowed.items()
+        },
+        "contains": list(one.contains),
+    }
+
+
+def _form(form: Form) -> dict[str, Any]:
+    name = next((name for name, message in _MESSAGES.items() if message is form.message), None)
+    return {"name": form.name, "message": name, "drops_empty": form.drops_empty, "encoder": form.encode.__name__}
+
+
+class _Messages:
+    """Messages by name; those within others are numbered."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, Any] = {}
+
+    def all(self) -> dict[str, Any]:
+        for name, message in _MESSAGES.items():
+            self._named[name] = self._message(message)
+        return self._named
+
+    def _message(self, message: Message) -> dict[str, Any]:
+        return {
+            "members": {name: self._field(one) for name, one in message.members.items()},
+            "variants": {
+                kind: {name: self._field(one) for name, one in fields.items()}
+                for kind, fields in message.variants.items()
+            },
+        }
+
+    def _field(self, one: Field) -> dict[str, Any]:
+        return {"default": one.default, "message": self._inner(one.message), "repeated": one.repeated}
+
+    def _inner(self, message: Message | None) -> str | None:
+        if message is None:
+            return None
+        inner = self._message(message)
+        known = next((name for name, other in self._named.items() if other == inner), None)
+        name = known or f"inner_{len(self._named)}"
+        self._named[name] = inner
+        return name
+
+
+def _link() -> dict[str, Any]:
+    return {
+        "hour": linkability.HOUR,
+        "close": linkability.CLOSE,
+        "verdicts": dict(linkability._VERDICTS),
+        "order": list(linkability.What),
+        "order_of_verdicts": list(linkability.Verdict),
+        "claims": dict(linkability._CLAIMS),
+        "header": dict(linkability._HEADER),
+        "kb_header": dict(linkability._KB_HEADER),
+        "kb_claims": dict(linkability._KB_CLAIMS),
+        "key_type": sorted(linkability._KEY_TYPE),
+    }

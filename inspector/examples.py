@@ -1,0 +1,83 @@
+"""Makes ``examples.json``, the examples of the page: ``python -m inspector.examples``. Its keys are thrown away."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from sdcard import (
+    DEFAULT_POLICY,
+    Acceptance,
+    Challenge,
+    ClaimPath,
+    Issuer,
+    TrustedIssuers,
+    accept_sd_card,
+    issue_sd_card,
+    parse_card,
+    plan_disclosure,
+    present,
+    rounded_validity,
+    select_paths,
+)
+from sdcard.edge.system import SystemSalts
+from sdcard.errors import Part, Where
+from sdcard.jose.signer import InMemorySigner
+from sdcard.status.reference import StatusReference
+from sdcard.status.status_list import pack_statuses
+from sdcard.status.token import issue_status_list_token
+from sdcard.trust import encode_trusted_issuers
+
+ROOT = Path(__file__).resolve().parent
+NOW = 1_800_000_000
+ISSUER, AUDIENCE, NONCE = "https://registry.example", "https://verifier.example", "n-0S6_WzA2Mj"
+LIST = f"{ISSUER}/status/1"
+SHOWN = ("skills.0", "provider.organization", "supportedInterfaces.0")
+
+
+def _key() -> InMemorySigner:
+    return InMemorySigner(ec.generate_private_key(ec.SECP256R1()))
+
+
+def examples() -> dict[str, Any]:
+    """A presentation with all that it takes to verify it, another card of the same agent, and the agent's card."""
+    issuer, holder, other_holder, lists = _key(), _key(), _key(), _key()
+    document = (ROOT.parent / "examples" / "georoute.json").read_text(encoding="utf-8")
+    card = parse_card(document.encode())
+    trust = TrustedIssuers(
+        {ISSUER: {issuer.public_key.thumbprint: issuer.public_key}},
+        {ISSUER: {lists.public_key.thumbprint: lists.public_key}},
+    )
+
+    def presented(context: str, signer: InMemorySigner, index: int, shown: tuple[str, ...], nonce: str) -> str:
+        issued = issue_sd_card(
+            Issuer(ISSUER, issuer.public_key),
+            plan_disclosure(card, DEFAULT_POLICY, context),
+            issuer,
+            agent_id="georoute",
+            holder_key=signer.public_key,
+            validity=rounded_validity(NOW - 1_000),
+            salts=SystemSalts(),
+            status=StatusReference(LIST, index),
+        )
+        held = accept_sd_card(str(issued), Acceptance(issuers=trust), signer.public_key, NOW)
+        selection = select_paths(held, [ClaimPath.parse(one, Where(Part.REQUEST)) for one in shown])
+        return str(present(held, selection, Challenge(nonce, AUDIENCE), signer, NOW - 12))
+
+    return {
+        "presentation": presented("internal", holder, 4_711, SHOWN, NONCE),
+        "other": presented("public", other_holder, 815, ("skills.0",), "another nonce"),
+        "keys": json.dumps(encode_trusted_issuers(trust), indent=1),
+        "now": NOW,
+        "audience": AUDIENCE,
+        "nonce": NONCE,
+        "status_list_token": issue_status_list_token(
+            pack_statuses({815: 1}, 8_192, 2), LIST, lists, NOW - 600, 600, NOW + 3_600
+        ),
+        "card": document,
+    }
+
+
+if __name__ == "__main__":
+    (ROOT / "examples.json").write_text(json.dumps(examples(), indent=1) + "\n", encoding="utf-8")

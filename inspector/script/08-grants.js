@@ -1,0 +1,154 @@
+// What a context may show of cards of one format: sdcard/disclosure/grant.py. Treatments are "plain", "selective" and
+// "withheld"; of the entries that cover a place, the one with the narrowest path decides.
+
+const FORMATS = new Map(DATA.formats.map((one) => {
+  const paths = (list) => list.map((segments) => new ClaimPath(segments));
+  const groups = new Map(Object.entries(one.groups).map(([name, list]) => [name, paths(list)]));
+  const format = { ...one, groups, units: paths(one.units), together: paths(one.together), private: paths(one.private) };
+  format.goesWithParent = (place) => format.together.some((path) => path.matches(place));
+  format.isUnit = (place) => place.length === 1 || (format.units.some((path) => path.matches(place)) && !format.goesWithParent(place));
+  return [one.name, format];
+}));
+const ALL_GROUPS = new Set([...FORMATS.values()].flatMap((format) => [...format.groups.keys()]));
+
+class Vocabulary {
+  constructor(format, groups, narrowed) {
+    Object.assign(this, { format, groups, narrowed });
+  }
+
+  read(entry, where) {
+    const { format } = this;
+    if (entry === "*") return newScope(entry, [new ClaimPath([])], format.private, false);
+    const mine = this.group(entry);
+    if (mine === null) {
+      const path = ClaimPath.parse(entry, where);
+      const first = path.segments[0];
+      const isOfOthers = format.groups.has(first) && !format.members.includes(first);
+      return newScope(entry, isOfOthers ? [] : [path], [], false);
+    }
+    const others = [...format.groups].filter(([name]) => name !== entry).flatMap(([, paths]) => paths);
+    const apart = format.groups.has(entry) ? others.filter((path) => mine.some((one) => one.includes(path))) : [];
+    const narrower = this.meaning(this.narrowed.get(entry) ?? new Map());
+    const paths = narrower === null ? mine : narrower.filter((path) => mine.some((one) => one.includes(path)));
+    return newScope(entry, paths, apart, true);
+  }
+
+  group(entry) {
+    const { format, groups } = this;
+    if (format.groups.has(entry)) return format.groups.get(entry);
+    if (groups.has(entry)) return this.meaning(groups.get(entry)) ?? [];
+    return ALL_GROUPS.has(entry) && !format.members.includes(entry) ? [] : null;
+  }
+
+  meaning(meaning) {
+    const texts = meaning.get(this.format.family) ?? meaning.get("*");
+    return texts === undefined ? null : texts.map((text) => ClaimPath.parse(text, "policy"));
+  }
+}
+
+function newScope(entry, paths, apart, isGroup) {
+  return { entry, paths, apart, isGroup, holds: (place) => paths.some((p) => p.covers(place)) && !apart.some((p) => p.covers(place)) };
+}
+
+const decides = (row, place) => row.path.covers(place) && !row.scope.apart.some((path) => path.covers(place));
+
+function narrower(one, other) {
+  const of = ({ path }) => [path.segments.length, path.segments.filter((segment) => segment !== null).length];
+  const [[a, b], [c, d]] = [of(one), of(other)];
+  return c - a || d - b;
+}
+
+class Grant {
+  constructor(context, rows, lists = []) {
+    this.context = context;
+    this.rows = rows.toSorted(narrower);
+    this.lists = lists;
+    let shown = this.rows.filter((row) => row.treatment !== "withheld").map((row) => row.path);
+    if (lists.length > 0) {
+      let asked = [new ClaimPath([])];
+      for (const list of lists) asked = overlaps(asked, list.flatMap((scope) => scope.paths));
+      shown = [...asked, ...overlaps(asked, shown)];
+    }
+    const spared = this.rows.filter((row) => row.treatment === "withheld").flatMap((row) => row.scope.apart);
+    this.shown = uniquePaths([...shown, ...overlaps(shown, spared)]);
+    this.numbered = this.edges().some((path) => path.segments.some((segment) => typeof segment === "number"));
+    this.decided = new Map();
+  }
+
+  kind(place) {
+    return this.numbered ? place : place.map((one) => (typeof one === "number" ? null : one));
+  }
+
+  decide(place) {
+    const kind = this.kind(place);
+    const key = JSON.stringify(kind);
+    if (!this.decided.has(key)) {
+      const row = this.rows.find((one) => decides(one, kind)) ?? null;
+      this.decided.set(key, { row, treatment: this.treat(kind, row) });
+    }
+    return this.decided.get(key);
+  }
+
+  treat(place, row) {
+    if (this.lists.length === 0) return row ? row.treatment : "withheld";
+    if (!this.lists.every((list) => list.some((scope) => scope.holds(place)))) return "withheld";
+    return row ? row.treatment : "selective";
+  }
+
+  treatment(place) {
+    return this.decide(place).treatment;
+  }
+
+  permits(place) {
+    return this.treatment(place) !== "withheld";
+  }
+
+  forbids(place) {
+    return this.decide(place).row?.treatment === "withheld";
+  }
+
+  plain() {
+    return overlaps(this.rows.filter((row) => row.treatment === "plain").map((row) => row.path), this.shown);
+  }
+
+  selective() {
+    return this.rows.filter((row) => row.treatment === "selective").map((row) => row.path);
+  }
+
+  leadsTo(place) {
+    return this.shown.some((path) => path.leadsTo(place));
+  }
+
+  edges() {
+    return [
+      ...this.rows.flatMap((row) => [row.path, ...row.scope.apart]),
+      ...this.lists.flatMap((list) => list.flatMap((scope) => [...scope.paths, ...scope.apart])),
+    ];
+  }
+}
+
+function readRows(context, entry, vocabulary, where) {
+  const treatment = context.claims.get(entry);
+  let scope = vocabulary.read(entry, where);
+  if (entry === "*" && treatment === "withheld") scope = newScope(entry, scope.paths, [], false);
+  return scope.paths.map((path) => ({ path, scope, treatment }));
+}
+
+// What the context of this name may show; `agreed`: what an agreement lists in place of the context's own choice.
+function grantOf(policy, name, format, agreed = null) {
+  const decisive = policy.contexts.get(name === "federation" && agreed === null ? "public" : name);
+  const vocabulary = new Vocabulary(format, policy.groups, decisive.narrowed);
+  const rows = [...decisive.claims.keys()].flatMap((entry) => readRows(decisive, entry, vocabulary, "policy"));
+  return new Grant(name, rows, agreed === null ? [] : [agreed.map((entry) => vocabulary.read(entry, "policy"))]);
+}
+
+// Whether an entry shows something at or beneath its paths, once it is asked for.
+function checkWithin(grant, scope, where) {
+  const reaches = (path) => {
+    const places = [path.segments, ...grant.edges().map((edge) => path.overlap(edge)?.segments).filter(Boolean)];
+    return places.some((place) => (grant.lists.length > 0 ? grant.permits(place) : !grant.forbids(place)));
+  };
+  if (scope.paths.length > 0 && !scope.paths.some(reaches)) {
+    throw new Refused("disclose.beyond-ceiling", where, `The context ${grant.context} never shows it.`);
+  }
+}

@@ -1,0 +1,191 @@
+// The page at work: tabs, what is pasted and dropped, and when to look again.
+
+const MOST_FILE_BYTES = 4_194_304;
+const byId = (name) => document.getElementById(name);
+const valueOf = (name) => byId(name).value;
+
+// A person's text often ends in a line break. What is around it is no part of it; within it, everything counts.
+function kindOf(text) {
+  if (text.startsWith('"')) return "card";
+  if (text.startsWith("{")) return /"payload"\s*:\s*"/.test(text) && /"signatures?"\s*:/.test(text) && !/"(?:skills|agent_id)"\s*:/.test(text) ? "sd-jwt" : "card";
+  if (text.includes("~") || text.split(".").length !== 3) return "sd-jwt";
+  const typ = tryOr(() => parseJsonObject(decodeBase64url(text.split(".")[0], ""), "", 8).get("typ"), null);
+  return { [DATA.kb_typ]: "kb-jwt", [DATA.status_typ]: "status-list" }[isText(typ) ? typ : ""] ?? "sd-jwt";
+}
+
+const INSPECTORS = { "sd-jwt": inspectSdJwt, "kb-jwt": inspectKbJwt, "status-list": inspectStatusList, card: inspectCard };
+
+function chosenOptions() {
+  const orNull = (name) => valueOf(name) || null;
+  const binding = valueOf("binding");
+  return {
+    now: chosenNow(), keys: valueOf("keys").trim(), profile: valueOf("profile"),
+    keyBinding: binding === "bound" ? { audience: orNull("audience"), nonce: orNull("nonce") } : binding === "unbound" ? "unbound" : null,
+    statusToken: valueOf("status-token").trim(), statusKeys: valueOf("status-keys").trim(),
+  };
+}
+
+function chosenNow() {
+  const chosen = Date.parse(`${valueOf("now")}Z`);
+  return Number.isNaN(chosen) ? Math.floor(Date.now() / 1000) : chosen / 1000;
+}
+
+function setNow(seconds) {
+  byId("now").value = new Date(seconds * 1000).toISOString().slice(0, 19);
+}
+
+let turn = 0; // only the last look that was asked for is drawn
+
+async function drawInspection() {
+  const mine = ++turn;
+  const text = valueOf("text").trim();
+  byId("bound").hidden = valueOf("binding") !== "bound";
+  if (!text) {
+    show("verdict", el("p", { class: "empty" }, "What you paste is shown here: who issued it, what it shows, what stays hidden, and what was verified."));
+    show("result");
+    return;
+  }
+  if (!globalThis.crypto?.subtle) {
+    show("verdict", banner("unchecked", "Nothing can be checked here", ["This page came over plain HTTP, where browsers switch their cryptography off. Save it and open it from disk."], [], ""));
+    return;
+  }
+  const found = await INSPECTORS[kindOf(text)](text, chosenOptions());
+  if (mine === turn) drawFound(found);
+}
+
+function later(work) {
+  let timer = 0;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(work, 200);
+  };
+}
+
+// -- files ------------------------------------------------------------------------------------------------------------
+
+async function readInto(field, file) {
+  if (file.size > MOST_FILE_BYTES) {
+    say(field, `This file has ${file.size.toLocaleString("en")} bytes. Nothing here reads more than ${MOST_FILE_BYTES.toLocaleString("en")}.`);
+    return;
+  }
+  try {
+    field.value = decodeUtf8(new Uint8Array(await file.arrayBuffer()), "file");
+    say(field, "");
+  } catch {
+    say(field, "This file is not UTF-8 text.");
+  }
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+function say(field, text) {
+  const old = field.parentElement.querySelector(".complaint");
+  old?.remove();
+  if (text) field.after(el("p", { class: "complaint", role: "alert" }, text));
+}
+
+function takeDrops(area) {
+  const field = area.querySelector("textarea");
+  const over = (is) => (event) => {
+    event.preventDefault();
+    area.classList.toggle("over", is);
+  };
+  area.addEventListener("dragover", over(true));
+  area.addEventListener("dragleave", over(false));
+  area.addEventListener("drop", (event) => {
+    over(false)(event);
+    const [file] = event.dataTransfer.files;
+    const text = event.dataTransfer.getData("text/plain");
+    if (file) readInto(field, file);
+    else if (text) {
+      field.value = text;
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+  });
+}
+
+// -- tabs -------------------------------------------------------------------------------------------------------------
+
+function choose(tab, focus) {
+  for (const one of document.querySelectorAll("[role=tab]")) {
+    const chosen = one === tab;
+    one.setAttribute("aria-selected", String(chosen));
+    one.tabIndex = chosen ? 0 : -1;
+    byId(one.getAttribute("aria-controls")).hidden = !chosen;
+  }
+  if (focus) tab.focus();
+}
+
+function startTabs() {
+  const tabs = [...document.querySelectorAll("[role=tab]")];
+  for (const [i, tab] of tabs.entries()) {
+    tab.addEventListener("click", () => choose(tab, false));
+    tab.addEventListener("keydown", (event) => {
+      const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: tabs.length - 1 }[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      choose(tabs[(to + tabs.length) % tabs.length], true);
+    });
+  }
+}
+
+// -- examples ---------------------------------------------------------------------------------------------------------
+
+function fill(values) {
+  for (const [name, value] of Object.entries(values)) byId(name).value = value;
+}
+
+function startExamples() {
+  const on = (name, work) => byId(name).addEventListener("click", work);
+  on("example", () => {
+    fill({ text: EXAMPLES.presentation, keys: EXAMPLES.keys, binding: "bound", audience: EXAMPLES.audience, nonce: EXAMPLES.nonce, profile: "sd-card", "status-token": EXAMPLES.status_list_token, "status-keys": "" });
+    setNow(EXAMPLES.now);
+    drawInspection();
+  });
+  on("clear", () => {
+    fill({ text: "", keys: "", binding: "undecided", audience: "", nonce: "", "status-token": "", "status-keys": "" });
+    setNow(Date.now() / 1000);
+    drawInspection();
+    byId("text").focus();
+  });
+  on("clock", () => {
+    setNow(Date.now() / 1000);
+    drawInspection();
+  });
+  on("example-compare", () => {
+    fill({ one: EXAMPLES.presentation, other: EXAMPLES.other });
+    drawLinks();
+  });
+  on("example-contexts", () => {
+    fill({ card: EXAMPLES.card });
+    drawContexts();
+  });
+  on("edit-policy", () => {
+    fill({ policy: defaultPolicyText() });
+    drawContexts();
+  });
+}
+
+function start() {
+  startTabs();
+  startExamples();
+  for (const area of document.querySelectorAll(".drop")) takeDrops(area);
+  byId("inspect").addEventListener("input", later(drawInspection));
+  byId("compare").addEventListener("input", later(drawLinks));
+  byId("contexts").addEventListener("input", later(drawContexts));
+  byId("file").addEventListener("change", (event) => {
+    const [file] = event.target.files;
+    if (file) readInto(byId("text"), file);
+    event.target.value = "";
+  });
+  byId("result").addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#disclosure-']");
+    if (link) byId(link.getAttribute("href").slice(1))?.querySelector("details")?.setAttribute("open", "");
+  });
+  byId("expect").open = matchMedia("(min-width: 62rem)").matches; // where it would push what was found out of sight
+  setNow(Date.now() / 1000);
+  drawInspection();
+  drawLinks();
+  drawContexts();
+}
+
+start();

@@ -1,0 +1,42 @@
+"""How many look-ups of one caller run at a time: whoever asks much holds up themselves, and leaves room for others."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
+
+from sdcard.edge.lookups import QUICK_CONNECTIONS
+from sdcard.errors import Part, Refused, Where
+from sdcard.rules import Rule
+
+AT_ONCE = QUICK_CONNECTIONS // 2
+SECONDS = 2.0
+"""For which somebody may wait for their own look-ups."""
+
+
+class Shares:
+    """The places of callers, for one event loop. Nothing is kept of who asks for nothing."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
+        self._places = WeakValueDictionary[str, asyncio.Semaphore]()
+
+    @asynccontextmanager
+    async def of(self, subject: str) -> AsyncIterator[None]:
+        """One of the subject's places.
+
+        Raises:
+            Refused: ``store.slow`` when there is none for too long.
+        """
+        places = self._places.get(subject)
+        if places is None:
+            places = self._places[subject] = asyncio.Semaphore(AT_ONCE)
+        try:
+            async with asyncio.timeout(self._seconds if places.locked() else None):
+                await places.acquire()
+        except TimeoutError:
+            raise Refused(Rule.STORE_SLOW, Where(Part.REQUEST)) from None
+        try:
+            yield
+        finally:
+            places.release()

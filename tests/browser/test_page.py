@@ -1,0 +1,348 @@
+"""The page as a person meets it, and as an attacker would like to: it asks for nothing and runs nothing of a card's."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import pytest
+from fastapi import FastAPI
+from playwright.sync_api import Browser, Page
+
+from inspector.join import PAGE, joined
+from issuer_service.pages import endpoints
+from tests.browser import attacks
+from tests.browser.pages import ADDRESS, Watched
+from tests.external.node_peers import installed
+from tests.served import served
+
+MOST_BYTES = 300_000
+TABS = {"inspect": "#text", "compare": "#one", "contexts": "#card"}
+
+
+@pytest.fixture(params=["disk", "served"])
+def anywhere(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Watched]:
+    """The page from disk, and from a server; it must stay silent in both."""
+    with address_of(request.param) as address, browser.new_context() as context:
+        watched = Watched(context.new_page(), address).open()
+        yield watched
+        assert watched.page.evaluate("window.hit") is None
+        assert watched.page.evaluate("({}).polluted") is None
+        watched.assert_silent()
+
+
+@contextmanager
+def address_of(where: str) -> Iterator[str]:
+    if where == "disk":
+        yield ADDRESS
+        return
+    app = FastAPI()
+    app.include_router(endpoints.router)
+    with served(app) as url:
+        yield f"{url}/inspector"
+
+
+PASTE = """([id, text]) => {
+  const fields = id === "#one" ? [id, "#other"] : [id];
+  for (const name of fields) document.querySelector(name).value = text;
+  document.querySelector(id).dispatchEvent(new Event("input", { bubbles: true }));
+}"""
+OUTLINE = """() => {
+  const now = document.activeElement;
+  return getComputedStyle(now.type === "file" ? now.previousElementSibling : now).outlineStyle;
+}"""
+
+
+def example(page: Page, tab: str) -> None:
+    """Show a tab's example, and wait for what it shows."""
+    page.click(f"#tab-{tab}")
+    page.click("#example" if tab == "inspect" else f"#example-{tab}")
+    page.wait_for_selector(
+        {"inspect": "#verdict .verdict", "compare": "#links table", "contexts": "#explained table"}[tab]
+    )
+
+
+# -- what is committed ------------------------------------------------------------------------------------------------
+
+
+def test_the_committed_page_is_what_its_sources_make() -> None:
+    """``python -m inspector`` makes it anew."""
+    assert PAGE.read_text(encoding="utf-8") == joined()
+
+
+def test_the_page_is_one_small_file_that_names_nothing_outside() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    tags = re.sub(r"<script>.*?</script>|<style>.*?</style>", "", text, flags=re.DOTALL)
+
+    assert len(text.encode()) < MOST_BYTES
+    assert re.findall(r"(?:src|href|action)\s*=\s*[\"']?[^\"'#\s]", tags) == []
+    assert re.findall(r"url\(|@import|@font-face", text[text.index("<style>") : text.index("</style>")]) == []
+    assert re.findall(r"\son[a-z]+\s*=|\sstyle\s*=", tags) == []
+
+
+def test_no_script_makes_markup_or_code_of_a_text() -> None:
+    script = PAGE.read_text(encoding="utf-8").partition("<script>")[2]
+    markup = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setAttribute\(.on"
+    requests = r"fetch\(|XMLHttp|WebSocket|import\("
+
+    assert re.findall(f"{markup}|{requests}", script) == []
+
+
+# -- requests ---------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_asked_for_whatever_is_done(anywhere: Watched) -> None:
+    page = anywhere.page
+    for tab in TABS:
+        example(page, tab)
+    page.click("#tab-inspect")
+    page.click("#clock")
+    page.click("#clear")
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+    page.wait_for_timeout(300)
+
+
+def test_the_policy_of_the_page_refuses_a_request(browser: Browser) -> None:
+    with browser.new_context() as context:
+        watched = Watched(context.new_page()).open()
+        tried = watched.page.evaluate(
+            "async () => { try { await fetch('https://evil.example/'); return 'sent' } catch { return 'refused' } }"
+        )
+        assert tried == "refused"
+        assert "connect-src 'none'" in " ".join(watched.complaints)
+
+
+# -- hostile text -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_an_attack_card_is_shown_and_does_nothing(anywhere: Watched, tab: str) -> None:
+    page = anywhere.page
+    page.click(f"#tab-{tab}")
+    page.fill(TABS[tab], json.dumps(attacks.card()) if tab != "compare" else attacks.sd_card())
+    if tab == "compare":
+        page.fill("#other", attacks.sd_card())
+    page.wait_for_selector(f"#{tab} .verdict, #{tab} .block")
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+
+    assert page.locator("script").count() == 1
+    assert page.locator("img, iframe, svg, object, embed, form").count() == 0
+    assert_links_are_safe(page)
+    shown = page.locator("#main").inner_text()
+    assert not re.search(r"[\u202a-\u202e\u2066-\u2069\u200b\x07\x1b\ufeff]", shown)
+
+
+def test_an_attack_in_every_field_is_shown_and_does_nothing(anywhere: Watched) -> None:
+    page = anywhere.page
+    page.fill("#text", attacks.sd_card())
+    page.select_option("#binding", "bound")
+    for field in ("keys", "audience", "nonce", "status-token", "status-keys"):
+        page.fill(f"#{field}", attacks.SCRIPTS[0])
+    page.wait_for_selector("#verdict .refused")
+    for text in (*attacks.SCRIPTS, *attacks.TRICKS, json.dumps({"keys": [{"kty": "__proto__", "kid": "constructor"}]})):
+        page.fill("#keys", text)
+    page.wait_for_timeout(400)
+
+    shown = page.locator("#result").inner_text()
+    assert "U+202E" in shown
+    assert "<img src=x onerror" in shown
+    assert_links_are_safe(page)
+
+
+def assert_links_are_safe(page: Page) -> None:
+    links = page.locator("a:not(.skip)").evaluate_all("all => all.map(a => [a.getAttribute('href'), a.rel])")
+    for href, rel in links:
+        assert href.startswith("#disclosure-") or (href.startswith("https://") and rel == "noopener noreferrer"), href
+
+
+@pytest.mark.parametrize("name", attacks.HUGE)
+@pytest.mark.parametrize("tab", TABS)
+def test_huge_input_is_answered_with_a_rule(watched: Watched, tab: str, name: str) -> None:
+    page = watched.page
+    page.click(f"#tab-{tab}")
+    page.evaluate(
+        PASTE,
+        [TABS[tab], attacks.HUGE[name]],
+    )
+    page.wait_for_selector(f"#{tab} .verdict.refused", timeout=25_000)
+
+    assert len(page.locator("#main").inner_text()) < 40_000
+
+
+# -- people -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280, 2200])
+@pytest.mark.parametrize("tab", TABS)
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(
+    browser: Browser, tab: str, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    source = (installed() / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+    with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme) as context:
+        watched = Watched(context.new_page()).open()
+        page = watched.page
+        example(page, tab)
+        page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+        page.evaluate(source)
+        found = page.evaluate(
+            "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})"
+        )
+
+        assert [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found["violations"]] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        watched.assert_silent()
+
+
+def test_everything_can_be_done_with_the_keyboard(watched: Watched) -> None:
+    page = watched.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "tab-inspect"
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#compare").is_visible()
+    page.keyboard.press("End")
+    assert page.locator("#contexts").is_visible()
+    page.keyboard.press("Home")
+    reached = []
+    for _ in range(14):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
+        outline = page.evaluate(OUTLINE)
+        assert outline == "solid", reached
+    assert reached[:6] == ["text", "file", "example", "clear", "SUMMARY", "keys"]
+    page.focus("#example")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#verdict .passed")
+
+
+def test_every_field_has_a_label(watched: Watched) -> None:
+    unnamed = watched.page.locator("textarea, input, select").evaluate_all(
+        "all => all.filter(f => !f.labels.length).map(f => f.id)"
+    )
+
+    assert unnamed == []
+
+
+def test_the_html_is_valid() -> None:
+    """html-validate, with its recommended rules. What inline blocks there are, the CSP knows by their hashes."""
+    command = ["node", "node_modules/html-validate/bin/html-validate.mjs", "--config", "-", str(PAGE)]
+    folder = installed()
+    config = folder / "inspector.htmlvalidate.json"
+    config.write_text('{"extends": ["html-validate:recommended"], "root": true}', encoding="utf-8")
+    command[command.index("-")] = str(config)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+# -- what a person reads ----------------------------------------------------------------------------------------------
+
+
+def test_the_example_is_in_order_and_says_what_is_hidden(watched: Watched) -> None:
+    page = watched.page
+    example(page, "inspect")
+    page.wait_for_selector("#verdict .passed")
+    shown = page.locator("#result").inner_text()
+
+    assert "In order" in page.locator("#verdict").inner_text()
+    assert "14 digests have no Disclosure here." in shown
+    assert "Nobody can tell them apart" in shown
+    assert page.locator(".tree .disclosed").count() == page.locator(".disclosures > li").count() == 10
+    assert "VALID" in shown
+    assert "12 seconds ago" in shown
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        ("nonce", "another", "kb.nonce-mismatch"),
+        ("audience", "https://other.example", "kb.audience-mismatch"),
+        ("now", "2027-01-15T08:10:00", "kb.stale"),
+        ("now", "2027-02-15T08:10:00", "time.expired"),
+        ("keys", '{"kty": "EC", "d": "x"}', "key.private"),
+        ("status-token", "a.b", "jws.format"),
+    ],
+)
+def test_a_change_of_what_is_expected_refuses_with_its_rule(
+    watched: Watched, field: str, value: str, rule: str
+) -> None:
+    page = watched.page
+    example(page, "inspect")
+    page.wait_for_selector("#verdict .passed")
+    page.fill(f"#{field}", value)
+    page.wait_for_selector("#verdict .refused")
+
+    assert rule in page.locator("#verdict").inner_text()
+
+
+def test_without_a_key_nothing_is_called_verified(watched: Watched) -> None:
+    page = watched.page
+    example(page, "inspect")
+    page.fill("#keys", "")
+    page.wait_for_selector("#verdict .unchecked")
+
+    assert "Not verified" in page.locator("#verdict").inner_text()
+    assert page.locator("#verdict .passed").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("KB-JWT", lambda one: one["presentation"].rpartition("~")[2], "For whom"),
+        ("status list token", lambda one: one["status_list_token"], "8,192"),
+        ("agent card", lambda one: one["card"], "GeoSpatial Route Planner Agent"),
+        ("SD-Card", lambda one: one["presentation"].rpartition("~")[0] + "~", "without key binding"),
+    ],
+)
+def test_each_kind_of_text_is_known_by_itself(
+    watched: Watched, name: str, text: Callable[[dict[str, str]], str], said: str
+) -> None:
+    examples = json.loads((PAGE.parent.parent.parent / "inspector" / "examples.json").read_text(encoding="utf-8"))
+    watched.page.fill("#text", text(examples) + "\n")
+    watched.page.wait_for_selector("#result .block")
+
+    assert said in watched.page.locator("#result").inner_text()
+
+
+def test_a_dropped_file_is_read(watched: Watched) -> None:
+    card = (PAGE.parent.parent.parent / "examples" / "georoute.json").read_bytes()
+    watched.page.set_input_files("#file", {"name": "card.json", "mimeType": "application/json", "buffer": card})
+    watched.page.wait_for_selector("#result .block")
+    assert "a2a/1.0" in watched.page.locator("#result").inner_text()
+
+    watched.page.set_input_files("#file", {"name": "x", "mimeType": "", "buffer": b"\xff\xfe"})
+    watched.page.wait_for_selector(".complaint")
+    assert "not UTF-8" in watched.page.locator(".complaint").inner_text()
+
+
+def test_the_context_explorer_shows_the_built_in_policy_to_be_edited(watched: Watched) -> None:
+    page = watched.page
+    example(page, "contexts")
+    before = page.locator("#explained table").inner_html()
+    page.click("#edit-policy")
+    page.wait_for_timeout(300)
+    assert page.locator("#explained table").inner_html() == before
+
+    edited = json.loads(page.input_value("#policy"))
+    edited["contexts"]["mine"] = {"claims": {"provider": "plain"}}
+    page.fill("#policy", json.dumps(edited))
+    page.wait_for_selector("th.context >> text=mine")
+    page.fill("#policy", '{"contexts": {"mine": {"claims": {"nobody": "plain"}}}}')
+    page.wait_for_selector("#explained .verdict.refused")
+    assert page.locator("#explained table").count() == 0
+
+
+def test_every_rule_that_a_step_names_is_one_of_the_core(watched: Watched) -> None:
+    from sdcard.rules import Rule
+
+    script = PAGE.read_text(encoding="utf-8").partition("<script>")[2]
+    named = set(re.findall(r'new Refused\("([a-z0-9.-]+)"', script)) | set(
+        re.findall(r'finding\("([a-z0-9.-]+)"', script)
+    )
+
+    assert named - set(Rule) == set()
+    assert len(named) > 70

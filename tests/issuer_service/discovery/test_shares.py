@@ -1,0 +1,53 @@
+"""Whoever asks much that is slow to answer waits for themselves, and nobody else does."""
+
+import asyncio
+
+import pytest
+
+from issuer_service.discovery.shares import AT_ONCE, Shares
+from sdcard.edge.lookups import QUICK_CONNECTIONS
+from sdcard.errors import Refused
+from sdcard.rules import Rule
+
+
+def test_one_callers_places_leave_some_for_others_and_are_forgotten() -> None:
+    working, most = {"greedy": 0, "modest": 0}, {"greedy": 0, "modest": 0}
+
+    async def ask(shares: Shares, subject: str) -> None:
+        async with shares.of(subject):
+            working[subject] += 1
+            most[subject] = max(most[subject], working[subject])
+            await asyncio.sleep(0.001)
+            working[subject] -= 1
+
+    async def run() -> int:
+        shares = Shares()
+        await asyncio.gather(*(ask(shares, "greedy") for _ in range(30)), ask(shares, "modest"))
+        return len(shares._places)
+
+    assert asyncio.run(run()) == 0
+    assert most == {"greedy": AT_ONCE, "modest": 1}
+    assert AT_ONCE < QUICK_CONNECTIONS
+
+
+def test_who_waits_too_long_is_refused_and_a_cancelled_one_leaves_its_place() -> None:
+    async def run() -> Refused:
+        shares = Shares(0.02)
+
+        async def hold() -> None:
+            async with shares.of("greedy"):
+                await asyncio.sleep(60)
+
+        holding = [asyncio.ensure_future(hold()) for _ in range(AT_ONCE)]
+        await asyncio.sleep(0)
+        with pytest.raises(Refused) as refused:
+            await hold()
+        for one in holding:
+            one.cancel()
+        await asyncio.gather(*holding, return_exceptions=True)
+        for _ in range(2 * AT_ONCE):
+            async with shares.of("greedy"):
+                pass
+        return refused.value
+
+    assert asyncio.run(run()).rule is Rule.STORE_SLOW
