@@ -6,6 +6,7 @@
 - ``ask URL``: how long look-ups and pages take there, over queries of every frequency; and the worst ones there are.
 - ``load URL --rate R``: a registry that serves this database, asked so often a second for ten seconds, whether or not
   it has answered yet; and a bare FastAPI endpoint of the same bytes, as fast as both can.
+- ``worst URL``: the slowest question, asked by many at once, and what others notice of it.
 - ``statuses``: making, publishing, reading and looking up status lists of up to a million entries.
 - ``size URL``: bytes of each table, and of an agent.
 """
@@ -23,6 +24,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -81,8 +83,11 @@ def write(file: Path, agents: int, seed: int) -> None:
 def _line(number: int, seed: int) -> dict[str, Any]:
     chosen, card = random.Random(f"{seed}/{number}"), json.loads(CARD)
     card["name"] = f"Agent {number}"
-    for skill in card["skills"]:
-        skill["id"] = f"skill-{chosen.choices(_NUMBERS, cum_weights=_SKILL_WEIGHTS)[0]}"
+    ids = dict[int, None]()  # each once: a card has no two skills of one id
+    while len(ids) < len(card["skills"]):
+        ids.update(dict.fromkeys(chosen.choices(_NUMBERS, cum_weights=_SKILL_WEIGHTS)))
+    for skill, skill_id in zip(card["skills"], ids, strict=True):
+        skill["id"] = f"skill-{skill_id}"
         skill["tags"] = sorted(
             {f"word{n}" for n in chosen.choices(range(1, WORDS + 1), cum_weights=_WORD_WEIGHTS, k=3)}
         )
@@ -223,22 +228,77 @@ async def load(url: str, rate: int) -> None:
         token = await registry._token(url)
         asked = [_question(token, n) for n in range(200)]
         await registry._rate(server, [(one, 200) for one in asked], 4)
+        busy = server.cpu()
         times = await _open_loop(server.port, asked, rate)
+        busy = 1e6 * (server.cpu() - busy) / len(times)
         p50, p95, p99 = (1e3 * times[int(share * len(times))] for share in (0.5, 0.95, 0.99))
         _print(f"{rate} a second: p50 {p50:.1f} ms, p95 {p95:.1f} ms, p99 {p99:.1f} ms of {len(times)} answers")
+        _print(f"processor time of a request: {busy:.0f} µs; others that wanted a processor: {os.getloadavg()[0]:.1f}")
         connection = registry.Connection(*await asyncio.open_connection("127.0.0.1", server.port))
         answer = await connection.ask(asked[0], 200)
         connection.close()
         Path(name, "answer.json").write_bytes(answer)
         with registry._serving(registry._BARE, [str(Path(name, "answer.json"))], dict(os.environ)) as other:
             for clients in (1, 8):
-                pairs = []
-                for _ in range(5):
-                    floor = await registry._rate(other, [(asked[0], 200)] * 1_000, clients)
-                    pairs.append((await registry._rate(server, [(asked[0], 200)] * 1_000, clients), floor))
-                ours, floor = (statistics.median(one) for one in zip(*pairs, strict=True))
-                ratio = statistics.median(one / of for one, of in pairs)
-                _print(f"{clients} at once: {ours:.0f}/s, bare {floor:.0f}/s, {ratio:.2f}, {len(answer)} bytes")
+                pairs = [
+                    (await _cost(other, asked[0], clients), await _cost(server, asked[0], clients)) for _ in range(20)
+                ]
+                for name, of in ("rate", 0), ("processor time", 1):
+                    floor, ours = (min(one[place][of] for one in pairs) for place in (0, 1))
+                    ratio = statistics.median(one[0][of] / one[1][of] for one in pairs)
+                    _print(
+                        f"{clients} at once, {name}: bare {floor:.0f} µs, ours {ours:.0f} µs, {ratio:.2f} of its rate"
+                    )
+        _print(f"{len(answer)} bytes an answer")
+
+
+async def _cost(server: registry.Server, request: bytes, clients: int, count: int = 200) -> tuple[float, float]:
+    """Microseconds for each of so many requests: by the clock, and of the server's processor."""
+    busy = server.cpu()
+    rate = await registry._rate(server, [(request, 200)] * count, clients)
+    return 1e6 / rate, 1e6 * (server.cpu() - busy) / count
+
+
+async def worst(url: str, seconds: int = 15) -> None:
+    """The slowest question there is, by 24 clients who never pause, while somebody asks quick ones."""
+    slow: Counter[int] = Counter()
+    longest, times, ends_at = 0.0, list[float](), math.inf
+    with tempfile.TemporaryDirectory() as name, registry._registry(Path(name), url) as server:
+        token = await registry._token(url)
+        text = " ".join(f"word{number}" for number in range(1, 32))
+        body = {"query": {"text": text, "skills": ["skill-1"]}, "context": "public", "max_results": 10}
+        question = registry._request("POST", "/agents/discover", token, json.dumps(body).encode())
+
+        async def asks() -> None:
+            nonlocal longest
+            connection = registry.Connection(*await asyncio.open_connection("127.0.0.1", server.port))
+            while time.perf_counter() < ends_at:
+                began = time.perf_counter()
+                slow[(await connection.send(question))[0]] += 1
+                longest = max(longest, time.perf_counter() - began)
+            connection.close()
+
+        quick = registry.Connection(*await asyncio.open_connection("127.0.0.1", server.port))
+        await quick.ask(_question(token, 99), 200)
+        began = time.perf_counter()
+        alone, _ = await quick.send(question)
+        quick.close()
+        _print(f"the slowest one alone: {alone} after {1e3 * (time.perf_counter() - began):.0f} ms")
+        ends_at = time.perf_counter() + seconds
+        asking = asyncio.gather(*(asks() for _ in range(24)))
+        while time.perf_counter() < ends_at:
+            await asyncio.sleep(0.1)
+            began = time.perf_counter()
+            quick = registry.Connection(*await asyncio.open_connection("127.0.0.1", server.port))
+            await quick.ask(_question(token, len(times)), 200)
+            quick.close()
+            times.append(1e3 * (time.perf_counter() - began))
+        await asking
+    times.sort()
+    _print(
+        f"24 at once: {dict(slow)}, longest {longest:.1f} s; others meanwhile: p50 {times[len(times) // 2]:.0f} ms, "
+        f"p95 {times[int(0.95 * len(times))]:.0f} ms of {len(times)}, all 200"
+    )
 
 
 def _question(token: str, number: int) -> bytes:
@@ -318,7 +378,7 @@ async def size(url: str) -> None:
 def main() -> None:
     """Do one of these."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("write", "fill", "ask", "load", "statuses", "size"))
+    parser.add_argument("what", choices=("write", "fill", "ask", "load", "worst", "statuses", "size"))
     parser.add_argument("where", nargs="?", default="", help="a file, or the URL of a database")
     parser.add_argument("--agents", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=400)
@@ -334,6 +394,8 @@ def main() -> None:
         asyncio.run(ask(chosen.where, chosen.rounds))
     elif chosen.what == "load":
         asyncio.run(load(chosen.where, chosen.rate))
+    elif chosen.what == "worst":
+        asyncio.run(worst(chosen.where))
     elif chosen.what == "statuses":
         status_lists()
     else:

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 
 from issuer_service.access import Limit, is_limit
@@ -58,10 +58,6 @@ class Bounds:
     """Of an answer that is kept because of an Idempotency-Key."""
     answers_bytes: int = 67_108_864
     """Of all that are kept for one subject together."""
-
-    def small(self) -> "Bounds":
-        """The same for a request that has neither card nor keys."""
-        return replace(self, body_bytes=min(self.body_bytes, self.small_body_bytes))
 
 
 @dataclass(frozen=True, slots=True)

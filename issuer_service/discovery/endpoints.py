@@ -5,13 +5,13 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request, Response
 
 from issuer_service.access import Scope
-from issuer_service.bodies import read_json_body
+from issuer_service.bodies import read_small_json_body
 from issuer_service.calling import authorize
 from issuer_service.discovery import service
 from issuer_service.discovery.schemas import Discovered, DiscoveryRequest
-from issuer_service.openapi import BEARER, json_body, refusals, wiring_of
+from issuer_service.openapi import BEARER, DirectRoute, json_body, refusals, wiring_of
 
-router = APIRouter(tags=["discovery"])
+router = APIRouter(tags=["discovery"], route_class=DirectRoute)
 
 _REFUSALS = refusals(
     HTTPStatus.BAD_REQUEST,
@@ -34,8 +34,8 @@ _REFUSALS = refusals(
 )
 async def discover_agents(request: Request) -> Response:
     """Find agents by what a context shows of them. Who may ask for which context, the token says."""
-    wiring = wiring_of(request)  # FastAPI's dependencies, also those for documents alone, take longer than the look-up
+    wiring = wiring_of(request)
     caller = await authorize(request, wiring, Scope.AGENTS_DISCOVER)
-    body = await read_json_body(request, wiring.bounds.small())
+    body = await read_small_json_body(request, wiring.bounds)
     answer = await service.discover(wiring, caller, body)
     return Response(answer, HTTPStatus.OK, {"Cache-Control": "no-store"}, "application/json")

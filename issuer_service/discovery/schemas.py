@@ -119,10 +119,13 @@ def read_discovery(document: JsonObject) -> Asked:
 
 
 def _texts(criterion: Criterion, query: Query) -> Iterator[tuple[str, Where]]:
-    given, where = getattr(query, criterion), _QUERY.within(criterion)
+    given = getattr(query, criterion)
+    if given is None:
+        return
+    where = _QUERY.within(criterion)
     if isinstance(given, str):
         yield given, where
     elif isinstance(given, dict):
         yield from ((name, where) for name in given)  # a name may be long, so it is not shown in a place
     else:
-        yield from ((text, where.within(number)) for number, text in enumerate(given or ()))
+        yield from ((text, where.within(number)) for number, text in enumerate(given))

@@ -25,6 +25,8 @@ from sdcard.salts import SaltSource
 
 AT_ONCE = 200
 """Lines of one transaction. A registry that serves beside it waits for one."""
+PATIENCE = 300.0
+"""Seconds in which a transaction has its turn and is over. Nobody waits for an answer, and a disk may be busy."""
 _AHEAD = 2
 """Pieces of work for each process: one that it does, and the next."""
 _ATTEMPTS = 5

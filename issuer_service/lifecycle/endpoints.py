@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response, Security
 
 from issuer_service.access import Scope
-from issuer_service.bodies import read_json_body
+from issuer_service.bodies import read_json_body, read_small_json_body
 from issuer_service.calling import authorize
 from issuer_service.lifecycle import service
 from issuer_service.lifecycle.schemas import MOST_LISTED, AgentDeleted, AgentList, AgentShown, KeyChange, Renewal
@@ -95,7 +95,7 @@ async def delete_agent(agent_id: str, request: Request, wiring: FromWiring, resp
 async def renew_agent(agent_id: str, request: Request, wiring: FromWiring) -> Response:
     """Issue an agent's SD-Cards again: the same card, contexts and keys, under the present policy."""
     caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
-    body = await read_json_body(request, wiring.bounds.small())
+    body = await read_small_json_body(request, wiring.bounds)
     asked = repeatable(*_headers(request), caller, f"renew {agent_id}", body)
     return issued(await service.renew_agent(wiring, caller, agent_id, body, asked))
 

@@ -3,18 +3,18 @@
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import APIRouter, Request, Response, Security
+from fastapi import APIRouter, Request, Response
 
 from issuer_service.access import Scope
 from issuer_service.bodies import read_json_body
 from issuer_service.calling import authorize
-from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
+from issuer_service.openapi import BEARER, DirectRoute, json_body, refusals, wiring_of
 from issuer_service.registration import service
 from issuer_service.registration.answers import KEY_PATTERN, repeatable
 from issuer_service.registration.nonces import NonceIssued, issue_nonce
 from issuer_service.registration.schemas import Registered, RegistrationRequest
 
-router = APIRouter(tags=["registration"])
+router = APIRouter(tags=["registration"], route_class=DirectRoute)
 
 REFUSALS = refusals(
     HTTPStatus.BAD_REQUEST,
@@ -34,6 +34,7 @@ IDEMPOTENCY_KEY: dict[str, Any] = {
     "description": "For a day, the same request with the same key and token gets the same answer, and is done once.",
     "schema": {"type": "string", "pattern": f"^(?:{KEY_PATTERN})$"},
 }
+_SECURITY: dict[str, Any] = {"security": [{BEARER.scheme_name: []}]}
 _NONCE_REFUSALS = refusals(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
@@ -43,11 +44,11 @@ _NONCE_REFUSALS = refusals(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPSt
     response_model=Registered,
     summary="Register an agent and issue its SD-Cards",
     responses=REFUSALS,
-    openapi_extra={**json_body(RegistrationRequest), "parameters": [IDEMPOTENCY_KEY]},
-    dependencies=[Security(BEARER)],
+    openapi_extra={**json_body(RegistrationRequest), "parameters": [IDEMPOTENCY_KEY], **_SECURITY},
 )
-async def register_agent(request: Request, wiring: FromWiring) -> Response:
+async def register_agent(request: Request) -> Response:
     """Register an agent, or register it again, and issue one SD-Card for each context and key."""
+    wiring = wiring_of(request)
     authorization = request.headers.getlist("authorization")
     caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
     body = await read_json_body(request, wiring.bounds)
@@ -56,19 +57,20 @@ async def register_agent(request: Request, wiring: FromWiring) -> Response:
 
 
 def issued(answer: bytes) -> Response:
-    """The answer of whatever issues SD-Cards."""
+    """The answer of whatever issues SD-Cards or nonces."""
     return Response(answer, HTTPStatus.CREATED, {"Cache-Control": "no-store"}, "application/json")
 
 
 @router.post(
     "/nonces",
     status_code=HTTPStatus.CREATED,
+    response_model=NonceIssued,
     summary="A nonce for proofs of possession",
     responses=_NONCE_REFUSALS,
-    dependencies=[Security(BEARER)],
+    openapi_extra=_SECURITY,
 )
-async def new_nonce(request: Request, wiring: FromWiring, response: Response) -> NonceIssued:
+async def new_nonce(request: Request) -> Response:
     """A nonce that works once, for a few minutes, and for this caller. A body plays no part."""
+    wiring = wiring_of(request)
     caller = await authorize(request, wiring, Scope.AGENTS_REGISTER, Scope.TOKENS_EXCHANGE)
-    response.headers["Cache-Control"] = "no-store"
-    return await issue_nonce(wiring, caller)
+    return issued((await issue_nonce(wiring, caller)).model_dump_json().encode())

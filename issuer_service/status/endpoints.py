@@ -5,7 +5,7 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request, Response, Security
 
 from issuer_service.access import Scope
-from issuer_service.bodies import read_json_body
+from issuer_service.bodies import read_small_json_body
 from issuer_service.calling import authorize
 from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
 from issuer_service.problems import problem_response
@@ -103,5 +103,5 @@ async def reinstate(agent_id: str, request: Request, wiring: FromWiring) -> Stat
 
 async def _change(agent_id: str, request: Request, wiring: Wiring, change: service.Change) -> StatusChanged:
     caller = await authorize(request, wiring, Scope.AGENTS_MANAGE)
-    body = await read_json_body(request, wiring.bounds.small())
+    body = await read_small_json_body(request, wiring.bounds)
     return await service.change_statuses(wiring, caller, agent_id, change, body)

@@ -68,7 +68,7 @@ def _import(
     source: BinaryIO, size: int | None, settings: "Settings", subject: str, contexts: tuple[str, ...], workers: int
 ) -> "Outcome":
     from issuer_service.access import check_subject
-    from issuer_service.importing.run import Importing, Outcome, import_agents
+    from issuer_service.importing.run import PATIENCE, Importing, Outcome, import_agents
     from issuer_service.keys.opening import prepare_keys
     from issuer_service.stores.sql import open_store
 
@@ -91,7 +91,7 @@ def _import(
                 progress.console.print(printable(said), markup=False, soft_wrap=True)
 
         async def run() -> Outcome:
-            store = open_store(settings.database_url)
+            store = open_store(settings.database_url, PATIENCE)
             try:
                 asked = Importing(store, SystemSalts(), subject, contexts, settings.body_limit, tell, refuse)
                 return await import_agents(asked, source, settings, workers)

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from issuer_service.app import create_app
-from issuer_service.bodies import read_json_body
+from issuer_service.bodies import read_json_body, read_small_json_body
 from issuer_service.wiring import Bounds
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request
 from tests.world import raises_rule
@@ -54,7 +54,12 @@ def test_a_body_without_card_and_keys_has_a_lower_limit(registry: OpenDesk, path
 
 
 def test_whoever_lowers_the_limit_lowers_all() -> None:
-    assert Bounds(body_bytes=1_000).small().body_bytes == 1_000
+    counted: list[int] = []
+
+    with raises_rule("limit.bytes", "request"):
+        asyncio.run(read_small_json_body(asked(endless(counted)), BOUNDS))
+
+    assert len(counted) == 11
 
 
 @pytest.mark.parametrize("name", ["content-type", "content-encoding"])

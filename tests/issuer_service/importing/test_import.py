@@ -37,7 +37,7 @@ def write(folder: Path, *lines: Any) -> Path:
     return file
 
 
-def start(folder: Path, desk: Desk, file: Path) -> "subprocess.Popen[str]":
+def start(folder: Path, desk: Desk, file: Path, workers: int) -> "subprocess.Popen[str]":
     kek = folder / "key-encryption.key"
     if not kek.exists():
         create_private_file(kek, encode_base64url(KEK_SECRET))
@@ -47,14 +47,14 @@ def start(folder: Path, desk: Desk, file: Path) -> "subprocess.Popen[str]":
         "SDCARD_KEY_ENCRYPTION_KEY_FILE": str(kek),
         "SDCARD_AUDIT_CHECKPOINTS": str(folder / "audit.checkpoints"),
     }
-    options = ("--subject", "team", "--context", "public", "--context", "internal", "--workers", "2", "--json")
+    options = ("--subject", "team", "--context", "public", "--context", "internal", "--workers", str(workers), "--json")
     command = [sys.executable, "-c", _RUNS, "registry", "import", str(file), *options]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, env={**os.environ, **own}, stdout=pipe, stderr=pipe, text=True)
 
 
 def run(folder: Path, desk: Desk, file: Path) -> tuple[int, dict[str, int], str]:
-    with start(folder, desk, file) as process:
+    with start(folder, desk, file, 1) as process:
         out, err = process.communicate()
     return process.returncode, json.loads(out), err
 
@@ -70,7 +70,7 @@ def test_killed_amid_and_started_again_nothing_is_there_twice_and_nothing_is_mis
 ) -> None:
     file = write(tmp_path, *map(line, range(AGENTS)))
     for part in (1, AGENTS // 2):
-        with start(tmp_path, desk, file) as process:
+        with start(tmp_path, desk, file, 2) as process:
             while process.poll() is None and rows(desk)["agents"] < part:
                 time.sleep(0.02)
             process.send_signal(signal.SIGKILL)
