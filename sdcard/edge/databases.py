@@ -39,9 +39,13 @@ _log = logging.getLogger(__name__)
 
 _UNREACHABLE: tuple[type[Exception], ...] = (exc.DBAPIError, exc.TimeoutError, sqlite3.DatabaseError, OSError)
 with contextlib.suppress(ImportError):  # without the extra `postgresql` nothing can raise its driver's errors
-    from asyncpg import InterfaceError, PostgresError
+    from asyncpg import InterfaceError, InternalClientError, PostgresError
 
-    _UNREACHABLE += (InterfaceError, PostgresError)  # SQLAlchemy lets some pass while a connection is made
+    _UNREACHABLE += (
+        InterfaceError,
+        InternalClientError,
+        PostgresError,
+    )  # SQLAlchemy lets some pass while a connection is made
 
 _T = TypeVar("_T")
 

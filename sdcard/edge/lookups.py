@@ -251,7 +251,10 @@ class _Lane:
             connection = self._idle.pop()
             if not connection.is_closed():
                 return connection
-        pooled = await self._engine.raw_connection()
+        try:
+            pooled = await self._engine.raw_connection()
+        except self._engine.dialect.loaded_dbapi.Error as error:  # SQLAlchemy's own word for what asyncpg says
+            raise error.__cause__ or error from None
         connection = pooled.driver_connection
         pooled.detach()
         assert connection is not None
