@@ -115,6 +115,17 @@ def decode_json_object(text: str, where: Where, depth: int) -> JsonObject:
     return _object(decode_json(text, where, depth)[1], where)
 
 
+def check_containers(text: str, where: Where, depth: int) -> None:
+    """Refuse base64url of JSON that ``decode_json`` would refuse for its arrays and objects, and make none of them.
+
+    Raises:
+        Refused: ``json.depth`` or ``limit.containers``; ``encoding.base64url``.
+    """
+    excess = _excess(decode_base64url(text, where), depth)
+    if excess:
+        raise Refused(excess, where)
+
+
 def encode_json(value: JsonValue) -> bytes:
     """JSON value → compact UTF-8 text."""
     if _orjson:

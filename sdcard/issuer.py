@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sdcard.disclosure.agreement import Agreement
 from sdcard.disclosure.plan import DisclosurePlan
-from sdcard.encoding import JsonObject, decode_json
+from sdcard.encoding import JsonObject, check_containers
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
 from sdcard.jose.jws import add_payload, encode_header, join_signature
@@ -223,7 +223,7 @@ def _check_size(signing_input: bytes, disclosures: Sequence[str], limits: Limits
     if size > _FEW:
         for text in (signing_input.decode("ascii").partition(".")[2], *disclosures):
             if len(text) > _FEW:
-                decode_json(text, _CARD, limits.json_depth)
+                check_containers(text, _CARD, limits.json_depth)
 
 
 def issue_sd_card(
