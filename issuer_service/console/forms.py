@@ -1,9 +1,9 @@
 """Routes of the console: who is signed in, what came as a form, and refusals as pages."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
@@ -38,7 +38,7 @@ class NotSignedIn(Refused):
 class PageRoute(APIRoute):
     """Answers refusals as people expect them."""
 
-    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]  # it is awaited
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """FastAPI's handler, and what it refuses."""
         handler = super().get_route_handler()
 

@@ -1,6 +1,6 @@
 """``POST /token`` (RFC 8693), and what OAuth has beside it: introspection, revocation, metadata, keys."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from typing import Any
 
@@ -36,7 +36,7 @@ from sdcard.jose.algorithms import SignatureAlgorithm
 class _OAuthRoute(APIRoute):
     """Answers refusals as OAuth clients expect them."""
 
-    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]  # it is awaited
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """FastAPI's handler, and what it refuses."""
         handler = super().get_route_handler()
 

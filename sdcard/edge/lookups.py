@@ -236,11 +236,12 @@ class _Lane:
         try:
             found: Rows = await connection.fetch(text, *arguments, timeout=3 * patience)
         except BaseException as error:
-            if getattr(error, "sqlstate", None) is None:  # it broke, or whoever asked has left: nobody knows its state
+            sqlstate = getattr(error, "sqlstate", None)
+            if sqlstate is None:  # it broke, or whoever asked has left: nobody knows its state
                 connection.terminate()
                 raise
             self._idle.append(connection)
-            if error.sqlstate == _CANCELED:  # type: ignore[attr-defined]  # just looked at
+            if sqlstate == _CANCELED:
                 return None
             raise
         self._idle.append(connection)
