@@ -183,5 +183,5 @@ const aboutRules = (rules) => (rules.length === 1 ? [el("code", {}, rules[0]), `
 function ruleRow(row) {
   const { sentence, standard } = DATA.rules[row.rule];
   const more = row.state === "refused" ? [" At ", code(row.where, 120), ". ", safe(row.hint)] : row.state === "unchecked" ? [` ${row.hint}`] : [];
-  return el("li", {}, mark(row.state), el("span", {}, el("code", { class: "rule" }, row.rule), el("span", { class: "sentence" }, sentence), el("span", { class: "standard" }, standard), more.length > 0 ? el("span", { class: "why" }, ...more) : ""));
+  return el("li", {}, mark(row.state), el("span", {}, el("code", { class: "rule" }, row.rule), " ", el("span", { class: "sentence" }, sentence), " ", el("span", { class: "standard" }, standard), " ", more.length > 0 ? el("span", { class: "why" }, ...more) : ""));
 }

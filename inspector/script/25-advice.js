@@ -16,6 +16,8 @@ function adviceFor(text) {
   if (/^-----BEGIN/.test(text)) return { title: "This is in PEM form", sentence: "Keys are read as JWK, a JSON object with a member kty." };
   if (!/^[\w-]+\./.test(text) && !text.includes("~")) return { sentence: "This looks like no token and no JSON: tokens begin with eyJ, cards with a curly bracket. A card in YAML has to be converted first." };
   const last = text.split("~").at(-1);
+  if (last === text && ["kb-jwt", "status-list"].includes(kindOf(text))) return null;
+  if (last === text && text.split(".").length === 3) return { sentence: "This is a JWT without ~: an SD-Card whose end is missing, or a token of another kind." };
   if (/^eyJ/.test(text) && last && (last === text || last.split(".").length !== 3)) return { sentence: "The end seems to be missing: an SD-Card ends in ~, a presentation in a KB-JWT." };
   return null;
 }
