@@ -1,4 +1,4 @@
-"""What people paste that is nearly right, or belongs elsewhere; whose text a refusal is about; what a screen reader is told."""
+"""What people paste that is nearly right, or belongs elsewhere; whose text a refusal is about; what is read aloud."""
 
 import json
 import random
@@ -193,7 +193,9 @@ def test_what_is_wrong_with_a_file_is_said_until_something_else_comes(watched: W
     page.click("#tab-contexts")
     page.fill("#card", CARD)
     drop(page, "#card", bytes(range(256)))
-    expect(page.locator("#contexts .complaint")).to_have_text("This file is not UTF-8 text. What was in the field stays.")
+    expect(page.locator("#contexts .complaint")).to_have_text(
+        "This file is not UTF-8 text. What was in the field stays."
+    )
     assert page.input_value("#card") == CARD
 
     drop(page, "#card", b"\xef\xbb\xbf" + CARD.encode())
@@ -228,7 +230,10 @@ def test_headings_regions_and_names_are_told(watched: Watched) -> None:
             - heading "Your keys" [level=3]
         """
     )
-    assert page.locator("#verdict, #links, #explained").evaluate_all("all => all.map(one => one.ariaLive)") == ["polite"] * 3
+    assert (
+        page.locator("#verdict, #links, #explained").evaluate_all("all => all.map(one => one.ariaLive)")
+        == ["polite"] * 3
+    )
     levels = page.locator("#inspect :is(h2, h3)").evaluate_all("all => all.map(one => Number(one.tagName[1]))")
     assert levels[0] == 2, "no level is left out"
     page.click("#tab-contexts")

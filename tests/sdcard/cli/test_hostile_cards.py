@@ -6,7 +6,6 @@ terminal; and what is cut says so.
 
 import itertools
 import json
-import os
 import re
 import unicodedata
 from pathlib import Path
@@ -152,5 +151,5 @@ def as_text(text: str) -> str:
 
 def is_whole_or_cut(shown: str, text: str) -> bool:
     """Whether the text stands there to its end, or as far as a mark that it goes on."""
-    same = len(os.path.commonprefix([shown, text]))
-    return same == len(text) or shown[same : same + 1] == "…"
+    same = next((at for at, (one, other) in enumerate(zip(shown, text, strict=False)) if one != other), len(shown))
+    return shown.startswith(text) or shown[same : same + 1] == "…"
