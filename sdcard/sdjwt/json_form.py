@@ -18,6 +18,7 @@ KB_JWT = "kb_jwt"
 _OURS = (DISCLOSURES, KB_JWT)
 _OF_A_SIGNATURE = ("protected", "signature", "header")
 _WHERE = Where(Part.PRESENTATION)
+_NAMES = frozenset({"payload", "protected", "signature", "signatures"})
 
 
 def parse_json_form(text: str, limits: Limits) -> AnySdJwt:
@@ -36,6 +37,10 @@ def parse_json_form(text: str, limits: Limits) -> AnySdJwt:
         raise Refused(Rule.LIMIT_BYTES, _WHERE)
     document = parse_json_object(data, _WHERE, limits.json_depth)
     _check_absent(document, _OURS, _WHERE, "It belongs in the unprotected header.")
+    if not document.keys() & _NAMES:
+        raise Refused(
+            Rule.SD_JWT_FORMAT, _WHERE, "This is JSON of another kind: an SD-JWT has `payload` and `signature`."
+        )
     payload = _text(document, "payload", _WHERE)
     signature, where = _first_signature(document)
     header = _unprotected(signature, where)

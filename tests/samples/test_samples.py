@@ -18,7 +18,6 @@ from typing import Any
 import httpx2
 import pytest
 
-import sdcard
 from sdcard.disclosure.document import parse_policy
 from sdcard.http_auth import encode_credentials, parse_challenge, parse_credentials
 from sdcard.keybinding.possession import POSSESSION_TYP
@@ -31,8 +30,8 @@ from tests.world import World
 NOT_RUN = {
     ("README.md", "pip install uv"): "the tests themselves and the demo: `.ci/run` runs these lines",
     ("CONTRIBUTING.md", "pip install uv"): "the tests themselves: `.ci/run` runs these lines",
-    ("docs/fetching.md", "sdcard fetch https://agent.example --trust cards/trust.json --status            # its well-known "
-     "addresses, one after the other"): "fetches from a public address; the block after it runs on loopback",
+    ("docs/fetching.md", "sdcard fetch https://agent.example --trust cards/trust.json --status            # its "
+     "well-known addresses, one after the other"): "fetches from a public address; the block after it runs on loopback",
     ("docs/operations.md", "python3 -m venv /opt/sdcard && /opt/sdcard/bin/pip install '.[service]'    # in the "
      "checkout; or '.[service,postgresql,pkcs11]'"): "needs root and systemd; tests/test_deploy.py runs the unit",
     ("docs/postgresql.md", "pip install '.[service,postgresql]'      # in the checkout"):
