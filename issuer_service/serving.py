@@ -1,6 +1,8 @@
 """Runs the registry: on a socket that is bound already, in this thread or beside it."""
 
+import errno
 import logging
+import os
 import signal
 import socket
 import ssl
@@ -34,10 +36,14 @@ def bind(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
     """A listening socket; port 0 takes a free one, which ``address_of`` tells.
 
     Raises:
-        OSError: when the port is taken or the host is not this machine's.
+        Misuse: when the port is taken, or the host is not this machine's.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=128)
+    try:
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        said = "it is taken; choose another" if error.errno == errno.EADDRINUSE else os.strerror(error.errno or 0)
+        raise Misuse(f"the registry cannot listen at {host}, port {port}: {said}") from None
 
 
 def address_of(listening: socket.socket, scheme: str = "http") -> str:

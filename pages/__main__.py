@@ -9,6 +9,7 @@ from pages.conformance import conformance_page
 from pages.http import http_page
 from pages.pictures import contexts_picture
 from pages.signatures import signatures_page
+from pages.threats import threats_picture
 
 ROOT = Path(__file__).resolve().parent.parent
 MADE: dict[str, Callable[[], str]] = {
@@ -17,6 +18,7 @@ MADE: dict[str, Callable[[], str]] = {
     "docs/contexts.svg": contexts_picture,
     "docs/http.md": http_page,
     "docs/public-api.txt": signatures_page,
+    "docs/threats.svg": threats_picture,
 }
 
 

@@ -165,7 +165,7 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
         raise Refused(excess, where)
     value, fault = _read_json(text)
     if fault:
-        raise Refused(fault, where)
+        raise Refused(fault, where, "" if text.strip() else "It is empty.")
     return value
 
 

@@ -138,7 +138,9 @@ def read_trusted_issuers(document: JsonObject) -> TrustedIssuers:
     where = Where(Part.TRUST)
     issuers = document.get("issuers")
     if not isinstance(issuers, dict) or not issuers:
-        raise Refused(Rule.TRUST_MALFORMED, where, "A trust document is an object with a member `issuers`.")
+        raise Refused(
+            Rule.TRUST_MALFORMED, where, "A trust document is an object with a member `issuers`, of one Issuer or more."
+        )
     listed = where.within("issuers")
     return TrustedIssuers(
         {issuer: parse_key_set(keys, listed.within(issuer)) for issuer, keys in issuers.items()},

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from xml.etree import ElementTree
 
 import pytest
 
+from pages.threats import NO_RULE, Threat, threats
 from sdcard.rules import Rule
 from tests.shared import ROOT
 
@@ -18,8 +20,7 @@ def read(name: str) -> str:
 
 
 NAMED = set(re.findall(r"`((?:sdcard|issuer_service|vectors|pages|inspector)/[^`]+)`", read("where-things-live.md")))
-RULE_FAMILIES = {rule.value.partition(".")[0] for rule in Rule}
-THREATS = [line for line in read("threats.md").splitlines() if line.startswith("|") and "`tests/" in line]
+THREATS = list(threats())
 
 
 def test_every_place_on_the_map_exists() -> None:
@@ -36,22 +37,24 @@ def test_every_module_is_on_the_map() -> None:
     assert sorted(modules - NAMED) == []
 
 
-@pytest.mark.parametrize("row", THREATS, ids=lambda row: row.split("|")[1].strip()[:40])
-def test_the_rules_of_a_threat_are_shown_by_its_tests(row: str) -> None:
-    files = [ROOT / name for name in re.findall(r"`(tests/[^`]*)`", row)]
-    text = "".join(file.read_text(encoding="utf-8") for file in files)
-    rules = [name for name in re.findall(r"`([a-z-]+\.[a-z0-9-]+)`", row) if name.partition(".")[0] in RULE_FAMILIES]
+@pytest.mark.parametrize("threat", THREATS, ids=lambda threat: threat.text[:40])
+def test_the_rules_of_a_threat_are_shown_by_its_tests(threat: Threat) -> None:
+    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in threat.tests)
 
-    assert [name for name in rules if name not in set(Rule)] == []
-    assert [rule for rule in Rule if rule in rules and f'"{rule}"' not in text and rule.name not in text] == []
+    assert threat.tests
+    assert [name for name in threat.rules if name not in set(Rule)] == []
+    assert [rule for rule in Rule if rule in threat.rules and f'"{rule}"' not in text and rule.name not in text] == []
 
 
-@pytest.mark.parametrize("name", ["evidence.md", "threats.md"])
-def test_every_test_that_is_named_exists(name: str) -> None:
-    files = re.findall(r"`(tests/[^`]*)`", read(name))
+def test_every_row_of_the_threats_is_in_a_part_and_in_the_picture() -> None:
+    rows = re.findall(r"^\| (?!threat \|)", read("threats.md"), re.MULTILINE)
+    picture = ElementTree.fromstring(read("threats.svg"))
+    described = picture.findtext("{http://www.w3.org/2000/svg}desc") or ""
 
-    assert files
-    assert [file for file in files if not (ROOT / file).is_file()] == []
+    assert len(THREATS) == len(rows) == sum(map(int, re.findall(r": (\d+) threats;", described)))
+    assert [threat.text for threat in THREATS if not threat.part] == []
+    families = {family for threat in THREATS for family in threat.families} - {NO_RULE}
+    assert families - set(re.findall(r"[a-z-]+", described)) == set()
 
 
 PAGES = [
@@ -59,6 +62,16 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "decisions").glob("*.md")),
 ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_test_that_is_named_exists(page: Path) -> None:
+    names = re.findall(r"`(tests/[^`\s]*)`", page.read_text(encoding="utf-8"))
+
+    assert names or page.name not in ("evidence.md", "threats.md")
+    assert [name for name in names if not (ROOT / name.partition("::")[0]).exists()] == []
+
+
 LINK = re.compile(r"\]\(([^()\s:#]*)(?:#([^()\s]*))?\)")
 
 

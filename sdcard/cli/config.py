@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from sdcard.cli.output import AsJson, console, print_json, table
-from sdcard.cli.serve import ConfigFile
+from sdcard.cli.serve import ConfigFile, tell_unknown
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -36,5 +36,4 @@ def show(
         print_json({"settings": settings, "unknown": list(configuration.unknown)})
         return
     console().print(table("", ("setting", "value", "from"), [(n, v, s.value) for n, (v, s) in rows.items()]))
-    for name in configuration.unknown:
-        typer.echo(f"{name} is no setting", err=True)
+    tell_unknown(configuration)

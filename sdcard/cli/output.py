@@ -6,6 +6,7 @@ Card text is hostile. Everything that comes from a card or a token goes through 
 import json
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from rich.text import Text
 from typer.exceptions import TyperException
 
 from sdcard.cli import completion
+from sdcard.cli.next_steps import NEXT_STEPS
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.showing import printable as printable
 from sdcard.edge.showing import show_instant as show_instant
@@ -112,6 +114,8 @@ def show_refusal(refusal: Refused, as_json: bool) -> None:
         error.print(Text(f"    {finding.rule.sentence} ({finding.rule.standard})"))
         if finding.hint:
             error.print(Text(f"    {printable(finding.hint)}", style="dim"))
+    if refusal.rule in NEXT_STEPS:
+        error.print(Text(NEXT_STEPS[refusal.rule], style="dim"))
 
 
 def show_misuse(misuse: Exception, as_json: bool) -> None:
@@ -137,10 +141,21 @@ def _said(misuse: Exception) -> tuple[str, str]:
             return printable(text), ""
         if text == context.get_help():
             return "", text
-        return printable(text), f"How it is called, with an example: {context.command_path} --help"
+        return printable(text), f"{_swallowed(context)}How it is called, with an example: {context.command_path} --help"
     if isinstance(misuse, OSError) and misuse.strerror and misuse.filename is not None:
         return printable(f"{misuse.filename}: {misuse.strerror}"), ""
     return printable(str(misuse)), ""
+
+
+def _swallowed(context: Any) -> str:
+    """Whether an option got the next option as its value, as when a variable of the shell is empty."""
+    options = [one for one in context.command.params if one.param_type_name == "option"]
+    every = {name for one in options for name in one.opts}
+    taking = {name for one in options if not one.is_flag for name in one.opts}
+    for name, value in pairwise(sys.argv[1:]):
+        if name in taking and value in every:
+            return f"{name} got {value} as its value: is a variable empty?\n"
+    return ""
 
 
 def read_bytes(source: str, part: Part = Part.PRESENTATION) -> bytes:

@@ -171,7 +171,7 @@ def _draw(card_format: str, contexts: Sequence[str], lines: Sequence[_Line]) -> 
     drawn = out.encoding.startswith("utf")
     marks = _MARKS if drawn else _ASCII_MARKS
     widest = max((len(text) for text, _ in lines), default=0)
-    room = out.width - sum(len(name) + _PADDING for name in contexts) - _PADDING
+    room = out.width - sum(len(name) + _PADDING for name in contexts) - _PADDING - 1
     names = contexts if room >= widest else [str(number) for number, _ in enumerate(contexts, 1)]
     rows = [
         (cell(text if drawn else text.translate(_ASCII_BRANCHES)), *(cell(marks[one], _STYLES[one]) for one in treated))

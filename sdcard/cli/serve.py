@@ -10,6 +10,7 @@ import typer
 from sdcard.cli.output import AsJson, print_json, print_lines
 
 if TYPE_CHECKING:
+    from issuer_service.configuration import Configuration
     from issuer_service.settings import Settings
 
 ConfigFile = Annotated[
@@ -71,10 +72,17 @@ def read_settings(config: Path | None = None, /, **options: object) -> "Settings
     Raises:
         Misuse, OSError: as ``read_configuration``.
     """
-    from issuer_service.configuration import nearest, read_configuration
+    from issuer_service.configuration import read_configuration
 
     configuration = read_configuration(config, os.environ, options)
+    tell_unknown(configuration)
+    return configuration.settings
+
+
+def tell_unknown(configuration: "Configuration") -> None:
+    """Say on standard error which variables look like settings and are none."""
+    from issuer_service.configuration import nearest
+
     known = [f"SDCARD_{name.upper()}" for name in configuration.sources]
     for name in configuration.unknown:
         typer.echo(f"{name} is no setting{nearest(name, known)}", err=True)
-    return configuration.settings

@@ -4,12 +4,13 @@ A registry is a stranger until its answer has been read: whatever is not of the 
 """
 
 import secrets
+import socket
 import ssl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx2
@@ -28,6 +29,7 @@ _PAUSE = 0.2
 _REPEATS = 2
 """How often a request that may be repeated is, when the connection breaks."""
 _MOST_PAGES = 10_000
+_Cause = TypeVar("_Cause", bound=BaseException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,22 +283,37 @@ class Registry:
                 if (failure := _tls_failure(error)) is not None:
                     raise Misuse(f"the registry cannot be reached: {failure}") from None
                 if time.monotonic() > deadline:
-                    raise Misuse("the registry cannot be reached: nothing listens there") from None
+                    raise Misuse(f"the registry cannot be reached: {self._absence(error)}") from None
                 time.sleep(_PAUSE)
             except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
-                raise Misuse("the registry's address is no http or https URL") from None
+                raise Misuse("the registry's address is no URL such as https://registry.example") from None
             except httpx2.HTTPError as error:
                 if left > 0 and isinstance(error, httpx2.TransportError):
                     left -= 1
                     continue
                 raise Misuse(f"the registry cannot be reached: {type(error).__name__}") from None
 
+    def _absence(self, error: httpx2.ConnectError) -> str:
+        """Why there was no connection, with the part of the address that is to blame."""
+        url = httpx2.URL(self._address)
+        host = url.host or "without a host"
+        if _caused_by(error, socket.gaierror) is not None:
+            return f"there is no host {host}"
+        port = url.port or {"https": 443}.get(url.scheme, 80)
+        return f"nothing listens at {host}, port {port}; `sdcard serve` starts one"
+
+
+def _caused_by(error: BaseException, kind: type[_Cause]) -> _Cause | None:
+    """The first exception of this kind among those that led to this one."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, kind):
+        cause = cause.__cause__ or cause.__context__
+    return cause
+
 
 def _tls_failure(error: httpx2.ConnectError) -> str | None:
     """What TLS says of the other side, which trying again does not change; None when it did not come to that."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ssl.SSLError):
-        cause = cause.__cause__ or cause.__context__
+    cause = _caused_by(error, ssl.SSLError)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"its certificate does not count here: {cause.verify_message}"
     return None if cause is None else f"there is no TLS with it: {cause.reason}"

@@ -18,6 +18,7 @@ KB_JWT = "kb_jwt"
 _OURS = (DISCLOSURES, KB_JWT)
 _OF_A_SIGNATURE = ("protected", "signature", "header")
 _WHERE = Where(Part.PRESENTATION)
+_NAMES = frozenset({"payload", "protected", "signature", "signatures"})
 
 
 def parse_json_form(text: str, limits: Limits) -> AnySdJwt:
@@ -36,6 +37,7 @@ def parse_json_form(text: str, limits: Limits) -> AnySdJwt:
         raise Refused(Rule.LIMIT_BYTES, _WHERE)
     document = parse_json_object(data, _WHERE, limits.json_depth)
     _check_absent(document, _OURS, _WHERE, "It belongs in the unprotected header.")
+    _check_kind(document)
     payload = _text(document, "payload", _WHERE)
     signature, where = _first_signature(document)
     header = _unprotected(signature, where)
@@ -59,6 +61,14 @@ def to_general(sd_jwt: AnySdJwt) -> str:
     """SD-JWT or SD-JWT+KB → general JSON with the one signature there is (R-96, R-97)."""
     payload, signature = _split(sd_jwt)
     return encode_json({"payload": payload, "signatures": [signature]}).decode()
+
+
+def _check_kind(document: JsonObject) -> None:
+    """Refuse what has nothing of a JWS, such as a card or a key, in words that tell."""
+    if not document.keys() & _NAMES:
+        raise Refused(
+            Rule.SD_JWT_FORMAT, _WHERE, "This is JSON of another kind: an SD-JWT has `payload` and `signature`."
+        )
 
 
 def _first_signature(document: JsonObject) -> tuple[JsonObject, Where]:

@@ -28,13 +28,13 @@ _ENDED = "the-shell-has-ended"
 _SECONDS = 600
 
 REPLACED = {
-    "https://registry.example": "http://127.0.0.1:{port}",
     "127.0.0.1:8080": "127.0.0.1:{port}",
     "127.0.0.1:9000": "127.0.0.1:{agent_port}",
     "127.0.0.1:9001": "127.0.0.1:{api_port}",
     "--port 9000": "--port {agent_port}",
     "--port 9001": "--port {api_port}",
     "/mnt/elsewhere/": "elsewhere/",
+    "../examples/": "examples/",
     "keys rotate cards  ": "keys rotate cards --at-once  ",
 }
 """What a sample says → what is run: addresses of somebody else, and ten minutes that are not waited for."""
@@ -63,7 +63,6 @@ class Shell:
             "PATH": f"{tools}:{kept['PATH']}",
             "PYTHONPATH": str(ROOT),
             "WORLD": str(folder),
-            "REGISTRY": self.registry,
             "SDCARD_PORT": str(self._ports["port"]),
             "COLUMNS": "100",
             "NO_COLOR": "1",

@@ -18,7 +18,6 @@ from typing import Any
 import httpx2
 import pytest
 
-import sdcard
 from sdcard.disclosure.document import parse_policy
 from sdcard.http_auth import encode_credentials, parse_challenge, parse_credentials
 from sdcard.keybinding.possession import POSSESSION_TYP
@@ -26,13 +25,13 @@ from sdcard.vectors import parse_vector
 from tests.samples.blocks import PAGES, Block, blocks
 from tests.samples.shell import Shell, is_as_said
 from tests.shared import ROOT
-from tests.world import ISSUER, World
+from tests.world import World
 
 NOT_RUN = {
     ("README.md", "pip install uv"): "the tests themselves and the demo: `.ci/run` runs these lines",
     ("CONTRIBUTING.md", "pip install uv"): "the tests themselves: `.ci/run` runs these lines",
-    ("docs/fetching.md", "sdcard fetch https://agent.example --trust trust.json --status            # its well-known "
-     "addresses, one after the other"): "fetches from a public address; the block after it runs on loopback",
+    ("docs/fetching.md", "sdcard fetch https://agent.example --trust cards/trust.json --status            # its "
+     "well-known addresses, one after the other"): "fetches from a public address; the block after it runs on loopback",
     ("docs/operations.md", "python3 -m venv /opt/sdcard && /opt/sdcard/bin/pip install '.[service]'    # in the "
      "checkout; or '.[service,postgresql,pkcs11]'"): "needs root and systemd; tests/test_deploy.py runs the unit",
     ("docs/postgresql.md", "pip install '.[service,postgresql]'      # in the checkout"):
@@ -85,12 +84,10 @@ def registered(tmp_path_factory: pytest.TempPathFactory) -> Registered:
             "sdcard serve > registry.log 2>&1 &\n"
             "export SDCARD_TOKEN=$(sdcard token create --subject me)\n"
             "sdcard keys new agent.jwk\n"
-            "sdcard register georoute.json --registry $REGISTRY --agent-id georoute --key agent.jwk"
-            " --context public --context internal --out cards\n"
-            "cp cards/trust.json trust.json; cp georoute.json agent-card.json\n"
-            'KID=$(sdcard keys published cards | sed -n \'s/.*"kid": "\\(.*\\)".*/\\1/p\')'
+            "sdcard register georoute.json --registry http://127.0.0.1:8080 --agent-id georoute --key agent.jwk"
+            " --context public --context internal --out cards"
         )
-        return Registered(shell, {name: shell.exported(name) for name in ("SDCARD_TOKEN", "KID")})
+        return Registered(shell, {name: shell.exported(name) for name in ("SDCARD_TOKEN",)})
     finally:
         shell.close()
 
@@ -171,9 +168,7 @@ def _given(world: World) -> dict[str, Any]:
     challenge = world.verifier.challenge(interaction_id="trip-7")
     text = world.holder.present(challenge)
     verified = world.verifier.verify(text, challenge)
-    key = world.issuer.signer.public_key
-    trusted = sdcard.TrustedIssuers.of(ISSUER, key)
-    given = {"sdcard": sdcard, "Path": Path, "text": text, "now": world.clock.now(), "trusted": trusted}
+    given = {"text": text, "now": world.clock.now()}
     return {"__name__": "page", **given, "verified": verified, "card": verified}
 
 

@@ -1,9 +1,12 @@
 """Completion, in the shells themselves."""
 
 import os
+import pty
+import select
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,19 @@ complete --do-complete "$argv[1]" | string replace --regex '\\t.*' ''
 """,
 }
 
+IN_ZSH = """
+autoload -Uz compinit && compinit -u -d zcompdump
+eval "$(_SDCARD_COMPLETE=source_zsh sdcard)"
+compadd() {
+  local -a offered
+  if (( ! ${@[(I)-[OAD]]} )); then builtin compadd -O offered "$@"; print -rl -- $offered >> offered; fi
+  builtin compadd "$@"
+}
+zle-line-init() { : > ready }
+zle -N zle-line-init
+"""
+"""A zsh that completes as at home, and writes down beside it what it offers."""
+
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
@@ -67,6 +83,45 @@ def test_what_the_shell_offers(shell: str, line: str, environment: dict[str, str
     )
 
     assert sorted(filter(None, ran.stdout.splitlines())) == dict(ASKED)[line], ran.stderr
+
+
+@pytest.mark.parametrize("line", [line for line, _ in ASKED[:3]])
+def test_what_zsh_offers_to_who_types(line: str, environment: dict[str, str], tmp_path: Path) -> None:
+    """With its own completion system, at a terminal: nothing of it stands for something else."""
+    if not shutil.which("zsh"):
+        pytest.fail("needs zsh") if os.environ.get("CI") == "true" else pytest.skip("needs zsh")
+    (tmp_path / "begin").write_text(IN_ZSH)
+    ours, theirs = pty.openpty()
+    zsh = subprocess.Popen(
+        ["zsh", "-f", "-i"],
+        env=environment | {"TERM": "dumb"},
+        cwd=tmp_path,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    try:
+        _type(ours, "source ./begin\n", tmp_path / "ready")
+        _type(ours, f"{line}\t\x15: > asked\n", tmp_path / "asked")
+    finally:
+        zsh.kill()
+        zsh.wait()
+        os.close(theirs)
+        os.close(ours)
+
+    offered = (tmp_path / "offered").read_text(encoding="utf-8").splitlines()
+    assert sorted(set(filter(None, offered))) == dict(ASKED)[line]
+
+
+def _type(terminal: int, keys: str, done: Path) -> None:
+    """Type, and read what the shell draws until the file is there."""
+    os.write(terminal, keys.encode())
+    deadline = time.monotonic() + 60
+    while not done.exists():
+        assert time.monotonic() < deadline
+        if select.select([terminal], [], [], 0.05)[0]:
+            os.read(terminal, 65536)
 
 
 def test_where_no_name_is_known_the_shell_offers_files(environment: dict[str, str], tmp_path: Path) -> None:

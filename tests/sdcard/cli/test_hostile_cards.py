@@ -1,4 +1,4 @@
-"""One card that attacks terminals, shown by every command that prints of a card, at two widths.
+"""One card that attacks terminals, shown by every command that prints of a card, or of a database, at two widths.
 
 What must hold: no control, format or bidirectional character and no markup takes effect; no line is wider than the
 terminal; and what is cut says so.
@@ -7,7 +7,11 @@ terminal; and what is cut says so.
 import itertools
 import json
 import re
+import socket
+import sqlite3
 import unicodedata
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,9 @@ from rich.cells import cell_len
 
 from sdcard.cli.registry_process import Desk
 from sdcard.edge.showing import printable
+from sdcard.publishing.published import SD_MEDIA_TYPE
 from tests.command_line import Sdcard
+from tests.sdcard.edge.fetchers import ok, serving
 from tests.shared import ROOT
 
 TRICK = "\x1b[31m\x1b]8;;https://evil.example\x07\x9b2J[bold]b[/bold][link=https://evil.example]l[/link]\r\u202e\u2066\u200b\x00"
@@ -54,6 +60,19 @@ COMMANDS = {
     "discover": ("discover", "--registry", "{registry}", "--text", "evil"),
     "agents list": ("agents", "list", "--registry", "{registry}"),
     "agents show": ("agents", "show", "{agent}", "--registry", "{registry}"),
+    "fetch": ("fetch", "{host}", "--trust", "cards/trust.json", "--network", "127.0.0.1", "--status-unchecked", LONG),
+    "fetch of an SD-Card": ("fetch", "{host}sd", "--trust", "cards/trust.json", "--network", "127.0.0.1", "--status"),
+    "token list": ("token", "list"),
+    "token withdraw": ("token", "withdraw", "{token}"),
+    "grants list": ("grants", "list"),
+    "grants remove": ("grants", "remove", "a grant"),
+    "approvals list": ("approvals", "list"),
+    "approvals approve": ("approvals", "approve", "an approval", "--by", "paula"),
+    "approvals deny": ("approvals", "deny", "another", "--by", TRICK.replace("\0", "")),
+    "audit verify": ("audit", "verify"),
+    "audit verify of a file": ("audit", "verify", "--file", "records"),
+    "audit export": ("audit", "export"),
+    "audit export of one": ("audit", "export", "--agent-id", LONG.replace("\0", "")),
     "trust show": ("trust", "show", "cards/trust.json"),
     "vectors check": ("vectors", "check", "vectors"),
     "policy check": ("policy", "check", "policy.json"),
@@ -61,7 +80,9 @@ COMMANDS = {
     "a key that is not there": ("present", "shown", "--key", "a.jwk", "--trust", "cards/trust.json", "--audience", "a",
                                 "--path", LONG),
 }  # fmt: skip
-PLAIN_LINES = {"policy check", "card convert", "agents show"}
+PLAIN_LINES = {
+    "policy check", "card convert", "agents show", "token withdraw", "grants list", "approvals list", "audit export"
+}  # fmt: skip
 """What is for copying or for programs, whole however long."""
 
 
@@ -87,14 +108,59 @@ def attacked(sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch, reques
     return agent
 
 
+@pytest.fixture
+def host(attacked: str) -> Iterator[str]:
+    """Where the card lies as its author wrote it, and at ``sd`` as an SD-Card."""
+    plain = ok(Path("attack.json").read_bytes(), "application/json")
+    sealed = json.dumps({"agent_card": Path("cards/full.sd-card").read_text(encoding="ascii").strip()}).encode()
+
+    def answer(connection: socket.socket) -> None:
+        asked = connection.recv(65_536)
+        connection.sendall(ok(sealed, SD_MEDIA_TYPE) if asked.startswith(b"GET /sd") else plain)
+
+    with serving(answer) as server:
+        yield server.url()
+
+
+@pytest.fixture
+def token(attacked: str, sdcard: Sdcard) -> str:
+    """A database whose every text is an attack, as whoever writes to it can make it; the name of its one token."""
+    assert sdcard("token", "create", "--subject", "me").status == 0
+    name: str = sdcard("token", "list", "--json").json["tokens"][0]["name"]
+    record = ("agent.registered", 1, LONG, LONG, "b", json.dumps({LONG: [LONG]}), LONG, "0" * 64, "0" * 64)
+    with closing(sqlite3.connect("sdcard.sqlite")) as database, database:
+        database.execute("UPDATE tokens SET subject = ?, scopes = ?", (LONG, json.dumps([LONG])))
+        scopes = (json.dumps([LONG]), json.dumps([LONG]))
+        database.execute("INSERT INTO grants VALUES (?, ?, ?, ?, ?, 1, 4000000000)", ("a grant", LONG, LONG, *scopes))
+        for approval in ("an approval", "another"):
+            database.execute(
+                "INSERT INTO approvals VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 1, 4000000000, '')",
+                (approval, approval, LONG, scopes[0], LONG, scopes[0], LONG),
+            )
+        database.execute("INSERT INTO audit VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)", record)
+    Path("records").write_text(json.dumps({"sequence": LONG, LONG: LONG}) + f"\n{LONG}\n", encoding="utf-8")
+    return name
+
+
 @pytest.mark.parametrize("width", [80, 60])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_text_of_a_card_does_anything_to_a_terminal(
-    name: str, width: int, attacked: str, sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    width: int,
+    attacked: str,
+    sdcard: Sdcard,
+    desk: Desk,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
+    filled = {"{registry}": desk.address, "{agent}": attacked}
+    if name.startswith("fetch"):
+        filled["{host}"] = request.getfixturevalue("host")
+    if name.partition(" ")[0] in ("token", "grants", "approvals", "audit"):
+        filled["{token}"] = request.getfixturevalue("token")
 
-    ran = sdcard(*(_filled(one, desk, attacked) for one in COMMANDS[name]))
+    ran = sdcard(*(_filled(one, filled) for one in COMMANDS[name]))
 
     printed = ran.out + ran.err
     assert "Traceback" not in printed
@@ -103,8 +169,10 @@ def test_no_text_of_a_card_does_anything_to_a_terminal(
         assert [line for line in printed.splitlines() if cell_len(line) > width] == []
 
 
-def _filled(text: str, desk: Desk, agent: str) -> str:
-    return {"{registry}": desk.address, "{agent}": agent}.get(text, text)
+def _filled(text: str, filled: Mapping[str, str]) -> str:
+    for name, value in filled.items():
+        text = text.replace(name, value)
+    return text
 
 
 @pytest.mark.parametrize("width", [80, 60])
@@ -114,7 +182,7 @@ def test_what_is_shown_is_whole_or_says_that_it_is_cut(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
 
-    ran = sdcard(*(_filled(one, desk, attacked) for one in COMMANDS[name]))
+    ran = sdcard(*(_filled(one, {"{registry}": desk.address}) for one in COMMANDS[name]))
 
     begins = r"\u001b[31m"
     shown = [cell[at:] for cell in columns(ran.out) for at in starts(cell, begins) if not cell[:at].endswith("x-")]
