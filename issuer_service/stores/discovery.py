@@ -22,6 +22,7 @@ from issuer_service.stores.rows.discovery import (
 )
 from issuer_service.stores.rows.statuses import StatusChangeRow
 from issuer_service.stores.tables import agents, cards, discovery_cards, discovery_postings, secrets
+from sdcard.edge.statements import Statement
 from sdcard.encoding import encode_json
 
 _TERM_BYTES = 8
@@ -30,7 +31,7 @@ _HALF = 1
 _OF_AGENT = discovery_cards.c.agent_id == bindparam("this_agent")
 _PLACES = select(discovery_cards.c.position, discovery_cards.c.terms).where(_OF_AGENT)
 _REMOVE = delete(discovery_cards).where(_OF_AGENT)
-_ADD_CARDS, _ADD_POSTINGS = insert(discovery_cards), insert(discovery_postings)
+_ADD_CARDS, _ADD_POSTINGS = Statement(insert(discovery_cards)), Statement(insert(discovery_postings))
 
 
 def discovery_secret(connection: Connection) -> bytes:
@@ -65,7 +66,7 @@ def add_postings(
         for position, (row, terms) in found.items()
     ]
     if values:
-        connection.execute(_ADD_CARDS, values)
+        _ADD_CARDS.write(connection, *values)
     _post(connection, {position: terms for position, (_, terms) in found.items()})
 
 
@@ -200,7 +201,7 @@ def _post(connection: Connection, places: Mapping[int, Sequence[int]]) -> None:
     """Positions with their terms, in one order, so that no two transactions wait for each other."""
     rows = [{"term": term, "position": position} for position, terms in places.items() for term in terms]
     if rows:
-        connection.execute(_ADD_POSTINGS, rows)
+        _ADD_POSTINGS.write(connection, *rows)
 
 
 def _unpost(connection: Connection, position: int, terms: Sequence[int]) -> None:

@@ -53,16 +53,19 @@ from issuer_service.stores.tables import agents, batches, cards, holder_keys, to
 from sdcard.audit.records import Head
 from sdcard.edge.databases import Database, open_database
 from sdcard.edge.lookups import Lookup
+from sdcard.edge.statements import Statement
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.status.reference import StatusValue
 
-_ADD_AGENT = insert(agents).from_select(
-    agents.c.keys(),
-    select(*(bindparam(column.name, type_=column.type) for column in agents.c)).where(
-        ~exists().where(agents.c.folded_id == bindparam("folded_id"))
-    ),
+_ADD_AGENT = Statement(
+    insert(agents).from_select(
+        agents.c.keys(),
+        select(*(bindparam(column.name, type_=column.type) for column in agents.c)).where(
+            ~exists().where(agents.c.folded_id == bindparam("folded_id"))
+        ),
+    )
 )
 _VERSION = and_(
     agents.c.card_version == bindparam("this_version", type_=Text),
@@ -70,17 +73,19 @@ _VERSION = and_(
     agents.c.content != bindparam("this_content", type_=String),
 )
 """That the agent was registered with another card of this version."""
-_CHANGE_AGENT = update(agents).where(
-    agents.c.agent_id == bindparam("this_agent"),
-    agents.c.subject == bindparam("this_subject"),
-    func.coalesce(not_(_VERSION), true()),
-    or_(bindparam("made_from", type_=String).is_(None), agents.c.batch_id == bindparam("made_from", type_=String)),
+_CHANGE_AGENT = Statement(
+    update(agents).where(
+        agents.c.agent_id == bindparam("this_agent"),
+        agents.c.subject == bindparam("this_subject"),
+        func.coalesce(not_(_VERSION), true()),
+        or_(bindparam("made_from", type_=String).is_(None), agents.c.batch_id == bindparam("made_from", type_=String)),
+    )
 )
 _OWNER = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == bindparam("folded_id"))
 _BOUND = select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(
     holder_keys.c.thumbprint.in_(bindparam("thumbprints", expanding=True))
 )
-_ADD_KEYS, _ADD_BATCH, _ADD_CARDS = insert(holder_keys), insert(batches), insert(cards)
+_ADD_KEYS, _ADD_BATCH, _ADD_CARDS = (Statement(insert(table)) for table in (holder_keys, batches, cards))
 
 
 class SqlStore:
@@ -201,7 +206,7 @@ class SqlStore:
 
     async def free_statuses(self, wanted: Mapping[str, int], salts: SaltSource) -> Mapping[str, tuple[StatusRow, ...]]:
         """For each context so many random entries that nobody has now."""
-        return await self.database.read(lambda connection: statuses.free_statuses(connection, wanted, salts))
+        return await statuses.free_statuses(self.database, wanted, salts)
 
     async def change_statuses(self, change: StatusChangeRow) -> int:
         """Change statuses in one transaction; how many SD-Cards changed."""
@@ -319,7 +324,7 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
         lifecycle.use_nonce(connection, new.nonce, new.subject, new.at, where)
     is_new = _claim_agent(connection, new)
     _claim_keys(connection, new)
-    connection.execute(_ADD_BATCH, {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at})
+    _ADD_BATCH.write(connection, {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at})
     if not is_new:
         discovery.remove_postings(connection, new.agent_id)
     discovery.add_postings(connection, secret, new.agent_id, new.batch_id, new.discovery)
@@ -341,7 +346,7 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
     keys.record_key_use(connection, new.kid, max(card.expires_at for card in new.cards))
     if statuses.claim_statuses(connection, new.cards, earlier):
         end_chains(connection, new.agent_id, new.at)
-    connection.execute(_ADD_CARDS, rows)
+    _ADD_CARDS.write(connection, *rows)
     return None
 
 
@@ -375,7 +380,7 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> bool:
     }
     if new.made_from is None:
         ids = {"agent_id": new.agent_id, "folded_id": new.agent_id.lower(), "subject": new.subject}
-        if connection.execute(_ADD_AGENT, {**values, **ids, "registered_at": new.at}).rowcount == 1:
+        if _ADD_AGENT.write(connection, {**values, **ids, "registered_at": new.at}) == 1:
             return True
     this = {
         "this_agent": new.agent_id,
@@ -385,7 +390,7 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> bool:
         "this_content": new.content,
         "made_from": new.made_from,
     }
-    if connection.execute(_CHANGE_AGENT, {**values, **this}).rowcount == 1:
+    if _CHANGE_AGENT.write(connection, {**values, **this}) == 1:
         return False
     if new.made_from is not None:
         raise AgentChanged
@@ -409,7 +414,7 @@ def _claim_keys(connection: Connection, new: RegistrationRow) -> None:
         if thumbprint not in bound
     ]
     if fresh:
-        connection.execute(_ADD_KEYS, fresh)
+        _ADD_KEYS.write(connection, *fresh)
 
 
 def audit_row(new: RegistrationRow) -> AuditRow:
