@@ -6,17 +6,17 @@ stays what it is when an agent registers again, so whoever is turning pages meet
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from issuer_service.stores import keys, statuses
 from issuer_service.stores.audit import append_audit
+from issuer_service.stores.rows.agents import RegistrationRow
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.rows.discovery import (
     Audience,
     DiscoveryCardRow,
-    DiscoveryRow,
     RenewalRow,
     SourceRow,
 )
@@ -40,16 +40,18 @@ def discovery_secret(connection: Connection) -> bytes:
     return bytes(connection.execute(asked).scalar_one())
 
 
-def add_postings(
-    connection: Connection, secret: bytes, agent_id: str, batch_id: str, rows: Sequence[DiscoveryRow]
-) -> None:
-    """Let the agent, which nobody finds yet, be found by these audiences."""
-    found = {place(secret, agent_id, row.audience): (row, hash_terms(secret, row.audience, row.terms)) for row in rows}
+def add_postings(connection: Connection, secret: bytes, registrations: Iterable[RegistrationRow]) -> None:
+    """Let these agents, which nobody finds yet, be found by their audiences."""
+    found = {
+        place(secret, new.agent_id, row.audience): (new, row, hash_terms(secret, row.audience, row.terms))
+        for new in registrations
+        for row in new.discovery
+    }
     values = [
         {
             "position": position,
-            "agent_id": agent_id,
-            "batch_id": batch_id,
+            "agent_id": new.agent_id,
+            "batch_id": new.batch_id,
             "context": row.audience.context,
             "partner": row.audience.partner,
             "status": 0,
@@ -63,11 +65,11 @@ def add_postings(
             "terms": _pack(terms),
             "sd_card": "",
         }
-        for position, (row, terms) in found.items()
+        for position, (new, row, terms) in found.items()
     ]
     if values:
         _ADD_CARDS.write(connection, *values)
-    _post(connection, {position: terms for position, (_, terms) in found.items()})
+    _post(connection, {position: terms for position, (_, _, terms) in found.items()})
 
 
 def remove_postings(connection: Connection, agent_id: str) -> None:
