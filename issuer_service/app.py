@@ -15,6 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from issuer_service import wellknown
 from issuer_service.audit.checkpoints import keeping_checkpoints
 from issuer_service.console import endpoints as console
+from issuer_service.console.forms import is_page
+from issuer_service.console.forms import refused as refused_page
 from issuer_service.delegation import approvals
 from issuer_service.delegation import endpoints as delegation
 from issuer_service.discovery import endpoints as discovery
@@ -75,7 +77,7 @@ def create_app(wiring: Wiring) -> FastAPI:
     app.add_exception_handler(HTTPException, _not_ours)
     app.add_exception_handler(ClientDisconnect, _gone)
     app.add_middleware(LastResort)
-    app.add_middleware(Exchanges, wiring=wiring)
+    app.add_middleware(Exchanges, wiring=wiring, answer=_refused)
     return app
 
 
@@ -115,6 +117,10 @@ def _refused(request: Request, error: Exception) -> Response:
 
 
 def _answer(request: Request, refusal: Refused, headers: Mapping[str, str] | None = None) -> Response:
+    if request.app.state.wiring.console and is_page(request.url.path):
+        made = refused_page(request, refusal)
+        made.headers.update(headers or {})
+        return made
     exchange_of(request.scope).rule = refusal.rule
     return problem_response(refusal, headers)
 

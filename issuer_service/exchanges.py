@@ -7,14 +7,15 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service.addresses import client_address, neighbourhood
-from issuer_service.problems import problem_response
 from issuer_service.rates import TooOften
 from issuer_service.wiring import Wiring
 
@@ -73,8 +74,8 @@ def is_limited(path: str) -> bool:
 class Exchanges:
     """Gives each request an id, which its answer carries whatever becomes of it, and logs it when it is over."""
 
-    def __init__(self, app: ASGIApp, wiring: Wiring) -> None:
-        self._app, self._wiring = app, wiring
+    def __init__(self, app: ASGIApp, wiring: Wiring, answer: Callable[[Request, Exception], Response]) -> None:
+        self._app, self._wiring, self._answer = app, wiring, answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
@@ -111,12 +112,11 @@ class Exchanges:
             _log.info("request", extra=line)
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = exchange_of(scope)
+        client = exchange_of(scope).client
         try:
-            self._wiring.rates.addresses.take(neighbourhood(exchange.client), self._wiring.clock.now())
+            self._wiring.rates.addresses.take(neighbourhood(client), self._wiring.clock.now())
         except TooOften as refusal:
-            exchange.rule = refusal.rule
-            await problem_response(refusal, refusal.headers)(scope, receive, send)
+            await self._answer(Request(scope), refusal)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
