@@ -23,9 +23,10 @@ from sqlalchemy import Connection, insert
 
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.migrations import upgrade
+from issuer_service.stores.registering import audit_row, write_registration
 from issuer_service.stores.rows.agents import KeyRow, RegistrationRow
 from issuer_service.stores.rows.statuses import CardRow, StatusRow
-from issuer_service.stores.sql import SqlStore, audit_row, open_store, write_registration
+from issuer_service.stores.sql import SqlStore, open_store
 from issuer_service.stores.tables import audit
 from sdcard.errors import Part, Where
 from tests.issuer_service.desk import key_row, seed_keys

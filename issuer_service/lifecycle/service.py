@@ -27,7 +27,7 @@ from issuer_service.stores.rows.agents import AgentChanged, AgentRow, DeletionRo
 from issuer_service.stores.rows.audit import AuditEvent, Possession
 from issuer_service.wiring import Wiring
 from sdcard.cards import summary
-from sdcard.encoding import JsonObject, decode_base64url, encode_base64url, parse_json_object
+from sdcard.encoding import JsonObject, decode_base64url, encode_base64url, encode_json, parse_json_object
 from sdcard.errors import Part, Refused, Where
 from sdcard.issuer import AGENT_ID
 from sdcard.jose.keys import parse_public_jwk
@@ -102,7 +102,8 @@ async def _issue_again(
         same_keys = event is AuditEvent.AGENT_RENEWED
         proven = same_keys and agent.possession is Possession.PROVEN
         terms = await terms_of(wiring, now, ProofPolicy.ACCEPTED if proven else wiring.proofs)
-        registration = await read(wiring, caller, partial(read_request, request(agent), terms))
+        again = request(agent)
+        registration = await read(wiring, caller, len(encode_json(again)), partial(read_request, again, terms))
         proven = proven or registration.nonce is not None
         possession = Possession.PROVEN if proven else Possession.NOT_PROVEN
         change = Change(event, possession, agent.batch_id, asked)

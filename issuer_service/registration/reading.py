@@ -308,8 +308,9 @@ def _plan(card: Card, asked: ContextRequested, where: Where, terms: Terms) -> Di
     here = where.within("disclose")
     partner = _partner(asked, terms)
     plan = plan_disclosure(card, terms.policy, asked.context, asked.disclose, terms.profile, here, partner)
-    if sum(treatment is Treatment.SELECTIVE for _, treatment in treatments(plan.root)) > terms.limits.disclosures:
-        hint = f"An SD-Card has at most {terms.limits.disclosures} Disclosures."
+    most = terms.limits.disclosures
+    if len(plan.places) > most and [one for _, one in treatments(plan.root)].count(Treatment.SELECTIVE) > most:
+        hint = f"An SD-Card has at most {most} Disclosures."
         raise Refused(Rule.LIMIT_DISCLOSURES, Where(Part.CARD), hint)
     return plan
 

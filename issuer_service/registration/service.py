@@ -5,7 +5,9 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 from issuer_service.access import Caller, check_limits
 from issuer_service.discovery.indexing import decided_by, discovery_rows
@@ -26,6 +28,7 @@ from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.issuer import Issuer, SdCard, linkable_by, prepare_batch, rounded_validity
+from sdcard.jose.signer import InMemorySigner
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusReference
 
@@ -71,7 +74,7 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes, asked: Rep
         if earlier is not None:
             return earlier
     terms = await terms_of(wiring, now, wiring.proofs)
-    registration = await read(wiring, caller, lambda: read_registration(body, terms))
+    registration = await read(wiring, caller, len(body), lambda: read_registration(body, terms))
     possession = Possession.NOT_PROVEN if registration.nonce is None else Possession.PROVEN
     return await issue(wiring, caller, registration, Change(AuditEvent.AGENT_REGISTERED, possession, None, asked), now)
 
@@ -91,8 +94,11 @@ async def terms_of(wiring: Wiring, now: Instant, proofs: ProofPolicy) -> Terms:
     )
 
 
-async def read(wiring: Wiring, caller: Caller, reading: Callable[[], Registration]) -> Registration:
-    """Read a request in its turn, and refuse what the caller's token or the registry's bounds do not cover."""
+async def read(wiring: Wiring, caller: Caller, size: int, reading: Callable[[], Registration]) -> Registration:
+    """Read a request of so many bytes, and refuse what the caller's token or the registry's bounds do not cover.
+
+    A small one is read here and now: a thread would take longer to begin, and to have the interpreter to itself.
+    """
 
     def work() -> Registration:
         registration = reading()
@@ -100,6 +106,8 @@ async def read(wiring: Wiring, caller: Caller, reading: Callable[[], Registratio
         check_work(registration, wiring.bounds)
         return registration
 
+    if size <= wiring.bounds.read_at_once_bytes:
+        return work()
     async with wiring.turns:
         return await asyncio.to_thread(work)
 
@@ -107,8 +115,9 @@ async def read(wiring: Wiring, caller: Caller, reading: Callable[[], Registratio
 async def issue(wiring: Wiring, caller: Caller, registration: Registration, change: Change, now: Instant) -> bytes:
     """Issue the Batch of a registration. Gives the answer, or the one that somebody was given who was first.
 
-    Whatever grows with the request is done in a thread, by few at a time, so that the event loop is free for others;
-    the transaction comes last and is short. Status entries are chosen before, since they are signed, and claimed in it.
+    A large Batch is made in a thread, by few at a time, so that the event loop is free for others, and so is one that
+    another machine signs; the transaction comes last and is short. Status entries are chosen before, since they are
+    signed, and claimed in it.
 
     Raises:
         Refused: as ``register_agent``, after reading; ``signer.unavailable``.
@@ -116,12 +125,13 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
     """
     wanted = Counter(plan.context for plan in _plans(registration))
     for _ in range(_ATTEMPTS):
-        async with wiring.turns:
+        keys = await wiring.keys.current()
+        is_small = _size(registration) <= wiring.bounds.batch_at_once_bytes
+        at_once = is_small and isinstance(keys.signer(KeyUse.CARDS), InMemorySigner)
+        async with nullcontext() if at_once else wiring.turns:
             statuses = await wiring.store.free_statuses(wanted, wiring.salts)
-            keys = await wiring.keys.current()
-            row, answer = await asyncio.to_thread(
-                issue_batch, wiring, keys, caller, registration, change, statuses, now
-            )
+            make = partial(issue_batch, wiring, keys, caller, registration, change, statuses, now)
+            row, answer = make() if at_once else await asyncio.to_thread(make)
         try:
             kept = await wiring.store.record_registration(row)
         except StatusTaken:
@@ -185,11 +195,15 @@ def list_uri(wiring: Wiring, list_id: str) -> str:
 def check_work(registration: Registration, bounds: Bounds) -> None:
     """Refuse a Batch that would keep the registry busy for long, before the work is done."""
     work = len(registration.keys) * sum(len(plan.places) for plan in registration.plans)
-    size = len(registration.keys) * len(registration.plans) * len(encode_json(registration.card.document))
     if work > bounds.batch_disclosures:
         raise Refused(Rule.LIMIT_DISCLOSURES, REQUEST, "Register fewer keys or contexts at a time.")
-    if size > bounds.batch_bytes:
+    if _size(registration) > bounds.batch_bytes:
         raise Refused(Rule.LIMIT_BYTES, REQUEST, "Register fewer keys or contexts at a time.")
+
+
+def _size(registration: Registration) -> int:
+    """Bytes of all cards of the Batch together."""
+    return len(registration.keys) * len(registration.plans) * len(encode_json(registration.card.document))
 
 
 def _answer(registration: Registration, batch_id: str, cards: Sequence[SdCard]) -> Registered:

@@ -4,12 +4,13 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Text, cast, event, insert, select, update
+from sqlalchemy import Connection, Row, Select, Text, bindparam, cast, event, insert, select, update
 
 from issuer_service.stores.rows.audit import AuditFound, AuditQuery, AuditRow
 from issuer_service.stores.tables import audit, audit_head
 from sdcard.audit.records import Head, chain_record
 from sdcard.edge.databases import Database
+from sdcard.edge.statements import Statement
 from sdcard.encoding import JsonObject, JsonValue, parse_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
@@ -21,9 +22,9 @@ _OPTIONAL = ("interaction_id", "possession", "supersedes")
 """Members that a record has or has not. Those that come later leave old digests alone."""
 _DEPTH = 4
 _HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == _CHAIN)
-_LOCKED_HEAD = _HEAD.with_for_update()
-_ADD = insert(audit)
-_MOVE_HEAD = update(audit_head).where(audit_head.c.chain == _CHAIN)
+_LOCKED_HEAD = Statement(_HEAD.with_for_update())
+_ADD = Statement(insert(audit))
+_MOVE_HEAD = Statement(update(audit_head).where(audit_head.c.chain == bindparam("this_chain")))
 _RECORDS = select(
     audit.c.sequence,
     audit.c.event,
@@ -51,17 +52,17 @@ def append_audit(connection: Connection, entry: AuditRow) -> None:
 
 def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
     """Add a record for each, one after the other. As ``append_audit``."""
-    row = connection.execute(_LOCKED_HEAD).first()
-    if row is None:
+    found = _LOCKED_HEAD.read(connection, {})
+    if not found:
         _log.error("the audit chain has no head; `sdcard audit verify` says more")
         raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
-    head, records = Head(*row), list[JsonObject]()
+    head, records = Head(*found[0]), list[JsonObject]()
     for entry in entries:
         records.append(chain_record(_content(entry), head))
         head = Head(head.sequence + 1, str(records[-1]["digest"]))
     if records:
-        connection.execute(_ADD, records)
-        connection.execute(_MOVE_HEAD, {"sequence": head.sequence, "digest": head.digest})
+        _ADD.write(connection, *records)
+        _MOVE_HEAD.write(connection, {"this_chain": _CHAIN, "sequence": head.sequence, "digest": head.digest})
 
 
 def _content(entry: AuditRow) -> JsonObject:

@@ -6,22 +6,23 @@ stays what it is when an agent registers again, so whoever is turning pages meet
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from issuer_service.stores import keys, statuses
 from issuer_service.stores.audit import append_audit
+from issuer_service.stores.rows.agents import RegistrationRow
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.rows.discovery import (
     Audience,
     DiscoveryCardRow,
-    DiscoveryRow,
     RenewalRow,
     SourceRow,
 )
 from issuer_service.stores.rows.statuses import StatusChangeRow
 from issuer_service.stores.tables import agents, cards, discovery_cards, discovery_postings, secrets
+from sdcard.edge.statements import Statement
 from sdcard.encoding import encode_json
 
 _TERM_BYTES = 8
@@ -30,7 +31,7 @@ _HALF = 1
 _OF_AGENT = discovery_cards.c.agent_id == bindparam("this_agent")
 _PLACES = select(discovery_cards.c.position, discovery_cards.c.terms).where(_OF_AGENT)
 _REMOVE = delete(discovery_cards).where(_OF_AGENT)
-_ADD_CARDS, _ADD_POSTINGS = insert(discovery_cards), insert(discovery_postings)
+_ADD_CARDS, _ADD_POSTINGS = Statement(insert(discovery_cards)), Statement(insert(discovery_postings))
 
 
 def discovery_secret(connection: Connection) -> bytes:
@@ -39,16 +40,18 @@ def discovery_secret(connection: Connection) -> bytes:
     return bytes(connection.execute(asked).scalar_one())
 
 
-def add_postings(
-    connection: Connection, secret: bytes, agent_id: str, batch_id: str, rows: Sequence[DiscoveryRow]
-) -> None:
-    """Let the agent, which nobody finds yet, be found by these audiences."""
-    found = {place(secret, agent_id, row.audience): (row, hash_terms(secret, row.audience, row.terms)) for row in rows}
+def add_postings(connection: Connection, secret: bytes, registrations: Iterable[RegistrationRow]) -> None:
+    """Let these agents, which nobody finds yet, be found by their audiences."""
+    found = {
+        place(secret, new.agent_id, row.audience): (new, row, hash_terms(secret, row.audience, row.terms))
+        for new in registrations
+        for row in new.discovery
+    }
     values = [
         {
             "position": position,
-            "agent_id": agent_id,
-            "batch_id": batch_id,
+            "agent_id": new.agent_id,
+            "batch_id": new.batch_id,
             "context": row.audience.context,
             "partner": row.audience.partner,
             "status": 0,
@@ -62,11 +65,11 @@ def add_postings(
             "terms": _pack(terms),
             "sd_card": "",
         }
-        for position, (row, terms) in found.items()
+        for position, (new, row, terms) in found.items()
     ]
     if values:
-        connection.execute(_ADD_CARDS, values)
-    _post(connection, {position: terms for position, (_, terms) in found.items()})
+        _ADD_CARDS.write(connection, *values)
+    _post(connection, {position: terms for position, (_, _, terms) in found.items()})
 
 
 def remove_postings(connection: Connection, agent_id: str) -> None:
@@ -200,7 +203,7 @@ def _post(connection: Connection, places: Mapping[int, Sequence[int]]) -> None:
     """Positions with their terms, in one order, so that no two transactions wait for each other."""
     rows = [{"term": term, "position": position} for position, terms in places.items() for term in terms]
     if rows:
-        connection.execute(_ADD_POSTINGS, rows)
+        _ADD_POSTINGS.write(connection, *rows)
 
 
 def _unpost(connection: Connection, position: int, terms: Sequence[int]) -> None:

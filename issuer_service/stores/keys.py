@@ -13,17 +13,20 @@ from issuer_service.stores.audit import append_audit
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.rows.keys import KeyChange, KeyNotInUse, KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from issuer_service.stores.tables import cards, registry_keys
+from sdcard.edge.statements import Statement
 
 _OPERATOR = ""
 """Who changes keys: nobody with a token, but whoever runs commands on the registry's database."""
 _SIGNING = (KeyState.ACTIVE.value, KeyState.NEXT.value)
 """A next key signs where a process was told to sign with it."""
-_THIS = (registry_keys.c.kid == bindparam("this_key"), registry_keys.c.state.in_(_SIGNING))
+_THIS = (registry_keys.c.kid == bindparam("this_key"), or_(*(registry_keys.c.state == state for state in _SIGNING)))
 _UNTIL = bindparam("until", type_=BigInteger)
-_NOTED = select(registry_keys.c.kid).where(
-    *_THIS, or_(registry_keys.c.signs_until.is_(None), registry_keys.c.signs_until >= _UNTIL)
+_NOTED = Statement(
+    select(registry_keys.c.kid).where(
+        *_THIS, or_(registry_keys.c.signs_until.is_(None), registry_keys.c.signs_until >= _UNTIL)
+    )
 )
-_NOTE = update(registry_keys).where(*_THIS, registry_keys.c.signs_until < _UNTIL).values(signs_until=_UNTIL)
+_NOTE = Statement(update(registry_keys).where(*_THIS, registry_keys.c.signs_until < _UNTIL).values(signs_until=_UNTIL))
 
 
 def latest_expiry(connection: Connection) -> int | None:
@@ -47,11 +50,9 @@ def record_key_use(connection: Connection, kid: str, until: int) -> None:
         KeyNotInUse: when the key signs nothing any more.
     """
     use = {"this_key": kid, "until": until}
-    if connection.execute(_NOTED, use).first() is not None:
+    if _NOTED.read(connection, use) or _NOTE.write(connection, use):
         return
-    if connection.execute(_NOTE, use).rowcount:
-        return
-    if connection.execute(_NOTED, use).first() is None:  # else somebody else noted it in between
+    if not _NOTED.read(connection, use):  # else somebody else noted it in between
         raise KeyNotInUse
 
 

@@ -79,6 +79,8 @@ class Store(Protocol):
     async def record_registrations(self, registrations: Sequence[RegistrationRow]) -> int:
         """Write many in one transaction, without those that are registered so already; how many were written.
 
+        None of them has a proof, an answer to keep, or earlier SD-Cards to revoke.
+
         Raises:
             Refused, StatusTaken, KeyNotInUse: as ``record_registration``, for any of them; nothing is written then.
         """

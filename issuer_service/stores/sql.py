@@ -6,34 +6,25 @@ chain as its last step.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import (
     JSON,
     Connection,
-    String,
     Text,
-    and_,
     bindparam,
     cast,
     delete,
-    exists,
-    func,
     insert,
-    not_,
-    or_,
     select,
-    true,
-    update,
 )
 
 from issuer_service.stores import discovery, finding, keys, lifecycle, sessions, statuses
 from issuer_service.stores.audit import append_all, append_audit, read_head, read_records
 from issuer_service.stores.delegation import SqlDelegations, end_chains
+from issuer_service.stores.registering import audit_row, find_registered, registered_as, write_all, write_registration
 from issuer_service.stores.revisions import find_revision
 from issuer_service.stores.rows.agents import (
-    AgentChanged,
     AgentListed,
     AgentRow,
     AnswerRow,
@@ -45,42 +36,16 @@ from issuer_service.stores.rows.agents import (
     SessionRow,
     TokenRow,
 )
-from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery, AuditRow, Supersedes
+from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery, AuditRow
 from issuer_service.stores.rows.discovery import DiscoveryQuery, FoundPage, RenewalRow, SourceRow
 from issuer_service.stores.rows.keys import KeyChange, RegistryKeyRow
-from issuer_service.stores.rows.statuses import CardRow, StatusChangeRow, StatusListRow, StatusRow
-from issuer_service.stores.tables import agents, batches, cards, holder_keys, tokens
+from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, StatusRow
+from issuer_service.stores.tables import tokens
 from sdcard.audit.records import Head
 from sdcard.edge.databases import Database, open_database
 from sdcard.edge.lookups import Lookup
-from sdcard.errors import Finding, Part, Refused, Where
-from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.status.reference import StatusValue
-
-_ADD_AGENT = insert(agents).from_select(
-    agents.c.keys(),
-    select(*(bindparam(column.name, type_=column.type) for column in agents.c)).where(
-        ~exists().where(agents.c.folded_id == bindparam("folded_id"))
-    ),
-)
-_VERSION = and_(
-    agents.c.card_version == bindparam("this_version", type_=Text),
-    agents.c.card_format == bindparam("this_format", type_=String),
-    agents.c.content != bindparam("this_content", type_=String),
-)
-"""That the agent was registered with another card of this version."""
-_CHANGE_AGENT = update(agents).where(
-    agents.c.agent_id == bindparam("this_agent"),
-    agents.c.subject == bindparam("this_subject"),
-    func.coalesce(not_(_VERSION), true()),
-    or_(bindparam("made_from", type_=String).is_(None), agents.c.batch_id == bindparam("made_from", type_=String)),
-)
-_OWNER = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == bindparam("folded_id"))
-_BOUND = select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(
-    holder_keys.c.thumbprint.in_(bindparam("thumbprints", expanding=True))
-)
-_ADD_KEYS, _ADD_BATCH, _ADD_CARDS = insert(holder_keys), insert(batches), insert(cards)
 
 
 class SqlStore:
@@ -144,18 +109,19 @@ class SqlStore:
         return await self.database.change(work)
 
     async def record_registrations(self, registrations: Sequence[RegistrationRow]) -> int:
-        """Write many in one transaction, those that are not there yet; how many."""
+        """Write many in one transaction, those that are not there yet; how many. They revoke nothing."""
         secret = await self.discovery_secret()
 
         def work(connection: Connection) -> int:
             known = find_registered(connection, [one.agent_id for one in registrations])
-            new, opened = list[RegistrationRow](), set[str]()
+            new = list[RegistrationRow]()
             for one in registrations:
                 if known.get(one.agent_id) != registered_as(one):
-                    write_registration(connection, _in_open_lists(one, opened), secret)
                     known[one.agent_id] = registered_as(one)
                     new.append(one)
-            append_all(connection, [audit_row(one) for one in new])
+            if new:
+                write_all(connection, new, secret)
+                append_all(connection, [audit_row(one) for one in new])
             return len(new)
 
         return await self.database.change(work)
@@ -201,7 +167,7 @@ class SqlStore:
 
     async def free_statuses(self, wanted: Mapping[str, int], salts: SaltSource) -> Mapping[str, tuple[StatusRow, ...]]:
         """For each context so many random entries that nobody has now."""
-        return await self.database.read(lambda connection: statuses.free_statuses(connection, wanted, salts))
+        return await statuses.free_statuses(self.database, wanted, salts)
 
     async def change_statuses(self, change: StatusChangeRow) -> int:
         """Change statuses in one transaction; how many SD-Cards changed."""
@@ -285,66 +251,6 @@ def open_store(url: str, patience: float = 10.0, look_up_seconds: float = 2.0) -
     return SqlStore(open_database(url, patience, look_up_seconds))
 
 
-def find_registered(connection: Connection, agent_ids: Sequence[str]) -> dict[str, RegisteredRow]:
-    """As what these agents are registered; who changes one was first, or waits until the transaction is over."""
-    asked = select(agents.c.agent_id, agents.c.subject, agents.c.content, agents.c.asked)
-    these = asked.where(agents.c.agent_id.in_(agent_ids), agents.c.deleted_at.is_(None)).order_by(agents.c.agent_id)
-    found = connection.execute(these.with_for_update())
-    return {agent_id: RegisteredRow(*row) for agent_id, *row in found}
-
-
-def registered_as(new: RegistrationRow) -> RegisteredRow:
-    """As what an agent is registered then."""
-    return RegisteredRow(new.subject, new.content, new.asked)
-
-
-def _in_open_lists(new: RegistrationRow, opened: set[str]) -> RegistrationRow:
-    """A registration of several in one transaction, of which the first opens a new list for all of them."""
-    cards = list[CardRow]()
-    for card in new.cards:
-        is_open = card.status is not None and card.status.list_id in opened
-        cards.append(replace(card, status=replace(card.status, is_new=False)) if card.status and is_open else card)
-    opened |= {card.status.list_id for card in new.cards if card.status}
-    return replace(new, cards=tuple(cards))
-
-
-def write_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> AnswerRow | None:
-    """All rows of a registration but its audit record; or the answer that is kept, and nothing is written."""
-    if new.answer is not None:
-        kept = lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
-        if kept is not None:
-            return kept
-    if new.nonce is not None:
-        where = Where(Part.REQUEST, ("proofs",))
-        lifecycle.use_nonce(connection, new.nonce, new.subject, new.at, where)
-    is_new = _claim_agent(connection, new)
-    _claim_keys(connection, new)
-    connection.execute(_ADD_BATCH, {"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at})
-    if not is_new:
-        discovery.remove_postings(connection, new.agent_id)
-    discovery.add_postings(connection, secret, new.agent_id, new.batch_id, new.discovery)
-    earlier = list[statuses.Entry]()
-    if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
-        earlier = statuses.live_entries(connection, new.agent_id, new.at)
-    rows = [
-        {
-            "digest": card.digest,
-            "batch_id": new.batch_id,
-            "context": card.context,
-            "thumbprint": card.thumbprint,
-            "expires_at": card.expires_at,
-            "status_list_id": card.status and card.status.list_id,
-            "status_index": card.status and card.status.index,
-        }
-        for card in new.cards
-    ]
-    keys.record_key_use(connection, new.kid, max(card.expires_at for card in new.cards))
-    if statuses.claim_statuses(connection, new.cards, earlier):
-        end_chains(connection, new.agent_id, new.at)
-    connection.execute(_ADD_CARDS, rows)
-    return None
-
-
 def _change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     hidden = discovery.change_statuses(connection, change)
     changed = statuses.change_statuses(connection, change)
@@ -353,78 +259,6 @@ def _change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     if changed or hidden:
         append_audit(connection, _change_audit_row(change))
     return changed
-
-
-def _claim_agent(connection: Connection, new: RegistrationRow) -> bool:
-    """An agent id belongs to whoever registered it first, and so do its other spellings, which people would mix up.
-    Whether it was registered now.
-
-    The first statement that finds a row to write takes it, so that of two registrations the second sees all of the
-    first. Two who register an agent first meet at the primary key, and who is second does it all again.
-    """
-    values = {
-        "card_format": new.card_format,
-        "card": new.card,
-        "card_version": new.card_version,
-        "content": new.content,
-        "updated_at": new.at,
-        "asked": new.asked,
-        "possession": new.possession.value,
-        "batch_id": new.batch_id,
-        "deleted_at": None,
-    }
-    if new.made_from is None:
-        ids = {"agent_id": new.agent_id, "folded_id": new.agent_id.lower(), "subject": new.subject}
-        if connection.execute(_ADD_AGENT, {**values, **ids, "registered_at": new.at}).rowcount == 1:
-            return True
-    this = {
-        "this_agent": new.agent_id,
-        "this_subject": new.subject,
-        "this_version": new.card_version,
-        "this_format": new.card_format,
-        "this_content": new.content,
-        "made_from": new.made_from,
-    }
-    if connection.execute(_CHANGE_AGENT, {**values, **this}).rowcount == 1:
-        return False
-    if new.made_from is not None:
-        raise AgentChanged
-    taken = connection.execute(_OWNER, {"folded_id": new.agent_id.lower()}).one()
-    if tuple(taken) != (new.agent_id, new.subject):
-        raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
-    raise Refused(Rule.AGENT_VERSION, Where(Part.REQUEST, ("version",)))
-
-
-def _claim_keys(connection: Connection, new: RegistrationRow) -> None:
-    """A Holder key belongs to one agent: with two, it would link them and let one speak for the other."""
-    rows = connection.execute(_BOUND, {"thumbprints": [key.thumbprint for key in new.keys]})
-    bound = {thumbprint: agent_id for thumbprint, agent_id in rows}
-    foreign = [key for key in new.keys if bound.get(key.thumbprint, new.agent_id) != new.agent_id]
-    if foreign:
-        hint = "Make a key for this agent alone."
-        raise Refused.because([Finding(Rule.KEY_BOUND_ELSEWHERE, key.where, hint) for key in foreign])
-    fresh = [
-        {"thumbprint": thumbprint, "agent_id": new.agent_id, "bound_at": new.at}
-        for thumbprint in sorted(key.thumbprint for key in new.keys)  # in one order, so that no two wait for each other
-        if thumbprint not in bound
-    ]
-    if fresh:
-        connection.execute(_ADD_KEYS, fresh)
-
-
-def audit_row(new: RegistrationRow) -> AuditRow:
-    """What is recorded of a registration."""
-    return AuditRow(
-        event=new.event,
-        at=new.at,
-        subject=new.subject,
-        agent_id=new.agent_id,
-        batch_id=new.batch_id,
-        disclosed=new.disclosed,
-        interaction_id=new.interaction_id,
-        possession=new.possession,
-        supersedes=new.supersedes,
-    )
 
 
 def _deletion_audit_row(deletion: DeletionRow) -> AuditRow:

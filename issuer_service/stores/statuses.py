@@ -7,13 +7,15 @@ that two transactions never wait for each other.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import cache
+from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
     Integer,
+    String,
     and_,
     bindparam,
     case,
@@ -27,11 +29,15 @@ from sqlalchemy import (
 
 from issuer_service.stores.rows.statuses import CardRow, StatusChangeRow, StatusListRow, StatusRow, StatusTaken
 from issuer_service.stores.tables import agents, batches, cards, status_entries, status_lists
+from sdcard.edge.databases import Database
+from sdcard.edge.lookups import Lookup
+from sdcard.edge.statements import Statement
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.salts import SALT_BYTES, SaltSource
 from sdcard.status.reference import StatusValue
 
+T = TypeVar("T")
 Entry: TypeAlias = tuple[str, str, int]
 """Context, list id, index: in the order in which lists are taken."""
 
@@ -45,21 +51,8 @@ AT_ONCE = 500
 """Pairs in one statement; SQLite takes 32,766 values."""
 _NOT_REVOKED = (int(StatusValue.VALID), int(StatusValue.SUSPENDED))
 
-_OPEN = (
-    select(status_lists.c.open_for, status_lists.c.list_id, status_entries.c.index)
-    .join(
-        status_entries,
-        and_(
-            status_entries.c.list_id == status_lists.c.list_id,
-            status_entries.c.index.in_(bindparam("drawn", expanding=True)),
-        ),
-        isouter=True,
-    )
-    .where(status_lists.c.open_for.in_(bindparam("contexts", expanding=True)))
-)
-"""Open lists, each with those of its entries that are taken among the ones drawn."""
 _USED = status_lists.c.used + bindparam("claimed", type_=Integer)
-_CHANGE_LIST = (
+_CHANGE_LIST = Statement(
     update(status_lists)
     .where(status_lists.c.list_id == bindparam("this_list"))
     .values(
@@ -69,11 +62,11 @@ _CHANGE_LIST = (
     )
 )
 """What one transaction does to the row of a list. One that is full is open no more."""
-_ADD_LISTS, _ADD_ENTRIES = insert(status_lists), insert(status_entries)
+_ADD_LISTS, _ADD_ENTRIES = Statement(insert(status_lists)), Statement(insert(status_entries))
 
 
-def free_statuses(
-    connection: Connection, wanted: Mapping[str, int], salts: SaltSource
+async def free_statuses(
+    database: Database, wanted: Mapping[str, int], salts: SaltSource
 ) -> dict[str, tuple[StatusRow, ...]]:
     """For each context so many random entries that nobody has now: distinct, in the order they were drawn.
 
@@ -86,9 +79,8 @@ def free_statuses(
     }:
         share = max(1, AT_ONCE // len(missing))
         drawn = {context: _draw_indices(salts, min(2 * count, share)) for context, count in missing.items()}
-        asked = {"contexts": list(missing), "drawn": sorted({index for each in drawn.values() for index in each})}
         taken = defaultdict[str, set[int | None]](set)
-        for context, list_id, index in connection.execute(_OPEN, asked):
+        for context, list_id, index in await _open_lists(database, list(missing), drawn):
             lists[context] = list_id
             taken[context].add(index)
         for context, indices in drawn.items():
@@ -98,6 +90,34 @@ def free_statuses(
         for context, count in wanted.items()
         for list_id in [lists.get(context) or salts.draw(1).hex()]
     }
+
+
+async def _open_lists(
+    database: Database, contexts: list[str], drawn: Mapping[str, Sequence[int]]
+) -> Sequence[Sequence[Any]]:
+    """Open lists, each with those of its entries that are taken among the ones drawn, or None for none of them."""
+    indices = sorted({index for each in drawn.values() for index in each})
+    contexts, indices = _filled_up(contexts), _filled_up(indices)
+    asked: dict[str, object] = {f"context{number}": context for number, context in enumerate(contexts)}
+    asked |= {f"index{number}": index for number, index in enumerate(indices)}
+    return await database.look_up(_open(len(contexts), len(indices)), **asked)
+
+
+def _filled_up(values: list[T]) -> list[T]:
+    """The last one again and again until they are a power of two: so there are few statements."""
+    return values + values[-1:] * ((1 << (len(values) - 1).bit_length()) - len(values))
+
+
+@cache
+def _open(contexts: int, drawn: int) -> Lookup:
+    of_context = [bindparam(f"context{number}", type_=String) for number in range(contexts)]
+    of_index = [bindparam(f"index{number}", type_=Integer) for number in range(drawn)]
+    entry = and_(status_entries.c.list_id == status_lists.c.list_id, status_entries.c.index.in_(of_index))
+    return Lookup(
+        select(status_lists.c.open_for, status_lists.c.list_id, status_entries.c.index)
+        .join(status_entries, entry, isouter=True)
+        .where(status_lists.c.open_for.in_(of_context))
+    )
 
 
 def _draw_indices(salts: SaltSource, count: int) -> list[int]:
@@ -140,7 +160,7 @@ def claim_statuses(connection: Connection, rows: Sequence[CardRow], revoked: Seq
     try:
         for statement, values in ((_ADD_LISTS, opened), (_CHANGE_LIST, changes), (_ADD_ENTRIES, claimed)):
             if values:
-                connection.execute(statement, values)
+                statement.write(connection, *values)
     except exc.IntegrityError:
         raise StatusTaken from None
     return _set_statuses(connection, revoked, _NOT_REVOKED, int(StatusValue.INVALID))
@@ -174,7 +194,7 @@ def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     entries = live_entries(connection, change.agent_id, change.at, *narrower)
     changes = [_list_change(list_id, 0, entries) for list_id in dict.fromkeys(list_id for _, list_id, _ in entries)]
     if changes:
-        connection.execute(_CHANGE_LIST, changes)
+        _CHANGE_LIST.write(connection, *changes)
     return _set_statuses(connection, entries, change.before, change.after)
 
 

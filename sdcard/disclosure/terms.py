@@ -6,7 +6,6 @@ and those of a query: NFKC, case folded, runs of white space as one space. A wor
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from typing import TypeAlias
 
 from sdcard.cards.format import CardFormat, Criterion
@@ -53,7 +52,7 @@ def _texts(criterion: Criterion, place: Place, value: JsonValue) -> list[str]:
 def _normalized(criterion: Criterion, text: str) -> list[str]:
     folded = text.lower() if text.isascii() else _folded(text)  # in ASCII all that there is to fold is case
     if criterion is Criterion.TEXT:
-        return list(_words(folded))
+        return _words(folded)
     whole = " ".join(folded.split())
     if criterion is Criterion.CAPABILITIES:
         whole = whole.replace("_", "")  # push_notifications is the other spelling of pushNotifications
@@ -64,8 +63,7 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
-def _words(folded: str) -> Iterator[str]:
+def _words(folded: str) -> list[str]:
     if folded.isascii():
-        yield from _ASCII_WORD.findall(folded)
-    else:
-        yield from "".join(one if unicodedata.category(one)[0] in "LMN" else " " for one in folded).split()
+        return _ASCII_WORD.findall(folded)
+    return "".join([one if unicodedata.category(one)[0] in "LMN" else " " for one in folded]).split()

@@ -19,8 +19,8 @@ from sqlalchemy import Engine, SelectBase
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine
-from sqlalchemy.sql.compiler import SQLCompiler
 
+from sdcard.edge.statements import Rendered
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 
@@ -50,27 +50,14 @@ class Lookup:
         self._statement = statement
 
     @cached_property
-    def for_sqlite(self) -> "_Rendered":
+    def for_sqlite(self) -> Rendered:
         """As SQLite takes it."""
-        return _Rendered(self._statement.compile(dialect=sqlite.dialect(paramstyle="qmark")))
+        return Rendered(self._statement, sqlite.dialect(paramstyle="qmark"))
 
     @cached_property
-    def for_postgresql(self) -> "_Rendered":
+    def for_postgresql(self) -> Rendered:
         """As asyncpg takes it."""
-        return _Rendered(self._statement.compile(dialect=asyncpg.dialect()))  # type: ignore[no-untyped-call]  # has no types
-
-
-class _Rendered:
-    def __init__(self, compiled: Any) -> None:
-        assert isinstance(compiled, SQLCompiler), "a select is compiled so"
-        self.text = str(compiled)
-        self._names = tuple(compiled.positiontup or ())
-        self._fixed = {name: value for name, value in compiled.params.items() if value is not None}
-
-    def arguments(self, values: dict[str, object]) -> list[object]:
-        """The values in the order of the text."""
-        known = {**self._fixed, **values}
-        return [known[name] for name in self._names]
+        return Rendered(self._statement, asyncpg.dialect())  # type: ignore[no-untyped-call]  # has no types
 
 
 class TooSlow(Refused):
@@ -101,7 +88,7 @@ class SqliteLookups:
                 return found
         return await self._look_up_slowly(rendered.text, arguments)
 
-    def _try(self, text: str, arguments: list[object]) -> Rows | None:
+    def _try(self, text: str, arguments: tuple[object, ...]) -> Rows | None:
         """The rows; None when that takes longer, or somebody has a lock: a thread can wait for both."""
         assert self._own is not None, "it is open"
         self._ends_at = time.monotonic() + AT_ONCE
@@ -116,7 +103,7 @@ class SqliteLookups:
             self._forget()
         return self._own is not None
 
-    async def _look_up_slowly(self, text: str, arguments: list[object]) -> Rows:
+    async def _look_up_slowly(self, text: str, arguments: tuple[object, ...]) -> Rows:
         try:
             async with asyncio.timeout(self._seconds):
                 await self._places.acquire()
@@ -133,7 +120,7 @@ class SqliteLookups:
             own[0].close()
         return rows
 
-    def _run(self, text: str, arguments: list[object]) -> tuple[Rows, Any]:
+    def _run(self, text: str, arguments: tuple[object, ...]) -> tuple[Rows, Any]:
         """In a thread: the rows, on a connection of the pool; and, if the event loop has none, one for it."""
         connection = self._engine.raw_connection()
         try:
@@ -216,7 +203,7 @@ class _Lane:
         self._places = asyncio.Semaphore(width)
         self._idle: list[Any] = []
 
-    async def look_up(self, text: str, arguments: list[object], patience: float) -> Rows | None:
+    async def look_up(self, text: str, arguments: tuple[object, ...], patience: float) -> Rows | None:
         """The rows; None when the server broke it off. Who waits for a connection for too long is refused."""
         try:
             if self._places.locked():
@@ -231,7 +218,7 @@ class _Lane:
         finally:
             self._places.release()
 
-    async def _ask(self, text: str, arguments: list[object], patience: float) -> Rows | None:
+    async def _ask(self, text: str, arguments: tuple[object, ...], patience: float) -> Rows | None:
         connection = await self._connection()
         try:
             found: Rows = await connection.fetch(text, *arguments, timeout=3 * patience)

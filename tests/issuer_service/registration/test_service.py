@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import event
 
 from issuer_service.stores.sql import open_store
+from issuer_service.wiring import Bounds
 from sdcard import Limits
 from tests.issuer_service.desk import (
     HOLDER,
@@ -73,14 +74,15 @@ def test_of_two_spellings_of_an_agent_that_are_asked_for_at_once_exactly_one_win
     assert desk.counts()["agents"] == 1
 
 
-def test_few_batches_are_made_at_once(desk: Desk) -> None:
+@pytest.mark.parametrize(("bounds", "most"), [(Bounds(), 1), (Bounds(batch_at_once_bytes=0), 2)])
+def test_few_batches_are_made_at_once_and_small_ones_one_by_one(desk: Desk, bounds: Bounds, most: int) -> None:
     salts = CountingSalts()
     asks = iter([request(f"agent-{n}", public_key=jwk(key(30 + n))) for n in range(8)])
-    with desk.open(salts=salts) as registry:
+    with desk.open(salts=salts, bounds=bounds) as registry:
         statuses = at_once(lambda: registry.post(next(asks)).status_code, 8)
 
     assert statuses == [201] * 8
-    assert salts.most == 2
+    assert salts.most == most
 
 
 class CountingSalts(RecordingSalts):

@@ -1,0 +1,180 @@
+"""What a registration writes, as parts of a transaction: one of them, or several in one go."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, String, Text, and_, bindparam, exists, func, insert, not_, or_, select, true, update
+
+from issuer_service.stores import discovery, keys, lifecycle, statuses
+from issuer_service.stores.delegation import end_chains
+from issuer_service.stores.rows.agents import AgentChanged, AnswerRow, RegisteredRow, RegistrationRow
+from issuer_service.stores.rows.audit import AuditRow, Supersedes
+from issuer_service.stores.rows.statuses import CardRow
+from issuer_service.stores.tables import agents, batches, cards, holder_keys
+from sdcard.edge.statements import Statement
+from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.rules import Rule
+
+_ADD_AGENT = Statement(
+    insert(agents).from_select(
+        agents.c.keys(),
+        select(*(bindparam(column.name, type_=column.type) for column in agents.c)).where(
+            ~exists().where(agents.c.folded_id == bindparam("folded_id"))
+        ),
+    )
+)
+_VERSION = and_(
+    agents.c.card_version == bindparam("this_version", type_=Text),
+    agents.c.card_format == bindparam("this_format", type_=String),
+    agents.c.content != bindparam("this_content", type_=String),
+)
+"""That the agent was registered with another card of this version."""
+_CHANGE_AGENT = Statement(
+    update(agents).where(
+        agents.c.agent_id == bindparam("this_agent"),
+        agents.c.subject == bindparam("this_subject"),
+        func.coalesce(not_(_VERSION), true()),
+        or_(bindparam("made_from", type_=String).is_(None), agents.c.batch_id == bindparam("made_from", type_=String)),
+    )
+)
+_OWNER = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == bindparam("folded_id"))
+_BOUND = select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(
+    holder_keys.c.thumbprint.in_(bindparam("thumbprints", expanding=True))
+)
+_ADD_KEYS, _ADD_BATCHES, _ADD_CARDS = (Statement(insert(table)) for table in (holder_keys, batches, cards))
+
+
+def find_registered(connection: Connection, agent_ids: Sequence[str]) -> dict[str, RegisteredRow]:
+    """As what these agents are registered; who changes one was first, or waits until the transaction is over."""
+    asked = select(agents.c.agent_id, agents.c.subject, agents.c.content, agents.c.asked)
+    these = asked.where(agents.c.agent_id.in_(agent_ids), agents.c.deleted_at.is_(None)).order_by(agents.c.agent_id)
+    found = connection.execute(these.with_for_update())
+    return {agent_id: RegisteredRow(*row) for agent_id, *row in found}
+
+
+def registered_as(new: RegistrationRow) -> RegisteredRow:
+    """As what an agent is registered then."""
+    return RegisteredRow(new.subject, new.content, new.asked)
+
+
+def write_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> AnswerRow | None:
+    """All rows of a registration but its audit record; or the answer that is kept, and nothing is written."""
+    if new.answer is not None:
+        kept = lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
+        if kept is not None:
+            return kept
+    if new.nonce is not None:
+        where = Where(Part.REQUEST, ("proofs",))
+        lifecycle.use_nonce(connection, new.nonce, new.subject, new.at, where)
+    write_all(connection, [new], secret)
+    return None
+
+
+def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: bytes) -> None:
+    """All rows of registrations but audit records, and those of one table in one go. Several revoke nothing."""
+    revoked = [entry for new in news for entry in _claim(connection, new)]
+    assert len(news) == 1 or not revoked, "of two of one agent, the second would have to revoke the first"
+    rows = [{"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at} for new in news]
+    _ADD_BATCHES.write(connection, *rows)
+    discovery.add_postings(connection, secret, {new.agent_id: new for new in news}.values())  # the last of an agent
+    for kid in sorted({new.kid for new in news}):
+        keys.record_key_use(connection, kid, max(c.expires_at for new in news if new.kid == kid for c in new.cards))
+    if statuses.claim_statuses(connection, [card for new in news for card in new.cards], revoked):
+        end_chains(connection, news[0].agent_id, news[0].at)
+    _ADD_CARDS.write(connection, *(_card_values(new.batch_id, card) for new in news for card in new.cards))
+
+
+def _claim(connection: Connection, new: RegistrationRow) -> list[statuses.Entry]:
+    """Make the agent and its keys those of this registration, and let it be found no more by what it was; the status
+    entries to revoke.
+    """
+    is_new = _claim_agent(connection, new)
+    _claim_keys(connection, new)
+    if not is_new:
+        discovery.remove_postings(connection, new.agent_id)
+    if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
+        return statuses.live_entries(connection, new.agent_id, new.at)
+    return []
+
+
+def _card_values(batch_id: str, card: CardRow) -> dict[str, object]:
+    return {
+        "digest": card.digest,
+        "batch_id": batch_id,
+        "context": card.context,
+        "thumbprint": card.thumbprint,
+        "expires_at": card.expires_at,
+        "status_list_id": card.status and card.status.list_id,
+        "status_index": card.status and card.status.index,
+    }
+
+
+def _claim_agent(connection: Connection, new: RegistrationRow) -> bool:
+    """An agent id belongs to whoever registered it first, and so do its other spellings, which people would mix up.
+    Whether it was registered now.
+
+    The first statement that finds a row to write takes it, so that of two registrations the second sees all of the
+    first. Two who register an agent first meet at the primary key, and who is second does it all again.
+    """
+    values = {
+        "card_format": new.card_format,
+        "card": new.card,
+        "card_version": new.card_version,
+        "content": new.content,
+        "updated_at": new.at,
+        "asked": new.asked,
+        "possession": new.possession.value,
+        "batch_id": new.batch_id,
+        "deleted_at": None,
+    }
+    if new.made_from is None:
+        ids = {"agent_id": new.agent_id, "folded_id": new.agent_id.lower(), "subject": new.subject}
+        if _ADD_AGENT.write(connection, {**values, **ids, "registered_at": new.at}) == 1:
+            return True
+    this = {
+        "this_agent": new.agent_id,
+        "this_subject": new.subject,
+        "this_version": new.card_version,
+        "this_format": new.card_format,
+        "this_content": new.content,
+        "made_from": new.made_from,
+    }
+    if _CHANGE_AGENT.write(connection, {**values, **this}) == 1:
+        return False
+    if new.made_from is not None:
+        raise AgentChanged
+    taken = connection.execute(_OWNER, {"folded_id": new.agent_id.lower()}).one()
+    if tuple(taken) != (new.agent_id, new.subject):
+        raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
+    raise Refused(Rule.AGENT_VERSION, Where(Part.REQUEST, ("version",)))
+
+
+def _claim_keys(connection: Connection, new: RegistrationRow) -> None:
+    """A Holder key belongs to one agent: with two, it would link them and let one speak for the other."""
+    rows = connection.execute(_BOUND, {"thumbprints": [key.thumbprint for key in new.keys]})
+    bound = {thumbprint: agent_id for thumbprint, agent_id in rows}
+    foreign = [key for key in new.keys if bound.get(key.thumbprint, new.agent_id) != new.agent_id]
+    if foreign:
+        hint = "Make a key for this agent alone."
+        raise Refused.because([Finding(Rule.KEY_BOUND_ELSEWHERE, key.where, hint) for key in foreign])
+    fresh = [
+        {"thumbprint": thumbprint, "agent_id": new.agent_id, "bound_at": new.at}
+        for thumbprint in sorted(key.thumbprint for key in new.keys)  # in one order, so that no two wait for each other
+        if thumbprint not in bound
+    ]
+    if fresh:
+        _ADD_KEYS.write(connection, *fresh)
+
+
+def audit_row(new: RegistrationRow) -> AuditRow:
+    """What is recorded of a registration."""
+    return AuditRow(
+        event=new.event,
+        at=new.at,
+        subject=new.subject,
+        agent_id=new.agent_id,
+        batch_id=new.batch_id,
+        disclosed=new.disclosed,
+        interaction_id=new.interaction_id,
+        possession=new.possession,
+        supersedes=new.supersedes,
+    )
