@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service.addresses import client_address, neighbourhood
@@ -18,7 +17,7 @@ from issuer_service.problems import problem_response
 from issuer_service.rates import TooOften
 from issuer_service.wiring import Wiring
 
-REQUEST_ID = "X-Request-Id"
+REQUEST_ID = b"x-request-id"
 
 _log = logging.getLogger(__name__)
 _GIVEN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
@@ -39,12 +38,14 @@ class Exchange:
         client: the address that it came from.
         caller: stands for the subject whose token it has; empty until that is known.
         rule: why it was refused; empty when it was not.
+        status: of the answer, once it has begun.
     """
 
     request_id: str
     client: str
     caller: str = ""
     rule: str = ""
+    status: int | None = None
     began: float = field(default_factory=time.perf_counter)
 
 
@@ -58,6 +59,11 @@ def begin_exchange(scope: Scope) -> None:
     """Begin to keep what becomes known of a request in an application without ``Exchanges``."""
     if _STATE not in scope:
         scope[_STATE] = Exchange("", scope["client"][0] if scope.get("client") else "unknown")
+
+
+def header_values(scope: Scope, name: bytes) -> list[str]:
+    """The values of all headers of this name, which is in lower case, as ASGI has them."""
+    return [value.decode("latin-1") for one, value in scope["headers"] if one == name]
 
 
 def digest_of(subject: str) -> str:
@@ -82,26 +88,29 @@ class Exchanges:
             await self._app(scope, receive, send)
             return
         exchange = scope[_STATE] = self._begin(scope)
-        status: int | None = None
+        name = REQUEST_ID, exchange.request_id.encode()
 
         async def named(message: Message) -> None:
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                MutableHeaders(scope=message)[REQUEST_ID] = exchange.request_id
+                exchange.status = message["status"]
+                message["headers"] = [*message["headers"], name]
             await send(message)
 
         try:
             answer = self._limited if is_limited(scope["path"]) else self._app
             await answer(scope, receive, named)
         finally:
-            seconds = time.perf_counter() - exchange.began
-            method, route = _method_of(scope), _route_of(scope)
-            self._wiring.metrics.count_request(method, route, status, exchange.rule, seconds)
+            self._end(scope, exchange)
+
+    def _end(self, scope: Scope, exchange: Exchange) -> None:
+        seconds = time.perf_counter() - exchange.began
+        method, route = _method_of(scope), _route_of(scope)
+        self._wiring.metrics.count_request(method, route, exchange.status, exchange.rule, seconds)
+        if _log.isEnabledFor(logging.INFO):
             line = {
                 "method": method,
                 "route": route,
-                "status": status,
+                "status": exchange.status,
                 "rule": exchange.rule or None,
                 "milliseconds": round(1000 * seconds, 1),
                 "request_id": exchange.request_id,
@@ -121,11 +130,10 @@ class Exchanges:
             await self._app(scope, receive, send)
 
     def _begin(self, scope: Scope) -> Exchange:
-        headers = Headers(scope=scope)
         peer = scope["client"][0] if scope.get("client") else "unknown"
-        forwarded_for = headers.getlist("x-forwarded-for")
+        forwarded_for = header_values(scope, b"x-forwarded-for")
         client = client_address(peer, forwarded_for, self._wiring.trusted_proxies)
-        return Exchange(self._name(headers.getlist(REQUEST_ID)), client)
+        return Exchange(self._name(header_values(scope, REQUEST_ID)), client)
 
     def _name(self, given: Sequence[str]) -> str:
         if len(given) == 1 and _GIVEN_ID.fullmatch(given[0]):
