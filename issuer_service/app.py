@@ -24,7 +24,7 @@ from issuer_service.exchanges import Exchanges, exchange_of, is_limited
 from issuer_service.lifecycle import endpoints as lifecycle
 from issuer_service.lifecycle.schemas import KeyChange, Renewal
 from issuer_service.logs import places
-from issuer_service.openapi import components, refusals
+from issuer_service.openapi import Directory, components, refusals
 from issuer_service.pages import endpoints as pages
 from issuer_service.problems import problem_response
 from issuer_service.rates import TooOften
@@ -58,7 +58,7 @@ class _Registry(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         """Those that were added, around the router. Others would answer errors, which ``Refusals`` does."""
-        app: ASGIApp = AsyncExitStackMiddleware(self.router)
+        app: ASGIApp = Directory(self.routes, AsyncExitStackMiddleware(self.router))
         for layer, arguments, named in reversed(self.user_middleware):
             app = layer(app, *arguments, **named)
         return app
@@ -103,8 +103,8 @@ def _routes() -> _Registry:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in _ROUTERS:  # as they are: what `include_router` adds is looked up for each request, and we add nothing
-        app.router.routes.extend(router.routes)
+    ours = [route for router in _ROUTERS for route in router.routes]
+    app.router.routes[:0] = ours  # as they are: what `include_router` adds is looked up for each request
     return app
 
 

@@ -12,8 +12,7 @@ from sdcard.disclosure.terms import Term, terms_of
 
 def decided_by(wiring: Wiring, keys: KeysInUse) -> str:
     """Names what decided the terms and SD-Cards for discovery. A key that is published no more vouches for none."""
-    published = {key.thumbprint for of_use in keys.published.values() for key in of_use}
-    return hashlib.sha256(" ".join([wiring.decided_by, *sorted(keys.own - published)]).encode()).hexdigest()
+    return hashlib.sha256(" ".join([wiring.decided_by, *sorted(keys.past)]).encode()).hexdigest()
 
 
 def discovery_rows(registration: Registration, decided: str) -> tuple[DiscoveryRow, ...]:

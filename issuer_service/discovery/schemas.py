@@ -20,6 +20,7 @@ _MOST_ENTRIES = 16
 _MOST_TEXT = 256
 _MOST_ROLES = 64
 _MOST_CURSOR = 256
+_CRITERIA = tuple(Criterion)
 _IGNORED = ("availability",)
 """In the draft's example (4.2), with no member of any card behind it (T-10)."""
 
@@ -103,8 +104,9 @@ def read_discovery(document: JsonObject) -> Asked:
     """
     request = read_section(DiscoveryRequest, document)
     found, terms, empty = request.query, set[Term](), list[Where]()
-    for criterion in Criterion:
-        for text, where in _texts(criterion, found):
+    for criterion in _CRITERIA:
+        given = getattr(found, criterion)
+        for text, where in () if given is None else _texts(criterion, given):
             these = query_terms(criterion, text)
             terms.update(these)
             empty += [] if these else [where]
@@ -118,10 +120,7 @@ def read_discovery(document: JsonObject) -> Asked:
     return Asked(request, tuple(sorted(terms)), ignored)
 
 
-def _texts(criterion: Criterion, query: Query) -> Iterator[tuple[str, Where]]:
-    given = getattr(query, criterion)
-    if given is None:
-        return
+def _texts(criterion: Criterion, given: str | list[str] | dict[str, bool]) -> Iterator[tuple[str, Where]]:
     where = _QUERY.within(criterion)
     if isinstance(given, str):
         yield given, where

@@ -46,7 +46,7 @@ async def find_agents(database: Database, secret: bytes, query: DiscoveryQuery) 
     end: int | None = None
     for examined in (FEW_EXAMINED, MOST_EXAMINED):
         found = await database.look_up(_finding(len(terms)), **asked, examined=examined - 1)
-        rows = tuple(FoundRow(*row[:-1]) for row in found)
+        rows = tuple([FoundRow._make(row[:-1]) for row in found])
         if len(rows) > query.limit:
             return FoundPage(rows[: query.limit], rows[query.limit - 1].position)
         end = found[0][-1] if found else await _end(database, terms[0], query.after, examined - 1)

@@ -7,6 +7,8 @@ chain as its last step.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
@@ -453,9 +455,15 @@ _TOKEN = Lookup(
 
 
 def _token_of(row: Sequence[Any]) -> TokenRow:
-    """As a look-up gives it."""
-    found = dict(zip(tokens.c.keys(), row, strict=True))
-    return _token({**found, "scopes": json.loads(found["scopes"]), "limits": json.loads(found["limits"])})
+    """As a look-up gives it: the columns in the order of the table."""
+    digest, subject, scopes, limits, created_at, expires_at = row
+    return TokenRow(digest, subject, *_read_terms(scopes, limits), created_at, expires_at)
+
+
+@lru_cache(1024)
+def _read_terms(scopes: str, limits: str) -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
+    permitted = {kind: tuple(values) for kind, values in json.loads(limits).items()}
+    return tuple(json.loads(scopes)), MappingProxyType(permitted)
 
 
 def _token(row: Mapping[str, Any]) -> TokenRow:

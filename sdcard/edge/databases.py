@@ -105,8 +105,10 @@ class Database:
         Raises:
             Refused: ``store.unavailable``; ``store.slow`` when it is not short.
         """
-        with reachable():
+        try:
             return await self._lookups.look_up(lookup, values)
+        except _UNREACHABLE as error:
+            raise _refusal_of(error) from None
 
     async def read(self, work: Work[_T]) -> _T:
         """Do the work, which only reads.
@@ -307,14 +309,19 @@ def reachable() -> Iterator[None]:
     try:
         yield
     except _UNREACHABLE as error:
-        cause = getattr(error, "orig", None) or error
-        sqlstate = getattr(cause, "sqlstate", None)
-        if _is_our_fault(error, sqlstate or ""):
-            raise
-        code = getattr(cause, "sqlite_errorname", None) or sqlstate
-        own = cause.__cause__ or cause  # SQLAlchemy calls most of what asyncpg says Error
-        _log.error("the database is not available: %s", " ".join(filter(None, (type(own).__name__, code))))
-        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST)) from None
+        raise _refusal_of(error) from None
+
+
+def _refusal_of(error: Exception) -> Exception:
+    """What to say of it: our own bugs stay what they are."""
+    cause = getattr(error, "orig", None) or error
+    sqlstate = getattr(cause, "sqlstate", None)
+    if _is_our_fault(error, sqlstate or ""):
+        return error
+    code = getattr(cause, "sqlite_errorname", None) or sqlstate
+    own = cause.__cause__ or cause  # SQLAlchemy calls most of what asyncpg says Error
+    _log.error("the database is not available: %s", " ".join(filter(None, (type(own).__name__, code))))
+    return Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
 
 def _is_our_fault(error: Exception, sqlstate: str) -> bool:
