@@ -40,6 +40,16 @@ _STEPS = 2_000
 """Of SQLite's machine between two looks at the clock: some 0.05 ms."""
 _CACHE_KIB = 65_536
 """Of pages that the event loop's connection keeps: the upper ones of a large index do not fit into SQLite's 2 MiB."""
+_ALONG_INDICES = "; ".join(
+    f"SET {name} = {value}"
+    for name, value in {
+        "enable_seqscan": "off",
+        "enable_bitmapscan": "off",
+        "plan_cache_mode": "force_generic_plan",
+        "jit": "off",
+    }.items()
+)
+"""A look-up reads a few rows along an index, whatever PostgreSQL thinks of how many there are; planned once."""
 _CANCELED = "57014"
 
 
@@ -260,7 +270,7 @@ class _Lane:
         pooled.detach()
         assert connection is not None
         try:
-            await connection.execute(f"SET statement_timeout = {int(1000 * self._seconds)}")
+            await connection.execute(f"SET statement_timeout = {int(1000 * self._seconds)}; {_ALONG_INDICES}")
         except BaseException:  # nobody else knows of it any more
             connection.terminate()
             raise
