@@ -26,8 +26,6 @@ def client_address(peer: str, forwarded_for: Sequence[str], trusted: Sequence[Ne
         forwarded_for: the values of all ``X-Forwarded-For`` headers, in their order.
         trusted: where proxies are that may speak for others.
     """
-    if not forwarded_for or not trusted:
-        return peer
     client = peer
     hops = ",".join(forwarded_for).split(",")[-MOST_HOPS:]
     while hops and _is_trusted(client, trusted):

@@ -131,8 +131,8 @@ class Exchanges:
 
     def _begin(self, scope: Scope) -> Exchange:
         peer = scope["client"][0] if scope.get("client") else "unknown"
-        forwarded_for = header_values(scope, b"x-forwarded-for")
-        client = client_address(peer, forwarded_for, self._wiring.trusted_proxies)
+        proxies = self._wiring.trusted_proxies
+        client = client_address(peer, header_values(scope, b"x-forwarded-for"), proxies) if proxies else peer
         return Exchange(self._name(header_values(scope, REQUEST_ID)), client)
 
     def _name(self, given: Sequence[str]) -> str:

@@ -38,14 +38,17 @@ async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
     cursor = asked.request.cursor
     after = START if cursor is None else open_cursor(cursor, binding, secret, now)
     query = DiscoveryQuery(audience, terms, after, asked.request.max_results, int(now))
-    page = _bounded(await _fresh_page(wiring, caller, query, now))
-    long = [row.position for row in page.rows if row.sd_card is None]
-    texts = await _read_long(wiring, caller, long, query.at) if long else {}
-    results: list[JsonValue] = [
-        {"agent_id": row.agent_id, "sd_card": text}
-        for row in page.rows
-        if (text := row.sd_card or texts.get(row.position)) is not None
-    ]
+    page = await _fresh_page(wiring, caller, query, now)
+    results: list[JsonValue] = [{"agent_id": row.agent_id, "sd_card": row.sd_card} for row in page.rows if row.sd_card]
+    if len(results) != len(page.rows):  # some are long; the others together never are
+        page = _bounded(page)
+        long = [row.position for row in page.rows if row.sd_card is None]
+        texts = await _read_long(wiring, caller, long, query.at)
+        results = [
+            {"agent_id": row.agent_id, "sd_card": text}
+            for row in page.rows
+            if (text := row.sd_card or texts.get(row.position)) is not None
+        ]
     after_these = None if page.more is None else seal_cursor(page.more, binding, secret, now, wiring.salts)
     parts: tuple[JsonValue, ...] = (results, after_these, [*asked.ignored])
     return b'{"results":%b,"next_cursor":%b,"ignored":%b}' % tuple(map(encode_json, parts))

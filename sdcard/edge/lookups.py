@@ -79,8 +79,7 @@ class _Rendered:
 
     def arguments(self, values: dict[str, object]) -> list[object]:
         """The values in the order of the text."""
-        known = {**self._fixed, **values}
-        return [known[name] for name in self._names]
+        return list(map({**self._fixed, **values}.__getitem__, self._names))
 
 
 class TooSlow(Refused):
