@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,7 +25,7 @@ _GIVEN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
 """What is taken over from a client or proxy: nothing that a log, a shell or a page could take for more than a name."""
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _UNKNOWN_ROUTE = "none"
-_STATE = "sdcard.exchange"
+_STATE, _HEADERS = "sdcard.exchange", "sdcard.headers"
 _UNLIMITED = ("/status/", "/.well-known/", "/healthz", "/readyz")
 """What Verifiers and supervisors ask for. A Verifier that is refused a status list refuses every SD-Card."""
 
@@ -61,11 +62,17 @@ def begin_exchange(scope: Scope) -> None:
         scope[_STATE] = Exchange("", scope["client"][0] if scope.get("client") else "unknown")
 
 
-def header_values(scope: Scope, name: bytes) -> list[str]:
+def header_values(scope: Scope, name: bytes) -> Sequence[str]:
     """The values of all headers of this name, which is in lower case, as ASGI has them."""
-    return [value.decode("latin-1") for one, value in scope["headers"] if one == name]
+    found: dict[bytes, list[str]] | None = scope.get(_HEADERS)
+    if found is None:
+        found = scope[_HEADERS] = {}
+        for one, value in scope["headers"]:
+            found.setdefault(one, []).append(value.decode("latin-1"))
+    return found.get(name, ())
 
 
+@lru_cache(1024)
 def digest_of(subject: str) -> str:
     """Stands for a subject in logs, which travel further than the audit record: 64 bits of its SHA-256."""
     return hashlib.sha256(subject.encode()).hexdigest()[:16]
@@ -97,8 +104,12 @@ class Exchanges:
             await send(message)
 
         try:
-            answer = self._limited if is_limited(scope["path"]) else self._app
-            await answer(scope, receive, named)
+            if is_limited(scope["path"]):
+                self._wiring.rates.addresses.take(neighbourhood(exchange.client), self._wiring.clock.now())
+            await self._app(scope, receive, named)
+        except TooOften as refusal:  # others are answered further in
+            exchange.rule = refusal.rule
+            await problem_response(refusal, refusal.headers)(scope, receive, named)
         finally:
             self._end(scope, exchange)
 
@@ -118,16 +129,6 @@ class Exchanges:
                 "caller": exchange.caller or None,
             }
             _log.info("request", extra=line)
-
-    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = exchange_of(scope)
-        try:
-            self._wiring.rates.addresses.take(neighbourhood(exchange.client), self._wiring.clock.now())
-        except TooOften as refusal:
-            exchange.rule = refusal.rule
-            await problem_response(refusal, refusal.headers)(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
 
     def _begin(self, scope: Scope) -> Exchange:
         peer = scope["client"][0] if scope.get("client") else "unknown"

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from functools import lru_cache
 
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.registration.reading import Registration
@@ -12,7 +13,12 @@ from sdcard.disclosure.terms import Term, terms_of
 
 def decided_by(wiring: Wiring, keys: KeysInUse) -> str:
     """Names what decided the terms and SD-Cards for discovery. A key that is published no more vouches for none."""
-    return hashlib.sha256(" ".join([wiring.decided_by, *sorted(keys.past)]).encode()).hexdigest()
+    return _named(wiring.decided_by, keys.past)
+
+
+@lru_cache(16)
+def _named(decided_by: str, past: frozenset[str]) -> str:
+    return hashlib.sha256(" ".join([decided_by, *sorted(past)]).encode()).hexdigest()
 
 
 def discovery_rows(registration: Registration, decided: str) -> tuple[DiscoveryRow, ...]:

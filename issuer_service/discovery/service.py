@@ -105,7 +105,7 @@ async def _read_long(wiring: Wiring, caller: Caller, positions: Sequence[int], a
 
 
 def _due(page: FoundPage, decided: str, now: Instant) -> list[FoundRow]:
-    return [row for row in page.rows if row.renew_at <= now or row.expires_at <= now or row.decided_by != decided]
+    return [row for row in page.rows if row.renew_at <= now or row.decided_by != decided]
 
 
 def _is_stale(row: FoundRow, decided: str, now: Instant) -> bool:

@@ -108,7 +108,7 @@ class SqlStore:
     async def find_token(self, digest: str) -> TokenRow | None:
         """The token of this digest."""
         rows = await self.database.look_up(_TOKEN, digest=digest)
-        return _token_of(rows[0]) if rows else None
+        return _token_of(*rows[0]) if rows else None
 
     async def read_tokens(self) -> tuple[TokenRow, ...]:
         """All tokens, in the order in which they were made."""
@@ -454,16 +454,11 @@ _TOKEN = Lookup(
 )
 
 
-def _token_of(row: Sequence[Any]) -> TokenRow:
-    """As a look-up gives it: the columns in the order of the table."""
-    digest, subject, scopes, limits, created_at, expires_at = row
-    return TokenRow(digest, subject, *_read_terms(scopes, limits), created_at, expires_at)
-
-
 @lru_cache(1024)
-def _read_terms(scopes: str, limits: str) -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
-    permitted = {kind: tuple(values) for kind, values in json.loads(limits).items()}
-    return tuple(json.loads(scopes)), MappingProxyType(permitted)
+def _token_of(digest: str, subject: str, scopes: str, limits: str, created_at: int, expires_at: int) -> TokenRow:
+    """As a look-up gives it: the columns in the order of the table."""
+    permitted = MappingProxyType({kind: tuple(values) for kind, values in json.loads(limits).items()})
+    return TokenRow(digest, subject, tuple(json.loads(scopes)), permitted, created_at, expires_at)
 
 
 def _token(row: Mapping[str, Any]) -> TokenRow:
