@@ -1,6 +1,7 @@
 """The shape of a discovery request (SD-Card 4.2, 5.3.1), and of its answer."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -8,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from issuer_service.registration.schemas import REQUEST, Given, Section, read_section, without_nulls
 from sdcard.cards.format import Criterion
 from sdcard.disclosure.terms import Term, query_terms
-from sdcard.encoding import JsonObject
+from sdcard.encoding import parse_json_object
 from sdcard.errors import Finding, Refused
 from sdcard.paths import Place
 from sdcard.rules import Rule
@@ -21,6 +22,8 @@ _MOST_TEXT = 256
 _MOST_ROLES = 64
 _MOST_CURSOR = 256
 _CRITERIA = tuple(Criterion)
+_KNOWN, _MOST_KNOWN = 1024, 1024
+"""How many requests are known, of how many bytes at most."""
 _IGNORED = ("availability",)
 """In the draft's example (4.2), with no member of any card behind it (T-10)."""
 
@@ -96,13 +99,17 @@ class Asked:
     ignored: tuple[str, ...]
 
 
-def read_discovery(document: JsonObject) -> Asked:
-    """Read a request.
+def read_discovery(body: bytes, depth: int) -> Asked:
+    """Read a request, whose JSON nests no deeper than this; one that comes again and is short is known.
 
     Raises:
-        Refused: ``request.malformed``, at every place that is wrong.
+        Refused: ``request.malformed``, at every place that is wrong; as ``parse_json_object``.
     """
-    request = read_section(DiscoveryRequest, document)
+    return _known(body, depth) if len(body) <= _MOST_KNOWN else _read(body, depth)
+
+
+def _read(body: bytes, depth: int) -> Asked:
+    request = read_section(DiscoveryRequest, parse_json_object(body, REQUEST, depth))
     found, terms, empty = request.query, set[Term](), list[Place]()
     for criterion in _CRITERIA:
         given = getattr(found, criterion)
@@ -120,6 +127,9 @@ def read_discovery(document: JsonObject) -> Asked:
         raise Refused(Rule.REQUEST, _QUERY, f"Look for at most {MOST_TERMS} things at once; each word is one.")
     ignored = tuple(name for name in _IGNORED if name in found.model_fields_set)
     return Asked(request, tuple(sorted(terms)), ignored)
+
+
+_known = lru_cache(_KNOWN)(_read)
 
 
 def _texts(criterion: Criterion, given: str | list[str] | dict[str, bool]) -> list[tuple[str, Place]]:

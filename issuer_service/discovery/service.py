@@ -14,7 +14,7 @@ from issuer_service.stores.rows.discovery import MOST_CHARACTERS, START, Audienc
 from issuer_service.wiring import Wiring
 from sdcard.disclosure.agreement import Partner
 from sdcard.disclosure.context import FEDERATION
-from sdcard.encoding import JsonValue, encode_json, parse_json_object
+from sdcard.encoding import encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.rules import Rule
@@ -31,7 +31,7 @@ async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
             needed cannot be made now.
     """
     now = wiring.clock.now()
-    asked = read_discovery(parse_json_object(body, REQUEST, wiring.limits.json_depth))
+    asked = read_discovery(body, wiring.limits.json_depth)
     audience = _audience(wiring, caller, asked.request, now)
     terms, secret = as_texts(asked.terms), await wiring.store.discovery_secret()
     binding = hashlib.sha256(encode_json([caller.token, audience.context, audience.partner, *terms])).digest()
@@ -39,19 +39,23 @@ async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
     after = START if cursor is None else open_cursor(cursor, binding, secret, now)
     query = DiscoveryQuery(audience, terms, after, asked.request.max_results, int(now))
     page = await _fresh_page(wiring, caller, query, now)
-    results: list[JsonValue] = [{"agent_id": row.agent_id, "sd_card": row.sd_card} for row in page.rows if row.sd_card]
-    if len(results) != len(page.rows):  # some are long; the others together never are
+    found = [(row.agent_id, row.sd_card) for row in page.rows if row.sd_card]
+    if len(found) != len(page.rows):  # some are long; the others together never are
         page = _bounded(page)
         long = [row.position for row in page.rows if row.sd_card is None]
         texts = await _read_long(wiring, caller, long, query.at)
-        results = [
-            {"agent_id": row.agent_id, "sd_card": text}
-            for row in page.rows
-            if (text := row.sd_card or texts.get(row.position)) is not None
-        ]
+        read = [(row.agent_id, row.sd_card or texts.get(row.position)) for row in page.rows]
+        found = [(agent_id, text) for agent_id, text in read if text]
     after_these = None if page.more is None else seal_cursor(page.more, binding, secret, now, wiring.salts)
-    parts: tuple[JsonValue, ...] = (results, after_these, [*asked.ignored])
-    return b'{"results":%b,"next_cursor":%b,"ignored":%b}' % tuple(map(encode_json, parts))
+    return _answer(found, after_these, asked.ignored)
+
+
+def _answer(found: Sequence[tuple[str, str]], cursor: str | None, ignored: Sequence[str]) -> bytes:
+    """JSON of what has no character that JSON escapes: ids of agents, SD-JWTs, base64url and names of ours."""
+    results = ",".join([f'{{"agent_id":"{agent_id}","sd_card":"{text}"}}' for agent_id, text in found])
+    next_cursor = "null" if cursor is None else f'"{cursor}"'
+    names = ",".join([f'"{name}"' for name in ignored])
+    return f'{{"results":[{results}],"next_cursor":{next_cursor},"ignored":[{names}]}}'.encode("ascii")
 
 
 def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: Instant) -> Audience:
