@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sdcard import linkability
 from sdcard.cards.a2a import detection, v0_2
 from sdcard.cards.a2a.signatures.forms import Form, forms_of
 from sdcard.cards.a2a.signatures.members import CARD_0_3, CARD_1_0, Field, Message
@@ -23,6 +22,7 @@ from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
 from sdcard.jose.ml_dsa import ML_DSA_PARAMETERS
 from sdcard.keybinding.challenge import MAX_NONCE_LENGTH
 from sdcard.limits import BYTES_PER_CONTAINER, DEFAULT_LIMITS, MOST_CONTAINERS
+from sdcard.linkability import comparing, report, traces
 from sdcard.names import KB_TYP, NEVER_SELECTIVE, RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import ClaimPath
 from sdcard.profile import PROFILES, Profile
@@ -192,14 +192,14 @@ class _Messages:
 
 def _link() -> dict[str, Any]:
     return {
-        "hour": linkability.HOUR,
-        "close": linkability.CLOSE,
-        "verdicts": dict(linkability._VERDICTS),
-        "order": list(linkability.What),
-        "order_of_verdicts": list(linkability.Verdict),
-        "claims": dict(linkability._CLAIMS),
-        "header": dict(linkability._HEADER),
-        "kb_header": dict(linkability._KB_HEADER),
-        "kb_claims": dict(linkability._KB_CLAIMS),
-        "key_type": sorted(linkability._KEY_TYPE),
+        "hour": comparing.HOUR,
+        "close": comparing.CLOSE,
+        "verdicts": dict(report.VERDICTS),
+        "order": list(report.What),
+        "order_of_verdicts": list(report.Verdict),
+        "claims": dict(traces.CLAIMS),
+        "header": dict(traces.HEADER),
+        "kb_header": dict(traces.KB_HEADER),
+        "kb_claims": dict(traces.KB_CLAIMS),
+        "key_type": sorted(traces.KEY_TYPE),
     }

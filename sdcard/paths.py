@@ -61,9 +61,14 @@ class ClaimPath:
 
     def find(self, value: JsonValue) -> list[Place]:
         """The path's own places that the value has."""
-        if None not in self.segments:
-            return [cast(Place, self.segments)] if self._is_in(value) else []
-        return [place for place, _ in self.parts(value)]
+        if None in self.segments:
+            return [place for place, _ in self.parts(value)]
+        here: Any = value
+        for segment in self.segments:
+            if not _has(here, segment):
+                return []
+            here = here[segment]
+        return [cast(Place, self.segments)]
 
     def parts(self, value: JsonValue) -> list[tuple[Place, JsonValue]]:
         """The path's own places that the value has, and what is there."""
@@ -71,14 +76,6 @@ class ClaimPath:
         for segment in self.segments:
             found = [step for place, inner in found for step in _steps(place, inner, segment)]
         return found
-
-    def _is_in(self, value: Any) -> bool:
-        """Whether the value has the one place of a path without ``None``."""
-        for segment in self.segments:
-            if not _has(value, segment):
-                return False
-            value = value[segment]
-        return True
 
     def includes(self, other: "ClaimPath") -> bool:
         """Whether the path covers every place that the other one covers."""

@@ -69,7 +69,7 @@ class VerifiedCard(PartialCard):
         key_binding: the verified KB-JWT, or ``Unbound`` with the Verifier's reason.
         status: the Verifier's decision: checked, or not and why.
         hidden: digests without a Disclosure: decoys, and members that were not shown; nobody can tell which.
-        undisclosed: what was requested and is not shown: withheld or not there; nobody can tell which.
+        requested: what the Verifier asked for.
     """
 
     issuer: str
@@ -80,7 +80,12 @@ class VerifiedCard(PartialCard):
     key_binding: Bound | Unbound
     status: Status = field(repr=False)
     hidden: int
-    undisclosed: tuple[ClaimPath, ...]
+    requested: ClaimRequest
+
+    @property
+    def undisclosed(self) -> tuple[ClaimPath, ...]:
+        """What was requested and is not shown: withheld or not there; nobody can tell which."""
+        return undisclosed(self, self.requested)
 
 
 class Task(Protocol):
@@ -265,7 +270,6 @@ def _check_status(issued: IssuedSdCard, status: Status) -> Generator[StatusQuest
 
 def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, expectations: Expectations) -> VerifiedCard:
     processed = issued.verified.processed
-    shown = PartialCard(card_format=issued.card_format, members=issued.members, emptied=processed.emptied)
     return VerifiedCard(
         card_format=issued.card_format,
         members=issued.members,
@@ -278,5 +282,5 @@ def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, expectations: 
         key_binding=key_binding,
         status=expectations.status,
         hidden=processed.hidden,
-        undisclosed=undisclosed(shown, expectations.requested),
+        requested=expectations.requested,
     )

@@ -11,7 +11,8 @@ from sdcard.cli import EXIT_REFUSED
 from sdcard.cli.output import AsJson, cell, console, parse_instant, print_json, read_sd_jwt, table
 from sdcard.cli.progress import progress
 from sdcard.errors import Misuse, Refused, Where
-from sdcard.linkability import How, Link, LinkabilityReport, Pair, Verdict, What, report_linkability
+from sdcard.linkability.comparing import report_linkability
+from sdcard.linkability.report import How, Link, LinkabilityReport, Pair, Verdict, What
 
 _PLACES = 3
 _MEMBERS = 20

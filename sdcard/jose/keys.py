@@ -64,7 +64,7 @@ PUBLISHED_KEYS = VECTOR_KEYS | frozenset(
 """Thumbprints of keys whose private halves stand in a public document."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PublicKey:
     """A key that verifies signatures of exactly one algorithm. Two keys are equal when their thumbprints are.
 
@@ -73,10 +73,16 @@ class PublicKey:
         thumbprint: RFC 7638, SHA-256.
     """
 
-    algorithm: SignatureAlgorithm = field(compare=False)
+    algorithm: SignatureAlgorithm
     thumbprint: str
-    _jwk: Mapping[str, str] = field(compare=False, repr=False)
-    _key: _Key = field(compare=False, repr=False)
+    _jwk: Mapping[str, str] = field(repr=False)
+    _key: _Key = field(repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PublicKey) and self.thumbprint == other.thumbprint
+
+    def __hash__(self) -> int:
+        return hash(self.thumbprint)
 
     def to_jwk(self) -> dict[str, str]:
         """Exactly the members that RFC 7638 names for the key's type."""
@@ -236,7 +242,7 @@ def _check_purpose(jwk: Mapping[str, object], key: PublicKey, where: Where) -> N
     operations = jwk.get("key_ops", ["verify"])
     if not isinstance(operations, list) or "verify" not in operations:
         raise Refused(Rule.KEY_UNSUPPORTED, where.within("key_ops"), "The key is not for verifying.")
-    if jwk.get("alg", key.algorithm.value) not in key.algorithm.header_names:
+    if jwk.get("alg", key.algorithm) not in key.algorithm.header_names:
         raise Refused(Rule.KEY_UNSUPPORTED, where.within("alg"), "The key's type signs with another algorithm.")
 
 

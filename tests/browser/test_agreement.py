@@ -10,7 +10,7 @@ from sdcard import Limits, Refused, parse_public_jwk
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.errors import Part, Where
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS, VECTOR_KEYS
-from sdcard.linkability import report_linkability
+from sdcard.linkability.comparing import report_linkability
 from sdcard.status.reference import judge_status
 from sdcard.status.status_list import StatusList, pack_statuses
 from sdcard.status.token import issue_status_list_token, verify_status_list_token

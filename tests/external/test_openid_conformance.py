@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from sdcard.linkability import What, report_linkability
+from sdcard.linkability.comparing import report_linkability
+from sdcard.linkability.report import What
 from tests.shared import shared_dir
 from tests.world import World, key
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from sdcard import Limits, Misuse, SdCard, prepare_batch, rounded_validity
 from sdcard.encoding import JsonObject
 from sdcard.issuer import linkable_by
-from sdcard.linkability import CLOSE, HOUR, NEAR, How, LinkabilityReport, Pair, Verdict, What, report_linkability
+from sdcard.linkability.comparing import CLOSE, HOUR, NEAR, report_linkability
+from sdcard.linkability.report import How, LinkabilityReport, Pair, Verdict, What
 from sdcard.names import RESERVED_AT_TOP
 from sdcard.status.reference import StatusReference
 from tests.world import AGENT_ID, AUDIENCE, NOW, REMOVED, World, digest, key, raises_rule, seal_claim, seal_element

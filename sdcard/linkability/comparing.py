@@ -1,0 +1,121 @@
+"""What two texts share, and what many show together: same traces, near times, status entries in a row."""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from sdcard.errors import Part, Where
+from sdcard.instants import Instant, check_instant
+from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.linkability.report import VERDICTS, How, Link, LinkabilityReport, Pair, Pattern, Verdict, What
+from sdcard.linkability.traces import Observed
+from sdcard.sdjwt.unverified import read_unverified
+from sdcard.status.reference import StatusReference
+
+HOUR = 3_600
+"""Whole hours are what we round to; coarser roundings, such as to days, are multiples of it."""
+
+CLOSE = 10
+"""Unrounded times that are at most so many seconds apart come from one moment of issuing, not from a random choice."""
+
+NEAR = 300
+"""An ``iat`` or ``nbf`` further from the moment of receipt does not tell that moment: it stands for something older."""
+
+
+def report_linkability(
+    texts: Sequence[str], limits: Limits = DEFAULT_LIMITS, received: Instant | None = None
+) -> LinkabilityReport:
+    """Compare SD-JWTs and SD-JWT+KBs, each with each (RFC 9901 10.1, R-36, R-37). Reads them; verifies nothing.
+
+    The work is linear in each pair of texts. One text alone is linked to nothing.
+
+    Args:
+        texts: compact form.
+        limits: bounds the size of each.
+        received: when they came from their Issuer, if they came together: an ``iat`` or ``nbf`` far from it is not the
+            moment of issuing, but a fixed one that many cards share. None when nobody knows: then every unrounded time
+            counts.
+
+    Raises:
+        Refused: for a text that is no SD-JWT; see ``read_unverified``.
+        Misuse: when ``received`` is no instant.
+    """
+    moment = None if received is None else Fraction(check_instant(received))
+    seen = [Observed.of(read_unverified(text, limits)) for text in texts]
+    pairs = tuple(
+        Pair(one, other, _links(seen[one], seen[other], moment))
+        for one, other in itertools.combinations(range(len(seen)), 2)
+    )
+    return LinkabilityReport(pairs, tuple(_patterns([one.status for one in seen])))
+
+
+def _links(one: Observed, other: Observed, received: Fraction | None) -> tuple[Link, ...]:
+    shared = one.traces.keys() & other.traces.keys()
+    wholes = {(trace.part, trace.path) for trace in shared if len(trace.path) == 1}
+    places: dict[tuple[What, How, Verdict], list[tuple[Where, Where]]] = defaultdict(list)
+    for trace in shared:
+        if len(trace.path) < 2 or (trace.part, trace.path[:1]) not in wholes:
+            verdict = VERDICTS.get(trace.what, Verdict.AVOIDABLE)
+            if trace.what in one.times and not _tells(trace.what, one.times[trace.what], received):
+                verdict = Verdict.UNAVOIDABLE
+            places[trace.what, How.SAME, verdict].append((one.traces[trace], other.traces[trace]))
+    for what, where in _close(one, other, received):
+        places[what, How.CLOSE, Verdict.AVOIDABLE].append((where, where))
+    verdicts, whats = list(Verdict), list(What)
+    return tuple(
+        Link(what, how, verdict, tuple(sorted(where, key=_in_order)))
+        for (what, how, verdict), where in sorted(
+            places.items(), key=lambda item: (verdicts.index(item[0][2]), whats.index(item[0][0]))
+        )
+    )
+
+
+def _in_order(places: tuple[Where, Where]) -> list[tuple[str, list[tuple[int, str]]]]:
+    """By part, then by path, with numbers in their own order."""
+    return [
+        (where.part, [(step, "") if isinstance(step, int) else (-1, step) for step in where.path]) for where in places
+    ]
+
+
+def _close(one: Observed, other: Observed, received: Fraction | None) -> Iterator[tuple[What, Where]]:
+    for what in one.times.keys() & other.times.keys():
+        first, second = one.times[what], other.times[what]
+        if 0 < abs(first - second) <= CLOSE and any(_tells(what, time, received) for time in (first, second)):
+            yield what, Where(Part.ISSUER_JWT, (what.value,))
+
+
+def _tells(what: What, time: Fraction, received: Fraction | None) -> bool:
+    """Whether a time tells the moment of issuing: it is not rounded, and not far from that moment where it is known.
+
+    An ``exp`` is that moment and a lifetime that nobody is told, so nothing can be said to be far from it.
+    """
+    near = received is None or what is What.EXP or abs(time - received) <= NEAR
+    return near and not _is_rounded(what, time)
+
+
+def _is_rounded(what: What, time: Fraction) -> bool:
+    """A whole hour, or the second before one for an ``exp`` that counts its last second in."""
+    return time % HOUR == 0 or (what is What.EXP and (time + 1) % HOUR == 0)
+
+
+def _patterns(statuses: Sequence[StatusReference | None]) -> Iterator[Pattern]:
+    """What indices drawn at random hardly are: three neighbours, or all at one distance. Two are too few to tell.
+
+    A list that only one card names tells who is asked about.
+    """
+    lists: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for number, status in enumerate(statuses):
+        if status is not None:
+            lists[status.uri].append((status.index, number))
+    for entries in lists.values():
+        entries.sort()
+        steps = [after - before for (before, _), (after, _) in itertools.pairwise(entries)]
+        start = 0
+        for step, equal in itertools.groupby(steps):
+            end = start + len(list(equal))
+            if end - start >= 2 and (step == 1 or (step and end - start == len(steps))):
+                yield Pattern(What.STATUS_STEP, tuple(sorted(number for _, number in entries[start : end + 1])))
+            start = end
+    if len(lists) >= 3 and all(len(entries) == 1 for entries in lists.values()):
+        yield Pattern(What.STATUS_LISTS_OF_ONE, tuple(sorted(entries[0][1] for entries in lists.values())))

@@ -1,0 +1,196 @@
+"""What there is to see in one text: its traces, values in their roles. Two texts with the same one are linked."""
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeGuard
+
+from sdcard.encoding import JsonObject, JsonValue, encode_base64url
+from sdcard.errors import Part, Refused, Where
+from sdcard.linkability.report import What
+from sdcard.names import CNF, ELLIPSIS, INTERACTION_ID, SD, SD_ALG, SD_HASH
+from sdcard.sdjwt.unverified import UnverifiedSdJwt
+from sdcard.status.reference import StatusReference, parse_status
+
+CLAIMS: Mapping[str, What] = {
+    "sub": What.SUB,
+    "iss": What.ISS,
+    "aud": What.AUD,
+    "vct": What.VCT,
+    "vct#integrity": What.VCT,
+    "aka_vcts": What.VCT,
+    "card_format": What.CARD_FORMAT,
+    SD_ALG: What.SD_ALG,
+    "jti": What.JTI,
+}
+TIMES: Mapping[str, What] = {"iat": What.IAT, "nbf": What.NBF, "exp": What.EXP}
+HEADER: Mapping[str, What] = {
+    "alg": What.ALG,
+    "typ": What.TYP,
+    "cty": What.TYP,
+    "crit": What.TYP,
+    **dict.fromkeys(("kid", "jwk", "jku", "x5c", "x5u", "x5t", "x5t#S256"), What.KID),
+}
+KB_HEADER: Mapping[str, What] = {"alg": What.KB_HEADER, "typ": What.KB_HEADER}
+KB_CLAIMS: Mapping[str, What] = {
+    "aud": What.KB_AUD,
+    "nonce": What.KB_NONCE,
+    "iat": What.KB_IAT,
+    SD_HASH: What.KB_SD_HASH,
+    INTERACTION_ID: What.KB_INTERACTION_ID,
+}
+KEY_TYPE = frozenset({"kty", "crv", "alg", "use", "key_ops", "ext", "e"})
+"""Members of a JWK that many keys have in common; nearly every RSA key has the same ``e``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A value in its role. Two texts that have the same one are linked by it."""
+
+    what: What
+    part: Part
+    path: tuple[str, ...]
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The traces of one text and where they are; times and status also as numbers, since near ones link too."""
+
+    traces: dict[Trace, Where] = field(repr=False)
+    times: dict[What, Fraction] = field(repr=False)
+    status: StatusReference | None = field(repr=False)
+
+    @classmethod
+    def of(cls, read: UnverifiedSdJwt) -> "Observed":
+        """Where a trace is found more than once, the first place counts."""
+        traces: dict[Trace, Where] = {}
+        for trace, where in itertools.chain(_crypto(read), _header(read), _claims(read), _key_binding(read)):
+            traces.setdefault(trace, where)
+        claims = read.processed.claims
+        times = {what: Fraction(value) for name, what in TIMES.items() if _is_time(value := claims.get(name))}
+        return cls(traces, times, _reference(claims))
+
+
+def _crypto(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
+    """Salts, Disclosures, digests and the signature: random or pseudorandom, so never the same by chance."""
+    where = Where(Part.ISSUER_JWT, ("signature",))
+    yield Trace(What.SIGNATURE, Part.ISSUER_JWT, (), encode_base64url(read.jws.signature)), where
+    for digest, path in _digests(read.jws.payload, ()):
+        yield Trace(What.DIGEST, Part.ISSUER_JWT, (), digest), Where(Part.ISSUER_JWT, path)
+    numbers = {text: number for number, text in enumerate(read.sd_jwt.disclosures)}
+    for revealed in read.processed.revealed:
+        disclosure = revealed.disclosure
+        where = Where(Part.DISCLOSURE, (numbers[disclosure.encoded],))
+        yield Trace(What.DISCLOSURE, Part.DISCLOSURE, (), disclosure.encoded), where
+        yield Trace(What.SALT, Part.DISCLOSURE, (), disclosure.salt), where
+        if not disclosure.without_digests:
+            for digest, path in _digests(disclosure.value, ()):
+                yield Trace(What.DIGEST, Part.ISSUER_JWT, (), digest), where.within(*path)
+
+
+def _digests(value: JsonValue, path: tuple[str | int, ...]) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    """Every digest in a value that was not processed yet, a decoy's too: nobody can tell which is one."""
+    if isinstance(value, list):
+        for number, element in enumerate(value):
+            yield from _digests(element, (*path, number))
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            if name == SD and isinstance(inner, list):
+                yield from ((str(digest), (*path, SD, number)) for number, digest in enumerate(inner))
+            elif name == ELLIPSIS:
+                yield str(inner), path
+            else:
+                yield from _digests(inner, (*path, name))
+
+
+def _header(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
+    for name, value in read.jws.header.items():
+        yield from _whole(HEADER.get(name, What.HEADER), Where(Part.ISSUER_HEADER, (name,)), value)
+
+
+def _claims(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
+    """The claims of the Processed SD-JWT Payload, in the clear or disclosed, each by the meaning of its name."""
+    claims = dict(read.processed.claims)
+    if SD_ALG in read.jws.payload:
+        claims[SD_ALG] = read.jws.payload[SD_ALG]
+    for name, value in claims.items():
+        where = Where(Part.ISSUER_JWT, (name,))
+        if name in CLAIMS:
+            yield from _whole(CLAIMS[name], where, value)
+        elif name in TIMES:
+            same = str(Fraction(value)) if _is_time(value) else _text(value)
+            yield Trace(TIMES[name], Part.ISSUER_JWT, (name,), same), where
+        elif name == CNF:
+            yield Trace(What.CNF, Part.ISSUER_JWT, (name,), _text(value)), where
+            for path, leaf in _leaves(value, (name,)):
+                what = What.KEY_TYPE if path[2:3] and path[2] in KEY_TYPE else What.CNF
+                yield Trace(what, Part.ISSUER_JWT, path, leaf), Where(Part.ISSUER_JWT, path)
+        elif name == "status":
+            yield from _status(claims)
+        else:
+            yield from _whole(What.MEMBER, Where(Part.CARD, (name,)), value)
+
+
+def _status(claims: JsonObject) -> Iterator[tuple[Trace, Where]]:
+    """List and entry together are what must differ; a mechanism that is not known must differ in everything."""
+    reference = _reference(claims)
+    entry = ("status", "status_list")
+    if reference is not None:
+        both = _text([reference.uri, reference.index])
+        yield Trace(What.STATUS, Part.ISSUER_JWT, entry, both), Where(Part.ISSUER_JWT, entry)
+    for path, leaf in _leaves(claims["status"], ("status",)):
+        if reference is not None and path == (*entry, "uri"):
+            yield Trace(What.STATUS_LIST, Part.ISSUER_JWT, path, leaf), Where(Part.ISSUER_JWT, path)
+        elif reference is None or path != (*entry, "idx"):
+            yield Trace(What.STATUS, Part.ISSUER_JWT, path, leaf), Where(Part.ISSUER_JWT, path)
+
+
+def _key_binding(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
+    """What the Holder signed: it says these things afresh each time, so all but Verifier and algorithm may differ."""
+    if read.kb_jwt is None:
+        return
+    where = Where(Part.KB_JWT, ("signature",))
+    yield Trace(What.KB_SIGNATURE, Part.KB_JWT, (), encode_base64url(read.kb_jwt.signature)), where
+    for name, value in read.kb_jwt.header.items():
+        yield from _whole(KB_HEADER.get(name, What.KB_OTHER), Where(Part.KB_HEADER, (name,)), value)
+    for name, value in read.kb_jwt.payload.items():
+        yield from _whole(KB_CLAIMS.get(name, What.KB_OTHER), Where(Part.KB_JWT, (name,)), value)
+
+
+def _whole(what: What, where: Where, value: JsonValue) -> Iterator[tuple[Trace, Where]]:
+    """A value as a whole, and each of its leaves, for where two wholes differ."""
+    path = tuple(map(str, where.path))
+    yield Trace(what, where.part, path, _text(value)), where
+    for inner, leaf in _leaves(value, path):
+        yield Trace(what, where.part, inner, leaf), Where(where.part, inner)
+
+
+def _leaves(value: JsonValue, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What is at the ends of a value. The position in an array does not matter: others there may be hidden."""
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _leaves(inner, (*path, name))
+    elif isinstance(value, list) and value:
+        for element in value:
+            yield from _leaves(element, (*path, "*"))
+    else:
+        yield path, _text(value)
+
+
+def _text(value: JsonValue) -> str:
+    """One text for each JSON value: ``1``, ``1.0`` and ``true`` all differ, the order of members does not matter."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _is_time(value: JsonValue) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _reference(claims: JsonObject) -> StatusReference | None:
+    try:
+        return parse_status(claims.get("status"))
+    except Refused:
+        return None
