@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -16,6 +16,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from issuer_service import wellknown
 from issuer_service.audit.checkpoints import keeping_checkpoints
 from issuer_service.console import endpoints as console
+from issuer_service.console.forms import is_page
+from issuer_service.console.forms import refused as refused_page
 from issuer_service.delegation import approvals
 from issuer_service.delegation import endpoints as delegation
 from issuer_service.discovery import endpoints as discovery
@@ -26,7 +28,7 @@ from issuer_service.lifecycle.schemas import KeyChange, Renewal
 from issuer_service.logs import places
 from issuer_service.openapi import Directory, components, refusals
 from issuer_service.pages import endpoints as pages
-from issuer_service.problems import problem_response
+from issuer_service.problems import problem_response, registry_failed
 from issuer_service.rates import TooOften
 from issuer_service.registration import endpoints as registration
 from issuer_service.registration.schemas import RegistrationRequest
@@ -84,7 +86,7 @@ def create_app(wiring: Wiring) -> FastAPI:
         app.router.routes.extend(console.router.routes)
     app.state.wiring = wiring
     app.add_middleware(Refusals)
-    app.add_middleware(Exchanges, wiring=wiring)
+    app.add_middleware(Exchanges, wiring=wiring, answer=_too_often)
     return app
 
 
@@ -138,10 +140,24 @@ class Refusals:
             if refusal is None or exchange.status is not None:
                 name, request_id = type(error).__name__, exchange.request_id
                 _log.error("unforeseen %s at %s", name, places(error), extra={"request_id": request_id})
-                refusal = Refused(Rule.REGISTRY_FAILED, _WHERE), None
-            exchange.rule = refusal[0].rule
+                exchange.rule, answer = Rule.REGISTRY_FAILED, registry_failed(_WHERE)
+            else:
+                answer = _answer(scope, *refusal)
             if exchange.status is None:
-                await problem_response(*refusal)(scope, receive, send)
+                await answer(scope, receive, send)
+
+
+def _too_often(scope: Scope, refusal: TooOften) -> Response:
+    return _answer(scope, refusal, refusal.headers)
+
+
+def _answer(scope: Scope, refusal: Refused, headers: Mapping[str, str] | None) -> Response:
+    if scope["app"].state.wiring.console and is_page(scope["path"]):
+        made = refused_page(Request(scope), refusal)
+        made.headers.update(headers or {})
+        return made
+    exchange_of(scope).rule = refusal.rule
+    return problem_response(refusal, headers)
 
 
 def _refusal_of(error: Exception, scope: Scope) -> tuple[Refused, Mapping[str, str] | None] | None:

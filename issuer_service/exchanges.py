@@ -7,14 +7,14 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service.addresses import client_address, neighbourhood
-from issuer_service.problems import problem_response
 from issuer_service.rates import TooOften
 from issuer_service.wiring import Wiring
 
@@ -86,8 +86,8 @@ def is_limited(path: str) -> bool:
 class Exchanges:
     """Gives each request an id, which its answer carries whatever becomes of it, and logs it when it is over."""
 
-    def __init__(self, app: ASGIApp, wiring: Wiring) -> None:
-        self._app, self._wiring = app, wiring
+    def __init__(self, app: ASGIApp, wiring: Wiring, answer: Callable[[Scope, TooOften], Response]) -> None:
+        self._app, self._wiring, self._answer = app, wiring, answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
@@ -108,8 +108,7 @@ class Exchanges:
                 self._wiring.rates.addresses.take(neighbourhood(exchange.client), self._wiring.clock.now())
             await self._app(scope, receive, named)
         except TooOften as refusal:  # others are answered further in
-            exchange.rule = refusal.rule
-            await problem_response(refusal, refusal.headers)(scope, receive, named)
+            await self._answer(scope, refusal)(scope, receive, named)
         finally:
             self._end(scope, exchange)
 

@@ -81,7 +81,7 @@ async function inspectSdJwt(text, given) {
 async function readParts(text, options, report, found) {
   const depth = options.limits.json_depth;
   const trustRules = ["trust.malformed", "claim.type", "claim.value", ...KEY_RULES, ...ENCODING, ...JSON_RULES];
-  const noKeys = options.keys ? "" : "Paste a key to check this.";
+  const noKeys = options.keys ? "" : "Paste the Issuer's keys.";
   found.trust = await report.step("Your keys", "The keys you chose", trustRules, () => parseTrust(options.keys, depth), noKeys);
   found.arrived = await report.step(
     "Form", "Issuer's JWT, Disclosures and KB-JWT come apart",
@@ -108,7 +108,7 @@ async function checkIssued(options, report, found) {
   );
   found.jws = jws;
   const unread = jws ? "" : STOPPED;
-  const noTrust = unread || (found.trust ? "" : options.keys ? STOPPED : "Paste the Issuer's keys to check this.");
+  const noTrust = unread || (found.trust ? "" : options.keys ? STOPPED : "Paste the Issuer's keys.");
   const issuerRules = found.trust && !found.trust.named ? ["issuer.key-unknown", "key.published"] : ["issuer.unknown", "issuer.key-unknown", "key.published"];
   const key = await report.step(group, "Whose key it is", issuerRules, () => {
     const chosen = keyFor(found.trust, jws.payload.get("iss"), jws.header.get("kid"));
@@ -197,7 +197,7 @@ async function checkKbClaims(options, expected, step, found, unread) {
   await step("It answers your challenge", ["kb.nonce-mismatch"], () => checkNonce(claims, expected.nonce), unread || (expected.nonce === null ? "Give the nonce that you asked to be signed." : ""));
   await step("Its audience can be one", needs, () => checkAudience(claims, null), unread);
   await step("It is for you", ["kb.audience-mismatch"], () => checkAudience(claims, expected.audience), unread || (expected.audience === null ? "Say who you are, as the audience." : ""));
-  const unhashed = unread || (found.arrived === undefined ? "Paste the whole presentation to check this." : found.processed ? "" : STOPPED);
+  const unhashed = unread || (found.arrived === undefined ? "Paste the whole presentation." : found.processed ? "" : STOPPED);
   await step("It was made for exactly these Disclosures", ["kb.sd-hash", ...needs], () => checkSdHash(claims, found.arrived, found.processed.algorithm), unhashed);
   await step("Its interaction id can be one", ["claim.type"], () => checkInteraction(claims, null), unread);
   await step("It belongs to your interaction", ["kb.interaction-id"], () => checkInteraction(claims, expected.interactionId), unread || (expected.interactionId === null ? "No interaction id was given." : ""));
@@ -209,7 +209,7 @@ async function checkStatus(options, report, found) {
   const group = "Status";
   const claims = found.processed?.claims;
   const none = !claims ? STOPPED : claims.has("status") ? "" : "The card refers to no status list.";
-  const noToken = options.statusToken ? "" : "Paste the status list token to check this.";
+  const noToken = options.statusToken ? "" : "Paste the status list token.";
   const reference = await report.step(group, "The status names a list", ["status.malformed"], () => parseStatus(claims.get("status")), none);
   found.statusReference = reference;
   const unread = none || noToken || (reference ? "" : STOPPED);
@@ -230,7 +230,7 @@ async function checkListToken(options, report, found, text, uri, whyNot) {
   found.statusJws = jws;
   const unread = whyNot || (jws ? "" : STOPPED);
   const key = await report.step(group, "The key of status lists", ["issuer.key-unknown", ...KEY_RULES, "trust.malformed"], () => statusKey(options, found, jws), unread);
-  const noKey = unread || (key ? "" : options.statusKeys || found.trust?.named ? STOPPED : "Paste the key of status lists to check this.");
+  const noKey = unread || (key ? "" : whyNone(report));
   await checkJws(report, group, jws, key, noKey, unread, [DATA.status_typ]);
   await report.step(group, "It is the right list, and current", ["status-list.other", "time.issued-in-future", "time.expired", "claim.missing", "claim.type", "claim.value"],
     () => checkListClaims(jws.payload, uri, options.now), unread);
@@ -238,16 +238,25 @@ async function checkListToken(options, report, found, text, uri, whyNot) {
     () => parseStatusList(required(jws.payload, "status_list", "status-list"), options.limits), unread);
 }
 
+// Why the step before gave nothing.
+const whyNone = (report) => (report.steps.at(-1).state === "refused" ? STOPPED : report.steps.at(-1).hint);
+
 async function statusKey(options, found, jws) {
-  const named = found.trust?.named?.get(found.processed?.claims.get("iss"))?.statusKeys;
-  if (options.statusKeys) {
-    const given = await parseTrust(options.statusKeys, options.limits.json_depth);
-    if (given.alone) return given.alone;
-    if (given.named) throw new Refused("trust.malformed", "trust", "Paste a JWK or a JWK set here.");
-    return pick(given.keys, jws.header.get("kid"), "status-list/kid", "This key is not among those you gave.");
-  }
-  if (!named) throw new Unchecked("Paste the key of status lists to check this.");
-  return pick(named, jws.header.get("kid"), "status-list/kid", "Add the Issuer's status keys.");
+  const kid = jws.header.get("kid");
+  const given = options.statusKeys ? await parseTrust(options.statusKeys, options.limits.json_depth) : found.trust;
+  if (given?.alone && options.statusKeys) return given.alone;
+  if (given && !given.named && options.statusKeys) return pick(given.keys, kid, "status-list/kid", "This key is not among those you gave.");
+  const named = !given?.named ? undefined : found.kind === "status-list" ? statusKeysOfAll(given.named, kid) : given.named.get(found.processed?.claims.get("iss"))?.statusKeys;
+  if (!named && !options.statusKeys) throw new Unchecked("Paste the key of status lists.");
+  return pick(named ?? new Map(), kid, "status-list/kid", "Add the Issuer's status keys.");
+}
+
+// A status list token does not say whose it is: its `kid` has to.
+function statusKeysOfAll(named, kid) {
+  const sets = [...named.values()].map((one) => one.statusKeys).filter((keys) => keys.size > 0);
+  const having = sets.filter((keys) => (kid === undefined ? keys.size === 1 : keys.has(kid)));
+  if (having.length > 1) throw new Unchecked("Several Issuers have a key of this name: paste the one key.");
+  return having[0] ?? new Map();
 }
 
 function tryOr(work, otherwise) {
@@ -274,11 +283,11 @@ async function inspectKbJwt(text, given) {
   const unread = found.kb ? "" : STOPPED;
   const key = await step("The Holder's key", [...KEY_RULES, "trust.malformed", "issuer.key-unknown"], async () => {
     const trust = await parseTrust(options.keys, options.limits.json_depth);
-    if (trust.named) throw new Refused("trust.malformed", "trust", "Paste the Holder's JWK here.");
+    if (trust.named) throw new Unchecked("A trust document names Issuers: paste the Holder's JWK, as a key you trust.");
     return trust.alone ?? pick(trust.keys, found.kb.header.get("kid"), "kb-header/kid", "This key is not among those you gave.");
-  }, unread || (options.keys ? "" : "Paste the Holder's key to check this."));
+  }, unread || (options.keys ? "" : "Paste the Holder's key, as a key you trust."));
   found.holderKey = key;
-  await checkJws(report, group, found.kb, key, unread || (key ? "" : options.keys ? STOPPED : "Paste the Holder's key to check this."), unread, [DATA.kb_typ]);
+  await checkJws(report, group, found.kb, key, unread || (key ? "" : whyNone(report)), unread, [DATA.kb_typ]);
   const expected = { audience: null, nonce: null, interactionId: null, ...DATA.window, ...(options.keyBinding === "unbound" ? null : options.keyBinding) };
   await checkKbClaims(options, expected, step, found, unread);
   return found;

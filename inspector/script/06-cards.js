@@ -180,8 +180,8 @@ async function checkCardSignatures(options, report, found, whyNot) {
   const forms = DATA.forms[found.format] ?? [];
   const none = whyNot || (forms.length === 0 ? "This format has no signatures." : Array.isArray(signatures) ? "" : "The card has no signatures.");
   const signers = await report.step("Your keys", "The keys you chose", ["trust.malformed", "key.published", ...KEY_RULES], () => cardSigners(options),
-    none || (options.keys ? "" : "Paste the signer's keys to check this."));
-  const noKeys = none || (signers ? "" : options.keys ? STOPPED : "Paste the signer's keys to check this.");
+    none || (options.keys ? "" : "Paste the signer's keys, as keys you trust."));
+  const noKeys = none || (signers ? "" : whyNone(report));
   await report.step(group, "There are not too many", ["card.member-value"], () => {
     if (signatures.length > DATA.most_signatures) throw new Refused("card.member-value", "card/signatures");
   }, none);
@@ -200,7 +200,7 @@ async function checkCardSignatures(options, report, found, whyNot) {
 
 async function cardSigners(options) {
   const trust = await parseTrust(options.keys, options.limits.json_depth);
-  if (trust.named) throw new Refused("trust.malformed", "trust", "Paste the signer's JWK or JWK set here.");
+  if (trust.named) throw new Unchecked("A trust document names Issuers: paste the signer's JWK, as a key you trust.");
   for (const [kid, key] of trust.keys) checkNotPublished(key, options.published, `trust/${kid}`);
   return trust.keys;
 }

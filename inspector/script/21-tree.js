@@ -74,4 +74,4 @@ function disclosureList(found) {
   return el("ol", { class: "disclosures" }, items);
 }
 
-const fact = (name, ...value) => el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
+const fact = (name, ...value) => el("div", {}, el("dt", {}, name), el("dd", {}, ...value.map((one, i) => (i > 0 ? [" ", one] : one))));

@@ -7,12 +7,13 @@ function verdict(found) {
   const counts = `${count("passed")} rules passed, ${count("refused")} refused, ${count("unchecked")} not checked here.`;
   if (report.refusal) {
     const { rule, where, hint } = report.refusal;
-    return banner("refused", "Refused", [DATA.rules[rule].sentence, hint ? ` ${hint}` : ""], [code(rule), " at ", code(where), ` · ${DATA.rules[rule].standard}`], counts);
+    const [title, about] = where.split("/")[0] === "trust" ? ["Your keys are refused", "This is about the keys that you gave, not about the text. "] : ["Refused", ""];
+    return banner("refused", title, [about, DATA.rules[rule].sentence, hint ? ` ${hint}` : ""], [code(rule), " at ", code(where), ` · ${DATA.rules[rule].standard}`], counts);
   }
   const decisive = SIGNED_BY[found.kind];
   const signed = report.steps.some((step) => step.group === decisive.group && step.rules.includes(decisive.rule) && step.state === "passed");
   const open = [...new Set(report.steps.filter((step) => step.state === "unchecked" && !NOT_APPLICABLE.includes(step.hint)).map((step) => step.hint))];
-  if (!signed) return banner("unchecked", "Not verified", ["Nothing speaks against it, and nobody vouches for it: anyone could have written this."], open.slice(0, 3).flatMap((hint) => [hint, " "]), counts);
+  if (!signed) return banner("unchecked", "Not verified", ["Nothing speaks against it, and nobody vouches for it: anyone could have written this."], open.length > 0 ? ["Still open: ", open.slice(0, 4).join(" ")] : [], counts);
   if (open.length > 0) return banner("partly", "Signed by a key you chose", ["Nothing that was checked speaks against it."], ["Still open: ", open.slice(0, 4).join(" ")], counts);
   return banner("passed", "In order", ["Everything that a page can check is as it must be."], [BEYOND[found.kind]], counts);
 }
@@ -39,11 +40,11 @@ const NOT_APPLICABLE = [
 ];
 
 function banner(state, title, sentence, detail, counts) {
-  return el("div", { class: `verdict ${state}` }, el("h2", {}, title), el("p", {}, ...sentence), detail.length > 0 ? el("p", { class: "detail" }, ...detail) : null, el("p", { class: "counts" }, counts));
+  return el("div", { class: `verdict ${state}` }, el("h2", {}, title), sentence.length > 0 ? el("p", {}, ...sentence) : null, detail.length > 0 ? el("p", { class: "detail" }, ...detail) : null, counts ? el("p", { class: "counts" }, counts) : null);
 }
 
-function drawFound(found) {
-  show("verdict", verdict(found));
+function drawFound(found, text) {
+  show("verdict", verdict(found), found.report.refusal ? adviceBlock(text) : null);
   const blocks = { "sd-jwt": sdJwtBlocks, "kb-jwt": kbBlocks, "status-list": statusBlocks, card: cardBlocks }[found.kind](found);
   show("result", ...blocks, rulesBlock(found.report));
 }
@@ -74,10 +75,12 @@ function glance(found) {
     fact("Bound to the key", found.holderKey ? code(found.holderKey.thumbprint) : el("em", {}, "none that can be used")),
     fact("Shown by Disclosures", el("strong", {}, String(disclosures.length))),
     fact("Still hidden", el("strong", {}, String(hidden.length)), el("span", { class: "aside" }, hidden.length === 1 ? "digest" : "digests")),
-    fact("Presented", found.kb ? bindingText(found) : found.arrived?.kbJwt ? "with a KB-JWT that does not read" : "without key binding"));
+    fact("Presented", presentedText(found)));
 }
 
-function bindingText(found) {
+function presentedText(found) {
+  if (!found.arrived?.kbJwt) return "without key binding";
+  if (!found.kb) return found.options.keyBinding === "unbound" ? "with a KB-JWT, which was not expected" : "with a KB-JWT that does not read";
   const audience = found.kb.payload.get("aud");
   return el("span", {}, "for ", isText(audience) ? safe(audience) : el("em", {}, "nobody"));
 }
@@ -180,5 +183,5 @@ const aboutRules = (rules) => (rules.length === 1 ? [el("code", {}, rules[0]), `
 function ruleRow(row) {
   const { sentence, standard } = DATA.rules[row.rule];
   const more = row.state === "refused" ? [" At ", code(row.where, 120), ". ", safe(row.hint)] : row.state === "unchecked" ? [` ${row.hint}`] : [];
-  return el("li", {}, mark(row.state), el("span", {}, el("code", { class: "rule" }, row.rule), el("span", { class: "sentence" }, sentence), el("span", { class: "standard" }, standard), more.length > 0 ? el("span", { class: "why" }, ...more) : ""));
+  return el("li", {}, mark(row.state), el("span", {}, el("code", { class: "rule" }, row.rule), " ", el("span", { class: "sentence" }, sentence), " ", el("span", { class: "standard" }, standard), " ", more.length > 0 ? el("span", { class: "why" }, ...more) : ""));
 }

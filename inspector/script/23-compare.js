@@ -21,25 +21,38 @@ async function drawLinks() {
     return;
   }
   try {
-    const links = await compareSdJwts(one, other);
+    const seen = [await observedIn("first", one), await observedIn("second", other)];
+    const links = linksBetween(...seen);
     const avoidable = links.filter((link) => link.verdict === "avoidable");
     const title = avoidable.length === 0 ? "Nothing avoidable links them" : `${avoidable.length} ${avoidable.length === 1 ? "thing links" : "things link"} them that need not`;
     const head = banner(avoidable.length === 0 ? "passed" : "refused", title, [one === other ? "The two texts are the same." : "Compared value by value; a report names places, never values."], [], "Not compared: when and from where they were seen, and how many digests there are.");
     show("links", head, ...Object.entries(VERDICTS).map(([name, words]) => linkBlock(links.filter((link) => link.verdict === name), words)));
   } catch (problem) {
     if (!(problem instanceof Refused)) throw problem;
-    show("links", refusalBanner(problem));
+    show("links", refusalBanner(problem, `The ${problem.of} text is refused`), adviceBlock(problem.of === "first" ? one : other, problem.of === "first" ? "one" : "other"));
+  }
+}
+
+async function observedIn(which, text) {
+  try {
+    return await observe(text);
+  } catch (problem) {
+    if (problem instanceof Refused) problem.of = which;
+    throw problem;
   }
 }
 
 function linkBlock(links, [state, title, note]) {
   if (links.length === 0) return null;
-  const rows = links.map((link) => el("tr", {},
+  const rows = links.map((link) => [link, distinct(link.places)]).map(([link, places]) => el("tr", {},
     el("th", { scope: "row" }, WHATS[link.what], link.how === "close" ? el("span", { class: "aside" }, "a few seconds apart") : ""),
-    el("td", {}, link.places.slice(0, 12).map(([here, there]) => el("div", {}, code(here, 80), here === there ? "" : [" = ", code(there, 80)])), link.places.length > 12 ? el("span", { class: "cut" }, `… ${link.places.length - 12} more places`) : "")));
+    el("td", {}, places.slice(0, 12).map(([here, there]) => el("div", {}, code(here, 80), here === there ? "" : [" = ", code(there, 80)])), places.length > 12 ? el("span", { class: "cut" }, `… ${places.length - 12} more ${places.length === 13 ? "place" : "places"}`) : "")));
   return el("section", { class: `block links ${state}` }, el("h2", {}, title), el("p", { class: "note" }, note), el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "What"), el("th", { scope: "col" }, "Where"))), el("tbody", {}, rows)));
 }
 
-function refusalBanner(refusal) {
-  return banner("refused", "Refused", [DATA.rules[refusal.rule].sentence, refusal.hint ? ` ${refusal.hint}` : ""], [code(refusal.rule), " at ", code(refusal.where), ` · ${DATA.rules[refusal.rule].standard}`], "");
+// Elements of an array are not told apart by their places.
+const distinct = (places) => [...new Map(places.map((place) => [place.join("\n"), place])).values()];
+
+function refusalBanner(refusal, title = "Refused") {
+  return banner("refused", title, [DATA.rules[refusal.rule].sentence, refusal.hint ? ` ${refusal.hint}` : ""], [code(refusal.rule), " at ", code(refusal.where), ` · ${DATA.rules[refusal.rule].standard}`], "");
 }

@@ -18,7 +18,7 @@ function drawContexts() {
     show("explained", ...explainedBlocks(explain(document, format, policy, valueOf("card-profile"), whom), partner));
   } catch (problem) {
     if (problem instanceof Unchecked) show("explained", banner("unchecked", "Not read here", [problem.message], [], ""));
-    else if (problem instanceof Refused) show("explained", refusalBanner(problem));
+    else if (problem instanceof Refused) show("explained", problem.where.startsWith("policy") ? refusalBanner(problem, "This policy cannot be used") : [refusalBanner(problem, "This card is refused"), adviceBlock(cardText.trim(), "card")]);
     else throw problem;
   }
   return undefined;

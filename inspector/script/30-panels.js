@@ -1,6 +1,7 @@
 // The page at work: tabs, what is pasted and dropped, and when to look again.
 
 const MOST_FILE_BYTES = 4_194_304;
+const STAYS = "What was in the field stays.";
 const byId = (name) => document.getElementById(name);
 const valueOf = (name) => byId(name).value;
 
@@ -49,8 +50,20 @@ async function drawInspection() {
     show("verdict", banner("unchecked", "Nothing can be checked here", ["This page came over plain HTTP, where browsers switch their cryptography off. Save it and open it from disk."], [], ""));
     return;
   }
-  const found = await INSPECTORS[kindOf(text)](text, chosenOptions());
-  if (mine === turn) drawFound(found);
+  const advice = adviceFor(text);
+  if (advice?.title) {
+    show("verdict", banner("unchecked", advice.title, [], [], ""), adviceBlock(text));
+    show("result");
+    return;
+  }
+  try {
+    const found = await INSPECTORS[kindOf(text)](text, chosenOptions());
+    if (mine === turn) drawFound(found, text);
+  } catch (problem) { // a fault of the page: what was found before must not stay there as if it were about this text
+    show("verdict", banner("unchecked", "Nothing was checked", ["This page has a fault, and cannot say anything about this text."], [], ""));
+    show("result");
+    throw problem;
+  }
 }
 
 function later(work) {
@@ -65,22 +78,28 @@ function later(work) {
 
 async function readInto(field, file) {
   if (file.size > MOST_FILE_BYTES) {
-    say(field, `This file has ${file.size.toLocaleString("en")} bytes. Nothing here reads more than ${MOST_FILE_BYTES.toLocaleString("en")}.`);
+    say(field, `This file has ${file.size.toLocaleString("en")} bytes. Nothing here reads more than ${MOST_FILE_BYTES.toLocaleString("en")}. ${STAYS}`);
     return;
   }
   try {
     field.value = decodeUtf8(new Uint8Array(await file.arrayBuffer()), "file");
-    say(field, "");
   } catch {
-    say(field, "This file is not UTF-8 text.");
+    return say(field, `This file is not UTF-8 text. ${STAYS}`);
   }
   field.dispatchEvent(new Event("input", { bubbles: true }));
+  return undefined;
 }
 
+// Above a field: what is wrong with a file. What the field held stays, until something else comes.
 function say(field, text) {
   const old = field.parentElement.querySelector(".complaint");
   old?.remove();
   if (text) field.after(el("p", { class: "complaint", role: "alert" }, text));
+}
+
+function put(field, text) {
+  field.value = text;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
 function takeDrops(area) {
@@ -96,10 +115,7 @@ function takeDrops(area) {
     const [file] = event.dataTransfer.files;
     const text = event.dataTransfer.getData("text/plain");
     if (file) readInto(field, file);
-    else if (text) {
-      field.value = text;
-      field.dispatchEvent(new Event("input", { bubbles: true }));
-    }
+    else if (text) put(field, text);
   });
 }
 
@@ -160,6 +176,7 @@ function startExamples() {
     drawContexts();
   });
   on("edit-policy", () => {
+    say(byId("policy"), "");
     fill({ policy: defaultPolicyText() });
     drawContexts();
   });
@@ -168,7 +185,9 @@ function startExamples() {
 function start() {
   startTabs();
   startExamples();
-  for (const area of document.querySelectorAll(".drop")) takeDrops(area);
+  for (const field of document.querySelectorAll("textarea")) takeDrops(field.closest(".field"));
+  for (const name of ["dragover", "drop"]) document.addEventListener(name, (event) => event.preventDefault()); // else a file that misses its field replaces the page
+  document.addEventListener("input", (event) => say(event.target, ""));
   byId("inspect").addEventListener("input", later(drawInspection));
   byId("compare").addEventListener("input", later(drawLinks));
   byId("contexts").addEventListener("input", later(drawContexts));
@@ -181,7 +200,7 @@ function start() {
     const link = event.target.closest("a[href^='#disclosure-']");
     if (link) byId(link.getAttribute("href").slice(1))?.querySelector("details")?.setAttribute("open", "");
   });
-  byId("expect").open = matchMedia("(min-width: 62rem)").matches; // where it would push what was found out of sight
+  for (const name of ["expect", "explain-by"]) byId(name).open = matchMedia("(min-width: 62rem)").matches; // where it would push what was found out of sight
   setNow(Date.now() / 1000);
   drawInspection();
   drawLinks();

@@ -45,6 +45,7 @@ window.inspector = Object.freeze({
       throw problem;
     }
   },
+  advice: (text) => adviceFor(text)?.sentence ?? null,
   links: async (one, other) => compareSdJwts(one, other),
   json: (bytes) => {
     try {

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from fastapi import APIRouter, Request, Response
 
-from issuer_service.access import Scope, token_name
+from issuer_service.access import AGENT, Scope, token_name
 from issuer_service.audit.threads import read_thread
 from issuer_service.console.actions import DECISIONS, STATUS_ACTIONS, concerned, contexts_of
 from issuer_service.console.cards import card_says
@@ -24,6 +24,7 @@ from issuer_service.console.session import (
     FIRST_COOKIE,
     FIRST_SECONDS,
     SESSION_SECONDS,
+    Session,
     close_session,
     csrf_of,
     forget,
@@ -37,10 +38,12 @@ from issuer_service.delegation.schemas import ApprovalShown
 from issuer_service.exchanges import exchange_of
 from issuer_service.lifecycle.service import list_agents, show_agent
 from issuer_service.openapi import FromWiring
+from issuer_service.problems import STATUS
 from issuer_service.status.service import change_statuses
 from issuer_service.wiring import Wiring
 from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Part, Refused, Where
+from sdcard.interactions import MAX_INTERACTION, is_interaction_id
 from sdcard.issuer import AGENT_ID
 from sdcard.rules import Rule
 
@@ -49,6 +52,8 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=PageR
 _STYLE = files(__package__).joinpath("style.css").read_bytes()
 _REQUEST = Where(Part.REQUEST)
 _CACHED = {"Cache-Control": "public, max-age=300"}
+_NO_AGENT_ID = "An agent id has 1 to 128 letters, digits, dots, hyphens and underscores."
+_NO_INTERACTION = f"An interaction id has 1 to {MAX_INTERACTION} visible ASCII characters."
 _NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 _HOMES = {
     Scope.AGENTS_MANAGE: "/console/agents",
@@ -70,6 +75,12 @@ async def style() -> Response:
 async def home(session: FromSession) -> Response:
     """The first page that the token is for."""
     return see_other(next((path for scope, path in _HOMES.items() if session.may(scope)), "/console/session"))
+
+
+@router.get("/")
+async def home_with_a_slash() -> Response:
+    """As it is typed, too."""
+    return see_other("/console")
 
 
 @router.get("/sign-in")
@@ -126,12 +137,18 @@ async def who(session: FromSession) -> Response:
 async def agents(request: Request, wiring: FromWiring, session: FromSession) -> Response:
     """The caller's agents, in pages, or those whose ids begin in some way."""
     caller, query = session.caller(Scope.AGENTS_MANAGE), request.query_params
-    begins = query.get("begins", "").strip()
+    begins = query.get("begins", "").strip().removeprefix(AGENT)
+    first = "cursor" not in query
     if begins and not re.fullmatch(AGENT_ID, begins):
-        raise Refused(Rule.REQUEST, _REQUEST.within("query", "begins"), "Send the beginning of an agent id.")
+        return _ask_again(request, "agents.html", session, _NO_AGENT_ID, begins=begins, found=None, first=first)
     found = await list_agents(wiring, caller, query.getlist("cursor"), [], begins)
-    now = int(wiring.clock.now())
-    return page("agents.html", session, found=found, begins=begins, now=now, first="cursor" not in query)
+    return page("agents.html", session, found=found, begins=begins, first=first, complaint=None)
+
+
+def _ask_again(request: Request, template: str, session: Session, complaint: str, **values: object) -> Response:
+    """The page with its form as it was sent, and what is wrong with it."""
+    exchange_of(request.scope).rule = Rule.REQUEST
+    return page(template, session, STATUS[Rule.REQUEST], complaint=complaint, **values)
 
 
 @router.get("/agents/{agent_id}")
@@ -228,11 +245,15 @@ async def audit(request: Request, wiring: FromWiring, session: FromSession) -> R
     caller, query = session.caller(Scope.AUDIT_READ), request.query_params
     interaction_id, after = query.get("interaction_id", "").strip(), query.get("after", "0")
     if not interaction_id:
-        return page("audit.html", session, interaction_id="", records=(), more=False)
+        return page("audit.html", session, interaction_id="", records=(), more=False, complaint=None)
+    if not is_interaction_id(interaction_id):
+        return _ask_again(
+            request, "audit.html", session, _NO_INTERACTION, interaction_id=interaction_id, records=(), more=False
+        )
     if not _NUMBER.fullmatch(after):
         raise Refused(Rule.REQUEST, _REQUEST.within("query", "after"), "Send the number of a record.")
     records, more = await read_thread(wiring, caller, interaction_id, int(after))
-    return page("audit.html", session, interaction_id=interaction_id, records=records, more=more)
+    return page("audit.html", session, interaction_id=interaction_id, records=records, more=more, complaint=None)
 
 
 @router.get("/{path:path}")

@@ -55,6 +55,11 @@ class PageRoute(APIRoute):
         return handle
 
 
+def is_page(path: str) -> bool:
+    """Whether people are answered there, with pages."""
+    return path == "/console" or path.startswith("/console/")
+
+
 def refused(request: Request, refusal: Refused) -> Response:
     """The page for a request that was refused. It names rules and places, never a value that was sent."""
     exchange_of(request.scope).rule = refusal.rule

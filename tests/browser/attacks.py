@@ -108,6 +108,7 @@ def sd_card() -> str:
 
 HUGE = {
     "a long text": "x" * 3_000_000,
+    "a token begun again and again": "eyJ" * 1_000_000,
     "many parts": "a~" * 200_000,
     "deep JSON": "[" * 200_000,
     "deep objects": '{"a":' * 100_000,

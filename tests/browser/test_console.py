@@ -11,7 +11,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from issuer_service.console.session import COOKIE
 from tests.browser import attacks
@@ -61,7 +61,7 @@ class Visit(Watched):
         asked = {urlsplit(one) for one in self.requests}
         assert {f"{one.scheme}://{one.netloc}" for one in asked} == {self.desk.address}
         assert all(one.path == "/console" or one.path.startswith("/console/") for one in asked)
-        assert [one for one in self.complaints if "the server responded with a status of 40" not in one] == []
+        assert [one for one in self.complaints if "the server responded with a status of 4" not in one] == []
         assert self.page.evaluate("window.hit") is None
 
 
@@ -161,13 +161,16 @@ def test_revoking_asks_first_and_says_what_was_done(visit: Visit) -> None:
     visit.desk.sign_in(page)
     page.click("text=weather-alerts")
     page.click("text=Revoke for ever…")
-    assert "3 SD-Cards of weather-alerts" in shown(page)
+    assert "Of weather-alerts there are 3 SD-Cards" in shown(page)
     page.click("text=Leave it as it is")
     assert "3 SD-Cards" not in shown(page)
     assert page.locator(".state.valid").count() == 3
 
     page.click("text=Revoke for ever…")
-    page.select_option("#context", "public")
+    page.click("button.danger")
+    assert page.url.endswith("/revoke"), "nothing is revoked before it is said which"
+    assert page.locator("[role=status]").count() == 0
+    page.check("[name=context][value=public]")
     page.click("button.danger")
     assert "1 SD-Card is revoked." in shown(page)
     page.click("text=Back to weather-alerts")
@@ -183,7 +186,9 @@ def test_everything_is_done_with_the_keyboard(visit: Visit) -> None:
             page.keyboard.press("Tab")
             outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
             assert outline in ("solid", "auto"), page.evaluate("document.activeElement.outerHTML")
-            now = page.evaluate("document.activeElement.innerText || document.activeElement.id")
+            now = page.evaluate(
+                "document.activeElement.innerText || document.activeElement.id || document.activeElement.value"
+            )
             if now.strip() == text:
                 return
         raise AssertionError(f"{text} is not reached")
@@ -202,6 +207,8 @@ def test_everything_is_done_with_the_keyboard(visit: Visit) -> None:
     press_enter("**/console/agents/georoute-staging")
     tab_to("Suspend…")
     press_enter("**/suspend")
+    tab_to("diagnostic")
+    page.keyboard.press("ArrowUp")  # round to the last one: all of them
     tab_to("interaction_id")
     page.keyboard.type("by-keyboard")
     tab_to("Suspend")
@@ -226,6 +233,47 @@ def test_an_approval_is_read_and_decided(visit: Visit) -> None:
     page.click("text=Decide later")
     page.click("text=order-4711")
     assert "approval.asked" in shown(page)
+
+
+def test_headings_names_and_choices_are_told_to_a_screen_reader(visit: Visit) -> None:
+    page = visit.page
+    visit.desk.sign_in(page)
+    visit.desk.go(page, "/agents/georoute/suspend")
+    expect(page.locator("body")).to_match_aria_snapshot(
+        """
+        - link "Skip to the page"
+        - banner:
+          - link "Signed in as alice@example.org"
+          - button "Sign out"
+          - navigation "Console"
+        - main:
+          - paragraph:
+            - link "Your agents"
+            - link "georoute"
+          - heading "Suspend?" [level=1]
+          - group "Which":
+            - radio "Of the context internal (1)"
+            - radio "Of the context public (1)"
+            - radio "All of them (2)"
+          - textbox "Interaction id"
+          - button "Suspend"
+          - link "Leave it as it is"
+        """
+    )
+    visit.desk.go(page, "/agents?begins=%25")
+    expect(page.locator("main")).to_match_aria_snapshot(
+        """
+        - heading "Your agents" [level=1]
+        - search:
+          - textbox "Agent id begins with": "%"
+        - alert: /An agent id has 1 to 128/
+        """
+    )
+    assert page.locator("#begins").evaluate("one => one.ariaInvalid") == "true"
+    for path, headings in {"/audit?interaction_id=order-4711": 1 + 3, "/approvals": 1 + 1, "/agents": 1}.items():
+        visit.desk.go(page, path)
+        levels = page.locator("main :is(h1, h2, h3)").evaluate_all("all => all.map(one => one.tagName)")
+        assert (levels[0], len(levels)) == ("H1", headings), path
 
 
 # -- hostile text -----------------------------------------------------------------------------------------------------

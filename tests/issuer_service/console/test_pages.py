@@ -9,10 +9,11 @@ import pytest
 from issuer_service.access import Limit, Scope
 from issuer_service.console.pages import is_link
 from issuer_service.lifecycle import service
+from issuer_service.rates import UNLIMITED, Rates
 from tests.browser import attacks
 from tests.browser.console import set_card
 from tests.issuer_service.console.conftest import NewVisitor
-from tests.issuer_service.console.visitor import Visitor, rule_of
+from tests.issuer_service.console.visitor import Visitor, checked, rule_of
 from tests.issuer_service.delegation.office import Office
 from tests.issuer_service.delegation.test_approvals import pending
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, on_both_databases, request, request_with_card
@@ -196,16 +197,68 @@ def test_agents_are_found_by_how_their_ids_begin_page_after_page(
     assert len(listed(limited.shown("/agents"))) == 11
 
 
-@pytest.mark.parametrize(
-    "query", ["begins=%25", "begins=a%20b", "begins=" + "x" * 129, "cursor=x", "cursor=YQ&cursor=YQ"]
-)
+@pytest.mark.parametrize("query", ["cursor=x", "cursor=YQ&cursor=YQ"])
 def test_queries_that_mean_nothing_are_refused(alice: Visitor, query: str) -> None:
     answer = alice.get(f"/agents?{query}")
 
     assert (answer.status_code, rule_of(answer)) == (422, "request.malformed")
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/", "/agents/x/fly", "/approvals/x/fly", "/agents/x/revoke/y"])
+@pytest.mark.parametrize(
+    ("path", "sent"),
+    [
+        ("/agents?begins=%25", "%"),
+        ("/agents?begins=a%20b", "a b"),
+        ("/agents?begins=" + "x" * 129, "x" * 129),
+        ("/audit?interaction_id=a%20b", "a b"),
+        ("/audit?interaction_id=%E2%80%AE", "\\u202e"),
+    ],
+)
+def test_a_search_that_nothing_can_match_is_asked_again_where_it_was(alice: Visitor, path: str, sent: str) -> None:
+    answer = alice.get(path)
+
+    assert answer.status_code == 422
+    assert f'value="{sent}"' in answer.text
+    assert re.search(r'role="alert" id="complaint">An (agent|interaction) id has 1 to 128', answer.text)
+
+
+def test_an_agent_is_found_by_the_subject_of_its_sd_cards_too(registry: OpenDesk, alice: Visitor) -> None:
+    registry.register(request())
+
+    assert f'<a href="/console/agents/{AGENT}">' in alice.shown(f"/agents?begins=agent:{AGENT}")
+
+
+def test_the_console_is_there_with_a_slash_as_well(alice: Visitor) -> None:
+    answer = alice.get("/")
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console")
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("path", ["/agents", "/agents/x/revoke", "", "/style.css"])
+def test_a_method_that_no_page_has_is_answered_with_a_page(alice: Visitor, method: str, path: str) -> None:
+    answer = checked(alice.client.request(method, f"/console{path}"))
+
+    assert (answer.status_code, rule_of(answer)) == (405, "request.method")
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "GET" in answer.headers["allow"]
+
+
+def test_an_address_that_asks_too_often_is_told_so_by_a_page_and_elsewhere_by_a_document(desk: Desk) -> None:
+    rates = Rates(Rates.for_addresses(60), UNLIMITED.tokens, UNLIMITED.failures)
+    with desk.open(console=True, rates=rates) as registry:
+        someone = Visitor(registry)
+        answers = [someone.get("/sign-in") for _ in range(40)]
+        api = registry.ask("GET", "/agents")
+    refused = [one for one in answers if one.status_code == 429]
+
+    assert refused
+    assert {rule_of(one) for one in refused} == {"rate.exceeded"}
+    assert all(one.headers["content-type"].startswith("text/html") and one.headers["retry-after"] for one in refused)
+    assert (api.status_code, api.headers["content-type"]) == (429, "application/problem+json")
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/agents/x/fly", "/approvals/x/fly", "/agents/x/revoke/y"])
 def test_what_is_not_there_is_a_page_that_says_so(alice: Visitor, path: str) -> None:
     answer = alice.get(path)
 
@@ -316,7 +369,12 @@ def test_a_person_decides_after_being_asked(
 
 def test_nobody_approves_their_own(desk: Desk, visitor: NewVisitor, office: Office) -> None:
     handle = waiting(office)
-    answer = visitor().signed_in(office.tokens["alice"]).post(f"/approvals/{handle}/approve")
+    alice = visitor().signed_in(office.tokens["alice"])
+    listed = alice.shown("/approvals")
+    answer = alice.post(f"/approvals/{handle}/approve")
+
+    assert "You asked for this: somebody else has to approve it." in listed
+    assert (f"{handle}/approve" in listed, f"{handle}/deny" in listed) == (False, True)
 
     assert (answer.status_code, rule_of(answer)) == (403, "approval.self")
     assert [one[0] for one in events(desk)] == ["approval.asked"]
@@ -338,7 +396,7 @@ def test_the_thread_of_an_interaction_goes_through_agents_of_others(
 
     named = re.findall(r"<strong><bdi>([a-z.-]+)</bdi></strong>", page)
     assert named == ["approval.asked", "approval.granted", "cards.suspended"]
-    assert "No record names" in auditor.shown("/audit?interaction_id=task-3")
+    assert "No record is of the interaction" in auditor.shown("/audit?interaction_id=task-3")
     assert auditor.shown("/audit") == auditor.shown("/audit?interaction_id=")
 
 
@@ -360,8 +418,6 @@ def test_a_long_thread_is_read_in_pages(desk: Desk, registry: OpenDesk, alice: V
 @pytest.mark.parametrize(
     "query",
     [
-        "interaction_id=a%20b",
-        "interaction_id=%E2%80%AE",
         "interaction_id=x&after=-1",
         "interaction_id=x&after=" + "9" * 30,
     ],

@@ -4,7 +4,9 @@ What must hold: no control, format or bidirectional character and no markup take
 terminal; and what is cut says so.
 """
 
+import itertools
 import json
+import re
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from rich.cells import cell_len
 
 from sdcard.cli.registry_process import Desk
+from sdcard.edge.showing import printable
 from tests.command_line import Sdcard
 from tests.shared import ROOT
 
@@ -113,7 +116,40 @@ def test_what_is_shown_is_whole_or_says_that_it_is_cut(
 
     ran = sdcard(*(_filled(one, desk, attacked) for one in COMMANDS[name]))
 
-    columns = [[line[at:] for line in ran.out.splitlines()] for at in range(width)]
-    folded = ["".join("".join(lines).split()) for lines in columns]
-    assert any("[bold]b[/bold][link=https://evil.example]l[/link]" in one.replace("…", "") for one in folded)
-    assert END in ran.out or "…" in ran.out
+    begins = r"\u001b[31m"
+    shown = [cell[at:] for cell in columns(ran.out) for at in starts(cell, begins) if not cell[:at].endswith("x-")]
+    texts = [spelt(text) for text in (f"{TRICK} {END}", LONG) for spelt in (as_json, as_text)]
+    for one in shown:
+        assert any(is_whole_or_cut(one, text) for text in texts), one
+    assert len(shown) >= 2
+
+
+def columns(printed: str) -> list[str]:
+    """Each column of each table, its lines joined and without white space."""
+    lines, found = printed.splitlines(), list[str]()
+    for number, line in enumerate(lines[1:], 1):
+        if not line.startswith(" ─"):
+            continue
+        edges = [one.start() for one in re.finditer(r"(?<=  )\S", lines[number - 1])]
+        body = list(itertools.takewhile(str.strip, lines[number + 1 :]))
+        for left, right in itertools.pairwise([*edges, None]):
+            found.append("".join("".join(row[left:right] for row in body).split()))
+    return found
+
+
+def starts(text: str, begins: str) -> list[int]:
+    return [one.start() for one in re.finditer(re.escape(begins), text)]
+
+
+def as_json(text: str) -> str:
+    return "".join(printable(json.dumps(text, ensure_ascii=False)[1:-1]).split())
+
+
+def as_text(text: str) -> str:
+    return "".join(printable(text).split())
+
+
+def is_whole_or_cut(shown: str, text: str) -> bool:
+    """Whether the text stands there to its end, or as far as a mark that it goes on."""
+    same = next((at for at, (one, other) in enumerate(zip(shown, text, strict=False)) if one != other), len(shown))
+    return shown.startswith(text) or shown[same : same + 1] == "…"
