@@ -199,9 +199,10 @@ def check_token(token: TokenRow, *scopes: Scope) -> Caller:
     Raises:
         Refused: ``token.scope``.
     """
-    if not set(scopes) & set(token.scopes):
-        raise Refused(Rule.TOKEN_SCOPE, WHERE, f"The scope {' or '.join(scopes)} is needed.")
-    return Caller(token.subject, token.digest, token.limits)
+    for scope in scopes:
+        if scope in token.scopes:
+            return Caller(token.subject, token.digest, token.limits)
+    raise Refused(Rule.TOKEN_SCOPE, WHERE, f"The scope {' or '.join(scopes)} is needed.")
 
 
 def check_limits(caller: Caller, agent_id: str, card: Card) -> None:

@@ -7,10 +7,11 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from issuer_service import wellknown
 from issuer_service.audit.checkpoints import keeping_checkpoints
@@ -25,7 +26,7 @@ from issuer_service.exchanges import Exchanges, exchange_of, is_limited
 from issuer_service.lifecycle import endpoints as lifecycle
 from issuer_service.lifecycle.schemas import KeyChange, Renewal
 from issuer_service.logs import places
-from issuer_service.openapi import components, refusals
+from issuer_service.openapi import Directory, components, refusals
 from issuer_service.pages import endpoints as pages
 from issuer_service.problems import problem_response, registry_failed
 from issuer_service.rates import TooOften
@@ -53,6 +54,17 @@ _TOO_OFTEN = refusals(HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class _Registry(FastAPI):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As Starlette does it: FastAPI's telemetry would tell others what was asked for."""
+        await super(FastAPI, self).__call__(scope, receive, send)
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Those that were added, around the router. Others would answer errors, which ``Refusals`` does."""
+        app: ASGIApp = Directory(self.routes, AsyncExitStackMiddleware(self.router))
+        for layer, arguments, named in reversed(self.user_middleware):
+            app = layer(app, *arguments, **named)
+        return app
+
     def openapi(self) -> dict[str, Any]:
         """FastAPI's own, with the schemas that it cannot find by itself."""
         if self.openapi_schema is None:
@@ -73,11 +85,8 @@ def create_app(wiring: Wiring) -> FastAPI:
     if wiring.console:
         app.router.routes.extend(console.router.routes)
     app.state.wiring = wiring
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(HTTPException, _not_ours)
-    app.add_exception_handler(ClientDisconnect, _gone)
-    app.add_middleware(LastResort)
-    app.add_middleware(Exchanges, wiring=wiring, answer=_refused)
+    app.add_middleware(Refusals)
+    app.add_middleware(Exchanges, wiring=wiring, answer=_too_often)
     return app
 
 
@@ -96,8 +105,8 @@ def _routes() -> _Registry:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in _ROUTERS:  # as they are: what `include_router` adds is looked up for each request, and we add nothing
-        app.router.routes.extend(router.routes)
+    ours = [route for router in _ROUTERS for route in router.routes]
+    app.router.routes[:0] = ours  # as they are: what `include_router` adds is looked up for each request
     return app
 
 
@@ -111,45 +120,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await wiring.store.close()
 
 
-def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return _answer(request, error, error.headers if isinstance(error, TooOften) else None)
-
-
-def _answer(request: Request, refusal: Refused, headers: Mapping[str, str] | None = None) -> Response:
-    if request.app.state.wiring.console and is_page(request.url.path):
-        made = refused_page(request, refusal)
-        made.headers.update(headers or {})
-        return made
-    exchange_of(request.scope).rule = refusal.rule
-    return problem_response(refusal, headers)
-
-
-def _not_ours(request: Request, error: Exception) -> Response:
-    """What the router itself refuses: a path that is not there, or a method that its path does not answer."""
-    assert isinstance(error, HTTPException)
-    if error.status_code != 405:
-        return _answer(request, Refused(Rule.REQUEST_TARGET, _WHERE.within("path")))
-    allowed = _methods(request, (error.headers or {}).get("Allow", ""))
-    return _answer(request, Refused(Rule.REQUEST_METHOD, _WHERE.within("method")), {"Allow": allowed})
-
-
-def _methods(request: Request, found: str) -> str:
-    """What the path answers, by whichever of our routes (RFC 9110 15.5.6); the router names one route's methods."""
-    paths = request.app.openapi()["paths"]
-    for path in sorted(paths, key=lambda path: "{" in path):
-        if compile_path(path)[0].match(request.url.path):
-            return ", ".join(sorted(paths[path])).upper()
-    return found
-
-
-def _gone(request: Request, __: Exception) -> Response:
-    """The client left before its request was whole. Nobody reads this."""
-    return _answer(request, Refused(Rule.JSON_MALFORMED, _WHERE))
-
-
-class LastResort:
-    """Answers what nobody foresaw, and logs where it happened: never what was sent, which the message may quote."""
+class Refusals:
+    """Answers what was refused, and what nobody foresaw: that it logs by its place, never by its message, which may
+    quote what was sent."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -159,20 +132,52 @@ class LastResort:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started = False
-
-        async def watched(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, send)
         except Exception as error:  # the one place that may: an unforeseen error must not show or log its message
             exchange = exchange_of(scope)
-            exchange.rule = Rule.REGISTRY_FAILED
-            _log.error(
-                "unforeseen %s at %s", type(error).__name__, places(error), extra={"request_id": exchange.request_id}
-            )
-            if not started:
-                await registry_failed(_WHERE)(scope, receive, send)
+            refusal = _refusal_of(error, scope)
+            if refusal is None or exchange.status is not None:
+                name, request_id = type(error).__name__, exchange.request_id
+                _log.error("unforeseen %s at %s", name, places(error), extra={"request_id": request_id})
+                exchange.rule, answer = Rule.REGISTRY_FAILED, registry_failed(_WHERE)
+            else:
+                answer = _answer(scope, *refusal)
+            if exchange.status is None:
+                await answer(scope, receive, send)
+
+
+def _too_often(scope: Scope, refusal: TooOften) -> Response:
+    return _answer(scope, refusal, refusal.headers)
+
+
+def _answer(scope: Scope, refusal: Refused, headers: Mapping[str, str] | None) -> Response:
+    if scope["app"].state.wiring.console and is_page(scope["path"]):
+        made = refused_page(Request(scope), refusal)
+        made.headers.update(headers or {})
+        return made
+    exchange_of(scope).rule = refusal.rule
+    return problem_response(refusal, headers)
+
+
+def _refusal_of(error: Exception, scope: Scope) -> tuple[Refused, Mapping[str, str] | None] | None:
+    """What is answered, with which headers; None when nobody foresaw it."""
+    if isinstance(error, Refused):
+        return error, error.headers if isinstance(error, TooOften) else None
+    if isinstance(error, ClientDisconnect):  # before its request was whole; nobody reads this
+        return Refused(Rule.JSON_MALFORMED, _WHERE), None
+    if not isinstance(error, HTTPException):
+        return None
+    if error.status_code != 405:  # the router's: a path that is not there, or a method that its path does not answer
+        return Refused(Rule.REQUEST_TARGET, _WHERE.within("path")), None
+    allowed = _methods(scope, (error.headers or {}).get("Allow", ""))
+    return Refused(Rule.REQUEST_METHOD, _WHERE.within("method")), {"Allow": allowed}
+
+
+def _methods(scope: Scope, found: str) -> str:
+    """What the path answers, by whichever of our routes (RFC 9110 15.5.6); the router names one route's methods."""
+    paths = scope["app"].openapi()["paths"]
+    for path in sorted(paths, key=lambda path: "{" in path):
+        if compile_path(path)[0].match(scope["path"]):
+            return ", ".join(sorted(paths[path])).upper()
+    return found

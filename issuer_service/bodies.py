@@ -3,7 +3,9 @@
 import asyncio
 
 from starlette.requests import Request
+from starlette.types import Scope
 
+from issuer_service.exchanges import header_values
 from issuer_service.wiring import Bounds
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
@@ -34,26 +36,29 @@ async def read_body(request: Request, most_bytes: int, bounds: Bounds, media_typ
     Raises:
         Refused: ``request.media-type``, ``limit.bytes`` or ``request.timeout``.
     """
-    _check_media_type(request, media_type)
-    too_long = Refused(Rule.LIMIT_BYTES, _WHERE, f"A body has at most {most_bytes} bytes.")
-    declared = request.headers.get("content-length", "")
-    if declared.isascii() and declared.isdigit() and (len(declared) > _MOST_DIGITS or int(declared) > most_bytes):
-        raise too_long
+    _check_media_type(request.scope, media_type)
+    for declared in header_values(request.scope, b"content-length"):
+        if declared.isascii() and declared.isdigit() and (len(declared) > _MOST_DIGITS or int(declared) > most_bytes):
+            raise _too_long(most_bytes)
     body = bytearray()
     try:
         async with asyncio.timeout(bounds.body_seconds):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > most_bytes:
-                    raise too_long
+                    raise _too_long(most_bytes)
     except TimeoutError:
         raise Refused(Rule.REQUEST_TIMEOUT, _WHERE, f"Send a body within {bounds.body_seconds:g} seconds.") from None
     return bytes(body)
 
 
-def _check_media_type(request: Request, expected: str) -> None:
-    media_types = request.headers.getlist("content-type")
+def _too_long(most_bytes: int) -> Refused:
+    return Refused(Rule.LIMIT_BYTES, _WHERE, f"A body has at most {most_bytes} bytes.")
+
+
+def _check_media_type(scope: Scope, expected: str) -> None:
+    media_types = header_values(scope, b"content-type")
     if [one.partition(";")[0].strip().lower() for one in media_types] != [expected]:
         raise Refused(Rule.REQUEST_MEDIA_TYPE, _HEADERS.within("content-type"), f"Send {expected}.")
-    if any(one.lower() != "identity" for one in request.headers.getlist("content-encoding")):
+    if {one.lower() for one in header_values(scope, b"content-encoding")} - {"identity"}:
         raise Refused(Rule.REQUEST_MEDIA_TYPE, _HEADERS.within("content-encoding"), "Send the body uncompressed.")

@@ -11,7 +11,7 @@ from issuer_service.access import (
     parse_client_credentials,
 )
 from issuer_service.addresses import neighbourhood
-from issuer_service.exchanges import digest_of, exchange_of
+from issuer_service.exchanges import digest_of, exchange_of, header_values
 from issuer_service.stores.rows.agents import TokenRow
 from issuer_service.wiring import Wiring
 from sdcard.errors import Refused
@@ -33,7 +33,7 @@ async def authorize(request: Request, wiring: Wiring, *scopes: Scope) -> Caller:
         Refused: ``token.missing``, ``token.invalid``, ``token.scope``, ``token.keys-unavailable``, ``rate.exceeded``
             or ``store.unavailable``.
     """
-    text = parse_credentials(request.headers.getlist("authorization"))
+    text = parse_credentials(header_values(request.scope, b"authorization"))
     return check_token(await authenticate(request, wiring, text), *scopes)
 
 
@@ -43,7 +43,7 @@ async def authorize_client(request: Request, wiring: Wiring, *scopes: Scope) -> 
     Raises:
         Refused: as ``authorize``.
     """
-    name, text = parse_client_credentials(request.headers.getlist("authorization"))
+    name, text = parse_client_credentials(header_values(request.scope, b"authorization"))
     return check_token(await authenticate(request, wiring, text, name), *scopes)
 
 

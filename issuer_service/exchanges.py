@@ -9,9 +9,8 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,14 +18,14 @@ from issuer_service.addresses import client_address, neighbourhood
 from issuer_service.rates import TooOften
 from issuer_service.wiring import Wiring
 
-REQUEST_ID = "X-Request-Id"
+REQUEST_ID = b"x-request-id"
 
 _log = logging.getLogger(__name__)
 _GIVEN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
 """What is taken over from a client or proxy: nothing that a log, a shell or a page could take for more than a name."""
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _UNKNOWN_ROUTE = "none"
-_STATE = "sdcard.exchange"
+_STATE, _HEADERS = "sdcard.exchange", "sdcard.headers"
 _UNLIMITED = ("/status/", "/.well-known/", "/healthz", "/readyz")
 """What Verifiers and supervisors ask for. A Verifier that is refused a status list refuses every SD-Card."""
 
@@ -40,12 +39,14 @@ class Exchange:
         client: the address that it came from.
         caller: stands for the subject whose token it has; empty until that is known.
         rule: why it was refused; empty when it was not.
+        status: of the answer, once it has begun.
     """
 
     request_id: str
     client: str
     caller: str = ""
     rule: str = ""
+    status: int | None = None
     began: float = field(default_factory=time.perf_counter)
 
 
@@ -61,6 +62,17 @@ def begin_exchange(scope: Scope) -> None:
         scope[_STATE] = Exchange("", scope["client"][0] if scope.get("client") else "unknown")
 
 
+def header_values(scope: Scope, name: bytes) -> Sequence[str]:
+    """The values of all headers of this name, which is in lower case, as ASGI has them."""
+    found: dict[bytes, list[str]] | None = scope.get(_HEADERS)
+    if found is None:
+        found = scope[_HEADERS] = {}
+        for one, value in scope["headers"]:
+            found.setdefault(one, []).append(value.decode("latin-1"))
+    return found.get(name, ())
+
+
+@lru_cache(1024)
 def digest_of(subject: str) -> str:
     """Stands for a subject in logs, which travel further than the audit record: 64 bits of its SHA-256."""
     return hashlib.sha256(subject.encode()).hexdigest()[:16]
@@ -74,7 +86,7 @@ def is_limited(path: str) -> bool:
 class Exchanges:
     """Gives each request an id, which its answer carries whatever becomes of it, and logs it when it is over."""
 
-    def __init__(self, app: ASGIApp, wiring: Wiring, answer: Callable[[Request, Exception], Response]) -> None:
+    def __init__(self, app: ASGIApp, wiring: Wiring, answer: Callable[[Scope, TooOften], Response]) -> None:
         self._app, self._wiring, self._answer = app, wiring, answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,26 +95,32 @@ class Exchanges:
             await self._app(scope, receive, send)
             return
         exchange = scope[_STATE] = self._begin(scope)
-        status: int | None = None
+        name = REQUEST_ID, exchange.request_id.encode()
 
         async def named(message: Message) -> None:
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                MutableHeaders(scope=message)[REQUEST_ID] = exchange.request_id
+                exchange.status = message["status"]
+                message["headers"] = [*message["headers"], name]
             await send(message)
 
         try:
-            answer = self._limited if is_limited(scope["path"]) else self._app
-            await answer(scope, receive, named)
+            if is_limited(scope["path"]):
+                self._wiring.rates.addresses.take(neighbourhood(exchange.client), self._wiring.clock.now())
+            await self._app(scope, receive, named)
+        except TooOften as refusal:  # others are answered further in
+            await self._answer(scope, refusal)(scope, receive, named)
         finally:
-            seconds = time.perf_counter() - exchange.began
-            method, route = _method_of(scope), _route_of(scope)
-            self._wiring.metrics.count_request(method, route, status, exchange.rule, seconds)
+            self._end(scope, exchange)
+
+    def _end(self, scope: Scope, exchange: Exchange) -> None:
+        seconds = time.perf_counter() - exchange.began
+        method, route = _method_of(scope), _route_of(scope)
+        self._wiring.metrics.count_request(method, route, exchange.status, exchange.rule, seconds)
+        if _log.isEnabledFor(logging.INFO):
             line = {
                 "method": method,
                 "route": route,
-                "status": status,
+                "status": exchange.status,
                 "rule": exchange.rule or None,
                 "milliseconds": round(1000 * seconds, 1),
                 "request_id": exchange.request_id,
@@ -111,21 +129,11 @@ class Exchanges:
             }
             _log.info("request", extra=line)
 
-    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        client = exchange_of(scope).client
-        try:
-            self._wiring.rates.addresses.take(neighbourhood(client), self._wiring.clock.now())
-        except TooOften as refusal:
-            await self._answer(Request(scope), refusal)(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
     def _begin(self, scope: Scope) -> Exchange:
-        headers = Headers(scope=scope)
         peer = scope["client"][0] if scope.get("client") else "unknown"
-        forwarded_for = headers.getlist("x-forwarded-for")
-        client = client_address(peer, forwarded_for, self._wiring.trusted_proxies)
-        return Exchange(self._name(headers.getlist(REQUEST_ID)), client)
+        proxies = self._wiring.trusted_proxies
+        client = client_address(peer, header_values(scope, b"x-forwarded-for"), proxies) if proxies else peer
+        return Exchange(self._name(header_values(scope, REQUEST_ID)), client)
 
     def _name(self, given: Sequence[str]) -> str:
         if len(given) == 1 and _GIVEN_ID.fullmatch(given[0]):

@@ -5,7 +5,6 @@ key of its own, made from the registry's secret and 128 random bits, so no nonce
 """
 
 import hashlib
-import hmac
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -49,4 +48,4 @@ def open_cursor(cursor: str, binding: bytes, secret: bytes, now: Instant) -> int
 
 
 def _cipher(secret: bytes, salt: bytes) -> AESGCM:
-    return AESGCM(hmac.digest(secret, b"discovery cursor" + salt, hashlib.sha256))
+    return AESGCM(hashlib.blake2b(b"discovery cursor" + salt, key=secret, digest_size=32).digest())

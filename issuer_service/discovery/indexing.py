@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from functools import lru_cache
 
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.registration.reading import Registration
@@ -12,8 +13,12 @@ from sdcard.disclosure.terms import Term, terms_of
 
 def decided_by(wiring: Wiring, keys: KeysInUse) -> str:
     """Names what decided the terms and SD-Cards for discovery. A key that is published no more vouches for none."""
-    published = {key.thumbprint for of_use in keys.published.values() for key in of_use}
-    return hashlib.sha256(" ".join([wiring.decided_by, *sorted(keys.own - published)]).encode()).hexdigest()
+    return _named(wiring.decided_by, keys.past)
+
+
+@lru_cache(16)
+def _named(decided_by: str, past: frozenset[str]) -> str:
+    return hashlib.sha256(" ".join([decided_by, *sorted(past)]).encode()).hexdigest()
 
 
 def discovery_rows(registration: Registration, decided: str) -> tuple[DiscoveryRow, ...]:

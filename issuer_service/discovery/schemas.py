@@ -1,6 +1,5 @@
 """The shape of a discovery request (SD-Card 4.2, 5.3.1), and of its answer."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -9,8 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from issuer_service.registration.schemas import REQUEST, Given, Section, read_section, without_nulls
 from sdcard.cards.format import Criterion
 from sdcard.disclosure.terms import Term, query_terms
-from sdcard.encoding import JsonObject
-from sdcard.errors import Finding, Refused, Where
+from sdcard.encoding import parse_json_object
+from sdcard.errors import Finding, Refused
+from sdcard.paths import Place
 from sdcard.rules import Rule
 
 MOST_RESULTS = 100
@@ -20,6 +20,7 @@ _MOST_ENTRIES = 16
 _MOST_TEXT = 256
 _MOST_ROLES = 64
 _MOST_CURSOR = 256
+_CRITERIA = tuple(Criterion)
 _IGNORED = ("availability",)
 """In the draft's example (4.2), with no member of any card behind it (T-10)."""
 
@@ -95,21 +96,24 @@ class Asked:
     ignored: tuple[str, ...]
 
 
-def read_discovery(document: JsonObject) -> Asked:
-    """Read a request.
+def read_discovery(body: bytes, depth: int) -> Asked:
+    """Read a request, whose JSON nests no deeper than this.
 
     Raises:
-        Refused: ``request.malformed``, at every place that is wrong.
+        Refused: ``request.malformed``, at every place that is wrong; as ``parse_json_object``.
     """
-    request = read_section(DiscoveryRequest, document)
-    found, terms, empty = request.query, set[Term](), list[Where]()
-    for criterion in Criterion:
-        for text, where in _texts(criterion, found):
+    request = read_section(DiscoveryRequest, parse_json_object(body, REQUEST, depth))
+    found, terms, empty = request.query, set[Term](), list[Place]()
+    for criterion in _CRITERIA:
+        given = getattr(found, criterion)
+        for text, place in () if given is None else _texts(criterion, given):
             these = query_terms(criterion, text)
             terms.update(these)
-            empty += [] if these else [where]
+            if not these:
+                empty.append(place)
     if empty:
-        raise Refused.because([Finding(Rule.REQUEST, where, "There is nothing to look for in it.") for where in empty])
+        hint = "There is nothing to look for in it."
+        raise Refused.because([Finding(Rule.REQUEST, _QUERY.within(*place), hint) for place in empty])
     if not terms:
         raise Refused(Rule.REQUEST, _QUERY, f"Give at least one criterion: {', '.join(Criterion)}.")
     if len(terms) > MOST_TERMS:
@@ -118,14 +122,10 @@ def read_discovery(document: JsonObject) -> Asked:
     return Asked(request, tuple(sorted(terms)), ignored)
 
 
-def _texts(criterion: Criterion, query: Query) -> Iterator[tuple[str, Where]]:
-    given = getattr(query, criterion)
-    if given is None:
-        return
-    where = _QUERY.within(criterion)
+def _texts(criterion: Criterion, given: str | list[str] | dict[str, bool]) -> list[tuple[str, Place]]:
+    """Each text, and where in the query it is."""
     if isinstance(given, str):
-        yield given, where
-    elif isinstance(given, dict):
-        yield from ((name, where) for name in given)  # a name may be long, so it is not shown in a place
-    else:
-        yield from ((text, where.within(number)) for number, text in enumerate(given))
+        return [(given, (criterion,))]
+    if isinstance(given, dict):
+        return [(name, (criterion,)) for name in given]  # a name may be long, so it is not shown in a place
+    return [(text, (criterion, number)) for number, text in enumerate(given)]

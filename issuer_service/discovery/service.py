@@ -14,7 +14,7 @@ from issuer_service.stores.rows.discovery import MOST_CHARACTERS, START, Audienc
 from issuer_service.wiring import Wiring
 from sdcard.disclosure.agreement import Partner
 from sdcard.disclosure.context import FEDERATION
-from sdcard.encoding import JsonObject, encode_json, parse_json_object
+from sdcard.encoding import JsonValue, encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.rules import Rule
@@ -31,26 +31,29 @@ async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
             needed cannot be made now.
     """
     now = wiring.clock.now()
-    asked = read_discovery(parse_json_object(body, REQUEST, wiring.limits.json_depth))
+    asked = read_discovery(body, wiring.limits.json_depth)
     audience = _audience(wiring, caller, asked.request, now)
     terms, secret = as_texts(asked.terms), await wiring.store.discovery_secret()
     binding = hashlib.sha256(encode_json([caller.token, audience.context, audience.partner, *terms])).digest()
     cursor = asked.request.cursor
     after = START if cursor is None else open_cursor(cursor, binding, secret, now)
     query = DiscoveryQuery(audience, terms, after, asked.request.max_results, int(now))
-    page = _bounded(await _fresh_page(wiring, caller, query, now))
-    long = [row.position for row in page.rows if row.sd_card is None]
-    texts = await _read_long(wiring, caller, long, query.at) if long else {}
-    answer: JsonObject = {
-        "results": [
-            {"agent_id": row.agent_id, "sd_card": text}
-            for row in page.rows
-            if (text := row.sd_card or texts.get(row.position)) is not None
-        ],
-        "next_cursor": None if page.more is None else seal_cursor(page.more, binding, secret, now, wiring.salts),
-        "ignored": list(asked.ignored),
-    }
-    return encode_json(answer)
+    page = await _fresh_page(wiring, caller, query, now)
+    found = [(row.agent_id, row.sd_card) for row in page.rows if row.sd_card]
+    if len(found) != len(page.rows):  # some are long; the others together never are
+        page = _bounded(page)
+        long = [row.position for row in page.rows if row.sd_card is None]
+        texts = await _read_long(wiring, caller, long, query.at)
+        read = [(row.agent_id, row.sd_card or texts.get(row.position)) for row in page.rows]
+        found = [(agent_id, text) for agent_id, text in read if text]
+    after_these = None if page.more is None else seal_cursor(page.more, binding, secret, now, wiring.salts)
+    return _answer(found, after_these, asked.ignored)
+
+
+def _answer(found: Sequence[tuple[str, str]], cursor: str | None, ignored: Sequence[str]) -> bytes:
+    """A ``Discovered``."""
+    results: list[JsonValue] = [{"agent_id": agent_id, "sd_card": text} for agent_id, text in found]
+    return encode_json({"results": results, "next_cursor": cursor, "ignored": [*ignored]})
 
 
 def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: Instant) -> Audience:
@@ -74,11 +77,11 @@ async def _fresh_page(wiring: Wiring, caller: Caller, query: DiscoveryQuery, now
     page = await _find(wiring, caller, query)
     for _ in range(_ATTEMPTS):
         decided = decided_by(wiring, await wiring.keys.current())
-        if not any(_is_due(row, decided, now) for row in page.rows):
+        if not _due(page, decided, now):
             return page
         async with wiring.renewing:
             page = await _find(wiring, caller, query)
-            due = [row for row in page.rows if _is_due(row, decided, now)]
+            due = _due(page, decided, now)
             try:
                 await renew(wiring, [row.position for row in due], now)
             except Refused:
@@ -103,8 +106,8 @@ async def _read_long(wiring: Wiring, caller: Caller, positions: Sequence[int], a
         return await wiring.store.read_discovery_cards(positions, at)
 
 
-def _is_due(row: FoundRow, decided: str, now: Instant) -> bool:
-    return row.renew_at <= now or row.expires_at <= now or row.decided_by != decided
+def _due(page: FoundPage, decided: str, now: Instant) -> list[FoundRow]:
+    return [row for row in page.rows if row.renew_at <= now or row.decided_by != decided]
 
 
 def _is_stale(row: FoundRow, decided: str, now: Instant) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from weakref import WeakValueDictionary
 
 from sdcard.edge.lookups import QUICK_CONNECTIONS
@@ -21,8 +21,7 @@ class Shares:
         self._seconds = seconds
         self._places = WeakValueDictionary[str, asyncio.Semaphore]()
 
-    @asynccontextmanager
-    async def of(self, subject: str) -> AsyncIterator[None]:
+    def of(self, subject: str) -> AbstractAsyncContextManager[None]:
         """One of the subject's places.
 
         Raises:
@@ -31,8 +30,12 @@ class Shares:
         places = self._places.get(subject)
         if places is None:
             places = self._places[subject] = asyncio.Semaphore(AT_ONCE)
+        return self._in_time(places) if places.locked() else places
+
+    @asynccontextmanager
+    async def _in_time(self, places: asyncio.Semaphore) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(self._seconds if places.locked() else None):
+            async with asyncio.timeout(self._seconds):
                 await places.acquire()
         except TimeoutError:
             raise Refused(Rule.STORE_SLOW, Where(Part.REQUEST)) from None

@@ -42,11 +42,17 @@ class KeysInUse:
         published: use → the keys that others verify with: the active one, next ones, and retired ones for as long as
             something counts that they signed.
         own: thumbprints of all keys that the registry has or had.
+        past: those of them that are published no more.
     """
 
     signers: Mapping[KeyUse, Signer] = field(repr=False)
     published: Mapping[KeyUse, tuple[PublicKey, ...]]
     own: frozenset[str] = field(repr=False)
+    past: frozenset[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        published = {key.thumbprint for of_use in self.published.values() for key in of_use}
+        object.__setattr__(self, "past", self.own - published)
 
     def signer(self, use: KeyUse) -> Signer:
         """What signs.

@@ -7,6 +7,7 @@ stays what it is when an agent registers again, so whoever is turning pages meet
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
@@ -214,17 +215,18 @@ def _unpost(connection: Connection, position: int, terms: Sequence[int]) -> None
 
 def place(secret: bytes, agent_id: str, audience: Audience) -> int:
     """Where an agent stands in the order of an audience: its position."""
-    return _hash(_key(secret, audience), f"agent:{agent_id}")
+    return _hash(_key(secret, audience.context, audience.partner), f"agent:{agent_id}")
 
 
 def hash_terms(secret: bytes, audience: Audience, terms: Sequence[str]) -> list[int]:
     """Terms as they are posted: sorted, so that transactions write them in one order, and each once."""
-    key = _key(secret, audience)
+    key = _key(secret, audience.context, audience.partner)
     return sorted({_hash(key, f"term:{term}") for term in terms})
 
 
-def _key(secret: bytes, audience: Audience) -> bytes:
-    named = encode_json([audience.context, audience.partner])
+@lru_cache(64)
+def _key(secret: bytes, context: str, partner: str) -> bytes:
+    named = encode_json([context, partner])
     return hashlib.blake2b(named, key=secret, digest_size=32).digest()
 
 

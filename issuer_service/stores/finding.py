@@ -6,6 +6,7 @@ to go on.
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import starmap
 
 from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, case, func, literal, null, select, union_all
 
@@ -22,8 +23,8 @@ FEW_EXAMINED = 64
 """With which a page begins."""
 _MOST_COUNTED = 1_000
 _LAST = 2**63 - 1
-_COLUMNS = tuple(discovery_cards.c[name] for name in FoundRow._fields[:-1])
-"""Without the text, which comes with a row when it is not long."""
+_COLUMNS = tuple(discovery_cards.c[name] for name in FoundRow._fields[:-2])
+"""Without the text, which comes with a row when it is not long, and where the postings end."""
 
 _AFTER = bindparam("after", type_=BigInteger)
 _AT = bindparam("at", type_=BigInteger)
@@ -46,10 +47,10 @@ async def find_agents(database: Database, secret: bytes, query: DiscoveryQuery) 
     end: int | None = None
     for examined in (FEW_EXAMINED, MOST_EXAMINED):
         found = await database.look_up(_finding(len(terms)), **asked, examined=examined - 1)
-        rows = tuple(FoundRow(*row[:-1]) for row in found)
+        rows = tuple(starmap(FoundRow, found))
         if len(rows) > query.limit:
             return FoundPage(rows[: query.limit], rows[query.limit - 1].position)
-        end = found[0][-1] if found else await _end(database, terms[0], query.after, examined - 1)
+        end = rows[0].end if rows else await _end(database, terms[0], query.after, examined - 1)
         if end is None:
             break
     return FoundPage(rows, end)

@@ -23,6 +23,7 @@ from sqlalchemy import (
     AsyncAdaptedQueuePool,
     Connection,
     Engine,
+    NullPool,
     QueuePool,
     create_engine,
     event,
@@ -81,18 +82,16 @@ class Database:
     word, so there a transaction has an end too: long after the server itself would have ended it.
     """
 
-    def __init__(self, engine: Engine | AsyncEngine, patience: float, look_up_seconds: float) -> None:
+    def __init__(
+        self, engine: Engine | AsyncEngine, patience: float, lookups: SqliteLookups | PostgresqlLookups
+    ) -> None:
         self._engine = engine
         self._patience = patience
         is_file = isinstance(engine, Engine)
         self._turns = asyncio.Semaphore(1 if is_file else _WRITERS)
         self._longest = None if is_file else 3 * patience
         self._threads = ThreadPoolExecutor(_CONNECTIONS, "sqlite") if is_file else None
-        self._lookups = (
-            SqliteLookups(engine, look_up_seconds)
-            if isinstance(engine, Engine)
-            else PostgresqlLookups(engine, look_up_seconds)
-        )
+        self._lookups = lookups
 
     @property
     def engine(self) -> Engine:
@@ -105,8 +104,10 @@ class Database:
         Raises:
             Refused: ``store.unavailable``; ``store.slow`` when it is not short.
         """
-        with reachable():
+        try:
             return await self._lookups.look_up(lookup, values)
+        except _UNREACHABLE as error:
+            raise _refusal_of(error) from None
 
     async def read(self, work: Work[_T]) -> _T:
         """Do the work, which only reads.
@@ -204,18 +205,23 @@ def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0
     """
     try:
         parsed = make_url(url)
-        ways = {"hide_parameters": True, "pool_timeout": patience, **_ways_to_connect(parsed, patience)}
+        ways = {"hide_parameters": True, **_ways_to_connect(parsed, patience)}
         engine: Engine | AsyncEngine
+        lookups: SqliteLookups | PostgresqlLookups
         if parsed.get_backend_name() == "sqlite":
-            engine = create_engine(parsed.set(drivername="sqlite"), poolclass=QueuePool, **ways)
+            sqlite = parsed.set(drivername="sqlite")
+            engine = create_engine(sqlite, poolclass=QueuePool, pool_timeout=patience, **ways)
+            lookups = SqliteLookups(engine, look_up_seconds)
         else:
-            engine = create_async_engine(parsed, poolclass=AsyncAdaptedQueuePool, **ways)
+            engine = create_async_engine(parsed, poolclass=AsyncAdaptedQueuePool, pool_timeout=patience, **ways)
+            beside = create_async_engine(parsed, poolclass=NullPool, **ways)  # nobody waits there for readers to end
+            lookups = PostgresqlLookups(beside, look_up_seconds)
     except (exc.ArgumentError, exc.InvalidRequestError, ImportError, ValueError):
         raise Misuse(
             "the database URL is one of SQLAlchemy: sqlite:///FILE, or with the extra `postgresql` installed "
             "postgresql+asyncpg://USER:PASSWORD@HOST/DATABASE"
         ) from None
-    database = Database(engine, patience, look_up_seconds)
+    database = Database(engine, patience, lookups)
     if isinstance(engine, Engine):
         event.listen(engine, "connect", partial(_prepare_sqlite, patience))
         event.listen(engine, "checkout", _check_file)
@@ -307,14 +313,19 @@ def reachable() -> Iterator[None]:
     try:
         yield
     except _UNREACHABLE as error:
-        cause = getattr(error, "orig", None) or error
-        sqlstate = getattr(cause, "sqlstate", None)
-        if _is_our_fault(error, sqlstate or ""):
-            raise
-        code = getattr(cause, "sqlite_errorname", None) or sqlstate
-        own = cause.__cause__ or cause  # SQLAlchemy calls most of what asyncpg says Error
-        _log.error("the database is not available: %s", " ".join(filter(None, (type(own).__name__, code))))
-        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST)) from None
+        raise _refusal_of(error) from None
+
+
+def _refusal_of(error: Exception) -> Exception:
+    """What to say of it: our own bugs stay what they are."""
+    cause = getattr(error, "orig", None) or error
+    sqlstate = getattr(cause, "sqlstate", None)
+    if _is_our_fault(error, sqlstate or ""):
+        return error
+    code = getattr(cause, "sqlite_errorname", None) or sqlstate
+    own = cause.__cause__ or cause  # SQLAlchemy calls most of what asyncpg says Error
+    _log.error("the database is not available: %s", " ".join(filter(None, (type(own).__name__, code))))
+    return Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
 
 def _is_our_fault(error: Exception, sqlstate: str) -> bool:

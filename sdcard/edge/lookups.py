@@ -36,10 +36,22 @@ SLOW_AT_ONCE = 2
 QUICK_CONNECTIONS = 4
 """Of a process, to PostgreSQL, for look-ups alone; with the slow ones, six."""
 
+_Own: TypeAlias = tuple[sqlite3.Connection, tuple[str, object]]
+"""A connection for the event loop, and the file that it was opened on."""
 _STEPS = 2_000
 """Of SQLite's machine between two looks at the clock: some 0.05 ms."""
 _CACHE_KIB = 65_536
 """Of pages that the event loop's connection keeps: the upper ones of a large index do not fit into SQLite's 2 MiB."""
+_ALONG_INDICES = "; ".join(
+    f"SET {name} = {value}"
+    for name, value in {
+        "enable_seqscan": "off",
+        "enable_bitmapscan": "off",
+        "plan_cache_mode": "force_generic_plan",
+        "jit": "off",
+    }.items()
+)
+"""A look-up reads a few rows along an index, whatever PostgreSQL thinks of how many there are; planned once."""
 _CANCELED = "57014"
 
 
@@ -109,18 +121,21 @@ class SqliteLookups:
                 await self._places.acquire()
         except TimeoutError:
             raise TooSlow from None
-        try:
-            running = asyncio.get_running_loop().run_in_executor(self._threads, self._run, text, arguments)
-            rows, own = await asyncio.shield(running)
-        finally:
-            self._places.release()
+        running = asyncio.get_running_loop().run_in_executor(self._threads, self._run, text, arguments)
+        running.add_done_callback(self._end_slow)
+        rows, _ = await asyncio.shield(running)
+        return rows
+
+    def _end_slow(self, running: "asyncio.Future[tuple[Rows, _Own | None]]") -> None:
+        """Give the place to the next one, whether or not whoever asked is still there: none waits for a thread."""
+        self._places.release()
+        own = None if running.cancelled() or running.exception() else running.result()[1]
         if own is not None and self._own is None:
             self._own, self._file = own
         elif own is not None:
             own[0].close()
-        return rows
 
-    def _run(self, text: str, arguments: tuple[object, ...]) -> tuple[Rows, Any]:
+    def _run(self, text: str, arguments: tuple[object, ...]) -> tuple[Rows, _Own | None]:
         """In a thread: the rows, on a connection of the pool; and, if the event loop has none, one for it."""
         connection = self._engine.raw_connection()
         try:
@@ -140,7 +155,7 @@ class SqliteLookups:
             connection.close()
         return rows, self._open() if self._own is None else None
 
-    def _open(self) -> tuple[sqlite3.Connection, tuple[str, object]]:
+    def _open(self) -> _Own:
         """A connection that waits for nobody, and looks at the clock."""
         connection = self._engine.raw_connection()
         driver, file = connection.driver_connection, connection.info["file"]
@@ -247,7 +262,7 @@ class _Lane:
         pooled.detach()
         assert connection is not None
         try:
-            await connection.execute(f"SET statement_timeout = {int(1000 * self._seconds)}")
+            await connection.execute(f"SET statement_timeout = {int(1000 * self._seconds)}; {_ALONG_INDICES}")
         except BaseException:  # nobody else knows of it any more
             connection.terminate()
             raise

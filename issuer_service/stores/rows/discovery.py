@@ -73,6 +73,7 @@ class FoundRow(NamedTuple):
         renew_at, expires_at: Unix seconds.
         decided_by: as in ``DiscoveryRow``.
         sd_card: the SD-Card; None for one that is longer than an even share of an answer, and is read by itself.
+        end: where the postings end that were looked at, for each row of a page alike; None when there are no more.
     """
 
     position: int
@@ -82,6 +83,7 @@ class FoundRow(NamedTuple):
     expires_at: int
     decided_by: str
     sd_card: str | None
+    end: int | None
 
 
 @dataclass(frozen=True, slots=True)

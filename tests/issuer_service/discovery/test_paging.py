@@ -188,12 +188,11 @@ def test_work_is_bounded_and_who_goes_on_gets_everybody(registry: OpenDesk, monk
 def test_an_answer_is_bounded_in_size(registry: OpenDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         register(registry, "public", agent_id=name(number))
-    monkeypatch.setattr(
-        service, "MOST_CHARACTERS", len(registry.look_for(**ROUTE).json()["results"][0]["sd_card"]) * 2 + 20
-    )
-    assert [len(page) for page in pages(registry, 100)] == [2, 2, 1]
-    monkeypatch.setattr(service, "MOST_CHARACTERS", 1)
-    assert [len(page) for page in pages(registry, 100)] == [1] * 5
+    two = len(registry.look_for(**ROUTE).json()["results"][0]["sd_card"]) * 2 + 20
+    for most, expected in (two, [2, 2, 1]), (1, [1] * 5):
+        for module in service, finding:
+            monkeypatch.setattr(module, "MOST_CHARACTERS", most)
+        assert [len(page) for page in pages(registry, 100)] == expected
 
 
 # -- many at once, on two stores: two processes of one registry ------------------------------------------------------

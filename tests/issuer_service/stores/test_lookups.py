@@ -65,6 +65,31 @@ def test_slow_ones_are_refused_in_time_and_quick_ones_go_on(desk: Desk) -> None:
     assert sorted(quick)[len(quick) // 2] < limit / 4, "most of them do not notice"
 
 
+def test_those_whose_askers_left_leave_no_queue_behind(desk: Desk) -> None:
+    limit = 0.5
+
+    async def run() -> tuple[float, Any]:
+        store = open_store(desk.url, look_up_seconds=limit)
+        try:
+            await store.find_token("")
+            for _ in range(12):
+                left = [asyncio.create_task(store.database.look_up(COUNTING)) for _ in range(4)]
+                await asyncio.sleep(0.02)
+                for one in left:
+                    one.cancel()
+                await asyncio.gather(*left, return_exceptions=True)
+            began = time.perf_counter()
+            (outcome,) = await asyncio.gather(store.database.look_up(COUNTING, most=200_000), return_exceptions=True)
+            assert await store.find_token("") is None
+            return time.perf_counter() - began, outcome
+        finally:
+            await store.close()
+
+    seconds, outcome = asyncio.run(run())
+    assert seconds < 3 * limit
+    assert isinstance(outcome, Refused) or outcome[0][0] == 200_000
+
+
 def test_a_question_that_is_slow_to_answer_is_a_503_that_says_when_to_come_again(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
