@@ -294,7 +294,7 @@ def test_a_registry_whose_port_is_taken_touches_nothing(tmp_path: Path) -> None:
             database_url=f"sqlite+aiosqlite:///{tmp_path}/served.sqlite",
             key_encryption_key_file=tmp_path / "key-encryption.key",
         )
-        with pytest.raises(OSError, match="in use"):
+        with pytest.raises(Misuse, match="it is taken"):
             serve(settings, started.append)
 
     assert started == []
