@@ -48,10 +48,12 @@ class Bounds:
     """Four times a card of the largest permitted size."""
     small_body_bytes: int = 131_072
     """The longest request body that has neither card nor keys, and is read in the event loop, where others wait."""
-    read_at_once_bytes: int = 8_192
+    read_at_once_bytes: int = 4_096
     """The longest registration that is read in the event loop too: in 1 ms, or 30 where much of it is wrong."""
     batch_at_once_bytes: int = 32_768
     """Of the cards in one Batch, the most that is hashed and signed there, by a key in memory: in 4 ms."""
+    batch_at_once_disclosures: int = 512
+    """The same in Disclosures, with sixteen more for each SD-Card: 32 KiB of small cards are hundreds of signatures."""
     body_seconds: float = 30.0
     """From its first byte to its last. Whoever sends more slowly only holds a place."""
     batch_disclosures: int = 131_072

@@ -35,6 +35,8 @@ from sdcard.status.reference import StatusReference
 _ATTEMPTS = 5
 """Whoever loses a race for status entries, or against a change of keys, chooses and signs again. Two in a row are rare:
 entries are random, and keys change seldom."""
+_DISCLOSURES_PER_CARD = 16
+"""As long as it takes to make so many, an SD-Card takes with none: it is signed, and has an answer and rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,7 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
     wanted = Counter(plan.context for plan in _plans(registration))
     for _ in range(_ATTEMPTS):
         keys = await wiring.keys.current()
-        is_small = _size(registration) <= wiring.bounds.batch_at_once_bytes
-        at_once = is_small and isinstance(keys.signer(KeyUse.CARDS), InMemorySigner)
+        at_once = _is_small(registration, wiring.bounds) and isinstance(keys.signer(KeyUse.CARDS), InMemorySigner)
         async with nullcontext() if at_once else wiring.turns:
             statuses = await wiring.store.free_statuses(wanted, wiring.salts)
             make = partial(issue_batch, wiring, keys, caller, registration, change, statuses, now)
@@ -194,11 +195,22 @@ def list_uri(wiring: Wiring, list_id: str) -> str:
 
 def check_work(registration: Registration, bounds: Bounds) -> None:
     """Refuse a Batch that would keep the registry busy for long, before the work is done."""
-    work = len(registration.keys) * sum(len(plan.places) for plan in registration.plans)
-    if work > bounds.batch_disclosures:
+    if _disclosures(registration) > bounds.batch_disclosures:
         raise Refused(Rule.LIMIT_DISCLOSURES, REQUEST, "Register fewer keys or contexts at a time.")
     if _size(registration) > bounds.batch_bytes:
         raise Refused(Rule.LIMIT_BYTES, REQUEST, "Register fewer keys or contexts at a time.")
+
+
+def _is_small(registration: Registration, bounds: Bounds) -> bool:
+    """Whether making the Batch holds nobody up."""
+    cards = len(registration.keys) * len(registration.plans)
+    weight = _DISCLOSURES_PER_CARD * cards + _disclosures(registration)
+    return weight <= bounds.batch_at_once_disclosures and _size(registration) <= bounds.batch_at_once_bytes
+
+
+def _disclosures(registration: Registration) -> int:
+    """How many Disclosures the Batch has at most."""
+    return len(registration.keys) * sum(len(plan.places) for plan in registration.plans)
 
 
 def _size(registration: Registration) -> int:

@@ -20,6 +20,7 @@ _log = logging.getLogger(__name__)
 _CHAIN = 1
 _OPTIONAL = ("interaction_id", "possession", "supersedes")
 """Members that a record has or has not. Those that come later leave old digests alone."""
+_NO_OPTIONAL = dict.fromkeys(_OPTIONAL)
 _DEPTH = 4
 _HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == _CHAIN)
 _LOCKED_HEAD = Statement(_HEAD.with_for_update())
@@ -61,7 +62,7 @@ def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
         records.append(chain_record(_content(entry), head))
         head = Head(head.sequence + 1, str(records[-1]["digest"]))
     if records:
-        _ADD.write(connection, *records)
+        _ADD.write(connection, *({**_NO_OPTIONAL, **record} for record in records))
         _MOVE_HEAD.write(connection, {"this_chain": _CHAIN, "sequence": head.sequence, "digest": head.digest})
 
 

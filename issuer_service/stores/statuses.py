@@ -100,7 +100,7 @@ async def _open_lists(
     contexts, indices = _filled_up(contexts), _filled_up(indices)
     asked: dict[str, object] = {f"context{number}": context for number, context in enumerate(contexts)}
     asked |= {f"index{number}": index for number, index in enumerate(indices)}
-    return await database.look_up(_open(len(contexts), len(indices)), **asked)
+    return await database.look_up_to_write(_open(len(contexts), len(indices)), **asked)
 
 
 def _filled_up(values: list[T]) -> list[T]:

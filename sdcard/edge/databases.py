@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from sdcard.edge.lookups import Lookup, PostgresqlLookups, Rows, SqliteLookups, identity_of
+from sdcard.edge.lookups import Lookup, PostgresqlLookups, Rows, SqliteLookups, TooSlow, identity_of
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.rules import Rule
 
@@ -108,6 +108,17 @@ class Database:
             return await self._lookups.look_up(lookup, values)
         except _UNREACHABLE as error:
             raise _refusal_of(error) from None
+
+    async def look_up_to_write(self, lookup: Lookup, **values: object) -> Rows:
+        """The same for somebody who will write, and waits for that as long as it takes: so for a slow look-up too.
+
+        Raises:
+            Refused: ``store.unavailable``.
+        """
+        try:
+            return await self.look_up(lookup, **values)
+        except TooSlow:
+            return await self.read(lambda connection: lookup.read(connection, values))
 
     async def read(self, work: Work[_T]) -> _T:
         """Do the work, which only reads.

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from sqlalchemy import Engine, SelectBase
+from sqlalchemy import Connection, Engine, SelectBase
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -61,6 +61,10 @@ class Lookup:
     def __init__(self, statement: SelectBase) -> None:
         self._statement = statement
 
+    def read(self, connection: Connection, values: dict[str, object]) -> Rows:
+        """The rows, in a transaction of whoever asks. As SQLAlchemy gives them."""
+        return connection.execute(self._statement, values).all()
+
     @cached_property
     def for_sqlite(self) -> Rendered:
         """As SQLite takes it."""
@@ -93,12 +97,29 @@ class SqliteLookups:
     async def look_up(self, lookup: Lookup, values: dict[str, object]) -> Rows:
         """The rows. Raises what ``sqlite3`` raises, and ``TooSlow``."""
         rendered = lookup.for_sqlite
-        arguments = rendered.arguments(values)
-        if self._is_open():
-            found = self._try(rendered.text, arguments)
-            if found is not None:
-                return found
-        return await self._look_up_slowly(rendered.text, arguments)
+        return await self._ask(rendered.text, rendered.arguments(values))
+
+    async def _ask(self, text: str, arguments: tuple[object, ...]) -> Rows:
+        is_open = self._is_open()
+        found = self._try(text, arguments) if is_open else None
+        if found is not None:
+            return found
+        await self._take_place()
+        if not is_open and self._is_open():  # the first of many has opened it while the others waited
+            self._places.release()
+            return await self._ask(text, arguments)
+        running = asyncio.get_running_loop().run_in_executor(self._threads, self._run, text, arguments)
+        running.add_done_callback(self._end_slow)
+        rows, _ = await asyncio.shield(running)
+        return rows
+
+    async def _take_place(self) -> None:
+        """Wait to be among the slow ones."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._places.acquire()
+        except TimeoutError:
+            raise TooSlow from None
 
     def _try(self, text: str, arguments: tuple[object, ...]) -> Rows | None:
         """The rows; None when that takes longer, or somebody has a lock: a thread can wait for both."""
@@ -114,17 +135,6 @@ class SqliteLookups:
         if self._own is not None and identity_of(self._file[0]) != self._file[1]:
             self._forget()
         return self._own is not None
-
-    async def _look_up_slowly(self, text: str, arguments: tuple[object, ...]) -> Rows:
-        try:
-            async with asyncio.timeout(self._seconds):
-                await self._places.acquire()
-        except TimeoutError:
-            raise TooSlow from None
-        running = asyncio.get_running_loop().run_in_executor(self._threads, self._run, text, arguments)
-        running.add_done_callback(self._end_slow)
-        rows, _ = await asyncio.shield(running)
-        return rows
 
     def _end_slow(self, running: "asyncio.Future[tuple[Rows, _Own | None]]") -> None:
         """Give the place to the next one, whether or not whoever asked is still there: none waits for a thread."""

@@ -60,6 +60,7 @@ class Statement:
 
     def _run(self, connection: Connection, rows: Sequence[Values]) -> CursorResult[Any]:
         known = (connection.dialect.name, *rows[0])
+        assert all([row.keys() == rows[0].keys() for row in rows[1:]]), "what the first row lacks would be lost"
         rendered = self._rendered.get(known)
         if rendered is None:
             rendered = self._rendered[known] = Rendered(self._statement, connection.dialect, known[1:])

@@ -74,7 +74,10 @@ def test_of_two_spellings_of_an_agent_that_are_asked_for_at_once_exactly_one_win
     assert desk.counts()["agents"] == 1
 
 
-@pytest.mark.parametrize(("bounds", "most"), [(Bounds(), 1), (Bounds(batch_at_once_bytes=0), 2)])
+@pytest.mark.parametrize(
+    ("bounds", "most"),
+    [(Bounds(), 1), (Bounds(batch_at_once_bytes=0), 2), (Bounds(batch_at_once_disclosures=0), 2)],
+)
 def test_few_batches_are_made_at_once_and_small_ones_one_by_one(desk: Desk, bounds: Bounds, most: int) -> None:
     salts = CountingSalts()
     asks = iter([request(f"agent-{n}", public_key=jwk(key(30 + n))) for n in range(8)])
@@ -234,3 +237,18 @@ def test_no_card_has_more_disclosures_than_a_verifier_reads(desk: Desk, missing:
 def test_the_key_of_another_holder_is_no_matter_of_the_card(registry: OpenDesk) -> None:
     registry.register(request_with_card(example(), public_key=jwk(HOLDER)))
     registry.register(request_with_card(example(), agent_id="second", public_key=jwk(key(21))))
+
+
+def test_many_small_sd_cards_are_no_small_batch(desk: Desk) -> None:
+    partners = [{"context": "federation", "partner": str(number)} for number in range(16)]
+    asks = iter([
+        request(f"agent-{n}", name="", description="", version="", public_key=None, disclosure_contexts=partners,
+                public_keys=[jwk(key(60 + 4 * n + number)) for number in range(4)])
+        for n in range(3)
+    ])  # fmt: skip
+    salts = CountingSalts()
+    with desk.open(salts=salts) as registry:
+        statuses = at_once(lambda: registry.post(next(asks)).status_code, 3)
+
+    assert statuses == [201] * 3
+    assert salts.most > 1, "each in a thread"

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, bindparam, func, literal, select
 
 from issuer_service.stores import finding
 from issuer_service.stores.sql import open_store
-from sdcard.edge.lookups import AT_ONCE, Lookup
+from sdcard.edge.lookups import AT_ONCE, SLOW_AT_ONCE, Lookup, SqliteLookups
 from sdcard.errors import Refused
 from sdcard.rules import Rule
 from tests.issuer_service.desk import Desk, on_both_databases
@@ -100,3 +100,38 @@ def test_a_question_that_is_slow_to_answer_is_a_503_that_says_when_to_come_again
         assert int(refused.headers["Retry-After"]) > 0
         assert refused.headers["Content-Type"] == "application/problem+json"
         assert registry.get("/healthz").status_code == 200
+
+
+def test_who_will_write_waits_for_a_look_up_that_is_slow(desk: Desk) -> None:
+    async def count() -> tuple[Any, Any]:
+        store = open_store(desk.url, look_up_seconds=0.05)
+        try:
+            refused = await asyncio.gather(store.database.look_up(COUNTING, most=1_000_000), return_exceptions=True)
+            return refused[0], await store.database.look_up_to_write(COUNTING, most=1_000_000)
+        finally:
+            await store.close()
+
+    refused, rows = asyncio.run(count())
+    assert isinstance(refused, Refused)
+    assert refused.rule is Rule.STORE_SLOW
+    assert rows[0][0] == 1_000_000
+
+
+def test_many_at_the_beginning_need_no_thread_each(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs, run = list[str](), SqliteLookups._run
+
+    def counted(self: SqliteLookups, text: str, arguments: tuple[object, ...]) -> Any:
+        runs.append(text)
+        return run(self, text, arguments)
+
+    monkeypatch.setattr(SqliteLookups, "_run", counted)
+
+    async def ask() -> list[Any]:
+        store = open_store(desk.url, look_up_seconds=30)
+        try:
+            return await asyncio.gather(*(store.find_token("") for _ in range(60)))
+        finally:
+            await store.close()
+
+    assert asyncio.run(ask()) == [None] * 60
+    assert len(runs) <= 2 * SLOW_AT_ONCE

@@ -15,16 +15,27 @@ from statistics import median
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import URL, create_engine
+from sqlalchemy import URL, Connection, create_engine, insert
 
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.rows.agents import KeyRow, RegistrationRow
 from issuer_service.stores.rows.statuses import CardRow
 from issuer_service.stores.sql import open_store
-from issuer_service.stores.tables import metadata
+from issuer_service.stores.tables import metadata, nonces
 from sdcard import Misuse, Where
+from sdcard.edge.statements import Statement
 from sdcard.errors import Part
-from tests.issuer_service.desk import DIES_AT_COMMIT, TABLES, Desk, OpenDesk, assert_refused, jwk, request
+from tests.issuer_service.desk import (
+    DIES_AT_COMMIT,
+    TABLES,
+    Desk,
+    OpenDesk,
+    ask,
+    assert_refused,
+    jwk,
+    on_both_databases,
+    request,
+)
 from tests.world import NOW, at_once, key, raises_rule
 
 UNAVAILABLE = ("store.unavailable", "request")
@@ -286,3 +297,38 @@ def test_a_database_of_a_later_version_is_a_misuse(desk: Desk) -> None:
 
     with pytest.raises(Misuse):
         upgrade(desk.url)
+
+
+def _keys(number: int) -> tuple[KeyRow, ...]:
+    return (replace(ROW.keys[0], thumbprint=f"thumbprint-{number}"),)
+
+
+def _cards(number: int) -> tuple[CardRow, ...]:
+    return (replace(ROW.cards[0], digest=f"digest-{number}", thumbprint=f"thumbprint-{number}"),)
+
+
+@on_both_databases
+def test_records_with_and_without_an_interaction_go_along_one_chain(desk: Desk) -> None:
+    """Whichever comes first."""
+    rows = [
+        replace(
+            ROW, agent_id=f"agent-{n}", batch_id=f"{n:032x}", interaction_id=interaction, keys=_keys(n), cards=_cards(n)
+        )
+        for n, interaction in enumerate([None, "first", None, "second"])
+    ]
+
+    ask(desk.url, lambda store: store.record_registrations(rows))
+
+    assert [record.get("interaction_id") for record in desk.audit()] == [None, "first", None, "second"]
+    assert desk.verdict().findings == ()
+
+
+def test_rows_of_different_columns_are_no_one_statement(desk: Desk) -> None:
+    adding = Statement(insert(nonces))
+    one = {"digest": "a", "subject": "alice", "expires_at": 1}
+
+    def write(connection: Connection) -> int:
+        return adding.write(connection, {"digest": "b", "expires_at": 1}, one)
+
+    with pytest.raises(AssertionError, match="lost"):
+        ask(desk.url, lambda store: store.database.change(write))
