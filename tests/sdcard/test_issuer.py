@@ -89,11 +89,14 @@ def test_a_card_member_never_lands_on_a_claim_of_the_token(world: World) -> None
 
 
 def test_prepare_and_complete(world: World) -> None:
-    one = prepared(world)
+    status = StatusReference("https://registry.example/status/1", 7)
+    one = prepared(world, status=status)
     card = one.complete(world.issuer.signer.sign(one.signing_input))
     assert str(card) == "~".join((card.sd_jwt.issuer_jwt, *one.disclosures, ""))
     assert world.holder.accept(card).issued.holder_key == card.holder_key == world.holder.key
-    assert card.discloses == one.discloses
+    assert card.discloses == one.discloses != ()
+    assert card.validity == VALIDITY
+    assert card.status == status
 
 
 @pytest.mark.parametrize("size", [0, 32, 63, 64, 65, 70, 71, 72, 96])

@@ -55,6 +55,12 @@ ROW = seal_element(["first", placeholder(ELEMENT)], salt="row")
         pytest.param({"l": [placeholder(NULL_ELEMENT)]}, [NULL_ELEMENT], {"l": [None]}, id="R-65 null is a value"),
         pytest.param({"l": [placeholder(ROW)]}, [ROW, ELEMENT], {"l": [["first", "e"]]}, id="R-63 arrays in arrays"),
         pytest.param({"l": [[placeholder(ELEMENT)]]}, [ELEMENT], {"l": [["e"]]}, id="R-56 an array in an array"),
+        pytest.param(
+            {"l": [{"p": 1}, [2], placeholder(ELEMENT), 3]},
+            [ELEMENT],
+            {"l": [{"p": 1}, [2], "e", 3]},
+            id="R-65 behind others",
+        ),
         pytest.param({"l": [hidden(NOTE)]}, [NOTE], {"l": [{"note": "n"}]}, id="R-56 an object in an array"),
         pytest.param({"text": digest(NOTE)}, [], {"text": digest(NOTE)}, id="R-56 a digest elsewhere is text"),
         pytest.param({"texts": ["...", "_sd"]}, [], {"texts": ["...", "_sd"]}, id="R-56 a reserved text is text"),
@@ -257,18 +263,23 @@ def test_placeholders_in_a_disclosed_value_are_found_however_their_name_is_spelt
 
 
 @pytest.mark.parametrize("kind", ["array", "object"])
-@pytest.mark.parametrize("levels", [6, 7, 8])
-def test_the_depth_of_a_value_without_digests_counts_from_where_it_stands(world: World, kind: str, levels: int) -> None:
+@pytest.mark.parametrize("above", [2, 3])
+@pytest.mark.parametrize("levels", [6, 7, 8, 9])
+def test_the_depth_of_a_value_without_digests_counts_from_where_it_stands(
+    world: World, kind: str, above: int, levels: int
+) -> None:
     value: Any = "x"
     for _ in range(levels):
         value = [value] if kind == "array" else {"d": value}
     inner = seal_claim("inner", value)
-    claims, limits = {"a": {"b": hidden(inner)}}, Limits(json_depth=10)
-    if 3 + levels > 10:
+    claims: JsonObject = {"a": hidden(inner)} if above == 2 else {"a": {"b": hidden(inner)}}
+    limits = Limits(json_depth=10)
+    if above + levels > 10:
         with raises_rule("json.depth", at="disclosure/0"):
             world.show_claims(claims, inner, limits=limits)
     else:
-        assert world.show_claims(claims, inner, limits=limits).members["a"] == {"b": {"inner": value}}
+        shown: JsonObject = {"inner": value}
+        assert world.show_claims(claims, inner, limits=limits).members["a"] == (shown if above == 2 else {"b": shown})
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
