@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdcard.cli.output import AsJson, print_json, print_lines
+from sdcard.cli.output import AsJson, print_json, print_lines, printable
 
 if TYPE_CHECKING:
     from issuer_service.configuration import Configuration
@@ -85,4 +85,4 @@ def tell_unknown(configuration: "Configuration") -> None:
 
     known = [f"SDCARD_{name.upper()}" for name in configuration.sources]
     for name in configuration.unknown:
-        typer.echo(f"{name} is no setting{nearest(name, known)}", err=True)
+        typer.echo(printable(f"{name} is no setting{nearest(name, known)}"), err=True)

@@ -321,8 +321,12 @@ def _overlaps(some: Sequence[ClaimPath], others: Sequence[ClaimPath]) -> list[Cl
 
 def nearest(text: str, known: Sequence[str]) -> str:
     """A hint that names the nearest of the known names."""
-    near = difflib.get_close_matches(text, known, 1, 0)
-    return f"The nearest known name is {near[0]}." if near else ""
+    matcher, near, most = difflib.SequenceMatcher(b=text), "", -1.0
+    for name in sorted(known, reverse=True):  # as `get_close_matches`, which measures each to the end
+        matcher.set_seq1(name)
+        if matcher.real_quick_ratio() > most and matcher.quick_ratio() > most and matcher.ratio() > most:
+            near, most = name, matcher.ratio()
+    return f"The nearest known name is {near}." if near else ""
 
 
 def _path(text: str) -> ClaimPath:

@@ -20,7 +20,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from sdcard.edge.statements import Rendered
+from sdcard.edge.statements import Rendered, Statement
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 
@@ -62,8 +62,8 @@ class Lookup:
         self._statement = statement
 
     def read(self, connection: Connection, values: dict[str, object]) -> Rows:
-        """The rows, in a transaction of whoever asks. As SQLAlchemy gives them."""
-        return connection.execute(self._statement, values).all()
+        """The rows, on a connection of whoever asks."""
+        return Statement(self._statement).read(connection, values)
 
     @cached_property
     def for_sqlite(self) -> Rendered:
