@@ -19,7 +19,7 @@ from sdcard.profile import PROFILES
 from tests.browser.pages import Watched
 from tests.browser.test_contexts import NOW, cards, explained
 
-MANY = 300
+MANY = 100
 VALUES: tuple[Any, ...] = (
     *("", "x", 0, 0.0, -0.0, 1, 1e21, False, True, None, [], {}, [[]], [{}], {"a": {}}, [0, "", None]),
     *({"id": "", "name": ""}, [{"id": "a", "name": "b", "x": {"y": [1, {"z": 2}]}}], {"0": 1, "*": 2, "a.b": 3}),
