@@ -8,7 +8,20 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import starmap
 
-from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, case, func, literal, null, select, union_all
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    Text,
+    bindparam,
+    case,
+    func,
+    literal,
+    literal_column,
+    null,
+    select,
+    union_all,
+)
 
 from issuer_service.stores.discovery import hash_terms
 from issuer_service.stores.rows.discovery import MOST_CHARACTERS, DiscoveryQuery, FoundPage, FoundRow
@@ -102,7 +115,7 @@ def _finding(terms: int) -> Lookup:
     for number in range(1, terms):
         other = discovery_postings.alias()
         has = select(other.c.term).where(other.c.term == _term(number), other.c.position == here)
-        asked = asked.where(has.exists())
+        asked = asked.where(has.offset(literal_column("0")).exists())  # PostgreSQL plans no joins, and asks in order
     asked = asked.where(
         discovery_cards.c.context == bindparam("context", type_=Text),
         discovery_cards.c.partner == bindparam("partner", type_=Text),

@@ -12,6 +12,7 @@ from sdcard.disclosure.grant import PlaceMemory
 from sdcard.disclosure.plan import plan_disclosure
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
+from sdcard.paths import ClaimPath
 from tests.world import example, raises_rule
 
 HERE = Where(Part.POLICY)
@@ -62,3 +63,27 @@ def test_what_strangers_name_is_not_kept_without_end(monkeypatch: pytest.MonkeyP
         assert memory.keep((f"{number:0>50}", None), number) == number
         assert memory.get((f"{number:0>50}", None)) == number
     assert sum(memory.get((f"{number:0>50}", None)) is not None for number in range(1_000)) <= 10_000 / 150 + 1
+
+
+@pytest.mark.parametrize(
+    ("context", "place", "alone", "within"),
+    [
+        pytest.param("public", "skills", True, True, id="a skill has a Disclosure of its own"),
+        pytest.param("public", "skills.*", True, False, id="id and name go with their skill"),
+        pytest.param("public", "provider", False, False, id="nothing of it is shown"),
+        pytest.param("internal", "skills.*", True, True, id="whatever a skill has, it is shown by itself"),
+        pytest.param("internal", "skills.*.tags", True, False, id="an array of texts is shown whole"),
+        pytest.param("internal", "provider", True, False, id="it is shown whole"),
+        pytest.param("internal", "capabilities", True, False, id="its extensions are, not it"),
+        pytest.param("internal", "capabilities.extensions", True, True, id="each extension is shown by itself"),
+        pytest.param("internal", "supportedInterfaces.*", True, False, id="the tenant is withheld"),
+        pytest.param("diagnostic", "supportedInterfaces.*", True, True, id="the tenant is shown by itself"),
+    ],
+)
+def test_decoys_stand_where_a_part_could_be_shown_by_itself(
+    context: str, place: str, alone: bool, within: bool
+) -> None:
+    """``within``: in something that has a Disclosure of its own already."""
+    kinds = fresh().kinds(context, FORMAT, None, HERE)
+    segments = ClaimPath.parse(place, HERE).segments
+    assert (kinds.separates(segments, False), kinds.separates(segments, True)) == (alone, within)
