@@ -26,12 +26,13 @@ from issuer_service.exchanges import Exchanges, exchange_of, is_limited
 from issuer_service.lifecycle import endpoints as lifecycle
 from issuer_service.lifecycle.schemas import KeyChange, Renewal
 from issuer_service.logs import places
-from issuer_service.openapi import Directory, components, refusals
+from issuer_service.openapi import components, refusals
 from issuer_service.pages import endpoints as pages
 from issuer_service.problems import problem_response, registry_failed
 from issuer_service.rates import TooOften
 from issuer_service.registration import endpoints as registration
 from issuer_service.registration.schemas import RegistrationRequest
+from issuer_service.routing import Directory
 from issuer_service.status import endpoints as status
 from issuer_service.status.schemas import StatusChange
 from issuer_service.wiring import Wiring

@@ -9,7 +9,8 @@ from issuer_service.bodies import read_small_json_body
 from issuer_service.calling import authorize
 from issuer_service.discovery import service
 from issuer_service.discovery.schemas import Discovered, DiscoveryRequest
-from issuer_service.openapi import BEARER, DirectRoute, json_body, refusals, wiring_of
+from issuer_service.openapi import BEARER, json_body, refusals, wiring_of
+from issuer_service.routing import DirectRoute
 
 router = APIRouter(tags=["discovery"], route_class=DirectRoute)
 

@@ -8,11 +8,12 @@ from fastapi import APIRouter, Request, Response
 from issuer_service.access import Scope
 from issuer_service.bodies import read_json_body
 from issuer_service.calling import authorize
-from issuer_service.openapi import BEARER, DirectRoute, json_body, refusals, wiring_of
+from issuer_service.openapi import BEARER, json_body, refusals, wiring_of
 from issuer_service.registration import service
 from issuer_service.registration.answers import KEY_PATTERN, repeatable
 from issuer_service.registration.nonces import NonceIssued, issue_nonce
 from issuer_service.registration.schemas import Registered, RegistrationRequest
+from issuer_service.routing import DirectRoute
 
 router = APIRouter(tags=["registration"], route_class=DirectRoute)
 

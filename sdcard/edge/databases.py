@@ -60,6 +60,10 @@ _CONNECTIONS = 15
 _WRITERS = 10
 """Of them; the others are for readers alone. SQLite has one writer, whatever we do."""
 
+_PAGES_OF_WAL = 8_000
+"""Of 4 KiB: 32 MB. A registration writes some 100 pages, many of them again and again; SQLite's thousand were copied
+to the database every ten registrations, which took a sixth of their time."""
+
 _ATTEMPTS = 3
 """Whoever loses a race finds the winner's rows when it looks again; keys can be lost to one winner after another."""
 
@@ -68,11 +72,6 @@ _OUR_CLASSES = ("21", "22", "42")
 """Classes of SQLSTATE: cardinality, data, syntax. SQLAlchemy gives them no class of their own with asyncpg."""
 _NOT_PREPARED = ("42501", "42703", "42P01")
 """Privileges, columns and tables that are not there: for the operator to mend."""
-
-
-_PAGES_OF_WAL = 8_000
-"""Of 4 KiB: 32 MB. A registration writes some 100 pages, many of them again and again; SQLite's thousand were copied
-to the database every ten registrations, which took a sixth of their time."""
 
 Work = Callable[[Connection], _T]
 """What is done on a connection, and on nothing else: it can run in another thread, and again when a race was lost."""
