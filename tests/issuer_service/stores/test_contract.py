@@ -99,11 +99,11 @@ def on(url: str, *works: Callable[[Store], Awaitable[T]], patience: float = 10.0
 
 def record(url: str, *rows: RegistrationRow) -> list[Rule | None]:
     """The rule by which each was refused; all start together."""
-    works: list[Callable[[Store], Awaitable[AnswerRow | None]]] = [
-        lambda store, one=one: store.record_registration(one)  # type: ignore[misc]  # mypy infers no default
-        for one in rows
-    ]
-    return [_rule(outcome) for outcome in on(url, *works)]
+
+    def recording(row: RegistrationRow) -> Callable[[Store], Awaitable[AnswerRow | None]]:
+        return lambda store: store.record_registration(row)
+
+    return [_rule(outcome) for outcome in on(url, *map(recording, rows))]
 
 
 def _rule(outcome: AnswerRow | BaseException | None) -> Rule | None:
