@@ -157,7 +157,7 @@ class _Rows:
     def __init__(self, database: Database, table: Table, capacity: int) -> None:
         self._database, self._table, self._capacity = database, table, capacity
         self._lock, self._fruitless = asyncio.Lock(), 0
-        self._room = 0
+        self._room = self._adding = 0
         self._full_at: Instant = -math.inf
 
     async def add(self, digest: bytes, until: Instant, now: Instant) -> bool:
@@ -165,13 +165,17 @@ class _Rows:
         await self._take_room(now)
         insert = sqlite.insert if self._database.engine.dialect.name == "sqlite" else postgresql.insert
         fresh = insert(self._table).values(digest=digest, until=float(until))
-        added = await self._changed(
-            fresh.on_conflict_do_update(
-                index_elements=[self._table.c.digest],
-                set_={"until": fresh.excluded.until},
-                where=self._table.c.until < float(now),
+        self._adding += 1
+        try:
+            added = await self._changed(
+                fresh.on_conflict_do_update(
+                    index_elements=[self._table.c.digest],
+                    set_={"until": fresh.excluded.until},
+                    where=self._table.c.until < float(now),
+                )
             )
-        )
+        finally:
+            self._adding -= 1
         if not added:
             self._give_room()
         return added == 1
@@ -205,7 +209,8 @@ class _Rows:
 
     async def _look(self, now: Instant) -> None:
         await self._sweep(now)
-        free = self._capacity - await self._count()
+        adding = self._adding  # before the count, which may see them and may not
+        free = self._capacity - adding - await self._count()
         self._room, self._full_at = min(free, _BETWEEN_LOOKS), now if free <= 0 else -math.inf
 
     async def _sweep(self, now: Instant) -> None:

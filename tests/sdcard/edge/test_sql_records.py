@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from sqlalchemy import Executable, Insert
 
 from sdcard import (
     DpopExpectations,
@@ -199,6 +200,28 @@ def test_many_at_once_share_a_look_at_the_table_and_fill_it_exactly(url: str) ->
     assert found.count(True) == 30
     assert {str(one.rule) for one in found if isinstance(one, Refused)} == {"kb.record-unavailable"}
     assert len([one for one in found if isinstance(one, Refused)]) == 20
+
+
+def test_a_look_counts_what_is_on_its_way_into_the_table(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(database: Database) -> list[bool]:
+        record, changed = SqlReplayRecord(database, capacity=30), _Rows._changed
+        ready, slow = asyncio.Barrier(31), asyncio.Event()
+
+        async def changing(rows: _Rows, statement: Executable) -> int:
+            if isinstance(statement, Insert):
+                await ready.wait()
+                await slow.wait()
+            return await changed(rows, statement)
+
+        monkeypatch.setattr(_Rows, "_changed", changing)
+        on_their_way = [asyncio.ensure_future(record.first_use(use(str(n)), NOW + 10, NOW)) for n in range(30)]
+        await ready.wait()
+        with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+            await asyncio.wait_for(record.first_use(use("one more"), NOW + 10, NOW), 5)
+        slow.set()
+        return await asyncio.gather(*on_their_way)
+
+    assert ask(url, work) == [True] * 30
 
 
 def test_callers_that_leave_while_they_look_fill_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
