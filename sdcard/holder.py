@@ -173,12 +173,13 @@ def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
             (R-77).
     """
     chosen = set(selection.disclosures)
-    if not chosen.issubset(held.sd_jwt.disclosures):
+    shown = [text for text in held.sd_jwt.disclosures if text in chosen]
+    if len(shown) != len(chosen):
         raise Misuse("the selection was made from another SD-Card")
-    for one in held.issued.verified.processed.revealed:
-        if one.parent and one.disclosure.encoded in chosen and one.parent.encoded not in chosen:
+    for _, disclosure, parent in held.issued.verified.processed.revealed:
+        if parent and disclosure.encoded in chosen and parent.encoded not in chosen:
             raise Misuse("the selection lacks a Disclosure that holds another one's digest")
-    return SdJwt(held.sd_jwt.issuer_jwt, tuple([text for text in held.sd_jwt.disclosures if text in chosen]))
+    return SdJwt(held.sd_jwt.issuer_jwt, tuple(shown))
 
 
 def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
@@ -221,15 +222,17 @@ def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
     """The Disclosures of these places, of all that is beneath them, and of what leads there."""
     if () in wanted:
         return select_all(held)
-    leading = {place[:length] for place in wanted for length in range(1, len(place) + 1)}
-    chosen = []
-    for one in held.issued.verified.processed.revealed:
-        place = one.place
-        if place in leading or (
-            len(place) > 1 and not wanted.isdisjoint([place[:length] for length in range(1, len(place))])
-        ):
-            chosen.append(one.disclosure.encoded)
-    return Selection(tuple(chosen))
+    leading = wanted | {place[:length] for place in wanted for length in range(1, len(place))}
+    return Selection(
+        tuple(
+            [
+                disclosure.encoded
+                for place, disclosure, _ in held.issued.verified.processed.revealed
+                if place in leading
+                or (len(place) > 1 and not wanted.isdisjoint([place[:length] for length in range(1, len(place))]))
+            ]
+        )
+    )
 
 
 def _check_not_beyond(held: HeldSdCard, selection: Selection, plan: DisclosurePlan) -> None:
