@@ -46,9 +46,9 @@ class CardFormat:
         groups: names of the draft's registration request (3.3.1) → the claims they stand for. A place belongs to the
             group with the longest path that covers it.
         facts: where a card says what can be asked of any agent, in every spelling that readers accept. Tokens are
-            limited by it; a fact that the format does not have has no place.
-        found_by: where a card says by what it can be found, likewise. A text counts as itself, and a member that is
-            true by its name.
+            limited by it. Every fact is named; one that the format does not have has no place: ``()``.
+        found_by: where a card says by what it can be found, likewise, for every criterion. A text counts as itself,
+            and a member that is true by its name.
         private: places that ``*`` does not stand for; only an entry that names them shows them.
     """
 

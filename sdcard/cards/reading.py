@@ -1,6 +1,6 @@
 """A document in, a Card out: which format it follows, and everything that is wrong with it at once.
 
-A new card format is one room beside ``a2a/``, one row in ``_SIGNS`` and one in ``_CHECKS``.
+A new card format is one room beside ``a2a/`` and a row in each of the tables here: docs/new-format.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -32,8 +32,8 @@ NOT_RUN = {
     ("CONTRIBUTING.md", "pip install uv"): "the tests themselves: `.ci/run` runs these lines",
     ("docs/fetching.md", "sdcard fetch https://agent.example --trust cards/trust.json --status            # its "
      "well-known addresses, one after the other"): "fetches from a public address; the block after it runs on loopback",
-    ("docs/operations.md", "python3 -m venv /opt/sdcard && /opt/sdcard/bin/pip install '.[service]'    # in the "
-     "checkout; or '.[service,postgresql,pkcs11]'"): "needs root and systemd; tests/test_deploy.py runs the unit",
+    ("docs/operations.md", "umask 022      # as root, in the checkout: what is installed here, the registry's user runs"):
+        "needs root and systemd; tests/test_deploy.py runs the unit",
     ("docs/postgresql.md", "pip install '.[service,postgresql]'      # in the checkout"):
         "needs a PostgreSQL server of one's own; tests/issuer_service/test_processes.py starts one",
     ("docs/keys.md", "sdcard keys import cards issuer.jwk"):
