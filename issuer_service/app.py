@@ -28,7 +28,7 @@ from issuer_service.lifecycle.schemas import KeyChange, Renewal
 from issuer_service.logs import places
 from issuer_service.openapi import components, refusals
 from issuer_service.pages import endpoints as pages
-from issuer_service.problems import problem_response, registry_failed
+from issuer_service.problems import problem_response
 from issuer_service.rates import TooOften
 from issuer_service.registration import endpoints as registration
 from issuer_service.registration.schemas import RegistrationRequest
@@ -141,9 +141,8 @@ class Refusals:
             if refusal is None or exchange.status is not None:
                 name, request_id = type(error).__name__, exchange.request_id
                 _log.error("unforeseen %s at %s", name, places(error), extra={"request_id": request_id})
-                exchange.rule, answer = Rule.REGISTRY_FAILED, registry_failed(_WHERE)
-            else:
-                answer = _answer(scope, *refusal)
+                refusal = Refused(Rule.REGISTRY_FAILED, _WHERE), None
+            answer = _answer(scope, *refusal)
             if exchange.status is None:
                 await answer(scope, receive, send)
 

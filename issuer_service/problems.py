@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from sdcard.encoding import encode_json
-from sdcard.errors import Finding, Refused, Where
+from sdcard.errors import Finding, Refused
 from sdcard.problems import PROBLEM, RETRY_AFTER, problem_document
 from sdcard.rules import Rule
 
@@ -265,11 +265,6 @@ def problem_response(refusal: Refused, headers: Mapping[str, str] | None = None)
         {"Cache-Control": "no-store", **_headers(refusal.rule), **(headers or {})},
         PROBLEM,
     )
-
-
-def registry_failed(where: Where) -> Response:
-    """The answer when the registry itself is at fault. It says nothing of what happened inside."""
-    return problem_response(Refused(Rule.REGISTRY_FAILED, where))
 
 
 def _headers(rule: Rule) -> Mapping[str, str]:

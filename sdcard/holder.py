@@ -11,13 +11,12 @@ from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.issued import Acceptance, IssuedSdCard, read_issued
+from sdcard.issued import Acceptance, IssuedSdCard, card_members, read_issued
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import Challenge
 from sdcard.keybinding.creation import bind
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.names import RESERVED_AT_TOP
 from sdcard.paths import ClaimPath, Place
 from sdcard.profile import Profile
 from sdcard.requesting import ClaimRequest, leaves, scope_of
@@ -173,12 +172,13 @@ def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
             (R-77).
     """
     chosen = set(selection.disclosures)
-    if not chosen.issubset(held.sd_jwt.disclosures):
+    shown = [text for text in held.sd_jwt.disclosures if text in chosen]
+    if len(shown) != len(chosen):
         raise Misuse("the selection was made from another SD-Card")
-    for one in held.issued.verified.processed.revealed:
-        if one.parent and one.disclosure.encoded in chosen and one.parent.encoded not in chosen:
+    for _, disclosure, parent in held.issued.verified.processed.revealed:
+        if parent and disclosure.encoded in chosen and parent.encoded not in chosen:
             raise Misuse("the selection lacks a Disclosure that holds another one's digest")
-    return SdJwt(held.sd_jwt.issuer_jwt, tuple([text for text in held.sd_jwt.disclosures if text in chosen]))
+    return SdJwt(held.sd_jwt.issuer_jwt, tuple(shown))
 
 
 def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
@@ -189,8 +189,9 @@ def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
     """
     chosen = disclose(held, selection).disclosures
     processed = process_payload(held.issued.verified.payload, chosen, DEFAULT_LIMITS)
-    members = {name: value for name, value in processed.claims.items() if name not in RESERVED_AT_TOP}
-    return PartialCard(card_format=held.issued.card_format, members=members, emptied=processed.emptied)
+    return PartialCard(
+        card_format=held.issued.card_format, members=card_members(processed.claims), emptied=processed.emptied
+    )
 
 
 def present(
@@ -221,15 +222,17 @@ def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
     """The Disclosures of these places, of all that is beneath them, and of what leads there."""
     if () in wanted:
         return select_all(held)
-    leading = {place[:length] for place in wanted for length in range(1, len(place) + 1)}
-    chosen = []
-    for one in held.issued.verified.processed.revealed:
-        place = one.place
-        if place in leading or (
-            len(place) > 1 and not wanted.isdisjoint([place[:length] for length in range(1, len(place))])
-        ):
-            chosen.append(one.disclosure.encoded)
-    return Selection(tuple(chosen))
+    leading = wanted | {place[:length] for place in wanted for length in range(1, len(place))}
+    return Selection(
+        tuple(
+            [
+                disclosure.encoded
+                for place, disclosure, _ in held.issued.verified.processed.revealed
+                if place in leading
+                or (len(place) > 1 and not wanted.isdisjoint([place[:length] for length in range(1, len(place))]))
+            ]
+        )
+    )
 
 
 def _check_not_beyond(held: HeldSdCard, selection: Selection, plan: DisclosurePlan) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from sdcard.encoding import JsonValue
 from sdcard.errors import Misuse, Refused, Where
@@ -64,12 +64,13 @@ class ClaimPath:
         """The path's own places that the value has."""
         if None in self.segments:
             return [place for place, _ in self.parts(value)]
+        place: Any = self.segments
         here: Any = value
-        for segment in self.segments:
+        for segment in place:
             if not _has(here, segment):
                 return []
             here = here[segment]
-        return [cast(Place, self.segments)]
+        return [place]
 
     def parts(self, value: JsonValue) -> list[tuple[Place, JsonValue]]:
         """The path's own places that the value has, and what is there."""

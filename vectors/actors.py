@@ -67,8 +67,9 @@ class Actor:
 
     def der(self, message: bytes) -> bytes:
         """ES* by RFC 6979, in the form that JOSE does not use."""
-        digest = EC_PARAMETERS[self.algorithm].ecdsa.algorithm
-        return bytes(self._key.sign(message, ec.ECDSA(digest, deterministic_signing=True)))
+        parameters = EC_PARAMETERS[self.algorithm]
+        ecdsa = ec.ECDSA(parameters.ecdsa.algorithm, deterministic_signing=True)
+        return bytes(self._key.sign(parameters.hashed(message).digest(), ecdsa))
 
 
 ISSUER, HOLDER, STRANGER = (Actor(role) for role in ("issuer", "holder", "stranger"))

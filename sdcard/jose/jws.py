@@ -62,16 +62,17 @@ def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> J
         Refused: ``jws.format``, ``jws.header``, or a rule of the encodings.
     """
     header_where, payload_where = _PLACES[header_part], _PLACES[payload_part]
-    parts = text.split(".")
-    if len(parts) != 3 or not all(parts):
+    signing_input, _, signature_text = text.rpartition(".")
+    header_text, _, payload_text = signing_input.partition(".")
+    if not header_text or not payload_text or not signature_text or "." in payload_text:
         raise Refused(Rule.JWS_FORMAT, payload_where)
-    header = decode_json_object(parts[0], header_where, depth)
-    payload = decode_json_object(parts[1], payload_where, depth)
-    signature = decode_base64url(parts[2], _SIGNATURES[payload_part])
+    header = decode_json_object(header_text, header_where, depth)
+    payload = decode_json_object(payload_text, payload_where, depth)
+    signature = decode_base64url(signature_text, _SIGNATURES[payload_part])
     for name in _TEXTS:
         if not isinstance(header.get(name, ""), str):
             raise Refused(Rule.JWS_HEADER, header_where.within(name))
-    return Jws(header, payload, f"{parts[0]}.{parts[1]}".encode("ascii"), signature, header_where, payload_where)
+    return Jws(header, payload, signing_input.encode("ascii"), signature, header_where, payload_where)
 
 
 def verify_jws(jws: Jws, key: PublicKey, types: Collection[str]) -> None:

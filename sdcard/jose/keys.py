@@ -98,7 +98,7 @@ class PublicKey:
                 r = int.from_bytes(signature[: parameters.size], "big")
                 s = int.from_bytes(signature[parameters.size :], "big")
                 key = cast("ec.EllipticCurvePublicKey", self._key)
-                key.verify(encode_dss_signature(r, s), message, parameters.ecdsa)
+                key.verify(encode_dss_signature(r, s), parameters.hashed(message).digest(), parameters.ecdsa)
             else:
                 cast("_RawKey", self._key).verify(signature, message)
         except InvalidSignature:

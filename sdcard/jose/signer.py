@@ -32,14 +32,15 @@ class InMemorySigner:
 
     def sign(self, message: bytes) -> bytes:
         """A signature over the message in JOSE form. ECDSA and ML-DSA take randomness from the operating system."""
-        if self._parameters is None:
-            return cast(ed25519.Ed25519PrivateKey | MlDsaPrivateKey, self._key).sign(message)
-        signature = cast(ec.EllipticCurvePrivateKey, self._key).sign(message, self._parameters.ecdsa)
-        return _r_and_s(signature, self._parameters.size)
+        parameters = self._parameters
+        if parameters is None:
+            return cast("ed25519.Ed25519PrivateKey | MlDsaPrivateKey", self._key).sign(message)
+        key = cast("ec.EllipticCurvePrivateKey", self._key)
+        return _r_and_s(key.sign(parameters.hashed(message).digest(), parameters.ecdsa), parameters.size)
 
 
 def _r_and_s(der: bytes, size: int) -> bytes:
     """ECDSA-Sig-Value as our library writes it, DER of up to 255 bytes (RFC 3279 2.2.3) → r and s of fixed size."""
     start = 4 if der[1] < 0x80 else 5
     end = start + der[start - 1]
-    return b"".join([one[-size:].rjust(size, b"\0") for one in (der[start:end], der[end + 2 :])])
+    return der[start:end][-size:].rjust(size, b"\0") + der[end + 2 :][-size:].rjust(size, b"\0")

@@ -25,20 +25,26 @@ def parse_sd_jwt(text: str, limits: Limits) -> AnySdJwt:
     if not isinstance(text, str):
         raise Misuse("an SD-JWT is a str")
     _check_size(text, limits)
-    parsed = parse_json_form(text, limits) if text.startswith("{") else _parse_compact(text)
+    if not text.startswith("{"):
+        return _parse_compact(text, limits)
+    parsed = parse_json_form(text, limits)
     sd_jwt = parsed.sd_jwt if isinstance(parsed, SdJwtWithKeyBinding) else parsed
-    _check_count(sd_jwt, limits)
+    _check_count(len(sd_jwt.disclosures), limits)
     return parsed
 
 
-def _parse_compact(text: str) -> AnySdJwt:
-    """What follows the last ``~`` decides (R-1 to R-5, R-50, R-83)."""
-    issuer_jwt, *disclosures = text.split(SEPARATOR)
-    if not disclosures:
+def _parse_compact(text: str, limits: Limits) -> AnySdJwt:
+    """What follows the last ``~`` decides (R-1 to R-5, R-50, R-83). ``find`` is faster in long texts than ``split``."""
+    parts: list[str] = []
+    start = 0
+    while (end := text.find(SEPARATOR, start)) >= 0:
+        _check_count(len(parts), limits)
+        parts.append(text[start:end])
+        start = end + 1
+    if not parts:
         raise Refused(Rule.SD_JWT_FORMAT, _WHERE, "There is no `~`.")
-    kb_jwt = disclosures.pop()
-    sd_jwt = SdJwt(issuer_jwt, tuple(disclosures))
-    return SdJwtWithKeyBinding(sd_jwt, kb_jwt) if kb_jwt else sd_jwt
+    sd_jwt = SdJwt(parts[0], tuple(parts[1:]))
+    return SdJwtWithKeyBinding(sd_jwt, text[start:]) if start < len(text) else sd_jwt
 
 
 def _check_size(text: str, limits: Limits) -> None:
@@ -46,6 +52,6 @@ def _check_size(text: str, limits: Limits) -> None:
         raise Refused(Rule.LIMIT_BYTES, _WHERE)
 
 
-def _check_count(sd_jwt: SdJwt, limits: Limits) -> None:
-    if len(sd_jwt.disclosures) > limits.disclosures:
+def _check_count(disclosures: int, limits: Limits) -> None:
+    if disclosures > limits.disclosures:
         raise Refused(Rule.LIMIT_DISCLOSURES, _WHERE)

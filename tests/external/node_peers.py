@@ -1,25 +1,21 @@
 """A Node process with the npm libraries in it, asked one line at a time. Installs them once, into `build`.
 
-`tests/node` says which versions; what they need lies in `build/node-peers`, one folder for each state of the lock.
+`tests/node` says which versions.
 """
 
-import hashlib
 import json
-import os
 import shutil
 import subprocess
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.built import built, run_installer, unavailable
 from tests.shared import ROOT
 
 SOURCE = ROOT / "tests" / "node"
-INSTALLED_FROM = ("package.json", "package-lock.json", ".npmrc")
-ANSWER_S, INSTALL_S = 30, 120
+INSTALLED_FROM = ("package.json", "package-lock.json", ".npmrc", "peer.mjs")
+ANSWER_S = 30
 
 
 class PeerRefused(Exception):
@@ -69,35 +65,11 @@ class NodePeer:
 def installed() -> Path:
     """The folder with `peer.mjs` and the libraries beside it. What cannot be had skips the test; in CI it fails."""
     if not shutil.which("node") or not shutil.which("npm"):
-        _unavailable("needs node and npm")
-    state = hashlib.sha256(b"".join((SOURCE / name).read_bytes() for name in INSTALLED_FROM)).hexdigest()
-    folder = ROOT / "build" / "node-peers" / state[:16]
-    if not (folder / "node_modules").is_dir():
-        _install(folder)
-    shutil.copy(SOURCE / "peer.mjs", folder)
-    return folder
+        unavailable("needs node and npm")
+    return built("node-peers", [SOURCE / name for name in INSTALLED_FROM], _install)
 
 
 def _install(folder: Path) -> None:
-    """All or nothing: two test runs at once, or one that is interrupted, leave no half of it."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
-        new = Path(name) / "new"
-        new.mkdir()
-        for file in INSTALLED_FROM:
-            shutil.copy(SOURCE / file, new)
-        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        try:
-            subprocess.run(command, cwd=new, check=True, capture_output=True, text=True, timeout=INSTALL_S)
-        except subprocess.CalledProcessError as error:
-            _unavailable(f"npm ci failed: {error.stderr.strip()[-300:]}")
-        except subprocess.TimeoutExpired:
-            _unavailable(f"npm ci took longer than {INSTALL_S} s")
-        if not folder.exists():
-            os.replace(new, folder)
-
-
-def _unavailable(reason: str) -> None:
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
+    for name in INSTALLED_FROM:
+        shutil.copy(SOURCE / name, folder)
+    run_installer(folder, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")

@@ -1,15 +1,13 @@
 """Authlib, a client that others wrote, exchanges, verifies, examines and revokes tokens at a registry that serves."""
 
-import hashlib
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from issuer_service.serving import address_of, bind, running
 from sdcard.delegation.tokens import SD_AGENT_CARD_TYPE
-from tests.external.a2a_sdks import install
+from tests.built import python_with
 from tests.issuer_service.delegation.office import Office
 from tests.issuer_service.desk import Desk
 from tests.shared import ROOT
@@ -82,17 +80,8 @@ def test_a_client_that_others_wrote(tmp_path: Path) -> None:
 def ask_authlib(asked: dict[str, Any]) -> Any:
     """What the client prints."""
     ran = subprocess.run(
-        [authlib_python(), "-I", "-c", CLIENT], input=json.dumps(asked), capture_output=True, text=True, timeout=60,
-        env={"AUTHLIB_INSECURE_TRANSPORT": "1", "no_proxy": "*"}, check=False,
+        [python_with("authlib", WANTED), "-I", "-c", CLIENT], input=json.dumps(asked), capture_output=True, text=True,
+        timeout=60, env={"AUTHLIB_INSECURE_TRANSPORT": "1", "no_proxy": "*"}, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-2000:]
     return json.loads(ran.stdout)
-
-
-def authlib_python() -> Path:
-    """The interpreter of an environment with Authlib. What cannot be had skips the test; in CI it fails."""
-    state = hashlib.sha256(WANTED.read_bytes() + sys.version.encode()).hexdigest()
-    folder = ROOT / "build" / "authlib" / state[:16]
-    if not (folder / "ready").is_file():
-        install(WANTED, folder)
-    return folder / "bin" / "python"

@@ -230,6 +230,8 @@ def test_depth_at_its_bound(depth: int) -> None:
     ("data", "rule"),
     [
         pytest.param(b"[" * 100_000, "json.depth", id="brackets"),
+        pytest.param(b"[" * 65, "json.depth", id="one bracket too many"),
+        pytest.param(b'{"a":' * 65, "json.depth", id="one object too many"),
         pytest.param(b"[" * 50_000 + b"]" * 50_000, "json.depth", id="closed brackets"),
         pytest.param(b'{"a":' * 100_000, "json.depth", id="objects"),
         pytest.param(b"1" * 5_000, "json.number", id="digits"),

@@ -17,6 +17,7 @@ from tests.issuer_service.console.visitor import Visitor, checked, rule_of
 from tests.issuer_service.delegation.office import Office
 from tests.issuer_service.delegation.test_approvals import pending
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, on_both_databases, request, request_with_card
+from tests.issuer_service.test_app import BrokenSalts
 from tests.world import key
 
 AGENT = "ai-assistant-v2"
@@ -242,6 +243,15 @@ def test_a_method_that_no_page_has_is_answered_with_a_page(alice: Visitor, metho
     assert (answer.status_code, rule_of(answer)) == (405, "request.method")
     assert answer.headers["content-type"].startswith("text/html")
     assert "GET" in answer.headers["allow"]
+
+
+def test_a_bug_is_answered_with_a_page_that_shows_nothing_of_it(desk: Desk) -> None:
+    with desk.open(console=True, salts=BrokenSalts()) as registry:
+        answer = Visitor(registry).get("/sign-in")
+
+    assert (answer.status_code, rule_of(answer)) == (500, "registry.failed")
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "canary-in-an-exception" not in answer.text
 
 
 def test_an_address_that_asks_too_often_is_told_so_by_a_page_and_elsewhere_by_a_document(desk: Desk) -> None:

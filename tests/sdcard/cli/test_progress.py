@@ -54,7 +54,7 @@ def test_no_color_leaves_no_colours(tmp_path: Path) -> None:
     out, seen = on_a_terminal("inspect", str(tmp_path / "missing"), NO_COLOR="1")
 
     assert out == ""
-    assert "missing" in seen
+    assert "missing" in seen.replace("\r\n", ""), "a long path goes on in the next line"
     assert "\x1b[3" not in seen
 
 
