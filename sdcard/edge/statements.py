@@ -27,7 +27,8 @@ class Rendered:
         assert isinstance(compiled, SQLCompiler), "no other is rendered"
         self.text = str(compiled)
         self._names = tuple(compiled.positiontup or ())
-        self._fixed = {name: value for name, value in compiled.params.items() if value is not None}
+        fixed = {name: value for name, value in compiled.params.items() if value is not None}
+        self._fixed = {name: value for name, value in fixed.items() if name not in names}
         encoders = ((at, _encoder(compiled, name, dialect)) for at, name in enumerate(self._names))
         self._encode = [(at, encode) for at, encode in encoders if encode]
         is_plain = len(self._names) > 1 and not self._fixed and not self._encode
