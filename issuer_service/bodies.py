@@ -2,7 +2,7 @@
 
 import asyncio
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import Scope
 
 from issuer_service.exchanges import header_values
@@ -43,10 +43,15 @@ async def read_body(request: Request, most_bytes: int, bounds: Bounds, media_typ
     body = bytearray()
     try:
         async with asyncio.timeout(bounds.body_seconds):
-            async for chunk in request.stream():
-                body += chunk
+            more = True
+            while more:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                body += message.get("body", b"")
                 if len(body) > most_bytes:
                     raise _too_long(most_bytes)
+                more = message.get("more_body", False)
     except TimeoutError:
         raise Refused(Rule.REQUEST_TIMEOUT, _WHERE, f"Send a body within {bounds.body_seconds:g} seconds.") from None
     return bytes(body)

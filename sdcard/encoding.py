@@ -34,6 +34,7 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 
 _PADDING = ("", "===", "==", "=")
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_SPACE = b" \t\n\r"
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
@@ -153,8 +154,9 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
     if _orjson and excess is None:
         try:
             found: JsonValue = _orjson.loads(data)
-            if _orjson.dumps(found) == data:  # written as we would write it: nothing was repeated, repaired or rounded
-                return found
+            written: bytes = _orjson.dumps(found)
+            if written == data or written.translate(None, _SPACE) == data.translate(None, _SPACE):
+                return found  # written as we would write it, but for white space: nothing was repeated or rounded
         except (ValueError, TypeError):
             pass  # what is wrong with it is said below
     text = _decode_utf8(data)

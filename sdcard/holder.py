@@ -11,13 +11,12 @@ from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.issued import Acceptance, IssuedSdCard, read_issued
+from sdcard.issued import Acceptance, IssuedSdCard, card_members, read_issued
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import Challenge
 from sdcard.keybinding.creation import bind
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.names import RESERVED_AT_TOP
 from sdcard.paths import ClaimPath, Place
 from sdcard.profile import Profile
 from sdcard.requesting import ClaimRequest, leaves, scope_of
@@ -190,8 +189,9 @@ def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
     """
     chosen = disclose(held, selection).disclosures
     processed = process_payload(held.issued.verified.payload, chosen, DEFAULT_LIMITS)
-    members = {name: value for name, value in processed.claims.items() if name not in RESERVED_AT_TOP}
-    return PartialCard(card_format=held.issued.card_format, members=members, emptied=processed.emptied)
+    return PartialCard(
+        card_format=held.issued.card_format, members=card_members(processed.claims), emptied=processed.emptied
+    )
 
 
 def present(

@@ -1,7 +1,9 @@
 """What Holder and Verifier alike ask of an SD-Card: trusted Issuer, sound SD-JWT, profile, times, a usable ``cnf``."""
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import filterfalse
+from typing import NamedTuple
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
@@ -50,8 +52,7 @@ class Acceptance:
             raise Misuse(f"a clock skew is 0 to {MAX_SKEW} seconds")
 
 
-@dataclass(frozen=True, slots=True)
-class IssuedSdCard:
+class IssuedSdCard(NamedTuple):
     """An SD-Card that its Issuer stands behind.
 
     Attributes:
@@ -69,8 +70,11 @@ class IssuedSdCard:
     expires_at: Instant
     holder_key: PublicKey
     card_format: str | None
-    members: JsonObject = field(repr=False)
-    verified: VerifiedSdJwt = field(repr=False)
+    members: JsonObject
+    verified: VerifiedSdJwt
+
+    def __repr__(self) -> str:
+        return f"IssuedSdCard(issuer={self.issuer!r}, subject={self.subject!r}, …)"
 
 
 def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: str | None) -> IssuedSdCard:
@@ -113,9 +117,14 @@ def reading_issued(
         expires_at=read_numeric_date(claims, "exp", _WHERE),
         holder_key=holder_key,
         card_format=_text(claims, "card_format") if "card_format" in claims else None,
-        members={name: value for name, value in claims.items() if name not in RESERVED_AT_TOP},
+        members=card_members(claims),
         verified=verified,
     )
+
+
+def card_members(claims: JsonObject) -> JsonObject:
+    """What of the claims is the card's own."""
+    return {name: claims[name] for name in filterfalse(RESERVED_AT_TOP.__contains__, claims)}
 
 
 def _check_vct(claims: JsonObject, profile: Profile) -> None:

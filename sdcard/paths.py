@@ -7,6 +7,7 @@ every element or member there. A name that holds a dot, is a number, or is ``*``
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, TypeAlias
@@ -73,9 +74,12 @@ class ClaimPath:
 
     def parts(self, value: JsonValue) -> list[tuple[Place, JsonValue]]:
         """The path's own places that the value has, and what is there."""
-        found: list[tuple[Place, JsonValue]] = [((), value)]
+        found: list[tuple[Place, Any]] = [((), value)]
         for segment in self.segments:
-            found = [step for place, inner in found for step in _steps(place, inner, segment)]
+            if segment is None:
+                found = [((*place, one), inner) for place, value in found for one, inner in _inside(value)]
+            else:
+                found = [((*place, segment), value[segment]) for place, value in found if _has(value, segment)]
         return found
 
     def includes(self, other: "ClaimPath") -> bool:
@@ -108,13 +112,11 @@ class ClaimPath:
         return True
 
 
-def _steps(place: Place, value: Any, segment: Segment) -> list[tuple[Place, JsonValue]]:
-    """One step down: to the member or element of this name, or for ``None`` to all of them."""
-    if segment is not None:
-        return [((*place, segment), value[segment])] if _has(value, segment) else []
+def _inside(value: JsonValue) -> Iterable[tuple[str | int, JsonValue]]:
+    """All members or elements."""
     if isinstance(value, dict):
-        return [((*place, name), inner) for name, inner in value.items()]
-    return [((*place, index), inner) for index, inner in enumerate(value)] if isinstance(value, list) else []
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
 
 
 def _has(value: JsonValue, segment: Segment) -> bool:

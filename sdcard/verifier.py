@@ -245,10 +245,6 @@ def _verification(presentation: str, expectations: Expectations, now: Instant) -
     check_instant(now)
     arrived = parse_sd_jwt(presentation, expectations.limits)
     match arrived, expectations.key_binding:
-        case SdJwt(), Unbound() as unbound:
-            issued = yield from reading_issued(arrived, expectations, now, None)
-            yield from _check_status(issued, expectations.status)
-            return _verified(issued, unbound, expectations)
         case SdJwtWithKeyBinding(), (Answering() | Unsolicited()) as expected:
             issued = yield from reading_issued(arrived.sd_jwt, expectations, now, expected.audience)
             sd_hash, limits = issued.verified.sd_hash, expectations.limits
@@ -256,6 +252,10 @@ def _verification(presentation: str, expectations: Expectations, now: Instant) -
             yield from _check_status(issued, expectations.status)
             judge_single_use((yield _UseQuestion(bound, expected)))
             return _verified(issued, bound, expectations)
+        case SdJwt(), Unbound() as unbound:
+            issued = yield from reading_issued(arrived, expectations, now, None)
+            yield from _check_status(issued, expectations.status)
+            return _verified(issued, unbound, expectations)
         case SdJwt(), _:
             raise Refused(Rule.KB_MISSING, Where(Part.PRESENTATION))
         case _:

@@ -103,7 +103,7 @@ async def _issue_again(
         proven = same_keys and agent.possession is Possession.PROVEN
         terms = await terms_of(wiring, now, ProofPolicy.ACCEPTED if proven else wiring.proofs)
         again = request(agent)
-        registration = await read(wiring, caller, len(encode_json(again)), partial(read_request, again, terms))
+        registration = await read(wiring, caller, encode_json(again), partial(read_request, again, terms))
         proven = proven or registration.nonce is not None
         possession = Possession.PROVEN if proven else Possession.NOT_PROVEN
         change = Change(event, possession, agent.batch_id, asked)

@@ -19,6 +19,7 @@ from issuer_service.registration.reading import ProofPolicy, Registration, Terms
 from issuer_service.registration.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
 from issuer_service.stores.rows.agents import KeyRow, RegistrationRow
 from issuer_service.stores.rows.audit import AuditEvent, Possession
+from issuer_service.stores.rows.discovery import DiscoveryRow
 from issuer_service.stores.rows.keys import KeyNotInUse, KeyUse
 from issuer_service.stores.rows.statuses import CardRow, StatusRow, StatusTaken
 from issuer_service.wiring import Bounds, Wiring
@@ -35,6 +36,8 @@ from sdcard.status.reference import StatusReference
 _ATTEMPTS = 5
 """Whoever loses a race for status entries, or against a change of keys, chooses and signs again. Two in a row are rare:
 entries are random, and keys change seldom."""
+_MARKS = (b",", b"[", b"{")
+"""Before each value stands one of them, and sometimes a name."""
 _DISCLOSURES_PER_CARD = 16
 """As long as it takes to make so many, an SD-Card takes with none: it is signed, and has an answer and rows."""
 
@@ -76,7 +79,7 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes, asked: Rep
         if earlier is not None:
             return earlier
     terms = await terms_of(wiring, now, wiring.proofs)
-    registration = await read(wiring, caller, len(body), lambda: read_registration(body, terms))
+    registration = await read(wiring, caller, body, lambda: read_registration(body, terms))
     possession = Possession.NOT_PROVEN if registration.nonce is None else Possession.PROVEN
     return await issue(wiring, caller, registration, Change(AuditEvent.AGENT_REGISTERED, possession, None, asked), now)
 
@@ -96,8 +99,8 @@ async def terms_of(wiring: Wiring, now: Instant, proofs: ProofPolicy) -> Terms:
     )
 
 
-async def read(wiring: Wiring, caller: Caller, size: int, reading: Callable[[], Registration]) -> Registration:
-    """Read a request of so many bytes, and refuse what the caller's token or the registry's bounds do not cover.
+async def read(wiring: Wiring, caller: Caller, body: bytes, reading: Callable[[], Registration]) -> Registration:
+    """Read a request, whose text is ``body``, and refuse what the caller's token or the bounds do not cover.
 
     A small one is read here and now: a thread would take longer to begin, and to have the interpreter to itself.
     """
@@ -108,10 +111,15 @@ async def read(wiring: Wiring, caller: Caller, size: int, reading: Callable[[], 
         check_work(registration, wiring.bounds)
         return registration
 
-    if size <= wiring.bounds.read_at_once_bytes:
+    if _is_read_at_once(body, wiring.bounds):
         return work()
     async with wiring.turns:
         return await asyncio.to_thread(work)
+
+
+def _is_read_at_once(body: bytes, bounds: Bounds) -> bool:
+    """Whether reading a request holds nobody up."""
+    return len(body) <= bounds.read_at_once_bytes and sum(map(body.count, _MARKS)) <= bounds.read_at_once_parts
 
 
 async def issue(wiring: Wiring, caller: Caller, registration: Registration, change: Change, now: Instant) -> bytes:
@@ -179,9 +187,16 @@ def issue_batch(
     )
     cards = [one.complete(signer.sign(one.signing_input)) for one in prepared]
     batch_id = wiring.salts.draw(1).hex()
-    discovery = discovery_rows(registration, decided_by(wiring, keys))
-    row = _row(caller, registration, change, batch_id, list(zip(cards, entries, strict=True)), now)
-    row = replace(row, kid=signer.public_key.thumbprint, discovery=discovery)
+    row = _row(
+        caller,
+        registration,
+        change,
+        batch_id,
+        signer.public_key.thumbprint,
+        list(zip(cards, entries, strict=True)),
+        discovery_rows(registration, decided_by(wiring, keys)),
+        now,
+    )
     answer = _answer(registration, batch_id, cards).model_dump_json().encode()
     if change.asked is not None:
         row = replace(row, answer=seal_answer(answer, change.asked, wiring.salts, now, wiring.bounds))
@@ -253,7 +268,9 @@ def _row(
     registration: Registration,
     change: Change,
     batch_id: str,
+    kid: str,
     cards: Sequence[tuple[SdCard, StatusRow]],
+    discovery: tuple[DiscoveryRow, ...],
     now: Instant,
 ) -> RegistrationRow:
     """What is remembered of it: of the SD-Cards their digests, of what they show the names (R-38)."""
@@ -267,8 +284,9 @@ def _row(
         content=content_of(registration.card),
         keys=tuple(KeyRow(holder.key.thumbprint, holder.where) for holder in registration.keys),
         batch_id=batch_id,
-        kid="",
+        kid=kid,
         cards=tuple(_card_row(card, status) for card, status in cards),
+        discovery=discovery,
         disclosed=_disclosed(registration.plans),
         event=change.event,
         asked=asked_for(registration),

@@ -40,6 +40,15 @@ _OWNER = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id ==
 _BOUND = select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(
     holder_keys.c.thumbprint.in_(bindparam("thumbprints", expanding=True))
 )
+_ADD_KEY = Statement(
+    insert(holder_keys).from_select(
+        holder_keys.c.keys(),
+        select(*(bindparam(column.name, type_=column.type) for column in holder_keys.c)).where(
+            ~exists().where(holder_keys.c.thumbprint == bindparam("thumbprint"))
+        ),
+    )
+)
+"""Unless somebody has it. Most registrations bring one key, which is new."""
 _ADD_KEYS, _ADD_BATCHES, _ADD_CARDS = (Statement(insert(table)) for table in (holder_keys, batches, cards))
 
 
@@ -150,17 +159,19 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> bool:
 
 def _claim_keys(connection: Connection, new: RegistrationRow) -> None:
     """A Holder key belongs to one agent: with two, it would link them and let one speak for the other."""
+    values = [
+        {"thumbprint": thumbprint, "agent_id": new.agent_id, "bound_at": new.at}
+        for thumbprint in sorted(key.thumbprint for key in new.keys)  # in one order, so that no two wait for each other
+    ]
+    if len(values) == 1 and _ADD_KEY.write(connection, values[0]) == 1:
+        return
     rows = connection.execute(_BOUND, {"thumbprints": [key.thumbprint for key in new.keys]})
     bound = {thumbprint: agent_id for thumbprint, agent_id in rows}
     foreign = [key for key in new.keys if bound.get(key.thumbprint, new.agent_id) != new.agent_id]
     if foreign:
         hint = "Make a key for this agent alone."
         raise Refused.because([Finding(Rule.KEY_BOUND_ELSEWHERE, key.where, hint) for key in foreign])
-    fresh = [
-        {"thumbprint": thumbprint, "agent_id": new.agent_id, "bound_at": new.at}
-        for thumbprint in sorted(key.thumbprint for key in new.keys)  # in one order, so that no two wait for each other
-        if thumbprint not in bound
-    ]
+    fresh = [row for row in values if row["thumbprint"] not in bound]
     if fresh:
         _ADD_KEYS.write(connection, *fresh)
 

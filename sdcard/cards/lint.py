@@ -41,6 +41,7 @@ _PLACEHOLDER = re.compile(r"[<${*\[]|your|xxx", re.IGNORECASE)
 _SECRET_NAMES = frozenset(
     {"password", "passwd", "secret", "clientsecret", "apikey", "accesstoken", "refreshtoken", "privatekey", "secretkey"}
 )
+_HAS_PARTS = (dict, list)
 _PRIVATE_JWK = frozenset({"d", "k", "p", "q", "dp", "dq", "qi", "priv"})
 
 _EMAIL = re.compile(r"(?<![\w.+-])([\w.+-]{1,64})@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b", re.ASCII)
@@ -67,7 +68,13 @@ _PHONE = re.compile(r"(?<![\w+])\+[1-9](?:[ ().-]{0,2}[0-9]){7,14}(?![\w])", re.
 _CARD_NUMBER = re.compile(r"[0-9](?<![\w.-][0-9])(?:[ -]?[0-9]){12,18}(?![\w-])", re.ASCII)
 
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[^\s:/?#@\[\]]{1,253}):[0-9]{1,5}")
-_INSIDE = ("local", "localhost", "internal", "intranet", "lan", "corp", "home", "private", "localdomain", "home.arpa")
+_INSIDE = (
+    *(".local", ".localhost", ".internal", ".intranet", ".lan", ".corp", ".home", ".private", ".localdomain"),
+    ".home.arpa",
+)
+
+_HARMLESS = re.compile(r"(?:[!-,./;<>?A-~-]{0,18} )*+[!-,./;<>?A-~-]{0,18}|[ -*,-9;<>?A-~]{0,12}")
+"""Most texts: short words of ASCII, and no digits unless it is short; without a sign of anything looked for here."""
 
 _BESIDE_CLIENT = frozenset({"mcp", "stdio"})
 """Schemes of programs that run on the machine of whoever uses them, so that its own address says what is meant."""
@@ -80,11 +87,21 @@ def suspicious(document: JsonObject) -> Iterator[Finding]:
         value, place = waiting.pop()
         if isinstance(value, dict):
             yield from _suspicious_members(value, place)
-            waiting += [(inner, (*place, name)) for name, inner in reversed(value.items())]
+            waiting += [(inner, (*place, name)) for name, inner in reversed(value.items()) if _is_looked_at(inner)]
         elif isinstance(value, list):
-            waiting += [(inner, (*place, index)) for index, inner in reversed(list(enumerate(value)))]
+            parts = reversed(list(enumerate(value)))
+            waiting += [(inner, (*place, index)) for index, inner in parts if _is_looked_at(inner)]
         elif isinstance(value, str):
             yield from _suspicious_text(value, place)
+
+
+def _is_looked_at(value: JsonValue) -> bool:
+    return not _is_harmless(value) if isinstance(value, str) else isinstance(value, _HAS_PARTS)
+
+
+def _is_harmless(text: str) -> bool:
+    """Whether a glance is enough: it has no sign of anything that is looked for."""
+    return _HARMLESS.fullmatch(text) is not None and "--" not in text
 
 
 def holds_secret(text: str) -> bool:
@@ -110,13 +127,19 @@ def _may_hold_secret(text: str) -> bool:
 
 
 def _suspicious_members(members: JsonObject, place: Place) -> Iterator[Finding]:
-    for name, value in members.items():
+    for name, value in members.items() if _is_to_be_read(" ".join(members)) else ():
         if is_deceptive(name):
             yield _deceptive((*place, name))
         if isinstance(value, str) and value and _plain(name) in _SECRET_NAMES and not _is_told_elsewhere(value):
             yield _secret((*place, name))
     if "kty" in members and any(isinstance(members.get(name), str) for name in _PRIVATE_JWK):
         yield _secret(place)
+
+
+def _is_to_be_read(names: str) -> bool:
+    """Whether one of these names may be hidden, or that of a secret."""
+    plain = _plain(names)
+    return not plain.isprintable() or "pass" in plain or "secret" in plain or "token" in plain or "key" in plain
 
 
 def _is_told_elsewhere(value: str) -> bool:
@@ -201,8 +224,9 @@ def _host(text: str) -> str:
 
 def _is_inside(host: str) -> bool:
     host = host.rstrip(".").lower()
+    if host[-1:].isalpha() and ":" not in host:  # as no address ends
+        return "." not in host or host.endswith(_INSIDE)
     try:
-        address = ip_address(host)
+        return not ip_address(host).is_global
     except ValueError:
-        return bool(host) and ("." not in host or host.endswith(tuple(f".{name}" for name in _INSIDE)))
-    return not address.is_global
+        return bool(host) and ("." not in host or host.endswith(_INSIDE))

@@ -88,8 +88,9 @@ class MediaType:
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
         """Find a value that is no string, is empty, or has not two parts."""
-        yield from Text(empty=Level.WARNING).check(value, where)
-        if isinstance(value, str) and value and "/" not in value:
+        if not isinstance(value, str) or not value:
+            yield from Text(empty=Level.WARNING).check(value, where)
+        elif "/" not in value:
             yield Finding(Rule.CARD_MEMBER_VALUE, where, "Write a media type, such as text/plain.", Level.NOTE)
 
 
@@ -207,9 +208,11 @@ class Object:
             yield _wrong_type(where, "an object")
             return
         for name, member in self.members.items():
-            yield from _check_member(value, name, member, where)
+            if member.need is not Need.OPTIONAL or _has(value, name):
+                yield from _check_member(value, name, member, where)
         for name, member in self.legacy.items():
-            yield from _check_legacy(value, name, member, where)
+            if _has(value, name):
+                yield from _check_legacy(value, name, member, where)
         if self.exactly_one:
             yield from self._check_alternatives(value, where)
         if self.notes_unknown:
@@ -278,6 +281,11 @@ def _spellings(name: str) -> tuple[str, ...]:
     return (name,) if snake == name else (name, snake)
 
 
+def _has(members: JsonObject, name: str) -> bool:
+    """Whether a member is there, be it null, in either spelling."""
+    return name in members or snake_case(name) in members
+
+
 def _check_member(members: JsonObject, name: str, member: Member, where: Where) -> Iterator[Finding]:
     found = find(members, name)
     if found is None:
@@ -322,7 +330,7 @@ def _unsafe(url: str) -> str:
     """What makes the URL dangerous or useless, as advice; empty when nothing does."""
     if not url.strip():
         return "Write a URL; this one is blank."
-    if any(unicodedata.category(character) in _INVISIBLE for character in url):
+    if not url.isprintable() and any(unicodedata.category(character) in _INVISIBLE for character in url):
         return "Remove control and other invisible characters from the URL."
     scheme = _SCHEME.match(url.strip())
     if scheme and scheme[1].lower() in _UNSAFE_SCHEMES:

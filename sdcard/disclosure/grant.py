@@ -125,23 +125,20 @@ class Vocabulary:
         return None if texts is None else tuple(map(_path, texts))
 
 
-class PlaceMemory(Generic[_Value]):
+class PlaceMemory(dict[tuple[Segment, ...], _Value], Generic[_Value]):
     """What was found out about places. Their names come from strangers' cards, so there is a bound on what is kept."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Segment, ...], _Value] = {}
+        super().__init__()
         self._size = 0
-
-    def get(self, place: tuple[Segment, ...]) -> _Value | None:
-        """What is remembered of a place."""
-        return self._known.get(place)
 
     def keep(self, place: tuple[Segment, ...], value: _Value) -> _Value:
         """Remember a value, and give it back. Everything else is forgotten where it has become too much."""
         self._size += 100 + sum([len(segment) for segment in place if isinstance(segment, str)])
         if self._size > _MOST_REMEMBERED:
-            self._known, self._size = {}, 0
-        self._known[place] = value
+            self.clear()
+            self._size = 0
+        self[place] = value
         return value
 
 
@@ -154,6 +151,7 @@ class Grant:
         rows: how its entries treat what they cover, the narrowest first.
         lists: what is asked for in place of the context's own choice; a place must be on each of them.
         shown: paths that cover everything that may be shown, and lead to every exception from what is withheld.
+        numbered: whether an entry has indices, so that elements of one array can differ.
     """
 
     context: str
@@ -163,7 +161,7 @@ class Grant:
     _decided: PlaceMemory[tuple[Row | None, Treatment]] = field(
         init=False, repr=False, compare=False, default_factory=PlaceMemory
     )
-    _numbered: bool = field(init=False, repr=False, compare=False)
+    numbered: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(sorted(self.rows, key=lambda row: row.narrowness, reverse=True)))
@@ -176,7 +174,7 @@ class Grant:
         spared = [p for row in self.rows if row.treatment is Treatment.WITHHELD for p in row.scope.apart]
         object.__setattr__(self, "shown", tuple(dict.fromkeys((*shown, *_overlaps(shown, spared)))))
         numbered = any(type(segment) is int for p in self.edges() for segment in p.segments)
-        object.__setattr__(self, "_numbered", numbered)
+        object.__setattr__(self, "numbered", numbered)
 
     def treatment(self, place: tuple[Segment, ...]) -> Treatment:
         """Whether this place may be shown, and whether in the clear."""
@@ -184,7 +182,7 @@ class Grant:
 
     def kind(self, place: tuple[Segment, ...]) -> tuple[Segment, ...]:
         """The same for all places that no entry tells apart: the elements of an array, unless an entry has indices."""
-        return place if self._numbered else tuple([None if type(one) is int else one for one in place])
+        return place if self.numbered else tuple([None if type(one) is int else one for one in place])
 
     def _decide(self, place: tuple[Segment, ...]) -> tuple[Row | None, Treatment]:
         """Decided once for a place, and for all elements of an array unless an entry tells them apart."""

@@ -20,6 +20,7 @@ class Kind:
         plain: the grant shows it in the clear.
         own: it has a Disclosure of its own, wherever it is.
         divided: a unit or an exception of the grant lies beneath it.
+        family: its path, with ``*`` for array elements.
     """
 
     along: bool
@@ -30,6 +31,7 @@ class Kind:
     plain: bool
     own: bool
     divided: bool
+    family: str
 
 
 class Kinds:
@@ -39,6 +41,7 @@ class Kinds:
         self.card_format, self.grant = card_format, grant
         named = (p for p in grant.selective() if not card_format.goes_with_parent(p.segments))
         self._own = tuple(dict.fromkeys((*card_format.units, *named)))
+        self.plain = tuple(grant.plain())
         edges = dict.fromkeys((*card_format.units, *grant.edges()))
         self._edges = tuple(p for p in edges if p.segments[1:])
         self._known = PlaceMemory[Kind]()
@@ -46,7 +49,10 @@ class Kinds:
 
     def of(self, place: tuple[Segment, ...]) -> Kind:
         """What is true of this place."""
-        place = self.grant.kind(place)
+        return self.like(self.grant.kind(place))
+
+    def like(self, place: tuple[Segment, ...]) -> Kind:
+        """The same for a place as ``Grant.kind`` gives it."""
         kind = self._known.get(place)
         return self._known.keep(place, self._look_at(place)) if kind is None else kind
 
@@ -72,6 +78,7 @@ class Kinds:
             plain=treatment is Treatment.PLAIN,
             own=len(place) == 1 or any(one.matches(place) for one in self._own),
             divided=any(p.leads_to(place) for p in self._edges),
+            family=str(ClaimPath(tuple([None if isinstance(one, int) else one for one in place]))),
         )
 
     def _could_separate(self, place: tuple[Segment, ...], covered: bool) -> bool:

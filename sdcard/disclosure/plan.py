@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sdcard.cards.card import Card
-from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment, treatments
+from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
 from sdcard.disclosure.agreement import Agreement, Partner
 from sdcard.disclosure.grant import Grant
 from sdcard.disclosure.kinds import Kind, Kinds
 from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
-from sdcard.paths import ClaimPath, Place, Segment
+from sdcard.paths import Place, Segment
 from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 
@@ -73,8 +73,9 @@ def plan_disclosure(
     permitted = kinds.grant
     clear = {*card.format.always_disclosed, *profile.also_clear}
     _check_clear(clear & card.document.keys(), permitted, where)
-    root = _Planner(card, kinds, clear).object(card.document, (), covered=False)
-    places = [place for place, treatment in treatments(root) if treatment is not Treatment.WITHHELD]
+    planner = _Planner(card, kinds, clear)
+    root = planner.object(card.document, (), (), covered=False)
+    places = [place for place, _ in planner.shown]
     asked = permitted.lists[-1] if disclose is not None else ()
     return DisclosurePlan(
         context=context,
@@ -83,7 +84,7 @@ def plan_disclosure(
         root=root,
         policy=policy,
         places=frozenset(places),
-        discloses=tuple(str(ClaimPath(family)) for family in dict.fromkeys(map(_family, places))),
+        discloses=tuple(dict.fromkeys([family for _, family in planner.shown])),
         nothing_behind=tuple(scope.entry for scope in asked if not any(map(scope.holds, places))),
         agreement=agreement,
     )
@@ -102,63 +103,77 @@ def _check_clear(clear: set[str], permitted: Grant, where: Where) -> None:
 
 
 class _Planner:
-    """Walks a card. ``covered`` says whether a part lies within one that has a Disclosure of its own."""
+    """Walks a card.
+
+    ``like``: a part's place as ``Grant.kind`` has it. ``covered``: it lies within one that has a Disclosure of its own.
+
+    Attributes:
+        shown: the parts that are shown, each with its family, and before what is in it.
+    """
 
     def __init__(self, card: Card, kinds: Kinds, clear: set[str]) -> None:
-        self._kinds, self._clear = kinds, clear
-        self._bare = frozenset(_bare(card.document, kinds.grant))
+        self._kinds, self._clear, self._numbered = kinds, clear, kinds.grant.numbered
+        self._bare = frozenset(_bare(card.document, kinds))
+        self.shown: list[tuple[Place, str]] = []
 
-    def object(self, members: Mapping[str, JsonValue], place: Place, covered: bool) -> DisclosableObject:
-        parts = {name: self._part(value, (*place, name), covered) for name, value in members.items()}
+    def object(
+        self, members: Mapping[str, JsonValue], place: Place, like: tuple[Segment, ...], covered: bool
+    ) -> DisclosableObject:
+        parts = {name: self._part(value, (*place, name), (*like, name), covered) for name, value in members.items()}
         return DisclosableObject(parts, self._kinds.separates(place, covered))
 
-    def _part(self, value: JsonValue, place: Place, covered: bool) -> tuple[Treatment, Disclosable]:
+    def _array(
+        self, elements: Sequence[JsonValue], place: Place, like: tuple[Segment, ...], covered: bool
+    ) -> DisclosableArray:
+        parts = [
+            self._part(element, (*place, index), (*like, index if self._numbered else None), covered)
+            for index, element in enumerate(elements)
+        ]
+        return DisclosableArray(tuple(parts), self._kinds.separates(place, covered))
+
+    def _part(
+        self, value: JsonValue, place: Place, like: tuple[Segment, ...], covered: bool
+    ) -> tuple[Treatment, Disclosable]:
+        kind, before = self._kinds.like(like), len(self.shown)
         if len(place) == 1 and place[0] in self._clear:
+            self.shown.append((place, kind.family))
             return Treatment.PLAIN, value
-        kind = self._kinds.of(place)
         if not kind.permitted and not (kind.on_the_way and isinstance(value, dict | list)):
             return Treatment.WITHHELD, None
-        treatment = self._shown(place, kind, covered)
-        inside = self._inside(value, place, kind, covered or treatment is Treatment.SELECTIVE)
-        must_show = value or (kind.forbidden and not kind.permitted)
-        if must_show and not self._shows_something(inside, place):
-            return Treatment.WITHHELD, None
+        self.shown.append((place, kind.family))
+        treatment = self._how(place, kind, covered)
+        inside: Disclosable = value
+        if kind.divided or not kind.permitted:  # else nothing inside is treated differently
+            within = covered or treatment is Treatment.SELECTIVE
+            if isinstance(value, dict):
+                inside = self.object(value, place, like, within)
+            elif isinstance(value, list):
+                inside = self._array(value, place, like, within)
+            must_show = value or (kind.forbidden and not kind.permitted)
+            if must_show and not self._shows_something(inside, like):
+                del self.shown[before:]
+                return Treatment.WITHHELD, None
         return treatment, inside
 
-    def _shown(self, place: Place, kind: Kind, covered: bool) -> Treatment:
+    def _how(self, place: Place, kind: Kind, covered: bool) -> Treatment:
         """How a part that is shown is shown: in the clear only where the policy or the card format says so."""
         if kind.plain or kind.along or place in self._bare:
             return Treatment.PLAIN
         return Treatment.SELECTIVE if kind.own or not covered else Treatment.PLAIN
 
-    def _shows_something(self, inside: Disclosable, place: Place) -> bool:
+    def _shows_something(self, inside: Disclosable, like: tuple[Segment, ...]) -> bool:
         """Whether a part that was asked for is shown: a container emptied by its context would say what is not so."""
         if isinstance(inside, DisclosableObject):
-            asked = (t for name, (t, _) in inside.members.items() if not self._kinds.of((*place, name)).only_along)
-            return any(treatment is not Treatment.WITHHELD for treatment in asked)
+            shown = (name for name, (treatment, _) in inside.members.items() if treatment is not Treatment.WITHHELD)
+            return any(not self._kinds.like((*like, name)).only_along for name in shown)
         if isinstance(inside, DisclosableArray):
             return any(treatment is not Treatment.WITHHELD for treatment, _ in inside.elements)
         return True
 
-    def _inside(self, value: JsonValue, place: Place, kind: Kind, covered: bool) -> Disclosable:
-        """Look inside only where something inside may be treated differently."""
-        if kind.permitted and not kind.divided:
-            return value
-        if isinstance(value, dict):
-            return self.object(value, place, covered)
-        if isinstance(value, list):
-            elements = tuple(self._part(element, (*place, index), covered) for index, element in enumerate(value))
-            return DisclosableArray(elements, self._kinds.separates(place, covered))
-        return value
 
-
-def _bare(document: JsonObject, permitted: Grant) -> Iterator[Place]:
+def _bare(document: JsonObject, kinds: Kinds) -> Iterator[Place]:
     """The places in which something is in the clear, and which therefore are so themselves."""
-    for claim_path in permitted.plain():
+    for claim_path in kinds.plain:
         for place in claim_path.find(document):
-            if permitted.treatment(place) is Treatment.PLAIN:
+            if kinds.grant.treatment(place) is Treatment.PLAIN:
                 yield from (place[:length] for length in range(1, len(place)))
-
-
-def _family(place: Place) -> tuple[Segment, ...]:
-    return tuple([None if isinstance(segment, int) else segment for segment in place])

@@ -6,6 +6,7 @@ and those of a query: NFKC, case folded, runs of white space as one space. A wor
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from sdcard.cards.format import CardFormat, Criterion
@@ -14,6 +15,7 @@ from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import JsonValue
 from sdcard.paths import Place
 
+_CRITERIA = tuple(Criterion)
 Term: TypeAlias = tuple[Criterion, str]
 
 MOST_TERMS = 1024
@@ -29,13 +31,11 @@ def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
         plan: what the SD-Card can show.
         card_format: that of the plan's card; says by what its cards are found.
     """
-    document, found = shown(plan.root), dict[Term, None]()
-    for criterion in Criterion:
-        for claim_path in card_format.found_by[criterion]:
-            for place, value in claim_path.parts(document):
-                for text in _texts(criterion, place, value):
-                    found[criterion, text] = None
-    return tuple(found)[:MOST_TERMS]
+    document, found = shown(plan.root), list[Term]()
+    for criterion in _CRITERIA:
+        parts = [part for claim_path in card_format.found_by[criterion] for part in claim_path.parts(document)]
+        found += [(criterion, text) for text in dict.fromkeys(_texts(criterion, parts))]
+    return tuple(found[:MOST_TERMS])
 
 
 def query_terms(criterion: Criterion, text: str) -> tuple[Term, ...]:
@@ -43,10 +43,14 @@ def query_terms(criterion: Criterion, text: str) -> tuple[Term, ...]:
     return tuple(dict.fromkeys((criterion, one) for one in _normalized(criterion, text)))
 
 
-def _texts(criterion: Criterion, place: Place, value: JsonValue) -> list[str]:
+def _texts(criterion: Criterion, parts: Sequence[tuple[Place, JsonValue]]) -> list[str]:
     if criterion is Criterion.CAPABILITIES:
-        return _normalized(criterion, str(place[-1])) if value is True else []
-    return _normalized(criterion, value) if isinstance(value, str) else []
+        texts = [str(place[-1]) for place, value in parts if value is True]
+    else:
+        texts = [value for _, value in parts if isinstance(value, str)]
+    if criterion is Criterion.TEXT:  # words of many texts are those of one: none goes over the end of a line
+        texts = ["\n".join(texts)]
+    return [one for text in texts for one in _normalized(criterion, text)]
 
 
 def _normalized(criterion: Criterion, text: str) -> list[str]:

@@ -5,6 +5,7 @@ times as long as SQLite takes to insert the row.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, CursorResult, Dialect, SelectBase, UpdateBase
@@ -14,23 +15,33 @@ Values: TypeAlias = Mapping[str, object]
 
 
 class Rendered:
-    """A statement as a driver takes it."""
+    """A statement as a driver takes it.
+
+    Attributes:
+        text: for the driver.
+        arguments: the values in the order of the text, as the driver takes them.
+    """
 
     def __init__(self, statement: SelectBase | UpdateBase, dialect: Dialect, names: Sequence[str] = ()) -> None:
         compiled = statement.compile(dialect=dialect, column_keys=list(names) or None)
         assert isinstance(compiled, SQLCompiler), "no other is rendered"
         self.text = str(compiled)
         self._names = tuple(compiled.positiontup or ())
-        self._fixed = {name: value for name, value in compiled.params.items() if value is not None}
-        self._encode = {name: encode for name in self._names if (encode := _encoder(compiled, name, dialect))}
+        fixed = {name: value for name, value in compiled.params.items() if value is not None}
+        self._fixed = {name: value for name, value in fixed.items() if name not in names}
+        encoders = ((at, _encoder(compiled, name, dialect)) for at, name in enumerate(self._names))
+        self._encode = [(at, encode) for at, encode in encoders if encode]
+        is_plain = len(self._names) > 1 and not self._fixed and not self._encode
+        self.arguments: Callable[[Values], tuple[object, ...]] = (
+            itemgetter(*self._names) if is_plain else self._arguments
+        )
 
-    def arguments(self, values: Values) -> tuple[object, ...]:
-        """The values in the order of the text, as the driver takes them."""
+    def _arguments(self, values: Values) -> tuple[object, ...]:
         known = {**self._fixed, **values} if self._fixed else values
-        if not self._encode:
-            return tuple([known[name] for name in self._names])
-        encode = self._encode
-        return tuple([encode[name](known[name]) if name in encode else known[name] for name in self._names])
+        arguments = [known[name] for name in self._names]
+        for at, encode in self._encode:
+            arguments[at] = encode(arguments[at])
+        return tuple(arguments)
 
 
 def _encoder(compiled: SQLCompiler, name: str, dialect: Dialect) -> Callable[[object], object] | None:
@@ -60,9 +71,9 @@ class Statement:
 
     def _run(self, connection: Connection, rows: Sequence[Values]) -> CursorResult[Any]:
         known = (connection.dialect.name, *rows[0])
-        assert all([row.keys() == rows[0].keys() for row in rows[1:]]), "what the first row lacks would be lost"
+        assert set(map(len, rows)) == {len(rows[0])}, "what the first row lacks would be lost"
         rendered = self._rendered.get(known)
         if rendered is None:
             rendered = self._rendered[known] = Rendered(self._statement, connection.dialect, known[1:])
-        arguments = [rendered.arguments(row) for row in rows]
+        arguments = list(map(rendered.arguments, rows))
         return connection.exec_driver_sql(rendered.text, arguments[0] if len(rows) == 1 else arguments)

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ import httpx2
 import pytest
 
 from sdcard.disclosure.document import parse_policy
+from sdcard.encoding import JsonObject
 from sdcard.http_auth import encode_credentials, parse_challenge, parse_credentials
 from sdcard.keybinding.possession import POSSESSION_TYP
 from sdcard.vectors import parse_vector
@@ -206,11 +208,19 @@ def _possession(block: Block, shell: Shell) -> None:
 
 
 def _log_line(block: Block, shell: Shell) -> None:
-    """The line of a refused request has these members, and no others."""
+    """The line of a refused request has these members, and no others. It is written once the answer is sent."""
     httpx2.post(f"{shell.registry}/agents/register", json={}, trust_env=False)
-    lines = [json.loads(line) for line in (shell.folder / "registry.log").read_text().splitlines() if line[:1] == "{"]
-    refused = next(line for line in lines if line["event"] == "request" and line["status"] >= 400)
-    assert json.loads(block.text).keys() - {"caller"} == refused.keys() - {"caller"}
+    deadline = time.monotonic() + 20
+    while not (refused := _refused(shell.folder / "registry.log")):
+        assert time.monotonic() < deadline, "no refused request is logged"
+        time.sleep(0.05)
+    assert json.loads(block.text).keys() - {"caller"} == refused[0].keys() - {"caller"}
+
+
+def _refused(log: Path) -> list[JsonObject]:
+    whole, _, _ = log.read_text(encoding="utf-8").rpartition("\n")
+    lines = [json.loads(line) for line in whole.splitlines() if line[:1] == "{"]
+    return [line for line in lines if line["event"] == "request" and line["status"] >= 400]
 
 
 def _vector(block: Block, shell: Shell) -> None:

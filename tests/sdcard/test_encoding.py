@@ -305,6 +305,7 @@ def test_what_is_written_as_we_would_is_read_at_once_whatever_its_size(monkeypat
     monkeypatch.setattr(encoding, "_read_json", lambda _: pytest.fail("read a second time"))
     value: JsonValue = [{"id": str(number), "tags": ["[", '"{', "\\"]} for number in range(5_000)]
     assert parse_json(encode_json(value), HERE, 64) == value
+    assert parse_json(json.dumps(value, indent=1).encode(), HERE, 64) == value
 
 
 @pytest.mark.parametrize("data", [b"[]", b"1", b'"{}"', b"null"])
@@ -358,6 +359,12 @@ def test_the_extra_fast_changes_no_outcome(data: bytes) -> None:
         '"\\u00e9"',
         "NaN",
         "[ ]",
+        '{"a": 1, "a": 1}',
+        '{"a b": 1, "ab": 1, "a  b": " "}',
+        '{" a": [1.0, 1.00]}',
+        "[1.0 , 9007199254740993.0]",
+        '["\\u0020", " "]',
+        "[1,\f2]",
         "\ufeff1",
         "[[[[[[[[[1]]]]]]]]]",
     ],

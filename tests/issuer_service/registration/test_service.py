@@ -6,6 +6,8 @@ import time
 import pytest
 from sqlalchemy import event
 
+from issuer_service.registration import service
+from issuer_service.registration.reading import Registration, Terms, read_registration
 from issuer_service.stores.sql import open_store
 from issuer_service.wiring import Bounds
 from sdcard import Limits
@@ -86,6 +88,26 @@ def test_few_batches_are_made_at_once_and_small_ones_one_by_one(desk: Desk, boun
 
     assert statuses == [201] * 8
     assert salts.most == most
+
+
+@pytest.mark.parametrize(
+    ("bounds", "in_thread"),
+    [(Bounds(), False), (Bounds(read_at_once_bytes=100), True), (Bounds(read_at_once_parts=10), True)],
+)
+def test_a_request_of_many_bytes_or_parts_is_read_in_a_thread(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, bounds: Bounds, in_thread: bool
+) -> None:
+    threads: list[str] = []
+
+    def reading(body: bytes, terms: Terms) -> Registration:
+        threads.append(threading.current_thread().name)
+        return read_registration(body, terms)
+
+    monkeypatch.setattr(service, "read_registration", reading)
+    with desk.open(bounds=bounds) as registry:
+        registry.register(request())
+
+    assert [name.startswith("asyncio_") for name in threads] == [in_thread]
 
 
 class CountingSalts(RecordingSalts):
