@@ -34,7 +34,7 @@ NOT_RUN = {
     ("CONTRIBUTING.md", "pip install uv"): "the tests themselves: `.ci/run` runs these lines",
     ("docs/fetching.md", "sdcard fetch https://agent.example --trust cards/trust.json --status            # its "
      "well-known addresses, one after the other"): "fetches from a public address; the block after it runs on loopback",
-    ("docs/operations.md", "umask 022      # as root, in the checkout: the registry's user runs what is installed here"):
+    ("docs/operations.md", "umask 022      # as root, in the checkout: the registry's user runs what this installs"):
         "needs root and systemd; tests/test_deploy.py runs the unit",
     ("docs/postgresql.md", "pip install '.[service,postgresql]'      # in the checkout"):
         "needs a PostgreSQL server of one's own; tests/issuer_service/test_processes.py starts one",
