@@ -1,6 +1,8 @@
 """What no card should hold: found wherever it stands, guessed with care, and never quoted."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from sdcard.cards import lint
 from sdcard.cards.lint import holds_secret, is_deceptive, suspicious
@@ -184,3 +186,33 @@ def test_every_character_that_hides_is_one_that_does_not_print() -> None:
     assert is_deceptive("a\u202eb")
     assert is_deceptive("\u00ad")
     assert not is_deceptive("tab\tand\nline")
+
+
+PIECES = st.tuples(
+    st.sampled_from(
+        SECRETS + INNOCENT + PERSONAL + IMPERSONAL + INSIDE + OUTSIDE + ["a\u202eb", "\u00ad", "caf\u00e9"]
+    ),
+    st.integers(0, 60),
+    st.integers(1, 60),
+).map(lambda cut: cut[0][cut[1] : cut[1] + cut[2]])
+
+
+@given(st.lists(PIECES, max_size=4), st.sampled_from(["", " ", "\n", ".", "-", ": "]))
+@example(["\x01"], "")
+@example(["x" * 19], "")
+@example(["-----"], "")
+def test_a_glance_passes_over_nothing_that_is_found(pieces: list[str], between: str) -> None:
+    text = between.join(pieces)
+    if lint._is_harmless(text):
+        assert list(lint._suspicious_text(text, ())) == []
+
+
+@pytest.mark.parametrize("text", ["Plans routes.", "text/plain", "2.0.1", "short words, and more of them", ""])
+def test_most_texts_need_no_more_than_a_glance(text: str) -> None:
+    assert lint._is_harmless(text)
+
+
+@given(st.lists(st.one_of(PIECES, st.sampled_from(["Client-Secret", "api_key", "pass", "x_API_key"])), max_size=4))
+def test_a_glance_at_names_passes_over_nothing_that_is_found(names: list[str]) -> None:
+    if not lint._is_to_be_read(" ".join(names)):
+        assert not any(is_deceptive(name) or lint._plain(name) in lint._SECRET_NAMES for name in names)
