@@ -25,8 +25,9 @@ def required_text(claims: Mapping[str, JsonValue], name: str, where: Where) -> s
     Raises:
         Refused: ``claim.missing`` or ``claim.type``, at ``where/name``.
     """
-    value = required(claims, name, where)
+    value = claims.get(name)
     if not isinstance(value, str):
+        required(claims, name, where)
         raise Refused(Rule.CLAIM_TYPE, where.within(name), "The claim must be a single string.")
     return value
 

@@ -86,11 +86,11 @@ def check_in_clear(verified: VerifiedSdJwt, required: frozenset[str], never_sele
     Raises:
         Refused: ``claim.not-in-clear`` or ``claim.missing``, at the claim.
     """
-    check_not_selective(verified, required | never_selective)
+    check_not_selective(verified, required, never_selective)
     check_present(verified, required)
 
 
-def check_not_selective(verified: VerifiedSdJwt, guarded: frozenset[str]) -> None:
+def check_not_selective(verified: VerifiedSdJwt, required: frozenset[str], never_selective: frozenset[str]) -> None:
     """Refuse a claim that decides whether a token counts and that a Holder could withhold, in whole or in part.
 
     RFC 9901 9.7 (R-34); SD-JWT VC 2.2.2.2, sub-claims included (VC-5); HAIP 6.1 (HAIP-4).
@@ -99,7 +99,7 @@ def check_not_selective(verified: VerifiedSdJwt, guarded: frozenset[str]) -> Non
         Refused: ``claim.not-in-clear``, at the claim.
     """
     for name in verified.processed.selective:
-        if name in guarded:
+        if name in required or name in never_selective:
             raise Refused(Rule.CLAIM_NOT_IN_CLEAR, _WHERE.within(name))
 
 
