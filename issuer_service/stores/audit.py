@@ -89,7 +89,7 @@ def read_head(connection: Connection) -> Head | None:
 
 def read_records(connection: Connection, query: AuditQuery) -> tuple[AuditFound, ...]:
     """Records as they are found, with the text of ``disclosed`` read strictly."""
-    found = connection.execute(_asked(query))
+    found = connection.execute(_asked(query)).all()
     return tuple((row.sequence, _record(row)) for row in found)
 
 

@@ -233,7 +233,7 @@ class SqlStore:
 
     async def ping(self) -> None:
         """Make sure that the database answers and has our tables."""
-        await self.database.read(lambda connection: connection.execute(select(tokens.c.digest).limit(1)))
+        await self.database.read(lambda connection: connection.execute(select(tokens.c.digest).limit(1)).all())
 
     async def revision(self) -> str | None:
         """Which schema the database has."""

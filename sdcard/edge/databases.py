@@ -23,8 +23,11 @@ from sqlalchemy import (
     AsyncAdaptedQueuePool,
     Connection,
     Engine,
+    MappingResult,
     NullPool,
     QueuePool,
+    Result,
+    ScalarResult,
     create_engine,
     event,
     exc,
@@ -174,7 +177,7 @@ class Database:
         if isinstance(self._engine, Engine):
             return await asyncio.get_running_loop().run_in_executor(self._threads, _run, self._engine, work, writes)
         async with self._engine.begin() if writes else self._engine.connect() as connection:
-            return await connection.run_sync(work)
+            return await connection.run_sync(_whole(work))
 
     def connections_in_use(self) -> int:
         """How many of the pool's connections work at this moment."""
@@ -194,10 +197,24 @@ class Database:
 def _run(engine: Engine, work: Work[_T], writes: bool) -> _T:
     if not writes:
         with engine.connect() as connection:
-            return work(connection)
+            return _whole(work)(connection)
     with engine.begin() as connection:
         begin_writing(connection)
-        return work(connection)
+        return _whole(work)(connection)
+
+
+def _whole(work: Work[_T]) -> Work[_T]:
+    """The work, after which nobody fetches rows: a question that is still open keeps what it sees of a SQLite file as
+    it was, and whoever gets the connection next could not write (``SQLITE_BUSY_SNAPSHOT``).
+    """
+
+    def whole(connection: Connection) -> _T:
+        found = work(connection)
+        if isinstance(found, Result | MappingResult | ScalarResult):
+            found.close()
+        return found
+
+    return whole
 
 
 def begin_writing(connection: Connection) -> None:

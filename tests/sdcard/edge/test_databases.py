@@ -1,13 +1,16 @@
-"""Whoever asked may be gone before a transaction is over."""
+"""What is left behind by work that is over, or by whoever asked for it and is gone."""
 
 import asyncio
 import gc
+import sqlite3
 import threading
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, CursorResult, text
 
 from sdcard.edge.databases import create_private, open_database
 
@@ -43,3 +46,29 @@ def test_work_whose_caller_left_ends_in_silence_and_gives_its_turn_on(tmp_path: 
 
     assert asyncio.run(leave()) == ([] if fails else ["made"])
     assert complaints == []
+
+
+@pytest.mark.parametrize("kept", [lambda rows: rows, lambda rows: rows.mappings(), lambda rows: rows.scalars()])
+def test_rows_that_nobody_fetched_keep_nobody_from_writing(
+    tmp_path: Path, kept: Callable[[CursorResult[Any]], object]
+) -> None:
+    """A read that is still open would see the file as it was, on a connection that cannot write from then on."""
+    file = tmp_path / "some.sqlite"
+
+    def add(connection: Connection) -> int:
+        return connection.execute(text("INSERT INTO made VALUES (3)")).rowcount
+
+    async def work() -> int:
+        create_private(file)
+        database = open_database(f"sqlite:///{file}")
+        await database.migrate(lambda connection: connection.execute(text("CREATE TABLE made (x INTEGER)")))
+        await database.change(lambda connection: connection.execute(text("INSERT INTO made VALUES (1), (2)")))
+        rows = await database.read(lambda connection: kept(connection.execute(text("SELECT x FROM made"))))
+        with closing(sqlite3.connect(file)) as another, another:
+            another.execute("INSERT INTO made VALUES (9)")
+        added = await database.change(add)
+        del rows
+        await database.close()
+        return added
+
+    assert asyncio.run(work()) == 1
