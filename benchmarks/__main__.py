@@ -15,8 +15,8 @@ from benchmarks.work import make_work
 def main() -> None:
     """Measure, print, store."""
     arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    arguments.add_argument("--rounds", type=int, default=250, help="rounds (default 250)")
-    arguments.add_argument("--repeats", type=int, default=3, help="runs of each step in a round (default 3)")
+    arguments.add_argument("--rounds", type=int, default=40, help="rounds (default 40)")
+    arguments.add_argument("--repeats", type=int, default=20, help="runs of each step in a round (default 20)")
     arguments.add_argument("--only", choices=["speed"], help="no growth, memory and start-up; nothing is stored")
     chosen = arguments.parse_args()
     work = make_work()

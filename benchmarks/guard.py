@@ -12,7 +12,7 @@ from benchmarks.work import make_work
 
 MOST = 4 / 3
 RUNS = 3
-ROUNDS, REPEATS = 120, 3
+ROUNDS, REPEATS = 20, 20
 
 
 def main() -> None:

@@ -95,4 +95,9 @@ def verify_batch(work: Work, texts: Sequence[str], threads: int) -> list[Verifie
 def forget() -> None:
     """Make this a process that has seen no Issuer's JWT and no Holder's key."""
     keys.forget()
+    forget_tokens()
+
+
+def forget_tokens() -> None:
+    """Make this a process that has seen Holders' keys, but none of these SD-Cards: each copy of a batch is new."""
     seen.forget()

@@ -43,6 +43,7 @@ ROWS = (
     Row("present, from text, seen", SIGN, "present"),
     Row("present, from text", SIGN, "present"),
     Row("verify", VERIFY, "verify"),
+    Row("verify, Holder seen", VERIFY, "verify"),
     Row("verify, seen", VERIFY, "verify"),
     *(Row(f"verify {size} at once", VERIFY, "verify") for size in BATCHES),
     *(Row(f"verify {size} at once, seen", VERIFY, "verify") for size in BATCHES),
@@ -102,6 +103,7 @@ def our_steps(work: Work) -> dict[str, Step]:
         "present, from text, seen": lambda: ours.present(work, ours.accept(work, issued)),
         "present, from text": _afresh(lambda: ours.present(work, ours.accept(work, issued))),
         "verify": _afresh(lambda: ours.verify(work, presented)),
+        "verify, Holder seen": _afresh(lambda: ours.verify(work, presented), ours.forget_tokens),
         "verify, seen": lambda: ours.verify(work, presented),
         **{f"verify {size} at once": _afresh(_batch(work, batches[size])) for size in BATCHES},
         **{f"verify {size} at once, seen": _batch(work, batches[size]) for size in BATCHES},
@@ -178,11 +180,11 @@ def _ratios(
     return {name: None if time is None else round(time / floors[row.floor], 2) for name, time in found.items()}
 
 
-def _afresh(step: Callable[[], Any]) -> Step:
-    """The step, by a process that has seen neither the Issuer's JWT nor the Holder's key."""
+def _afresh(step: Callable[[], Any], forget: Callable[[], None] = ours.forget) -> Step:
+    """The step, by a process that has not seen what is forgotten: the Issuer's JWT and the Holder's key."""
 
     def forgetful() -> None:
-        ours.forget()
+        forget()
         step()
 
     return forgetful
