@@ -141,9 +141,9 @@ class Refusals:
             if refusal is None or exchange.status is not None:
                 name, request_id = type(error).__name__, exchange.request_id
                 _log.error("unforeseen %s at %s", name, places(error), extra={"request_id": request_id})
-                refusal = Refused(Rule.REGISTRY_FAILED, _WHERE), None
-            answer = _answer(scope, *refusal)
+                exchange.rule = Rule.REGISTRY_FAILED
             if exchange.status is None:
+                answer = _answer(scope, *refusal) if refusal else _failed(scope)
                 await answer(scope, receive, send)
 
 
@@ -158,6 +158,15 @@ def _answer(scope: Scope, refusal: Refused, headers: Mapping[str, str] | None) -
         return made
     exchange_of(scope).rule = refusal.rule
     return problem_response(refusal, headers)
+
+
+def _failed(scope: Scope) -> Response:
+    """What is answered when nobody foresaw what happened. It says nothing of what that was."""
+    refusal = Refused(Rule.REGISTRY_FAILED, _WHERE)
+    try:
+        return _answer(scope, refusal, None)
+    except Exception:  # whatever a page is made with may be what failed
+        return problem_response(refusal)
 
 
 def _refusal_of(error: Exception, scope: Scope) -> tuple[Refused, Mapping[str, str] | None] | None:

@@ -49,7 +49,7 @@ class Bounds:
     small_body_bytes: int = 131_072
     """The longest request body that has neither card nor keys, and is read in the event loop, where others wait."""
     read_at_once_bytes: int = 8_192
-    """The longest registration that is read in the event loop too: in 1 ms, or 30 where much of it is wrong."""
+    """The longest registration that is read in the event loop too: an ordinary one in 2 ms, the worst in 30."""
     read_at_once_parts: int = 192
     """The most values in it, counted by the marks before them: each is looked at by rules of its own."""
     batch_at_once_bytes: int = 32_768

@@ -151,7 +151,8 @@ class _Rows:
     """Digests that leave at an instant of their own.
 
     Counting takes time that grows with the table, so a process looks once in a thousand rows, and once a second while
-    there is no room: each of several processes may add a thousand beyond the capacity.
+    there is no room: each of several processes may add a thousand beyond the capacity. What is on its way into the
+    table may count twice for that second.
     """
 
     def __init__(self, database: Database, table: Table, capacity: int) -> None:
@@ -211,7 +212,7 @@ class _Rows:
         await self._sweep(now)
         adding = self._adding  # before the count, which may see them and may not
         free = self._capacity - adding - await self._count()
-        self._room, self._full_at = min(free, _BETWEEN_LOOKS), now if free <= 0 else -math.inf
+        self._room, self._full_at = max(min(free, _BETWEEN_LOOKS), 0), now if free <= 0 else -math.inf
 
     async def _sweep(self, now: Instant) -> None:
         """Others may sweep at the same time: each takes rows that nobody else has locked."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from issuer_service.access import Limit, Scope
+from issuer_service.console import endpoints, forms
 from issuer_service.console.pages import is_link
 from issuer_service.lifecycle import service
 from issuer_service.rates import UNLIMITED, Rates
@@ -252,6 +253,22 @@ def test_a_bug_is_answered_with_a_page_that_shows_nothing_of_it(desk: Desk) -> N
     assert (answer.status_code, rule_of(answer)) == (500, "registry.failed")
     assert answer.headers["content-type"].startswith("text/html")
     assert "canary-in-an-exception" not in answer.text
+
+
+def test_a_page_that_cannot_be_made_is_answered_with_a_document(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise OSError("canary-in-an-exception")
+
+    monkeypatch.setattr(endpoints, "page", broken)
+    monkeypatch.setattr(forms, "page", broken)
+    with desk.open(console=True) as registry:
+        answer = Visitor(registry).client.get("/console/sign-in")
+
+    assert (answer.status_code, answer.json()["rule"]) == (500, "registry.failed")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "canary-in-an-exception" not in answer.text + caplog.text
 
 
 def test_an_address_that_asks_too_often_is_told_so_by_a_page_and_elsewhere_by_a_document(desk: Desk) -> None:

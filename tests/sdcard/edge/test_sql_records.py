@@ -224,6 +224,31 @@ def test_a_look_counts_what_is_on_its_way_into_the_table(url: str, monkeypatch: 
     assert ask(url, work) == [True] * 30
 
 
+def test_what_was_counted_twice_takes_no_room_in_the_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(database: Database) -> Challenge:
+        record, changed = SqlChallengeRecord(database, AUDIENCE, RecordingSalts(), capacity=3), _Rows._changed
+        ready, slow = asyncio.Barrier(4), asyncio.Event()
+
+        async def changing(rows: _Rows, statement: Executable) -> int:
+            count = await changed(rows, statement)
+            if isinstance(statement, Insert) and not slow.is_set():
+                await ready.wait()
+                await slow.wait()
+            return count
+
+        monkeypatch.setattr(_Rows, "_changed", changing)
+        on_their_way = [asyncio.ensure_future(record.issue(NOW)) for _ in range(3)]
+        await asyncio.wait_for(ready.wait(), 10)
+        with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
+            await asyncio.wait_for(record.issue(NOW), 5)
+        slow.set()
+        first, *_ = await asyncio.gather(*on_their_way)
+        assert await record.consume(first, NOW)
+        return await record.issue(NOW)
+
+    assert ask(url, work).audience == AUDIENCE
+
+
 def test_callers_that_leave_while_they_look_fill_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(database: Database) -> bool:
         record, count, looking = SqlReplayRecord(database), _Rows._count, asyncio.Event()
