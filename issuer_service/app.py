@@ -135,7 +135,7 @@ class Refusals:
             return
         try:
             await self._app(scope, receive, send)
-        except Exception as error:  # the one place that may: an unforeseen error must not show or log its message
+        except Exception as error:  # whatever it is: an unforeseen error must not show or log its message
             exchange = exchange_of(scope)
             refusal = _refusal_of(error, scope)
             if refusal is None or exchange.status is not None:

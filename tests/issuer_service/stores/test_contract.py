@@ -97,12 +97,12 @@ def on(url: str, *works: Callable[[Store], Awaitable[T]], patience: float = 10.0
     return asyncio.run(work())
 
 
+def recording(row: RegistrationRow) -> Callable[[Store], Awaitable[AnswerRow | None]]:
+    return lambda store: store.record_registration(row)
+
+
 def record(url: str, *rows: RegistrationRow) -> list[Rule | None]:
     """The rule by which each was refused; all start together."""
-
-    def recording(row: RegistrationRow) -> Callable[[Store], Awaitable[AnswerRow | None]]:
-        return lambda store: store.record_registration(row)
-
     return [_rule(outcome) for outcome in on(url, *map(recording, rows))]
 
 
@@ -503,6 +503,11 @@ def keys_there(url: str) -> list[RegistryKeyRow]:
     return list(found)
 
 
+def added(url: str, *keys: RegistryKeyRow) -> object:
+    [outcome] = on(url, lambda store: store.add_keys(keys))
+    return outcome
+
+
 def test_keys_come_back_as_they_were_and_in_order(url: str) -> None:
     for_ever = key_row(key(12), KeyUse.AUDIT, created_at=NOW + 2, signs_until=None, retired_at=2**53)
     assert on(url, lambda store: store.add_keys([for_ever, OTHER])) == [None]
@@ -512,8 +517,7 @@ def test_keys_come_back_as_they_were_and_in_order(url: str) -> None:
 
 def test_keys_are_added_all_or_none(url: str) -> None:
     for wrong in (KEY, key_row(key(13))):  # one that is there; a second active one
-        [outcome] = on(url, lambda store, wrong=wrong: store.add_keys([OTHER, wrong]))  # type: ignore[misc]  # as above
-        assert isinstance(outcome, KeysChanged)
+        assert isinstance(added(url, OTHER, wrong), KeysChanged)
     assert keys_there(url) == [KEY]
     assert counts(url) == {}
 
@@ -543,8 +547,7 @@ def test_what_a_key_signed_that_is_not_in_use_is_not_recorded(url: str) -> None:
     on(url, lambda store: store.add_keys([OTHER]))
     on(url, lambda store: store.change_keys(AuditEvent.KEYS_ROTATED, NOW, SWAP))
     for kid in (KEY.kid, "nobody"):
-        unknown = replace(row("agent"), kid=kid)
-        [outcome] = on(url, lambda store, one=unknown: store.record_registration(one))  # type: ignore[misc]  # as above
+        [outcome] = on(url, recording(replace(row("agent"), kid=kid)))
         assert isinstance(outcome, KeyNotInUse)
     assert counts(url) == {"audit": 2}
     assert record(url, replace(row("agent"), kid=OTHER.kid)) == [None]
