@@ -29,6 +29,7 @@ from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_many, verify_presentation
 
 NOW = time.time()
+VALIDITY = rounded_validity(NOW)
 SALTS = SystemSalts()
 POOL = ThreadPoolExecutor(8)
 CHALLENGE = Challenge(NONCE, AUDIENCE)
@@ -57,9 +58,8 @@ def _parties(work: Work) -> tuple[Issuer, InMemorySigner, InMemorySigner, Accept
 def issue(work: Work) -> str:
     """Plan at hand → SD-Card as text."""
     issuer, signer, holder, _, _ = _parties(work)
-    validity = rounded_validity(NOW)
     key = holder.public_key
-    return str(issue_sd_card(issuer, _plan(), signer, agent_id="a", holder_key=key, validity=validity, salts=SALTS))
+    return str(issue_sd_card(issuer, _plan(), signer, agent_id="a", holder_key=key, validity=VALIDITY, salts=SALTS))
 
 
 def accept(work: Work, text: str) -> HeldSdCard:
