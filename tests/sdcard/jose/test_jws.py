@@ -127,8 +127,10 @@ def test_each_part_has_one_spelling(number: int, part: str, rule: str, at: str) 
 
 def test_a_header_that_comes_again_is_of_the_callers_own() -> None:
     text = signed({**HEADER, "kid": "k"})
-    parsed(text).header["alg"] = "none"
-    assert parsed(text).header == {**HEADER, "kid": "k"}
+    for _ in range(3):
+        header = parsed(text).header
+        assert header == {**HEADER, "kid": "k"}
+        header["alg"] = "none"
 
 
 def test_what_a_header_nests_is_read_each_time() -> None:
