@@ -3,7 +3,7 @@
 One walk over the payload: each digest met is looked up once, so the work is linear in digests and Disclosures.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from sdcard.encoding import JsonObject, JsonValue
@@ -18,7 +18,7 @@ from sdcard.sdjwt.steps import (
     RESERVED_NAMES,
     check_all_referenced,
     check_claim_is_new,
-    check_digest_is_new,
+    check_digests_are_new,
     check_is_claim,
     check_is_element,
     check_name_is_free,
@@ -152,7 +152,7 @@ class _Walk:
         place, where, _ = spot
         self._check_depth(spot)
         check_no_placeholder(members, where)
-        digests = read_digest_list(members, where) if SD in members else ()
+        digests: Sequence[str] = read_digest_list(members, where) if SD in members else ()
         result = members.copy()
         result.pop(SD, None)
         for name, value in result.items():
@@ -162,8 +162,9 @@ class _Walk:
                 if not place:
                     self.partly.append(name)
                 result[name] = self.value(value, spot.member(name))
+        self._meet(digests, where)
         for digest in digests:
-            found = self._look_up(digest, where)
+            found = self._unreferenced.pop(digest, None)
             if found:
                 self._insert(*found, result, spot)
         if digests and not result:
@@ -192,7 +193,9 @@ class _Walk:
             if not isinstance(element, dict) or ELLIPSIS not in element:
                 result.append(self.value(element, here))
                 continue
-            found = self._look_up(read_placeholder(element, here.where), here.where)
+            digest = read_placeholder(element, here.where)
+            self._meet((digest,), here.where)
+            found = self._unreferenced.pop(digest, None)
             if found:
                 number, disclosure = found
                 check_is_element(disclosure, where_of(number))
@@ -211,13 +214,12 @@ class _Walk:
             return self._values[number]
         return self.value(self._values[number], _Spot(place, where_of(number), disclosure))
 
-    def _look_up(self, digest: str, where: Where) -> tuple[int, Disclosure] | None:
-        """Step 3.c.i: the Disclosure of a digest; a digest without one is no fault (R-58)."""
-        check_digest_is_new(digest, self.met, where)
-        self.met.add(digest)
+    def _meet(self, digests: Collection[str], where: Where) -> None:
+        """Step 3.c.i looks for the Disclosure of each; a digest without one is no fault (R-58)."""
+        check_digests_are_new(digests, self.met, where)
+        self.met.update(digests)
         if len(self.met) > self._digests:
             raise Refused(Rule.LIMIT_DIGESTS, where)
-        return self._unreferenced.pop(digest, None)
 
     def _check_depth(self, spot: _Spot) -> None:
         if len(spot.place) >= self._depth:

@@ -4,7 +4,7 @@
 gives what it has checked.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence, Set
 from typing import cast
 
 from sdcard.encoding import JsonObject
@@ -131,13 +131,13 @@ def check_is_element(disclosure: Disclosure, where: Where) -> None:
         raise Refused(Rule.DISCLOSURE_KIND, where, "An array element has a salt and a value only.")
 
 
-def check_digest_is_new(digest: str, met: Container[str], where: Where) -> None:
-    """Step 4: refuse a digest met before, whether or not a Disclosure matches it. 4.1 (R-8, R-69).
+def check_digests_are_new(digests: Collection[str], met: Set[str], where: Where) -> None:
+    """Step 4: refuse a digest met before or twice among these, whether or not a Disclosure matches it. 4.1 (R-8, R-69).
 
     Raises:
         Refused: ``digest.repeated``.
     """
-    if digest in met:
+    if len(set(digests)) != len(digests) or not met.isdisjoint(digests):
         raise Refused(Rule.DIGEST_REPEATED, where)
 
 

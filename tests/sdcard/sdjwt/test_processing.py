@@ -173,7 +173,7 @@ def test_another_digest_algorithm_is_refused(world: World, value: Any) -> None:
             id="R-69 array and object",
         ),
         pytest.param(
-            hidden(PARENT, CHILD), [PARENT, CHILD], "digest.repeated", "issuer-jwt", id="R-69 payload and Disclosure"
+            hidden(PARENT, CHILD), [PARENT, CHILD], "digest.repeated", "disclosure/0", id="R-69 payload and Disclosure"
         ),
         pytest.param(hidden(NOTE), [NOTE, OTHER], "disclosure.unreferenced", "disclosure/1", id="R-70 foreign"),
         pytest.param(hidden(PARENT), [CHILD], "disclosure.unreferenced", "disclosure/0", id="R-70 an orphan"),
