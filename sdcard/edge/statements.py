@@ -6,6 +6,7 @@ are the driver's: that took three times as long as SQLite takes to insert the ro
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Insert,
     SelectBase,
     Table,
+    Update,
     UpdateBase,
     bindparam,
     exc,
@@ -26,6 +28,7 @@ from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.sql.compiler import SQLCompiler
 
 Values: TypeAlias = Mapping[str, object]
+_NOTHING: Values = MappingProxyType({})
 
 
 class Rendered:
@@ -98,18 +101,20 @@ class Statement:
 
 
 class Additions:
-    """New rows of several tables, each of which may refer to those before it.
+    """New rows of several tables, each of which may refer to those before it; and a change that comes with them.
 
     PostgreSQL takes them all in one statement: it answers each statement, and its answers are what takes the time.
     """
 
-    def __init__(self, *tables: Table) -> None:
+    def __init__(self, *tables: Table, change: Update | None = None) -> None:
+        self._change = None if change is None else Statement(change)
+        self._changed = change
         self._inserts = {table.name: Statement(insert(table)) for table in tables}
         self._tables = {table.name: table for table in tables}
         self._rendered: dict[tuple[tuple[str, ...], ...], Rendered] = {}
 
-    def write(self, connection: Connection, **rows: Sequence[Values]) -> None:
-        """Add these rows: those of a table by its name.
+    def write(self, connection: Connection, changed: Values = _NOTHING, /, **rows: Sequence[Values]) -> None:
+        """Add these rows: those of a table by its name. ``changed``: the values of the change, if there is one.
 
         Raises:
             DBAPIError: as ``Connection.execute``.
@@ -119,6 +124,8 @@ class Additions:
         if connection.dialect.name != "postgresql":
             for name, added in given:
                 self._inserts[name].write(connection, *added)
+            if self._change is not None:
+                self._change.write(connection, changed)
         elif given:
             known = tuple((name, *added[0]) for name, added in given)
             rendered = self._rendered.get(known)
@@ -128,12 +135,13 @@ class Additions:
             columns = {
                 f"{name}_{column}": [row[column] for row in added] for name, added in given for column in added[0]
             }
-            execute(connection, rendered.text, [rendered.arguments(columns)]).close()
+            execute(connection, rendered.text, [rendered.arguments({**columns, **changed})]).close()
 
-    def _in_one(self, known: Sequence[Sequence[str]]) -> Insert:
+    def _in_one(self, known: Sequence[Sequence[str]]) -> Insert | Update:
         """Each column is an array of its values, so that the text is the same for any number of rows."""
-        *others, last = [self._of_arrays(self._tables[name], columns) for name, *columns in known]
-        return last.add_cte(*(one.cte(f"added_to_{one.table.name}") for one in others))
+        inserts = [self._of_arrays(self._tables[name], columns) for name, *columns in known]
+        last = inserts.pop() if self._changed is None else self._changed
+        return last.add_cte(*(one.cte(f"added_to_{one.table.name}") for one in inserts))
 
     def _of_arrays(self, table: Table, columns: Sequence[str]) -> Insert:
         arrays = [bindparam(f"{table.name}_{name}", type_=ARRAY(table.c[name].type, dimensions=1)) for name in columns]
