@@ -124,16 +124,16 @@ class Additions:
         if connection.dialect.name != "postgresql":
             for name, added in given:
                 self._inserts[name].write(connection, *added)
-            if self._change is not None:
+            if given and self._change is not None:
                 self._change.write(connection, changed)
         elif given:
             known = tuple((name, *added[0]) for name, added in given)
             rendered = self._rendered.get(known)
             if rendered is None:
                 rendered = self._rendered[known] = Rendered(self._in_one(known), connection.dialect)
-            assert all(len(row) == len(added[0]) for _, added in given for row in added), "or more would be lost"
+            assert all(set(map(len, added)) == {len(added[0])} for _, added in given), "or values would be lost"
             columns = {
-                f"{name}_{column}": [row[column] for row in added] for name, added in given for column in added[0]
+                f"{name}_{column}": list(map(itemgetter(column), added)) for name, added in given for column in added[0]
             }
             execute(connection, rendered.text, [rendered.arguments({**columns, **changed})]).close()
 
