@@ -357,7 +357,7 @@ def test_what_is_added_to_several_tables_is_what_is_read(desk: Desk) -> None:
     texts = ['a "b" \\ {c,d}', "NULL", "", "ä\U0001f600'"]
     added: dict[str, list[dict[str, object]]] = {
         "grants": [
-            {"grant_id": str(n), "delegator": text, "target": "t", "scopes": [text], "sensitive": value} | _TIMES
+            {"grant_id": str(n), "delegator": text, "target": "t", "scopes": [text], "sensitive": value, **_TIMES}
             for n, (text, value) in enumerate(zip(texts, [{"a": [1, None]}, [], "x", [["y"], ["z"]]], strict=True))
         ],
         "secrets": [{"name": text, "value": bytes(range(256))} for text in texts],
