@@ -385,13 +385,14 @@ def _place_in(texts: list[str]) -> Callable[[Mapping[str, object]], int]:
 @pytest.mark.parametrize("desk", ["postgresql"], indirect=True)
 def test_a_connection_whose_statement_was_given_up_is_used_by_nobody(desk: Desk) -> None:
     """Nobody knows what it still answers."""
-    slow = Statement(select(func.pg_sleep(60)))
+    slow, who = Statement(select(func.pg_sleep(60))), Statement(select(func.pg_backend_pid()))
 
-    async def give_up_and_ask_again(store: SqlStore) -> int:
+    async def give_up_in_between(store: SqlStore) -> list[object]:
+        before = await store.database.read(lambda connection: who.read(connection, {}))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 await store.database.read(lambda connection: slow.read(connection, {}))
-        await asyncio.wait_for(store.ping(), 5)
-        return store.connections_in_use()
+        after = await store.database.read(lambda connection: who.read(connection, {}))
+        return [before[0][0] == after[0][0], store.connections_in_use()]
 
-    assert ask(desk.url, give_up_and_ask_again) == 0
+    assert ask(desk.url, give_up_in_between) == [False, 0]
