@@ -82,6 +82,16 @@ class ClaimPath:
                 found = [((*place, segment), value[segment]) for place, value in found if _has(value, segment)]
         return found
 
+    def values(self, value: JsonValue) -> list[JsonValue]:
+        """What is at the path's own places."""
+        found: list[Any] = [value]
+        for segment in self.segments:
+            if segment is None:
+                found = [inner for one in found for inner in _contents(one)]
+            else:
+                found = [one[segment] for one in found if _has(one, segment)]
+        return found
+
     def includes(self, other: "ClaimPath") -> bool:
         """Whether the path covers every place that the other one covers."""
         return len(self.segments) <= len(other.segments) and self._agrees(other.segments)
@@ -117,6 +127,12 @@ def _inside(value: JsonValue) -> Iterable[tuple[str | int, JsonValue]]:
     if isinstance(value, dict):
         return value.items()
     return enumerate(value) if isinstance(value, list) else ()
+
+
+def _contents(value: JsonValue) -> Iterable[JsonValue]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _has(value: JsonValue, segment: Segment) -> bool:

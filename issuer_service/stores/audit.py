@@ -4,13 +4,13 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Text, bindparam, cast, event, insert, select, update
+from sqlalchemy import Connection, Row, Select, Text, bindparam, cast, event, select, update
 
 from issuer_service.stores.rows.audit import AuditFound, AuditQuery, AuditRow
 from issuer_service.stores.tables import audit, audit_head
 from sdcard.audit.records import Head, chain_record
 from sdcard.edge.databases import Database
-from sdcard.edge.statements import Statement
+from sdcard.edge.statements import Additions, Statement
 from sdcard.encoding import JsonObject, JsonValue, parse_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
@@ -24,8 +24,8 @@ _NO_OPTIONAL = dict.fromkeys(_OPTIONAL)
 _DEPTH = 4
 _HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == _CHAIN)
 _LOCKED_HEAD = Statement(_HEAD.with_for_update())
-_ADD = Statement(insert(audit))
-_MOVE_HEAD = Statement(update(audit_head).where(audit_head.c.chain == bindparam("this_chain")))
+_MOVE_HEAD = update(audit_head).values(sequence=bindparam("last_sequence"), digest=bindparam("last_digest"))
+_ADD = Additions(audit, change=_MOVE_HEAD.where(audit_head.c.chain == _CHAIN))
 _RECORDS = select(
     audit.c.sequence,
     audit.c.event,
@@ -62,8 +62,8 @@ def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
         records.append(chain_record(_content(entry), head))
         head = Head(head.sequence + 1, str(records[-1]["digest"]))
     if records:
-        _ADD.write(connection, *({**_NO_OPTIONAL, **record} for record in records))
-        _MOVE_HEAD.write(connection, {"this_chain": _CHAIN, "sequence": head.sequence, "digest": head.digest})
+        moved = {"last_sequence": head.sequence, "last_digest": head.digest}
+        _ADD.write(connection, moved, audit=[{**_NO_OPTIONAL, **record} for record in records])
 
 
 def _content(entry: AuditRow) -> JsonObject:

@@ -6,6 +6,7 @@ stays what it is when an agent registers again, so whoever is turning pages meet
 """
 
 import hashlib
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
@@ -23,7 +24,7 @@ from issuer_service.stores.rows.discovery import (
 )
 from issuer_service.stores.rows.statuses import StatusChangeRow
 from issuer_service.stores.tables import agents, cards, discovery_cards, discovery_postings, secrets
-from sdcard.edge.statements import Statement
+from sdcard.edge.statements import Additions, Values
 from sdcard.encoding import encode_json
 
 _TERM_BYTES = 8
@@ -32,7 +33,7 @@ _HALF = 1
 _OF_AGENT = discovery_cards.c.agent_id == bindparam("this_agent")
 _PLACES = select(discovery_cards.c.position, discovery_cards.c.terms).where(_OF_AGENT)
 _REMOVE = delete(discovery_cards).where(_OF_AGENT)
-_ADD_CARDS, _ADD_POSTINGS = Statement(insert(discovery_cards)), Statement(insert(discovery_postings))
+_ADD_POSTINGS = Additions(discovery_postings)
 
 
 def discovery_secret(connection: Connection) -> bytes:
@@ -41,14 +42,16 @@ def discovery_secret(connection: Connection) -> bytes:
     return bytes(connection.execute(asked).scalar_one())
 
 
-def add_postings(connection: Connection, secret: bytes, registrations: Iterable[RegistrationRow]) -> None:
-    """Let these agents, which nobody finds yet, be found by their audiences."""
+def posted(secret: bytes, registrations: Iterable[RegistrationRow]) -> tuple[list[Values], list[Values]]:
+    """By what these agents, which nobody finds yet, are found by their audiences: rows of ``discovery_cards`` and of
+    ``discovery_postings``.
+    """
     found = {
         place(secret, new.agent_id, row.audience): (new, row, hash_terms(secret, row.audience, row.terms))
         for new in registrations
         for row in new.discovery
     }
-    values = [
+    places: list[Values] = [
         {
             "position": position,
             "agent_id": new.agent_id,
@@ -68,9 +71,7 @@ def add_postings(connection: Connection, secret: bytes, registrations: Iterable[
         }
         for position, (new, row, terms) in found.items()
     ]
-    if values:
-        _ADD_CARDS.write(connection, *values)
-    _post(connection, {position: terms for position, (_, _, terms) in found.items()})
+    return places, _postings({position: terms for position, (_, _, terms) in found.items()})
 
 
 def remove_postings(connection: Connection, agent_id: str) -> None:
@@ -170,7 +171,7 @@ def _renew(connection: Connection, secret: bytes, new: RenewalRow) -> bool:
     if before != _pack(terms):
         connection.execute(update(discovery_cards).where(*this).values(terms=_pack(terms)))
         _unpost(connection, new.position, _unpack(before))
-        _post(connection, {new.position: terms})
+        _ADD_POSTINGS.write(connection, discovery_postings=_postings({new.position: terms}))
     return True
 
 
@@ -200,11 +201,9 @@ def _audit_row(renewal: RenewalRow, issued: DiscoveryCardRow) -> AuditRow:
     )
 
 
-def _post(connection: Connection, places: Mapping[int, Sequence[int]]) -> None:
+def _postings(places: Mapping[int, Sequence[int]]) -> list[Values]:
     """Positions with their terms, in one order, so that no two transactions wait for each other."""
-    rows = [{"term": term, "position": position} for position, terms in places.items() for term in terms]
-    if rows:
-        _ADD_POSTINGS.write(connection, *rows)
+    return [{"term": term, "position": position} for position, terms in places.items() for term in terms]
 
 
 def _unpost(connection: Connection, position: int, terms: Sequence[int]) -> None:
@@ -215,13 +214,19 @@ def _unpost(connection: Connection, position: int, terms: Sequence[int]) -> None
 
 def place(secret: bytes, agent_id: str, audience: Audience) -> int:
     """Where an agent stands in the order of an audience: its position."""
-    return _hash(_key(secret, audience.context, audience.partner), f"agent:{agent_id}")
+    digest = _begun(_key(secret, audience.context, audience.partner), f"agent:{agent_id}").digest()
+    return int.from_bytes(digest, "big") >> _HALF
 
 
 def hash_terms(secret: bytes, audience: Audience, terms: Sequence[str]) -> list[int]:
     """Terms as they are posted: sorted, so that transactions write them in one order, and each once."""
-    key = _key(secret, audience.context, audience.partner)
-    return sorted({_hash(key, f"term:{term}") for term in terms})
+    begun = _begun(_key(secret, audience.context, audience.partner), "term:")
+    digests = []
+    for term in terms:
+        one = begun.copy()
+        one.update(term.encode())
+        digests.append(one.digest())
+    return sorted({term >> _HALF for term in struct.unpack(f">{len(digests)}Q", b"".join(digests))})
 
 
 @lru_cache(64)
@@ -230,14 +235,13 @@ def _key(secret: bytes, context: str, partner: str) -> bytes:
     return hashlib.blake2b(named, key=secret, digest_size=32).digest()
 
 
-def _hash(key: bytes, text: str) -> int:
-    digest = hashlib.blake2b(text.encode(), key=key, digest_size=_TERM_BYTES).digest()
-    return int.from_bytes(digest, "big") >> _HALF
+def _begun(key: bytes, text: str) -> hashlib.blake2b:
+    return hashlib.blake2b(text.encode(), key=key, digest_size=_TERM_BYTES)
 
 
 def _pack(terms: Sequence[int]) -> bytes:
-    return b"".join(term.to_bytes(_TERM_BYTES, "big") for term in terms)
+    return struct.pack(f">{len(terms)}Q", *terms)
 
 
 def _unpack(packed: bytes) -> list[int]:
-    return [int.from_bytes(packed[at : at + _TERM_BYTES], "big") for at in range(0, len(packed), _TERM_BYTES)]
+    return list(struct.unpack(f">{len(packed) // _TERM_BYTES}Q", packed))

@@ -9,8 +9,15 @@ from issuer_service.stores.delegation import end_chains
 from issuer_service.stores.rows.agents import AgentChanged, AnswerRow, RegisteredRow, RegistrationRow
 from issuer_service.stores.rows.audit import AuditRow, Supersedes
 from issuer_service.stores.rows.statuses import CardRow
-from issuer_service.stores.tables import agents, batches, cards, holder_keys
-from sdcard.edge.statements import Statement
+from issuer_service.stores.tables import (
+    agents,
+    batches,
+    cards,
+    discovery_cards,
+    discovery_postings,
+    holder_keys,
+)
+from sdcard.edge.statements import Additions, Statement
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.rules import Rule
 
@@ -49,7 +56,8 @@ _ADD_KEY = Statement(
     )
 )
 """Unless somebody has it. Most registrations bring one key, which is new."""
-_ADD_KEYS, _ADD_BATCHES, _ADD_CARDS = (Statement(insert(table)) for table in (holder_keys, batches, cards))
+_ADD_KEYS = Statement(insert(holder_keys))
+_ADD = Additions(batches, discovery_cards, discovery_postings, cards)
 
 
 def find_registered(connection: Connection, agent_ids: Sequence[str]) -> dict[str, RegisteredRow]:
@@ -80,16 +88,21 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
 
 def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: bytes) -> None:
     """All rows of registrations but audit records, and those of one table in one go. Several revoke nothing."""
+    places, postings = discovery.posted(secret, {new.agent_id: new for new in news}.values())  # the last of an agent
     revoked = [entry for new in news for entry in _claim(connection, new)]
     assert len(news) == 1 or not revoked, "of two of one agent, the second would have to revoke the first"
-    rows = [{"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at} for new in news]
-    _ADD_BATCHES.write(connection, *rows)
-    discovery.add_postings(connection, secret, {new.agent_id: new for new in news}.values())  # the last of an agent
     for kid in sorted({new.kid for new in news}):
         keys.record_key_use(connection, kid, max(c.expires_at for new in news if new.kid == kid for c in new.cards))
-    if statuses.claim_statuses(connection, [card for new in news for card in new.cards], revoked):
+    issued = [card for new in news for card in new.cards]
+    if statuses.claim_statuses(connection, issued, revoked):
         end_chains(connection, news[0].agent_id, news[0].at)
-    _ADD_CARDS.write(connection, *(_card_values(new.batch_id, card) for new in news for card in new.cards))
+    _ADD.write(
+        connection,
+        batches=[{"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at} for new in news],
+        discovery_cards=places,
+        discovery_postings=postings,
+        cards=[_card_values(new.batch_id, card) for new in news for card in new.cards],
+    )
 
 
 def _claim(connection: Connection, new: RegistrationRow) -> list[statuses.Entry]:

@@ -46,12 +46,26 @@ def reserved_members(document: JsonObject) -> tuple[Finding, ...]:
     """
     at_top = [(name,) for name in document if name in RESERVED_AT_TOP]
     hint = "Rename this member: in an SD-Card its name belongs to a claim with another meaning."
-    places = (*at_top, *_reserved_anywhere(document))
+    places = (*at_top, *_reserved_anywhere(document)) if _has_reserved(document) else at_top
     return tuple(Finding(Rule.CARD_RESERVED, Where(Part.CARD, place), hint) for place in places)
 
 
+def _has_reserved(document: JsonObject) -> bool:
+    """Whether to look where they are. Iterative, since a caller may hand over a document that no limit on depth was
+    applied to.
+    """
+    waiting: list[JsonObject | list[JsonValue]] = [document]
+    for inner in waiting:  # which grows
+        if isinstance(inner, list):
+            waiting += [part for part in inner if isinstance(part, _HAS_PARTS)]
+        elif RESERVED_ANYWHERE.isdisjoint(inner):
+            waiting += [part for part in inner.values() if isinstance(part, _HAS_PARTS)]
+        else:
+            return True
+    return False
+
+
 def _reserved_anywhere(document: JsonObject) -> Iterator[Place]:
-    """Iterative, since a caller may hand over a document that no limit on depth was applied to."""
     waiting: list[tuple[JsonValue, Place]] = [(document, ())]
     while waiting:
         inner, place = waiting.pop()

@@ -1,17 +1,34 @@
 """``Statement``: what transactions do often, rendered once, and given to the driver as text.
 
-SQLAlchemy writes it, and the tables check it. What it would find out again for each execution is kept: that took three
-times as long as SQLite takes to insert the row.
+SQLAlchemy writes it, and the tables check it. What it would find out again for each execution is kept, and its cursors
+are the driver's: that took three times as long as SQLite takes to insert the row.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, CursorResult, Dialect, SelectBase, UpdateBase
+from sqlalchemy import (
+    ARRAY,
+    Connection,
+    Dialect,
+    Insert,
+    SelectBase,
+    Table,
+    Update,
+    UpdateBase,
+    bindparam,
+    exc,
+    func,
+    insert,
+    select,
+)
+from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.sql.compiler import SQLCompiler
 
 Values: TypeAlias = Mapping[str, object]
+_NOTHING: Values = MappingProxyType({})
 
 
 class Rendered:
@@ -59,7 +76,10 @@ class Statement:
 
     def read(self, connection: Connection, values: Values) -> Sequence[Sequence[Any]]:
         """The rows. Raises as ``Connection.execute``."""
-        return self._run(connection, [values]).all()
+        cursor = self._run(connection, [values])
+        rows: Sequence[Sequence[Any]] = cursor.fetchall()
+        cursor.close()
+        return rows
 
     def write(self, connection: Connection, *rows: Values) -> int:
         """Execute it with these values, or with each of these; how many rows it met, where it is one.
@@ -67,13 +87,86 @@ class Statement:
         Raises:
             DBAPIError: as ``Connection.execute``.
         """
-        return self._run(connection, rows).rowcount
+        cursor = self._run(connection, rows)
+        cursor.close()
+        return cursor.rowcount
 
-    def _run(self, connection: Connection, rows: Sequence[Values]) -> CursorResult[Any]:
+    def _run(self, connection: Connection, rows: Sequence[Values]) -> DBAPICursor:
         known = (connection.dialect.name, *rows[0])
         assert set(map(len, rows)) == {len(rows[0])}, "what the first row lacks would be lost"
         rendered = self._rendered.get(known)
         if rendered is None:
             rendered = self._rendered[known] = Rendered(self._statement, connection.dialect, known[1:])
-        arguments = list(map(rendered.arguments, rows))
-        return connection.exec_driver_sql(rendered.text, arguments[0] if len(rows) == 1 else arguments)
+        return execute(connection, rendered.text, list(map(rendered.arguments, rows)))
+
+
+class Additions:
+    """New rows of several tables, each of which may refer to those before it; and a change that comes with them.
+
+    PostgreSQL takes them all in one statement: it answers each statement, and its answers are what takes the time.
+    """
+
+    def __init__(self, *tables: Table, change: Update | None = None) -> None:
+        self._change = None if change is None else Statement(change)
+        self._changed = change
+        self._inserts = {table.name: Statement(insert(table)) for table in tables}
+        self._tables = {table.name: table for table in tables}
+        self._rendered: dict[tuple[tuple[str, ...], ...], Rendered] = {}
+
+    def write(self, connection: Connection, changed: Values = _NOTHING, /, **rows: Sequence[Values]) -> None:
+        """Add these rows: those of a table by its name. ``changed``: the values of the change, if there is one.
+
+        Raises:
+            DBAPIError: as ``Connection.execute``.
+        """
+        assert rows.keys() <= self._inserts.keys(), "what has no table would be lost"
+        given = [(name, rows[name]) for name in self._inserts if rows.get(name)]
+        if connection.dialect.name != "postgresql":
+            for name, added in given:
+                self._inserts[name].write(connection, *added)
+            if given and self._change is not None:
+                self._change.write(connection, changed)
+        elif given:
+            known = tuple((name, *added[0]) for name, added in given)
+            rendered = self._rendered.get(known)
+            if rendered is None:
+                rendered = self._rendered[known] = Rendered(self._in_one(known), connection.dialect)
+            assert all(set(map(len, added)) == {len(added[0])} for _, added in given), "or values would be lost"
+            columns = {
+                f"{name}_{column}": list(map(itemgetter(column), added)) for name, added in given for column in added[0]
+            }
+            execute(connection, rendered.text, [rendered.arguments({**columns, **changed})]).close()
+
+    def _in_one(self, known: Sequence[Sequence[str]]) -> Insert | Update:
+        """Each column is an array of its values, so that the text is the same for any number of rows."""
+        inserts = [self._of_arrays(self._tables[name], columns) for name, *columns in known]
+        last = inserts.pop() if self._changed is None else self._changed
+        return last.add_cte(*(one.cte(f"added_to_{one.table.name}") for one in inserts))
+
+    def _of_arrays(self, table: Table, columns: Sequence[str]) -> Insert:
+        arrays = [bindparam(f"{table.name}_{name}", type_=ARRAY(table.c[name].type, dimensions=1)) for name in columns]
+        return insert(table).from_select(list(columns), select(*map(func.unnest, arrays)), include_defaults=False)
+
+
+def execute(connection: Connection, text: str, arguments: Sequence[tuple[object, ...]]) -> DBAPICursor:
+    """Have the driver execute a text with these arguments, or with each of these. Whoever asked closes the cursor.
+
+    Raises:
+        DBAPIError: as ``Connection.execute``.
+    """
+    cursor = connection.connection.cursor()
+    try:
+        if len(arguments) == 1:
+            cursor.execute(text, arguments[0])
+        else:
+            cursor.executemany(text, arguments)
+    except connection.dialect.loaded_dbapi.Error as error:
+        cursor.close()
+        raise exc.DBAPIError.instance(
+            text, None, error, connection.dialect.loaded_dbapi.Error, hide_parameters=True, dialect=connection.dialect
+        ) from error
+    except BaseException as error:
+        if not isinstance(error, Exception):  # whoever asked has left: nobody knows the state of the connection
+            connection.invalidate(error)
+        raise
+    return cursor

@@ -309,6 +309,7 @@ from sqlalchemy import event
 from issuer_service.keys import service
 from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.stores.sql import open_store
+from sdcard.edge import statements
 from tests.issuer_service.desk import VAULT
 
 async def die() -> None:
@@ -319,6 +320,8 @@ async def die() -> None:
         if left[0] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
+    execute = statements.execute
+    statements.execute = lambda *arguments: (execute(*arguments), executed())[0]
     engine = store.database.engine
     event.listen(engine, "after_cursor_execute", executed)
     event.listen(engine, "commit", executed)

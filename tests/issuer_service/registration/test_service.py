@@ -2,15 +2,18 @@
 
 import threading
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 
 from issuer_service.registration import service
 from issuer_service.registration.reading import Registration, Terms, read_registration
 from issuer_service.stores.sql import open_store
 from issuer_service.wiring import Bounds
 from sdcard import Limits
+from sdcard.edge import statements
 from tests.issuer_service.desk import (
     HOLDER,
     Desk,
@@ -205,15 +208,21 @@ def test_a_hundred_registrations_at_once_all_succeed(desk: Desk, registry: OpenD
 
 
 @pytest.mark.parametrize("table", ["audit", "agents", "holder_keys", "batches", "cards", "COMMIT"])
-def test_a_crash_between_signing_and_the_end_leaves_nothing(desk: Desk, table: str) -> None:
+def test_a_crash_between_signing_and_the_end_leaves_nothing(
+    desk: Desk, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = open_store(desk.url)
-    engine = store.database.engine
+    execute = statements.execute
 
-    def crash(*arguments: object) -> None:
-        if table == "COMMIT" or f"INSERT INTO {table} " in str(arguments[2]):
-            raise RuntimeError("a canary that nobody may see")
+    def crash(*_: object) -> None:
+        raise RuntimeError("a canary that nobody may see")
 
-    event.listen(engine, "commit" if table == "COMMIT" else "before_cursor_execute", crash)
+    def crash_at_table(connection: Connection, text: str, arguments: Sequence[tuple[object, ...]]) -> Any:
+        return crash() if f"INSERT INTO {table} " in text else execute(connection, text, arguments)
+
+    if table == "COMMIT":
+        event.listen(store.database.engine, "commit", crash)
+    monkeypatch.setattr(statements, "execute", crash_at_table)
     before = desk.rows()
 
     with desk.open(store) as registry:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +15,15 @@ from statistics import median
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import URL, Connection, create_engine, insert
+from sqlalchemy import URL, Connection, create_engine, func, insert, select
 
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.rows.agents import KeyRow, RegistrationRow
 from issuer_service.stores.rows.statuses import CardRow
-from issuer_service.stores.sql import open_store
-from issuer_service.stores.tables import metadata, nonces
+from issuer_service.stores.sql import SqlStore, open_store
+from issuer_service.stores.tables import grants, metadata, nonces, secrets
 from sdcard import Misuse, Where
-from sdcard.edge.statements import Statement
+from sdcard.edge.statements import Additions, Statement
 from sdcard.errors import Part
 from tests.issuer_service.desk import (
     DIES_AT_COMMIT,
@@ -332,3 +332,67 @@ def test_rows_of_different_columns_are_no_one_statement(desk: Desk) -> None:
 
     with pytest.raises(AssertionError, match="lost"):
         ask(desk.url, lambda store: store.database.change(write))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        {"nonces": [{"digest": "b", "expires_at": 1}, {"digest": "a", "subject": "alice", "expires_at": 1}]},
+        {"batches": [{"digest": "b", "subject": "alice", "expires_at": 1}]},
+    ],
+    ids=["other columns", "no such table"],
+)
+@on_both_databases
+def test_no_row_that_is_added_is_lost_in_part(desk: Desk, rows: dict[str, list[dict[str, object]]]) -> None:
+    adding = Additions(nonces)
+
+    with pytest.raises(AssertionError, match="lost"):
+        ask(desk.url, lambda store: store.database.change(lambda connection: adding.write(connection, **rows)))
+
+
+@on_both_databases
+def test_what_is_added_to_several_tables_is_what_is_read(desk: Desk) -> None:
+    """JSON, null, bytes, text that needs quotes in an array, and any number of rows."""
+    adding = Additions(grants, secrets)
+    texts = ['a "b" \\ {c,d}', "NULL", "", "ä\U0001f600'"]
+    added: dict[str, list[dict[str, object]]] = {
+        "grants": [
+            {"grant_id": str(n), "delegator": text, "target": "t", "scopes": [text], "sensitive": value, **_TIMES}
+            for n, (text, value) in enumerate(zip(texts, [{"a": [1, None]}, [], "x", [["y"], ["z"]]], strict=True))
+        ],
+        "secrets": [{"name": text, "value": bytes(range(256))} for text in texts],
+    }
+
+    ask(desk.url, lambda store: store.database.change(lambda connection: adding.write(connection, **added)))
+
+    def read(connection: Connection) -> dict[str, list[dict[str, object]]]:
+        own = select(secrets).where(secrets.c.name.in_(texts))
+        return {
+            "grants": [dict(row) for row in connection.execute(select(grants).order_by("grant_id")).mappings()],
+            "secrets": sorted((dict(row) for row in connection.execute(own).mappings()), key=_place_in(texts)),
+        }
+
+    assert ask(desk.url, lambda store: store.database.read(read)) == added
+
+
+_TIMES = {"created_at": 1, "expires_at": 2}
+
+
+def _place_in(texts: list[str]) -> Callable[[Mapping[str, object]], int]:
+    return lambda row: texts.index(str(row["name"]))
+
+
+@pytest.mark.parametrize("desk", ["postgresql"], indirect=True)
+def test_a_connection_whose_statement_was_given_up_is_used_by_nobody(desk: Desk) -> None:
+    """Nobody knows what it still answers."""
+    slow, who = Statement(select(func.pg_sleep(60))), Statement(select(func.pg_backend_pid()))
+
+    async def give_up_in_between(store: SqlStore) -> list[object]:
+        before = await store.database.read(lambda connection: who.read(connection, {}))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await store.database.read(lambda connection: slow.read(connection, {}))
+        after = await store.database.read(lambda connection: who.read(connection, {}))
+        return [before[0][0] == after[0][0], store.connections_in_use()]
+
+    assert ask(desk.url, give_up_in_between) == [False, 0]
