@@ -1,6 +1,7 @@
 """How many look-ups of one caller run at a time: whoever asks much holds up themselves, and leaves room for others."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from weakref import WeakValueDictionary
@@ -14,12 +15,16 @@ SECONDS = 2.0
 """For which somebody may wait for their own look-ups."""
 
 
+_REMEMBERED = 64
+
+
 class Shares:
-    """The places of callers, for one event loop. Nothing is kept of who asks for nothing."""
+    """The places of callers, for one event loop. Of who asks for nothing they are kept until a few others came."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
         self._places = WeakValueDictionary[str, asyncio.Semaphore]()
+        self._latest = deque[asyncio.Semaphore](maxlen=_REMEMBERED)
 
     def of(self, subject: str) -> AbstractAsyncContextManager[None]:
         """One of the subject's places.
@@ -30,6 +35,7 @@ class Shares:
         places = self._places.get(subject)
         if places is None:
             places = self._places[subject] = asyncio.Semaphore(AT_ONCE)
+            self._latest.append(places)
         return self._in_time(places) if places.locked() else places
 
     @asynccontextmanager

@@ -97,9 +97,7 @@ class SqliteLookups:
     async def look_up(self, lookup: Lookup, values: dict[str, object]) -> Rows:
         """The rows. Raises what ``sqlite3`` raises, and ``TooSlow``."""
         rendered = lookup.for_sqlite
-        return await self._ask(rendered.text, rendered.arguments(values))
-
-    async def _ask(self, text: str, arguments: tuple[object, ...]) -> Rows:
+        text, arguments = rendered.text, rendered.arguments(values)
         is_open = self._is_open()
         found = self._try(text, arguments) if is_open else None
         if found is not None:
@@ -107,7 +105,7 @@ class SqliteLookups:
         await self._take_place()
         if not is_open and self._is_open():  # the first of many has opened it while the others waited
             self._places.release()
-            return await self._ask(text, arguments)
+            return await self.look_up(lookup, values)
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._run, text, arguments)
         running.add_done_callback(self._end_slow)
         rows, _ = await asyncio.shield(running)
