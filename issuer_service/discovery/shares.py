@@ -14,17 +14,17 @@ AT_ONCE = QUICK_CONNECTIONS // 2
 SECONDS = 2.0
 """For which somebody may wait for their own look-ups."""
 
-
-_REMEMBERED = 64
+MOST_REMEMBERED = 64
+"""Callers whose places are not made anew for each of their look-ups."""
 
 
 class Shares:
-    """The places of callers, for one event loop. Of who asks for nothing they are kept until a few others came."""
+    """The places of callers, for one event loop. Those of who has left are let go after so many others."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
         self._places = WeakValueDictionary[str, asyncio.Semaphore]()
-        self._latest = deque[asyncio.Semaphore](maxlen=_REMEMBERED)
+        self._latest = deque[asyncio.Semaphore](maxlen=MOST_REMEMBERED)
 
     def of(self, subject: str) -> AbstractAsyncContextManager[None]:
         """One of the subject's places.

@@ -242,7 +242,7 @@ class _Lane:
             self._places.release()
 
     async def _ask(self, text: str, arguments: tuple[object, ...], patience: float) -> Rows | None:
-        connection = await self._connection()
+        connection = self._kept() or await self._open()
         try:
             found: Rows = await connection.fetch(text, *arguments, timeout=3 * patience)
         except BaseException as error:
@@ -257,11 +257,14 @@ class _Lane:
         self._idle.append(connection)
         return found
 
-    async def _connection(self) -> Any:
+    def _kept(self) -> Any:
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_closed():
                 return connection
+        return None
+
+    async def _open(self) -> Any:
         try:
             pooled = await self._engine.raw_connection()
         except self._engine.dialect.loaded_dbapi.Error as error:  # SQLAlchemy's own word for what asyncpg says
