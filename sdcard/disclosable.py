@@ -22,12 +22,17 @@ class Treatment(StrEnum):
     """Never: not even as a digest."""
 
 
+Endings: TypeAlias = dict[str | int, tuple[str, str]]
+"""What Disclosures of plain values have after their salts: embedding keeps it for the next SD-Card of the same plan."""
+
+
 @dataclass(frozen=True, slots=True)
 class DisclosableObject:
     """An object whose members are treated apart. ``padded``: decoys hide how many of them have a Disclosure."""
 
     members: dict[str, tuple[Treatment, "Disclosable"]] = field(repr=False)
     padded: bool
+    endings: Endings = field(default_factory=dict, init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class DisclosableArray:
 
     elements: tuple[tuple[Treatment, "Disclosable"], ...] = field(repr=False)
     padded: bool
+    endings: Endings = field(default_factory=dict, init=False, repr=False, compare=False)
 
 
 Disclosable: TypeAlias = "JsonValue | DisclosableObject | DisclosableArray"

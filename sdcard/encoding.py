@@ -46,17 +46,6 @@ def encode_base64url(data: bytes) -> str:
     return _padded_base64url(data).rstrip(b"=").decode("ascii")
 
 
-def encode_each(values: Sequence[JsonValue]) -> list[bytes]:
-    """The base64url of the JSON of each of many values, as ASCII bytes.
-
-    One value after the other: each text of orjson leaves a hole of a kilobyte in memory when it is kept.
-    """
-    if _pybase64:
-        encode = _pybase64.b64encode
-        return [encode(encode_json(value), b"-_").rstrip(b"=") for value in values]
-    return [_padded_base64url(encode_json(value)).rstrip(b"=") for value in values]
-
-
 def encode_alike_base64url(parts: Sequence[bytes]) -> list[str]:
     """As ``encode_base64url``, for each of many of one size, which is not 0: all of them in one go."""
     if len(parts) < 2:

@@ -6,7 +6,7 @@ The order of RFC 9901 7.3: decide about key binding, the SD-JWT (7.1), the KB-JW
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from inspect import isawaitable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from sdcard.cards.partial import PartialCard
 from sdcard.errors import Misuse, Part, Refused, Where
@@ -108,8 +108,7 @@ class ThreadPool(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _UseQuestion:
+class _UseQuestion(NamedTuple):
     """Whether a verified KB-JWT is presented for the first time."""
 
     bound: Bound

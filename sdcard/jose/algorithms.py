@@ -101,10 +101,10 @@ class DigestAlgorithm(StrEnum):
         """Base64url digest over the ASCII bytes of a text (RFC 9901 4.2.3, R-23, R-24)."""
         return encode_base64url(_HASHES[self](text.encode("ascii")).digest())
 
-    def digests(self, texts: Sequence[bytes]) -> list[str]:
-        """As ``digest``, for each of many texts, given as ASCII bytes."""
+    def digests(self, texts: Sequence[str]) -> list[str]:
+        """As ``digest``, for each of many texts."""
         hashed = _HASHES[self]
-        return encode_alike_base64url([hashed(text).digest() for text in texts])
+        return encode_alike_base64url([hashed(text.encode("ascii")).digest() for text in texts])
 
 
 _HASHES: dict[DigestAlgorithm, Callable[[bytes], "hashlib._Hash"]] = {

@@ -17,6 +17,11 @@ _PLACES = {part: Where(part) for part in Part}
 _SIGNATURES = {part: Where(part, ("signature",)) for part in Part}
 _TEXTS = ("alg", "typ", "kid")
 
+_KEPT = 256
+_LONGEST_KEPT = 512
+_headers: dict[str, JsonObject] = {}
+"""Threads share it: each thing done with it is one call, which the interpreter does not interrupt."""
+
 
 class Jws(NamedTuple):
     """A parsed, not yet verified, compact JWS whose payload is a JSON object.
@@ -66,13 +71,26 @@ def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> J
     header_text, _, payload_text = signing_input.partition(".")
     if not header_text or not payload_text or not signature_text or "." in payload_text:
         raise Refused(Rule.JWS_FORMAT, payload_where)
-    header = decode_json_object(header_text, header_where, depth)
+    header = _read_header(header_text, header_where, depth)
     payload = decode_json_object(payload_text, payload_where, depth)
     signature = decode_base64url(signature_text, _SIGNATURES[payload_part])
+    return Jws(header, payload, signing_input.encode("ascii"), signature, header_where, payload_where)
+
+
+def _read_header(text: str, where: Where, depth: int) -> JsonObject:
+    """A header in which ``alg``, ``typ`` and ``kid`` are texts. Many tokens share it; one of texts alone is kept."""
+    kept = _headers.get(text)
+    if kept is not None:
+        return kept.copy()
+    header = decode_json_object(text, where, depth)
     for name in _TEXTS:
         if not isinstance(header.get(name, ""), str):
-            raise Refused(Rule.JWS_HEADER, header_where.within(name))
-    return Jws(header, payload, signing_input.encode("ascii"), signature, header_where, payload_where)
+            raise Refused(Rule.JWS_HEADER, where.within(name))
+    if len(text) <= _LONGEST_KEPT and {str}.issuperset(map(type, header.values())):
+        if len(_headers) >= _KEPT:
+            _headers.clear()
+        _headers[text] = header.copy()
+    return header
 
 
 def verify_jws(jws: Jws, key: PublicKey, types: Collection[str]) -> None:

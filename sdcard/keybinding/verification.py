@@ -1,7 +1,7 @@
 """KB-JWT verification: RFC 9901 7.3 step 5, one function a rule, in its order."""
 
 from collections.abc import Awaitable, Generator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Refused, Where
@@ -19,8 +19,7 @@ _KB = Where(Part.KB_JWT)
 _IAT = _KB.within("iat")
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(NamedTuple):
     """A KB-JWT that verified: the Holder has the key, and this is what it signed."""
 
     holder_key: PublicKey

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from sdcard.encoding import JsonValue, decode_json, encode_base64url, encode_each
+from sdcard.encoding import JsonValue, decode_json, encode_base64url, encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
+
+_HEAD = 36
+"""Characters of base64url that 27 bytes make: ``["``, a salt of 22 characters, ``",`` and one more."""
 
 
 class Disclosure(NamedTuple):
@@ -45,16 +48,24 @@ def where_of(number: int) -> Where:
 def make_disclosure(salt: bytes, name: str | None, value: JsonValue) -> Disclosure:
     """Salt, name (None for an array element) and value → Disclosure (R-16, R-20, R-22)."""
     text = encode_base64url(salt)
-    (encoded,) = encode_disclosures([text], [(name, value)])
-    return Disclosure(encoded.decode("ascii"), text, name, without_digests=False)
+    encoded = encode_base64url(encode_json([text, value] if name is None else [text, name, value]))
+    return Disclosure(encoded, text, name, without_digests=False)
 
 
-def encode_disclosures(salts: Sequence[str], parts: Sequence[tuple[str | None, JsonValue]]) -> list[bytes]:
-    """As ``make_disclosure``, for many, of whom nothing is needed but the base64url text, as ASCII bytes."""
-    arrays: list[JsonValue] = [
-        [salt, value] if name is None else [salt, name, value] for salt, (name, value) in zip(salts, parts, strict=True)
-    ]
-    return encode_each(arrays)
+def encode_ending(name: str | None, value: JsonValue) -> tuple[str, str]:
+    """What a Disclosure has after its salt, whatever that is: a character of JSON, and the rest as base64url.
+
+    Before the rest are 27 bytes then, and so whole groups of base64url.
+    """
+    json = encode_json([value] if name is None else [name, value])
+    return json[1:2].decode("ascii"), encode_base64url(json[2:])
+
+
+def encode_disclosures(salts: Sequence[str], endings: Sequence[tuple[str, str]]) -> list[str]:
+    """The texts of Disclosures, each as ``make_disclosure`` makes it, with salts of ``SALT_BYTES`` bytes."""
+    heads = [f'["{salt}",{first}' for salt, (first, _) in zip(salts, endings, strict=True)]
+    encoded = encode_base64url("".join(heads).encode("ascii"))
+    return [encoded[_HEAD * number : _HEAD * (number + 1)] + rest for number, (_, rest) in enumerate(endings)]
 
 
 def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:

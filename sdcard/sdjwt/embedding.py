@@ -4,26 +4,27 @@ Children are embedded before their parents, so a Disclosure's value holds the di
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple
 
-from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
+from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Endings, Treatment
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.names import ELLIPSIS, SD
 from sdcard.salts import SALT_BYTES, SaltPool, SaltSource, draw_salts
-from sdcard.sdjwt.disclosure import encode_disclosures
+from sdcard.sdjwt.disclosure import encode_disclosures, encode_ending
 
 _PLAIN, _SELECTIVE, _WITHHELD = Treatment
-_Parts: TypeAlias = list[tuple[str | None, JsonValue]]
+_DIVIDED = (DisclosableObject, DisclosableArray)
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(NamedTuple):
     """A payload, and the text of each Disclosure whose digest is in it or in another one."""
 
-    payload: JsonObject = field(repr=False)
-    disclosures: tuple[str, ...] = field(repr=False)
+    payload: JsonObject
+    disclosures: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return "Embedded(…)"
 
 
 def embed(
@@ -64,38 +65,50 @@ class _Embedder:
     def object(self, disclosable: DisclosableObject) -> JsonObject:
         """Digests go into `_sd`, sorted: their order tells nothing of the claims' order (R-25 to R-27)."""
         members: JsonObject = {}
-        selective: _Parts = []
+        endings: list[tuple[str, str]] = []
         for name, (treatment, part) in disclosable.members.items():
-            if treatment is not _WITHHELD:
-                value = self._value(part)
-                if treatment is _PLAIN:
-                    members[name] = value
-                else:
-                    selective.append((name, value))
-        digests = self._digests(selective, disclosable.padded)
+            if treatment is _PLAIN:
+                members[name] = self._value(part)
+            elif treatment is _SELECTIVE:
+                endings.append(disclosable.endings.get(name) or self._ending(disclosable.endings, name, name, part))
+        digests = self._digests(endings, disclosable.padded)
         if digests:
             members[SD] = list(sorted(digests))
         return members
 
     def _array(self, disclosable: DisclosableArray) -> list[JsonValue]:
         """Selective elements keep their order; decoys stand between them at random (4.2.4.2, R-28)."""
-        shown = [
-            (treatment, self._value(part)) for treatment, part in disclosable.elements if treatment is not _WITHHELD
-        ]
-        selective: _Parts = [(None, value) for treatment, value in shown if treatment is _SELECTIVE]
-        digests = iter(self._digests(selective, disclosable.padded))
-        elements: list[JsonValue] = [
-            value if treatment is _PLAIN else {ELLIPSIS: next(digests)} for treatment, value in shown
-        ]
-        return self._spread(elements, [{ELLIPSIS: decoy} for decoy in digests])
+        elements: list[JsonValue] = []
+        selective: list[JsonObject] = []
+        endings: list[tuple[str, str]] = []
+        for index, (treatment, part) in enumerate(disclosable.elements):
+            if treatment is _PLAIN:
+                elements.append(self._value(part))
+            elif treatment is _SELECTIVE:
+                endings.append(self._ending(disclosable.endings, index, None, part))
+                selective.append({})
+                elements.append(selective[-1])
+        digests = self._digests(endings, disclosable.padded)
+        for element, digest in zip(selective, digests, strict=False):
+            element[ELLIPSIS] = digest
+        return self._spread(elements, [{ELLIPSIS: decoy} for decoy in digests[len(selective) :]])
 
-    def _digests(self, selective: _Parts, padded: bool) -> list[str]:
-        """A digest for each part, whose own digests are in it already (4.2.6, R-31), then those of decoys."""
-        real = len(selective)
+    def _ending(self, kept: Endings, at: str | int, name: str | None, part: Disclosable) -> tuple[str, str]:
+        """What follows the salt: the same each time, unless there are salts beneath (4.2.6, R-31)."""
+        if isinstance(part, _DIVIDED):
+            return encode_ending(name, self._value(part))
+        ending = kept.get(at)
+        if ending is None:
+            ending = kept[at] = encode_ending(name, part)
+        return ending
+
+    def _digests(self, endings: list[tuple[str, str]], padded: bool) -> list[str]:
+        """A digest for each Disclosure, then those of decoys."""
+        real = len(endings)
         salts = self._salts.take(max(self._padded_size(real), real) if padded else real)
-        disclosures = encode_disclosures(salts[:real], selective)
-        self.disclosures += [one.decode("ascii") for one in disclosures]
-        return self._algorithm.digests(disclosures + [salt.encode("ascii") for salt in salts[real:]])
+        disclosures = encode_disclosures(salts[:real], endings)
+        self.disclosures += disclosures
+        return self._algorithm.digests(disclosures + salts[real:])
 
     def _spread(self, elements: list[JsonValue], decoys: list[JsonValue]) -> list[JsonValue]:
         """Every way to put decoys between elements is as likely as any other."""

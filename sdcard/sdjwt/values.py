@@ -1,25 +1,25 @@
 """SD-JWT and SD-JWT+KB as values, whatever form they arrived in (RFC 9901 4)."""
 
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.names import SEPARATOR
 
 
-@dataclass(frozen=True, slots=True)
-class SdJwt:
+class SdJwt(NamedTuple):
     """An Issuer-signed JWT and the Disclosures sent with it, as text and in the order sent."""
 
     issuer_jwt: str
-    disclosures: tuple[str, ...] = field(repr=False)
+    disclosures: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"SdJwt({self.issuer_jwt!r}, …)"
 
     def __str__(self) -> str:
         return SEPARATOR.join((self.issuer_jwt, *self.disclosures, ""))
 
 
-@dataclass(frozen=True, slots=True)
-class SdJwtWithKeyBinding:
+class SdJwtWithKeyBinding(NamedTuple):
     """SD-JWT+KB: an SD-JWT followed by its KB-JWT."""
 
     sd_jwt: SdJwt

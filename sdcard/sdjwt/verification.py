@@ -1,7 +1,7 @@
 """Verification of the SD-JWT by Holder and Verifier: RFC 9901 7.1, in its order."""
 
 from collections.abc import Callable, Collection, Generator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
@@ -20,8 +20,7 @@ CONFIRMED = Where(Part.ISSUER_JWT, (CNF, "jwk"))
 _WHERE = Where(Part.ISSUER_JWT)
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedSdJwt:
+class VerifiedSdJwt(NamedTuple):
     """An SD-JWT whose signature and Disclosures are in order. Nothing is said yet about its claims.
 
     Attributes:
@@ -31,10 +30,13 @@ class VerifiedSdJwt:
         known_hash: its ``sd_hash``, where it was computed before.
     """
 
-    payload: JsonObject = field(repr=False)
+    payload: JsonObject
     processed: ProcessedPayload
-    sd_jwt: SdJwt = field(repr=False)
-    known_hash: str | None = field(repr=False)
+    sd_jwt: SdJwt
+    known_hash: str | None
+
+    def __repr__(self) -> str:
+        return f"VerifiedSdJwt({self.processed!r}, …)"
 
     @property
     def sd_hash(self) -> str:

@@ -17,7 +17,6 @@ from sdcard.encoding import (
     decode_json,
     encode_alike_base64url,
     encode_base64url,
-    encode_each,
     encode_json,
     parse_json,
     parse_json_object,
@@ -64,21 +63,10 @@ def test_many_of_one_size_are_written_as_each_alone(size: int) -> None:
     assert encode_alike_base64url([]) == []
 
 
-@pytest.mark.parametrize(
-    "values", [[], [None], [1, None, "null"], ["x", 2**70, 1.5], [[None, "\u00f6"], {"null": 1}, True]]
-)
-def test_many_values_are_written_as_each_alone(values: list[JsonValue]) -> None:
-    written = [text.decode() for text in encode_each(values)]
-    assert written == [encode_base64url(encode_json(value)) for value in values]
-    assert [decode_json(text, HERE, 8)[1] for text in written] == values
-
-
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_what_is_no_json_number_is_not_written(number: float) -> None:
     with pytest.raises(ValueError, match="JSON"):
         encode_json({"a": number})
-    with pytest.raises(ValueError, match="JSON"):
-        encode_each(["a", [number]])
 
 
 @pytest.mark.parametrize(
