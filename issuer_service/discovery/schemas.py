@@ -1,7 +1,6 @@
 """The shape of a discovery request (SD-Card 4.2, 5.3.1), and of its answer."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -87,8 +86,7 @@ class Discovered(BaseModel):
     ignored: list[str] = Field(description="Criteria of the query that changed nothing.")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A request that can be answered. ``terms``: each once, in one order whatever the order of the request."""
 
     request: DiscoveryRequest
