@@ -29,6 +29,7 @@ from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_many, verify_presentation
 
 NOW = time.time()
+VALIDITY = rounded_validity(NOW)
 SALTS = SystemSalts()
 POOL = ThreadPoolExecutor(8)
 CHALLENGE = Challenge(NONCE, AUDIENCE)
@@ -57,9 +58,8 @@ def _parties(work: Work) -> tuple[Issuer, InMemorySigner, InMemorySigner, Accept
 def issue(work: Work) -> str:
     """Plan at hand → SD-Card as text."""
     issuer, signer, holder, _, _ = _parties(work)
-    validity = rounded_validity(NOW)
     key = holder.public_key
-    return str(issue_sd_card(issuer, _plan(), signer, agent_id="a", holder_key=key, validity=validity, salts=SALTS))
+    return str(issue_sd_card(issuer, _plan(), signer, agent_id="a", holder_key=key, validity=VALIDITY, salts=SALTS))
 
 
 def accept(work: Work, text: str) -> HeldSdCard:
@@ -90,6 +90,11 @@ def verify_batch(work: Work, texts: Sequence[str], threads: int) -> list[Verifie
     expectations = _parties(work)[4]
     cards = verify_many([(text, expectations) for text in texts], NOW, POOL, threads)
     return [card for card in cards if isinstance(card, VerifiedCard)]
+
+
+def forget_endings() -> None:
+    """Make the plan one of which no SD-Card was issued."""
+    _plan().root.endings.clear()
 
 
 def forget() -> None:

@@ -7,10 +7,12 @@ parties read one text differently. RFC 7515 2, RFC 8259, RFC 8725 2.4.
 import json
 from array import array
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from itertools import accumulate
-from typing import Any, NoReturn, TypeAlias
+from operator import itemgetter
+from typing import Any, AnyStr, NoReturn, TypeAlias
 
 from sdcard.errors import Refused, Where
 from sdcard.limits import BYTES_PER_CONTAINER, MOST_CONTAINERS
@@ -35,6 +37,7 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 _PADDING = ("", "===", "==", "=")
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _SPACE = b" \t\n\r"
+_MOST_CUT_AT_ONCE = 64
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
@@ -53,8 +56,20 @@ def encode_alike_base64url(parts: Sequence[bytes]) -> list[str]:
     size = len(parts[0])
     fill = bytes(-size % 3)  # to whole groups of four characters; what stands for it is left out again
     text = encode_base64url(fill.join(parts) + fill)
-    step, end = (size + len(fill)) // 3 * 4, (size * 4 + 2) // 3
-    return [text[start : start + end] for start in range(0, len(text), step)]
+    return cut(text, (size + len(fill)) // 3 * 4, (size * 4 + 2) // 3)
+
+
+def cut(whole: AnyStr, step: int, size: int) -> list[AnyStr]:
+    """The first ``size`` of each ``step`` characters or bytes, of which there is a whole number."""
+    count: int = len(whole) // step
+    if 1 < count <= _MOST_CUT_AT_ONCE:
+        return [*_cutter(count, step, size)(whole)]
+    return [whole[start : start + size] for start in range(0, len(whole), step)]
+
+
+@lru_cache(maxsize=64)
+def _cutter(count: int, step: int, size: int) -> Callable[[Any], tuple[Any, ...]]:
+    return itemgetter(*[slice(start, start + size) for start in range(0, count * step, step)])
 
 
 def decode_base64url(text: str, where: Where) -> bytes:

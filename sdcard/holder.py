@@ -23,16 +23,24 @@ from sdcard.requesting import ClaimRequest, leaves, scope_of
 from sdcard.rules import Rule
 from sdcard.sdjwt.processing import process_payload
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.sdjwt.values import sd_hash_of
 from sdcard.status.reference import parse_status
+
+_KEPT = 16
+"""Selections that a ``HeldSdCard`` remembers."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldSdCard:
-    """An SD-Card that its Holder has checked, by this profile, and may present."""
+    """An SD-Card that its Holder has checked, by this profile, and may present.
+
+    ``shown``: what was presented of it last, by selection, with its ``sd_hash``.
+    """
 
     sd_jwt: SdJwt
     issued: IssuedSdCard
     profile: Profile
+    shown: dict[tuple[str, ...], tuple[SdJwt, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,7 @@ def accept_sd_card(text: str, acceptance: Acceptance, holder_key: PublicKey, now
         parse_status(claims["status"])
     if issued.holder_key != holder_key:
         raise Refused(Rule.CNF_OTHER_KEY, Where(Part.ISSUER_JWT, ("cnf", "jwk")))
-    return HeldSdCard(sd_jwt, issued, acceptance.profile)
+    return HeldSdCard(issued.verified.sd_jwt, issued, acceptance.profile)
 
 
 def select_all(held: HeldSdCard) -> Selection:
@@ -206,7 +214,14 @@ def present(
     """
     if signer.public_key != held.issued.holder_key:
         raise Misuse("the signer does not hold the key that the SD-Card is bound to")
-    return bind(disclose(held, selection), held.issued.verified.processed.algorithm, challenge, signer, now)
+    shown = held.shown.get(selection.disclosures)
+    if shown is None:
+        sd_jwt = disclose(held, selection)
+        shown = sd_jwt, sd_hash_of(sd_jwt, held.issued.verified.processed.algorithm)
+        if len(held.shown) >= _KEPT:
+            held.shown.clear()
+        held.shown[selection.disclosures] = shown
+    return bind(*shown, challenge, signer, now)
 
 
 def _needs(held: HeldSdCard) -> dict[Place, tuple[str, ...]]:

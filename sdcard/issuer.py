@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sdcard.disclosure.agreement import Agreement
 from sdcard.disclosure.plan import DisclosurePlan
@@ -93,8 +94,7 @@ def _within(validity: Validity, agreement: Agreement) -> Validity:
     return Validity(validity.issued_at, min(validity.expires_at, end))
 
 
-@dataclass(frozen=True, slots=True)
-class SdCard:
+class SdCard(NamedTuple):
     """An issued SD-Card, as its Holder gets it: all Disclosures, no KB-JWT.
 
     Attributes:
@@ -108,10 +108,13 @@ class SdCard:
 
     sd_jwt: SdJwt
     context: str
-    discloses: tuple[str, ...] = field(repr=False)
+    discloses: tuple[str, ...]
     holder_key: PublicKey
     validity: Validity
     status: StatusReference | None
+
+    def __repr__(self) -> str:
+        return f"SdCard({self.context!r}, {self.holder_key!r}, {self.validity!r}, …)"
 
     def __str__(self) -> str:
         return str(self.sd_jwt)

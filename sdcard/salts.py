@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from sdcard.encoding import encode_alike_base64url
+from sdcard.encoding import cut, encode_alike_base64url
 from sdcard.errors import Misuse
 
 SALT_BYTES = 16
@@ -52,10 +52,7 @@ class SaltPool:
         return taken
 
     def _draw(self, count: int) -> None:
-        drawn = draw_salts(self._source, count)
-        fresh = encode_alike_base64url(
-            [drawn[start : start + SALT_BYTES] for start in range(0, len(drawn), SALT_BYTES)]
-        )
+        fresh = encode_alike_base64url(cut(draw_salts(self._source, count), SALT_BYTES, SALT_BYTES))
         known = len(self._drawn)
         self._drawn.update(fresh)
         if len(self._drawn) != known + count:

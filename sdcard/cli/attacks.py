@@ -19,6 +19,7 @@ from sdcard.keybinding.creation import bind
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.sdjwt.serialization import SdJwt
+from sdcard.sdjwt.values import sd_hash_of
 from sdcard.trust import TrustedIssuers
 
 
@@ -40,7 +41,8 @@ class Scene:
 
     def bind(self, sd_jwt: SdJwt, challenge: Challenge) -> str:
         """Any SD-JWT with a genuine KB-JWT over it: the Holder itself may be the attacker."""
-        return str(bind(sd_jwt, self.held.issued.verified.processed.algorithm, challenge, self.holder, self.now))
+        sd_hash = sd_hash_of(sd_jwt, self.held.issued.verified.processed.algorithm)
+        return str(bind(sd_jwt, sd_hash, challenge, self.holder, self.now))
 
 
 @dataclass(frozen=True, slots=True)

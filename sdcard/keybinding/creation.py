@@ -2,7 +2,6 @@
 
 from sdcard.encoding import JsonObject
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import add_payload, encode_header, join_signature
 from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import Challenge
@@ -10,14 +9,12 @@ from sdcard.names import INTERACTION_ID, KB_TYP, SD_HASH
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding
 
 
-def bind(
-    sd_jwt: SdJwt, algorithm: DigestAlgorithm, challenge: Challenge, signer: Signer, now: Instant
-) -> SdJwtWithKeyBinding:
+def bind(sd_jwt: SdJwt, sd_hash: str, challenge: Challenge, signer: Signer, now: Instant) -> SdJwtWithKeyBinding:
     """Sign the answer to a challenge over exactly this SD-JWT (R-41 to R-48).
 
     Args:
         sd_jwt: with the Disclosures that are to be shown.
-        algorithm: the one that its ``_sd_alg`` names (R-47).
+        sd_hash: of this SD-JWT, by the algorithm that its ``_sd_alg`` names (R-47).
         challenge: the Verifier's, or one's own for an unsolicited presentation.
         signer: holds the key in ``cnf``.
         now: becomes ``iat``, in whole seconds.
@@ -26,7 +23,7 @@ def bind(
         "iat": int(check_instant(now)),
         "aud": challenge.audience,
         "nonce": challenge.nonce,
-        SD_HASH: algorithm.digest(str(sd_jwt)),
+        SD_HASH: sd_hash,
     }
     if challenge.interaction_id is not None:
         payload[INTERACTION_ID] = challenge.interaction_id

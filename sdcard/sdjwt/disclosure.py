@@ -58,7 +58,7 @@ def encode_ending(name: str | None, value: JsonValue) -> tuple[str, str]:
     Before the rest are 27 bytes then, and so whole groups of base64url.
     """
     json = encode_json([value] if name is None else [name, value])
-    return json[1:2].decode("ascii"), encode_base64url(json[2:])
+    return chr(json[1]), encode_base64url(json[2:])
 
 
 def encode_disclosures(salts: Sequence[str], endings: Sequence[tuple[str, str]]) -> list[str]:

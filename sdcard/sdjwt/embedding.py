@@ -66,11 +66,12 @@ class _Embedder:
         """Digests go into `_sd`, sorted: their order tells nothing of the claims' order (R-25 to R-27)."""
         members: JsonObject = {}
         endings: list[tuple[str, str]] = []
+        kept = disclosable.endings
         for name, (treatment, part) in disclosable.members.items():
             if treatment is _PLAIN:
                 members[name] = self._value(part)
             elif treatment is _SELECTIVE:
-                endings.append(disclosable.endings.get(name) or self._ending(disclosable.endings, name, name, part))
+                endings.append(kept.get(name) or self._ending(kept, name, name, part))
         digests = self._digests(endings, disclosable.padded)
         if digests:
             members[SD] = list(sorted(digests))

@@ -29,7 +29,7 @@ _A_DISCLOSURE = 400
 class Reading:
     """What steps 2.d to 5 made of one Issuer-signed JWT with these Disclosures, within these limits."""
 
-    disclosures: tuple[str, ...] = field(repr=False)
+    sd_jwt: SdJwt = field(repr=False)
     limits: Limits
     json: bytes = field(repr=False)
     signed: tuple[bytes, bytes, Where, Where] = field(repr=False)
@@ -41,7 +41,7 @@ class Reading:
         """Header, payload and claims become bytes; the rest cannot be changed."""
         json = marshal.dumps((jws.header, jws.payload, processed.claims))
         sd_hash = sd_hash_of(sd_jwt, processed.algorithm)
-        return cls(sd_jwt.disclosures, limits, json, jws[2:], sd_hash, processed[1:])
+        return cls(sd_jwt, limits, json, jws[2:], sd_hash, processed[1:])
 
     def again(self) -> tuple[Jws, ProcessedPayload]:
         """The same, in objects of the caller's own."""
@@ -62,13 +62,13 @@ class Seen:
             return False
         if self.reading is None:
             return True
-        size, shown = len(self.reading.json), self.reading.disclosures
+        size, shown = len(self.reading.json), self.reading.sd_jwt.disclosures
         return size <= _LARGEST_KEPT and size + _A_DISCLOSURE * len(shown) + sum(map(len, shown)) <= _LARGEST_READING
 
     def reading_of(self, sd_jwt: SdJwt, limits: Limits) -> Reading | None:
         """What was made of exactly this SD-JWT, if anything."""
         reading = self.reading
-        if reading is None or reading.disclosures != sd_jwt.disclosures:
+        if reading is None or reading.sd_jwt.disclosures != sd_jwt.disclosures:
             return None
         return reading if reading.limits is limits or reading.limits == limits else None
 

@@ -73,7 +73,7 @@ def verifying_sd_jwt(
     if seen and reading:
         jws, processed = reading.again()
         yield from verifying_jws(jws, key_for(jws), types, seen.key)
-        return VerifiedSdJwt(jws.payload, processed, sd_jwt, reading.sd_hash)
+        return VerifiedSdJwt(jws.payload, processed, reading.sd_jwt, reading.sd_hash)
     jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
     key = key_for(jws)
     yield from verifying_jws(jws, key, types, seen.key if seen else None)

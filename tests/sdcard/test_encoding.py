@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sdcard import Refused, encoding
 from sdcard.encoding import (
     JsonValue,
+    cut,
     decode_base64url,
     decode_json,
     encode_alike_base64url,
@@ -61,6 +62,14 @@ def test_many_of_one_size_are_written_as_each_alone(size: int) -> None:
     alone = [encode_base64url(part) for part in parts]
     assert encode_alike_base64url(parts) == alone
     assert encode_alike_base64url([]) == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 64, 65])
+@pytest.mark.parametrize(("step", "size"), [(1, 1), (3, 3), (4, 3)])
+def test_a_text_is_cut_into_pieces_of_one_size(count: int, step: int, size: int) -> None:
+    whole = "abcdefghij" * 26
+    assert cut(whole[: count * step], step, size) == [whole[n * step :][:size] for n in range(count)]
+    assert cut(whole[: count * step].encode(), step, size) == [whole[n * step :][:size].encode() for n in range(count)]
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])

@@ -264,6 +264,27 @@ def test_disclosures_are_sent_once_in_the_issuers_order_and_no_others(world: Wor
     assert set(sent) < set(held.sd_jwt.disclosures)
 
 
+def test_what_was_shown_before_is_shown_again_to_whoever_asks(world: World) -> None:
+    held = world.holder.accept(world.issuer.issue("internal"))
+    wide, narrow = select_all(held), select_paths(held, paths("skills.0"))
+    for selection in (wide, narrow, wide, narrow):
+        challenge = world.verifier.challenge()
+        presented = present(held, selection, challenge, world.holder.signer, world.clock.now())
+        assert presented.sd_jwt == disclose(held, selection)
+        seen = world.verifier.verify(str(presented), challenge).members
+        assert seen == partial_card(held, selection).members
+
+
+def test_few_selections_are_remembered(world: World) -> None:
+    held = world.holder.accept(world.issuer.issue("internal"))
+    texts = held.sd_jwt.disclosures
+    for number in range(40):
+        turned = Selection(texts[number % len(texts) :] + texts[: number % len(texts)] + texts[: number // len(texts)])
+        presented = present(held, turned, world.challenge, world.holder.signer, world.clock.now())
+        assert presented.sd_jwt == held.sd_jwt
+        assert 0 < len(held.shown) <= 16
+
+
 def test_a_selection_of_another_card_is_misuse(world: World) -> None:
     held, other = world.holder.accept(), world.holder.accept(world.issuer.issue())
     with pytest.raises(Misuse):

@@ -5,15 +5,16 @@ import pytest
 from sdcard import Challenge, Misuse
 from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
 from sdcard.keybinding.creation import bind
-from sdcard.sdjwt.serialization import SdJwt
+from sdcard.sdjwt.values import SdJwt, sd_hash_of
 from tests.world import AUDIENCE, NOW, decode_part, key, key_of
 
 SD_JWT = SdJwt("h.p.s", ("d1", "d2"))
+SD_HASH = sd_hash_of(SD_JWT, DigestAlgorithm.SHA_256)
 
 
 @pytest.mark.parametrize("algorithm", DigestAlgorithm)
 def test_a_kb_jwt_says_what_it_must_and_no_more(algorithm: DigestAlgorithm) -> None:
-    bound = bind(SD_JWT, algorithm, Challenge("n", AUDIENCE), key(2), NOW + 0.9)
+    bound = bind(SD_JWT, sd_hash_of(SD_JWT, algorithm), Challenge("n", AUDIENCE), key(2), NOW + 0.9)
     header, payload, _ = bound.kb_jwt.split(".")
     assert decode_part(header) == {"alg": "ES256", "typ": "kb+jwt"}
     assert decode_part(payload) == {
@@ -26,13 +27,13 @@ def test_a_kb_jwt_says_what_it_must_and_no_more(algorithm: DigestAlgorithm) -> N
 
 
 def test_the_interaction_is_named_when_there_is_one() -> None:
-    bound = bind(SD_JWT, DigestAlgorithm.SHA_256, Challenge("n", AUDIENCE, interaction_id="i-1"), key(2), NOW)
+    bound = bind(SD_JWT, SD_HASH, Challenge("n", AUDIENCE, interaction_id="i-1"), key(2), NOW)
     assert decode_part(bound.kb_jwt.split(".")[1])["interaction_id"] == "i-1"
 
 
 @pytest.mark.parametrize("algorithm", SignatureAlgorithm)
 def test_the_key_decides_the_algorithm(algorithm: SignatureAlgorithm) -> None:
-    bound = bind(SD_JWT, DigestAlgorithm.SHA_256, Challenge("n", AUDIENCE), key_of(algorithm), NOW)
+    bound = bind(SD_JWT, SD_HASH, Challenge("n", AUDIENCE), key_of(algorithm), NOW)
     header, _, signature = bound.kb_jwt.split(".")
     assert decode_part(header)["alg"] == algorithm.value
     assert len(signature) == -(-algorithm.signature_size * 4 // 3)
@@ -41,4 +42,4 @@ def test_the_key_decides_the_algorithm(algorithm: SignatureAlgorithm) -> None:
 @pytest.mark.parametrize("now", [True, float("nan"), float("inf"), "1800000000", None])
 def test_an_instant_is_a_finite_number(now: float) -> None:
     with pytest.raises(Misuse):
-        bind(SD_JWT, DigestAlgorithm.SHA_256, Challenge("n", AUDIENCE), key(2), now)
+        bind(SD_JWT, SD_HASH, Challenge("n", AUDIENCE), key(2), now)

@@ -1,16 +1,26 @@
 """RFC 9901 4.2.1 to 4.2.3: the texts that are Disclosures, and their digests."""
 
 import hashlib
+import math
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sdcard.encoding import JsonValue, encode_base64url, same_json
 from sdcard.errors import Part, Where
 from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.sdjwt.disclosure import make_disclosure, parse_disclosure
+from sdcard.salts import SALT_BYTES
+from sdcard.sdjwt.disclosure import encode_disclosures, encode_ending, make_disclosure, parse_disclosure
 from tests.world import decode_part, raises_rule
 
 HERE = Where(Part.DISCLOSURE, (3,))
+TEXT = st.text()
+JSON: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +47,21 @@ def test_made_disclosures_parse_to_what_they_were_made_of(name: str | None, valu
     assert same_json(parsed.value, value)
     assert decode_part(made.encoded) == ([made.salt, value] if name is None else [made.salt, name, value])
     assert "=" not in made.encoded
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(st.none() | TEXT, JSON), max_size=70))
+def test_salts_and_endings_make_the_disclosures(parts: list[tuple[str | None, JsonValue]]) -> None:
+    salts = [bytes([number]) * SALT_BYTES for number in range(len(parts))]
+    endings = [encode_ending(name, value) for name, value in parts]
+    made = encode_disclosures([encode_base64url(salt) for salt in salts], endings)
+    assert made == [make_disclosure(salt, *part).encoded for salt, part in zip(salts, parts, strict=True)]
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_what_is_no_json_number_ends_no_disclosure(number: float) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        encode_ending("n", [number])
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,22 @@ def test_array_elements() -> None:
     assert everything(result) == {"l": [1, 2, 4]}
 
 
+def test_a_plan_is_embedded_as_often_as_one_likes_and_no_salt_or_digest_comes_again() -> None:
+    inner = an_object(("child", SELECTIVE, 1), ("clear", PLAIN, 2))
+    root = an_object(
+        ("whole", SELECTIVE, [1, None]),
+        ("parts", SELECTIVE, inner),
+        ("list", PLAIN, an_array((SELECTIVE, "x"), (PLAIN, 3), (SELECTIVE, inner), padded=True)),
+        padded=True,
+    )
+    salts = RecordingSalts()
+    one, two, three = (embedded(root, salts, lambda count: count + 2) for _ in range(3))
+    assert everything(one) == everything(two) == everything(three)
+    texts = [text for result in (one, two, three) for text in result.disclosures]
+    assert len(set(texts)) == len(texts) == 3 * 6
+    assert len({parse_disclosure(text, Where(Part.DISCLOSURE), 64).salt for text in texts}) == len(texts)
+
+
 @pytest.mark.parametrize("value", [None, False, 0, 1.5, "", [], {}, ["x", {"y": None}]])
 def test_values_come_back_exactly(value: JsonValue) -> None:
     root = an_object(
