@@ -1,7 +1,6 @@
 """How many look-ups of one caller run at a time: whoever asks much holds up themselves, and leaves room for others."""
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from weakref import WeakValueDictionary
@@ -14,17 +13,13 @@ AT_ONCE = QUICK_CONNECTIONS // 2
 SECONDS = 2.0
 """For which somebody may wait for their own look-ups."""
 
-MOST_REMEMBERED = 64
-"""Callers whose places are not made anew for each of their look-ups."""
-
 
 class Shares:
-    """The places of callers, for one event loop. Those of who has left are let go after so many others."""
+    """The places of callers, for one event loop. Nothing is kept of who asks for nothing."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
         self._places = WeakValueDictionary[str, asyncio.Semaphore]()
-        self._latest = deque[asyncio.Semaphore](maxlen=MOST_REMEMBERED)
 
     def of(self, subject: str) -> AbstractAsyncContextManager[None]:
         """One of the subject's places.
@@ -35,7 +30,6 @@ class Shares:
         places = self._places.get(subject)
         if places is None:
             places = self._places[subject] = asyncio.Semaphore(AT_ONCE)
-            self._latest.append(places)
         return self._in_time(places) if places.locked() else places
 
     @asynccontextmanager

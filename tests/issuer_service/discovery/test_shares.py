@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from issuer_service.discovery.shares import AT_ONCE, MOST_REMEMBERED, Shares
+from issuer_service.discovery.shares import AT_ONCE, Shares
 from sdcard.edge.lookups import QUICK_CONNECTIONS
 from sdcard.errors import Refused
 from sdcard.rules import Rule
 
 
-def test_one_callers_places_leave_some_for_others() -> None:
+def test_one_callers_places_leave_some_for_others_and_are_forgotten() -> None:
     working, most = {"greedy": 0, "modest": 0}, {"greedy": 0, "modest": 0}
 
     async def ask(shares: Shares, subject: str) -> None:
@@ -20,32 +20,14 @@ def test_one_callers_places_leave_some_for_others() -> None:
             await asyncio.sleep(0.001)
             working[subject] -= 1
 
-    async def run() -> None:
+    async def run() -> int:
         shares = Shares()
         await asyncio.gather(*(ask(shares, "greedy") for _ in range(30)), ask(shares, "modest"))
+        return len(shares._places)
 
-    asyncio.run(run())
+    assert asyncio.run(run()) == 0
     assert most == {"greedy": AT_ONCE, "modest": 1}
     assert AT_ONCE < QUICK_CONNECTIONS
-
-
-def test_of_many_callers_few_are_remembered_and_none_that_asks_is_forgotten() -> None:
-    async def ask(shares: Shares, subject: str) -> None:
-        async with shares.of(subject):
-            pass
-
-    async def run() -> set[str]:
-        shares = Shares(0.02)
-        async with shares.of("asks"), shares.of("asks"):
-            for number in range(4 * MOST_REMEMBERED):
-                await ask(shares, f"caller {number}")
-            with pytest.raises(Refused):
-                await ask(shares, "asks")
-        return set(shares._places)
-
-    assert AT_ONCE == 2
-    latest = {f"caller {number}" for number in range(3 * MOST_REMEMBERED, 4 * MOST_REMEMBERED)}
-    assert asyncio.run(run()) - {"asks"} == latest
 
 
 def test_who_waits_too_long_is_refused_and_a_cancelled_one_leaves_its_place() -> None:
