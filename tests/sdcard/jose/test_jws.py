@@ -149,8 +149,8 @@ def test_a_refused_header_is_refused_again_and_named_by_whoever_reads_it() -> No
 def test_few_headers_are_kept_and_no_long_ones() -> None:
     for number in range(600):
         assert parsed(signed({**HEADER, "kid": str(number)})).header["kid"] == str(number)
+        assert 0 < len(jws._headers) <= 256
     parsed(signed({**HEADER, "kid": "x" * 400}))
-    assert 0 < len(jws._headers) <= 256
     assert max(map(len, jws._headers)) <= 512
 
 
