@@ -44,4 +44,4 @@ def discovery_rows(registration: Registration, decided: str) -> tuple[DiscoveryR
 
 def as_texts(terms: Iterable[Term]) -> tuple[str, ...]:
     """Terms as they are kept and asked for."""
-    return tuple(f"{criterion}:{text}" for criterion, text in terms)
+    return tuple([f"{criterion}:{text}" for criterion, text in terms])

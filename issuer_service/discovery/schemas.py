@@ -1,7 +1,6 @@
 """The shape of a discovery request (SD-Card 4.2, 5.3.1), and of its answer."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -87,8 +86,7 @@ class Discovered(BaseModel):
     ignored: list[str] = Field(description="Criteria of the query that changed nothing.")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A request that can be answered. ``terms``: each once, in one order whatever the order of the request."""
 
     request: DiscoveryRequest
@@ -103,10 +101,10 @@ def read_discovery(body: bytes, depth: int) -> Asked:
         Refused: ``request.malformed``, at every place that is wrong; as ``parse_json_object``.
     """
     request = read_section(DiscoveryRequest, parse_json_object(body, REQUEST, depth))
-    found, terms, empty = request.query, set[Term](), list[Place]()
-    for criterion in _CRITERIA:
-        given = getattr(found, criterion)
-        for text, place in () if given is None else _texts(criterion, given):
+    query, terms, empty = request.query, set[Term](), list[Place]()
+    named = query.model_fields_set
+    for criterion in [one for one in _CRITERIA if one in named]:
+        for text, place in _texts(criterion, getattr(query, criterion)):
             these = query_terms(criterion, text)
             terms.update(these)
             if not these:
@@ -118,7 +116,7 @@ def read_discovery(body: bytes, depth: int) -> Asked:
         raise Refused(Rule.REQUEST, _QUERY, f"Give at least one criterion: {', '.join(Criterion)}.")
     if len(terms) > MOST_TERMS:
         raise Refused(Rule.REQUEST, _QUERY, f"Look for at most {MOST_TERMS} things at once; each word is one.")
-    ignored = tuple(name for name in _IGNORED if name in found.model_fields_set)
+    ignored = tuple([name for name in _IGNORED if name in named])
     return Asked(request, tuple(sorted(terms)), ignored)
 
 

@@ -53,8 +53,8 @@ async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
 def _answer(found: Sequence[tuple[str, str]], cursor: str | None, ignored: Sequence[str]) -> bytes:
     """A ``Discovered``. An ``AGENT_ID`` has nothing that JSON escapes, nor has base64url between dots and tildes."""
     results = ",".join([f'{{"agent_id":"{agent_id}","sd_card":"{text}"}}' for agent_id, text in found])
-    end = encode_json({"next_cursor": cursor, "ignored": [*ignored]})
-    return b'{"results":[%b],%b' % (results.encode("ascii"), end[1:])
+    end = encode_json({"next_cursor": cursor, "ignored": [*ignored]}).decode()
+    return f'{{"results":[{results}],{end[1:]}'.encode("ascii")
 
 
 def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: Instant) -> Audience:

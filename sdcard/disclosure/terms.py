@@ -40,7 +40,7 @@ def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
 
 def query_terms(criterion: Criterion, text: str) -> tuple[Term, ...]:
     """The terms that an agent must have to be found by this text; none for a text that says nothing."""
-    return tuple(dict.fromkeys((criterion, one) for one in _normalized(criterion, [text])))
+    return tuple([(criterion, one) for one in dict.fromkeys(_normalized(criterion, [text]))])
 
 
 def _texts(criterion: Criterion, paths: Sequence[ClaimPath], document: JsonValue) -> list[str]:

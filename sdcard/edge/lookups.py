@@ -97,9 +97,7 @@ class SqliteLookups:
     async def look_up(self, lookup: Lookup, values: dict[str, object]) -> Rows:
         """The rows. Raises what ``sqlite3`` raises, and ``TooSlow``."""
         rendered = lookup.for_sqlite
-        return await self._ask(rendered.text, rendered.arguments(values))
-
-    async def _ask(self, text: str, arguments: tuple[object, ...]) -> Rows:
+        text, arguments = rendered.text, rendered.arguments(values)
         is_open = self._is_open()
         found = self._try(text, arguments) if is_open else None
         if found is not None:
@@ -107,7 +105,7 @@ class SqliteLookups:
         await self._take_place()
         if not is_open and self._is_open():  # the first of many has opened it while the others waited
             self._places.release()
-            return await self._ask(text, arguments)
+            return await self.look_up(lookup, values)
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._run, text, arguments)
         running.add_done_callback(self._end_slow)
         rows, _ = await asyncio.shield(running)
@@ -244,7 +242,7 @@ class _Lane:
             self._places.release()
 
     async def _ask(self, text: str, arguments: tuple[object, ...], patience: float) -> Rows | None:
-        connection = await self._connection()
+        connection = self._kept() or await self._open()
         try:
             found: Rows = await connection.fetch(text, *arguments, timeout=3 * patience)
         except BaseException as error:
@@ -259,11 +257,14 @@ class _Lane:
         self._idle.append(connection)
         return found
 
-    async def _connection(self) -> Any:
+    def _kept(self) -> Any:
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_closed():
                 return connection
+        return None
+
+    async def _open(self) -> Any:
         try:
             pooled = await self._engine.raw_connection()
         except self._engine.dialect.loaded_dbapi.Error as error:  # SQLAlchemy's own word for what asyncpg says

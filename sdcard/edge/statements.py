@@ -48,17 +48,22 @@ class Rendered:
         self._fixed = {name: value for name, value in fixed.items() if name not in names}
         encoders = ((at, _encoder(compiled, name, dialect)) for at, name in enumerate(self._names))
         self._encode = [(at, encode) for at, encode in encoders if encode]
-        is_plain = len(self._names) > 1 and not self._fixed and not self._encode
-        self.arguments: Callable[[Values], tuple[object, ...]] = (
-            itemgetter(*self._names) if is_plain else self._arguments
-        )
+        self._pick = _picker(self._names)
+        is_plain = not self._fixed and not self._encode
+        self.arguments: Callable[[Values], tuple[object, ...]] = self._pick if is_plain else self._arguments
 
     def _arguments(self, values: Values) -> tuple[object, ...]:
-        known = {**self._fixed, **values} if self._fixed else values
-        arguments = [known[name] for name in self._names]
+        picked = self._pick({**self._fixed, **values} if self._fixed else values)
+        if not self._encode:
+            return picked
+        arguments = list(picked)
         for at, encode in self._encode:
             arguments[at] = encode(arguments[at])
         return tuple(arguments)
+
+
+def _picker(names: Sequence[str]) -> Callable[[Values], tuple[object, ...]]:
+    return itemgetter(*names) if len(names) > 1 else lambda values: tuple([values[name] for name in names])
 
 
 def _encoder(compiled: SQLCompiler, name: str, dialect: Dialect) -> Callable[[object], object] | None:

@@ -20,9 +20,9 @@ def parse_credentials(authorization: Sequence[str]) -> str:
     Raises:
         Refused: ``token.missing`` or ``token.invalid``.
     """
+    match = _CREDENTIALS.fullmatch(authorization[0]) if len(authorization) == 1 else None
+    if match:
+        return match.group(1)
     if all(map(_OTHER_SCHEME.fullmatch, authorization)):
         raise Refused(Rule.TOKEN_MISSING, WHERE)
-    match = _CREDENTIALS.fullmatch(authorization[0]) if len(authorization) == 1 else None
-    if match is None:
-        raise Refused(Rule.TOKEN_INVALID, WHERE, "Send one header: Authorization: Bearer and the token.")
-    return match.group(1)
+    raise Refused(Rule.TOKEN_INVALID, WHERE, "Send one header: Authorization: Bearer and the token.")

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from issuer_service.stores.rows.statuses import CardRow
 
 
-@dataclass(frozen=True, slots=True)
-class Audience:
+class Audience(NamedTuple):
     """Who looks for agents: those of a context, or with ``partner`` that partner alone."""
 
     context: str
@@ -86,8 +85,7 @@ class FoundRow(NamedTuple):
     end: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class FoundPage:
+class FoundPage(NamedTuple):
     """Rows in the order of their positions. ``more``: where to go on; None when there is nothing behind."""
 
     rows: tuple[FoundRow, ...]
