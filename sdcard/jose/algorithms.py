@@ -114,6 +114,8 @@ _HASHES: dict[DigestAlgorithm, Callable[[bytes], "hashlib._Hash"]] = {
 }
 
 
+_DIGEST_NAMES = {one.value: one for one in DigestAlgorithm}
+
 _DIGESTS = {
     SignatureAlgorithm.ES256: DigestAlgorithm.SHA_256,
     SignatureAlgorithm.ES384: DigestAlgorithm.SHA_384,
@@ -132,6 +134,7 @@ def parse_digest_algorithm(value: object, where: Where) -> DigestAlgorithm:
     Raises:
         Refused: ``sd.alg``; there is no fall-back.
     """
-    if isinstance(value, str) and value in DigestAlgorithm._value2member_map_:
-        return DigestAlgorithm(value)
-    raise Refused(Rule.SD_ALG, where)
+    algorithm = _DIGEST_NAMES.get(value) if isinstance(value, str) else None
+    if algorithm is None:
+        raise Refused(Rule.SD_ALG, where)
+    return algorithm

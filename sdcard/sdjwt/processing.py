@@ -81,8 +81,8 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
     """
     algorithm = read_digest_algorithm(payload)
     sent = [read_disclosure(text, where_of(number), limits.json_depth) for number, text in enumerate(disclosures)]
-    unreferenced = index_by_digest([disclosure for disclosure, _ in sent], algorithm)
-    walk = _Walk(unreferenced, [value for _, value in sent], limits)
+    unreferenced = index_by_digest(disclosures, algorithm)
+    walk = _Walk(unreferenced, sent, limits)
     signed = payload.copy()
     signed.pop(SD_ALG, None)
     claims = walk.object(signed, _TOP)
@@ -99,15 +99,19 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
 
 def is_without_digests(value: JsonValue, depth: int) -> bool:
     """Whether a value has no place for a digest, and nests no deeper than that."""
-    if depth == 0 or (isinstance(value, dict) and not RESERVED_NAMES.isdisjoint(value)):
+    if depth == 0:
         return False
     inside: Iterable[JsonValue] = ()
     if isinstance(value, dict):
+        if not RESERVED_NAMES.isdisjoint(value):
+            return False
         inside = value.values()
     elif isinstance(value, list):
         inside = value
-    nested = [one for one in inside if isinstance(one, _CONTAINERS)]
-    return all(is_without_digests(one, depth - 1) for one in nested) if nested else True
+    for one in inside:
+        if type(one) in _CONTAINERS and not is_without_digests(one, depth - 1):
+            return False
+    return True
 
 
 class _Spot(NamedTuple):
@@ -129,10 +133,8 @@ _TOP = _Spot((), Where(Part.ISSUER_JWT), None)
 class _Walk:
     """Step 3, and 4 on the way. Takes every Disclosure that it puts in its place out of ``unreferenced``."""
 
-    def __init__(
-        self, unreferenced: dict[str, tuple[int, Disclosure]], values: list[JsonValue], limits: Limits
-    ) -> None:
-        self._unreferenced, self._values = unreferenced, values
+    def __init__(self, unreferenced: dict[str, int], sent: list[tuple[Disclosure, JsonValue]], limits: Limits) -> None:
+        self._unreferenced, self._sent = unreferenced, sent
         self._depth, self._digests = limits.json_depth, limits.digests
         self.met: set[str] = set()
         self.revealed: list[Revealed] = []
@@ -155,31 +157,30 @@ class _Walk:
         digests: Sequence[str] = read_digest_list(members, where) if SD in members else ()
         result = members.copy()
         result.pop(SD, None)
-        for name, value in result.items():
-            if isinstance(value, _CONTAINERS):
-                if not place and is_without_digests(value, self._depth - 1):
-                    continue
-                if not place:
-                    self.partly.append(name)
-                result[name] = self.value(value, spot.member(name))
+        for name, value in [one for one in result.items() if type(one[1]) in _CONTAINERS]:
+            if not place and is_without_digests(value, self._depth - 1):
+                continue
+            if not place:
+                self.partly.append(name)
+            result[name] = self.value(value, spot.member(name))
         self._meet(digests, where)
         for digest in digests:
-            found = self._unreferenced.pop(digest, None)
-            if found:
-                self._insert(*found, result, spot)
+            number = self._unreferenced.pop(digest, None)
+            if number is not None:
+                self._insert(number, result, spot)
         if digests and not result:
             self.emptied.append(spot.place)
         return result
 
-    def _insert(self, number: int, disclosure: Disclosure, result: JsonObject, spot: _Spot) -> None:
+    def _insert(self, number: int, result: JsonObject, spot: _Spot) -> None:
         """Step 3.c.ii: a disclosed claim, beside the ``_sd`` that has its digest (R-62, R-63)."""
-        where = where_of(number)
+        where, (disclosure, value) = where_of(number), self._sent[number]
         name = check_is_claim(disclosure, where)
         check_name_is_free(name, where)
         check_claim_is_new(name, result, where)
         place = (*spot.place, name)
         self.revealed.append(Revealed(place, disclosure, spot.holder))
-        result[name] = self._disclosed(number, disclosure, place)
+        result[name] = self._disclosed(value, disclosure, place, where)
 
     def _array(self, elements: list[JsonValue], spot: _Spot) -> JsonValue:
         """Step 3.c.iii and 3.d: disclosed elements take their place, the others vanish (R-65, R-66)."""
@@ -195,24 +196,24 @@ class _Walk:
                 continue
             digest = read_placeholder(element, here.where)
             self._meet((digest,), here.where)
-            found = self._unreferenced.pop(digest, None)
-            if found:
-                number, disclosure = found
-                check_is_element(disclosure, where_of(number))
+            number = self._unreferenced.pop(digest, None)
+            if number is not None:
+                where, (disclosure, value) = where_of(number), self._sent[number]
+                check_is_element(disclosure, where)
                 self.revealed.append(Revealed(here.place, disclosure, spot.holder))
-                result.append(self._disclosed(number, disclosure, here.place))
+                result.append(self._disclosed(value, disclosure, here.place, where))
         if elements and not result:
             self.emptied.append(spot.place)
         return result
 
-    def _disclosed(self, number: int, disclosure: Disclosure, place: Place) -> JsonValue:
+    def _disclosed(self, value: JsonValue, disclosure: Disclosure, place: Place, where: Where) -> JsonValue:
         """Look for digests in a disclosed value, unless its text shows that the look would find nothing (R-63).
 
         A claim at the top nests as deeply in the result as in its Disclosure, whose depth is bounded already.
         """
         if disclosure.without_digests and len(place) == 1:
-            return self._values[number]
-        return self.value(self._values[number], _Spot(place, where_of(number), disclosure))
+            return value
+        return self.value(value, _Spot(place, where, disclosure))
 
     def _meet(self, digests: Collection[str], where: Where) -> None:
         """Step 3.c.i looks for the Disclosure of each; a digest without one is no fault (R-58)."""

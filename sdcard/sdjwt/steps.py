@@ -29,20 +29,20 @@ def read_digest_algorithm(payload: JsonObject) -> DigestAlgorithm:
     return parse_digest_algorithm(payload[SD_ALG], Where(Part.ISSUER_JWT, (SD_ALG,)))
 
 
-def index_by_digest(disclosures: Sequence[Disclosure], algorithm: DigestAlgorithm) -> dict[str, tuple[int, Disclosure]]:
-    """Step 3.a: each Disclosure, with its number, by the digest of its text as received (R-55).
+def index_by_digest(disclosures: Sequence[str], algorithm: DigestAlgorithm) -> dict[str, int]:
+    """Step 3.a: the number of each Disclosure by the digest of its text as received (R-55).
 
     Refuse one that was sent twice: nothing could refer to the second. 7.1 step 5 (R-70, R-78).
 
     Raises:
         Refused: ``disclosure.repeated``, at the second one.
     """
-    indexed: dict[str, tuple[int, Disclosure]] = {}
-    for number, disclosure in enumerate(disclosures):
-        digest = algorithm.digest(disclosure.encoded)
+    indexed: dict[str, int] = {}
+    for number, text in enumerate(disclosures):
+        digest = algorithm.digest(text)
         if digest in indexed:
             raise Refused(Rule.DISCLOSURE_REPEATED, where_of(number))
-        indexed[digest] = number, disclosure
+        indexed[digest] = number
     return indexed
 
 
@@ -141,12 +141,11 @@ def check_digests_are_new(digests: Collection[str], met: Set[str], where: Where)
         raise Refused(Rule.DIGEST_REPEATED, where)
 
 
-def check_all_referenced(unreferenced: Mapping[str, tuple[int, Disclosure]]) -> None:
+def check_all_referenced(unreferenced: Mapping[str, int]) -> None:
     """Step 5: refuse Disclosures that no digest referred to, directly or through others (R-70).
 
     Raises:
         Refused: ``disclosure.unreferenced``, at the first one.
     """
     if unreferenced:
-        number = min(number for number, _ in unreferenced.values())
-        raise Refused(Rule.DISCLOSURE_UNREFERENCED, where_of(number))
+        raise Refused(Rule.DISCLOSURE_UNREFERENCED, where_of(min(unreferenced.values())))
