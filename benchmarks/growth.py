@@ -218,10 +218,19 @@ def _card_steps(make: Callable[[int], DisclosurePlan]) -> Callable[[int], Mappin
         text = issue(of)
         held = accept_sd_card(text, ACCEPTANCE, HOLDER.public_key, NOW)
         presented = str(present(held, select_all(held), CHALLENGE, HOLDER, NOW))
+
+        def issue_first() -> str:
+            ours.forget_endings(of)
+            return issue(of)
+
+        def present_first() -> str:
+            new = replace(held)  # of which nothing was shown
+            return str(present(new, select_all(new), CHALLENGE, HOLDER, NOW))
+
         return {
-            "issue": lambda: issue(of),
+            "issue": issue_first,
             "accept": lambda: accept_sd_card(text, ACCEPTANCE, HOLDER.public_key, NOW),
-            "present": lambda: str(present(held, select_all(held), CHALLENGE, HOLDER, NOW)),
+            "present": present_first,
             "verify": lambda: verify_presentation(presented, EXPECTATIONS, NOW),
         }
 
@@ -234,9 +243,9 @@ def _batch_steps(work: Work, size: int) -> Mapping[str, Step]:
     held = [ours.accept(other, text) for other, text in zip(others, issued, strict=True)]
     presented = [ours.present(other, one) for other, one in zip(others, held, strict=True)]
     return {
-        "issue": lambda: [ours.issue(other) for other in others],
+        "issue": lambda: [ours.issue_first(other) for other in others],
         "accept": lambda: [ours.accept(other, text) for other, text in zip(others, issued, strict=True)],
-        "present": lambda: [ours.present(other, one) for other, one in zip(others, held, strict=True)],
+        "present": lambda: [ours.present(other, replace(one)) for other, one in zip(others, held, strict=True)],
         "verify": lambda: ours.verify_batch(work, presented, 2),
     }
 

@@ -26,7 +26,7 @@ from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import join_signature
 from sdcard.keybinding.creation import bind
-from sdcard.sdjwt.serialization import SdJwt
+from sdcard.sdjwt.values import SdJwt, sd_hash_of
 
 DEFAULTS = Limits()
 ROOM = 2_000
@@ -135,7 +135,7 @@ def presentation(claim: bytes, disclosures: tuple[str, ...]) -> str:
     header = encode_json({"alg": "ES256", "typ": SD_CARD.typ})
     signing_input = f"{encode_base64url(header)}.{encode_base64url(payload)}".encode()
     sd_jwt = SdJwt(join_signature(signing_input, SIGNER.sign(signing_input)), disclosures)
-    return str(bind(sd_jwt, DigestAlgorithm.SHA_256, CHALLENGE, HOLDER, int(NOW)))
+    return str(bind(sd_jwt, sd_hash_of(sd_jwt, DigestAlgorithm.SHA_256), CHALLENGE, HOLDER, int(NOW)))
 
 
 _SKILL = encode_json(

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from benchmarks.work import AUDIENCE, CARD, ISSUER, NONCE, SELECTIVE, SHOWN, Work
 from sdcard.cards.a2a.v1_0 import FORMAT
 from sdcard.cards.card import Card
+from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY
 from sdcard.edge.system import SystemSalts
@@ -19,7 +20,7 @@ from sdcard.holder import HeldSdCard, accept_sd_card, select_paths
 from sdcard.holder import present as present_sd_card
 from sdcard.issued import Acceptance
 from sdcard.issuer import Issuer, issue_sd_card, rounded_validity
-from sdcard.jose import keys
+from sdcard.jose import jws, keys
 from sdcard.jose.signer import InMemorySigner
 from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller
 from sdcard.paths import path
@@ -62,6 +63,12 @@ def issue(work: Work) -> str:
     return str(issue_sd_card(issuer, _plan(), signer, agent_id="a", holder_key=key, validity=VALIDITY, salts=SALTS))
 
 
+def issue_first(work: Work) -> str:
+    """The same, of a plan of which no SD-Card was issued."""
+    forget_endings(_plan())
+    return issue(work)
+
+
 def accept(work: Work, text: str) -> HeldSdCard:
     """Text → parsed and verified holder state."""
     _, _, holder, acceptance, _ = _parties(work)
@@ -92,14 +99,20 @@ def verify_batch(work: Work, texts: Sequence[str], threads: int) -> list[Verifie
     return [card for card in cards if isinstance(card, VerifiedCard)]
 
 
-def forget_endings() -> None:
+def forget_endings(plan: DisclosurePlan) -> None:
     """Make the plan one of which no SD-Card was issued."""
-    _plan().root.endings.clear()
+    waiting: list[Disclosable] = [plan.root]
+    for part in waiting:  # which grows
+        if isinstance(part, DisclosableObject | DisclosableArray):
+            part.endings.clear()
+            inside = part.members.values() if isinstance(part, DisclosableObject) else part.elements
+            waiting += [inner for _, inner in inside]
 
 
 def forget() -> None:
-    """Make this a process that has seen no Issuer's JWT and no Holder's key."""
+    """Make this a process that has seen no Issuer's JWT, no header and no Holder's key."""
     keys.forget()
+    jws.forget()
     forget_tokens()
 
 

@@ -23,7 +23,9 @@ class Treatment(StrEnum):
 
 
 Endings: TypeAlias = dict[str | int, tuple[str, str]]
-"""What Disclosures of plain values have after their salts: embedding keeps it for the next SD-Card of the same plan."""
+"""What Disclosures of plain values have after their salts: embedding keeps it for the next SD-Card of the same plan.
+
+So a value is not to be changed once it was embedded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ _KEPT = 16
 class HeldSdCard:
     """An SD-Card that its Holder has checked, by this profile, and may present.
 
-    ``shown``: what was presented of it last, by selection, with its ``sd_hash``.
+    ``shown``: what was presented of it before, by selection, with its ``sd_hash``; kept for speed alone.
     """
 
     sd_jwt: SdJwt

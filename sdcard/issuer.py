@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from sdcard.disclosure.agreement import Agreement
 from sdcard.disclosure.plan import DisclosurePlan
@@ -94,7 +93,8 @@ def _within(validity: Validity, agreement: Agreement) -> Validity:
     return Validity(validity.issued_at, min(validity.expires_at, end))
 
 
-class SdCard(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SdCard:
     """An issued SD-Card, as its Holder gets it: all Disclosures, no KB-JWT.
 
     Attributes:
@@ -108,13 +108,10 @@ class SdCard(NamedTuple):
 
     sd_jwt: SdJwt
     context: str
-    discloses: tuple[str, ...]
+    discloses: tuple[str, ...] = field(repr=False)
     holder_key: PublicKey
     validity: Validity
     status: StatusReference | None
-
-    def __repr__(self) -> str:
-        return f"SdCard({self.context!r}, {self.holder_key!r}, {self.validity!r}, …)"
 
     def __str__(self) -> str:
         return str(self.sd_jwt)

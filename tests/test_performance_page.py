@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import memory, page, results
+from benchmarks import growth, hostile, memory, ours, page, results
 from benchmarks.page import PICTURES
 from benchmarks.work import make_work
+from sdcard.disclosable import DisclosableArray, Treatment
+from sdcard.jose import jws
 from tests.shared import ROOT
 
 FIGURES = results.load()
@@ -44,3 +46,22 @@ def test_memory_grows_linearly(curve: dict[str, Any]) -> None:
 
 def test_one_verification_takes_ten_times_its_input_at_most() -> None:
     assert memory.measure(make_work())["verify"]["ratio"] <= 10
+
+
+def test_the_benign_input_beside_the_hostile_ones_is_accepted() -> None:
+    benign = hostile.families()[0]
+    assert hostile.verified(hostile.presentation(benign.claim(), benign.disclosures())) == "accepted"
+
+
+def test_what_is_measured_as_new_is_new() -> None:
+    inner = DisclosableArray(((Treatment.SELECTIVE, 1),), padded=False)
+    plan, work = growth.plan({"a": (Treatment.SELECTIVE, inner)}), make_work()
+    for _ in range(2):
+        growth.issue(plan)
+        assert inner.endings
+        ours.forget_endings(plan)
+        assert not inner.endings
+    ours.accept(work, ours.issue(work))
+    assert jws._headers
+    ours.forget()
+    assert not jws._headers

@@ -1,7 +1,7 @@
 """Six ways to cheat a Verifier, each with the rule that refuses it. The demo runs them on the real thing."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -71,13 +71,13 @@ def _tampered_disclosure(scene: Scene) -> Attempt:
     assert isinstance(array, list)
     changed = encode_base64url(encode_json([*array[:-1], "https://attacker.example"]))
     challenge = scene.ask()
-    return Attempt(scene.bind(scene.held.sd_jwt._replace(disclosures=(changed, *rest)), challenge), challenge)
+    return Attempt(scene.bind(replace(scene.held.sd_jwt, disclosures=(changed, *rest)), challenge), challenge)
 
 
 def _foreign_disclosure(scene: Scene) -> Attempt:
     mixed = (*scene.held.sd_jwt.disclosures, scene.other.sd_jwt.disclosures[0])
     challenge = scene.ask()
-    return Attempt(scene.bind(scene.held.sd_jwt._replace(disclosures=mixed), challenge), challenge)
+    return Attempt(scene.bind(replace(scene.held.sd_jwt, disclosures=mixed), challenge), challenge)
 
 
 def _stripped_key_binding(scene: Scene) -> Attempt:

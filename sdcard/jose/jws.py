@@ -93,6 +93,11 @@ def _read_header(text: str, where: Where, depth: int) -> JsonObject:
     return header
 
 
+def forget() -> None:
+    """Drop the headers that are kept; they are kept for speed alone."""
+    _headers.clear()
+
+
 def verify_jws(jws: Jws, key: PublicKey, types: Collection[str]) -> None:
     """Check algorithm, signature and type, with a key that the caller chose: RFC 9901 7.1 step 2, 7.3 steps 5.b to 5.d.
 

@@ -108,10 +108,7 @@ def is_without_digests(value: JsonValue, depth: int) -> bool:
         inside = value.values()
     elif isinstance(value, list):
         inside = value
-    for one in inside:
-        if type(one) in _CONTAINERS and not is_without_digests(one, depth - 1):
-            return False
-    return True
+    return not [one for one in inside if type(one) in _CONTAINERS and not is_without_digests(one, depth - 1)]
 
 
 class _Spot(NamedTuple):

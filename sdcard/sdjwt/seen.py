@@ -86,6 +86,7 @@ def keep(issuer_jwt: str, seen: Seen) -> None:
     """Remember a JWT that verified, in place of the one that was remembered longest ago; nothing large is kept."""
     if not seen.is_small(issuer_jwt):
         return
+    _seen.pop(issuer_jwt, None)  # with its text, which may be another one of the same characters
     _seen[issuer_jwt] = seen
     if len(_seen) > _KEPT:
         with suppress(KeyError):  # another thread forgot all of it in between

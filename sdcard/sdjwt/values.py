@@ -1,25 +1,25 @@
 """SD-JWT and SD-JWT+KB as values, whatever form they arrived in (RFC 9901 4)."""
 
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.names import SEPARATOR
 
 
-class SdJwt(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SdJwt:
     """An Issuer-signed JWT and the Disclosures sent with it, as text and in the order sent."""
 
     issuer_jwt: str
-    disclosures: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        return f"SdJwt({self.issuer_jwt!r}, …)"
+    disclosures: tuple[str, ...] = field(repr=False)
 
     def __str__(self) -> str:
         return SEPARATOR.join((self.issuer_jwt, *self.disclosures, ""))
 
 
-class SdJwtWithKeyBinding(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SdJwtWithKeyBinding:
     """SD-JWT+KB: an SD-JWT followed by its KB-JWT."""
 
     sd_jwt: SdJwt

@@ -116,6 +116,15 @@ def test_memory_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> Non
     assert seen.find(large.issuer_jwt) is None
 
 
+def test_the_text_of_a_jwt_is_kept_once(world: World) -> None:
+    text = str(world.issuer.sd_jwt(world.issuer.claims(digests(OTHER)), OTHER))
+    for _ in range(2):
+        world.verifier.verify(text, UNBOUND)
+    ((jwt, kept),) = seen._seen.items()
+    assert kept.reading is not None
+    assert kept.reading.sd_jwt.issuer_jwt is jwt
+
+
 def test_a_large_selection_of_a_small_jwt_is_not_kept(world: World) -> None:
     large = seal_claim("note", "x" * 20_000)
     sd_jwt = world.issuer.sd_jwt(world.issuer.claims(digests(large)), large)
