@@ -154,7 +154,7 @@ async def fill(url: str, agents: int, seed: int) -> None:
 
 async def _sqlite(url: str) -> tuple[Callable[[list[list[Any]]], Any], Callable[[], Any]]:
     connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-1000000", "wal_autocheckpoint=100000"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-1000000"):
         connection.execute(f"PRAGMA {pragma}")
 
     async def put(rows: list[list[Any]]) -> None:
