@@ -65,6 +65,7 @@ def encode_disclosures(salts: Sequence[str], endings: Sequence[tuple[str, str]])
     """The texts of Disclosures, each as ``make_disclosure`` makes it, with salts of ``SALT_BYTES`` bytes."""
     heads = [f'["{salt}",{first}' for salt, (first, _) in zip(salts, endings, strict=True)]
     encoded = encode_base64url("".join(heads).encode("ascii"))
+    assert len(encoded) == _HEAD * len(heads), "another length of salt would shift all that follows"
     return [encoded[_HEAD * number : _HEAD * (number + 1)] + rest for number, (_, rest) in enumerate(endings)]
 
 
