@@ -137,7 +137,7 @@ def check_digests_are_new(digests: Collection[str], met: Set[str], where: Where)
     Raises:
         Refused: ``digest.repeated``.
     """
-    if len(set(digests)) != len(digests) or not met.isdisjoint(digests):
+    if not met.isdisjoint(digests) or (len(digests) > 1 and len(set(digests)) != len(digests)):
         raise Refused(Rule.DIGEST_REPEATED, where)
 
 
