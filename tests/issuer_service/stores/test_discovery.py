@@ -1,9 +1,10 @@
 """Where agents are found: what every ``Store`` does, on SQLite in memory and in a file, and on PostgreSQL."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from issuer_service.stores.discovery import remove_postings
+from issuer_service.stores.discovery import hash_terms, place, remove_postings
 from issuer_service.stores.ports import Store
 from issuer_service.stores.rows.agents import RegistrationRow
 from issuer_service.stores.rows.audit import AuditEvent
@@ -239,3 +240,17 @@ def test_processes_share_a_secret(url: str) -> None:
     assert one == other
     assert isinstance(one, bytes)
     assert len(one) == 32
+
+
+def test_positions_and_terms_stay_what_they_were_in_databases_that_are_there() -> None:
+    """Each is a keyed hash, of which 63 bits are kept; an agent and a term of one name are not one."""
+    secret, audience = bytes(range(32)), Audience("public", "")
+
+    def hashed(text: str) -> int:
+        key = hashlib.blake2b(b'["public",""]', key=secret, digest_size=32).digest()
+        return int.from_bytes(hashlib.blake2b(text.encode(), key=key, digest_size=8).digest(), "big") >> 1
+
+    assert place(secret, "maps", audience) == hashed("agent:maps")
+    terms = ["skill:b", "skill:\u00f6", "skill:b", ""]
+    assert hash_terms(secret, audience, terms) == sorted({hashed(f"term:{one}") for one in terms})
+    assert hash_terms(secret, audience, []) == []

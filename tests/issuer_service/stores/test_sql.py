@@ -351,6 +351,20 @@ def test_no_row_that_is_added_is_lost_in_part(desk: Desk, rows: dict[str, list[d
 
 
 @on_both_databases
+@pytest.mark.parametrize("rows", [{}, {"secrets": []}, {"grants": [], "secrets": []}])
+def test_where_there_is_nothing_to_add_nothing_is_asked(desk: Desk, rows: dict[str, list[dict[str, object]]]) -> None:
+    adding, before = Additions(grants, secrets), ask(desk.url, lambda store: store.database.read(_secrets))
+
+    ask(desk.url, lambda store: store.database.change(lambda connection: adding.write(connection, **rows)))
+
+    assert ask(desk.url, lambda store: store.database.read(_secrets)) == before
+
+
+def _secrets(connection: Connection) -> list[str]:
+    return list(connection.execute(select(secrets.c.name).order_by("name")).scalars())
+
+
+@on_both_databases
 def test_what_is_added_to_several_tables_is_what_is_read(desk: Desk) -> None:
     """JSON, null, bytes, text that needs quotes in an array, and any number of rows."""
     adding = Additions(grants, secrets)

@@ -310,3 +310,16 @@ def test_the_depth_of_the_result_is_bounded(world: World, levels: int) -> None:
 
 def test_what_stays_hidden_is_counted_without_saying_what_it_is(world: World) -> None:
     assert world.show_claims(hidden(NOTE, OTHER, DECOY), NOTE).hidden == 2
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: {"x": inner}, lambda inner: [inner]], ids=["objects", "arrays"])
+@pytest.mark.parametrize("below", [DECOY, None], ids=["with a digest", "without one"])
+def test_a_payload_nests_as_deeply_as_may_be_and_no_deeper(wrap: Any, below: str | None) -> None:
+    limits = Limits(json_depth=5)
+    value: Any = {"_sd": [below]} if below else {"y": 1}
+    for _ in range(3):
+        value = wrap(value)
+    assert process_payload({"top": value}, [], limits).hidden == (below is not None)
+    with pytest.raises(Refused) as caught:
+        process_payload({"top": wrap(value)}, [], limits)
+    assert caught.value.rule == "json.depth"
