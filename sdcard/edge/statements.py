@@ -80,7 +80,7 @@ class Statement:
         self._rendered: dict[tuple[str, ...], Rendered] = {}
 
     def read(self, connection: Connection, values: Values) -> Sequence[Sequence[Any]]:
-        """The rows. Raises as ``Connection.execute``."""
+        """The rows. Raises as ``Connection.execute``; while rows are fetched, what the driver raises."""
         cursor = self._run(connection, [values])
         rows: Sequence[Sequence[Any]] = cursor.fetchall()
         cursor.close()

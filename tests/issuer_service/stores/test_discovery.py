@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from issuer_service.stores.discovery import hash_terms, place, remove_postings
 from issuer_service.stores.ports import Store
@@ -46,7 +47,7 @@ def ids(page: FoundPage) -> list[str]:
 
 
 def renewal(
-    url: str, agent_id: str = "agent", audience: Audience = PUBLIC, index: int = 7, **changes: object
+    url: str, agent_id: str = "agent", audience: Audience = PUBLIC, index: int = 7, **changes: Any
 ) -> RenewalRow:
     """An SD-Card for an agent that has the term ``x`` for an audience."""
     (one,) = [one for one in find(url, audience, "x").rows if one.agent_id == agent_id]
@@ -66,7 +67,7 @@ def renewal(
         kid=KEY.kid,
         issued=DiscoveryCardRow("text~", card, NOW + 50, ("name",)),
     )
-    return replace(whole, **changes)  # type: ignore[arg-type]  # a test names fields of its own
+    return replace(whole, **changes)
 
 
 def write(url: str, *renewals: RenewalRow) -> list[BaseException | None]:
@@ -78,9 +79,9 @@ def open_list(url: str) -> None:
     sql(url, "INSERT INTO status_lists VALUES ('l', 'public', 'public', 0, 0)")
 
 
-def change(event: AuditEvent, after: int, **changes: object) -> StatusChangeRow:
+def change(event: AuditEvent, after: int, **changes: Any) -> StatusChangeRow:
     whole = StatusChangeRow(NOW, "alice", "agent", event, (0, 1, 2), after, None, None)
-    return replace(whole, **changes)  # type: ignore[arg-type]  # a test names fields of its own
+    return replace(whole, **changes)
 
 
 def test_all_terms_are_needed_and_each_audience_has_its_own(url: str) -> None:
