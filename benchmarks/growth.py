@@ -220,7 +220,7 @@ def _card_steps(make: Callable[[int], DisclosurePlan]) -> Callable[[int], Mappin
         presented = str(present(held, select_all(held), CHALLENGE, HOLDER, NOW))
 
         def issue_first() -> str:
-            ours.forget_endings(of)
+            ours.forget_layout(of)
             return issue(of)
 
         def present_first() -> str:

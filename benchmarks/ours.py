@@ -65,7 +65,7 @@ def issue(work: Work) -> str:
 
 def issue_first(work: Work) -> str:
     """The same, of a plan of which no SD-Card was issued."""
-    forget_endings(_plan())
+    forget_layout(_plan())
     return issue(work)
 
 
@@ -99,12 +99,12 @@ def verify_batch(work: Work, texts: Sequence[str], threads: int) -> list[Verifie
     return [card for card in cards if isinstance(card, VerifiedCard)]
 
 
-def forget_endings(plan: DisclosurePlan) -> None:
+def forget_layout(plan: DisclosurePlan) -> None:
     """Make the plan one of which no SD-Card was issued."""
     waiting: list[Disclosable] = [plan.root]
     for part in waiting:  # which grows
         if isinstance(part, DisclosableObject | DisclosableArray):
-            part.endings.clear()
+            part.layout.clear()
             inside = part.members.values() if isinstance(part, DisclosableObject) else part.elements
             waiting += [inner for _, inner in inside]
 

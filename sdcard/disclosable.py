@@ -5,10 +5,12 @@ Both columns know this type, as they know ``ClaimPath``: the card column makes i
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from sdcard.encoding import JsonValue
+from sdcard.encoding import JsonObject, JsonValue
 from sdcard.paths import Place
+
+T = TypeVar("T")
 
 
 class Treatment(StrEnum):
@@ -22,10 +24,24 @@ class Treatment(StrEnum):
     """Never: not even as a digest."""
 
 
-Endings: TypeAlias = dict[str | int, tuple[str, str]]
-"""What Disclosures of plain values have after their salts: embedding keeps it for the next SD-Card of the same plan.
+class Layout(NamedTuple, Generic[T]):
+    """What of an object or array is the same in every SD-Card of a plan. Embedding works it out once, and keeps it.
 
-So a value is not to be changed once it was embedded."""
+    So a value is not to be changed once it was embedded.
+
+    Attributes:
+        shown: what is shown without a Disclosure, as far as it is the same; None where a selective element was.
+        places: of the selective elements of an array.
+        heads: JSON with which the Disclosures begin, one after another: ``%s`` for each salt, and one character more.
+        endings: base64url of what each Disclosure has behind that; empty where it is not the same.
+        varying: what has salts beneath it, by name or index; with the number of its Disclosure, if it has one.
+    """
+
+    shown: T
+    places: tuple[int, ...]
+    heads: str
+    endings: tuple[str, ...]
+    varying: tuple[tuple[Any, int | None, "DisclosableObject | DisclosableArray"], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +50,7 @@ class DisclosableObject:
 
     members: dict[str, tuple[Treatment, "Disclosable"]] = field(repr=False)
     padded: bool
-    endings: Endings = field(default_factory=dict, init=False, repr=False, compare=False)
+    layout: list[Layout[JsonObject]] = field(default_factory=list, init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +59,7 @@ class DisclosableArray:
 
     elements: tuple[tuple[Treatment, "Disclosable"], ...] = field(repr=False)
     padded: bool
-    endings: Endings = field(default_factory=dict, init=False, repr=False, compare=False)
+    layout: list[Layout[list[JsonValue]]] = field(default_factory=list, init=False, repr=False, compare=False)
 
 
 Disclosable: TypeAlias = "JsonValue | DisclosableObject | DisclosableArray"

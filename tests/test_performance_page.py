@@ -58,9 +58,9 @@ def test_what_is_measured_as_new_is_new() -> None:
     plan, work = growth.plan({"a": (Treatment.SELECTIVE, inner)}), make_work()
     for _ in range(2):
         growth.issue(plan)
-        assert inner.endings
-        ours.forget_endings(plan)
-        assert not inner.endings
+        assert inner.layout
+        ours.forget_layout(plan)
+        assert not inner.layout
     ours.accept(work, ours.issue(work))
     assert jws._headers
     ours.forget()

@@ -104,7 +104,7 @@ class DigestAlgorithm(StrEnum):
     def digests(self, texts: Sequence[str]) -> list[str]:
         """As ``digest``, for each of many texts."""
         hashed = _HASHES[self]
-        return encode_alike_base64url([hashed(text.encode("ascii")).digest() for text in texts])
+        return encode_alike_base64url([one.digest() for one in map(hashed, map(str.encode, texts))])
 
 
 _HASHES: dict[DigestAlgorithm, Callable[[bytes], "hashlib._Hash"]] = {

@@ -1,12 +1,12 @@
 """Disclosures and their digests (RFC 9901 4.2.1 to 4.2.3)."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
+from operator import add
 from typing import NamedTuple
 
-from sdcard.encoding import JsonValue, decode_json, encode_base64url, encode_json
+from sdcard.encoding import JsonValue, cut, decode_json, encode_base64url, encode_json
 from sdcard.errors import Part, Refused, Where
-from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
 
 _HEAD = 36
@@ -39,9 +39,9 @@ class Disclosure(NamedTuple):
         return "Disclosure(…)"
 
 
-@lru_cache(maxsize=DEFAULT_LIMITS.disclosures)
+@cache
 def where_of(number: int) -> Where:
-    """The place of a Disclosure: its number in the order sent."""
+    """The place of a Disclosure: its number in the order sent. Kept for as many as limits ever let in."""
     return Where(Part.DISCLOSURE, (number,))
 
 
@@ -53,20 +53,25 @@ def make_disclosure(salt: bytes, name: str | None, value: JsonValue) -> Disclosu
 
 
 def encode_ending(name: str | None, value: JsonValue) -> tuple[str, str]:
-    """What a Disclosure has after its salt, whatever that is: a character of JSON, and the rest as base64url.
+    """What a Disclosure has around its salt, whatever that is: its head with ``%s`` for the salt, and the rest.
 
-    Before the rest are 27 bytes then, and so whole groups of base64url.
+    The head is JSON of 27 bytes, and so whole groups of base64url, as which the rest is written.
     """
     json = encode_json([value] if name is None else [name, value])
-    return chr(json[1]), encode_base64url(json[2:])
+    return '["%s",' + chr(json[1]), encode_base64url(json[2:])
 
 
-def encode_disclosures(salts: Sequence[str], endings: Sequence[tuple[str, str]]) -> list[str]:
-    """The texts of Disclosures, each as ``make_disclosure`` makes it, with salts of ``SALT_BYTES`` bytes."""
-    heads = [f'["{salt}",{first}' for salt, (first, _) in zip(salts, endings, strict=True)]
-    encoded = encode_base64url("".join(heads).encode("ascii"))
-    assert len(encoded) == _HEAD * len(heads), "another length of salt would shift all that follows"
-    return [encoded[_HEAD * number : _HEAD * (number + 1)] + rest for number, (_, rest) in enumerate(endings)]
+def encode_disclosures(salts: Sequence[str], heads: str, endings: Sequence[str]) -> list[str]:
+    """The texts of Disclosures, each as ``make_disclosure`` makes it, with salts of ``SALT_BYTES`` bytes.
+
+    Args:
+        salts: one for each.
+        heads: of each, as ``encode_ending`` gives them, one after another.
+        endings: what follows each.
+    """
+    encoded = encode_base64url((heads % tuple(salts)).encode("ascii"))
+    assert len(encoded) == _HEAD * len(endings), "another length of salt would shift all that follows"
+    return [*map(add, cut(encoded, _HEAD, _HEAD), endings)]
 
 
 def parse_disclosure(encoded: str, where: Where, depth: int) -> Disclosure:

@@ -3,18 +3,16 @@
 Children are embedded before their parents, so a Disclosure's value holds the digests of what is beneath it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Endings, Treatment
+from sdcard.disclosable import DisclosableArray, DisclosableObject
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.names import ELLIPSIS, SD
 from sdcard.salts import SALT_BYTES, SaltPool, SaltSource, draw_salts
 from sdcard.sdjwt.disclosure import encode_disclosures, encode_ending
-
-_PLAIN, _SELECTIVE, _WITHHELD = Treatment
-_DIVIDED = (DisclosableObject, DisclosableArray)
+from sdcard.sdjwt.layout import layout_of_array, layout_of_object
 
 
 class Embedded(NamedTuple):
@@ -55,59 +53,48 @@ class _Embedder:
         self._salts = SaltPool(salts)
         self.disclosures: list[str] = []
 
-    def _value(self, disclosable: Disclosable) -> JsonValue:
-        if isinstance(disclosable, DisclosableObject):
-            return self.object(disclosable)
-        if isinstance(disclosable, DisclosableArray):
-            return self._array(disclosable)
-        return disclosable
+    def _value(self, part: DisclosableObject | DisclosableArray) -> JsonValue:
+        return self.object(part) if isinstance(part, DisclosableObject) else self._array(part)
 
     def object(self, disclosable: DisclosableObject) -> JsonObject:
         """Digests go into `_sd`, sorted: their order tells nothing of the claims' order (R-25 to R-27)."""
-        members: JsonObject = {}
-        endings: list[tuple[str, str]] = []
-        kept = disclosable.endings
-        for name, (treatment, part) in disclosable.members.items():
-            if treatment is _PLAIN:
-                members[name] = self._value(part)
-            elif treatment is _SELECTIVE:
-                endings.append(kept.get(name) or self._ending(kept, name, name, part))
-        digests = self._digests(endings, disclosable.padded)
+        layout = layout_of_object(disclosable)
+        members = layout.shown.copy()
+        endings: Sequence[str] = layout.endings
+        if layout.varying:
+            endings = [*endings]
+            for name, number, part in layout.varying:
+                value = self._value(part)
+                if number is None:
+                    members[name] = value
+                else:
+                    endings[number] = encode_ending(name, value)[1]
+        digests = self._digests(layout.heads, endings, disclosable.padded)
         if digests:
             members[SD] = list(sorted(digests))
         return members
 
     def _array(self, disclosable: DisclosableArray) -> list[JsonValue]:
         """Selective elements keep their order; decoys stand between them at random (4.2.4.2, R-28)."""
-        elements: list[JsonValue] = []
-        selective: list[JsonObject] = []
-        endings: list[tuple[str, str]] = []
-        for index, (treatment, part) in enumerate(disclosable.elements):
-            if treatment is _PLAIN:
-                elements.append(self._value(part))
-            elif treatment is _SELECTIVE:
-                endings.append(self._ending(disclosable.endings, index, None, part))
-                selective.append({})
-                elements.append(selective[-1])
-        digests = self._digests(endings, disclosable.padded)
-        for element, digest in zip(selective, digests, strict=False):
-            element[ELLIPSIS] = digest
-        return self._spread(elements, [{ELLIPSIS: decoy} for decoy in digests[len(selective) :]])
+        layout = layout_of_array(disclosable)
+        elements = layout.shown.copy()
+        endings = [*layout.endings]
+        for index, number, part in layout.varying:
+            value = self._value(part)
+            if number is None:
+                elements[index] = value
+            else:
+                endings[number] = encode_ending(None, value)[1]
+        digests = self._digests(layout.heads, endings, disclosable.padded)
+        for index, digest in zip(layout.places, digests, strict=False):
+            elements[index] = {ELLIPSIS: digest}
+        return self._spread(elements, [{ELLIPSIS: decoy} for decoy in digests[len(endings) :]])
 
-    def _ending(self, kept: Endings, at: str | int, name: str | None, part: Disclosable) -> tuple[str, str]:
-        """What follows the salt: the same each time, unless there are salts beneath (4.2.6, R-31)."""
-        if isinstance(part, _DIVIDED):
-            return encode_ending(name, self._value(part))
-        ending = kept.get(at)
-        if ending is None:
-            ending = kept[at] = encode_ending(name, part)
-        return ending
-
-    def _digests(self, endings: list[tuple[str, str]], padded: bool) -> list[str]:
+    def _digests(self, heads: str, endings: Sequence[str], padded: bool) -> list[str]:
         """A digest for each Disclosure, then those of decoys."""
         real = len(endings)
         salts = self._salts.take(max(self._padded_size(real), real) if padded else real)
-        disclosures = encode_disclosures(salts[:real], endings)
+        disclosures = encode_disclosures(salts[:real], heads, endings)
         self.disclosures += disclosures
         return self._algorithm.digests(disclosures + salts[real:])
 

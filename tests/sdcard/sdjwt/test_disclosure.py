@@ -53,8 +53,9 @@ def test_made_disclosures_parse_to_what_they_were_made_of(name: str | None, valu
 @given(st.lists(st.tuples(st.none() | TEXT, JSON), max_size=70))
 def test_salts_and_endings_make_the_disclosures(parts: list[tuple[str | None, JsonValue]]) -> None:
     salts = [bytes([number]) * SALT_BYTES for number in range(len(parts))]
-    endings = [encode_ending(name, value) for name, value in parts]
-    made = encode_disclosures([encode_base64url(salt) for salt in salts], endings)
+    ends = [encode_ending(name, value) for name, value in parts]
+    heads, endings = "".join(head for head, _ in ends), [ending for _, ending in ends]
+    made = encode_disclosures([encode_base64url(salt) for salt in salts], heads, endings)
     assert made == [make_disclosure(salt, *part).encoded for salt, part in zip(salts, parts, strict=True)]
 
 
