@@ -17,6 +17,7 @@ from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY
 from sdcard.edge.system import SystemSalts
 from sdcard.holder import HeldSdCard, accept_sd_card, select_paths
+from sdcard.holder import forget as forget_accepted
 from sdcard.holder import present as present_sd_card
 from sdcard.issued import Acceptance
 from sdcard.issuer import Issuer, issue_sd_card, rounded_validity
@@ -118,4 +119,5 @@ def forget() -> None:
 
 def forget_tokens() -> None:
     """Make this a process that has seen Holders' keys, but none of these SD-Cards: each copy of a batch is new."""
+    forget_accepted()
     seen.forget()

@@ -1,6 +1,8 @@
 """The Holder: accept an SD-Card, choose what to show, answer a Challenge (RFC 9901 7.2)."""
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sdcard.cards.card import Card
@@ -24,23 +26,40 @@ from sdcard.rules import Rule
 from sdcard.sdjwt.processing import process_payload
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.sdjwt.values import sd_hash_of
+from sdcard.sdjwt.verification import check_validity
 from sdcard.status.reference import parse_status
 
 _KEPT = 16
 """Selections that a ``HeldSdCard`` remembers."""
+_NEVER = None, None
+_ACCEPTED = 64
+_LONGEST_ACCEPTED = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class HeldSdCard:
     """An SD-Card that its Holder has checked, by this profile, and may present.
 
-    ``shown``: what was presented of it before, by selection, with its ``sd_hash``; kept for speed alone.
+    Attributes:
+        sd_jwt: as text, with all Disclosures.
+        kept: what was found of it. Whoever accepts the same text again gets the same, so nobody may change it.
+        profile: what it was checked by.
+        shown: what was presented of it before, by selection, with its ``sd_hash``; kept for speed alone.
     """
 
     sd_jwt: SdJwt
-    issued: IssuedSdCard
+    kept: IssuedSdCard
     profile: Profile
     shown: dict[tuple[str, ...], tuple[SdJwt, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def issued(self) -> IssuedSdCard:
+        """What was found of it, in objects of the caller's own."""
+        return self.kept.copied()
+
+
+_accepted: OrderedDict[str, tuple[Acceptance, HeldSdCard]] = OrderedDict()
+"""What was accepted more than twice. Threads share it: each thing done with it is one call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +98,14 @@ def accept_sd_card(text: str, acceptance: Acceptance, holder_key: PublicKey, now
         Refused: ``kb.unexpected`` for an SD-JWT+KB; ``cnf.other-key``; ``status.malformed``; and every rule of
             RFC 9901 7.1.
     """
+    held = _accepted_before(text, acceptance, now) or _accept(text, acceptance, now)
+    if held.kept.holder_key != holder_key:
+        raise Refused(Rule.CNF_OTHER_KEY, Where(Part.ISSUER_JWT, ("cnf", "jwk")))
+    return held
+
+
+def _accept(text: str, acceptance: Acceptance, now: Instant) -> HeldSdCard:
+    """Everything but whose key it is bound to (R-75)."""
     sd_jwt = parse_sd_jwt(text, acceptance.limits)
     if isinstance(sd_jwt, SdJwtWithKeyBinding):
         raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT), "An Issuer sends no KB-JWT.")
@@ -86,9 +113,31 @@ def accept_sd_card(text: str, acceptance: Acceptance, holder_key: PublicKey, now
     claims = issued.verified.processed.claims
     if "status" in claims:
         parse_status(claims["status"])
-    if issued.holder_key != holder_key:
-        raise Refused(Rule.CNF_OTHER_KEY, Where(Part.ISSUER_JWT, ("cnf", "jwk")))
-    return HeldSdCard(issued.verified.sd_jwt, issued, acceptance.profile)
+    held = HeldSdCard(issued.verified.sd_jwt, issued, acceptance.profile)
+    if issued.verified.known_hash and len(text) <= _LONGEST_ACCEPTED:  # it comes again and again
+        _accepted[text] = acceptance, held
+        if len(_accepted) > _ACCEPTED:
+            with suppress(KeyError):  # another thread forgot all of it in between
+                _accepted.popitem(last=False)
+    return held
+
+
+def _accepted_before(text: str, acceptance: Acceptance, now: Instant) -> HeldSdCard | None:
+    """What was made of this text, if the same was acceptable then; what time decides is decided anew.
+
+    Nothing that an acceptance says of trust, keys or profile can change.
+    """
+    before, held = _accepted.get(text, _NEVER) if isinstance(text, str) else _NEVER
+    if held is None or (before is not acceptance and before != acceptance):
+        return None
+    acceptance.issuers.check_current(check_instant(now))
+    check_validity(held.kept.verified.processed.claims, now, acceptance.clock_skew, None)
+    return held
+
+
+def forget() -> None:
+    """Drop what is kept of accepted SD-Cards; it is kept for speed alone."""
+    _accepted.clear()
 
 
 def select_all(held: HeldSdCard) -> Selection:
@@ -104,7 +153,7 @@ def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
     Raises:
         Refused: ``selection.not-held``, at the number of the path that names nothing here.
     """
-    claims = held.issued.verified.processed.claims
+    claims = held.kept.verified.processed.claims
     wanted: set[Place] = set()
     for number, claim_path in enumerate(paths):
         found = claim_path.find(claims)
@@ -124,11 +173,11 @@ def select_context(
             ``selection.too-coarse`` when something that the context withholds stands in the clear, or is shown by a
             Disclosure that is needed.
     """
-    card_format = KNOWN_FORMATS.get(held.issued.card_format or "")
+    card_format = KNOWN_FORMATS.get(held.kept.card_format or "")
     if card_format is None:
         raise Refused(Rule.CARD_FORMAT, Where(Part.ISSUER_JWT, ("card_format",)), "Select by path instead.")
-    plan = plan_disclosure(Card(card_format, held.issued.members), policy, context, disclose)
-    revealed = held.issued.verified.processed.revealed
+    plan = plan_disclosure(Card(card_format, held.kept.members), policy, context, disclose)
+    revealed = held.kept.verified.processed.revealed
     selection = Selection(tuple(one.disclosure.encoded for one in revealed if shows(plan.root, one.place)))
     _check_not_beyond(held, selection, plan)
     return selection
@@ -150,7 +199,7 @@ def select_requested(held: HeldSdCard, request: ClaimRequest, allowed: Selection
     """
     if not set(allowed.disclosures) <= set(held.sd_jwt.disclosures):
         raise Misuse("the selection was made from another SD-Card")
-    card_format = KNOWN_FORMATS.get(held.issued.card_format or "")
+    card_format = KNOWN_FORMATS.get(held.kept.card_format or "")
     asked = [(entry, scope_of(entry, card_format)) for entry in request.entries]
     needs = _needs(held)
     open_to = set(allowed.disclosures)
@@ -183,7 +232,7 @@ def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
     shown = [text for text in held.sd_jwt.disclosures if text in chosen]
     if len(shown) != len(chosen):
         raise Misuse("the selection was made from another SD-Card")
-    for _, disclosure, parent in held.issued.verified.processed.revealed:
+    for _, disclosure, parent in held.kept.verified.processed.revealed:
         if parent and disclosure.encoded in chosen and parent.encoded not in chosen:
             raise Misuse("the selection lacks a Disclosure that holds another one's digest")
     return SdJwt(held.sd_jwt.issuer_jwt, tuple(shown))
@@ -198,7 +247,7 @@ def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
     chosen = disclose(held, selection).disclosures
     processed = process_payload(held.issued.verified.payload, chosen, DEFAULT_LIMITS)
     return PartialCard(
-        card_format=held.issued.card_format, members=card_members(processed.claims), emptied=processed.emptied
+        card_format=held.kept.card_format, members=card_members(processed.claims), emptied=processed.emptied
     )
 
 
@@ -212,12 +261,12 @@ def present(
     Raises:
         Misuse: when the signer does not hold the key in ``cnf``, or the selection is another SD-Card's.
     """
-    if signer.public_key != held.issued.holder_key:
+    if signer.public_key != held.kept.holder_key:
         raise Misuse("the signer does not hold the key that the SD-Card is bound to")
     shown = held.shown.get(selection.disclosures)
     if shown is None:
         sd_jwt = disclose(held, selection)
-        shown = sd_jwt, sd_hash_of(sd_jwt, held.issued.verified.processed.algorithm)
+        shown = sd_jwt, sd_hash_of(sd_jwt, held.kept.verified.processed.algorithm)
         if len(held.shown) >= _KEPT:
             held.shown.clear()
         held.shown[selection.disclosures] = shown
@@ -226,10 +275,10 @@ def present(
 
 def _needs(held: HeldSdCard) -> dict[Place, tuple[str, ...]]:
     """Every value of the card, and the Disclosures that it takes to show it, the outermost first."""
-    carriers = {one.place: one.disclosure.encoded for one in held.issued.verified.processed.revealed}
+    carriers = {one.place: one.disclosure.encoded for one in held.kept.verified.processed.revealed}
     return {
         place: tuple(carriers[place[:n]] for n in range(1, len(place) + 1) if place[:n] in carriers)
-        for place in leaves(held.issued.members)
+        for place in leaves(held.kept.members)
     }
 
 
@@ -242,7 +291,7 @@ def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
         tuple(
             [
                 disclosure.encoded
-                for place, disclosure, _ in held.issued.verified.processed.revealed
+                for place, disclosure, _ in held.kept.verified.processed.revealed
                 if place in leading
                 or (len(place) > 1 and not wanted.isdisjoint([place[:length] for length in range(1, len(place))]))
             ]
@@ -252,7 +301,7 @@ def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
 
 def _check_not_beyond(held: HeldSdCard, selection: Selection, plan: DisclosurePlan) -> None:
     """A withheld part is shown by the Disclosure nearest above it, if that one is selected; without one, always."""
-    carriers = {one.place: one.disclosure.encoded for one in held.issued.verified.processed.revealed}
+    carriers = {one.place: one.disclosure.encoded for one in held.kept.verified.processed.revealed}
     selected = set(selection.disclosures)
     for place, treatment in treatments(plan.root):
         if treatment is Treatment.WITHHELD and place[0] not in held.profile.also_clear:

@@ -1,5 +1,6 @@
 """What Holder and Verifier alike ask of an SD-Card: trusted Issuer, sound SD-JWT, profile, times, a usable ``cnf``."""
 
+import marshal
 from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import filterfalse
@@ -50,6 +51,8 @@ class Acceptance:
     def __post_init__(self) -> None:
         if isinstance(self.clock_skew, str | bool) or not 0 <= self.clock_skew <= MAX_SKEW:
             raise Misuse(f"a clock skew is 0 to {MAX_SKEW} seconds")
+        if not isinstance(self.published_keys, frozenset):
+            raise Misuse("published keys are a frozenset of thumbprints")
 
 
 class IssuedSdCard(NamedTuple):
@@ -72,6 +75,14 @@ class IssuedSdCard(NamedTuple):
     card_format: str | None
     members: JsonObject
     verified: VerifiedSdJwt
+
+    def copied(self) -> "IssuedSdCard":
+        """The same, of which nothing that can be changed is anybody else's."""
+        verified = self.verified
+        payload, claims = marshal.loads(marshal.dumps((verified.payload, verified.processed.claims)))
+        processed = verified.processed._replace(claims=claims)
+        own = verified._replace(payload=payload, processed=processed)
+        return self._replace(members=card_members(claims), verified=own)
 
     def __repr__(self) -> str:
         return f"IssuedSdCard(issuer={self.issuer!r}, subject={self.subject!r}, …)"

@@ -67,7 +67,7 @@ class ClaimPath:
         place: Any = self.segments
         here: Any = value
         for segment in place:
-            if not _has(here, segment):
+            if not (segment in here if isinstance(here, dict) else _has(here, segment)):
                 return []
             here = here[segment]
         return [place]

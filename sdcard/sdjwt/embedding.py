@@ -54,6 +54,7 @@ class _Embedder:
         self.disclosures: list[str] = []
 
     def _value(self, part: DisclosableObject | DisclosableArray) -> JsonValue:
+        """What has salts beneath it, embedded before what it is in (4.2.6, R-31)."""
         return self.object(part) if isinstance(part, DisclosableObject) else self._array(part)
 
     def object(self, disclosable: DisclosableObject) -> JsonObject:

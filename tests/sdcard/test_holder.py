@@ -1,5 +1,6 @@
 """The Holder: what it accepts, what it selects, and that it sends nothing else (RFC 9901 7.2)."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -8,11 +9,17 @@ import pytest
 from sdcard import (
     AGENT_SD_JWT_02,
     DEFAULT_POLICY,
+    SD_CARD,
+    Acceptance,
     Challenge,
     ClaimPath,
     DisclosurePolicy,
     HeldSdCard,
+    Limits,
     Misuse,
+    Refused,
+    TrustedIssuers,
+    accept_sd_card,
     disclose,
     present,
     select_all,
@@ -21,9 +28,9 @@ from sdcard import (
 )
 from sdcard.disclosable import Treatment
 from sdcard.disclosure.context import DisclosureContext
-from sdcard.encoding import JsonObject, same_json
+from sdcard.encoding import JsonObject, encode_json, same_json
 from sdcard.errors import Part, Where
-from sdcard.holder import Selection, partial_card
+from sdcard.holder import Selection, forget, partial_card
 from tests.world import AUDIENCE, NOW, World, digest, example, key, raises_rule, seal_claim, tampered, with_disclosures
 
 
@@ -110,6 +117,125 @@ def test_a_published_key_issues_nothing_that_is_accepted(world: World) -> None:
 def test_a_status_that_no_verifier_could_check_is_refused_on_receipt(world: World, status: Any) -> None:
     with raises_rule("status.malformed", at="issuer-jwt/status"):
         world.holder.accept(world.issuer.sd_jwt(world.issuer.claims({"status": status})))
+
+
+# -- a text that comes again ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def again(world: World) -> Iterator[str]:
+    """An SD-Card as text that was accepted often enough to be remembered; nobody has the very object."""
+    forget()
+    card = str(world.issuer.issue("internal"))
+    held = [world.holder.accept(card) for _ in range(4)]
+    assert held[-1] is held[-2], "it is remembered"
+    assert held[0].issued.members == held[-1].issued.members
+    yield (card + " ")[:-1]
+    forget()
+
+
+def test_what_was_accepted_before_is_what_it_was(world: World, again: str) -> None:
+    held = world.holder.accept(again)
+    assert held is world.holder.accept(again)
+    assert partial_card(held, select_all(held)).members == held.issued.members
+    assert shown(world, held, select_all(held)) == shown(world, accepted_anew(world, again), select_all(held))
+
+
+def accepted_anew(world: World, text: str) -> HeldSdCard:
+    forget()
+    return world.holder.accept(text)
+
+
+def test_whoever_changes_what_an_accepted_card_says_changes_it_for_nobody(world: World, again: str) -> None:
+    before = encode_json(world.holder.accept(again).issued.members)
+    held = world.holder.accept(again)
+    for changed in (
+        held.issued.members,
+        held.issued.verified.payload,
+        held.issued.verified.processed.claims,
+        partial_card(held, select_all(held)).members,
+    ):
+        for member in changed.values():
+            if isinstance(member, list):
+                member.clear()
+        changed.clear()
+    assert encode_json(world.holder.accept(again).issued.members) == before
+    assert len(select_paths(world.holder.accept(again), paths("skills.0")).disclosures) > 0
+
+
+def test_time_is_looked_at_each_time(world: World, again: str) -> None:
+    expires_at = world.holder.accept(again).issued.expires_at
+    now = world.clock.now()
+    world.clock.advance(expires_at - now - 1)
+    world.holder.accept(again)
+    world.clock.advance(1)
+    with raises_rule("time.expired", at="issuer-jwt/exp"):
+        world.holder.accept(again)
+    world.clock.advance(now - 86_400 - expires_at)
+    with raises_rule("time.issued-in-future", at="issuer-jwt/iat"):
+        world.holder.accept(again)
+    with pytest.raises(Misuse):
+        accept_sd_card(again, world.holder.acceptance, world.holder.key, float("nan"))
+
+
+def test_so_is_whether_the_list_of_trusted_issuers_holds(world: World) -> None:
+    card, issuers = str(world.issuer.issue()), world.issuer.trust
+    world.holder.acceptance = Acceptance(issuers=replace(issuers, expires_at=world.clock.now() + 60))
+    for _ in range(4):
+        world.holder.accept(card)
+    world.clock.advance(60)
+    with raises_rule("trust.expired", at="trust/exp"):
+        world.holder.accept(card)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda world: {"issuers": TrustedIssuers.of("https://other.example", world.issuer.signer.public_key)},
+        lambda world: {"issuers": TrustedIssuers.of(world.issuer.issuer.identifier, key(9).public_key)},
+        lambda world: {"published_keys": frozenset({world.issuer.signer.public_key.thumbprint})},
+        lambda world: {"published_keys": frozenset({world.holder.key.thumbprint})},
+        lambda world: {"profile": replace(SD_CARD, accepted_vcts=frozenset({"https://other.example/vct"}))},
+        lambda world: {"profile": replace(SD_CARD, accepted_types=frozenset({"other"}))},
+        lambda world: {"profile": replace(SD_CARD, required=SD_CARD.required | {"nbf"})},
+        lambda world: {"limits": Limits(disclosures=0)},
+    ],
+)
+def test_who_accepts_less_refuses_what_others_accepted(
+    world: World, again: str, other: Callable[[World], dict[str, Any]]
+) -> None:
+    acceptance = replace(world.holder.acceptance, **other(world))
+    for _ in range(2):
+        with pytest.raises(Refused):
+            accept_sd_card(again, acceptance, world.holder.key, world.clock.now())
+        world.holder.accept(again)
+
+
+def test_an_equal_acceptance_is_the_same_and_another_key_is_another(world: World, again: str) -> None:
+    equal = Acceptance(issuers=TrustedIssuers.of(world.issuer.issuer.identifier, world.issuer.signer.public_key))
+    now = world.clock.now()
+    assert accept_sd_card(again, equal, world.holder.key, now) is world.holder.accept(again)
+    with raises_rule("cnf.other-key", at="issuer-jwt/cnf/jwk"):
+        accept_sd_card(again, equal, key(9).public_key, now)
+
+
+def test_few_accepted_cards_are_remembered_and_none_that_came_once(world: World) -> None:
+    forget()
+    texts = [str(world.issuer.issue()) for _ in range(70)]
+    assert world.holder.accept(texts[0]) is not world.holder.accept(texts[0])
+    for text in texts:
+        assert [world.holder.accept(text) for _ in range(4)][-1].sd_jwt == world.holder.accept(text).sd_jwt
+    first, last = (world.holder.accept(text) for text in (texts[0], texts[-1]))
+    assert last is world.holder.accept(texts[-1])
+    assert first is not world.holder.accept(texts[1])
+    forget()
+
+
+def test_what_is_no_text_is_misuse(world: World) -> None:
+    wrongs: list[Any] = [[], None, b"text"]
+    for wrong in wrongs:
+        with pytest.raises(Misuse):
+            accept_sd_card(wrong, world.holder.acceptance, world.holder.key, NOW)
 
 
 # -- selection --------------------------------------------------------------------------------------------------------
