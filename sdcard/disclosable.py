@@ -3,6 +3,7 @@
 Both columns know this type, as they know ``ClaimPath``: the card column makes it, the token column consumes it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
@@ -24,24 +25,28 @@ class Treatment(StrEnum):
     """Never: not even as a digest."""
 
 
+Varying: TypeAlias = "tuple[Any, int | None, DisclosableObject | DisclosableArray]"
+"""A part with salts beneath it: its name or index, the number of its Disclosure if it has one, and itself."""
+
+
 class Layout(NamedTuple, Generic[T]):
     """What of an object or array is the same in every SD-Card of a plan. Embedding works it out once, and keeps it.
 
     So a value is not to be changed once it was embedded.
 
     Attributes:
-        shown: what is shown without a Disclosure, as far as it is the same; None where a selective element was.
-        places: of the selective elements of an array.
+        shown: what is shown without a Disclosure; something else where it is not the same, or an array has one.
+        places: the indices where an array has one.
         heads: JSON with which the Disclosures begin, one after another: ``%s`` for each salt, and one character more.
-        endings: base64url of what each Disclosure has behind that; empty where it is not the same.
-        varying: what has salts beneath it, by name or index; with the number of its Disclosure, if it has one.
+        endings: base64url of what each Disclosure has behind that; something else where it is not the same.
+        varying: what is not the same.
     """
 
     shown: T
-    places: tuple[int, ...]
+    places: Sequence[int]
     heads: str
-    endings: tuple[str, ...]
-    varying: tuple[tuple[Any, int | None, "DisclosableObject | DisclosableArray"], ...]
+    endings: Sequence[str]
+    varying: Sequence[Varying]
 
 
 @dataclass(frozen=True, slots=True)

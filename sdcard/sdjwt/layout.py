@@ -3,77 +3,75 @@
 Of a Disclosure only the salt differs from one SD-Card to the next, unless there are salts beneath it (RFC 9901 4.2.6).
 """
 
-from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Layout, Treatment
+from typing import Any
+
+from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Layout, Treatment, Varying
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.sdjwt.disclosure import encode_ending
 
-_PLAIN, _SELECTIVE, _WITHHELD = Treatment
-_DIVIDED = (DisclosableObject, DisclosableArray)
+_PLAIN, _SELECTIVE, _ = Treatment
 
 
 def layout_of_object(disclosable: DisclosableObject) -> Layout[JsonObject]:
     """The layout that the object keeps; made, if this is the first SD-Card."""
-    if not disclosable.layout:
-        parts = _Parts()
-        shown: JsonObject = {}
-        for name, (treatment, part) in disclosable.members.items():
-            if treatment is _PLAIN:
-                shown[name] = parts.add_plain(name, part)
-            elif treatment is _SELECTIVE:
-                parts.add_selective(name, name, part)
-        disclosable.layout.append(Layout(shown, (), "".join(parts.heads), tuple(parts.endings), tuple(parts.varying)))
-    return disclosable.layout[0]
+    if disclosable.layout:
+        return disclosable.layout[0]
+    shown: JsonObject = {}
+    heads, endings, varying = list[str](), list[str](), list[Varying]()
+    for name, (treatment, part) in disclosable.members.items():
+        if treatment is _PLAIN:
+            value, varies = _value_of(part)
+            shown[name] = value
+            if varies:
+                varying.append((name, None, varies))
+        elif treatment is _SELECTIVE:
+            value, varies = _value_of(part)
+            head, ending = encode_ending(name, value)
+            if varies:
+                varying.append((name, len(endings), varies))
+            heads.append(head)
+            endings.append(ending)
+    made = Layout(shown, (), "".join(heads), endings, varying)
+    disclosable.layout.append(made)
+    return made
 
 
 def layout_of_array(disclosable: DisclosableArray) -> Layout[list[JsonValue]]:
     """The same of an array."""
-    if not disclosable.layout:
-        parts = _Parts()
-        shown, places = list[JsonValue](), list[int]()
-        for treatment, part in disclosable.elements:
-            if treatment is _PLAIN:
-                shown.append(parts.add_plain(len(shown), part))
-            elif treatment is _SELECTIVE:
-                parts.add_selective(len(shown), None, part)
-                places.append(len(shown))
-                shown.append(None)
-        made = Layout(shown, tuple(places), "".join(parts.heads), tuple(parts.endings), tuple(parts.varying))
-        disclosable.layout.append(made)
-    return disclosable.layout[0]
-
-
-class _Parts:
-    """The parts of one object or array so far."""
-
-    def __init__(self) -> None:
-        self.heads: list[str] = []
-        self.endings: list[str] = []
-        self.varying: list[tuple[str | int, int | None, DisclosableObject | DisclosableArray]] = []
-
-    def add_plain(self, at: str | int, part: Disclosable) -> JsonValue:
-        """What is shown of it; not all of it when that varies."""
-        if not isinstance(part, _DIVIDED):
-            return part
-        value, varies = _value_of(part)
-        if varies:
-            self.varying.append((at, None, part))
-        return value
-
-    def add_selective(self, at: str | int, name: str | None, part: Disclosable) -> None:
-        """A Disclosure's head, and what follows its salt; of that nothing when it varies."""
-        if not isinstance(part, _DIVIDED):
-            head, ending = encode_ending(name, part)
-        else:
+    if disclosable.layout:
+        return disclosable.layout[0]
+    shown, places = list[JsonValue](), list[int]()
+    heads, endings, varying = list[str](), list[str](), list[Varying]()
+    for treatment, part in disclosable.elements:
+        if treatment is _PLAIN:
             value, varies = _value_of(part)
-            head, ending = encode_ending(name, value)
             if varies:
-                self.varying.append((at, len(self.endings), part))
-                ending = ""
-        self.heads.append(head)
-        self.endings.append(ending)
+                varying.append((len(shown), None, varies))
+            shown.append(value)
+        elif treatment is _SELECTIVE:
+            value, varies = _value_of(part)
+            head, ending = encode_ending(None, value)
+            if varies:
+                varying.append((len(shown), len(endings), varies))
+            places.append(len(shown))
+            shown.append(None)
+            heads.append(head)
+            endings.append(ending)
+    made = Layout(shown, places, "".join(heads), endings, varying)
+    disclosable.layout.append(made)
+    return made
 
 
-def _value_of(part: DisclosableObject | DisclosableArray) -> tuple[JsonObject | list[JsonValue], bool]:
-    """The value as far as it is always the same, and whether there are salts beneath it."""
-    layout = layout_of_object(part) if isinstance(part, DisclosableObject) else layout_of_array(part)
-    return layout.shown, bool(layout.endings or layout.varying or part.padded)
+def _value_of(part: Disclosable) -> tuple[JsonValue, DisclosableObject | DisclosableArray | None]:
+    """The value; of a part that has salts beneath it, one that begins alike, and the part itself."""
+    if isinstance(part, DisclosableObject):
+        of_object = layout_of_object(part)
+        return ({}, part) if _varies(of_object, part.padded) else (of_object.shown, None)
+    if isinstance(part, DisclosableArray):
+        of_array = layout_of_array(part)
+        return ([], part) if _varies(of_array, part.padded) else (of_array.shown, None)
+    return part, None
+
+
+def _varies(layout: Layout[Any], padded: bool) -> bool:
+    return padded or bool(layout.endings or layout.varying)
