@@ -1,21 +1,26 @@
 """RFC 9901 4.2.4 to 4.2.6: what is written for each treatment, where decoys stand, and in which order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
-from sdcard.encoding import JsonObject, JsonValue, same_json
-from sdcard.errors import Part, Where
+from sdcard.encoding import JsonObject, JsonValue, encode_base64url, encode_json, same_json
+from sdcard.errors import Part as Document
+from sdcard.errors import Where
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.salts import SALT_BYTES
+from sdcard.salts import SALT_BYTES, SaltPool
 from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure
 from sdcard.sdjwt.embedding import Embedded, embed
 from sdcard.sdjwt.processing import process_payload
 from tests.world import RecordingSalts, digest
 
 PLAIN, SELECTIVE, WITHHELD = Treatment
+Part: TypeAlias = tuple[Treatment, Disclosable]
 ALGORITHM = DigestAlgorithm.SHA_256
 
 
@@ -38,7 +43,7 @@ def embedded(
 
 
 def parsed(result: Embedded) -> list[Disclosure]:
-    return [parse_disclosure(text, Where(Part.DISCLOSURE), 64) for text in result.disclosures]
+    return [parse_disclosure(text, Where(Document.DISCLOSURE), 64) for text in result.disclosures]
 
 
 def everything(result: Embedded) -> JsonObject:
@@ -86,7 +91,66 @@ def test_a_plan_is_embedded_as_often_as_one_likes_and_no_salt_or_digest_comes_ag
     assert everything(one) == everything(two) == everything(three)
     texts = [text for result in (one, two, three) for text in result.disclosures]
     assert len(set(texts)) == len(texts) == 3 * 6
-    assert len({parse_disclosure(text, Where(Part.DISCLOSURE), 64).salt for text in texts}) == len(texts)
+    assert len({parse_disclosure(text, Where(Document.DISCLOSURE), 64).salt for text in texts}) == len(texts)
+
+
+def by_the_letter(part: Disclosable, salts: SaltPool, made: list[str]) -> JsonValue:
+    """4.2.1 to 4.2.5 as they are written: each Disclosure by itself, nothing kept, no array padded."""
+    if isinstance(part, DisclosableObject):
+        named = {name: (how, by_the_letter(inner, salts, made)) for name, (how, inner) in shown(part.members.items())}
+        hidden = [(name, value) for name, (how, value) in named.items() if how is SELECTIVE]
+        members = {name: value for name, (how, value) in named.items() if how is PLAIN}
+        drawn = salts.take(len(hidden) + 2 * part.padded)
+        ours = [disclosed(salt, name, value) for salt, (name, value) in zip(drawn, hidden, strict=False)]
+        made += ours
+        digests = [ALGORITHM.digest(text) for text in ours + drawn[len(hidden) :]]
+        return {**members, "_sd": list(sorted(digests))} if digests else members
+    if isinstance(part, DisclosableArray):
+        inside = [(how, by_the_letter(inner, salts, made)) for _, (how, inner) in shown(enumerate(part.elements))]
+        drawn = salts.take(sum(how is SELECTIVE for how, _ in inside))
+        waiting = iter(drawn)
+        written = [disclosed(next(waiting), None, value) if how is SELECTIVE else "" for how, value in inside]
+        made += filter(None, written)
+        return [
+            {"...": ALGORITHM.digest(text)} if text else value for text, (_, value) in zip(written, inside, strict=True)
+        ]
+    return part
+
+
+def shown(
+    parts: Iterable[tuple[Any, tuple[Treatment, Disclosable]]],
+) -> list[tuple[Any, tuple[Treatment, Disclosable]]]:
+    return [one for one in parts if one[1][0] is not WITHHELD]
+
+
+def disclosed(salt: str, name: str | None, value: JsonValue) -> str:
+    return encode_base64url(encode_json([salt, value] if name is None else [salt, name, value]))
+
+
+NAMES = st.text(st.characters(codec="utf-8"), max_size=3)
+HOW = st.sampled_from(Treatment)
+TREES: st.SearchStrategy[Disclosable] = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | NAMES | st.just([]) | st.just({}),
+    lambda inner: (
+        st.builds(DisclosableObject, st.dictionaries(NAMES, st.tuples(HOW, inner)), st.booleans())
+        | st.builds(DisclosableArray, st.lists(st.tuples(HOW, inner)).map(tuple), st.just(False))
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=300)
+@given(TREES)
+def test_every_sd_card_of_a_plan_is_what_the_standard_says(tree: Disclosable) -> None:
+    root = an_object(("plain", PLAIN, tree), ("selective", SELECTIVE, tree), ("%s", SELECTIVE, "%"))
+    ours, theirs = RecordingSalts(), RecordingSalts()
+    for _ in range(3):
+        made: list[str] = []
+        expected = by_the_letter(root, SaltPool(theirs), made)
+        result = embedded(root, ours, lambda count: count + 2)
+        assert encode_json(result.payload) == encode_json(expected)
+        assert list(result.disclosures) == made
+    assert ours.drawn == theirs.drawn
 
 
 @pytest.mark.parametrize("value", [None, False, 0, 1.5, "", [], {}, ["x", {"y": None}]])
