@@ -1,11 +1,16 @@
 """How much work a stranger may ask for. One value, so that every bound and its reason stand side by side."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+from sdcard.errors import Misuse
+
+_DEEPEST = 128
+"""Python's own bound on recursion ends the walk at some 250, and its callers need some of that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds, inclusive. All work is linear in what they bound."""
+    """Upper bounds, inclusive. All work is linear in what they bound. ``json_depth`` is at most 128."""
 
     presentation_bytes: int = 1_048_576
     """Everything else grows with it. The largest public agent cards have 60 kB and make SD-Cards of 200 kB."""
@@ -23,6 +28,14 @@ class Limits:
     """Each costs a look-up and a place in memory; decoys count."""
     status_list_bytes: int = 1_048_576
     """Of a status list once it is inflated: a million statuses of any width."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            bound = getattr(self, field.name)
+            if type(bound) is not int or bound < 0:
+                raise Misuse(f"{field.name} is a whole number from 0 on")
+        if self.json_depth > _DEEPEST:
+            raise Misuse(f"json_depth is at most {_DEEPEST}")
 
 
 DEFAULT_LIMITS = Limits()
