@@ -202,8 +202,11 @@ def _audit_row(renewal: RenewalRow, issued: DiscoveryCardRow) -> AuditRow:
 
 
 def _postings(places: Mapping[int, Sequence[int]]) -> list[Values]:
-    """Positions with their terms, in one order, so that no two transactions wait for each other."""
-    return [{"term": term, "position": position} for position, terms in places.items() for term in terms]
+    """Positions with their terms, in the order of the key: so no two transactions wait for each other, and one of many
+    agents comes to each page of the table once.
+    """
+    rows = sorted((term, position) for position, terms in places.items() for term in terms)
+    return [{"term": term, "position": position} for term, position in rows]
 
 
 def _unpost(connection: Connection, position: int, terms: Sequence[int]) -> None:

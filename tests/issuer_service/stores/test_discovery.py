@@ -3,9 +3,10 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
-from issuer_service.stores.discovery import hash_terms, place, remove_postings
+from issuer_service.stores.discovery import hash_terms, place, posted, remove_postings
 from issuer_service.stores.ports import Store
 from issuer_service.stores.rows.agents import RegistrationRow
 from issuer_service.stores.rows.audit import AuditEvent
@@ -233,6 +234,15 @@ def test_an_agent_can_be_taken_out(url: str) -> None:
 
     assert ids(find(url, PUBLIC, "x")) == ["other"]
     assert (counts(url)["discovery_cards"], counts(url)["discovery_postings"]) == (1, 1)
+
+
+def test_postings_of_several_agents_come_in_the_order_of_their_key() -> None:
+    agents = [found_by({PUBLIC: ("x", "y"), INTERNAL: ("x",)}, f"agent {number}") for number in range(20)]
+
+    _, rows = posted(b"secret", agents)
+
+    assert len(rows) == 60
+    assert rows == sorted(rows, key=itemgetter("term", "position"))
 
 
 def test_processes_share_a_secret(url: str) -> None:
