@@ -2,7 +2,7 @@
 
 - ``write FILE --agents N``: agents with whole cards and keys, as JSON lines, for ``sdcard registry import``.
 - ``fill URL --agents N``: agents that are only found: rows and postings without a signature, in bulk, beside what is
-  there; prints what each tenth took and the exponent that fits.
+  there. How its time grows, fills of several sizes show, each of a new database.
 - ``ask URL``: how long look-ups and pages take there, over queries of every frequency; and the worst ones there are.
 - ``load URL --rate R``: a registry that serves this database, asked so often a second for ten seconds, whether or not
   it has answered yet; and a bare FastAPI endpoint of the same bytes, as fast as both can.
@@ -26,6 +26,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,7 +54,9 @@ SKILLS = 1_000
 """Different ones, of which the n-th most frequent is had by a share of agents that falls with n (Zipf)."""
 WORDS = 5_000
 AUDIENCES = (Audience("public", ""), Audience("internal", ""))
-AT_ONCE = 20_000
+AT_ONCE = 100_000
+FILLER = "x" * 2_000
+CACHE_KIB = 262_144
 FOREVER = 2**40
 _NUMBERS = range(1, SKILLS + 1)
 _SKILL_WEIGHTS = list(itertools.accumulate(1 / n for n in _NUMBERS))
@@ -99,7 +102,7 @@ def _line(number: int, seed: int) -> dict[str, Any]:
 
 
 def _found_rows(numbers: range, seed: int, secret: bytes, decided: str) -> Iterator[tuple[tuple[Any, ...], ...]]:
-    """For each agent: its rows of agents, batches, discovery_cards and discovery_postings."""
+    """For each agent: its rows of agents, batches, discovery_cards (SD-Cards without filler) and discovery_postings."""
     for number in numbers:
         chosen, name = random.Random(f"{seed}/{number}"), f"filled-{number}"
         skills = {f"skills:skill-{n}" for n in chosen.choices(_NUMBERS, cum_weights=_SKILL_WEIGHTS, k=2)}
@@ -112,9 +115,9 @@ def _found_rows(numbers: range, seed: int, secret: bytes, decided: str) -> Itera
             position = discovery.place(secret, name, audience)
             hashes = discovery.hash_terms(secret, audience, terms)
             packed = b"".join(term.to_bytes(8, "big") for term in hashes)
-            text = name + "x" * 2_000
-            found = (position, name, batch, audience.context, "", 0, None, decided, FOREVER, FOREVER, len(text))
-            cards.append((*found, "{}", None, packed, text))
+            size = len(name) + len(FILLER)
+            found = (position, name, batch, audience.context, "", 0, None, decided, FOREVER, FOREVER, size)
+            cards.append((*found, "{}", None, packed, name))
             postings += [(term, position) for term in hashes]
         yield (agent,), ((batch, name, 1),), tuple(cards), tuple(postings)
 
@@ -130,7 +133,11 @@ TABLES = {
 
 
 async def fill(url: str, agents: int, seed: int) -> None:
-    """Write them, a tenth at a time, and say what each took."""
+    """Make them all, and write each table in the order of its key, as one builds an index.
+
+    In the order in which they are made, nearly each row of a large table is written to other pages than all others of
+    its transaction, and each row of a small one is not.
+    """
     store = open_store(url)
     secret = await store.discovery_secret()
     (first,) = await store.database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM agents").one())
@@ -138,30 +145,45 @@ async def fill(url: str, agents: int, seed: int) -> None:
     put, close = await (_sqlite if url.startswith("sqlite") else _postgresql)(url)
     ring = KeyRing(store, Vault(KeyEncryptionKey(bytes(32))), SystemClock())  # opens nothing
     decided = decided_by(Wiring(registry.ISSUER, ring, store, AuditCheckpoints(Path())), KeysInUse({}, {}, frozenset()))
-    sizes, costs = list[float](), list[float]()
-    for tenth in range(10):
-        begin, end = (first + agents * share // 10 for share in (tenth, tenth + 1))
-        began = time.process_time(), time.perf_counter()
-        for start in range(begin, end, AT_ONCE):
-            made = list(_found_rows(range(start, min(end, start + AT_ONCE)), seed, secret, decided))
-            await put([sorted(row for one in made for row in one[place]) for place in range(4)])
-        sizes.append(end)
-        costs.append((costs[-1] if costs else 0) + time.perf_counter() - began[1])
-        _print(f"{end:>10} agents  {costs[-1]:8.1f} s  {(end - first) / costs[-1]:8.0f}/s")
-    _print(f"exponent of the time to load: {exponent(sizes, costs):.2f}")
+    began = time.process_time(), time.perf_counter()
+
+    def tell(what: str) -> None:
+        busy, took = time.process_time() - began[0], time.perf_counter() - began[1]
+        _print(f"{what:20}  {took:8.1f} s, of processor time {busy:8.1f} s")
+
+    with closing(sqlite3.connect("", isolation_level=None)) as aside:  # a file without a name, which ends with it
+        aside.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+        for table, columns in TABLES.items():
+            aside.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
+        aside.execute("BEGIN")
+        for made in _found_rows(range(first, first + agents), seed, secret, decided):
+            for table, rows in zip(TABLES, made, strict=True):
+                aside.executemany(_insertion(table), rows)
+        aside.execute("COMMIT")
+        tell("made")
+        for table in TABLES:
+            in_order = aside.execute(f"SELECT * FROM {table} ORDER BY 1, 2")
+            while part := in_order.fetchmany(AT_ONCE):
+                is_filled = table == "discovery_cards"
+                await put(table, [(*row[:-1], row[-1] + FILLER) for row in part] if is_filled else part)
+            tell(table)
     await close()
+    tell(f"{agents} agents")
 
 
-async def _sqlite(url: str) -> tuple[Callable[[list[list[Any]]], Any], Callable[[], Any]]:
+def _insertion(table: str) -> str:
+    columns = TABLES[table]
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
+async def _sqlite(url: str) -> tuple[Callable[[str, list[Any]], Any], Callable[[], Any]]:
     connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-1000000"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"cache_size=-{CACHE_KIB}"):
         connection.execute(f"PRAGMA {pragma}")
 
-    async def put(rows: list[list[Any]]) -> None:
+    async def put(table: str, rows: list[Any]) -> None:
         connection.execute("BEGIN IMMEDIATE")
-        for (table, columns), these in zip(TABLES.items(), rows, strict=True):
-            marks = ", ".join("?" * len(columns))
-            connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", these)
+        connection.executemany(_insertion(table), rows)
         connection.execute("COMMIT")
 
     async def close() -> None:
@@ -172,13 +194,11 @@ async def _sqlite(url: str) -> tuple[Callable[[list[list[Any]]], Any], Callable[
     return put, close
 
 
-async def _postgresql(url: str) -> tuple[Callable[[list[list[Any]]], Any], Callable[[], Any]]:
+async def _postgresql(url: str) -> tuple[Callable[[str, list[Any]], Any], Callable[[], Any]]:
     connection = await asyncpg.connect(url.replace("postgresql+asyncpg", "postgresql"))
 
-    async def put(rows: list[list[Any]]) -> None:
-        async with connection.transaction():
-            for (table, columns), these in zip(TABLES.items(), rows, strict=True):
-                await connection.copy_records_to_table(table, records=these, columns=columns)
+    async def put(table: str, rows: list[Any]) -> None:
+        await connection.copy_records_to_table(table, records=rows, columns=TABLES[table])
 
     async def close() -> None:
         await connection.execute("VACUUM ANALYZE")
