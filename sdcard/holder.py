@@ -109,7 +109,7 @@ def _accept(text: str, acceptance: Acceptance, now: Instant) -> HeldSdCard:
     sd_jwt = parse_sd_jwt(text, acceptance.limits)
     if isinstance(sd_jwt, SdJwtWithKeyBinding):
         raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT), "An Issuer sends no KB-JWT.")
-    issued = read_issued(sd_jwt, acceptance, check_instant(now), None)
+    issued = read_issued(sd_jwt, acceptance, check_instant(now))
     claims = issued.verified.processed.claims
     if "status" in claims:
         parse_status(claims["status"])

@@ -88,25 +88,27 @@ class IssuedSdCard(NamedTuple):
         return f"IssuedSdCard(issuer={self.issuer!r}, subject={self.subject!r}, …)"
 
 
-def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: str | None) -> IssuedSdCard:
-    """Check an SD-Card in every respect that does not depend on who presents it (RFC 9901 7.1).
+def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant) -> IssuedSdCard:
+    """Check an SD-Card in every respect that does not depend on who presents it, and to whom (RFC 9901 7.1).
 
     Args:
         sd_jwt: the SD-JWT, with some or all Disclosures.
         acceptance: what is acceptable.
         now: the present instant.
-        audience: who we are, should the SD-Card have an ``aud`` claim.
 
     Raises:
         Refused: for the first rule that says no.
     """
-    return computed(reading_issued(sd_jwt, acceptance, now, audience))
+    return computed(reading_issued(sd_jwt, acceptance, now, None))
 
 
 def reading_issued(
     sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: str | None
 ) -> Generator[SignatureQuestion, bool, IssuedSdCard]:
-    """As ``read_issued``, step by step; whoever takes the steps computes the signature."""
+    """As ``read_issued``, step by step; whoever takes the steps computes the signature.
+
+    ``audience``: who we are, should the SD-Card have an ``aud`` claim; nobody for a Holder.
+    """
 
     def key_for(jws: Jws) -> PublicKey:
         key = acceptance.issuers.key_for(jws.payload.get("iss"), jws.header.get("kid"))

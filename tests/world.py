@@ -86,10 +86,10 @@ T = TypeVar("T")
 
 
 @contextmanager
-def raises_rule(rule: str, at: str) -> Iterator[None]:
+def raises_rule(rule: str, at: str) -> Iterator[pytest.ExceptionInfo[Refused]]:
     """Exactly this rule says no, at exactly this place."""
     with pytest.raises(Refused) as caught:
-        yield
+        yield caught
     assert (str(caught.value.rule), str(caught.value.where)) == (rule, at)
 
 

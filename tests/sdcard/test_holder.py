@@ -147,8 +147,9 @@ def accepted_anew(world: World, text: str) -> HeldSdCard:
 
 
 def test_whoever_changes_what_an_accepted_card_says_changes_it_for_nobody(world: World, again: str) -> None:
-    before = encode_json(world.holder.accept(again).issued.members)
     held = world.holder.accept(again)
+    before = encode_json(held.issued.members)
+    seen = encode_json(partial_card(held, select_all(held)).members)
     for changed in (
         held.issued.members,
         held.issued.verified.payload,
@@ -160,6 +161,7 @@ def test_whoever_changes_what_an_accepted_card_says_changes_it_for_nobody(world:
                 member.clear()
         changed.clear()
     assert encode_json(world.holder.accept(again).issued.members) == before
+    assert encode_json(partial_card(world.holder.accept(again), select_all(held)).members) == seen
     assert len(select_paths(world.holder.accept(again), paths("skills.0")).disclosures) > 0
 
 
@@ -344,6 +346,11 @@ def test_an_unknown_context_or_claim_is_refused(world: World) -> None:
         select_context(held, DEFAULT_POLICY, "public", ["securitySchemes"])
 
 
+def test_the_path_of_the_whole_card_selects_all_of_it(world: World) -> None:
+    held = world.holder.accept()
+    assert select_paths(held, [ClaimPath(())]) == select_all(held)
+
+
 def test_a_format_that_is_not_known_here_is_selected_by_path(world: World) -> None:
     sealed = seal_claim("x", 1)
     held = world.holder.accept(
@@ -457,8 +464,9 @@ def test_a_context_is_not_exceeded_by_a_disclosure_that_shows_more(world: World,
 def test_a_ceiling_finer_than_a_disclosure_is_not_exceeded(world: World) -> None:
     context = DisclosureContext("partners", {"provider": Treatment.SELECTIVE, "provider.url": Treatment.WITHHELD})
 
-    with raises_rule("selection.too-coarse", at="policy"):
+    with raises_rule("selection.too-coarse", at="policy") as caught:
         select_context(world.holder.accept(), DisclosurePolicy({"partners": context}), "partners")
+    assert str(caught.value).endswith("Context: partners."), "it stands in a Disclosure, not in the clear"
 
 
 def test_a_context_is_not_exceeded_by_what_stands_in_the_clear(world: World) -> None:
@@ -467,8 +475,9 @@ def test_a_context_is_not_exceeded_by_what_stands_in_the_clear(world: World) -> 
     clear = world.holder.accept(world.issuer.sd_jwt(world.issuer.claims({"provider": provider})))
 
     for held in (clear, provided(world, selective=False)):
-        with raises_rule("selection.too-coarse", at="policy"):
+        with raises_rule("selection.too-coarse", at="policy") as caught:
             select_context(held, DEFAULT_POLICY, "public")
+        assert str(caught.value).endswith("Context: public. It stands in the clear.")
     assert select_context(clear, DEFAULT_POLICY, "internal").disclosures == ()
 
 

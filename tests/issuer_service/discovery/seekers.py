@@ -34,7 +34,7 @@ def read(desk: Desk, registry: OpenDesk, sd_card: str) -> IssuedSdCard:
     acceptance = Acceptance(issuers=TrustedIssuers({ISSUER: keys}))
     sd_jwt = parse_sd_jwt(sd_card, DEFAULT_LIMITS)
     assert isinstance(sd_jwt, SdJwt)
-    return read_issued(sd_jwt, acceptance, desk.clock.now(), None)
+    return read_issued(sd_jwt, acceptance, desk.clock.now())
 
 
 def status_of(card: IssuedSdCard) -> Any:

@@ -43,7 +43,8 @@ def test_any_spelling_of_the_json_is_kept_as_received(text: str) -> None:
 def test_made_disclosures_parse_to_what_they_were_made_of(name: str | None, value: JsonValue) -> None:
     made = make_disclosure(b"sixteen bytes...", name, value)
     parsed = parse_disclosure(made.encoded, HERE, 8)
-    assert (parsed.salt, parsed.name) == (made.salt, name)
+    assert (parsed.salt, parsed.name) == (made.salt, made.name) == (made.salt, name)
+    assert made.without_digests is False, "nobody looked"
     assert same_json(parsed.value, value)
     assert decode_part(made.encoded) == ([made.salt, value] if name is None else [made.salt, name, value])
     assert "=" not in made.encoded
