@@ -5,6 +5,7 @@ parties read one text differently. RFC 7515 2, RFC 8259, RFC 8725 2.4.
 """
 
 import json
+import marshal
 from array import array
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Sequence
@@ -187,6 +188,12 @@ def _object(value: JsonValue, where: Where) -> JsonObject:
     if not isinstance(value, dict):
         raise Refused(Rule.JSON_MALFORMED, where, "A JSON object is expected.")
     return value
+
+
+def copied(value: JsonObject) -> JsonObject:
+    """The same object, of which no part is the original's."""
+    copy: JsonObject = marshal.loads(marshal.dumps(value))
+    return copy
 
 
 def same_json(one: Any, other: Any) -> bool:

@@ -1,8 +1,6 @@
 """The Holder: accept an SD-Card, choose what to show, answer a Challenge (RFC 9901 7.2)."""
 
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sdcard.cards.card import Card
@@ -11,6 +9,7 @@ from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosable import Treatment, shows, treatments
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DisclosurePolicy
+from sdcard.encoding import copied
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
 from sdcard.issued import Acceptance, IssuedSdCard, card_members, read_issued
@@ -18,9 +17,10 @@ from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import Challenge
 from sdcard.keybinding.creation import bind
-from sdcard.limits import DEFAULT_LIMITS
+from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.paths import ClaimPath, Place
 from sdcard.profile import Profile
+from sdcard.recent import Recent
 from sdcard.requesting import ClaimRequest, leaves, scope_of
 from sdcard.rules import Rule
 from sdcard.sdjwt.processing import process_payload
@@ -28,38 +28,39 @@ from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.sdjwt.values import sd_hash_of
 from sdcard.sdjwt.verification import check_validity
 from sdcard.status.reference import parse_status
+from sdcard.trust import TrustedIssuers
 
 _KEPT = 16
 """Selections that a ``HeldSdCard`` remembers."""
-_NEVER = None, None
-_ACCEPTED = 64
 _LONGEST_ACCEPTED = 65_536
+_UNCHANGEABLE = (Acceptance, TrustedIssuers, Profile, frozenset, Limits)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldSdCard:
-    """An SD-Card that its Holder has checked, by this profile, and may present.
+    """An SD-Card that its Holder has checked, by this profile, and may present. ``accept_sd_card`` makes it.
 
     Attributes:
         sd_jwt: as text, with all Disclosures.
-        kept: what was found of it. Whoever accepts the same text again gets the same, so nobody may change it.
         profile: what it was checked by.
         shown: what was presented of it before, by selection, with its ``sd_hash``; kept for speed alone.
     """
 
     sd_jwt: SdJwt
-    kept: IssuedSdCard
+    _issued: IssuedSdCard
     profile: Profile
     shown: dict[tuple[str, ...], tuple[SdJwt, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def issued(self) -> IssuedSdCard:
-        """What was found of it, in objects of the caller's own."""
-        return self.kept.copied()
+        """What was found of it, in objects of the caller's own: whoever accepts the same text again shares the rest."""
+        return self._issued.copied()
 
 
-_accepted: OrderedDict[str, tuple[Acceptance, HeldSdCard]] = OrderedDict()
-"""What was accepted more than twice. Threads share it: each thing done with it is one call."""
+_accepted: Recent[tuple[Acceptance, HeldSdCard]] = Recent(64)
+
+forget = _accepted.forget
+"""Drop what is kept of accepted SD-Cards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,12 @@ def accept_sd_card(text: str, acceptance: Acceptance, holder_key: PublicKey, now
         Refused: ``kb.unexpected`` for an SD-JWT+KB; ``cnf.other-key``; ``status.malformed``; and every rule of
             RFC 9901 7.1.
     """
-    held = _accepted_before(text, acceptance, now) or _accept(text, acceptance, now)
-    if held.kept.holder_key != holder_key:
+    before = _accepted_before(text, acceptance, now)
+    held = before or _accept(text, acceptance, now)
+    if held._issued.holder_key != holder_key:
         raise Refused(Rule.CNF_OTHER_KEY, Where(Part.ISSUER_JWT, ("cnf", "jwk")))
+    if before is None and held._issued.verified.known_hash and _can_be_kept(text, acceptance):
+        _accepted.keep(text, (acceptance, held))  # it comes again and again
     return held
 
 
@@ -113,31 +117,26 @@ def _accept(text: str, acceptance: Acceptance, now: Instant) -> HeldSdCard:
     claims = issued.verified.processed.claims
     if "status" in claims:
         parse_status(claims["status"])
-    held = HeldSdCard(issued.verified.sd_jwt, issued, acceptance.profile)
-    if issued.verified.known_hash and len(text) <= _LONGEST_ACCEPTED:  # it comes again and again
-        _accepted[text] = acceptance, held
-        if len(_accepted) > _ACCEPTED:
-            with suppress(KeyError):  # another thread forgot all of it in between
-                _accepted.popitem(last=False)
-    return held
+    return HeldSdCard(issued.verified.sd_jwt, issued, acceptance.profile)
+
+
+def _can_be_kept(text: str, acceptance: Acceptance) -> bool:
+    """Whether nothing can change in either, which is sure of no type but our own, and the text is not long."""
+    parts = acceptance, acceptance.issuers, acceptance.profile, acceptance.published_keys, acceptance.limits
+    return type(text) is str and len(text) <= _LONGEST_ACCEPTED and tuple(map(type, parts)) == _UNCHANGEABLE
 
 
 def _accepted_before(text: str, acceptance: Acceptance, now: Instant) -> HeldSdCard | None:
-    """What was made of this text, if the same was acceptable then; what time decides is decided anew.
-
-    Nothing that an acceptance says of trust, keys or profile can change.
-    """
-    before, held = _accepted.get(text, _NEVER) if isinstance(text, str) else _NEVER
-    if held is None or (before is not acceptance and before != acceptance):
+    """What was made of this text, if the same was acceptable then; what time decides is decided anew."""
+    if type(text) is not str or len(text) > _LONGEST_ACCEPTED:
         return None
+    before = _accepted.find(text)
+    if before is None or (before[0] is not acceptance and before[0] != acceptance):
+        return None
+    held = before[1]
     acceptance.issuers.check_current(check_instant(now))
-    check_validity(held.kept.verified.processed.claims, now, acceptance.clock_skew, None)
+    check_validity(held._issued.verified.processed.claims, now, acceptance.clock_skew, None)
     return held
-
-
-def forget() -> None:
-    """Drop what is kept of accepted SD-Cards; it is kept for speed alone."""
-    _accepted.clear()
 
 
 def select_all(held: HeldSdCard) -> Selection:
@@ -153,7 +152,7 @@ def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
     Raises:
         Refused: ``selection.not-held``, at the number of the path that names nothing here.
     """
-    claims = held.kept.verified.processed.claims
+    claims = held._issued.verified.processed.claims
     wanted: set[Place] = set()
     for number, claim_path in enumerate(paths):
         found = claim_path.find(claims)
@@ -173,11 +172,11 @@ def select_context(
             ``selection.too-coarse`` when something that the context withholds stands in the clear, or is shown by a
             Disclosure that is needed.
     """
-    card_format = KNOWN_FORMATS.get(held.kept.card_format or "")
+    card_format = KNOWN_FORMATS.get(held._issued.card_format or "")
     if card_format is None:
         raise Refused(Rule.CARD_FORMAT, Where(Part.ISSUER_JWT, ("card_format",)), "Select by path instead.")
-    plan = plan_disclosure(Card(card_format, held.kept.members), policy, context, disclose)
-    revealed = held.kept.verified.processed.revealed
+    plan = plan_disclosure(Card(card_format, held._issued.members), policy, context, disclose)
+    revealed = held._issued.verified.processed.revealed
     selection = Selection(tuple(one.disclosure.encoded for one in revealed if shows(plan.root, one.place)))
     _check_not_beyond(held, selection, plan)
     return selection
@@ -199,7 +198,7 @@ def select_requested(held: HeldSdCard, request: ClaimRequest, allowed: Selection
     """
     if not set(allowed.disclosures) <= set(held.sd_jwt.disclosures):
         raise Misuse("the selection was made from another SD-Card")
-    card_format = KNOWN_FORMATS.get(held.kept.card_format or "")
+    card_format = KNOWN_FORMATS.get(held._issued.card_format or "")
     asked = [(entry, scope_of(entry, card_format)) for entry in request.entries]
     needs = _needs(held)
     open_to = set(allowed.disclosures)
@@ -232,7 +231,7 @@ def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
     shown = [text for text in held.sd_jwt.disclosures if text in chosen]
     if len(shown) != len(chosen):
         raise Misuse("the selection was made from another SD-Card")
-    for _, disclosure, parent in held.kept.verified.processed.revealed:
+    for _, disclosure, parent in held._issued.verified.processed.revealed:
         if parent and disclosure.encoded in chosen and parent.encoded not in chosen:
             raise Misuse("the selection lacks a Disclosure that holds another one's digest")
     return SdJwt(held.sd_jwt.issuer_jwt, tuple(shown))
@@ -245,9 +244,9 @@ def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
         Misuse: as ``disclose``.
     """
     chosen = disclose(held, selection).disclosures
-    processed = process_payload(held.issued.verified.payload, chosen, DEFAULT_LIMITS)
+    processed = process_payload(copied(held._issued.verified.payload), chosen, DEFAULT_LIMITS)
     return PartialCard(
-        card_format=held.kept.card_format, members=card_members(processed.claims), emptied=processed.emptied
+        card_format=held._issued.card_format, members=card_members(processed.claims), emptied=processed.emptied
     )
 
 
@@ -261,12 +260,12 @@ def present(
     Raises:
         Misuse: when the signer does not hold the key in ``cnf``, or the selection is another SD-Card's.
     """
-    if signer.public_key != held.kept.holder_key:
+    if signer.public_key != held._issued.holder_key:
         raise Misuse("the signer does not hold the key that the SD-Card is bound to")
     shown = held.shown.get(selection.disclosures)
     if shown is None:
         sd_jwt = disclose(held, selection)
-        shown = sd_jwt, sd_hash_of(sd_jwt, held.kept.verified.processed.algorithm)
+        shown = sd_jwt, sd_hash_of(sd_jwt, held._issued.verified.processed.algorithm)
         if len(held.shown) >= _KEPT:
             held.shown.clear()
         held.shown[selection.disclosures] = shown
@@ -275,10 +274,10 @@ def present(
 
 def _needs(held: HeldSdCard) -> dict[Place, tuple[str, ...]]:
     """Every value of the card, and the Disclosures that it takes to show it, the outermost first."""
-    carriers = {one.place: one.disclosure.encoded for one in held.kept.verified.processed.revealed}
+    carriers = {one.place: one.disclosure.encoded for one in held._issued.verified.processed.revealed}
     return {
         place: tuple(carriers[place[:n]] for n in range(1, len(place) + 1) if place[:n] in carriers)
-        for place in leaves(held.kept.members)
+        for place in leaves(held._issued.members)
     }
 
 
@@ -291,7 +290,7 @@ def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
         tuple(
             [
                 disclosure.encoded
-                for place, disclosure, _ in held.kept.verified.processed.revealed
+                for place, disclosure, _ in held._issued.verified.processed.revealed
                 if place in leading
                 or (len(place) > 1 and not wanted.isdisjoint([place[:length] for length in range(1, len(place))]))
             ]
@@ -301,7 +300,7 @@ def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
 
 def _check_not_beyond(held: HeldSdCard, selection: Selection, plan: DisclosurePlan) -> None:
     """A withheld part is shown by the Disclosure nearest above it, if that one is selected; without one, always."""
-    carriers = {one.place: one.disclosure.encoded for one in held.kept.verified.processed.revealed}
+    carriers = {one.place: one.disclosure.encoded for one in held._issued.verified.processed.revealed}
     selected = set(selection.disclosures)
     for place, treatment in treatments(plan.root):
         if treatment is Treatment.WITHHELD and place[0] not in held.profile.also_clear:

@@ -1,12 +1,11 @@
 """What Holder and Verifier alike ask of an SD-Card: trusted Issuer, sound SD-JWT, profile, times, a usable ``cnf``."""
 
-import marshal
 from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import filterfalse
 from typing import NamedTuple
 
-from sdcard.encoding import JsonObject
+from sdcard.encoding import JsonObject, copied
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, read_numeric_date
 from sdcard.jose.jws import Jws, SignatureQuestion, computed
@@ -51,8 +50,6 @@ class Acceptance:
     def __post_init__(self) -> None:
         if isinstance(self.clock_skew, str | bool) or not 0 <= self.clock_skew <= MAX_SKEW:
             raise Misuse(f"a clock skew is 0 to {MAX_SKEW} seconds")
-        if not isinstance(self.published_keys, frozenset):
-            raise Misuse("published keys are a frozenset of thumbprints")
 
 
 class IssuedSdCard(NamedTuple):
@@ -78,10 +75,9 @@ class IssuedSdCard(NamedTuple):
 
     def copied(self) -> "IssuedSdCard":
         """The same, of which nothing that can be changed is anybody else's."""
-        verified = self.verified
-        payload, claims = marshal.loads(marshal.dumps((verified.payload, verified.processed.claims)))
+        verified, claims = self.verified, copied(self.verified.processed.claims)
         processed = verified.processed._replace(claims=claims)
-        own = verified._replace(payload=payload, processed=processed)
+        own = verified._replace(payload=copied(verified.payload), processed=processed)
         return self._replace(members=card_members(claims), verified=own)
 
     def __repr__(self) -> str:

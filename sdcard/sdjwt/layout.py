@@ -32,7 +32,7 @@ def layout_of_object(disclosable: DisclosableObject) -> Layout[JsonObject]:
             heads.append(head)
             endings.append(ending)
     made = Layout(shown, (), "".join(heads), endings, varying)
-    disclosable.layout.append(made)
+    disclosable.layout[:] = [made]
     return made
 
 
@@ -58,7 +58,7 @@ def layout_of_array(disclosable: DisclosableArray) -> Layout[list[JsonValue]]:
             heads.append(head)
             endings.append(ending)
     made = Layout(shown, places, "".join(heads), endings, varying)
-    disclosable.layout.append(made)
+    disclosable.layout[:] = [made]
     return made
 
 

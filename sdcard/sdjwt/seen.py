@@ -5,8 +5,6 @@ it: they are decided each time. Nothing in it can be changed by who gets it: JSO
 """
 
 import marshal
-from collections import OrderedDict
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sdcard.errors import Where
@@ -15,6 +13,7 @@ from sdcard.jose.jws import Jws
 from sdcard.jose.keys import PublicKey
 from sdcard.limits import Limits
 from sdcard.paths import Place
+from sdcard.recent import Recent
 from sdcard.sdjwt.processing import ProcessedPayload, Revealed
 from sdcard.sdjwt.values import SdJwt, sd_hash_of
 
@@ -73,26 +72,15 @@ class Seen:
         return reading if reading.limits is limits or reading.limits == limits else None
 
 
-_seen: OrderedDict[str, Seen] = OrderedDict()
-"""Threads share it: each thing done with it is one call, which the interpreter does not interrupt."""
+_seen: Recent[Seen] = Recent(_KEPT)
 
-
-def find(issuer_jwt: str) -> Seen | None:
-    """What is kept of a JWT."""
-    return _seen.get(issuer_jwt)
+find = _seen.find
+"""What is kept of a JWT, by its text."""
+forget = _seen.forget
+"""Drop all of it."""
 
 
 def keep(issuer_jwt: str, seen: Seen) -> None:
-    """Remember a JWT that verified, in place of the one that was remembered longest ago; nothing large is kept."""
-    if not seen.is_small(issuer_jwt):
-        return
-    _seen.pop(issuer_jwt, None)  # with its text, which may be another one of the same characters
-    _seen[issuer_jwt] = seen
-    if len(_seen) > _KEPT:
-        with suppress(KeyError):  # another thread forgot all of it in between
-            _seen.popitem(last=False)
-
-
-def forget() -> None:
-    """Drop all of it; it is kept for speed alone."""
-    _seen.clear()
+    """Remember a JWT that verified; nothing large is kept."""
+    if seen.is_small(issuer_jwt):
+        _seen.keep(issuer_jwt, seen)

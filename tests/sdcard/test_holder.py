@@ -25,12 +25,14 @@ from sdcard import (
     select_all,
     select_context,
     select_paths,
+    to_flattened,
 )
 from sdcard.disclosable import Treatment
 from sdcard.disclosure.context import DisclosureContext
 from sdcard.encoding import JsonObject, encode_json, same_json
 from sdcard.errors import Part, Where
-from sdcard.holder import Selection, forget, partial_card
+from sdcard.holder import Selection, _accepted, forget, partial_card
+from sdcard.jose.keys import PublicKey
 from tests.world import AUDIENCE, NOW, World, digest, example, key, raises_rule, seal_claim, tampered, with_disclosures
 
 
@@ -221,16 +223,96 @@ def test_an_equal_acceptance_is_the_same_and_another_key_is_another(world: World
         accept_sd_card(again, equal, key(9).public_key, now)
 
 
-def test_few_accepted_cards_are_remembered_and_none_that_came_once(world: World) -> None:
+def test_a_clock_that_may_differ_may_differ_each_time(world: World) -> None:
+    card = str(world.issuer.issue())
+    world.holder.acceptance = replace(world.holder.acceptance, clock_skew=30)
+    expires_at = [world.holder.accept(card) for _ in range(4)][-1].issued.expires_at
+    world.clock.advance(expires_at - world.clock.now() + 29)
+    world.holder.accept(card)
+    world.clock.advance(1)
+    with raises_rule("time.expired", at="issuer-jwt/exp"):
+        world.holder.accept(card)
+
+
+def test_trust_that_can_change_is_asked_each_time(world: World) -> None:
+    """What is no ``TrustedIssuers``, or a kind of its own, may answer otherwise the next time."""
+
+    class Asked(TrustedIssuers):
+        def key_for(self, issuer: object, kid: object) -> PublicKey:
+            return trusted[0].key_for(issuer, kid)
+
+    trusted = [world.issuer.trust]
+    acceptance = Acceptance(issuers=Asked({}))
+    card = str(world.issuer.issue())
+    for _ in range(5):
+        accept_sd_card(card, acceptance, world.holder.key, NOW)
+    trusted[0] = TrustedIssuers({})
+    with raises_rule("issuer.unknown", at="issuer-jwt/iss"):
+        accept_sd_card(card, acceptance, world.holder.key, NOW)
+
+
+def test_keys_that_were_published_since_are_refused(world: World) -> None:
+    published: Any = set()
+    card, acceptance = str(world.issuer.issue()), Acceptance(issuers=world.issuer.trust, published_keys=published)
+    for _ in range(5):
+        accept_sd_card(card, acceptance, world.holder.key, NOW)
+    published.add(world.holder.key.thumbprint)
+    with raises_rule("key.published", at="issuer-jwt/cnf/jwk"):
+        accept_sd_card(card, acceptance, world.holder.key, NOW)
+
+
+def test_a_text_with_an_equality_of_its_own_is_read_each_time(world: World, again: str) -> None:
+    class Caseless(str):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, str) and self.lower() == other.lower()
+
+        def __hash__(self) -> int:
+            return hash(self.lower())
+
+    assert world.holder.accept(Caseless(again)).sd_jwt == world.holder.accept(again).sd_jwt
+    for _ in range(5):
+        accept_sd_card(Caseless(again), world.holder.acceptance, world.holder.key, NOW)
+    with pytest.raises(Refused):
+        accept_sd_card(Caseless(again.swapcase()), world.holder.acceptance, world.holder.key, NOW)
+
+
+def test_sixty_four_accepted_cards_are_remembered(world: World, again: str) -> None:
+    held = world.holder.accept(again)
+    for _ in range(63):
+        world.holder.accept(again)
+        other = str(world.issuer.issue())
+        assert [world.holder.accept(other) for _ in range(4)][-1] is world.holder.accept(other)
+    assert world.holder.accept(again) is held
+    other = str(world.issuer.issue())
+    assert [world.holder.accept(other) for _ in range(4)][-1] is world.holder.accept(other)
+    assert world.holder.accept(again) is not held
+
+
+def test_no_long_text_and_none_that_was_refused_or_came_once_is_remembered(world: World) -> None:
     forget()
-    texts = [str(world.issuer.issue()) for _ in range(70)]
-    assert world.holder.accept(texts[0]) is not world.holder.accept(texts[0])
-    for text in texts:
-        assert [world.holder.accept(text) for _ in range(4)][-1].sd_jwt == world.holder.accept(text).sd_jwt
-    first, last = (world.holder.accept(text) for text in (texts[0], texts[-1]))
-    assert last is world.holder.accept(texts[-1])
-    assert first is not world.holder.accept(texts[1])
-    forget()
+    card = world.issuer.issue()
+    assert world.holder.accept(card) is not world.holder.accept(card)
+    flattened = to_flattened(card.sd_jwt)
+    for size, remembered in ((65_537, False), (65_536, True)):
+        text = flattened + " " * (size - len(flattened))
+        assert ([world.holder.accept(text) for _ in range(4)][-1] is world.holder.accept(text)) is remembered
+    bound_elsewhere = str(world.issuer.issue(holder_key=key(9).public_key))
+    for _ in range(5):
+        with raises_rule("cnf.other-key", at="issuer-jwt/cnf/jwk"):
+            world.holder.accept(bound_elsewhere)
+    assert _accepted.find(bound_elsewhere) is None
+
+
+def test_what_a_selection_shows_is_the_callers_own(world: World) -> None:
+    clear: JsonObject = {"list": [1, [2]], "object": {"a": {"b": 1}}}
+    held = world.holder.accept(world.issuer.sd_jwt(world.issuer.claims(clear)))
+    for _ in range(2):
+        members: Any = partial_card(held, select_all(held)).members
+        assert {name: members[name] for name in clear} == {"list": [1, [2]], "object": {"a": {"b": 1}}}
+        members["list"][1].clear()
+        members["object"]["a"].clear()
 
 
 def test_what_is_no_text_is_misuse(world: World) -> None:

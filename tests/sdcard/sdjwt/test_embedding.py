@@ -1,5 +1,6 @@
 """RFC 9901 4.2.4 to 4.2.6: what is written for each treatment, where decoys stand, and in which order."""
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
+from sdcard.edge.system import SystemSalts
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url, encode_json, same_json
 from sdcard.errors import Part as Document
 from sdcard.errors import Where
@@ -17,7 +19,7 @@ from sdcard.salts import SALT_BYTES, SaltPool
 from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure
 from sdcard.sdjwt.embedding import Embedded, embed
 from sdcard.sdjwt.processing import process_payload
-from tests.world import RecordingSalts, digest
+from tests.world import RecordingSalts, at_once, digest
 
 PLAIN, SELECTIVE, WITHHELD = Treatment
 Part: TypeAlias = tuple[Treatment, Disclosable]
@@ -151,6 +153,25 @@ def test_every_sd_card_of_a_plan_is_what_the_standard_says(tree: Disclosable) ->
         assert encode_json(result.payload) == encode_json(expected)
         assert list(result.disclosures) == made
     assert ours.drawn == theirs.drawn
+
+
+def test_threads_that_share_a_plan_get_sd_cards_of_their_own() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(10):
+            inner = an_object(("child", SELECTIVE, 1), ("clear", PLAIN, 2), padded=True)
+            listed = an_array((SELECTIVE, inner), (PLAIN, inner), (SELECTIVE, "x"))
+            root = an_object(
+                *((f"part {number}", SELECTIVE, inner) for number in range(5)), ("list", SELECTIVE, listed)
+            )
+            results = at_once(lambda: embed(root, ALGORITHM, SystemSalts(), no_decoys), 8)  # noqa: B023
+            for result in results:
+                shows = everything(result)  # which refuses Disclosures of another one
+                assert shows == everything(embed(root, ALGORITHM, SystemSalts(), no_decoys))
+            assert len({text for result in results for text in result.disclosures}) == 8 * 15
+    finally:
+        sys.setswitchinterval(interval)
 
 
 @pytest.mark.parametrize("value", [None, False, 0, 1.5, "", [], {}, ["x", {"y": None}]])

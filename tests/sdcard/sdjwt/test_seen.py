@@ -107,7 +107,7 @@ def test_what_did_not_verify_is_not_kept(world: World) -> None:
 
 
 def test_memory_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen, "_KEPT", 3)
+    monkeypatch.setattr(seen._seen, "_most", 3)
     jwts = [world.issuer.sd_jwt(world.issuer.claims({"number": number})) for number in range(6)]
     large = world.issuer.sd_jwt(world.issuer.claims({"text": "x" * 20_000}))
     for sd_jwt in [*jwts, large]:
@@ -120,7 +120,7 @@ def test_the_text_of_a_jwt_is_kept_once(world: World) -> None:
     text = str(world.issuer.sd_jwt(world.issuer.claims(digests(OTHER)), OTHER))
     for _ in range(2):
         world.verifier.verify(text, UNBOUND)
-    ((jwt, kept),) = seen._seen.items()
+    ((jwt, kept),) = seen._seen._values.items()
     assert kept.reading is not None
     assert kept.reading.sd_jwt.issuer_jwt is jwt
 
