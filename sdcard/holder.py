@@ -9,10 +9,10 @@ from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosable import Treatment, shows, treatments
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DisclosurePolicy
-from sdcard.encoding import copied
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
 from sdcard.issued import Acceptance, IssuedSdCard, card_members, read_issued
+from sdcard.jose.jws import parse_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import Challenge
@@ -243,8 +243,9 @@ def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
     Raises:
         Misuse: as ``disclose``.
     """
-    chosen = disclose(held, selection).disclosures
-    processed = process_payload(copied(held._issued.verified.payload), chosen, DEFAULT_LIMITS)
+    shown = disclose(held, selection)
+    jws = parse_jws(shown.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, DEFAULT_LIMITS.json_depth)
+    processed = process_payload(jws.payload, shown.disclosures, DEFAULT_LIMITS)
     return PartialCard(
         card_format=held._issued.card_format, members=card_members(processed.claims), emptied=processed.emptied
     )

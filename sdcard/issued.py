@@ -75,10 +75,9 @@ class IssuedSdCard(NamedTuple):
 
     def copied(self) -> "IssuedSdCard":
         """The same, of which nothing that can be changed is anybody else's."""
-        verified, claims = self.verified, copied(self.verified.processed.claims)
-        processed = verified.processed._replace(claims=claims)
-        own = verified._replace(payload=copied(verified.payload), processed=processed)
-        return self._replace(members=card_members(claims), verified=own)
+        claims = copied(self.verified.processed.claims)
+        processed = self.verified.processed._replace(claims=claims)
+        return self._replace(members=card_members(claims), verified=self.verified._replace(processed=processed))
 
     def __repr__(self) -> str:
         return f"IssuedSdCard(issuer={self.issuer!r}, subject={self.subject!r}, …)"

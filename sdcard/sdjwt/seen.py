@@ -37,15 +37,15 @@ class Reading:
 
     @classmethod
     def of(cls, sd_jwt: SdJwt, limits: Limits, jws: Jws, processed: ProcessedPayload) -> "Reading":
-        """Header, payload and claims become bytes; the rest cannot be changed."""
-        json = marshal.dumps((jws.header, jws.payload, processed.claims))
+        """Header, ``iss`` and claims become bytes; the rest cannot be changed."""
+        json = marshal.dumps((jws.header, jws.payload.get("iss"), processed.claims))
         sd_hash = sd_hash_of(sd_jwt, processed.algorithm)
         return cls(sd_jwt, limits, json, jws[2:], sd_hash, processed[1:])
 
     def again(self) -> tuple[Jws, ProcessedPayload]:
-        """The same, in objects of the caller's own."""
-        header, payload, claims = marshal.loads(self.json)
-        return Jws(header, payload, *self.signed), ProcessedPayload(claims, *self.shown)
+        """The same, in objects of the caller's own; of the payload only what the Issuer's key is chosen by."""
+        header, issuer, claims = marshal.loads(self.json)
+        return Jws(header, {"iss": issuer}, *self.signed), ProcessedPayload(claims, *self.shown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,11 @@ class VerifiedSdJwt(NamedTuple):
     """An SD-JWT whose signature and Disclosures are in order. Nothing is said yet about its claims.
 
     Attributes:
-        payload: what the Issuer signed, digests and all.
         processed: the Processed SD-JWT Payload and where each Disclosure belongs.
         sd_jwt: the text.
         known_hash: its ``sd_hash``, where it was computed before.
     """
 
-    payload: JsonObject
     processed: ProcessedPayload
     sd_jwt: SdJwt
     known_hash: str | None
@@ -73,13 +71,13 @@ def verifying_sd_jwt(
     if seen and reading:
         jws, processed = reading.again()
         yield from verifying_jws(jws, key_for(jws), types, seen.key)
-        return VerifiedSdJwt(jws.payload, processed, reading.sd_jwt, reading.sd_hash)
+        return VerifiedSdJwt(processed, reading.sd_jwt, reading.sd_hash)
     jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
     key = key_for(jws)
     yield from verifying_jws(jws, key, types, seen.key if seen else None)
     processed = process_payload(jws.payload, sd_jwt.disclosures, limits)
     keep(sd_jwt.issuer_jwt, Seen(key, Reading.of(sd_jwt, limits, jws, processed) if seen else None))
-    return VerifiedSdJwt(jws.payload, processed, sd_jwt, None)
+    return VerifiedSdJwt(processed, sd_jwt, None)
 
 
 def check_in_clear(verified: VerifiedSdJwt, required: frozenset[str], never_selective: frozenset[str]) -> None:
@@ -108,11 +106,14 @@ def check_not_selective(verified: VerifiedSdJwt, required: frozenset[str], never
 def check_present(verified: VerifiedSdJwt, required: frozenset[str]) -> None:
     """Refuse an SD-JWT without a claim that is needed to decide: it may have been withheld. 7.1 step 6, 9.7 (R-72).
 
+    Comes after ``check_not_selective``: a claim that is there is in the clear then.
+
     Raises:
         Refused: ``claim.missing``, at the claim.
     """
-    if not verified.payload.keys() >= required:
-        raise Refused(Rule.CLAIM_MISSING, _WHERE.within(min(required - verified.payload.keys())))
+    claims = verified.processed.claims
+    if not claims.keys() >= required:
+        raise Refused(Rule.CLAIM_MISSING, _WHERE.within(min(required - claims.keys())))
 
 
 def check_validity(claims: JsonObject, now: Instant, skew: int | float, audience: str | None) -> None:
