@@ -35,11 +35,11 @@ class Layout(NamedTuple, Generic[T]):
     So a value is not to be changed once it was embedded.
 
     Attributes:
-        shown: what is shown without a Disclosure; something else where it is not the same, or an array has one.
+        shown: what is shown without a Disclosure; a placeholder where it varies, or an array has a Disclosure.
         places: the indices where an array has one.
         heads: JSON with which the Disclosures begin, one after another: ``%s`` for each salt, and one character more.
-        endings: base64url of what each Disclosure has behind that; something else where it is not the same.
-        varying: what is not the same.
+        endings: base64url of what each Disclosure has behind that; a placeholder where it varies.
+        varying: what is not the same each time.
     """
 
     shown: T
