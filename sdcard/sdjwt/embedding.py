@@ -4,9 +4,9 @@ Children are embedded before their parents, so a Disclosure's value holds the di
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sdcard.disclosable import DisclosableArray, DisclosableObject
+from sdcard.disclosable import DisclosableArray, DisclosableObject, Layout
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.names import ELLIPSIS, SD
@@ -61,16 +61,7 @@ class _Embedder:
         """Digests go into `_sd`, sorted: their order tells nothing of the claims' order (R-25 to R-27)."""
         layout = layout_of_object(disclosable)
         members = layout.shown.copy()
-        endings: Sequence[str] = layout.endings
-        if layout.varying:
-            endings = [*endings]
-            for name, number, part in layout.varying:
-                value = self._value(part)
-                if number is None:
-                    members[name] = value
-                else:
-                    endings[number] = encode_ending(name, value)[1]
-        digests = self._digests(layout.heads, endings, disclosable.padded)
+        digests = self._digests(layout, self._endings(layout, members), disclosable.padded)
         if digests:
             members[SD] = list(sorted(digests))
         return members
@@ -79,23 +70,29 @@ class _Embedder:
         """Selective elements keep their order; decoys stand between them at random (4.2.4.2, R-28)."""
         layout = layout_of_array(disclosable)
         elements = layout.shown.copy()
-        endings = [*layout.endings]
-        for index, number, part in layout.varying:
-            value = self._value(part)
-            if number is None:
-                elements[index] = value
-            else:
-                endings[number] = encode_ending(None, value)[1]
-        digests = self._digests(layout.heads, endings, disclosable.padded)
+        digests = self._digests(layout, self._endings(layout, elements), disclosable.padded)
         for index, digest in zip(layout.places, digests, strict=False):
             elements[index] = {ELLIPSIS: digest}
-        return self._spread(elements, [{ELLIPSIS: decoy} for decoy in digests[len(endings) :]])
+        return self._spread(elements, [{ELLIPSIS: decoy} for decoy in digests[len(layout.places) :]])
 
-    def _digests(self, heads: str, endings: Sequence[str], padded: bool) -> list[str]:
+    def _endings(self, layout: Layout[Any], shown: Any) -> Sequence[str]:
+        """What each Disclosure has behind its salt. What varies is written there, or into what is shown."""
+        if not layout.varying:
+            return layout.endings
+        endings = [*layout.endings]
+        for at, number, part in layout.varying:
+            value = self._value(part)
+            if number is None:
+                shown[at] = value
+            else:
+                endings[number] = encode_ending(at if isinstance(at, str) else None, value)[1]
+        return endings
+
+    def _digests(self, layout: Layout[Any], endings: Sequence[str], padded: bool) -> list[str]:
         """A digest for each Disclosure, then those of decoys."""
         real = len(endings)
         salts = self._salts.take(max(self._padded_size(real), real) if padded else real)
-        disclosures = encode_disclosures(salts[:real], heads, endings)
+        disclosures = encode_disclosures(salts[:real], layout.heads, endings)
         self.disclosures += disclosures
         return self._algorithm.digests(disclosures + salts[real:])
 
