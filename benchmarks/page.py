@@ -13,6 +13,7 @@ GOALS = {
     "issue, plan used before": (2.2, 1.7),
     "present, parsed": (1.6, 1.3),
     "present, parsed, shown before": (1.6, 1.3),
+    "present, from text, shown before": (2.3, 1.9),
     "present, from text, seen": (2.3, 1.9),
     "verify": (1.5, 1.25),
     "verify, seen": (0.85, 0.65),

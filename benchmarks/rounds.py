@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Step = Callable[[], Any]
-WARMING = 2
+WARMING = 3
 """Runs that are not timed, before those that are: what the step before made the library forget is there again."""
 
 

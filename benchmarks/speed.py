@@ -14,6 +14,7 @@ from benchmarks import npm_peers, ours
 from benchmarks.peers import Peer, pypi_peers
 from benchmarks.rounds import Step, least
 from benchmarks.work import NONCE, SELECTIVE, SHOWN, Work, yardstick
+from sdcard.holder import forget
 from sdcard.jose.keys import public_key
 from tests.external.peers import ours as read_by_our_sd_jwt_layer
 
@@ -42,6 +43,7 @@ ROWS = (
     Row("issue, plan used before", SIGN, "issue"),
     Row("present, parsed", SIGN, "present parsed"),
     Row("present, parsed, shown before", SIGN, "present parsed"),
+    Row("present, from text, shown before", SIGN, "present"),
     Row("present, from text, seen", SIGN, "present"),
     Row("present, from text", SIGN, "present"),
     Row("verify", VERIFY, "verify"),
@@ -103,9 +105,10 @@ def our_steps(work: Work) -> dict[str, Step]:
     return {
         "issue": lambda: ours.issue_first(work),
         "issue, plan used before": lambda: ours.issue(work),
-        "present, parsed": _afresh(lambda: ours.present(work, held), held.shown.clear),
+        "present, parsed": _afresh(lambda: ours.present(work, held), held._shown.clear),
         "present, parsed, shown before": lambda: ours.present(work, held),
-        "present, from text, seen": lambda: ours.present(work, ours.accept(work, stored.decode("ascii"))),
+        "present, from text, shown before": lambda: ours.present(work, ours.accept(work, stored.decode("ascii"))),
+        "present, from text, seen": _afresh(lambda: ours.present(work, ours.accept(work, issued)), forget),
         "present, from text": _afresh(lambda: ours.present(work, ours.accept(work, issued))),
         "verify": _afresh(lambda: ours.verify(work, presented)),
         "verify, Holder seen": _afresh(lambda: ours.verify(work, presented), ours.forget_tokens),

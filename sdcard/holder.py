@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from sdcard.cards.card import Card
 from sdcard.cards.partial import PartialCard
@@ -17,7 +18,7 @@ from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import Challenge
 from sdcard.keybinding.creation import bind
-from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.limits import DEEPEST, Limits
 from sdcard.paths import ClaimPath, Place
 from sdcard.profile import Profile
 from sdcard.recent import Recent
@@ -33,6 +34,9 @@ from sdcard.trust import TrustedIssuers
 _KEPT = 16
 """Selections that a ``HeldSdCard`` remembers."""
 _LONGEST_ACCEPTED = 65_536
+_ACCEPTED = Limits(json_depth=DEEPEST, digests=2**53)
+"""What was accepted was within limits, whichever they were."""
+_Shown: TypeAlias = tuple[SdJwt, str]
 _UNCHANGEABLE = (Acceptance, TrustedIssuers, Profile, frozenset, Limits)
 
 
@@ -43,13 +47,13 @@ class HeldSdCard:
     Attributes:
         sd_jwt: as text, with all Disclosures.
         profile: what it was checked by.
-        shown: what was presented of it before, by selection, with its ``sd_hash``; kept for speed alone.
     """
 
     sd_jwt: SdJwt
     _issued: IssuedSdCard
     profile: Profile
-    shown: dict[tuple[str, ...], tuple[SdJwt, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _shown: dict[tuple[str, ...], _Shown] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was presented of it before, by selection, with its ``sd_hash``; kept for speed alone."""
 
     @property
     def issued(self) -> IssuedSdCard:
@@ -244,8 +248,8 @@ def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
         Misuse: as ``disclose``.
     """
     shown = disclose(held, selection)
-    jws = parse_jws(shown.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, DEFAULT_LIMITS.json_depth)
-    processed = process_payload(jws.payload, shown.disclosures, DEFAULT_LIMITS)
+    jws = parse_jws(shown.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, _ACCEPTED.json_depth)
+    processed = process_payload(jws.payload, shown.disclosures, _ACCEPTED)
     return PartialCard(
         card_format=held._issued.card_format, members=card_members(processed.claims), emptied=processed.emptied
     )
@@ -263,13 +267,13 @@ def present(
     """
     if signer.public_key != held._issued.holder_key:
         raise Misuse("the signer does not hold the key that the SD-Card is bound to")
-    shown = held.shown.get(selection.disclosures)
+    shown = held._shown.get(selection.disclosures)
     if shown is None:
         sd_jwt = disclose(held, selection)
         shown = sd_jwt, sd_hash_of(sd_jwt, held._issued.verified.processed.algorithm)
-        if len(held.shown) >= _KEPT:
-            held.shown.clear()
-        held.shown[selection.disclosures] = shown
+        if len(held._shown) >= _KEPT:
+            held._shown.clear()
+        held._shown[selection.disclosures] = shown
     return bind(*shown, challenge, signer, now)
 
 

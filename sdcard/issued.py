@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sdcard.encoding import JsonObject, copied
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, read_numeric_date
-from sdcard.jose.jws import Jws, SignatureQuestion, computed
+from sdcard.jose.jws import SignatureQuestion, computed
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.names import NEVER_SELECTIVE, RESERVED_AT_TOP
@@ -105,8 +105,8 @@ def reading_issued(
     ``audience``: who we are, should the SD-Card have an ``aud`` claim; nobody for a Holder.
     """
 
-    def key_for(jws: Jws) -> PublicKey:
-        key = acceptance.issuers.key_for(jws.payload.get("iss"), jws.header.get("kid"))
+    def key_for(issuer: object, kid: object) -> PublicKey:
+        key = acceptance.issuers.key_for(issuer, kid)
         check_not_published(key, acceptance.published_keys, _KID)
         return key
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 
 from sdcard.errors import Misuse
 
-_DEEPEST = 128
+DEEPEST = 128
 """Python's own bound on recursion ends the walk at some 250, and its callers need some of that."""
 
 
@@ -34,8 +34,8 @@ class Limits:
             bound = getattr(self, field.name)
             if type(bound) is not int or bound < 0:
                 raise Misuse(f"{field.name} is a whole number from 0 on")
-        if self.json_depth > _DEEPEST:
-            raise Misuse(f"json_depth is at most {_DEEPEST}")
+        if self.json_depth > DEEPEST:
+            raise Misuse(f"json_depth is at most {DEEPEST}")
 
 
 DEFAULT_LIMITS = Limits()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from sdcard.errors import Misuse
+from sdcard.names import RESERVED_ANYWHERE, SD_ALG
 
 _TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"
 
@@ -29,10 +30,12 @@ class Profile:
 
     def __post_init__(self) -> None:
         for names in (self.accepted_vcts, self.accepted_types, self.required):
-            if not isinstance(names, frozenset):
+            if type(names) is not frozenset:
                 raise Misuse("what a profile accepts and requires are frozensets")
-        if not isinstance(self.also_clear, tuple):
+        if type(self.also_clear) is not tuple:
             raise Misuse("the members that a profile has in the clear are a tuple")
+        if not self.required.isdisjoint({*RESERVED_ANYWHERE, SD_ALG}):
+            raise Misuse("what a profile requires are claims")
 
 
 _REQUIRED = frozenset({"iss", "sub", "iat", "exp", "vct", "cnf"})

@@ -202,7 +202,7 @@ def _audit_row(renewal: RenewalRow, issued: DiscoveryCardRow) -> AuditRow:
 
 
 def _postings(places: Mapping[int, Sequence[int]]) -> list[Values]:
-    """Positions with their terms, in the order of the key: so no two transactions wait for each other, and one of many
+    """Positions with their terms, in the order of the key: so no two that add wait for each other, and one of many
     agents comes to each page of the table once.
     """
     rows = sorted((term, position) for position, terms in places.items() for term in terms)

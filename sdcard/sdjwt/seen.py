@@ -42,10 +42,10 @@ class Reading:
         sd_hash = sd_hash_of(sd_jwt, processed.algorithm)
         return cls(sd_jwt, limits, json, jws[2:], sd_hash, processed[1:])
 
-    def again(self) -> tuple[Jws, ProcessedPayload]:
-        """The same, in objects of the caller's own; of the payload only what the Issuer's key is chosen by."""
+    def again(self) -> tuple[Jws, object, ProcessedPayload]:
+        """The JWS without its payload, the ``iss`` of that, and what was made of it, in objects of one's own."""
         header, issuer, claims = marshal.loads(self.json)
-        return Jws(header, {"iss": issuer}, *self.signed), ProcessedPayload(claims, *self.shown)
+        return Jws(header, {}, *self.signed), issuer, ProcessedPayload(claims, *self.shown)
 
 
 @dataclass(frozen=True, slots=True)

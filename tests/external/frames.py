@@ -37,7 +37,7 @@ def issue(root: DisclosableObject, decoys: int, algorithm: DigestAlgorithm = Dig
 
 
 def process(sd_jwt: SdJwt) -> ProcessedPayload:
-    return verify_sd_jwt(sd_jwt, lambda _: ISSUER.public_key, TYPES, Limits()).processed
+    return verify_sd_jwt(sd_jwt, lambda *_: ISSUER.public_key, TYPES, Limits()).processed
 
 
 def show(sd_jwt: SdJwt, wanted: Callable[[Place], bool]) -> JsonObject:

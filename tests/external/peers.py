@@ -63,7 +63,7 @@ def ours(
     issuer_key = issuer.public_key if isinstance(issuer, InMemorySigner) else issuer
     limits, arrived = Limits(), parse_sd_jwt(text, Limits())
     sd_jwt = arrived if isinstance(arrived, SdJwt) else arrived.sd_jwt
-    verified = verify_sd_jwt(sd_jwt, lambda _: issuer_key, types, limits)
+    verified = verify_sd_jwt(sd_jwt, lambda *_: issuer_key, types, limits)
     if nonce is not None:
         assert isinstance(arrived, SdJwtWithKeyBinding)
         expected = Answering(Challenge(nonce, AUDIENCE), ConsumedByCaller())

@@ -55,7 +55,7 @@ def verified(text: str, key: PublicKey, now: Instant, challenge: Challenge | Non
     if isinstance(arrived, SdJwt) and challenge is not None:
         raise Refused(Rule.KB_MISSING, Where(Part.PRESENTATION))
     sd_jwt = arrived if isinstance(arrived, SdJwt) else arrived.sd_jwt
-    found = verify_sd_jwt(sd_jwt, lambda _: key, TYPES, limits)
+    found = verify_sd_jwt(sd_jwt, lambda *_: key, TYPES, limits)
     claims = found.processed.claims
     check_validity(claims, now, 0, challenge.audience if challenge else None)
     if isinstance(arrived, SdJwtWithKeyBinding) and challenge is not None:

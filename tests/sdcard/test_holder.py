@@ -304,6 +304,20 @@ def test_no_long_text_and_none_that_was_refused_or_came_once_is_remembered(world
     assert _accepted.find(bound_elsewhere) is None
 
 
+def test_what_was_accepted_is_shown_whatever_the_limits_were(world: World) -> None:
+    """Digests and depth beyond the default, as far as an acceptance may let them in."""
+    deep: JsonObject = {"_sd": [digest(seal_claim("hidden", 1))]}
+    for _ in range(100):
+        deep = {"d": deep}
+    decoys: list[Any] = [digest(seal_claim("decoy", number)) for number in range(200)]
+    sd_jwt = world.issuer.sd_jwt(world.issuer.claims({"deep": deep, "_sd": decoys}))
+    world.holder.acceptance = replace(world.holder.acceptance, limits=Limits(json_depth=110, digests=1_000_000))
+    held = world.holder.accept(sd_jwt)
+    members = partial_card(held, select_all(held)).members
+    assert members == held.issued.members
+    assert len(encode_json(members["deep"])) > 500
+
+
 def test_what_a_selection_shows_is_the_callers_own(world: World) -> None:
     clear: JsonObject = {"list": [1, [2]], "object": {"a": {"b": 1}}}
     held = world.holder.accept(world.issuer.sd_jwt(world.issuer.claims(clear)))
@@ -496,7 +510,7 @@ def test_few_selections_are_remembered(world: World) -> None:
         turned = Selection(texts[number % len(texts) :] + texts[: number % len(texts)] + texts[: number // len(texts)])
         presented = present(held, turned, world.challenge, world.holder.signer, world.clock.now())
         assert presented.sd_jwt == held.sd_jwt
-        assert 0 < len(held.shown) <= 16
+        assert 0 < len(held._shown) <= 16
 
 
 def test_a_selection_of_another_card_is_misuse(world: World) -> None:

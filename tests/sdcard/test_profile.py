@@ -91,3 +91,24 @@ def test_members_in_the_clear_that_are_no_tuple_are_misuse(names: Any) -> None:
     """A text would have put ``u``, ``r`` and ``l`` in the clear, and ``url`` not."""
     with pytest.raises(Misuse):
         replace(AGENT_SD_JWT_02, also_clear=names)
+
+
+class _Names(frozenset[str]):
+    """Might answer otherwise the next time."""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"required": frozenset({"iss", "_sd"})},
+        {"required": frozenset({"_sd_alg"})},
+        {"required": frozenset({"..."})},
+        {"required": _Names({"iss"})},
+        {"accepted_types": _Names({"dc+sd-jwt"})},
+        {"accepted_vcts": {SD_CARD.vct}},
+        {"also_clear": ["url"]},
+    ],
+)
+def test_what_is_no_profile_is_misuse(changes: dict[str, Any]) -> None:
+    with pytest.raises(Misuse, match="profile"):
+        replace(SD_CARD, **changes)
