@@ -178,8 +178,9 @@ class Desk:
         return Wiring(issuer, parts.pop("keys", ring), opened, **parts)
 
     @contextmanager
-    def open(self, store: SqlStore | None = None, **changes: Any) -> Iterator["OpenDesk"]:
-        with TestClient(create_app(self.wiring(store, **changes)), raise_server_exceptions=False) as client:
+    def open(self, store: SqlStore | None = None, peer: str = "testclient", **changes: Any) -> Iterator["OpenDesk"]:
+        app = create_app(self.wiring(store, **changes))
+        with TestClient(app, raise_server_exceptions=False, client=(peer, 50_000)) as client:
             yield OpenDesk(client, self.token)
 
     def new_token(

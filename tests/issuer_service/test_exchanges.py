@@ -148,8 +148,8 @@ def test_forged_headers_change_neither_answer_nor_client(desk: Desk) -> None:
 
 
 def test_a_trusted_proxy_says_who_the_client_is_and_nothing_else(desk: Desk) -> None:
-    with desk.open(trusted_proxies=(ip_network("192.0.2.0/24"),)) as registry, lines_of() as lines:
-        registry.client._transport.client = ("192.0.2.7", 4711)  # type: ignore[attr-defined]  # TestClient's own
+    proxies = (ip_network("192.0.2.0/24"),)
+    with desk.open(peer="192.0.2.7", trusted_proxies=proxies) as registry, lines_of() as lines:
         said = registry.client.get(
             "/.well-known/jwt-vc-issuer", headers={**FORGED, "x-forwarded-for": "1.1.1.1, 198.51.100.1"}
         )

@@ -153,8 +153,8 @@ def test_an_address_is_limited_but_for_what_verifiers_and_supervisors_ask(desk: 
 
 
 def test_everybody_behind_a_trusted_proxy_is_limited_apart_and_a_forged_hop_gains_nothing(desk: Desk) -> None:
-    with desk.open(rates=limits(addresses=60), trusted_proxies=(ip_network("192.0.2.7"),)) as registry:
-        registry.client._transport.client = ("192.0.2.7", 4711)  # type: ignore[attr-defined]  # TestClient's own
+    proxies = (ip_network("192.0.2.7"),)
+    with desk.open(peer="192.0.2.7", rates=limits(addresses=60), trusted_proxies=proxies) as registry:
 
         def ask(forwarded_for: str) -> int:
             return registry.client.get("/nowhere", headers={"x-forwarded-for": forwarded_for}).status_code

@@ -215,8 +215,10 @@ def test_what_an_sd_card_is_made_from_is_there(url: str) -> None:
     record(url, found_by({PUBLIC: ("x",), PARTNER: ("x",)}))
     (one,) = find(url, PARTNER, "x").rows
 
-    ((source,),) = on(url, lambda store: store.discovery_sources([one.position, 5]))  # type: ignore[misc]  # one row
+    (found,) = on(url, lambda store: store.discovery_sources([one.position, 5]))
 
+    assert not isinstance(found, BaseException)
+    (source,) = found
     assert (source.position, source.agent_id, source.batch_id) == (one.position, "agent", "batch of agent")
     assert (source.audience, source.disclose, source.holder_key) == (PARTNER, ("skills",), {"kty": "EC"})
     assert (source.card_format, source.card) == ("summary", row().card)
