@@ -8,13 +8,13 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 from sqlalchemy import update
-from starlette.testclient import TestClient
 
 from issuer_service.access import Scope
 from issuer_service.app import create_app
 from issuer_service.stores.sql import open_store
 from issuer_service.stores.tables import agents
 from sdcard.encoding import JsonObject
+from tests.browser.pages import follow
 from tests.issuer_service.delegation.office import Office
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, request_with_card
 from tests.served import served
@@ -35,8 +35,7 @@ class Reception:
         """As a person does."""
         page.goto(f"{self.address}/console")
         page.fill("#token", token or self.token)
-        page.click("main button")
-        page.wait_for_selector("nav")
+        follow(page, "main button")
 
     def go(self, page: Page, path: str) -> None:
         """To another page."""
@@ -68,7 +67,7 @@ def reception(folder: Path) -> Iterator[Reception]:
     with desk.open() as registry:
         office = Office(desk, registry)
         _fill(desk, registry, office)
-    with TestClient(create_app(desk.wiring(console=True))) as client, served(client.app) as address:
+    with served(create_app(desk.wiring(console=True))) as address:
         yield Reception(desk, office, address)
 
 

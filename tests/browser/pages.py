@@ -85,6 +85,12 @@ class Watched:
             self.complaints.append(message.text)
 
 
+def follow(page: Page, selector: str) -> None:
+    """Click on what leads to another page, and be there: a click alone may return while the old page still stands."""
+    with page.expect_navigation():
+        page.click(selector)
+
+
 def source_of(path: Path) -> str:
     """The text of a file."""
     return path.read_text(encoding="utf-8")

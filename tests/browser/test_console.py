@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from issuer_service.console.session import COOKIE
 from tests.browser import attacks
 from tests.browser.console import Reception, reception
-from tests.browser.pages import Watched, launched
+from tests.browser.pages import Watched, follow, launched
 from tests.external.node_peers import installed
 from tests.shared import ROOT
 
@@ -94,7 +94,7 @@ def test_a_wrong_token_is_said_to_be_one_and_the_next_try_works(visit: Visit) ->
     page = visit.page
     page.goto(visit.address)
     page.fill("#token", "sdcard_wrong")
-    page.click("main button")
+    follow(page, "main button")
     assert "Not signed in." in page.locator("[role=alert]").inner_text()
     assert page.input_value("#token") == ""
     page.fill("#token", visit.desk.token)
@@ -106,7 +106,7 @@ def test_signing_out_leads_out_and_back_shows_nothing(visit: Visit) -> None:
     page = visit.page
     visit.desk.sign_in(page)
     visit.desk.go(page, "/agents/georoute")
-    page.click("text=Sign out")
+    follow(page, "text=Sign out")
     assert page.url.endswith("/console/sign-in")
     page.go_back()
 
@@ -122,8 +122,7 @@ def test_a_form_on_another_site_reaches_nobody(visit: Visit, browser: Browser) -
     other = visit.page.context.new_page()
     other.route("https://evil.example/", lambda route: route.fulfill(body=form, content_type="text/html"))
     other.goto("https://evil.example/")
-    other.click("button")
-    other.wait_for_url(address)
+    follow(other, "button")
 
     assert "token.missing" in other.content()
     visit.desk.go(visit.page, "/agents/georoute-staging")
@@ -136,8 +135,8 @@ def test_a_link_on_another_site_leads_to_a_page_that_leads_on(visit: Visit) -> N
     link = f'<a href="{visit.desk.address}/console/agents">go</a>'
     other.route("https://friend.example/", lambda route: route.fulfill(body=link, content_type="text/html"))
     other.goto("https://friend.example/")
-    other.click("a")
-    other.click("text=go on")
+    follow(other, "a")
+    follow(other, "text=go on")
 
     assert "Your agents" in shown(other)
 
@@ -159,21 +158,21 @@ def test_no_other_site_can_frame_it(visit: Visit) -> None:
 def test_revoking_asks_first_and_says_what_was_done(visit: Visit) -> None:
     page = visit.page
     visit.desk.sign_in(page)
-    page.click("text=weather-alerts")
-    page.click("text=Revoke for ever…")
+    follow(page, "text=weather-alerts")
+    follow(page, "text=Revoke for ever…")
     assert "Of weather-alerts there are 3 SD-Cards" in shown(page)
-    page.click("text=Leave it as it is")
+    follow(page, "text=Leave it as it is")
     assert "3 SD-Cards" not in shown(page)
     assert page.locator(".state.valid").count() == 3
 
-    page.click("text=Revoke for ever…")
+    follow(page, "text=Revoke for ever…")
     page.click("button.danger")
     assert page.url.endswith("/revoke"), "nothing is revoked before it is said which"
     assert page.locator("[role=status]").count() == 0
     page.check("[name=context][value=public]")
-    page.click("button.danger")
+    follow(page, "button.danger")
     assert "1 SD-Card is revoked." in shown(page)
-    page.click("text=Back to weather-alerts")
+    follow(page, "text=Back to weather-alerts")
     assert (page.locator(".state.valid").count(), page.locator(".state.revoked").count()) == (2, 1)
 
 
@@ -226,12 +225,12 @@ def test_everything_is_done_with_the_keyboard(visit: Visit) -> None:
 def test_an_approval_is_read_and_decided(visit: Visit) -> None:
     page = visit.page
     visit.desk.sign_in(page)
-    page.click("text=Approvals")
-    page.click("text=Deny…")
+    follow(page, "text=Approvals")
+    follow(page, "text=Deny…")
     for text in ("agent:a", "agent:b", "pay", "order-4711"):
         assert text in shown(page)
-    page.click("text=Decide later")
-    page.click("text=order-4711")
+    follow(page, "text=Decide later")
+    follow(page, "text=order-4711")
     assert "approval.asked" in shown(page)
 
 
