@@ -20,6 +20,7 @@ from sdcard import (
     check_admission,
     select_paths,
 )
+from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.holder import Selection
 from tests.world import World, example, key, raises_rule
 
@@ -45,6 +46,7 @@ def test_a_card_that_shows_what_is_required_is_admitted(world: World) -> None:
     check_admission(verified(world), policy(world))
     nobody = select_paths(world.holder.accept(), [])
     check_admission(verified(world, nobody), policy(world, requirement=NothingRequired("who calls is enough")))
+    check_admission(verified(world), policy(world, formats=frozenset(KNOWN_FORMATS)))
 
 
 def test_everything_that_is_wrong_is_said_at_once(world: World) -> None:

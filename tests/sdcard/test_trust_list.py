@@ -7,6 +7,7 @@ import pytest
 
 from sdcard import Misuse, TrustedIssuers, Unbound, parse_trusted_issuers
 from sdcard.encoding import encode_base64url, encode_json
+from sdcard.instants import MAX_SKEW
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.jws import encode_signing_input, join_signature
 from sdcard.trust import encode_trusted_issuers
@@ -66,6 +67,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "exp as text": (signed({"exp": "1"}), "claim.type", "trust/exp"),
     "exp as true": (signed({"exp": True}), "claim.type", "trust/exp"),
     "exp without end": (signed({"exp": 2**60}), "claim.value", "trust/exp"),
+    "iat as text": (signed({"iat": "1"}), "claim.type", "trust/iat"),
     "of the future": (signed({"iat": NOW + 61}), "time.issued-in-future", "trust/iat"),
     "expired": (signed({"exp": NOW}), "trust.expired", "trust/exp"),
     "no issuers": (signed({"issuers": {}}), "trust.malformed", "trust"),
@@ -73,10 +75,14 @@ BAD: dict[str, tuple[str, str, str]] = {
         signed({"issuers": {ISSUER: {"keys": [{**STATUS.public_key.to_jwk(), "d": "AQAB"}]}}}),
         "key.private", f"trust/issuers/{ISSUER}/keys/0",
     ),
+    "no array of keys for statuses": (
+        signed({"issuers": {ISSUER: {"keys": [], "status_keys": {}}}}), "trust.malformed", f"trust/issuers/{ISSUER}"
+    ),
     "two parts": ("a.b", "jws.format", "trust"),
     "no ASCII": ("\u212a.b.c", "jws.format", "trust"),
     "a document": (json.dumps(encode_trusted_issuers(TRUSTED)), "encoding.base64url", "trust"),
     "too long": ("a" * (MOST_BYTES + 1), "limit.bytes", "trust"),
+    "as long as may be": ("a" * MOST_BYTES, "jws.format", "trust"),
 }  # fmt: skip
 
 
@@ -89,6 +95,7 @@ def test_a_list_that_is_not_good_in_every_respect_trusts_nobody(what: str) -> No
 
 def test_a_good_list_is_good() -> None:
     assert verify_trust_list(signed(), PINNED, NOW).expires_at == NOW + 60
+    assert verify_trust_list(signed({"iat": NOW + MAX_SKEW}), PINNED, NOW).expires_at == NOW + 60
 
 
 def test_a_tampered_list_trusts_nobody() -> None:

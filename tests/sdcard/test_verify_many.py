@@ -9,6 +9,7 @@ import pytest
 
 from sdcard import Checked, CheckedAsync, Misuse, Refused, Unbound, VerifiedCard, verify_many, verify_presentation
 from sdcard.keybinding.challenge import Answering, Challenge
+from sdcard.sdjwt import seen
 from sdcard.status.reference import StatusReference
 from sdcard.verifier import Expectations, Task
 from tests.world import NOW, World, outcome, unsigned
@@ -105,6 +106,27 @@ def test_a_challenge_is_used_up_by_nothing_that_fails(world: World, pool: Thread
 
 def test_a_pool_without_a_free_thread_holds_nothing_up(world: World) -> None:
     assert all(isinstance(one, VerifiedCard) for one in verify_many(batch(world, 3), NOW, NoPool(), 3))
+
+
+class CountingPool(NoPool):
+    """Counts what it is asked for at a time: between two goes every helper is taken back."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def submit(self, work: Callable[[], None], /) -> Task:
+        self.asked.append(1)
+        return super().submit(work)
+
+
+@pytest.mark.parametrize(("count", "threads", "helpers"), [(5, 1, 0), (5, 3, 2), (5, 5, 4), (2, 8, 1), (1, 8, 0)])
+def test_as_many_threads_work_as_was_said_the_calling_one_among_them(
+    world: World, count: int, threads: int, helpers: int
+) -> None:
+    pool, many = CountingPool(), batch(world, count)
+    seen.forget()
+    assert all(isinstance(one, VerifiedCard) for one in verify_many(many, NOW, pool, threads))
+    assert len(pool.asked) == 2 * helpers, "for the signatures of the Issuer, and then for those of the Holders"
 
 
 def test_nothing_is_nothing(pool: ThreadPoolExecutor) -> None:

@@ -82,6 +82,8 @@ def test_a_status_that_is_not_looked_at_says_why(world: World) -> None:
     presentation = world.holder.present(world.challenge, world.issuer.issue(status=REFERENCE))
     verified = world.verifier.verify(presentation, world.challenge, status=Unchecked("offline"))
     assert verified.status == Unchecked("offline")
+    unbound = str(world.issuer.issue(status=REFERENCE))
+    assert world.verifier.verify(unbound, Unbound("a directory"), status=Unchecked("offline")).subject
 
 
 @pytest.mark.parametrize("reason", ["", " ", None, 5, b"offline"])
