@@ -21,7 +21,6 @@ from issuer_service.stores.rows.keys import KeyUse
 from sdcard import Acceptance, TrustedIssuers, Where, accept_sd_card
 from sdcard.audit.checkpoints import verify_checkpoint
 from sdcard.edge.key_files import create_private_file
-from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Part
 from sdcard.jose.keys import parse_public_jwk
@@ -30,7 +29,7 @@ from tests.issuer_service.desk import KEK_SECRET, VAULT, Desk, ask, jwk, on_both
 from tests.issuer_service.test_serving import SERVES, await_health, free_port
 from tests.postgres import Cluster, query
 from tests.shared import shared_dir
-from tests.world import at_once, key
+from tests.world import MovableClock, at_once, key
 
 ISSUER = "http://127.0.0.1:8080"
 ONE_CONTEXT = {"disclosure_contexts": [{"context": "public"}]}
@@ -145,8 +144,8 @@ def agent(number: int) -> dict[str, Any]:
 
 
 def token_of(desk: Desk, subject: str = "alice") -> str:
-    """One that holds by the system's clock."""
-    desk.clock, desk.salts = SystemClock(), SystemSalts()  # type: ignore[assignment]  # these processes have their own
+    """One that holds by the system's clock, which these processes go by."""
+    desk.clock = MovableClock(time.time())
     return desk.new_token(subject)
 
 
