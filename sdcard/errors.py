@@ -88,6 +88,10 @@ class Refused(Exception):
         refusal.findings = tuple(findings)
         return refusal
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """How it is pickled and copied, subclasses too: their arguments are not those of ``Exception``."""
+        return _restored, (type(self), self.args, self.__dict__)
+
     @property
     def rule(self) -> Rule:
         """The rule that says no."""
@@ -97,6 +101,12 @@ class Refused(Exception):
     def where(self) -> Where:
         """The place it was met at."""
         return self.findings[0].where
+
+
+def _restored(kind: type[Refused], arguments: tuple[object, ...], attributes: dict[str, object]) -> Refused:
+    refusal = kind.__new__(kind, *arguments)
+    refusal.__dict__.update(attributes)
+    return refusal
 
 
 class Misuse(ValueError):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sdcard.encoding import JsonObject, copied
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, read_numeric_date
+from sdcard.jose.claims import required_text
 from sdcard.jose.jws import SignatureQuestion, computed
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
@@ -21,6 +22,7 @@ from sdcard.sdjwt.verification import (
     check_in_clear,
     check_validity,
     parse_confirmation,
+    read_audiences,
     verifying_sd_jwt,
 )
 from sdcard.trust import TrustedIssuers
@@ -59,6 +61,10 @@ class IssuedSdCard(NamedTuple):
         issuer, subject: ``iss`` and ``sub``.
         issued_at, expires_at: Unix seconds.
         holder_key: the key in ``cnf``.
+        vct: the type that the SD-Card says it is; None where the profile lets it say none.
+        not_before: ``nbf``, in Unix seconds, where it is there.
+        audience: whom ``aud`` names; nobody where it is not there.
+        token_id: ``jti``, where it is there.
         card_format: what the card's members follow, where the SD-Card says.
         members: the card's members that the Disclosures at hand show. Others may exist.
         verified: the SD-JWT beneath.
@@ -69,6 +75,10 @@ class IssuedSdCard(NamedTuple):
     issued_at: Instant
     expires_at: Instant
     holder_key: PublicKey
+    vct: str | None
+    not_before: Instant | None
+    audience: tuple[str, ...]
+    token_id: str | None
     card_format: str | None
     members: JsonObject
     verified: VerifiedSdJwt
@@ -124,6 +134,10 @@ def reading_issued(
         issued_at=read_numeric_date(claims, "iat", _WHERE),
         expires_at=read_numeric_date(claims, "exp", _WHERE),
         holder_key=holder_key,
+        vct=_text(claims, "vct") if "vct" in claims else None,
+        not_before=read_numeric_date(claims, "nbf", _WHERE) if "nbf" in claims else None,
+        audience=read_audiences(claims, _WHERE),
+        token_id=required_text(claims, "jti", _WHERE) if "jti" in claims else None,
         card_format=_text(claims, "card_format") if "card_format" in claims else None,
         members=card_members(claims),
         verified=verified,

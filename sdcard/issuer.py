@@ -168,7 +168,7 @@ def prepare_sd_card(
     Raises:
         Refused: ``limit.disclosures``, ``limit.bytes`` or ``limit.containers`` for a card that makes too large an
             SD-Card; ``key.bound-elsewhere`` for the Issuer's own key.
-        Misuse: when ``agent_id`` is none.
+        Misuse: when ``agent_id`` is none, and for a profile that requires a claim that is not written here.
     """
     signing_input, disclosures, validity = _prepare(issuer, plan, agent_id, holder_key, validity, salts, status, limits)
     return PreparedSdCard(
@@ -209,6 +209,9 @@ def _prepare(
     }
     if status is not None:
         claims["status"] = status.to_claim()
+    lacking = profile.required - claims.keys()
+    if lacking:
+        raise Misuse(f"the profile requires claims that this SD-Card would lack: {', '.join(sorted(lacking))}")
     signing_input = add_payload(encode_header(key.algorithm, profile.typ, key.thumbprint), claims)
     _check_size(signing_input, embedded.disclosures, limits)
     return signing_input, embedded.disclosures, validity

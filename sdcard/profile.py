@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from sdcard.errors import Misuse
 from sdcard.names import RESERVED_ANYWHERE, SD_ALG
 
+FIXED = frozenset({"iss", "sub", "iat", "exp", "cnf"})
+"""Claims that every profile requires: each is an attribute of a ``VerifiedCard``. ``vct`` may be left out."""
+
 _TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"
 
 
@@ -16,8 +19,11 @@ class Profile:
         name: what people call it.
         vct, typ: written into an SD-Card.
         accepted_vcts, accepted_types: read from one; a ``vct`` that is there must be among them.
-        required: claims that must be in the Issuer-signed JWT itself, in the clear.
+        required: claims that must be in the Issuer-signed JWT itself, in the clear. ``FIXED`` is always part of it.
         also_clear: card members that are in the clear beside those of the card's format.
+
+    Raises:
+        Misuse: for other types, and for ``required`` without all of ``FIXED`` or with a name that no claim has.
     """
 
     name: str
@@ -30,15 +36,17 @@ class Profile:
 
     def __post_init__(self) -> None:
         for names in (self.accepted_vcts, self.accepted_types, self.required):
-            if type(names) is not frozenset:
-                raise Misuse("what a profile accepts and requires are frozensets")
+            if type(names) is not frozenset or not all(type(name) is str for name in names):
+                raise Misuse("what a profile accepts and requires are frozensets of str")
         if type(self.also_clear) is not tuple:
             raise Misuse("the members that a profile has in the clear are a tuple")
+        if not self.required >= FIXED:
+            raise Misuse(f"every profile requires {', '.join(sorted(FIXED))}: a VerifiedCard has them all")
         if not self.required.isdisjoint({*RESERVED_ANYWHERE, SD_ALG}):
             raise Misuse("what a profile requires are claims")
 
 
-_REQUIRED = frozenset({"iss", "sub", "iat", "exp", "vct", "cnf"})
+_REQUIRED = FIXED | {"vct"}
 
 SD_CARD = Profile(
     name="sd-card",

@@ -6,10 +6,10 @@ outside the list (RFC 9901 7.1 step 2.c, RFC 8725 3.10, SD-Card 7.2).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from sdcard.encoding import JsonObject, JsonValue, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.frozen import frozen
 from sdcard.instants import Instant, check_instant, parse_numeric_date
 from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.limits import DEFAULT_LIMITS, Limits
@@ -37,8 +37,8 @@ class TrustedIssuers:
         if self.expires_at is not None:
             check_instant(self.expires_at)
         for name in ("keys", "status_keys"):
-            frozen = {issuer: MappingProxyType(dict(keys)) for issuer, keys in getattr(self, name).items()}
-            object.__setattr__(self, name, MappingProxyType(frozen))
+            by_issuer = {issuer: frozen(keys) for issuer, keys in getattr(self, name).items()}
+            object.__setattr__(self, name, frozen(by_issuer))
 
     @classmethod
     def of(cls, issuer: str, *keys: PublicKey) -> "TrustedIssuers":

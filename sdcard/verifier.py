@@ -25,9 +25,11 @@ from sdcard.status.reference import (
     CheckedAsync,
     Status,
     StatusQuestion,
+    StatusReference,
     Unchecked,
     judge_status,
-    status_question,
+    parse_status,
+    without_source,
 )
 
 
@@ -59,7 +61,7 @@ class Expectations(Acceptance):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedCard(PartialCard):
-    """A partial card, and who stands behind it.
+    """A partial card, and who stands behind it. It can be pickled, copied and compared.
 
     Attributes:
         issuer: who stands behind it.
@@ -67,7 +69,12 @@ class VerifiedCard(PartialCard):
         issued_at, expires_at: Unix seconds.
         holder_key: the key that the SD-Card is bound to.
         key_binding: the verified KB-JWT, or ``Unbound`` with the Verifier's reason.
-        status: the Verifier's decision: checked, or not and why.
+        status: the Verifier's decision: ``Checked`` or ``CheckedAsync``, without the source, or ``Unchecked``.
+        status_reference: the entry of a status list that speaks for the SD-Card; None where it has none.
+        vct: the type that the SD-Card says it is, one that the profile accepts; None where it says none.
+        not_before: ``nbf``, in Unix seconds; None where it is not there.
+        audience: whom ``aud`` names, the Verifier among them; empty where it is not there.
+        token_id: ``jti``; None where it is not there.
         hidden: digests without a Disclosure: decoys, and members that were not shown; nobody can tell which.
         requested: what the Verifier asked for.
     """
@@ -81,6 +88,11 @@ class VerifiedCard(PartialCard):
     status: Status = field(repr=False)
     hidden: int
     requested: ClaimRequest
+    status_reference: StatusReference | None = None
+    vct: str | None = None
+    not_before: Instant | None = None
+    audience: tuple[str, ...] = ()
+    token_id: str | None = field(default=None, repr=False)
 
     @property
     def undisclosed(self) -> tuple[ClaimPath, ...]:
@@ -248,26 +260,30 @@ def _verification(presentation: str, expectations: Expectations, now: Instant) -
             issued = yield from reading_issued(arrived.sd_jwt, expectations, now, expected.audience)
             sd_hash, limits = issued.verified.sd_hash, expectations.limits
             bound = yield from verifying_key_binding(arrived.kb_jwt, issued.holder_key, sd_hash, expected, now, limits)
-            yield from _check_status(issued, expectations.status)
+            reference = yield from _check_status(issued, expectations.status)
             judge_single_use((yield _UseQuestion(bound, expected)))
-            return _verified(issued, bound, expectations)
+            return _verified(issued, bound, reference, expectations)
         case SdJwt(), Unbound() as unbound:
             issued = yield from reading_issued(arrived, expectations, now, None)
-            yield from _check_status(issued, expectations.status)
-            return _verified(issued, unbound, expectations)
+            reference = yield from _check_status(issued, expectations.status)
+            return _verified(issued, unbound, reference, expectations)
         case SdJwt(), _:
             raise Refused(Rule.KB_MISSING, Where(Part.PRESENTATION))
         case _:
             raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT))
 
 
-def _check_status(issued: IssuedSdCard, status: Status) -> Generator[StatusQuestion, object, None]:
-    question = status_question(issued.verified.processed.claims, issued.issuer, status)
-    if question is not None:
-        judge_status((yield question))
+def _check_status(issued: IssuedSdCard, status: Status) -> Generator[StatusQuestion, object, StatusReference | None]:
+    claims = issued.verified.processed.claims
+    reference = parse_status(claims["status"]) if "status" in claims else None
+    if reference is not None and not isinstance(status, Unchecked):
+        judge_status((yield StatusQuestion(reference, issued.issuer)))
+    return reference
 
 
-def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, expectations: Expectations) -> VerifiedCard:
+def _verified(
+    issued: IssuedSdCard, key_binding: Bound | Unbound, reference: StatusReference | None, expectations: Expectations
+) -> VerifiedCard:
     processed = issued.verified.processed
     return VerifiedCard(
         card_format=issued.card_format,
@@ -279,7 +295,12 @@ def _verified(issued: IssuedSdCard, key_binding: Bound | Unbound, expectations: 
         expires_at=issued.expires_at,
         holder_key=issued.holder_key,
         key_binding=key_binding,
-        status=expectations.status,
+        status=without_source(expectations.status),
+        status_reference=reference,
+        vct=issued.vct,
+        not_before=issued.not_before,
+        audience=issued.audience,
+        token_id=issued.token_id,
         hidden=processed.hidden,
         requested=expectations.requested,
     )

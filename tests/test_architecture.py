@@ -32,6 +32,7 @@ SHARED_BY_BOTH = {
     "profile",
     "hosts",
     "recent",
+    "frozen",
 }
 WORLDLY = {
     *(

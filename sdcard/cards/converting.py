@@ -4,7 +4,6 @@ A new conversion is one function beside its format and one row in ``_CONVERSIONS
 """
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from sdcard.cards.a2a import conversion as a2a
 from sdcard.cards.agentcard import conversion as agentcard
@@ -13,9 +12,10 @@ from sdcard.cards.conversion import Conversion
 from sdcard.cards.kno import conversion as kno
 from sdcard.cards.reading import examine_document
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.frozen import frozen
 from sdcard.rules import Rule
 
-_CONVERSIONS: Mapping[tuple[str, str], Callable[[Card], Conversion]] = MappingProxyType(
+_CONVERSIONS: Mapping[tuple[str, str], Callable[[Card], Conversion]] = frozen(
     {
         ("a2a/0.1", "a2a/0.3"): a2a.older_to_0_3,
         ("a2a/0.2", "a2a/0.3"): a2a.older_to_0_3,

@@ -6,7 +6,6 @@ A new card format is one room beside ``a2a/`` and a row in each of the tables he
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import TypeAlias
 
 from sdcard.cards import summary
@@ -23,6 +22,7 @@ from sdcard.cards.kno import format as kno_format
 from sdcard.cards.lint import suspicious
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.frozen import frozen
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
 
@@ -30,7 +30,7 @@ _Question: TypeAlias = Callable[[JsonObject], bool]
 _WHERE = Where(Part.CARD)
 _SIGNATURES = "signatures"
 
-KNOWN_FORMATS: Mapping[str, CardFormat] = MappingProxyType(
+KNOWN_FORMATS: Mapping[str, CardFormat] = frozen(
     {
         card_format.name: card_format
         for card_format in (
@@ -47,7 +47,7 @@ KNOWN_FORMATS: Mapping[str, CardFormat] = MappingProxyType(
 )
 """Every value of ``card_format``."""
 
-_CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = MappingProxyType(
+_CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = frozen(
     {
         v0_1.FORMAT.name: v0_1.check,
         v0_2.FORMAT.name: v0_2.check,
@@ -59,7 +59,7 @@ _CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = MappingProxyT
     }
 )
 
-_DEFAULTS: Mapping[str, CardFormat] = MappingProxyType(
+_DEFAULTS: Mapping[str, CardFormat] = frozen(
     {card_format.family: card_format for card_format in (v1_0.FORMAT, dialects.DRAFT.format, kno_format.V0_2)}
 )
 """Family → how a document is judged that is said to be of the family and shows no marks of a version."""

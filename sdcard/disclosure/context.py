@@ -5,10 +5,10 @@ Table 1 is read so that each context contains the one before it. No claim names 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TypeAlias
 
 from sdcard.disclosable import Treatment
+from sdcard.frozen import frozen
 from sdcard.paths import ANY
 
 EVERYTHING = ANY
@@ -36,13 +36,13 @@ class DisclosureContext:
     contains: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "claims", MappingProxyType(dict(self.claims)))
+        object.__setattr__(self, "claims", frozen(self.claims))
         object.__setattr__(self, "narrowed", frozen_meanings(self.narrowed))
 
 
 def frozen_meanings(meanings: Mapping[str, Meaning]) -> Mapping[str, Meaning]:
     """The same, in a form that nobody can change."""
-    return MappingProxyType({name: MappingProxyType(dict(meaning)) for name, meaning in meanings.items()})
+    return frozen({name: frozen(meaning) for name, meaning in meanings.items()})
 
 
 _NEVER = {"security_context": Treatment.WITHHELD}

@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from sdcard.cards.format import CardFormat
 from sdcard.disclosure.agreement import Agreement, Partner
@@ -12,6 +11,7 @@ from sdcard.disclosure.context import BUILT_IN, FEDERATION, PUBLIC, DisclosureCo
 from sdcard.disclosure.grant import Grant, Vocabulary, read_grant
 from sdcard.disclosure.kinds import Kinds
 from sdcard.errors import Misuse, Refused, Where
+from sdcard.frozen import frozen
 from sdcard.rules import Rule
 
 
@@ -44,7 +44,7 @@ class DisclosurePolicy:
             raise Misuse("a ladder is a rising row of positive sizes")
         if any(name != context.name for name, context in self.contexts.items()):
             raise Misuse("a context is known by its own name")
-        object.__setattr__(self, "contexts", MappingProxyType(dict(self.contexts)))
+        object.__setattr__(self, "contexts", frozen(self.contexts))
         object.__setattr__(self, "groups", frozen_meanings(self.groups))
         findings = check_policy(self)
         if findings:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from sdcard.encoding import decode_base64url, encode_base64url, encode_json
-from sdcard.errors import Misuse, Refused, Where
+from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.jose import ed25519 as edwards
 from sdcard.jose import ml_dsa
 from sdcard.jose.algorithms import EC_ALGORITHMS, EC_PARAMETERS, SignatureAlgorithm
@@ -83,6 +83,10 @@ class PublicKey:
 
     def __hash__(self) -> int:
         return hash(self.thumbprint)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """How it is pickled and copied: as the JWK, from which it is read again."""
+        return parse_public_jwk, (self.to_jwk(), Where(Part.KEY))
 
     def to_jwk(self) -> dict[str, str]:
         """Exactly the members that RFC 7638 names for the key's type."""

@@ -4,6 +4,7 @@ from typing import Protocol, cast
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
+from sdcard.errors import Misuse
 from sdcard.jose.algorithms import EC_PARAMETERS
 from sdcard.jose.keys import PublicKey, public_key
 from sdcard.jose.ml_dsa import MlDsaPrivateKey
@@ -29,6 +30,14 @@ class InMemorySigner:
         self._key = key
         self.public_key = public_key(key.public_key())
         self._parameters = EC_PARAMETERS.get(self.public_key.algorithm)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Refuse to be pickled: the private key stays in this process."""
+        raise Misuse("a signer holds a private key, so it is not pickled; load the key in the other process")
+
+    def __deepcopy__(self, memo: object) -> "InMemorySigner":
+        """The signer itself: nothing in it changes."""
+        return self
 
     def sign(self, message: bytes) -> bytes:
         """A signature over the message in JOSE form. ECDSA and ML-DSA take randomness from the operating system."""

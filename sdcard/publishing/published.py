@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from sdcard.cards.agentcard import discovery
 from sdcard.cards.card import Card
@@ -11,6 +10,7 @@ from sdcard.cards.reading import read_card
 from sdcard.disclosure.context import PUBLIC
 from sdcard.encoding import encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.frozen import frozen
 from sdcard.holder import HeldSdCard, Selection, disclose, partial_card
 from sdcard.instants import Instant
 from sdcard.publishing.negotiation import Accept
@@ -26,7 +26,7 @@ ALL_PATHS = (*PATHS, discovery.WELL_KNOWN_PATH)
 MAX_AGE = discovery.MAX_AGE
 """Seconds for which an answer may be kept, if what it says lives as long."""
 
-_PLAIN = MappingProxyType(
+_PLAIN = frozen(
     {
         "a2a": (PATHS, ("application/json",)),
         "agentcard": ((discovery.WELL_KNOWN_PATH,), discovery.ACCEPTED_MEDIA_TYPES),
@@ -108,7 +108,7 @@ class PublishedCards:
     tokens: TokenSource = NOBODY
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "contexts", MappingProxyType(dict(self.contexts)))
+        object.__setattr__(self, "contexts", frozen(self.contexts))
         if self.plain is not None and self.plain.family not in _PLAIN:
             raise Misuse(
                 f"no client knows where to look for a plain card of this format; {', '.join(_PLAIN)} are known"

@@ -6,11 +6,11 @@ A token says by its scope which context its bearer is shown: ``card:internal``. 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Protocol
 
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Refused
+from sdcard.frozen import frozen
 from sdcard.instants import Instant
 from sdcard.oauth.access_token import parse_access_token, verify_access_token
 from sdcard.oauth.bearer import WHERE
@@ -64,7 +64,7 @@ class OwnTokens:
     """
 
     def __init__(self, tokens: Iterable[CardToken] = ()) -> None:
-        self._tokens: Mapping[str, CardToken] = MappingProxyType({one.digest: one for one in tokens})
+        self._tokens: Mapping[str, CardToken] = frozen({one.digest: one for one in tokens})
 
     async def scopes(self, token: str, now: Instant) -> Collection[str]:
         """What the token is for: one context."""

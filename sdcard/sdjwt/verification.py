@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Generator
 from typing import NamedTuple
 
-from sdcard.encoding import JsonObject, JsonValue
+from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant, read_numeric_date
 from sdcard.jose.jws import SignatureQuestion, computed, parse_jws, verifying_jws
@@ -170,15 +170,22 @@ def check_addressed(claims: JsonObject, audience: str | None, where: Where) -> N
     Raises:
         Refused: ``audience.mismatch``, or ``claim.type`` when ``aud`` is neither a string nor an array of strings.
     """
-    if "aud" in claims and audience not in _read_audiences(claims["aud"], where.within("aud")):
+    if "aud" in claims and audience not in read_audiences(claims, where):
         raise Refused(Rule.TOKEN_AUDIENCE, where.within("aud"))
 
 
-def _read_audiences(value: JsonValue, where: Where) -> list[JsonValue]:
-    audiences: list[JsonValue] = value if isinstance(value, list) else [value]
-    if not all(isinstance(one, str) for one in audiences):
-        raise Refused(Rule.CLAIM_TYPE, where)
-    return audiences
+def read_audiences(claims: JsonObject, where: Where) -> tuple[str, ...]:
+    """Whom ``aud`` names, one string or an array of them; nobody where it is not there. RFC 7519 4.1.3.
+
+    Raises:
+        Refused: ``claim.type``, at ``where/aud``.
+    """
+    value = claims.get("aud", [])
+    audiences = value if isinstance(value, list) else [value]
+    named = tuple(one for one in audiences if isinstance(one, str))
+    if len(named) < len(audiences):
+        raise Refused(Rule.CLAIM_TYPE, where.within("aud"))
+    return named
 
 
 def parse_confirmation(claims: JsonObject) -> PublicKey:

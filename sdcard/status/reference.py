@@ -93,6 +93,30 @@ class Unchecked:
 Status: TypeAlias = Checked | CheckedAsync | Unchecked
 
 
+@dataclass(frozen=True, slots=True)
+class _NoSource:
+    """What a result has where the Verifier's decision has its status source. It answers nothing."""
+
+    def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
+        raise Refused(Rule.STATUS_UNAVAILABLE, _WHERE, "A result keeps no status source; ask your own.")
+
+
+@dataclass(frozen=True, slots=True)
+class _NoAsyncSource:
+    async def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
+        return _NoSource().status(reference, issuer, now)
+
+
+def without_source(status: Status) -> Status:
+    """The decision as a result tells it: a source is no value that can be compared, or sent to another process."""
+    match status:
+        case Checked():
+            return Checked(_NoSource())
+        case CheckedAsync():
+            return CheckedAsync(_NoAsyncSource())
+    return status
+
+
 def parse_status(value: JsonValue) -> StatusReference:
     """``status`` claim → reference (TSL-9).
 
@@ -103,24 +127,6 @@ def parse_status(value: JsonValue) -> StatusReference:
         case {"status_list": {"uri": str(uri), "idx": int(index)}} if uri and index >= 0 and type(index) is int:
             return StatusReference(uri, index)
     raise Refused(Rule.STATUS_MALFORMED, _WHERE)
-
-
-def status_question(claims: JsonObject, issuer: str, status: Status) -> StatusQuestion | None:
-    """What must be asked about an SD-Card, or None when there is nothing to ask (VC-15).
-
-    An SD-Card without a ``status`` claim has none: its Issuer gave it a lifetime only.
-
-    Args:
-        claims: the Processed SD-JWT Payload.
-        issuer: its verified ``iss``.
-        status: the Verifier's decision.
-
-    Raises:
-        Refused: ``status.malformed``.
-    """
-    if isinstance(status, Unchecked) or "status" not in claims:
-        return None
-    return StatusQuestion(parse_status(claims["status"]), issuer)
 
 
 def judge_status(value: object) -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from sdcard import AGENT_SD_JWT_02, SD_CARD, Misuse, Profile
 from sdcard.issued import Acceptance
-from sdcard.profile import PROFILES
-from tests.world import World, decode_part, example, payload_of, raises_rule
+from sdcard.profile import FIXED, PROFILES
+from sdcard.status.reference import StatusReference
+from tests.world import REMOVED, World, decode_part, example, payload_of, raises_rule
 
 SECOND_VCT = "urn:ietf:params:oauth:token-type:sd-a2a-agent-card"
 
@@ -104,6 +105,9 @@ class _Names(frozenset[str]):
         {"required": frozenset({"_sd_alg"})},
         {"required": frozenset({"..."})},
         {"required": _Names({"iss"})},
+        {"required": frozenset()},
+        {"required": FIXED | {1}},
+        {"accepted_types": frozenset({None})},
         {"accepted_types": _Names({"dc+sd-jwt"})},
         {"accepted_vcts": {SD_CARD.vct}},
         {"also_clear": ["url"]},
@@ -112,3 +116,30 @@ class _Names(frozenset[str]):
 def test_what_is_no_profile_is_misuse(changes: dict[str, Any]) -> None:
     with pytest.raises(Misuse, match="profile"):
         replace(SD_CARD, **changes)
+
+
+@pytest.mark.parametrize("name", sorted(FIXED))
+def test_what_a_verified_card_always_has_cannot_be_made_optional(name: str) -> None:
+    with pytest.raises(Misuse, match=f"requires .*{name}"):
+        replace(SD_CARD, required=SD_CARD.required - {name})
+
+
+@pytest.mark.parametrize(
+    "profile", [SD_CARD, replace(SD_CARD, required=FIXED), replace(SD_CARD, required=FIXED | {"jti"})]
+)
+@pytest.mark.parametrize("name", sorted(FIXED | {"vct", "jti"}))
+def test_a_claim_that_is_required_and_not_there_is_missing(world: World, profile: Profile, name: str) -> None:
+    changes = {"jti": "1", name: REMOVED}
+    if name in profile.required:
+        with raises_rule("issuer.unknown" if name == "iss" else "claim.missing", f"issuer-jwt/{name}"):
+            world.show_claims(changes, profile=profile)
+    else:
+        card = world.show_claims(changes, profile=profile)
+        assert (card.vct, card.token_id)[name == "jti"] is None
+
+
+def test_a_profile_that_requires_what_is_not_written_cannot_be_issued_by(world: World) -> None:
+    with pytest.raises(Misuse, match="lack: jti, status"):
+        world.issuer.issue(profile=replace(SD_CARD, required=SD_CARD.required | {"status", "jti"}))
+    demanding = replace(SD_CARD, required=SD_CARD.required | {"status"})
+    world.issuer.issue(profile=demanding, status=StatusReference("https://registry.example/lists/1", 7))

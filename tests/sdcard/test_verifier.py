@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from sdcard import Answering, Checked, Expectations, Misuse, Unbound, Unchecked, accept_sd_card, verify_presentation
-from sdcard.encoding import same_json
+from sdcard.encoding import JsonObject, same_json
 from sdcard.keybinding.verification import Bound
 from sdcard.profile import SD_CARD
+from sdcard.status.reference import StatusReference
 from sdcard.trust import TrustedIssuers
 from tests.world import AUDIENCE, ISSUER, NOW, REMOVED, World, example, payload_of, raises_rule, unsigned
 
@@ -172,3 +173,23 @@ def test_an_issuer_jwt_that_was_seen_is_judged_anew(world: World) -> None:
     with raises_rule("time.expired", at="issuer-jwt/exp"):
         expires_at = payload_of(world.holder.card.sd_jwt)["exp"]
         verify_presentation(good, world.verifier.expectations(unbound), int(str(expires_at)))
+
+
+def test_a_verified_card_tells_its_other_claims(world: World) -> None:
+    other = "https://registry.example/another-type"
+    profile = replace(SD_CARD, accepted_vcts=frozenset({SD_CARD.vct, other}))
+    status = StatusReference("https://registry.example/lists/1", 7)
+    claims: JsonObject = {"nbf": NOW - 5, "aud": ["https://else.example", AUDIENCE], "jti": "1", "vct": other}
+    card = world.show_claims({**claims, "status": status.to_claim()}, profile=profile)
+    assert (card.vct, card.not_before, card.token_id, card.status_reference) == (other, NOW - 5, "1", status)
+    assert card.audience == ("https://else.example", AUDIENCE)
+    assert world.show_claims({"aud": AUDIENCE}).audience == (AUDIENCE,)
+    plain = world.show_claims({})
+    assert plain.vct == SD_CARD.vct
+    assert (plain.not_before, plain.audience, plain.token_id, plain.status_reference) == (None, (), None, None)
+
+
+@pytest.mark.parametrize("jti", [1, None, ["1"], {}])
+def test_a_token_id_is_a_text(world: World, jti: Any) -> None:
+    with raises_rule("claim.type", "issuer-jwt/jti"):
+        world.show_claims({"jti": jti})

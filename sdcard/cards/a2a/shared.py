@@ -6,7 +6,6 @@ and so a card that mixes generations, or is spelt in snake_case, shows no more t
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from sdcard.cards.format import Criterion, Fact
 from sdcard.cards.shapes import (
@@ -27,6 +26,7 @@ from sdcard.cards.shapes import (
 )
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Part, Where
+from sdcard.frozen import frozen
 from sdcard.paths import ClaimPath, path
 from sdcard.rules import Rule
 
@@ -59,7 +59,7 @@ UNITS = _both_spellings(
     path("capabilities", "extensions", None),
 )
 TOGETHER = (path("skills", None, "id"), path("skills", None, "name"))
-GROUPS: Mapping[str, tuple[ClaimPath, ...]] = MappingProxyType(
+GROUPS: Mapping[str, tuple[ClaimPath, ...]] = frozen(
     {
         "skills": (path("skills"),),
         "endpoints": _both_spellings(
@@ -88,7 +88,7 @@ GROUPS: Mapping[str, tuple[ClaimPath, ...]] = MappingProxyType(
         "provider": (path("provider"),),
     }
 )
-FACTS: Mapping[Fact, tuple[ClaimPath, ...]] = MappingProxyType(
+FACTS: Mapping[Fact, tuple[ClaimPath, ...]] = frozen(
     {
         Fact.PROVIDER: (path("provider", "organization"),),
         Fact.ENDPOINT: _both_spellings(
@@ -99,7 +99,7 @@ FACTS: Mapping[Fact, tuple[ClaimPath, ...]] = MappingProxyType(
         Fact.SKILL: (path("skills", None, "id"),),
     }
 )
-FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = MappingProxyType(
+FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = frozen(
     {
         Criterion.SKILLS: (path("skills", None, "id"), path("skills", None, "name")),
         Criterion.TAGS: (path("skills", None, "tags", None),),

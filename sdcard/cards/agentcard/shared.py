@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
 
 from sdcard.cards.agentcard.identity import AGENT_ID
 from sdcard.cards.agentcard.values import Amount, Endpoint, Spelling, Taste
@@ -12,6 +11,7 @@ from sdcard.cards.format import CardFormat, Criterion, Fact
 from sdcard.cards.shapes import ArrayOf, Choice, Member, Need, Object, Reach, Shape, Text, Url
 from sdcard.encoding import JsonObject
 from sdcard.errors import Level, Part, Where
+from sdcard.frozen import frozen
 from sdcard.paths import ClaimPath, path
 
 CARD = Where(Part.CARD)
@@ -27,7 +27,7 @@ UNITS = (
     path("goal_subscriptions", None),
 )
 TOGETHER = (path("capabilities", None, "id"), path("endpoint", "protocol"))
-GROUPS: Mapping[str, tuple[ClaimPath, ...]] = MappingProxyType(
+GROUPS: Mapping[str, tuple[ClaimPath, ...]] = frozen(
     {
         "skills": (path("capabilities"), path("skills")),
         "endpoints": (path("endpoint"),),
@@ -38,7 +38,7 @@ GROUPS: Mapping[str, tuple[ClaimPath, ...]] = MappingProxyType(
 )
 """No dialect has ``skills`` or a ``provider``; who adds one means it so. ``goal_subscriptions`` say what an agent is up
 to: they are in no group, and so in *diagnostic* and *full* alone."""
-FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = MappingProxyType(
+FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = frozen(
     {
         Criterion.SKILLS: (path("capabilities", None, "id"),),
         Criterion.TAGS: (path("capabilities", None, "tags", None),),
@@ -165,9 +165,7 @@ def card_format(name: str, shape: Object, urls: tuple[ClaimPath, ...]) -> CardFo
         units=UNITS,
         together=TOGETHER,
         groups=GROUPS,
-        facts=MappingProxyType(
-            {Fact.PROVIDER: (), Fact.ENDPOINT: urls, Fact.SKILL: (path("capabilities", None, "id"),)}
-        ),
+        facts=frozen({Fact.PROVIDER: (), Fact.ENDPOINT: urls, Fact.SKILL: (path("capabilities", None, "id"),)}),
         found_by=FOUND_BY,
     )
 

@@ -9,7 +9,7 @@ from sdcard import Checked, Instant, Misuse, Refused, Unbound, Unchecked
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
 from sdcard.rules import Rule
-from sdcard.status.reference import StatusReference, StatusValue, parse_status, status_question
+from sdcard.status.reference import StatusReference, StatusValue, parse_status
 from tests.world import ISSUER, NOW, World, raises_rule
 
 URI = "https://registry.example/statuslists/1"
@@ -139,7 +139,8 @@ def test_a_reference_comes_back(index: int) -> None:
 def test_a_status_that_cannot_be_checked_is_refused_when_it_is_to_be(world: World, value: Any) -> None:
     with raises_rule("status.malformed", at="issuer-jwt/status"):
         world.show_claims({"status": value}, status=Checked(Source(0)))
-    assert world.show_claims({"status": value}, status=Unchecked("offline")).issuer
+    with raises_rule("status.malformed", at="issuer-jwt/status"):
+        world.show_claims({"status": value}, status=Unchecked("offline"))
 
 
 def test_other_members_beside_a_status_list_are_ignored() -> None:
@@ -147,6 +148,9 @@ def test_other_members_beside_a_status_list_are_ignored() -> None:
     assert parse_status(claim) == REFERENCE
 
 
-def test_nothing_is_asked_when_nothing_is_to_be_checked() -> None:
-    assert status_question({}, ISSUER, Checked(Source(1))) is None
-    assert status_question({"status": REFERENCE.to_claim()}, ISSUER, Unchecked("offline")) is None
+def test_nothing_is_asked_when_nothing_is_to_be_checked(world: World) -> None:
+    source = Source(1)
+    assert world.show_claims({}, status=Checked(source)).status_reference is None
+    card = world.show_claims({"status": REFERENCE.to_claim()}, status=Unchecked("offline"))
+    assert (card.status_reference, card.status) == (REFERENCE, Unchecked("offline"))
+    assert source.asked == []

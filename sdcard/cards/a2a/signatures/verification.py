@@ -6,13 +6,13 @@ the algorithm is the key's. The unprotected header is signed by nobody, so nothi
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TypeAlias
 
 from sdcard.cards.a2a.signatures.forms import Canonical, canonical_forms, forms_of
 from sdcard.cards.format import CardFormat
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, parse_json, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
+from sdcard.frozen import frozen
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
@@ -33,7 +33,7 @@ class CardSigners:
     keys: Mapping[str, PublicKey]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
+        object.__setattr__(self, "keys", frozen(self.keys))
 
     @classmethod
     def of(cls, *keys: PublicKey) -> "CardSigners":
