@@ -1,7 +1,7 @@
 """``create_app``: routers, handlers, lifespan. No decisions."""
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
@@ -32,7 +32,7 @@ from issuer_service.problems import problem_response
 from issuer_service.rates import TooOften
 from issuer_service.registration import endpoints as registration
 from issuer_service.registration.schemas import RegistrationRequest
-from issuer_service.routing import Directory
+from issuer_service.routing import Directory, EveryGet
 from issuer_service.status import endpoints as status
 from issuer_service.status.schemas import StatusChange
 from issuer_service.wiring import Wiring
@@ -88,6 +88,7 @@ def create_app(wiring: Wiring) -> FastAPI:
     app.state.wiring = wiring
     app.add_middleware(Refusals)
     app.add_middleware(Exchanges, wiring=wiring, answer=_too_often)
+    app.add_middleware(EveryGet)
     return app
 
 
@@ -188,5 +189,11 @@ def _methods(scope: Scope, found: str) -> str:
     paths = scope["app"].openapi()["paths"]
     for path in sorted(paths, key=lambda path: "{" in path):
         if compile_path(path)[0].match(scope["path"]):
-            return ", ".join(sorted(paths[path])).upper()
-    return found
+            return _with_head(paths[path])
+    return _with_head(found.split(", "))
+
+
+def _with_head(methods: Iterable[str]) -> str:
+    """Methods as `Allow` lists them. Where GET is answered, HEAD is (``EveryGet``)."""
+    named = {method.upper() for method in methods}
+    return ", ".join(sorted(named | {"HEAD"} if "GET" in named else named))

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service.addresses import client_address, neighbourhood
 from issuer_service.rates import TooOften
+from issuer_service.routing import asked_method
 from issuer_service.wiring import Wiring
 
 REQUEST_ID = b"x-request-id"
@@ -148,5 +149,5 @@ def _route_of(scope: Scope) -> str:
 
 def _method_of(scope: Scope) -> str:
     """The method, if it is one that anybody uses."""
-    method: str = scope["method"]
+    method = asked_method(scope)
     return method if method in _METHODS else "other"

@@ -1,11 +1,16 @@
-"""Routes that are asked often: found by method and path, and answered by their endpoint itself."""
+"""How requests reach their routes: fast routes, HEAD, and CORS for public documents."""
 
 from collections.abc import Sequence
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_PUBLIC_PATHS = ("/.well-known/", "/status/")
+"""Public documents: keys, metadata and status lists. No answer there depends on a caller."""
+_ANY_ORIGIN = (b"access-control-allow-origin", b"*")
+_ASKED = "sdcard.method"
 
 
 class DirectRoute(APIRoute):
@@ -41,3 +46,42 @@ class Directory:
         """Pass the request on."""
         answer = self._answers.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
         await (answer or self._router)(scope, receive, send)
+
+
+class EveryGet:
+    """Answers HEAD wherever GET is answered, and lets browsers of any origin read public documents.
+
+    An answer to HEAD has the headers of GET and no body (RFC 9110 9.1, 9.3.2). CORS is by path, so refusals of public
+    documents carry it too, and a new public document needs nothing of its own.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        is_head, is_public = scope["method"] == "HEAD", is_public_path(scope["path"])
+
+        async def adapted(message: Message) -> None:
+            if is_public and message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], _ANY_ORIGIN]
+            elif is_head and message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        inner = {**scope, "method": "GET", _ASKED: "HEAD"} if is_head else scope
+        await self._app(inner, receive, adapted if is_head or is_public else send)
+
+
+def is_public_path(path: str) -> bool:
+    """Whether scripts of any origin may read what is at this path."""
+    return path.startswith(_PUBLIC_PATHS)
+
+
+def asked_method(scope: Scope) -> str:
+    """The method of the request as the client sent it."""
+    method: str = scope.get(_ASKED) or scope["method"]
+    return method

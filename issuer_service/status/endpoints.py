@@ -8,7 +8,6 @@ from issuer_service.access import Scope
 from issuer_service.bodies import read_small_json_body
 from issuer_service.calling import authorize
 from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
-from issuer_service.problems import problem_response
 from issuer_service.registration.schemas import REQUEST
 from issuer_service.status import service
 from issuer_service.status.schemas import STATUS_LIST, StatusChange, StatusChanged
@@ -19,7 +18,6 @@ from sdcard.status.token import MEDIA_TYPE
 
 router = APIRouter(tags=["status"])
 
-_EVERYBODY = {"Access-Control-Allow-Origin": "*"}
 _REFUSALS = refusals(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.UNAUTHORIZED,
@@ -47,13 +45,10 @@ _DEPENDENCIES = [Security(BEARER)]
 )
 async def status_list(list_id: str, request: Request, wiring: FromWiring) -> Response:
     """A status list, signed. Lists of the past are not kept."""
-    try:
-        if "time" in request.query_params:
-            raise Refused(Rule.STATUS_LIST_TIME, REQUEST.within("query", "time"))
-        published = await service.published_list(wiring, list_id)
-    except Refused as refusal:
-        return problem_response(refusal, _EVERYBODY)
-    headers = {**_EVERYBODY, "ETag": published.etag, "Cache-Control": f"public, max-age={wiring.status.ttl}"}
+    if "time" in request.query_params:
+        raise Refused(Rule.STATUS_LIST_TIME, REQUEST.within("query", "time"))
+    published = await service.published_list(wiring, list_id)
+    headers = {"ETag": published.etag, "Cache-Control": f"public, max-age={wiring.status.ttl}"}
     if _has(request, published.etag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     return Response(published.token, HTTPStatus.OK, headers, MEDIA_TYPE)

@@ -34,6 +34,8 @@ _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
 _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
 
 _METHODS = ("GET", "HEAD")
+_ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
+"""CORS, for what is the same for everybody: scripts of any origin may read it."""
 _RETRY_AFTER = 60
 _STATUS = {
     Rule.TOKEN_MISSING: 401,
@@ -87,17 +89,18 @@ class CardApp:
 
     async def _answer(self, scope: _Scope) -> _Answer:
         cards, now = self._cards, self._clock.now()
+        credentials = _values(scope, b"authorization")
         try:
             path = _path(scope)
             if not cards.answers(path):
                 raise Refused(Rule.REQUEST_TARGET, Where(Part.REQUEST, ("path",)))
             if scope["method"] not in _METHODS:
                 raise Refused(Rule.REQUEST_METHOD, Where(Part.REQUEST, ("method",)))
-            context = await _context(cards, _values(scope, b"authorization"), now)
+            context = await _context(cards, credentials, now)
             accept = parse_accept(",".join(_values(scope, b"accept")))
             found = represent(cards, path, accept, context, now)
         except Refused as refusal:
-            return _problem(refusal)
+            return _problem(refusal, is_public=not credentials)
         return _found(found, ",".join(_values(scope, b"if-none-match")), now)
 
 
@@ -159,17 +162,18 @@ def _found(found: Representation, known: str, now: Instant) -> _Answer:
         "ETag": tag,
         "Cache-Control": f"{'public' if found.is_public else 'private'}, max-age={age}",
         "Vary": "Accept, Authorization",
+        **(_ANY_ORIGIN if found.is_public else {}),
     }
     if known.strip() == "*" or tag in _ENTITY_TAG.findall(known):
         return _Answer(304, about, b"")
     return _Answer(200, {**about, **_content(found.media_type, found.body)}, found.body)
 
 
-def _problem(refusal: Refused) -> _Answer:
+def _problem(refusal: Refused, *, is_public: bool) -> _Answer:
     """What is wrong with the request (RFC 9457), and what HTTP and OAuth ask to say beside the status."""
     rule, status = refusal.rule, _STATUS.get(refusal.rule, 503)
     body = encode_json(problem_document(refusal, status))
-    headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization"}
+    headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization", **(_ANY_ORIGIN if is_public else {})}
     if status in (401, 403):
         headers["WWW-Authenticate"] = f'Bearer realm="agent-card"{_ERRORS.get(rule, "")}'
     elif status == 405:

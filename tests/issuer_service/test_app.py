@@ -27,7 +27,7 @@ def test_another_method_is_a_problem_document(registry: OpenDesk, method: str) -
 
 @pytest.mark.parametrize(
     ("path", "methods"),
-    [("/agents", "GET"), ("/agents/x", "DELETE, GET"), ("/agents/x/renew", "POST"), ("/nonces", "POST")],
+    [("/agents", "GET, HEAD"), ("/agents/x", "DELETE, GET, HEAD"), ("/agents/x/renew", "POST"), ("/nonces", "POST")],
 )
 def test_a_path_says_all_methods_that_it_answers(registry: OpenDesk, path: str, methods: str) -> None:
     assert registry.client.request("PATCH", path).headers["allow"] == methods

@@ -33,7 +33,7 @@ from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Where
 from sdcard.issuer import Validity
 from sdcard.paths import Place, value_at
-from sdcard.publishing.published import MAX_AGE, PlainCard, PublishedCard, PublishedCards
+from sdcard.publishing.published import ALL_PATHS, MAX_AGE, PlainCard, PublishedCard, PublishedCards
 from sdcard.publishing.tokens import NOBODY, AccessTokens, OwnTokens
 from tests.identity import SERVER, Source, access_token
 from tests.sdcard.publishing.agent import AGENT_CARD_JSON, AGENT_JSON, AGENTCARD, JSON, SD, Agent, Got, ask, plain
@@ -479,7 +479,7 @@ def test_who_has_it_is_not_sent_it_again(agent: Agent, known: str, status: int) 
         assert got.status == status
         if status == 304:
             assert got.body == b""
-            kept = ("etag", "cache-control", "vary")
+            kept = ("etag", "cache-control", "vary", "access-control-allow-origin")
             assert got.headers == {name: first.headers[name] for name in kept}
 
 
@@ -501,6 +501,29 @@ def test_head_says_what_get_says_without_a_body(agent: Agent, accept: str, path:
 
     assert (head.status, head.headers, head.body) == (get.status, get.headers, b"")
     assert int(get.headers["content-length"]) == len(get.body) > 0
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("path", [*ALL_PATHS, "/elsewhere"])
+@pytest.mark.parametrize("accept", [SD, JSON, "text/html"])
+def test_scripts_of_any_origin_read_what_is_for_everybody(agent: Agent, path: str, accept: str, method: str) -> None:
+    text, kept = agent.token("internal")
+    agent.replace(plain=plain(), tokens=OwnTokens([kept]))
+
+    assert ask(agent.app, path, accept, method=method).headers["access-control-allow-origin"] == "*"
+    for token in (text, "sdcard_wrong"):
+        got = ask(agent.app, path, accept, token, method=method)
+        expected = "*" if got.headers["cache-control"].startswith("public") else None
+        assert got.headers.get("access-control-allow-origin") == expected
+
+
+def test_no_script_of_another_origin_reads_the_card_of_a_context_that_is_not_public(agent: Agent) -> None:
+    text, kept = agent.token("internal")
+    agent.replace(tokens=OwnTokens([kept]))
+    got = ask(agent.app, token=text)
+
+    assert (got.status, got.headers["cache-control"].partition(",")[0]) == (200, "private")
+    assert not any(name.startswith("access-control-") for name in got.headers)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "get", "X"])

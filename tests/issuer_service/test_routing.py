@@ -1,0 +1,137 @@
+"""HEAD and CORS, over every route that the registry has."""
+
+import re
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from issuer_service.app import create_app
+from issuer_service.routing import is_public_path
+from tests.issuer_service.console.visitor import Visitor
+from tests.issuer_service.desk import Desk, OpenDesk, request
+from tests.world import ISSUER
+
+ORIGIN = {"origin": "https://verifier.example"}
+PUBLIC = {
+    "/.well-known/jwks.json",
+    "/.well-known/status-jwks.json",
+    "/.well-known/token-jwks.json",
+    "/.well-known/jwt-vc-issuer",
+    "/.well-known/oauth-authorization-server",
+    "/status/{list_id}",
+}
+
+
+@pytest.fixture
+def registry(desk: Desk) -> Iterator[OpenDesk]:
+    with desk.open(console=True) as opened:
+        yield opened
+
+
+def routes(registry: OpenDesk) -> list[Route]:
+    client = registry.client
+    assert isinstance(client, TestClient)
+    app = client.app
+    assert isinstance(app, Starlette)
+    found = [route for route in app.routes if isinstance(route, Route)]
+    assert len(found) == len(app.routes), "a route of another kind: say here what HEAD does there"
+    return found
+
+
+def paths(registry: OpenDesk, method: str) -> list[str]:
+    """Every path that answers the method, with parameters that exist."""
+    answer = registry.register(request())
+    list_id = answer["cards"][0]["status"]["uri"].rpartition("/")[2]
+    known = {"agent_id": "ai-assistant-v2", "list_id": list_id}
+    found = [route.path for route in routes(registry) if method in (route.methods or ())]
+    return [re.sub(r"\{(\w+)[^}]*\}", lambda name: known.get(name[1], "unknown"), path) for path in found]
+
+
+def comparable(answer: httpx2.Response) -> dict[str, str]:
+    """The headers, without those that are drawn for each answer."""
+    return {name: value for name, value in answer.headers.items() if name not in ("x-request-id", "set-cookie")}
+
+
+def test_every_get_answers_head_with_the_same_headers_and_no_body(desk: Desk, registry: OpenDesk) -> None:
+    signed_in = Visitor(registry).signed_in(desk.token).client
+    bearer = {"authorization": f"Bearer {desk.token}"}
+    every = paths(registry, "GET")
+    answered = set()
+    for path in every:
+        for client, headers in ((registry.client, {}), (registry.client, bearer), (signed_in, {})):
+            got = client.get(path, headers={**ORIGIN, **headers}, follow_redirects=False)
+            head = client.head(path, headers={**ORIGIN, **headers}, follow_redirects=False)
+
+            assert (head.status_code, comparable(head), head.content) == (got.status_code, comparable(got), b""), path
+            assert ("set-cookie" in head.headers) == ("set-cookie" in got.headers), path
+            answered |= {path} if got.status_code == 200 else set()
+
+    assert len(every) >= 20
+    assert len(answered) >= 15, "most of them were compared with an answer that has a body"
+
+
+def test_head_of_a_path_without_get_is_refused_as_get_is(registry: OpenDesk) -> None:
+    refused = 0
+    for path in set(paths(registry, "POST")) - set(paths(registry, "GET")):
+        got, head = registry.client.get(path), registry.client.head(path)
+
+        assert (head.status_code, comparable(head), head.content) == (got.status_code, comparable(got), b""), path
+        if got.status_code == 405:
+            refused += 1
+            assert "HEAD" not in head.headers["allow"]
+
+    assert refused > 5
+
+
+def test_allow_names_head_wherever_it_names_get(registry: OpenDesk) -> None:
+    for path in paths(registry, "GET"):
+        allowed = registry.client.request("TRACE", path).headers["allow"].split(", ")
+
+        assert {"GET", "HEAD"} <= set(allowed), path
+
+
+def test_head_is_not_documented_beside_every_get(registry: OpenDesk) -> None:
+    documented = registry.get("/openapi.json").json()["paths"]
+
+    assert not any("head" in operations for operations in documented.values())
+
+
+def test_scripts_of_any_origin_read_keys_metadata_and_lists_and_nothing_else(desk: Desk, registry: OpenDesk) -> None:
+    bearer = {"authorization": f"Bearer {desk.token}"}
+    public = {route.path for route in routes(registry) if is_public_path(route.path)}
+    assert public == PUBLIC
+
+    for method in ("GET", "HEAD", "POST", "DELETE", "OPTIONS"):
+        for path in paths(registry, "GET") + paths(registry, "POST") + ["/nowhere", "/status", "/.well-known"]:
+            for headers in ({}, bearer):
+                if method in ("POST", "DELETE") and not is_public_path(path):
+                    continue
+                answer = registry.client.request(method, path, headers={**ORIGIN, **headers}, follow_redirects=False)
+                expected = "*" if is_public_path(path) else None
+                assert answer.headers.get("access-control-allow-origin") == expected, (method, path)
+                assert not {name for name in answer.headers if name.startswith("access-control-")} - {
+                    "access-control-allow-origin"
+                }
+
+
+def test_refusals_of_public_documents_can_be_read_too(registry: OpenDesk) -> None:
+    for path in ("/status/unknown", "/.well-known/unknown", "/status/1?time=1"):
+        answer = registry.client.get(path, headers=ORIGIN)
+
+        assert answer.status_code in (404, 501)
+        assert answer.headers["access-control-allow-origin"] == "*"
+
+
+def test_the_log_says_that_head_was_asked(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with TestClient(create_app(desk.wiring()), ISSUER) as client:
+        client.head("/healthz")
+
+    lines = [record for record in caplog.records if record.getMessage() == "request"]
+    assert [(one.__dict__["method"], one.__dict__["route"], one.__dict__["status"]) for one in lines] == [
+        ("HEAD", "/healthz", 200)
+    ]
