@@ -13,6 +13,9 @@ _HEAD = """# HTTP
 What a registry answers. The whole of it, for programs: [openapi.json](openapi.json), which every registry also serves.
 Refusals are problem documents (RFC 9457) whose `rule` is [one of these](rules.md); those of `/token`, `/introspect`
 and `/revoke` are OAuth's.
+
+Where GET is answered, HEAD is: the same headers, and no body. Answers below `/.well-known/` and `/status/` can be read by
+scripts of any origin (`Access-Control-Allow-Origin: *`); no other answer can.
 """
 
 

@@ -1,9 +1,66 @@
-"""What a host in a URL is: an address, and whether only this machine can reach it."""
+"""What a host in a URL is: an address, and whether only this machine can reach it.
 
-from ipaddress import IPv4Address, IPv6Address, ip_address
+``check_secret_url`` is the one rule for every client that sends a token, a proof or a presentation.
+"""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
 from typing import TypeAlias
 
+from sdcard.errors import Misuse
+
 Address: TypeAlias = IPv4Address | IPv6Address
+
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(?P<port>[0-9]{1,5}))?"
+    r"(?P<target>(?:/[!$-;=?-Z_a-z~]*)?(?:\?[!$-;=?-Z_a-z~]*)?)",
+    re.ASCII | re.IGNORECASE,
+)
+"""What every reader of URLs reads alike: no user, fragment, backslash, or host in other than ASCII."""
+_ODD_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
+"""A host that the system's resolver takes for an IPv4 address, such as 2130706433 or 127.1."""
+_PORTS = {"https": 443, "http": 80}
+_LOOPBACK_V4, _LOOPBACK_V6 = IPv4Network("127.0.0.0/8"), IPv6Address("::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL in its parts. ``host`` is in lower case and without brackets; ``rest`` begins with a slash."""
+
+    scheme: str
+    host: str
+    port: int
+    rest: str
+
+    @property
+    def authority(self) -> str:
+        """As in ``Host``."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def split_url(url: str) -> Target:
+    """An http or https URL → its parts.
+
+    Raises:
+        Misuse: for anything that two readers could read differently; it says what.
+    """
+    match = _URL.fullmatch(url)
+    if match is None:
+        raise Misuse("It is no https URL of a host, with nothing else before its path.")
+    scheme, host = match["scheme"].lower(), match["host"].lower()
+    port = int(match["port"]) if match["port"] else _PORTS[scheme]
+    if not 0 < port < 65_536:
+        raise Misuse("There is no such port.")
+    in_brackets, host = host.startswith("["), host.strip("[]")
+    literal = literal_address(host)
+    if in_brackets is not isinstance(literal, IPv6Address):
+        raise Misuse("Brackets are for IPv6 addresses.")
+    if not literal and (_ODD_NUMBER.fullmatch(host) or not all(host.split("."))):
+        raise Misuse("The host is neither a name nor an address in its usual spelling.")
+    rest = match["target"]
+    return Target(scheme, host, port, rest if rest.startswith("/") else f"/{rest}")
 
 
 def literal_address(host: str) -> Address | None:
@@ -17,7 +74,25 @@ def literal_address(host: str) -> Address | None:
 def is_loopback_address(host: str) -> bool:
     """Whether the host is an address of this machine itself. A name is none: somebody else may answer for it."""
     literal = literal_address(host)
-    return literal is not None and literal.is_loopback
+    return literal in _LOOPBACK_V4 if isinstance(literal, IPv4Address) else literal == _LOOPBACK_V6
+
+
+def check_secret_url(url: str, what: str) -> None:
+    """Raise ``Misuse`` for a URL to which no secret goes: https goes anywhere, http to this machine alone.
+
+    This machine is ``localhost``, 127.0.0.0/8 and ::1. Other names under ``localhost`` depend on the resolver, and
+    0.0.0.0 and mapped addresses on the system.
+
+    Args:
+        url: where a client would send a token, a key proof, a DPoP proof or a presentation.
+        what: what the URL is, for the message, such as "the registry".
+    """
+    try:
+        target = split_url(url)
+    except Misuse as fault:
+        raise Misuse(f"{what} needs a URL such as https://host.example. {fault}") from None
+    if target.scheme == "http" and not (target.host == "localhost" or is_loopback_address(target.host)):
+        raise Misuse(f"{what} needs https: over http, secrets go to localhost, 127.0.0.0/8 and [::1] only")
 
 
 def is_loopback(host: str) -> bool:

@@ -5,6 +5,7 @@ import hashlib
 from sdcard.dpop.targets import parse_target
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url
 from sdcard.errors import Misuse
+from sdcard.hosts import check_secret_url
 from sdcard.instants import Instant, check_instant
 from sdcard.jose.jws import encode_signing_input, join_signature
 from sdcard.jose.signer import Signer
@@ -34,10 +35,11 @@ def create_dpop_proof(
         nonce: the server's ``DPoP-Nonce``, where it sent one (RFC 9449 8).
 
     Raises:
-        Misuse: when the URL is not an absolute http or https URL.
+        Misuse: when the URL is not an absolute https URL, or http on this machine (``check_secret_url``).
     """
     if parse_target(url) is None:
-        raise Misuse("a DPoP proof is for an absolute http or https URL")
+        raise Misuse("a DPoP proof is for an absolute https URL")
+    check_secret_url(url.partition("#")[0], "a DPoP proof")
     header: JsonObject = {
         "typ": DPOP_TYP,
         "alg": signer.public_key.algorithm.value,

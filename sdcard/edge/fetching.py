@@ -17,9 +17,9 @@ from typing import TypeVar
 
 import httpx2
 
-from sdcard.edge.reach import WHERE, Reach, Resolve, Target, forbidden, parse_url
+from sdcard.edge.reach import WHERE, Reach, Resolve, forbidden, parse_url
 from sdcard.errors import Misuse, Refused
-from sdcard.hosts import Address, literal_address
+from sdcard.hosts import Address, Target, check_secret_url, literal_address
 from sdcard.rules import Rule
 
 T = TypeVar("T")
@@ -55,8 +55,10 @@ async def fetch_async(
 
     Raises:
         Refused: ``fetch.address``, ``fetch.absent``, ``fetch.failed`` or ``limit.bytes``.
-        Misuse: when the token is none.
+        Misuse: when the token is none, or the URL is none for a token (``check_secret_url``).
     """
+    if token is not None:
+        check_secret_url(url, "a token")
     target = parse_url(url)
     headers = {"Host": target.authority, "Accept": _accept(media_types), "Accept-Encoding": "identity"}
     if token is not None:

@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, RequestParamsMeta
 
 from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.hosts import check_secret_url
 from sdcard.instants import Clock
 from sdcard.interactions import is_interaction_id
 from sdcard.keybinding.verification import Bound
@@ -77,7 +78,7 @@ class InteractionClient(Client):
     """The SDK's client, whose every ``call_tool`` carries one interaction id. ``interaction_of`` gives it.
 
     Raises:
-        Misuse: when it is none that can be carried.
+        Misuse: when it is none that can be carried, or the server's URL is plain http to another machine.
     """
 
     _: KW_ONLY
@@ -87,6 +88,8 @@ class InteractionClient(Client):
         Client.__post_init__(self)
         if not is_interaction_id(self.interaction_id):
             raise Misuse("an interaction id is a text of 1 to 128 visible ASCII characters")
+        if isinstance(self.server, str):
+            check_secret_url(self.server, "an MCP server")
 
     async def call_tool(self, *args: Any, meta: RequestParamsMeta | None = None, **kwargs: Any) -> CallToolResult:
         """As ``Client.call_tool``."""

@@ -15,7 +15,7 @@ from anyio.to_thread import run_sync
 
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.holder import HeldSdCard, RequestAnswered, Selection, disclose, present, select_requested
-from sdcard.hosts import is_loopback_address
+from sdcard.hosts import check_secret_url
 from sdcard.http_auth import INTERACTION_HEADER, encode_credentials, is_header_text, parse_challenge
 from sdcard.instants import Clock
 from sdcard.jose.signer import Signer
@@ -132,14 +132,9 @@ def check_origin(origin: str) -> None:
     Raises:
         Misuse: for a path or anything else behind the host, for another scheme, and for http but on loopback.
     """
-    try:
-        scheme, host, _ = _origin_of(origin)
-    except ValueError:
-        raise Misuse("an origin is https://host or https://host:port") from None
-    if scheme not in _PORTS or not host or origin != f"{scheme}://{urlsplit(origin).netloc}" or "@" in origin:
+    check_secret_url(origin, "a presentation")
+    if urlsplit(origin).netloc != origin.partition("://")[2]:
         raise Misuse("an origin is https://host or https://host:port")
-    if scheme == "http" and not is_loopback_address(host):
-        raise Misuse("a presentation goes over https; over http to a loopback address such as 127.0.0.1 only")
 
 
 def _origin_of(origin: str) -> tuple[str, str, int]:

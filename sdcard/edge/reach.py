@@ -1,14 +1,13 @@
 """Where fetchers may connect: what a URL may say, which addresses are public, what an operator permits beside them."""
 
-import re
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import TypeAlias
 
-from sdcard.errors import Part, Refused, Where
-from sdcard.hosts import Address, is_loopback, literal_address
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.hosts import Address, Target, is_loopback, literal_address, split_url
 from sdcard.rules import Rule
 
 Network: TypeAlias = IPv4Network | IPv6Network
@@ -19,15 +18,6 @@ SECONDS = 10.0
 """For a whole answer, from the question to the DNS on."""
 
 WHERE = Where(Part.FETCHED)
-_URL = re.compile(
-    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(?P<port>[0-9]{1,5}))?"
-    r"(?P<target>(?:/[!$-;=?-Z_a-z~]*)?(?:\?[!$-;=?-Z_a-z~]*)?)",
-    re.ASCII | re.IGNORECASE,
-)
-"""What every reader of URLs reads alike: no user, fragment, backslash, or host in other than ASCII."""
-_ODD_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
-"""A host that the system's resolver takes for an IPv4 address, such as 2130706433 or 127.1."""
-
 _PUBLIC_V6 = IPv6Network("2000::/3")
 _NOT_PUBLIC = tuple(
     ip_network(text)
@@ -75,8 +65,10 @@ class Reach:
 
         Who lists an Issuer ``http://127.0.0.1:8080`` has said that it may be reached there.
         """
-        match = _URL.fullmatch(url)
-        host = match["host"].strip("[]").lower() if match else ""
+        try:
+            host = split_url(url).host
+        except Misuse:
+            host = ""
         named = ("127.0.0.1", "::1") if host == "localhost" else (host,)
         return replace(self, networks=self.networks + tuple(ip_network(one) for one in named if literal_address(one)))
 
@@ -86,48 +78,19 @@ LOOPBACK = Reach((ip_network("127.0.0.0/8"), ip_network("::1")))
 """For tests and development: this machine too, by http as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A URL in its parts. ``host`` is in lower case and without brackets; ``rest`` begins with a slash."""
-
-    scheme: str
-    host: str
-    port: int
-    rest: str
-
-    @property
-    def authority(self) -> str:
-        """As in ``Host``."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
-
-
-_PORTS = {"https": 443, "http": 80}
-
-
 def parse_url(url: str) -> Target:
     """URL → its parts.
 
     Raises:
         Refused: ``fetch.address`` for what is never fetched, wherever one may connect to.
     """
-    match = _URL.fullmatch(url)
-    if match is None:
-        raise forbidden("It is no https URL of a host, with nothing else before its path.")
-    scheme, host = match["scheme"].lower(), match["host"].lower()
-    port = int(match["port"]) if match["port"] else _PORTS[scheme]
-    if not 0 < port < 65_536:
-        raise forbidden("There is no such port.")
-    in_brackets, host = host.startswith("["), host.strip("[]")
-    literal = literal_address(host)
-    if in_brackets is not isinstance(literal, IPv6Address):
-        raise forbidden("Brackets are for IPv6 addresses.")
-    if not literal and (_ODD_NUMBER.fullmatch(host) or not all(host.split("."))):
-        raise forbidden("The host is neither a name nor an address in its usual spelling.")
-    if scheme == "http" and not is_loopback(host):
+    try:
+        target = split_url(url)
+    except Misuse as fault:
+        raise forbidden(str(fault)) from None
+    if target.scheme == "http" and not is_loopback(target.host):
         raise forbidden("Only https is fetched, and on this machine http.")
-    rest = match["target"]
-    return Target(scheme, host, port, rest if rest.startswith("/") else f"/{rest}")
+    return target
 
 
 def _is_public(address: Address) -> bool:

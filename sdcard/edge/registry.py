@@ -18,6 +18,7 @@ import httpx2
 from sdcard.edge.fetching import check_token
 from sdcard.encoding import JsonObject, encode_json, parse_json_object
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.hosts import check_secret_url
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
 from sdcard.trust import TrustedIssuers, parse_key_set
@@ -88,9 +89,13 @@ class Registry:
         address: its URL.
         token: a bearer token, for everything but the registry's keys.
         patience: for how many seconds to try again when nothing listens yet.
+
+    Raises:
+        Misuse: for an address by http that is not this machine's: tokens, proofs and keys need https.
     """
 
     def __init__(self, address: str, token: str | None = None, patience: float = 5.0) -> None:
+        check_secret_url(address, "a registry")
         self._address, self._patience = address.rstrip("/"), patience
         self._headers = {} if token is None else {"Authorization": f"Bearer {check_token(token)}"}
 
@@ -285,9 +290,7 @@ class Registry:
                 if time.monotonic() > deadline:
                     raise Misuse(f"the registry cannot be reached: {self._absence(error)}") from None
                 time.sleep(_PAUSE)
-            except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
-                raise Misuse("the registry's address is no URL such as https://registry.example") from None
-            except httpx2.HTTPError as error:
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 if left > 0 and isinstance(error, httpx2.TransportError):
                     left -= 1
                     continue

@@ -247,7 +247,8 @@ def test_httpx_answers_alike(world: World) -> None:
     "origin",
     [
         "http://verifier.example",
-        "http://localhost",
+        "http://localhost.evil.example",
+        "http://x.localhost",
         "http://10.0.0.1",
         "http://0.0.0.0",
         "https://verifier.example/",
@@ -270,7 +271,9 @@ def test_what_is_no_origin_is_misuse(world: World, origin: str) -> None:
         presenter(world, origin, audience=HERE)
 
 
-@pytest.mark.parametrize("origin", ["http://127.0.0.1:8000", "http://[::1]:8000", "http://127.1.2.3"])
+@pytest.mark.parametrize(
+    "origin", ["http://127.0.0.1:8000", "http://[::1]:8000", "http://127.1.2.3", "http://localhost"]
+)
 def test_http_is_for_loopback(world: World, origin: str) -> None:
     assert presenter(world, origin).origin == origin
 
