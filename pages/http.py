@@ -14,8 +14,8 @@ What a registry answers. The whole of it, for programs: [openapi.json](openapi.j
 Refusals are problem documents (RFC 9457) whose `rule` is [one of these](rules.md); those of `/token`, `/introspect`
 and `/revoke` are OAuth's.
 
-Where GET is answered, HEAD is: the same headers, and no body. Answers below `/.well-known/` and `/status/` can be read by
-scripts of any origin (`Access-Control-Allow-Origin: *`); no other answer can.
+Where GET is answered, HEAD is: the same headers, and no body. Answers below `/.well-known/` and `/status/` can be read
+by scripts of any origin (`Access-Control-Allow-Origin: *`); no other answer can.
 """
 
 
