@@ -63,7 +63,7 @@ class AuthorizationServer:
             Refused: the rule that the token broke; ``token.keys-unavailable``.
         """
         jws = parse_access_token(text)
-        key = await self.keys.find(jws.header.get("kid"), now)
+        key = await self.keys.find(jws.header.get("kid"), now, jws.header.get("alg"))
         return verify_access_token(jws, key, self.issuer, self.audience, now)
 
     def subject_of(self, token: AccessToken) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -31,10 +32,13 @@ from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse, Part, Where
 from sdcard.instants import Clock
 from sdcard.issuer import DEFAULT_LIFETIME
+from sdcard.jose.key_sets import KeySet
 from sdcard.jose.keys import PUBLISHED_KEYS, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.profile import PROFILES, SD_CARD, Profile
 from sdcard.salts import SaltSource
+
+_log = logging.getLogger(__name__)
 
 _BATCHES_AT_ONCE = 2
 """More would not be done sooner, for threads share one interpreter; but they would slow everybody else."""
@@ -230,7 +234,7 @@ def build_wiring(settings: Settings, vault: Vault) -> Wiring:
         policy=_load_policy(settings.policy) if settings.policy else DEFAULT_POLICY,
         profile=PROFILES[settings.profile],
         lifetime=settings.lifetime,
-        card_signers=load_card_signers(settings.card_signers) if settings.card_signers else NOBODY,
+        card_signers=_load_signers(settings.card_signers) if settings.card_signers else NOBODY,
         proofs=ProofPolicy(settings.proof_of_possession),
         bounds=Bounds(body_bytes=settings.body_limit),
         authorization_server=_authorization_server(settings),
@@ -245,6 +249,13 @@ def build_wiring(settings: Settings, vault: Vault) -> Wiring:
         ),
         console=settings.console,
     )
+
+
+def _load_signers(file: Path) -> CardSigners:
+    signers = load_card_signers(file)
+    for finding in KeySet.of(signers.keys).left_out:
+        _log.warning("a key of SDCARD_CARD_SIGNERS is left out: %s", finding)
+    return signers
 
 
 def _load_policy(file: Path) -> DisclosurePolicy:

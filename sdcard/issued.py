@@ -115,8 +115,8 @@ def reading_issued(
     ``audience``: who we are, should the SD-Card have an ``aud`` claim; nobody for a Holder.
     """
 
-    def key_for(issuer: object, kid: object) -> PublicKey:
-        key = acceptance.issuers.key_for(issuer, kid)
+    def key_for(issuer: object, kid: object, alg: object) -> PublicKey:
+        key = acceptance.issuers.key_for(issuer, kid, alg)
         check_not_published(key, acceptance.published_keys, _KID)
         return key
 

@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject, JsonValue, parse_json_object
-from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.frozen import frozen
 from sdcard.instants import Instant, check_instant, parse_numeric_date
-from sdcard.jose.keys import PublicKey, parse_public_jwk
+from sdcard.jose.key_sets import KeySet
+from sdcard.jose.key_sets import parse_key_set as parse_key_set
+from sdcard.jose.keys import PublicKey
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
-
-KeySet = Mapping[str, PublicKey]
-"""``kid`` → key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +26,19 @@ class TrustedIssuers:
         keys: those that sign SD-Cards.
         status_keys: those that sign status lists. An Issuer without any has no status that can be checked.
         expires_at: when the list stops to say who is trusted, in Unix seconds, exclusive; None: never.
+        left_out: why Issuers and keys of the document that was read are not in the list, with their places.
     """
 
-    keys: Mapping[str, KeySet]
-    status_keys: Mapping[str, KeySet] = field(default_factory=dict)
+    keys: Mapping[str, Mapping[str, PublicKey]]
+    status_keys: Mapping[str, Mapping[str, PublicKey]] = field(default_factory=dict)
     expires_at: Instant | None = None
+    left_out: tuple[Finding, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.expires_at is not None:
             check_instant(self.expires_at)
         for name in ("keys", "status_keys"):
-            by_issuer = {issuer: frozen(keys) for issuer, keys in getattr(self, name).items()}
+            by_issuer = {issuer: KeySet.of(keys) for issuer, keys in getattr(self, name).items()}
             object.__setattr__(self, name, frozen(by_issuer))
 
     @classmethod
@@ -58,10 +59,11 @@ class TrustedIssuers:
         if not self.is_current(now):
             raise Refused(Rule.TRUST_EXPIRED, Where(Part.TRUST, ("exp",)), "Get the present trust document.")
 
-    def key_for(self, issuer: object, kid: object) -> PublicKey:
+    def key_for(self, issuer: object, kid: object, alg: object = None) -> PublicKey:
         """The one key that may have signed. Without ``kid``, only an Issuer with a single key has one (JWK-4).
 
-        Nothing in the token adds an Issuer or a key, or says how to find one (R-53, VC-10, VC-11, VC-22).
+        Nothing in the token adds an Issuer or a key, or says how to find one (R-53, VC-10, VC-11, VC-22). ``alg``
+        chooses only between keys of one ``kid`` that the list has for different algorithms.
 
         Raises:
             Refused: ``issuer.unknown`` or ``issuer.key-unknown``.
@@ -69,66 +71,33 @@ class TrustedIssuers:
         keys = self.keys.get(issuer) if isinstance(issuer, str) else None
         if keys is None:
             raise Refused(Rule.ISSUER_UNKNOWN, Where(Part.ISSUER_JWT, ("iss",)), "Add the Issuer if you trust it.")
-        if kid is None and len(keys) == 1:
-            return next(iter(keys.values()))
-        key = keys.get(kid) if isinstance(kid, str) else None
+        key = KeySet.of(keys).find(kid, alg)
         if key is None:
             where = Where(Part.ISSUER_HEADER, ("kid",))
             raise Refused(Rule.ISSUER_KEY_UNKNOWN, where, "The Issuer is trusted; this key of it is not known.")
         return key
 
-    def status_key_for(self, issuer: str, kid: object) -> PublicKey:
+    def status_key_for(self, issuer: str, kid: object, alg: object = None) -> PublicKey:
         """The one key that may have signed a status list of this Issuer; its other keys may not (TSL-8).
 
         Raises:
             Refused: ``issuer.key-unknown``.
         """
-        keys = self.status_keys.get(issuer, {})
-        if kid is None and len(keys) == 1:
-            return next(iter(keys.values()))
-        key = keys.get(kid) if isinstance(kid, str) else None
+        key = KeySet.of(self.status_keys.get(issuer, {})).find(kid, alg)
         if key is None:
             raise Refused(Rule.ISSUER_KEY_UNKNOWN, Where(Part.STATUS_LIST, ("kid",)), "Add the Issuer's status keys.")
         return key
 
 
-def parse_key_set(value: object, where: Where, member: str = "keys") -> KeySet:
-    """JWKS → keys by ``kid``; a key without one is known by its thumbprint. Keys of other kinds are left out (JWK-5).
-
-    Args:
-        value: the JWKS.
-        where: its place.
-        member: which member has the keys.
-
-    Raises:
-        Refused: ``trust.malformed`` for a repeated ``kid``; ``key.malformed`` or ``key.private``.
-    """
-    entries = value.get(member) if isinstance(value, Mapping) else None
-    if not isinstance(entries, list):
-        raise Refused(Rule.TRUST_MALFORMED, where, f"A JWKS is an object with an array `{member}`.")
-    keys: dict[str, PublicKey] = {}
-    for number, entry in enumerate(entries):
-        here = where.within(member, number)
-        try:
-            key = parse_public_jwk(entry, here)
-        except Refused as refusal:
-            if refusal.rule is Rule.KEY_UNSUPPORTED:
-                continue
-            raise
-        kid = entry.get("kid", key.thumbprint)
-        if not isinstance(kid, str) or kid in keys:
-            raise Refused(Rule.TRUST_MALFORMED, here.within("kid"), "Each key has a `kid` of its own, a string.")
-        keys[kid] = key
-    return keys
-
-
 def parse_trusted_issuers(data: bytes, limits: Limits = DEFAULT_LIMITS) -> TrustedIssuers:
     """Trust document → trusted Issuers. Its shape: ``{"issuers": {"https://registry.example": {"keys": [JWK, …]}}}``.
 
-    Beside ``keys`` an Issuer may have ``status_keys``, which sign its status lists; and the document ``exp``.
+    Beside ``keys`` an Issuer may have ``status_keys``, which sign its status lists; and the document ``exp``. Issuers
+    and keys are independent: those that cannot be used are in ``left_out``, and the others are trusted.
 
     Raises:
-        Refused: ``trust.malformed``, ``claim.type``, or a rule of the encodings or keys.
+        Refused: ``trust.malformed``, ``claim.type`` or a rule of the encodings; the findings of every Issuer, when none
+            of them is usable.
     """
     return read_trusted_issuers(parse_json_object(data, Where(Part.TRUST), limits.json_depth))
 
@@ -141,16 +110,36 @@ def read_trusted_issuers(document: JsonObject) -> TrustedIssuers:
         raise Refused(
             Rule.TRUST_MALFORMED, where, "A trust document is an object with a member `issuers`, of one Issuer or more."
         )
-    listed = where.within("issuers")
-    return TrustedIssuers(
-        {issuer: parse_key_set(keys, listed.within(issuer)) for issuer, keys in issuers.items()},
-        {
-            issuer: parse_key_set(keys, listed.within(issuer), "status_keys")
-            for issuer, keys in issuers.items()
-            if isinstance(keys, dict) and "status_keys" in keys
-        },
-        _expiry(document, where.within("exp")),
-    )
+    left_out: list[Finding] = []
+    keys, status_keys = dict[str, KeySet[PublicKey]](), dict[str, KeySet[PublicKey]]()
+    for issuer, entry in issuers.items():
+        here = where.within("issuers", issuer)
+        try:
+            card_keys = parse_key_set(entry, here)
+            if isinstance(entry, dict) and "status_keys" in entry:
+                status_keys[issuer] = _read_status_keys(entry, here)
+        except Refused as refusal:
+            left_out += refusal.findings
+            continue
+        keys[issuer] = card_keys
+        left_out += [*card_keys.left_out, *(status_keys[issuer].left_out if issuer in status_keys else ())]
+    if not keys:
+        raise Refused.because(left_out)
+    return TrustedIssuers(keys, status_keys, _expiry(document, where.within("exp")), tuple(left_out))
+
+
+def _read_status_keys(entry: JsonObject, where: Where) -> KeySet[PublicKey]:
+    """Read the keys of status lists. Without a usable one, no status of the Issuer can be checked.
+
+    Raises:
+        Refused: ``trust.malformed`` for what is no array.
+    """
+    try:
+        return parse_key_set(entry, where, "status_keys")
+    except Refused as refusal:
+        if refusal.where == where:
+            raise
+        return KeySet({}, refusal.findings)
 
 
 def encode_trusted_issuers(issuers: TrustedIssuers) -> JsonObject:
@@ -175,5 +164,5 @@ def _expiry(document: JsonObject, where: Where) -> Instant | None:
         raise Refused(Rule.CLAIM_VALUE, where) from None
 
 
-def _jwks(keys: KeySet) -> list[JsonValue]:
-    return [{**key.to_jwk(), "kid": kid} for kid, key in keys.items()]
+def _jwks(keys: Mapping[str, PublicKey]) -> list[JsonValue]:
+    return [{**key.to_jwk(), "kid": kid} for kid, key in KeySet.of(keys).pairs()]

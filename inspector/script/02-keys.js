@@ -1,4 +1,4 @@
-// Public keys: JWK in, the one algorithm each key verifies with, its thumbprint. As sdcard/jose/keys.py and trust.py.
+// Public keys: JWK in, the one algorithm each key verifies with, its thumbprint. As sdcard/jose/keys.py, key_sets.py and trust.py.
 
 async function digestText(algorithm, text) {
   return encodeBase64url(new Uint8Array(await crypto.subtle.digest(algorithm.toUpperCase(), utf8(text))));
@@ -142,42 +142,66 @@ function checkNotPublished(key, published, where) {
   }
 }
 
-async function parseKeySet(value, where, member = "keys") {
+// The one reader of JWK sets, as sdcard/jose/key_sets.py: `kid` → its keys, several only for different algorithms.
+// Entries are independent: what cannot be used is in `leftOut`, and a set with nothing else is refused.
+async function parseKeySet(value, where, member = "keys", check = () => {}) {
   const entries = isObject(value) ? value.get(member) : undefined;
   if (!Array.isArray(entries)) throw new Refused("trust.malformed", where, `A JWKS is an object with an array \`${member}\`.`);
   const keys = new Map();
+  const leftOut = [];
   for (const [number, entry] of entries.entries()) {
     const here = `${where}/${member}/${number}`;
-    let key;
     try {
-      key = await parsePublicJwk(entry, here);
+      const key = await parsePublicJwk(entry, here);
+      check(key, here);
+      const kid = entry.has("kid") ? entry.get("kid") : key.thumbprint;
+      if (!isText(kid)) throw new Refused("trust.malformed", `${here}/kid`, "A `kid` is a string.");
+      if (!keys.has(kid)) keys.set(kid, new Map());
+      if (!keys.get(kid).has(key.thumbprint)) keys.get(kid).set(key.thumbprint, { key, here });
     } catch (refusal) {
-      if (refusal.rule === "key.unsupported") continue;
-      throw refusal;
+      if (!(refusal instanceof Refused)) throw refusal;
+      leftOut.push(refusal);
     }
-    const kid = entry.has("kid") ? entry.get("kid") : key.thumbprint;
-    if (!isText(kid) || keys.has(kid)) {
-      throw new Refused("trust.malformed", `${here}/kid`, "Each key has a `kid` of its own, a string.");
-    }
-    keys.set(kid, key);
   }
-  return keys;
+  const found = unambiguous(keys, leftOut);
+  if (leftOut.length > 0 && found.size === 0) throw leftOut[0];
+  found.leftOut = leftOut;
+  return found;
 }
+
+// Leaves out every `kid` that names two keys of one algorithm.
+function unambiguous(keys, leftOut) {
+  const found = new Map();
+  for (const [kid, named] of keys) {
+    const seen = new Set();
+    const repeated = [...named.values()].filter(({ key }) => seen.has(key.algorithm) || !seen.add(key.algorithm));
+    const hint = "Another key of this set has the same `kid` and algorithm, so the `kid` names neither.";
+    if (repeated.length > 0) leftOut.push(...repeated.map(({ here }) => new Refused("trust.malformed", `${here}/kid`, hint)));
+    else found.set(kid, [...named.values()].map(({ key }) => key));
+  }
+  return found;
+}
+
+const saidOf = (refusals) => refusals.map((one) => `${one.rule} at ${one.where}`).join(", ");
 
 // What a person pastes as keys: a trust document, issuer metadata, a JWK set, or one JWK.
 // `issuer` is null where the keys come without one: then they count as those of whoever the card names.
-async function parseTrust(text, depth) {
+async function parseTrust(text, depth, check = () => {}) {
   const document = parseJsonObject(utf8(text), "trust", depth);
   if (document.has("kty")) {
     const key = await parsePublicJwk(document, "trust");
+    check(key, "trust");
     const kid = document.has("kid") ? document.get("kid") : key.thumbprint;
-    return { named: null, keys: new Map([[kid, key]]), alone: key };
+    return { named: null, keys: new Map([[kid, [key]]]), alone: key };
   }
-  if (document.has("keys")) return { named: null, keys: await parseKeySet(document, "trust") };
+  if (document.has("keys")) {
+    const keys = await parseKeySet(document, "trust", "keys", check);
+    return { named: null, keys, leftOut: keys.leftOut };
+  }
   if (document.has("issuer")) {
     if (!document.has("jwks")) throw new Refused("trust.malformed", "trust/jwks", "This metadata has no keys in it. Paste its `jwks_uri`'s document.");
     const keys = await parseKeySet(document.get("jwks"), "trust/jwks");
-    return { named: new Map([[document.get("issuer"), { keys, statusKeys: new Map() }]]) };
+    return { named: new Map([[document.get("issuer"), { keys, statusKeys: new Map() }]]), leftOut: keys.leftOut };
   }
   return parseTrustDocument(document);
 }
@@ -188,24 +212,50 @@ async function parseTrustDocument(document) {
     throw new Refused("trust.malformed", "trust", "Paste a JWK, a JWK set, issuer metadata, or a trust document with `issuers`.");
   }
   const named = new Map();
-  for (const [issuer, entry] of issuers) named.set(issuer, { keys: await parseKeySet(entry, `trust/issuers/${issuer}`), statusKeys: new Map() });
+  const leftOut = [];
   for (const [issuer, entry] of issuers) {
-    if (entry.has("status_keys")) named.get(issuer).statusKeys = await parseKeySet(entry, `trust/issuers/${issuer}`, "status_keys");
+    const where = `trust/issuers/${issuer}`;
+    try {
+      const keys = await parseKeySet(entry, where);
+      const statusKeys = entry.has("status_keys") ? await parseStatusKeys(entry, where) : new Map();
+      named.set(issuer, { keys, statusKeys });
+      leftOut.push(...keys.leftOut, ...(statusKeys.leftOut ?? []));
+    } catch (refusal) {
+      if (!(refusal instanceof Refused)) throw refusal;
+      leftOut.push(refusal);
+    }
   }
+  if (named.size === 0) throw leftOut[0];
   const expires = document.has("exp") ? numericDate(document.get("exp"), "trust/exp") : null;
   if (expires !== null && !(expires > -(2 ** 53) && expires < 2 ** 53)) throw new Refused("claim.value", "trust/exp");
-  return { named, expires };
+  return { named, expires, leftOut };
 }
 
-function keyFor(trust, issuer, kid) {
+// Without a usable one, no status of the Issuer can be checked; only what is no array refuses the Issuer.
+async function parseStatusKeys(entry, where) {
+  try {
+    return await parseKeySet(entry, where, "status_keys");
+  } catch (refusal) {
+    if (!(refusal instanceof Refused) || refusal.where === where) throw refusal;
+    return Object.assign(new Map(), { leftOut: [refusal] });
+  }
+}
+
+function keyFor(trust, issuer, kid, alg) {
   const listed = trust.named ? (isText(issuer) ? trust.named.get(issuer)?.keys : undefined) : trust.keys;
   if (!listed) throw new Refused("issuer.unknown", "issuer-jwt/iss", "Add the Issuer if you trust it.");
-  return trust.alone ?? pick(listed, kid, "issuer-header/kid", "The Issuer is trusted; this key of it is not known.");
+  return trust.alone ?? pick(listed, kid, "issuer-header/kid", "The Issuer is trusted; this key of it is not known.", alg);
 }
 
-function pick(keys, kid, where, hint) {
-  if (kid === undefined && keys.size === 1) return [...keys.values()][0];
-  const key = isText(kid) ? keys.get(kid) : undefined;
+// The one key that a header names. Keys are not tried one after another: of alternatives, `alg` chooses.
+function findKey(keys, kid, alg) {
+  const named = (kid === undefined && keys.size === 1 ? [...keys.values()][0] : isText(kid) ? keys.get(kid) : undefined) ?? [];
+  const fitting = named.length > 1 ? named.filter((key) => headerNames(key.algorithm).includes(alg)) : named;
+  return fitting.length === 1 ? fitting[0] : undefined;
+}
+
+function pick(keys, kid, where, hint, alg) {
+  const key = findKey(keys, kid, alg);
   if (!key) throw new Refused("issuer.key-unknown", where, hint);
   return key;
 }

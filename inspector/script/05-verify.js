@@ -83,6 +83,7 @@ async function readParts(text, options, report, found) {
   const trustRules = ["trust.malformed", "claim.type", "claim.value", ...KEY_RULES, ...ENCODING, ...JSON_RULES];
   const noKeys = options.keys ? "" : "Paste the Issuer's keys.";
   found.trust = await report.step("Your keys", "The keys you chose", trustRules, () => parseTrust(options.keys, depth), noKeys);
+  if (found.trust?.leftOut?.length > 0) report.steps.at(-1).hint = `Left out: ${saidOf(found.trust.leftOut)}.`;
   found.arrived = await report.step(
     "Form", "Issuer's JWT, Disclosures and KB-JWT come apart",
     ["limit.bytes", "sd-jwt.format", "limit.disclosures", ...(text.startsWith("{") ? ["jws.header", "jws.crit", ...ENCODING, ...JSON_RULES] : [])],
@@ -111,7 +112,7 @@ async function checkIssued(options, report, found) {
   const noTrust = unread || (found.trust ? "" : options.keys ? STOPPED : "Paste the Issuer's keys.");
   const issuerRules = found.trust && !found.trust.named ? ["issuer.key-unknown", "key.published"] : ["issuer.unknown", "issuer.key-unknown", "key.published"];
   const key = await report.step(group, "Whose key it is", issuerRules, () => {
-    const chosen = keyFor(found.trust, jws.payload.get("iss"), jws.header.get("kid"));
+    const chosen = keyFor(found.trust, jws.payload.get("iss"), jws.header.get("kid"), jws.header.get("alg"));
     checkNotPublished(chosen, published, "issuer-header/kid");
     return chosen;
   }, noTrust);
@@ -242,13 +243,13 @@ async function checkListToken(options, report, found, text, uri, whyNot) {
 const whyNone = (report) => (report.steps.at(-1).state === "refused" ? STOPPED : report.steps.at(-1).hint);
 
 async function statusKey(options, found, jws) {
-  const kid = jws.header.get("kid");
+  const [kid, alg] = [jws.header.get("kid"), jws.header.get("alg")];
   const given = options.statusKeys ? await parseTrust(options.statusKeys, options.limits.json_depth) : found.trust;
   if (given?.alone && options.statusKeys) return given.alone;
-  if (given && !given.named && options.statusKeys) return pick(given.keys, kid, "status-list/kid", "This key is not among those you gave.");
+  if (given && !given.named && options.statusKeys) return pick(given.keys, kid, "status-list/kid", "This key is not among those you gave.", alg);
   const named = !given?.named ? undefined : found.kind === "status-list" ? statusKeysOfAll(given.named, kid) : given.named.get(found.processed?.claims.get("iss"))?.statusKeys;
   if (!named && !options.statusKeys) throw new Unchecked("Paste the key of status lists.");
-  return pick(named ?? new Map(), kid, "status-list/kid", "Add the Issuer's status keys.");
+  return pick(named ?? new Map(), kid, "status-list/kid", "Add the Issuer's status keys.", alg);
 }
 
 // A status list token does not say whose it is: its `kid` has to.
@@ -284,7 +285,7 @@ async function inspectKbJwt(text, given) {
   const key = await step("The Holder's key", [...KEY_RULES, "trust.malformed", "issuer.key-unknown"], async () => {
     const trust = await parseTrust(options.keys, options.limits.json_depth);
     if (trust.named) throw new Unchecked("A trust document names Issuers: paste the Holder's JWK, as a key you trust.");
-    return trust.alone ?? pick(trust.keys, found.kb.header.get("kid"), "kb-header/kid", "This key is not among those you gave.");
+    return trust.alone ?? pick(trust.keys, found.kb.header.get("kid"), "kb-header/kid", "This key is not among those you gave.", found.kb.header.get("alg"));
   }, unread || (options.keys ? "" : "Paste the Holder's key, as a key you trust."));
   found.holderKey = key;
   await checkJws(report, group, found.kb, key, unread || (key ? "" : whyNone(report)), unread, [DATA.kb_typ]);

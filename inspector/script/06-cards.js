@@ -199,9 +199,8 @@ async function checkCardSignatures(options, report, found, whyNot) {
 }
 
 async function cardSigners(options) {
-  const trust = await parseTrust(options.keys, options.limits.json_depth);
+  const trust = await parseTrust(options.keys, options.limits.json_depth, (key, where) => checkNotPublished(key, options.published, where));
   if (trust.named) throw new Unchecked("A trust document names Issuers: paste the signer's JWK, as a key you trust.");
-  for (const [kid, key] of trust.keys) checkNotPublished(key, options.published, `trust/${kid}`);
   return trust.keys;
 }
 
@@ -219,7 +218,7 @@ class SignatureVerifier {
     if (!header) return untrusted("The protected header cannot be read, so the signature names no key.");
     const kid = header.get("kid");
     if (!isText(kid)) return untrusted("The protected header has no `kid`, so the signature names no key.");
-    const key = this.signers.get(kid);
+    const key = findKey(this.signers, kid, header.get("alg"));
     if (!key) return untrusted("Its key is not among those you gave.");
     return this.fault(header, signature.get("header"), key) ?? this.verify(text, signature.get("signature"), key);
   }

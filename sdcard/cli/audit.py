@@ -22,6 +22,7 @@ from sdcard.cli.output import (
     print_lines,
     printable,
     show_instant,
+    show_left_out,
 )
 from sdcard.cli.progress import progress
 from sdcard.cli.serve import ConfigFile, read_settings
@@ -187,9 +188,11 @@ async def _export(url: str | None, config: Path | None, query: "AuditQuery") -> 
 
 
 def _load_keys(file: Path) -> dict[str, PublicKey]:
-    from sdcard.edge.key_files import load_public_keys
+    from sdcard.edge.key_files import load_key_set
 
-    return {key.thumbprint: key for key in load_public_keys(file)}
+    keys = load_key_set(file)
+    show_left_out(keys.left_out)
+    return {key.thumbprint: key for _, key in keys.pairs()}
 
 
 def _read_checkpoints(files: Sequence[Path], keys: Mapping[str, PublicKey]) -> list[Checkpoint]:

@@ -15,9 +15,10 @@ from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
 from sdcard.cards.agentcard.discovery import compare_with_source
 from sdcard.cards.reading import Examination, examine_card
 from sdcard.cli import EXIT_REFUSED
-from sdcard.cli.output import cell, console, describe_findings, printable, read_bytes
+from sdcard.cli.output import cell, console, describe_findings, printable, read_bytes, show_left_out
 from sdcard.edge.key_files import load_card_signers
 from sdcard.errors import Finding, Level, Misuse, Part, Refused
+from sdcard.jose.key_sets import KeySet
 
 HELP = "Say what is wrong with agent cards. Example: sdcard card check --strict agent-card.json cards/"
 
@@ -75,9 +76,11 @@ def command(
 def _load_signers(file: Path) -> CardSigners:
     """The keys, which are no card: without them nothing can be said of any."""
     try:
-        return load_card_signers(file)
+        signers = load_card_signers(file)
     except Refused as refusal:
         raise Misuse(f"--signers: {refusal}") from None
+    show_left_out(KeySet.of(signers.keys).left_out)
+    return signers
 
 
 def _files(source: str, unreadable: list[str]) -> Iterator[str]:

@@ -101,6 +101,12 @@ def describe_findings(findings: Sequence[Finding]) -> list[dict[str, str]]:
     ]
 
 
+def show_left_out(findings: Sequence[Finding]) -> None:
+    """Say on standard error which members of a set are not used, and why; the others are."""
+    for finding in findings:
+        sys.stderr.write(printable(f"Left out: {finding}") + "\n")
+
+
 def show_refusal(refusal: Refused, as_json: bool) -> None:
     """Say which rules said no, and where."""
     if as_json:

@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from sdcard.cli.output import AsJson, console, parse_now, print_json, print_lines, read_bytes, show_instant, table
-from sdcard.errors import Misuse, Part
+from sdcard.cli.output import (
+    AsJson,
+    console,
+    parse_now,
+    print_json,
+    print_lines,
+    read_bytes,
+    show_instant,
+    show_left_out,
+    table,
+)
+from sdcard.errors import Misuse, Part, Refused
 from sdcard.instants import Instant
 from sdcard.trust import TrustedIssuers, encode_trusted_issuers, parse_trusted_issuers
 from sdcard.trust_list import issue_trust_list, verify_trust_list
@@ -48,6 +58,8 @@ def sign(
 
     now = int(parse_now(None))
     issuers = parse_trusted_issuers(read_bytes(str(trust), Part.TRUST))
+    if issuers.left_out:  # what is signed says what its author wrote, or is not signed
+        raise Refused.because(issuers.left_out)
     print_lines(issue_trust_list(issuers, load_signer(key), now, now + days * DAY))
 
 
@@ -75,17 +87,24 @@ def show(
 
 
 def read_trust(file: Path, signer: Path | None, now: Instant) -> TrustedIssuers:
-    """The trusted Issuers of a file. Who names a signer takes nothing that is not signed."""
+    """The trusted Issuers of a file; those that cannot be used are reported. With a signer, only signed lists count."""
     data = read_bytes(str(file), Part.TRUST).strip(b" \t\r\n")
     if signer is None:
         if not data.startswith(b"{") and data.count(b".") == 2:
             raise Misuse(f"{file} is a trust list: say with --trust-signer whose")
-        return parse_trusted_issuers(data)
+        return _reported(parse_trusted_issuers(data))
     if data.startswith(b"{"):
         raise Misuse(f"{file} is not signed; without --trust-signer it is taken as it is")
-    from sdcard.edge.key_files import load_public_keys
+    from sdcard.edge.key_files import load_key_set
 
-    return verify_trust_list(data.decode("utf-8", "replace"), load_public_keys(signer), now)
+    signers = load_key_set(signer)
+    show_left_out(signers.left_out)
+    return _reported(verify_trust_list(data.decode("utf-8", "replace"), [key for _, key in signers.pairs()], now))
+
+
+def _reported(issuers: TrustedIssuers) -> TrustedIssuers:
+    show_left_out(issuers.left_out)
+    return issuers
 
 
 def read_reach(networks: list[str] | None) -> "Reach":

@@ -5,6 +5,7 @@ Needs the ``cli`` extra.
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -15,15 +16,17 @@ from urllib.parse import urlsplit
 from sdcard.edge.fetching import JSON, JWKS, fetch
 from sdcard.edge.reach import PUBLIC, Reach, parse_url
 from sdcard.edge.refreshing import Schedule
-from sdcard.encoding import JsonObject, parse_json_object
+from sdcard.encoding import JsonObject, JsonValue, parse_json_object
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.jose.jws import parse_jws
+from sdcard.jose.key_sets import KeySet
+from sdcard.jose.keys import PublicKey
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.oauth.keys import MOST_BYTES
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt
-from sdcard.trust import KeySet, TrustedIssuers, parse_key_set
+from sdcard.trust import TrustedIssuers, parse_key_set
 
 WELL_KNOWN = "/.well-known/jwt-vc-issuer"
 MOST_KEYS = 64
@@ -33,24 +36,36 @@ _DEPTH = 8
 _WHERE = Where(Part.FETCHED)
 _ISSUER = Where(Part.ISSUER_JWT, ("iss",))
 _Use: TypeAlias = Literal["keys", "status_keys"]
+_USES: tuple[_Use, ...] = ("keys", "status_keys")
+_Keys: TypeAlias = KeySet[PublicKey]
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Listed:
-    """One Issuer: its keys by what they are for, how old they are, and the attempt that is under way."""
+class _OneUse:
+    """The keys of one Issuer for one use, how old they are, and why there are no newer ones."""
 
-    keys: Mapping[_Use, KeySet]
+    keys: _Keys
     schedule: Schedule = field(default_factory=Schedule)
     hint: str = ""
-    coming: Future[None] | None = None
 
-    def knows(self, kid: object, use: _Use) -> bool:
-        keys = self.keys[use]
-        return kid in keys if isinstance(kid, str) else kid is None and len(keys) == 1
+    def knows(self, kid: object) -> bool:
+        return kid in self.keys if isinstance(kid, str) else kid is None and len(self.keys) == 1
+
+    def is_due(self, kid: object, now: Instant) -> bool:
+        return self.schedule.is_due(self.knows(kid), now)
 
     def is_usable(self, now: Instant) -> bool:
         """Keys that were listed serve until others are had; those that were had, for a while."""
         return self.schedule.fetched is None or self.schedule.is_usable(now)
+
+
+@dataclass(slots=True)
+class _Listed:
+    """One Issuer: its two independent key sets, and the attempt to refresh them that is under way."""
+
+    of: Mapping[_Use, _OneUse]
+    coming: Future[None] | None = None
 
 
 class IssuerKeys:
@@ -69,7 +84,12 @@ class IssuerKeys:
         self._trusted, self._reach, self._limits = listed, reach, limits
         self._lock = threading.Lock()
         self._listed = {
-            issuer: _Listed({"keys": keys, "status_keys": listed.status_keys.get(issuer, {})})
+            issuer: _Listed(
+                {
+                    "keys": _OneUse(KeySet.of(keys)),
+                    "status_keys": _OneUse(KeySet.of(listed.status_keys.get(issuer, {}))),
+                }
+            )
             for issuer, keys in listed.keys.items()
         }
 
@@ -123,16 +143,15 @@ class IssuerKeys:
         if not isinstance(issuer, str) or issuer not in self._listed or not self._trusted.is_current(now):
             return self._trusted  # the verification says no
         with self._lock:
-            one = self._listed[issuer]
-            known = one.knows(kid, use)
-            waits = one.schedule.is_due(known, now) and not (known and one.is_usable(now) and one.coming)
-            return issuer if waits else self._answer(one, issuer, known, now)
+            one, of = self._listed[issuer], self._listed[issuer].of[use]
+            serves = of.knows(kid) and of.is_usable(now) and one.coming
+            return issuer if of.is_due(kid, now) and not serves else self._answer(issuer, kid, use, now)
 
     def _refresh(self, issuer: str, kid: object, use: _Use, now: Instant) -> Future[None] | None:
         """The Issuer is being asked, by this or somebody else's doing; None when that is not due any more."""
         one = self._listed[issuer]
         with self._lock:
-            if one.coming is None and one.schedule.is_due(one.knows(kid, use), now):
+            if one.coming is None and one.of[use].is_due(kid, now):
                 coming = Future[None]()
                 coming.set_running_or_notify_cancel()  # nobody who stops waiting stops it
                 asking = threading.Thread(target=self._ask, args=(one, issuer, kid, use, now, coming), daemon=True)
@@ -141,36 +160,50 @@ class IssuerKeys:
             return one.coming
 
     def _refreshed(self, issuer: str, kid: object, use: _Use, now: Instant) -> TrustedIssuers:
-        one = self._listed[issuer]
         with self._lock:
-            return self._answer(one, issuer, one.knows(kid, use), now)
+            return self._answer(issuer, kid, use, now)
 
     def _ask(self, one: _Listed, issuer: str, kid: object, use: _Use, now: Instant, coming: Future[None]) -> None:
-        found: Mapping[_Use, KeySet] | None = None
-        hint = ""
+        found: Mapping[_Use, _Keys | Refused | None] = {
+            every: Refused(Rule.ISSUER_METADATA, _ISSUER) for every in _USES
+        }
         try:
             found = _published(issuer, self._reach.to_listed(issuer))
         except Refused as refusal:
-            hint = str(refusal.findings[0])
+            found = dict.fromkeys(_USES, refusal)
         finally:
             with self._lock:
                 one.coming = None
-                if found is None:
-                    one.schedule.fell_through(now)
-                else:
-                    one.keys = {**one.keys, **found}
-                    one.schedule.succeeded(one.knows(kid, use), now)
-                one.hint = hint
+                for every, keys in found.items():
+                    _take(one.of[every], keys, kid if every == use else None, now, issuer)
             coming.set_result(None)
 
-    def _answer(self, one: _Listed, issuer: str, known: bool, now: Instant) -> TrustedIssuers:
-        if not one.is_usable(now) or (not known and one.schedule.failed is not None):
+    def _answer(self, issuer: str, kid: object, use: _Use, now: Instant) -> TrustedIssuers:
+        of = self._listed[issuer].of
+        one = of[use]
+        if not one.is_usable(now) or (not one.knows(kid) and one.schedule.failed is not None):
             raise Refused(Rule.ISSUER_METADATA, _ISSUER, one.hint)
         return replace(
             self._trusted,
-            keys={**self._trusted.keys, issuer: one.keys["keys"]},
-            status_keys={**self._trusted.status_keys, issuer: one.keys["status_keys"]},
+            keys={**self._trusted.keys, issuer: of["keys"].keys},
+            status_keys={**self._trusted.status_keys, issuer: of["status_keys"].keys},
         )
+
+
+def _take(one: _OneUse, found: _Keys | Refused | None, kid: object, now: Instant, issuer: str) -> None:
+    """Take over what an Issuer published for one use; None: it publishes nothing, so the listed keys remain.
+
+    ``kid``: the key that was looked for; None: none for this use.
+    """
+    if isinstance(found, Refused):
+        one.schedule.fell_through(now)
+        one.hint = str(found.findings[0])
+        return
+    if found is not None:
+        for finding in found.left_out if found.left_out != one.keys.left_out else ():
+            _log.warning("a key of the Issuer %s is left out: %s", issuer, finding)
+        one.keys = found
+    one.schedule.succeeded(kid is None or one.knows(kid), now)
 
 
 def metadata_url(issuer: str) -> str:
@@ -179,11 +212,11 @@ def metadata_url(issuer: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path.rstrip('/')}"
 
 
-def _published(issuer: str, reach: Reach) -> Mapping[_Use, KeySet]:
-    """The keys that an Issuer publishes. Without a word on those of status lists, the listed ones remain.
+def _published(issuer: str, reach: Reach) -> Mapping[_Use, _Keys | Refused | None]:
+    """The keys that an Issuer publishes. The sets are independent: one that cannot be had leaves the other alone.
 
     Raises:
-        Refused: ``fetch.…``, ``trust.malformed``, or a rule of the encodings or keys.
+        Refused: ``fetch.…``, ``trust.malformed`` or a rule of the encodings, when there is no metadata of this Issuer.
     """
     parse_url(issuer)
     if "?" in issuer:
@@ -191,20 +224,30 @@ def _published(issuer: str, reach: Reach) -> Mapping[_Use, KeySet]:
     metadata = _json(metadata_url(issuer), reach, (JSON,))
     if metadata.get("issuer") != issuer:
         raise Refused(Rule.TRUST_MALFORMED, _WHERE.within("issuer"), "The metadata is of another Issuer.")
-    published: dict[_Use, KeySet] = {"keys": _key_set(metadata, "jwks", reach)}
-    if metadata.keys() & {"status_jwks", "status_jwks_uri"}:
-        published["status_keys"] = _key_set(metadata, "status_jwks", reach)
-    return published
+    has_status = not metadata.keys().isdisjoint(("status_jwks", "status_jwks_uri"))
+    status_source = _source(metadata, "status_jwks") if has_status else None
+    return {
+        "keys": _key_set(_source(metadata, "jwks"), reach),
+        "status_keys": None if status_source is None else _key_set(status_source, reach),
+    }
 
 
-def _key_set(metadata: JsonObject, member: str, reach: Reach) -> KeySet:
-    """The keys that stand in a member, or where its ``_uri`` leads: one of the two (VC-13)."""
+def _source(metadata: JsonObject, member: str) -> JsonValue:
+    """The key set that stands in a member, or the URI that its ``_uri`` has: one of the two (VC-13)."""
     inside, uri = metadata.get(member), metadata.get(f"{member}_uri")
-    if (inside is None) is (uri is None) or not isinstance(uri, str | None):
+    if (inside is None) is (uri is None) or not isinstance(uri, str | None) or isinstance(inside, str):
         raise Refused(Rule.TRUST_MALFORMED, _WHERE, f"Either `{member}` or `{member}_uri` is there.")
-    keys = parse_key_set(_json(uri, reach, JWKS) if uri is not None else inside, _WHERE)
-    if not 0 < len(keys) <= MOST_KEYS:
-        raise Refused(Rule.TRUST_MALFORMED, _WHERE.within("keys"), f"There are 1 to {MOST_KEYS} keys that verify.")
+    return inside if uri is None else uri
+
+
+def _key_set(source: JsonValue, reach: Reach) -> _Keys | Refused:
+    """The keys of a set, or why there are none."""
+    try:
+        keys = parse_key_set(_json(source, reach, JWKS) if isinstance(source, str) else source, _WHERE)
+        if not 0 < len(keys) <= MOST_KEYS:
+            raise Refused(Rule.TRUST_MALFORMED, _WHERE.within("keys"), f"There are 1 to {MOST_KEYS} keys that verify.")
+    except Refused as refusal:
+        return refusal
     return keys
 
 

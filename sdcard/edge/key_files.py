@@ -18,6 +18,7 @@ from sdcard.cards.a2a.signatures.verification import CardSigners, parse_card_sig
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.jose.algorithms import EC_PARAMETERS, SignatureAlgorithm
+from sdcard.jose.key_sets import KeySet, read_key_set
 from sdcard.jose.keys import PRIVATE_MEMBERS, PublicKey, parse_public_jwk
 from sdcard.jose.ml_dsa import ML_DSA_PARAMETERS, SEED_SIZE, private_key_of
 from sdcard.jose.signer import InMemorySigner
@@ -126,22 +127,35 @@ def is_key_set(path: Path) -> bool:
         return "keys" in _read(file)
 
 
-def load_public_keys(path: Path) -> tuple[PublicKey, ...]:
-    """The keys of a JWKS file, every one of them: unlike a stranger's, one that is not understood is refused.
+def load_key_set(path: Path) -> KeySet[PublicKey]:
+    """The usable keys of a JWKS file; ``left_out`` says which entries are not used, and why.
 
     Raises:
-        Refused: ``key.…`` or a rule of the encodings, when it is no set of public keys of ours.
+        Refused: as ``read_key_set``, ``limit.bytes`` or a rule of the encodings.
         OSError: when it cannot be read.
     """
     with path.open("rb") as file:
-        entries = _read(file).get("keys")
-    if not isinstance(entries, list):
+        document = _read(file)
+    if not isinstance(document.get("keys"), list):
         raise Refused(Rule.KEY_MALFORMED, _WHERE.within("keys"), "A JWKS is an object with an array `keys`.")
-    return tuple(parse_public_jwk(entry, _WHERE.within("keys", number)) for number, entry in enumerate(entries))
+    return read_key_set(document, _WHERE, parse_public_jwk, rule=Rule.KEY_MALFORMED)
+
+
+def load_public_keys(path: Path) -> tuple[PublicKey, ...]:
+    """All keys of a JWKS file, for a caller that takes over the whole set: one bad entry refuses the file.
+
+    Raises:
+        Refused: as ``load_key_set``; the reasons for every entry that is not usable.
+        OSError: when it cannot be read.
+    """
+    keys = load_key_set(path)
+    if keys.left_out:
+        raise Refused.because(keys.left_out)
+    return tuple(key for _, key in keys.pairs())
 
 
 def load_card_signers(path: Path) -> CardSigners:
-    """The keys of a JWKS file that are trusted to sign agent cards. Keys of kinds that are not used here are left out.
+    """The keys of a JWKS file that are trusted to sign agent cards, as ``parse_card_signers`` reads them.
 
     Raises:
         Refused: as ``parse_card_signers``, or ``limit.bytes``.

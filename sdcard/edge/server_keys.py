@@ -13,6 +13,7 @@ from sdcard.edge.reach import PUBLIC, Reach, parse_url
 from sdcard.edge.refreshing import Schedule
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant
+from sdcard.jose.key_sets import KeySet
 from sdcard.oauth.access_token import parse_access_token
 from sdcard.oauth.keys import MOST_BYTES, ServerKey, parse_server_keys
 from sdcard.rules import Rule
@@ -27,12 +28,12 @@ class ServerKeys:
 
     def __init__(self, load: Load) -> None:
         self._load = load
-        self._keys: Mapping[str, ServerKey] = {}
+        self._keys = KeySet[ServerKey]({})
         self._schedule = Schedule()
         self._turn = asyncio.Lock()
 
-    async def find(self, kid: object, now: Instant) -> ServerKey:
-        """The key of this ``kid``.
+    async def find(self, kid: object, now: Instant, alg: object = None) -> ServerKey:
+        """The key of this ``kid``; ``alg`` chooses between keys of one ``kid`` for different algorithms.
 
         Raises:
             Refused: ``issuer.key-unknown`` when there is none; ``token.keys-unavailable`` when nobody can say.
@@ -42,7 +43,7 @@ class ServerKeys:
             async with self._turn:
                 if self._is_due(kid, now):
                     await self._refresh(kid, now)
-        key = self._keys.get(kid) if isinstance(kid, str) else None
+        key = self._keys.find(kid, alg) if isinstance(kid, str) else None
         if not schedule.is_usable(now) or (key is None and schedule.failed is not None):
             raise Refused(Rule.TOKEN_KEYS, Where(Part.REQUEST))
         if key is None:
@@ -55,8 +56,9 @@ class ServerKeys:
         Raises:
             Refused: as ``parse_access_token`` and ``find``.
         """
-        kid = parse_access_token(token).header.get("kid")
-        return {str(kid): await self.find(kid, now)}
+        header = parse_access_token(token).header
+        kid = header.get("kid")
+        return {str(kid): await self.find(kid, now, header.get("alg"))}
 
     def _knows(self, kid: object) -> bool:
         return isinstance(kid, str) and kid in self._keys
@@ -66,7 +68,10 @@ class ServerKeys:
 
     async def _refresh(self, kid: object, now: Instant) -> None:
         try:
-            self._keys = parse_server_keys(await self._load())
+            keys = parse_server_keys(await self._load())
+            for finding in keys.left_out if keys.left_out != self._keys.left_out else ():
+                _log.warning("of the authorization server's keys one is left out: %s", finding)
+            self._keys = keys
             self._schedule.succeeded(self._knows(kid), now)
         except (OSError, Refused) as error:
             self._schedule.fell_through(now)

@@ -119,7 +119,7 @@ class FetchedStatusLists:
             kid = jws.header.get("kid")
             trusted = self._trusted(issuer, kid, now)
             trusted.check_current(now)
-            key = trusted.status_key_for(issuer, kid)
+            key = trusted.status_key_for(issuer, kid, jws.header.get("alg"))
             token = verify_status_list_token(text, uri, key, now, self._limits, MAX_SKEW)
         except Refused as refusal:
             return _Kept(now, now + _PAUSE, refusal)

@@ -88,6 +88,11 @@ class PublicKey:
         """How it is pickled and copied: as the JWK, from which it is read again."""
         return parse_public_jwk, (self.to_jwk(), Where(Part.KEY))
 
+    @property
+    def header_names(self) -> tuple[str, ...]:
+        """The values of ``alg`` that mean its algorithm."""
+        return self.algorithm.header_names
+
     def to_jwk(self) -> dict[str, str]:
         """Exactly the members that RFC 7638 names for the key's type."""
         return dict(self._jwk)
@@ -155,7 +160,7 @@ def parse_public_jwk(value: object, where: Where) -> PublicKey:
         key = _parse_ml_dsa(value, where)
     else:
         raise Refused(Rule.KEY_UNSUPPORTED, where, "Use an EC key on P-256, P-384 or P-521, Ed25519, or ML-DSA.")
-    _check_purpose(value, key, where)
+    check_purpose(value, key.header_names, where)
     return key
 
 
@@ -239,14 +244,23 @@ def _sized(text: str, size: int, where: Where) -> bytes:
     return data
 
 
-def _check_purpose(jwk: Mapping[str, object], key: PublicKey, where: Where) -> None:
-    """Honour ``use``, ``key_ops`` and ``alg`` where they are present (RFC 7517 4.2 to 4.4)."""
+def check_purpose(jwk: Mapping[str, object], names: tuple[str, ...], where: Where) -> None:
+    """Honour ``use``, ``key_ops`` and ``alg`` where they are present (RFC 7517 4.2 to 4.4).
+
+    Args:
+        jwk: the key.
+        names: the values of ``alg`` that it may be used with.
+        where: its place.
+
+    Raises:
+        Refused: ``key.unsupported``.
+    """
     if jwk.get("use", "sig") != "sig":
         raise Refused(Rule.KEY_UNSUPPORTED, where.within("use"), "The key is not for signatures.")
     operations = jwk.get("key_ops", ["verify"])
     if not isinstance(operations, list) or "verify" not in operations:
         raise Refused(Rule.KEY_UNSUPPORTED, where.within("key_ops"), "The key is not for verifying.")
-    if jwk.get("alg", key.algorithm) not in key.algorithm.header_names:
+    if "alg" in jwk and jwk["alg"] not in names:
         raise Refused(Rule.KEY_UNSUPPORTED, where.within("alg"), "The key's type signs with another algorithm.")
 
 

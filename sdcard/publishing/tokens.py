@@ -77,8 +77,8 @@ class OwnTokens:
 class KeySource(Protocol):
     """Finds the keys of an authorization server; ``sdcard.edge.server_keys`` has one."""
 
-    async def find(self, kid: object, now: Instant) -> ServerKey:
-        """The key of this ``kid``, or a refusal: ``issuer.key-unknown`` or ``token.keys-unavailable``."""
+    async def find(self, kid: object, now: Instant, alg: object = None) -> ServerKey:
+        """The key of this ``kid`` and ``alg``, or a refusal: ``issuer.key-unknown`` or ``token.keys-unavailable``."""
         ...
 
 
@@ -102,7 +102,7 @@ class AccessTokens:
         """What the token is for, by its ``scope`` claim."""
         try:
             jws = parse_access_token(token)
-            key = await self.keys.find(jws.header.get("kid"), now)
+            key = await self.keys.find(jws.header.get("kid"), now, jws.header.get("alg"))
             verified = verify_access_token(jws, key, self.issuer, self.audience, now)
         except Refused as refusal:
             if refusal.rule is Rule.TOKEN_KEYS:

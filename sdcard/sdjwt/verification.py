@@ -43,7 +43,7 @@ class VerifiedSdJwt(NamedTuple):
 
 
 def verify_sd_jwt(
-    sd_jwt: SdJwt, key_for: Callable[[object, object], PublicKey], types: Collection[str], limits: Limits
+    sd_jwt: SdJwt, key_for: Callable[[object, object, object], PublicKey], types: Collection[str], limits: Limits
 ) -> VerifiedSdJwt:
     """Steps 1 to 5: separate, signature, digests, Disclosures (R-50).
 
@@ -51,7 +51,7 @@ def verify_sd_jwt(
 
     Args:
         sd_jwt: the parsed text.
-        key_for: chooses the Issuer's key by ``iss`` and ``kid``, and refuses an Issuer that is not trusted (step 2.c).
+        key_for: chooses the Issuer's key by ``iss``, ``kid`` and ``alg``, and refuses an unknown Issuer (step 2.c).
         types: accepted values of the header's ``typ``.
         limits: bounds the work.
 
@@ -63,17 +63,17 @@ def verify_sd_jwt(
 
 
 def verifying_sd_jwt(
-    sd_jwt: SdJwt, key_for: Callable[[object, object], PublicKey], types: Collection[str], limits: Limits
+    sd_jwt: SdJwt, key_for: Callable[[object, object, object], PublicKey], types: Collection[str], limits: Limits
 ) -> Generator[SignatureQuestion, bool, VerifiedSdJwt]:
     """As ``verify_sd_jwt``, step by step; whoever takes the steps computes the signature."""
     seen = find(sd_jwt.issuer_jwt)
     reading = seen and seen.reading_of(sd_jwt, limits)
     if seen and reading:
         jws, issuer, processed = reading.again()
-        yield from verifying_jws(jws, key_for(issuer, jws.header.get("kid")), types, seen.key)
+        yield from verifying_jws(jws, key_for(issuer, jws.header.get("kid"), jws.header.get("alg")), types, seen.key)
         return VerifiedSdJwt(processed, reading.sd_jwt, reading.sd_hash)
     jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
-    key = key_for(jws.payload.get("iss"), jws.header.get("kid"))
+    key = key_for(jws.payload.get("iss"), jws.header.get("kid"), jws.header.get("alg"))
     yield from verifying_jws(jws, key, types, seen.key if seen else None)
     processed = process_payload(jws.payload, sd_jwt.disclosures, limits)
     keep(sd_jwt.issuer_jwt, Seen(key, Reading.of(sd_jwt, limits, jws, processed) if seen else None))

@@ -237,8 +237,8 @@ def test_trust_that_can_change_is_asked_each_time(world: World) -> None:
     """What is no ``TrustedIssuers``, or a kind of its own, may answer otherwise the next time."""
 
     class Asked(TrustedIssuers):
-        def key_for(self, issuer: object, kid: object) -> PublicKey:
-            return trusted[0].key_for(issuer, kid)
+        def key_for(self, issuer: object, kid: object, alg: object = None) -> PublicKey:
+            return trusted[0].key_for(issuer, kid, alg)
 
     trusted = [world.issuer.trust]
     acceptance = Acceptance(issuers=Asked({}))

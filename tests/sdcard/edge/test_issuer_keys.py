@@ -358,3 +358,38 @@ def test_a_rotation_of_status_keys_is_seen_at_once(publisher: Publisher) -> None
     with raises_rule("status.unavailable", at="status-list"):
         lists.status(StatusReference(uri, 3), "https://rogue.example", NOW)
     assert (publisher.refreshes, publisher.asked.count("/status/1")) == (2, 2)
+
+
+def test_status_keys_that_cannot_be_had_leave_the_keys_of_cards(world: World, publisher: Publisher) -> None:
+    publisher.publish(NEW)
+    for broken in (None, [], {"keys": [{"kty": "EC"}]}):
+        publisher.documents["/status"] = broken
+        keys = IssuerKeys(
+            replace(listed(publisher, OLD), status_keys={publisher.issuer: {"s": STATUS.public_key}}), REACH
+        )
+        assert verify(world, keys, issued(world, publisher.issuer, NEW)) == publisher.issuer
+        trusted = keys.for_presentation(issued(world, publisher.issuer, NEW), NOW)
+        assert trusted.status_key_for(publisher.issuer, "s") == STATUS.public_key
+        with raises_rule("issuer.metadata-unavailable", "issuer-jwt/iss"):
+            keys.for_status_list(publisher.issuer, "unknown", NOW)
+
+
+def test_keys_of_cards_that_cannot_be_had_leave_the_status_keys(world: World, publisher: Publisher) -> None:
+    publisher.publish(NEW)
+    publisher.documents["/jwks"] = {"keys": [{"kty": "EC"}]}
+    keys = IssuerKeys(listed(publisher, OLD), REACH)
+    assert keys.for_status_list(publisher.issuer, STATUS.public_key.thumbprint, NOW).status_keys[publisher.issuer]
+    assert verify(world, keys, issued(world, publisher.issuer)) == publisher.issuer
+    assert verify(world, keys, issued(world, publisher.issuer, NEW)) == "issuer.metadata-unavailable"
+
+
+def test_a_key_that_is_left_out_is_in_the_log_once(
+    world: World, publisher: Publisher, caplog: pytest.LogCaptureFixture
+) -> None:
+    publisher.publish(OLD, NEW)
+    publisher.documents["/jwks"]["keys"].insert(1, {"kty": "EC", "crv": "P-256", "kid": "b"})
+    keys = IssuerKeys(listed(publisher, OLD), REACH)
+    for seconds in (0, FRESH_SECONDS, 2 * FRESH_SECONDS):
+        assert verify(world, keys, issued(world, publisher.issuer, NEW), seconds) == publisher.issuer
+    (line,) = [record.message for record in caplog.records if "left out" in record.message]
+    assert "key.malformed at fetched/keys/1/x" in line

@@ -12,11 +12,10 @@ from sdcard.cards.a2a.signatures.forms import Canonical, canonical_forms, forms_
 from sdcard.cards.format import CardFormat
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, parse_json, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
-from sdcard.frozen import frozen
-from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
+from sdcard.jose.key_sets import KeySet, read_key_set
+from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published, parse_public_jwk
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
-from sdcard.trust import parse_key_set
 
 MOST_SIGNATURES = 16
 """Each one may cost four signature checks over the whole card. Several are for changing keys (A2A 8.4.3)."""
@@ -33,7 +32,7 @@ class CardSigners:
     keys: Mapping[str, PublicKey]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keys", frozen(self.keys))
+        object.__setattr__(self, "keys", KeySet.of(self.keys))
 
     @classmethod
     def of(cls, *keys: PublicKey) -> "CardSigners":
@@ -48,17 +47,21 @@ NOBODY = CardSigners({})
 def parse_card_signers(
     data: bytes, limits: Limits = DEFAULT_LIMITS, published_keys: frozenset[str] = PUBLISHED_KEYS
 ) -> CardSigners:
-    """JWKS (RFC 7517 5) → the signers that are trusted. Keys of other kinds are left out, as in ``parse_key_set``.
+    """JWKS (RFC 7517 5) → the signers that are trusted. ``keys.left_out`` says which entries are not used, and why.
 
     Raises:
-        Refused: ``trust.malformed`` for what is no JWKS or repeats a ``kid``; ``key.malformed``, ``key.private``, or
-            ``key.published`` for a key that anybody can sign with; or a rule of the encodings.
+        Refused: ``trust.malformed`` for what is no JWKS; a rule of the encodings; the reasons for all entries, such as
+            ``key.published`` for a key that anybody can sign with, when none is usable.
     """
+
+    def parse(entry: object, where: Where) -> PublicKey:
+        key = parse_public_jwk(entry, where)
+        check_not_published(key, published_keys, where)
+        return key
+
     where = Where(Part.TRUST)
-    signers = CardSigners(parse_key_set(parse_json(data, where, limits.json_depth), where))
-    for kid, key in signers.keys.items():
-        check_not_published(key, published_keys, where.within(kid))
-    return signers
+    document = parse_json(data, where, limits.json_depth)
+    return CardSigners(read_key_set(document, where, parse, rule=Rule.TRUST_MALFORMED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ class _Verifier:
             return _Untrusted("The protected header cannot be read, so the signature names no key.")
         if not isinstance(kid, str):
             return _Untrusted("The protected header has no `kid`, so the signature names no key.")
-        key = self._signers.keys.get(kid)
+        key = KeySet.of(self._signers.keys).find(kid, header.get("alg"))
         if key is None:
             return _Untrusted("Its key is not among the trusted ones. Add it if you trust whoever has it.")
         fault = _header_fault(header, signature.get("header"), key)

@@ -1,0 +1,63 @@
+"""Decision 0027 names every set that is read, and says whether its members are independent."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.shared import ROOT
+
+PAGE = ROOT / "docs" / "decisions" / "0027-members-of-a-set.md"
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in PAGE.read_text(encoding="utf-8").splitlines()
+    if line.startswith("|") and "---" not in line
+][1:]
+SOURCES = [path for package in ("sdcard", "issuer_service") for path in sorted((ROOT / package).rglob("*.py"))]
+READS_KEYS = re.compile(r"\b(parse_key_set|read_key_set|load_key_set|load_public_keys|parse_trusted_issuers)\(")
+ONE_KEY = {
+    "sdcard/dpop/verification.py",
+    "sdcard/edge/key_files.py",
+    "sdcard/sdjwt/verification.py",
+    "sdcard/vectors.py",
+    "issuer_service/discovery/renewal.py",
+    "issuer_service/keys/sealing.py",
+    "issuer_service/lifecycle/service.py",
+    "issuer_service/registration/reading.py",
+}
+"""Modules that parse single keys: of a token, a request or a row. A key set has one reader."""
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def files() -> set[str]:
+    return {name for row in ROWS for name in re.findall(r"`([^`]+\.(?:py|js))`", row[1])}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_each_set_has_a_reader_and_a_kind(row: list[str]) -> None:
+    assert len(row) == 4
+    assert row[2] in ("independent", "one document")
+    assert row[3]
+    for name in re.findall(r"`([^`]+\.(?:py|js))`", row[1]):
+        assert (ROOT / name).is_file()
+
+
+def test_no_set_is_named_twice() -> None:
+    names = [row[0] for row in ROWS]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_every_module_that_reads_key_sets_is_in_the_table() -> None:
+    readers = {named(path) for path in SOURCES if READS_KEYS.search(path.read_text(encoding="utf-8"))}
+    clients = {"sdcard/jose/key_sets.py", "sdcard/trust_list.py", "sdcard/vectors.py", "sdcard/cli/audit.py"}
+    assert readers - clients - files() == set()
+
+
+def test_no_module_beside_the_one_reader_parses_the_keys_of_a_set() -> None:
+    parsing = {named(path) for path in SOURCES if "parse_public_jwk" in path.read_text(encoding="utf-8")}
+    own = {"sdcard/__init__.py", "sdcard/jose/keys.py", "sdcard/jose/key_sets.py", "sdcard/oauth/keys.py"}
+    signers = {"sdcard/cards/a2a/signatures/verification.py"}
+    assert parsing == ONE_KEY | own | signers
