@@ -362,7 +362,8 @@ def test_a_rotation_of_status_keys_is_seen_at_once(publisher: Publisher) -> None
 
 def test_status_keys_that_cannot_be_had_leave_the_keys_of_cards(world: World, publisher: Publisher) -> None:
     publisher.publish(NEW)
-    for broken in (None, [], {"keys": [{"kty": "EC"}]}):
+    unusable: list[Any] = [None, [], {"keys": [{"kty": "EC"}]}]
+    for broken in unusable:
         publisher.documents["/status"] = broken
         keys = IssuerKeys(
             replace(listed(publisher, OLD), status_keys={publisher.issuer: {"s": STATUS.public_key}}), REACH
