@@ -150,7 +150,7 @@ TX-12 | met | sdcard/delegation/narrowing.py:check_scopes sdcard/delegation/toke
 KEYS = """
 JWK-1 | met | sdcard/jose/keys.py:parse_public_jwk | tests/sdcard/jose/test_keys.py |
 JWK-2 | met | sdcard/jose/keys.py:_read_point | tests/sdcard/jose/test_keys.py |
-JWK-3 | met | sdcard/jose/keys.py:_check_purpose | tests/sdcard/jose/test_keys.py |
+JWK-3 | met | sdcard/jose/keys.py:check_purpose | tests/sdcard/jose/test_keys.py |
 JWK-4 | met | sdcard/trust.py:TrustedIssuers.key_for sdcard/jose/key_sets.py:read_key_set | tests/sdcard/test_trust.py tests/sdcard/jose/test_key_sets.py |
 JWK-5 | met | sdcard/jose/key_sets.py:read_key_set | tests/sdcard/jose/test_key_sets.py |
 JWK-6 | met | sdcard/jose/keys.py:PRIVATE_MEMBERS | tests/sdcard/jose/test_keys.py |
