@@ -15,7 +15,7 @@ from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosure.checking import MOST_PAIRS, MOST_PATHS, MOST_PATHS_IN_ALL
 from sdcard.disclosure.context import BUILT_IN, DisclosureContext
 from sdcard.disclosure.schema import SCHEMA
-from sdcard.instants import FreshnessWindow
+from sdcard.instants import MAX_INSTANT, FreshnessWindow
 from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
 from sdcard.jose.ed25519 import _SMALL_ORDER
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
@@ -61,6 +61,7 @@ def page_data() -> dict[str, Any]:
         "limits": asdict(DEFAULT_LIMITS),
         "most_containers": MOST_CONTAINERS,
         "bytes_per_container": BYTES_PER_CONTAINER,
+        "max_instant": MAX_INSTANT,
         "window": asdict(FreshnessWindow()),
         "max_nonce_length": MAX_NONCE_LENGTH,
         "kb_typ": KB_TYP,

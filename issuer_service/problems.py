@@ -155,6 +155,7 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.EXPIRED,
         Rule.NOT_YET_VALID,
         Rule.ISSUED_IN_FUTURE,
+        Rule.LIFETIME,
         Rule.TOKEN_AUDIENCE,
         Rule.CNF,
         Rule.CNF_OTHER_KEY,

@@ -4,7 +4,7 @@ import calendar
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeGuard
 
 from sdcard.errors import Misuse, Refused, Where
 from sdcard.rules import Rule
@@ -12,7 +12,9 @@ from sdcard.rules import Rule
 Instant: TypeAlias = int | float
 """Seconds since 1970-01-01T00:00:00Z, without leap seconds; a fraction is allowed."""
 
-_FAR = 2**53
+MAX_INSTANT = 253_402_300_799
+"""The last second of the year 9999, as far as RFC 3339 can write. The first instant is 0, the start of 1970."""
+_END = MAX_INSTANT + 1
 MAX_PAST = 300
 MAX_FUTURE = 60
 MAX_SKEW = 60
@@ -26,21 +28,31 @@ class Clock(Protocol):
         ...
 
 
+def is_instant(value: object) -> TypeGuard[Instant]:
+    """Whether a value is a number of the years 1970 to 9999."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _END
+
+
 def check_instant(value: object) -> Instant:
     """Give back an instant that a caller passed in, or raise ``Misuse``: a bool, NaN or text is no instant."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_FAR < value < _FAR:
-        raise Misuse("an instant is a number of Unix seconds")
+    if not is_instant(value):
+        raise Misuse("an instant is a number of Unix seconds, from 1970 to 9999")
     return value
 
 
 def parse_numeric_date(value: object, where: Where) -> Instant:
-    """Read a NumericDate claim. A fraction is allowed; bool, text and null are not (RFC 7519 2).
+    """Read a NumericDate claim: every date in a signed document or trust list is read here (RFC 7519 2).
+
+    A fraction is allowed; bool, text and null are not. The bound is the years 1970 to 9999: no token is older, and
+    databases, calendars and doubles hold every whole second within it.
 
     Raises:
-        Refused: ``claim.type``.
+        Refused: ``claim.type``; ``claim.value`` beyond the bound.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise Refused(Rule.CLAIM_TYPE, where, "A NumericDate is a JSON number.")
+    if not is_instant(value):
+        raise Refused(Rule.CLAIM_VALUE, where, "A NumericDate is within the years 1970 to 9999.")
     return value
 
 
@@ -48,10 +60,10 @@ def read_numeric_date(claims: Mapping[str, object], name: str, where: Where) -> 
     """As ``parse_numeric_date``, of a claim.
 
     Raises:
-        Refused: ``claim.type``, at ``where/name``.
+        Refused: ``claim.type`` or ``claim.value``, at ``where/name``.
     """
     value = claims.get(name)
-    return value if type(value) is int else parse_numeric_date(value, where.within(name))
+    return value if type(value) is int and 0 <= value < _END else parse_numeric_date(value, where.within(name))
 
 
 _RFC_3339 = re.compile(

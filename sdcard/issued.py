@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sdcard.encoding import JsonObject, copied
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.instants import MAX_SKEW, Instant, read_numeric_date
+from sdcard.instants import MAX_SKEW, Instant, is_instant, read_numeric_date
 from sdcard.jose.claims import required_text
 from sdcard.jose.jws import SignatureQuestion, computed
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
@@ -20,6 +20,7 @@ from sdcard.sdjwt.verification import (
     CONFIRMED,
     VerifiedSdJwt,
     check_in_clear,
+    check_lifetime,
     check_validity,
     parse_confirmation,
     read_audiences,
@@ -41,6 +42,7 @@ class Acceptance:
         clock_skew: seconds by which an Issuer's clock may differ, at most 60.
         published_keys: thumbprints of keys that anybody can sign with; they neither issue nor hold.
         limits: bounds the work.
+        max_lifetime: seconds from ``iat`` to ``exp``, at most; None: as long as the Issuer likes.
     """
 
     issuers: TrustedIssuers
@@ -48,10 +50,13 @@ class Acceptance:
     clock_skew: int | float = 0
     published_keys: frozenset[str] = PUBLISHED_KEYS
     limits: Limits = DEFAULT_LIMITS
+    max_lifetime: int | float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.clock_skew, str | bool) or not 0 <= self.clock_skew <= MAX_SKEW:
             raise Misuse(f"a clock skew is 0 to {MAX_SKEW} seconds")
+        if self.max_lifetime is not None and (not is_instant(self.max_lifetime) or not self.max_lifetime):
+            raise Misuse("a longest lifetime is a number of seconds above 0")
 
 
 class IssuedSdCard(NamedTuple):
@@ -125,6 +130,8 @@ def reading_issued(
     check_in_clear(verified, acceptance.profile.required, NEVER_SELECTIVE)
     claims = verified.processed.claims
     check_validity(claims, now, acceptance.clock_skew, audience)
+    if acceptance.max_lifetime is not None:
+        check_lifetime(claims, acceptance.max_lifetime)
     _check_vct(claims, acceptance.profile)
     holder_key = parse_confirmation(claims)
     check_not_published(holder_key, acceptance.published_keys, CONFIRMED)

@@ -70,6 +70,8 @@ class Validity:
     def __post_init__(self) -> None:
         if type(self.issued_at) is not int or type(self.expires_at) is not int:
             raise Misuse("times are whole Unix seconds")
+        check_instant(self.issued_at)
+        check_instant(self.expires_at)
         if not 0 < self.expires_at - self.issued_at <= MAX_LIFETIME:
             raise Misuse(f"an SD-Card lives for up to {MAX_LIFETIME} s")
 

@@ -90,6 +90,7 @@ class Rule(StrEnum):
     )
     EXPIRED = "time.expired", "The SD-Card has expired.", "RFC 7519 4.1.4"
     NOT_YET_VALID = "time.not-yet-valid", "The SD-Card is not valid yet.", "RFC 7519 4.1.5"
+    LIFETIME = "time.lifetime", "The SD-Card lives longer than is accepted here.", "policy"
     ISSUED_IN_FUTURE = "time.issued-in-future", "The SD-Card was issued in the future.", "RFC 7519 4.1.6"
     TOKEN_AUDIENCE = "audience.mismatch", "The SD-Card is for another audience.", "RFC 7519 4.1.3"
     CNF = "cnf.malformed", "`cnf` does not hold exactly one usable public JWK.", "RFC 7800 3.2"

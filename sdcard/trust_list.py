@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from sdcard.encoding import JsonValue
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.instants import MAX_SKEW, Instant, parse_numeric_date
+from sdcard.instants import MAX_SKEW, Instant, check_instant, parse_numeric_date
 from sdcard.jose.jws import encode_signing_input, join_signature, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
@@ -35,7 +35,7 @@ def issue_trust_list(issuers: TrustedIssuers, signer: Signer, issued_at: int, ex
     Raises:
         Misuse: for a list that would live no time, or longer than what it is made of.
     """
-    if expires_at <= issued_at:
+    if check_instant(expires_at) <= check_instant(issued_at):
         raise Misuse("a trust list lives for some time")
     if not issuers.is_current(expires_at - 1):
         raise Misuse("a trust list expires no later than the trust document that it is made of")

@@ -33,7 +33,7 @@ from sdcard import (
 )
 from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_object, same_json
 from sdcard.errors import Finding, Part
-from sdcard.instants import Instant
+from sdcard.instants import Instant, check_instant
 from sdcard.jose.keys import PUBLISHED_KEYS, VECTOR_KEYS
 from sdcard.keybinding.challenge import KeyBinding, NonceUse
 from sdcard.limits import DEFAULT_LIMITS
@@ -122,7 +122,7 @@ def parse_vector(data: bytes) -> Vector:
 def _verify(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
     """A presentation in front of a Verifier."""
     text, now = _text(document, "document"), _instant(document)
-    _closed(expectations, "expectations", {"key_binding"}, {"profile", "clock_skew", "limits", "statuses"})
+    _closed(expectations, "expectations", {"key_binding"}, {*_ACCEPTANCE, "statuses"})
     settings = _acceptance(expectations)
     key_binding = _key_binding(_object(expectations["key_binding"], "key_binding"))
     status = Checked(_Statuses(expectations["statuses"])) if "statuses" in expectations else Unchecked("not the case")
@@ -141,7 +141,7 @@ def _verify(document: JsonObject, expectations: JsonObject) -> Callable[[], str]
 def _accept(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
     """An SD-Card that its Holder receives."""
     text, now = _text(document, "document"), _instant(document)
-    _closed(expectations, "expectations", {"holder_key"}, {"profile", "clock_skew", "limits"})
+    _closed(expectations, "expectations", {"holder_key"}, _ACCEPTANCE)
     settings = _acceptance(expectations)
     try:
         holder_key = parse_public_jwk(expectations["holder_key"], Where(Part.KEY))
@@ -216,6 +216,9 @@ def _finding(finding: Finding) -> str:
 # -- expectations ---------------------------------------------------------------------------------------------------
 
 
+_ACCEPTANCE = {"profile", "clock_skew", "limits", "max_lifetime"}
+
+
 def _acceptance(expectations: JsonObject) -> dict[str, Any]:
     profile = expectations.get("profile", "sd-card")
     if not isinstance(profile, str) or profile not in PROFILES:
@@ -223,12 +226,16 @@ def _acceptance(expectations: JsonObject) -> dict[str, Any]:
     skew = expectations.get("clock_skew", 0)
     if type(skew) is not int:
         raise Misuse("`clock_skew` is a whole number")
+    longest = expectations.get("max_lifetime")
+    if longest is not None and type(longest) is not int:
+        raise Misuse("`max_lifetime` is a whole number")
     published = PUBLISHED_KEYS - VECTOR_KEYS
     return {
         "profile": PROFILES[profile],
         "clock_skew": skew,
         "published_keys": published,
         "limits": _limits(expectations),
+        "max_lifetime": longest,
     }
 
 
@@ -327,7 +334,7 @@ def _texts(value: JsonValue, what: str) -> tuple[str, ...]:
 
 
 def _instant(document: JsonObject) -> Instant:
-    now = document["now"]
-    if isinstance(now, bool) or not isinstance(now, int | float):
-        raise Misuse("`now` is a number of Unix seconds")
-    return now
+    try:
+        return check_instant(document["now"])
+    except Misuse as misuse:
+        raise Misuse(f"`now` is no instant: {misuse}") from None

@@ -48,6 +48,8 @@ UNBOUND: JsonObject = {"unbound": "the case is about something else"}
 ANSWER: JsonObject = {"audience": AUDIENCE, "nonce": NONCE}
 UNASKED: JsonObject = {"audience": AUDIENCE}
 LIST = "https://registry.example/status/1"
+BEYOND_DATES = {"above": 253_402_300_800, "below": -1, "1e300": 1e300, "minus-1e300": -1e300, "400-digits": 10**399}
+"""Numbers outside the years 1970 to 9999, just and by far."""
 RULES = {rule.value: rule for rule in Rule}
 OURS = ("sd-card",)
 """What a vector needs whose answer RFC 9901 and the RFCs beneath it leave open, or recommend at most."""
@@ -317,6 +319,11 @@ def trusted() -> Iterator[Case]:
              trust=trust() | {"exp": NOW}, needs=OURS)  # fmt: skip
     yield no("exp-text", Rule.CLAIM_TYPE, "trust/exp", "a trust document whose `exp` is text", "trust", good,
              trust=trust() | {"exp": str(NOW)}, needs=OURS)  # fmt: skip
+    yield yes("exp-last", claims(), "a trust document until the last second of 9999", "trust", good,
+              trust=trust() | {"exp": 253_402_300_799})  # fmt: skip
+    for kind, value in BEYOND_DATES.items():
+        yield no(f"exp-{kind}", Rule.CLAIM_VALUE, "trust/exp", "a trust document whose `exp` is beyond the years of "
+                 "dates", "trust", good, trust=trust() | {"exp": value}, needs=OURS)  # fmt: skip
     first = f"trust/issuers/{ISSUER_ID}/keys"
     yield no("kid-twice", Rule.TRUST_MALFORMED, f"{first}/1/kid", "two keys of one `kid`", "RFC 7517 4.5, JWK-4", good,
              trust=keys(here, {**STRANGER.jwk, "kid": here["kid"]}), needs=OURS)  # fmt: skip
@@ -367,6 +374,36 @@ def times() -> Iterator[Case]:
             yield no(f"{name}-{kind}", Rule.CLAIM_TYPE, f"issuer-jwt/{name}", f"`{name}` is no number",
                      "RFC 7519 2, JWK-12", sd_jwt(claims(**{name: value})),
                      needs=OURS if name == "iat" else ())  # fmt: skip
+    yield from _bounds_of_dates()
+    yield from _lifetimes()
+
+
+def _bounds_of_dates() -> Iterator[Case]:
+    """A NumericDate is within the years 1970 to 9999: at each end, beside it, and far beyond."""
+    standard, last = "RFC 7519 2", 253_402_300_799
+    yield yes("exp-last", claims(exp=last), "`exp` is the last second of 9999", standard, sd_jwt(claims(exp=last)))
+    yield yes("nbf-first", claims(nbf=0), "`nbf` is the first second of 1970", standard, sd_jwt(claims(nbf=0)))
+    yield yes("iat-first", claims(iat=0), "`iat` is the first second of 1970", standard, sd_jwt(claims(iat=0)))
+    yield no("exp-first", Rule.EXPIRED, "issuer-jwt/exp", "`exp` is the first second of 1970", standard,
+             sd_jwt(claims(exp=0)))  # fmt: skip
+    yield no("nbf-last", Rule.NOT_YET_VALID, "issuer-jwt/nbf", "`nbf` is the last second of 9999", standard,
+             sd_jwt(claims(nbf=last)))  # fmt: skip
+    yield no("iat-last", Rule.ISSUED_IN_FUTURE, "issuer-jwt/iat", "`iat` is the last second of 9999", standard,
+             sd_jwt(claims(iat=last)), needs=OURS)  # fmt: skip
+    for name in ("exp", "nbf", "iat"):
+        for kind, value in BEYOND_DATES.items():
+            yield no(f"{name}-{kind}", Rule.CLAIM_VALUE, f"issuer-jwt/{name}", f"`{name}` is beyond the years of dates",
+                     standard, sd_jwt(claims(**{name: value})), needs=OURS)  # fmt: skip
+
+
+def _lifetimes() -> Iterator[Case]:
+    """What a Verifier accepts at most from ``iat`` to ``exp``."""
+    hour = claims(iat=NOW - 600, exp=NOW + 3_000)
+    for name, longest in {"at": 3_600, "below": 3_601}.items():
+        yield yes(f"lifetime-{name}", hour, f"an SD-JWT of an hour, where {longest} s are accepted", "policy",
+                  sd_jwt(hour), expectations={"max_lifetime": longest})  # fmt: skip
+    yield no("lifetime-above", Rule.LIFETIME, "issuer-jwt/exp", "an SD-JWT of an hour, where 3599 s are accepted",
+             "policy", sd_jwt(hour), expectations={"max_lifetime": 3_599}, needs=OURS)  # fmt: skip
 
 
 # -- key binding ------------------------------------------------------------------------------------------------------
@@ -406,6 +443,13 @@ def key_bindings() -> Iterator[Case]:
     yield refused("stale", Rule.KB_STALE, "jwt/iat", "created 301 s ago", freshness, bound(shown, iat=NOW - 301))
     yield refused("from-future", Rule.KB_FROM_FUTURE, "jwt/iat", "created in 61 s", freshness,
                   bound(shown, iat=NOW + 61))  # fmt: skip
+    for kind, iat in BEYOND_DATES.items():
+        yield refused(f"iat-{kind}", Rule.CLAIM_VALUE, "jwt/iat", "`iat` is beyond the years of dates", "RFC 7519 2",
+                      bound(shown, iat=iat), needs=OURS)  # fmt: skip
+    for claim_name in ("exp", "nbf"):
+        yield refused(f"{claim_name}-1e300", Rule.CLAIM_VALUE, f"jwt/{claim_name}",
+                      f"`{claim_name}` is beyond the years of dates", "RFC 7519 2",
+                      bound(shown, **{claim_name: 1e300}), needs=OURS)  # fmt: skip
     yield refused("stale-narrow", Rule.KB_STALE, "jwt/iat", "too old for a narrower window", freshness,
                   bound(shown, iat=NOW - 11), key_binding={**ANSWER, "past": 10})  # fmt: skip
     yield refused("nonce", Rule.KB_NONCE, "jwt/nonce", "an answer to another challenge", f"{section}.f, R-90",

@@ -1,7 +1,10 @@
 // What is asked of claims, key binding and status lists: RFC 7519, RFC 9901 7.3, Token Status List 8.3.
 
+const isInstant = (value) => isNumber(value) && numberOf(value) >= 0 && numberOf(value) < DATA.max_instant + 1;
+
 function numericDate(value, where) {
   if (!isNumber(value)) throw new Refused("claim.type", where, "A NumericDate is a JSON number.");
+  if (!isInstant(value)) throw new Refused("claim.value", where, "A NumericDate is within the years 1970 to 9999.");
   return numberOf(value);
 }
 
@@ -49,6 +52,11 @@ function checkAlreadyValid(claims, now, where, hint) {
 
 function checkAlreadyIssued(claims, now, where) {
   if (claims.has("iat") && now < numericDate(claims.get("iat"), `${where}/iat`)) throw new Refused("time.issued-in-future", `${where}/iat`);
+}
+
+function checkLifetime(claims, longest) {
+  const [expires, issued] = ["exp", "iat"].map((name) => Number(numericDate(claims.get(name), `issuer-jwt/${name}`)));
+  if (expires - issued > longest) throw new Refused("time.lifetime", "issuer-jwt/exp", `At most ${longest} s are accepted.`);
 }
 
 function checkAddressed(claims, audience, where) {

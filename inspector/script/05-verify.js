@@ -57,11 +57,11 @@ const SD_JWT_FAMILIES = [
   ...["trust", "issuer", "profile", "status", "status-list", "presentation"],
 ];
 
-// options: now, keys, profile, skew, keyBinding (null: not decided; "unbound"; or audience, nonce, interactionId, past,
-// future, each null where it is not decided), holderKey, statusToken, statusKeys, limits, published.
+// options: now, keys, profile, skew, maxLifetime (null: any), keyBinding (null: not decided; "unbound"; or audience, nonce,
+// interactionId, past, future, each null where it is not decided), holderKey, statusToken, statusKeys, limits, published.
 function optionsOf(given) {
   return {
-    keys: "", profile: "sd-card", skew: 0, keyBinding: null, holderKey: "", statusToken: "", statusKeys: "",
+    keys: "", profile: "sd-card", skew: 0, maxLifetime: null, keyBinding: null, holderKey: "", statusToken: "", statusKeys: "",
     published: DATA.published_keys, ...given, limits: { ...DATA.limits, ...given.limits },
   };
 }
@@ -150,9 +150,12 @@ async function checkClaims(options, profile, report, found, whyNot) {
   await step("Nothing that decides can be hidden", ["claim.not-in-clear"],
     () => checkNotSelective(payload, found.processed, [...new Set([...profile.required, ...DATA.never_selective])]), noProfile);
   await step("What is needed is there", ["claim.missing"], () => checkPresent(payload, profile.required), noProfile);
-  await step("It has not expired", ["time.expired", "claim.type"], () => checkNotExpired(claims, now - skew, "issuer-jwt"));
-  await step("It is valid already", ["time.not-yet-valid", "claim.type"], () => checkAlreadyValid(claims, now + skew, "issuer-jwt"));
-  await step("It was issued already", ["time.issued-in-future", "claim.type"], () => checkAlreadyIssued(claims, now + skew, "issuer-jwt"));
+  await step("It has not expired", ["time.expired", "claim.type", "claim.value"], () => checkNotExpired(claims, now - skew, "issuer-jwt"));
+  await step("It is valid already", ["time.not-yet-valid", "claim.type", "claim.value"], () => checkAlreadyValid(claims, now + skew, "issuer-jwt"));
+  await step("It was issued already", ["time.issued-in-future", "claim.type", "claim.value"], () => checkAlreadyIssued(claims, now + skew, "issuer-jwt"));
+  if (options.maxLifetime !== null) {
+    await step("It does not live for too long", ["time.lifetime", "claim.type", "claim.value"], () => checkLifetime(claims, options.maxLifetime));
+  }
   const undecided = claims?.has("aud") && keyBinding === null && !options.holderKey ? "Say who you are, as the audience." : "";
   await step("It is for you", ["audience.mismatch", "claim.type"], () => checkAddressed(claims, audience, "issuer-jwt"), whyNot || undecided);
   await step("It is of the right kind", ["profile.vct", "claim.type", "claim.value"], () => checkVct(claims, profile), noProfile);
@@ -193,7 +196,7 @@ async function checkKbClaims(options, expected, step, found, unread) {
   const claims = found.kb?.payload;
   const { now } = options;
   const needs = ["claim.missing", "claim.type"];
-  await step("It is fresh", ["kb.stale", "kb.from-future", ...needs], () => checkFreshness(claims, expected, now), unread);
+  await step("It is fresh", ["kb.stale", "kb.from-future", "claim.value", ...needs], () => checkFreshness(claims, expected, now), unread);
   await step("Its nonce can be one", ["claim.value", ...needs], () => checkNonce(claims, null), unread);
   await step("It answers your challenge", ["kb.nonce-mismatch"], () => checkNonce(claims, expected.nonce), unread || (expected.nonce === null ? "Give the nonce that you asked to be signed." : ""));
   await step("Its audience can be one", needs, () => checkAudience(claims, null), unread);
@@ -202,8 +205,8 @@ async function checkKbClaims(options, expected, step, found, unread) {
   await step("It was made for exactly these Disclosures", ["kb.sd-hash", ...needs], () => checkSdHash(claims, found.arrived, found.processed.algorithm), unhashed);
   await step("Its interaction id can be one", ["claim.type"], () => checkInteraction(claims, null), unread);
   await step("It belongs to your interaction", ["kb.interaction-id"], () => checkInteraction(claims, expected.interactionId), unread || (expected.interactionId === null ? "No interaction id was given." : ""));
-  await step("It has not expired", ["time.expired", "claim.type"], () => checkNotExpired(claims, now, "kb-jwt", "The KB-JWT has expired."), unread);
-  await step("It is valid already", ["time.not-yet-valid", "claim.type"], () => checkAlreadyValid(claims, now, "kb-jwt", "The KB-JWT is not valid yet."), unread);
+  await step("It has not expired", ["time.expired", "claim.type", "claim.value"], () => checkNotExpired(claims, now, "kb-jwt", "The KB-JWT has expired."), unread);
+  await step("It is valid already", ["time.not-yet-valid", "claim.type", "claim.value"], () => checkAlreadyValid(claims, now, "kb-jwt", "The KB-JWT is not valid yet."), unread);
 }
 
 async function checkStatus(options, report, found) {

@@ -19,7 +19,7 @@ async function observe(text) {
   for (const [name, value] of jws.header) addWhole(Object.hasOwn(DATA.link.header, name) ? DATA.link.header[name] : "header", "issuer-header", name, value, add);
   addClaims(jws, processed.claims, add);
   if (kb) addKeyBinding(kb, add);
-  const times = new Map(["iat", "nbf", "exp"].filter((name) => isNumber(processed.claims.get(name))).map((name) => [name, Number(numberOf(processed.claims.get(name)))]));
+  const times = new Map(["iat", "nbf", "exp"].filter((name) => isInstant(processed.claims.get(name))).map((name) => [name, Number(numberOf(processed.claims.get(name)))]));
   return { traces, times };
 }
 
@@ -51,7 +51,7 @@ function addClaims(jws, processed, add) {
   if (jws.payload.has("_sd_alg")) claims.set("_sd_alg", jws.payload.get("_sd_alg"));
   for (const [name, value] of claims) {
     if (Object.hasOwn(DATA.link.claims, name)) addWhole(DATA.link.claims[name], "issuer-jwt", name, value, add);
-    else if (["iat", "nbf", "exp"].includes(name)) add(name, "issuer-jwt", [name], isNumber(value) ? String(Number(numberOf(value))) : sortedText(value), `issuer-jwt/${name}`);
+    else if (["iat", "nbf", "exp"].includes(name)) add(name, "issuer-jwt", [name], isInstant(value) ? String(Number(numberOf(value))) : sortedText(value), `issuer-jwt/${name}`);
     else if (name === "cnf") addConfirmation(value, add);
     else if (name === "status") addStatus(value, add);
     else addWhole("member", "card", name, value, add);

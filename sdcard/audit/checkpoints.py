@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sdcard.audit.records import Head
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Refused, Where
+from sdcard.instants import Instant, check_instant, parse_numeric_date
 from sdcard.jose.claims import required, required_text
 from sdcard.jose.jws import encode_signing_input, join_signature, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
@@ -35,7 +36,7 @@ class Checkpoint:
     """
 
     issuer: str
-    at: int
+    at: Instant
     head: Head
 
 
@@ -43,7 +44,7 @@ def issue_checkpoint(head: Head, issuer: str, signer: Signer, at: int) -> str:
     """Head → compact JWS; ``signer`` holds a key that signs nothing else, ``at`` is in Unix seconds."""
     key = signer.public_key
     header: JsonObject = {"alg": key.algorithm.value, "typ": TYP, "kid": key.thumbprint}
-    claims: JsonObject = {"iss": issuer, "iat": at, "sequence": head.sequence, "digest": head.digest}
+    claims: JsonObject = {"iss": issuer, "iat": check_instant(at), "sequence": head.sequence, "digest": head.digest}
     signing_input = encode_signing_input(header, claims)
     return join_signature(signing_input, signer.sign(signing_input))
 
@@ -56,8 +57,8 @@ def verify_checkpoint(text: str, keys: Mapping[str, PublicKey]) -> Checkpoint:
         keys: those that sign the registry's checkpoints, by ``kid``.
 
     Raises:
-        Refused: ``limit.bytes``, ``jws.…``, ``encoding.…``, ``json.…``, ``issuer.key-unknown``, ``claim.missing`` or
-            ``claim.type``.
+        Refused: ``limit.bytes``, ``jws.…``, ``encoding.…``, ``json.…``, ``issuer.key-unknown`` or
+            ``claim.…``.
     """
     if len(text) > MOST_BYTES:
         raise Refused(Rule.LIMIT_BYTES, _WHERE)
@@ -70,7 +71,8 @@ def verify_checkpoint(text: str, keys: Mapping[str, PublicKey]) -> Checkpoint:
     verify_jws(jws, key, (TYP,))
     claims = jws.payload
     head = Head(_count(claims, "sequence"), required_text(claims, "digest", _WHERE))
-    return Checkpoint(required_text(claims, "iss", _WHERE), _count(claims, "iat"), head)
+    at = parse_numeric_date(required(claims, "iat", _WHERE), _WHERE.within("iat"))
+    return Checkpoint(required_text(claims, "iss", _WHERE), at, head)
 
 
 def _count(claims: JsonObject, name: str) -> int:

@@ -24,7 +24,7 @@ from sdcard.edge.showing import printable as printable
 from sdcard.edge.showing import show_instant as show_instant
 from sdcard.edge.system import SystemClock
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
-from sdcard.instants import Instant, parse_rfc3339
+from sdcard.instants import Instant, is_instant, parse_rfc3339
 from sdcard.profile import PROFILES, Profile
 from sdcard.rules import Rule
 
@@ -202,9 +202,7 @@ def parse_now(text: str | None) -> Instant:
 
 def parse_instant(text: str, option: str) -> Instant:
     """What an option takes: Unix seconds, or RFC 3339 with an offset."""
-    if text.isascii() and text.isdigit() and len(text) <= 12:
-        return int(text)
-    instant = parse_rfc3339(text)
-    if instant is None:
+    instant = int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else parse_rfc3339(text)
+    if not is_instant(instant):
         raise Misuse(f"{option} takes Unix seconds, or an instant with an offset, such as 2026-01-31T12:00:00Z")
     return instant

@@ -26,6 +26,8 @@ class Agreement:
         times = (self.expires,) if self.not_before is None else (self.expires, self.not_before)
         if any(type(time) is not int for time in times):
             raise Misuse("an agreement's dates are whole Unix seconds")
+        for time in times:
+            check_instant(time)
 
     def is_in_force(self, now: Instant) -> bool:
         """Whether the agreement holds at this instant."""

@@ -19,7 +19,7 @@ from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.disclosure.schema import SCHEMA
 from sdcard.encoding import JsonObject, JsonValue, parse_json_object
 from sdcard.errors import Finding, Refused, Where
-from sdcard.instants import parse_rfc3339
+from sdcard.instants import MAX_INSTANT, parse_rfc3339
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
 
@@ -226,10 +226,11 @@ def _agreements(value: JsonValue, findings: list[Finding]) -> Iterator[Agreement
 def _instant(agreement: JsonObject, name: str, where: Where, findings: list[Finding]) -> int | None:
     value = agreement.get(name)
     instant = _whole(parse_rfc3339(value) if isinstance(value, str) else value)
-    if isinstance(value, str) and (instant is None or instant < 0):
+    if instant is not None and 0 <= instant <= MAX_INSTANT:
+        return instant
+    if isinstance(value, str):
         hint = (
             "Use RFC 3339 with an offset, such as 2027-01-31T00:00:00Z, or Unix seconds; whole seconds, from 1970 on."
         )
         findings.append(Finding(Rule.POLICY_MALFORMED, where.within(name), hint))
-        return None
-    return instant
+    return None

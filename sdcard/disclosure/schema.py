@@ -4,17 +4,16 @@ from typing import Final
 
 from sdcard.disclosable import Treatment
 from sdcard.encoding import JsonObject
+from sdcard.instants import MAX_INSTANT
 
 NAME = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$(?!\n)"
-_LATEST = 253_402_300_799
-"""The last second of the year 9999."""
 
 _ENTRY: JsonObject = {"type": "string", "minLength": 1, "maxLength": 256}
 _ENTRIES: JsonObject = {"type": "array", "items": _ENTRY, "maxItems": 64}
 _INSTANT: JsonObject = {
     "type": ["string", "integer"],
     "minimum": 0,
-    "maximum": _LATEST,
+    "maximum": MAX_INSTANT,
     "description": "RFC 3339 with an offset, such as 2027-01-31T00:00:00Z, or Unix seconds; whole seconds. "
     "In TOML, also a date-time.",
 }

@@ -23,6 +23,7 @@ from sdcard.http_auth import (
 )
 from sdcard.instants import Clock, FreshnessWindow, Instant
 from sdcard.interactions import MAX_INTERACTION, is_interaction_id
+from sdcard.issued import Acceptance
 from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, AsyncChallengeRecord, Challenge, ChallengeRecord
 from sdcard.keybinding.verification import Bound
 from sdcard.limits import Limits
@@ -152,11 +153,12 @@ class Demanding:
         clock: says when.
         window: how old a challenge and its answer may be.
         profile: what a well-formed SD-Card is.
+        max_lifetime: seconds that an SD-Card may live at most, as ``Acceptance`` has it.
         issuer_keys: the present keys of the policy's Issuers, such as ``IssuerKeys(policy.issuers)``; without, those
             that the policy lists. Nobody whom the policy does not list is admitted, nor anybody once it has expired.
 
     Raises:
-        Misuse: when a challenge could not be written into a header.
+        Misuse: when a challenge could not be written into a header, or the longest lifetime is none.
     """
 
     def __init__(
@@ -171,10 +173,12 @@ class Demanding:
         window: FreshnessWindow | None = None,
         profile: Profile = SD_CARD,
         issuer_keys: PresentKeys | None = None,
+        max_lifetime: int | float | None = None,
     ) -> None:
         self._app, self._policy, self._audience, self._challenges = app, policy, audience, challenges
         self._status, self._clock, self._window, self._profile = status, clock, window or FreshnessWindow(), profile
-        self._issuer_keys = issuer_keys
+        self._issuer_keys, self._max_lifetime = issuer_keys, max_lifetime
+        Acceptance(issuers=policy.issuers, max_lifetime=max_lifetime)
         longest = Challenge("n" * MAX_NONCE_LENGTH, audience, self._window, '"' * MAX_INTERACTION)
         encode_challenge(longest, policy.request)
 
@@ -218,6 +222,7 @@ class Demanding:
             requested=self._policy.request,
             profile=self._profile,
             limits=_LIMITS,
+            max_lifetime=self._max_lifetime,
         )
         card = await verify_presentation_async(presentation, expectations, now)
         _check_interaction(card)

@@ -5,10 +5,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeGuard
 
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url
 from sdcard.errors import Part, Refused, Where
+from sdcard.instants import is_instant
 from sdcard.linkability.report import What
 from sdcard.names import CNF, ELLIPSIS, INTERACTION_ID, SD, SD_ALG, SD_HASH
 from sdcard.sdjwt.unverified import UnverifiedSdJwt
@@ -70,7 +70,7 @@ class Observed:
         for trace, where in itertools.chain(_crypto(read), _header(read), _claims(read), _key_binding(read)):
             traces.setdefault(trace, where)
         claims = read.processed.claims
-        times = {what: Fraction(value) for name, what in TIMES.items() if _is_time(value := claims.get(name))}
+        times = {what: Fraction(value) for name, what in TIMES.items() if is_instant(value := claims.get(name))}
         return cls(traces, times, _reference(claims))
 
 
@@ -121,7 +121,7 @@ def _claims(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
         if name in CLAIMS:
             yield from _whole(CLAIMS[name], where, value)
         elif name in TIMES:
-            same = str(Fraction(value)) if _is_time(value) else _text(value)
+            same = str(Fraction(value)) if is_instant(value) else _text(value)
             yield Trace(TIMES[name], Part.ISSUER_JWT, (name,), same), where
         elif name == CNF:
             yield Trace(What.CNF, Part.ISSUER_JWT, (name,), _text(value)), where
@@ -183,10 +183,6 @@ def _leaves(value: JsonValue, path: tuple[str, ...]) -> Iterator[tuple[tuple[str
 def _text(value: JsonValue) -> str:
     """One text for each JSON value: ``1``, ``1.0`` and ``true`` all differ, the order of members does not matter."""
     return json.dumps(value, sort_keys=True)
-
-
-def _is_time(value: JsonValue) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _reference(claims: JsonObject) -> StatusReference | None:

@@ -126,7 +126,7 @@ def check_validity(claims: JsonObject, now: Instant, skew: int | float, audience
         audience: who we are; an ``aud`` claim must name us. None is nobody.
 
     Raises:
-        Refused: ``time.*``, ``audience.mismatch`` or ``claim.type``, at the claim.
+        Refused: ``time.*``, ``audience.mismatch``, ``claim.type`` or ``claim.value``, at the claim.
     """
     check_not_expired(claims, now - skew, _WHERE)
     check_already_valid(claims, now + skew, _WHERE)
@@ -138,7 +138,7 @@ def check_not_expired(claims: JsonObject, now: Instant, where: Where, hint: str 
     """Refuse a token from its ``exp`` on: the bound is exclusive. RFC 7519 4.1.4 (R-71, R-92).
 
     Raises:
-        Refused: ``time.expired``, or ``claim.type`` for no NumericDate.
+        Refused: ``time.expired``; ``claim.type`` or ``claim.value`` for no NumericDate.
     """
     if "exp" in claims and now >= read_numeric_date(claims, "exp", where):
         raise Refused(Rule.EXPIRED, where.within("exp"), hint)
@@ -148,7 +148,7 @@ def check_already_valid(claims: JsonObject, now: Instant, where: Where, hint: st
     """Refuse a token before its ``nbf``. RFC 7519 4.1.5 (R-71, R-92).
 
     Raises:
-        Refused: ``time.not-yet-valid``, or ``claim.type`` for no NumericDate.
+        Refused: ``time.not-yet-valid``; ``claim.type`` or ``claim.value`` for no NumericDate.
     """
     if "nbf" in claims and now < read_numeric_date(claims, "nbf", where):
         raise Refused(Rule.NOT_YET_VALID, where.within("nbf"), hint)
@@ -158,10 +158,20 @@ def check_already_issued(claims: JsonObject, now: Instant, where: Where) -> None
     """Refuse an SD-JWT that says it is from the future. RFC 7519 4.1.6 (R-71).
 
     Raises:
-        Refused: ``time.issued-in-future``, or ``claim.type`` for no NumericDate.
+        Refused: ``time.issued-in-future``; ``claim.type`` or ``claim.value`` for no NumericDate.
     """
     if "iat" in claims and now < read_numeric_date(claims, "iat", where):
         raise Refused(Rule.ISSUED_IN_FUTURE, where.within("iat"))
+
+
+def check_lifetime(claims: JsonObject, longest: int | float) -> None:
+    """Refuse an SD-JWT that its Issuer lets live for too long. The bound is inclusive. RFC 7519 4.1.4 (R-71).
+
+    Raises:
+        Refused: ``time.lifetime``, at ``issuer-jwt/exp``; ``claim.type`` or ``claim.value`` for no NumericDate.
+    """
+    if read_numeric_date(claims, "exp", _WHERE) - read_numeric_date(claims, "iat", _WHERE) > longest:
+        raise Refused(Rule.LIFETIME, _WHERE.within("exp"), f"At most {longest} s are accepted.")
 
 
 def check_addressed(claims: JsonObject, audience: str | None, where: Where) -> None:

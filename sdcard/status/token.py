@@ -1,11 +1,10 @@
 """Status List Tokens: a signed status list (Token Status List 5 and 8.3)."""
 
-import math
 from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.instants import Instant, parse_numeric_date
+from sdcard.instants import Instant, check_instant, parse_numeric_date
 from sdcard.jose.claims import required
 from sdcard.jose.jws import encode_signing_input, join_signature, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
@@ -54,7 +53,7 @@ def issue_status_list_token(
     Raises:
         Misuse: for a token that would live no time.
     """
-    if ttl < 1 or expires_at <= issued_at:
+    if ttl < 1 or check_instant(expires_at) <= check_instant(issued_at):
         raise Misuse("a Status List Token lives for some time")
     key = signer.public_key
     header: JsonObject = {"alg": key.algorithm.value, "typ": TYP, "kid": key.thumbprint}
@@ -128,6 +127,6 @@ def _ttl(claims: JsonObject) -> int | float | None:
     if "ttl" not in claims:
         return None
     ttl = parse_numeric_date(claims["ttl"], _WHERE.within("ttl"))
-    if not 0 < ttl < math.inf:
+    if ttl <= 0:
         raise Refused(Rule.CLAIM_VALUE, _WHERE.within("ttl"), "A positive number of seconds is expected.")
     return ttl

@@ -16,6 +16,7 @@ from issuer_service.settings import Settings
 from issuer_service.wiring import build_wiring
 from sdcard import Misuse
 from sdcard.encoding import encode_base64url
+from sdcard.instants import MAX_INSTANT
 from sdcard.jose.jws import encode_signing_input
 from tests.identity import (
     CLAIMS,
@@ -57,6 +58,7 @@ RS256 = {"alg": "RS256", "kid": "rs"}
         access_token({"iat": NOW + 60}),
         access_token({"nbf": NOW + 60}),
         access_token({"exp": NOW + 0.5}),
+        access_token({"exp": MAX_INSTANT, "iat": 0.5, "nbf": 0}),
         access_token({"auth_time": 1, "acr": "x", "amr": [], "groups": [{"a": 1}]}),
     ],
 )
@@ -84,6 +86,11 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no end": ({"exp": None}, {}, "claim.missing at access-token/exp"),
     "an end in words": ({"exp": "soon"}, {}, "claim.type at access-token/exp"),
     "an end that is true": ({"exp": True}, {}, "claim.type at access-token/exp"),
+    **{
+        f"{name} {kind}": ({name: value}, {}, f"claim.value at access-token/{name}")
+        for name in ("exp", "iat", "nbf")
+        for kind, value in {"of 400 digits": 10**399, "of 1e300": 1e300, "before 1970": -1}.items()
+    },
     "issued in the future": ({"iat": NOW + 61}, {}, "time.issued-in-future at access-token/iat"),
     "no beginning": ({"iat": None}, {}, "claim.missing at access-token/iat"),
     "not yet": ({"nbf": NOW + 61}, {}, "time.not-yet-valid at access-token/nbf"),

@@ -6,19 +6,33 @@ import pytest
 
 from sdcard import Misuse
 from sdcard.errors import Part, Where
-from sdcard.instants import check_instant, parse_numeric_date, parse_rfc3339
+from sdcard.instants import MAX_INSTANT, check_instant, parse_numeric_date, parse_rfc3339
 from tests.world import NOW, raises_rule
 
 HERE = Where(Part.ISSUER_JWT, ("exp",))
 
 
-@pytest.mark.parametrize("value", [0, NOW, NOW + 0.5, -1, 2**53 - 1, 1 - 2**53])
+@pytest.mark.parametrize("value", [0, -0.0, NOW, NOW + 0.5, MAX_INSTANT, MAX_INSTANT + 0.5])
 def test_numbers_are_instants(value: float) -> None:
     assert check_instant(value) == parse_numeric_date(value, HERE) == value
 
 
 @pytest.mark.parametrize(
-    "value", [True, False, None, "1800000000", [NOW], {"a": 1}, float("nan"), float("inf"), 10**400, -(10**400), 2**53]
+    "value",
+    [
+        True,
+        False,
+        None,
+        "1800000000",
+        [NOW],
+        {"a": 1},
+        float("nan"),
+        float("inf"),
+        10**400,
+        -(10**400),
+        -1,
+        MAX_INSTANT + 1,
+    ],
 )
 def test_an_instant_that_a_caller_gives_is_a_finite_number(value: Any) -> None:
     with pytest.raises(Misuse):

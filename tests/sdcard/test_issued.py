@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sdcard import Acceptance, Misuse
+from sdcard import Acceptance, Misuse, accept_sd_card
 from tests.world import AGENT_ID, ISSUER, REMOVED, World, raises_rule
 
 
@@ -17,6 +17,27 @@ def test_a_skew_up_to_60_seconds_is_a_choice(world: World, skew: float) -> None:
 def test_another_skew_is_misuse(world: World, skew: Any) -> None:
     with pytest.raises(Misuse):
         Acceptance(issuers=world.issuer.trust, clock_skew=skew)
+
+
+@pytest.mark.parametrize(("longest", "accepted"), [(None, True), (7_200, True), (7_200.5, True), (7_199, False)])
+def test_a_lifetime_can_be_bounded(world: World, longest: float | None, accepted: bool) -> None:
+    if accepted:
+        world.show_claims({}, max_lifetime=longest)
+        return
+    with raises_rule("time.lifetime", at="issuer-jwt/exp"):
+        world.show_claims({}, max_lifetime=longest)
+
+
+def test_a_holder_can_bound_a_lifetime_too(world: World) -> None:
+    acceptance = Acceptance(issuers=world.issuer.trust, max_lifetime=3_600)
+    with raises_rule("time.lifetime", at="issuer-jwt/exp"):
+        accept_sd_card(str(world.holder.card), acceptance, world.holder.key, world.clock.now())
+
+
+@pytest.mark.parametrize("longest", [0, -1, float("nan"), float("inf"), True, "1", 10**400])
+def test_another_longest_lifetime_is_misuse(world: World, longest: Any) -> None:
+    with pytest.raises(Misuse):
+        Acceptance(issuers=world.issuer.trust, max_lifetime=longest)
 
 
 @pytest.mark.parametrize("name", ["sub", "vct", "card_format"])

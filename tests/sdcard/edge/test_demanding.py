@@ -179,6 +179,15 @@ def test_another_profile_is_a_setting(world: World) -> None:
     assert call(other, presented(other)).status == 200
 
 
+def test_a_longest_lifetime_is_a_setting(world: World) -> None:
+    strict = protected(world, AUDIENCE, max_lifetime=86_400)
+    bound = world.holder.bind(with_disclosures(world.holder.unbound(), ()), challenged(strict).challenge)
+
+    assert call(strict, credentials(bound)).refusal == (401, "time.lifetime", "issuer-jwt/exp")
+    with pytest.raises(Misuse):
+        protected(world, AUDIENCE, max_lifetime=0)
+
+
 def test_anything_but_http_is_closed_and_the_lifespan_is_the_apps(world: World) -> None:
     seen: list[str] = []
 

@@ -8,6 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from sdcard import SD_CARD
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
+from sdcard.instants import MAX_INSTANT
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
 from sdcard.names import NEVER_SELECTIVE
 from sdcard.sdjwt.serialization import SdJwt
@@ -215,8 +216,8 @@ def test_a_time_is_a_number(world: World, name: str, value: Any) -> None:
         world.show_claims({name: value})
 
 
-@pytest.mark.parametrize("value", [NOW + 100.5, 2**63, 10**400])
-def test_any_number_is_a_time(world: World, value: float) -> None:
+@pytest.mark.parametrize("value", [NOW + 100.5, MAX_INSTANT])
+def test_any_number_of_the_years_of_dates_is_a_time(world: World, value: float) -> None:
     assert world.show_claims({"exp": value}).expires_at == value
 
 
