@@ -2,15 +2,13 @@
 
 import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import pytest
-
+from tests.groups import needs, unavailable
 from tests.shared import ROOT
 
 INSTALL_S = 180
@@ -18,6 +16,7 @@ INSTALL_S = 180
 
 def built(name: str, made_of: Iterable[Path], build: Callable[[Path], None]) -> Path:
     """The folder, built by whoever comes first; others wait. The mark comes last: what is half done starts anew."""
+    needs("foreign")
     state = hashlib.sha256(sys.version.encode() + b"".join(one.read_bytes() for one in made_of)).hexdigest()
     folder = ROOT / "build" / f"{name}-{state[:16]}"
     ready = folder / "ready"
@@ -52,10 +51,3 @@ def run_installer(folder: Path, *command: str) -> None:
         unavailable(f"{folder.name} cannot be installed: {error.stderr.strip()[-300:]}")
     except subprocess.TimeoutExpired:
         unavailable(f"{folder.name} took longer than {INSTALL_S} s to install")
-
-
-def unavailable(reason: str) -> None:
-    """Skip the test; in CI it fails."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)

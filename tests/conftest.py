@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from issuer_service.stores.migrations import upgrade
+from tests import groups
 from tests.command_line import sdcard
 from tests.postgres import Cluster, cluster
 from tests.softhsm import SoftHsm, softhsm
@@ -23,6 +24,18 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("bounded"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "bounded")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put each test into its groups, before the default run leaves groups out."""
+    for item in items:
+        for group in groups.groups_of(item):
+            item.add_marker(group)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    groups.begin(item)
 
 
 @pytest.fixture

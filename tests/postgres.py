@@ -18,6 +18,8 @@ import pytest
 from sqlalchemy import NullPool, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from tests.groups import needs, unavailable
+
 _CAREFUL: Sequence[str] = ()
 _HASTY: Sequence[str] = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
 _PATIENCE = 30.0
@@ -118,15 +120,13 @@ def query(url: str, *statements: str) -> list[list[tuple[Any, ...]]]:
 
 
 def binaries() -> Path:
-    """Where PostgreSQL's programs are. Without them the test is skipped, except in CI, where it fails."""
+    """Return the folder of PostgreSQL's programs."""
+    needs("postgresql")
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     known = found[-1] if found else shutil.which("initdb")
     if known is not None:
         return Path(known).resolve().parent
-    reason = "needs PostgreSQL's initdb and postgres: apt-get install postgresql"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
+    return unavailable("needs PostgreSQL's initdb and postgres: apt-get install postgresql")
 
 
 def _as_postgres() -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """The documents beside the checkout that tests read and the project does not contain."""
 
-import os
 from pathlib import Path
 
-import pytest
+from tests.groups import unavailable
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -13,7 +12,4 @@ def shared_dir() -> Path:
     folder = ROOT.parent / "shared"
     if folder.is_dir():
         return folder
-    reason = "needs the folder `shared` beside the checkout"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
+    return unavailable("needs the folder `shared` beside the checkout")

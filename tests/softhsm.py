@@ -1,4 +1,4 @@
-"""A real SoftHSM 2 with tokens of a test's own. Without it tests are skipped, except in CI, where they fail."""
+"""A real SoftHSM 2 with tokens of a test's own."""
 
 import importlib.util
 import itertools
@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pytest
-
 from sdcard.edge import pkcs11
 from sdcard.edge.pkcs11 import Pkcs11Token, TokenAddress
+from tests.groups import needs, unavailable
 
 T = TypeVar("T")
 PIN = "canary-1234"
@@ -81,12 +80,12 @@ class SoftHsm:
 @contextmanager
 def softhsm() -> Iterator[SoftHsm]:
     """SoftHSM with a folder of tokens, which this process and its children have from now on."""
+    needs("servers")
     module = next((Path(one) for one in _MODULES if Path(one).exists()), None)
     if module is None or shutil.which("softhsm2-util") is None:
-        _missing("needs SoftHSM 2: apt-get install softhsm2")
+        unavailable("needs SoftHSM 2: apt-get install softhsm2")
     if importlib.util.find_spec("pkcs11") is None:
-        _missing("needs the extra pkcs11: pip install python-pkcs11")
-    assert module is not None
+        unavailable("needs the extra pkcs11: pip install python-pkcs11")
     folder = Path(tempfile.mkdtemp(prefix="hsm"))
     (folder / "tokens").mkdir()
     (folder / "conf").write_text(f"directories.tokendir = {folder}/tokens\n")
@@ -95,9 +94,3 @@ def softhsm() -> Iterator[SoftHsm]:
         yield SoftHsm(folder, module)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _missing(reason: str) -> None:
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)

@@ -19,6 +19,7 @@ import trustme
 
 from issuer_service.configuration import check_fit_to_serve, read_configuration
 from issuer_service.settings import Settings
+from tests.groups import needs, unavailable
 from tests.issuer_service.test_serving import await_health, free_port, served_environment
 from tests.shared import ROOT
 
@@ -26,14 +27,10 @@ DEPLOY = ROOT / "deploy"
 
 
 def program(name: str) -> str:
-    """Where it is. Without it the test is skipped, except in CI, where it fails."""
+    """Return the path of a real server's program."""
+    needs("servers")
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    if found is None:
-        reason = f"needs {name}: apt-get install nginx-light systemd"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
+    return found or unavailable(f"needs {name}: apt-get install nginx-light systemd")
 
 
 def unit(folder: Path) -> Path:
@@ -43,12 +40,14 @@ def unit(folder: Path) -> Path:
     return folder / "sdcard.service"
 
 
+@pytest.mark.servers
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     ran = subprocess.run([program("systemd-analyze"), "verify", unit(tmp_path)], capture_output=True, text=True)
 
     assert (ran.returncode, [line for line in ran.stderr.splitlines() if "sdcard.service" in line]) == (0, [])
 
 
+@pytest.mark.servers
 def test_systemd_finds_the_unit_little_exposed(tmp_path: Path) -> None:
     command = [program("systemd-analyze"), "security", "--offline=true", "--threshold=20", str(unit(tmp_path))]
 
@@ -117,6 +116,7 @@ def trusting(authority: trustme.CA) -> ssl.SSLContext:
     return context
 
 
+@pytest.mark.servers
 def test_behind_nginx_a_client_is_who_it_is_whatever_it_writes(tmp_path: Path) -> None:
     authority, upstream, port = trustme.CA(), free_port(), free_port()
     environment = served_environment(tmp_path, upstream) | {

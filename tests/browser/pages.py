@@ -1,16 +1,15 @@
 """A real Chromium for tests, and pages that fail a test for every request, error or refusal by the CSP."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 from inspector.join import PAGE
+from tests.groups import needs, unavailable
 
 ADDRESS = PAGE.as_uri()
 _QUIET = (
@@ -20,14 +19,9 @@ _QUIET = (
 
 
 def chromium() -> str:
-    """Where Debian's Chromium is. Without it the test is skipped, except in CI, where it fails."""
-    found = shutil.which("chromium")
-    if found:
-        return found
-    reason = "needs the Debian package `chromium`"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
+    """Return the path of Debian's Chromium."""
+    needs("browser")
+    return shutil.which("chromium") or unavailable("needs the Debian package `chromium`")
 
 
 @contextmanager

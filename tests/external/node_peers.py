@@ -10,7 +10,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tests.built import built, run_installer, unavailable
+from tests.built import built, run_installer
+from tests.groups import unavailable
 from tests.shared import ROOT
 
 SOURCE = ROOT / "tests" / "node"

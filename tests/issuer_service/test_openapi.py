@@ -35,6 +35,7 @@ TOO_MUCH: list[Any] = [positive_data_acceptance]
 """A schema cannot tell which keys are points of a curve, or which contexts the operator has: 422 is an answer."""
 
 
+@pytest.mark.slow
 @SCHEMA.parametrize()
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_answer_is_as_documented(case: Case[Any], served: Desk) -> None:

@@ -21,6 +21,7 @@ from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, reque
 from tests.postgres import Cluster, cluster
 from tests.world import key, raises_rule
 
+pytestmark = pytest.mark.postgresql
 UNAVAILABLE = ("store.unavailable", "request")
 
 

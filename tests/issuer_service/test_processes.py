@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx2
+import pytest
 
 from issuer_service.stores.rows.keys import KeyUse
 from sdcard import Acceptance, TrustedIssuers, Where, accept_sd_card
@@ -149,6 +150,7 @@ def token_of(desk: Desk, subject: str = "alice") -> str:
     return desk.new_token(subject)
 
 
+@pytest.mark.slow
 @on_both_databases
 def test_of_a_registry_that_is_killed_amid_registrations_all_that_was_acknowledged_is_there(
     desk: Desk, tmp_path: Path

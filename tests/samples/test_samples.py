@@ -8,7 +8,6 @@ A block ``text`` is what the sample before it printed, or all of its language si
 import contextlib
 import io
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from sdcard.encoding import JsonObject
 from sdcard.http_auth import encode_credentials, parse_challenge, parse_credentials
 from sdcard.keybinding.possession import POSSESSION_TYP
 from sdcard.vectors import parse_vector
+from tests.groups import unavailable
 from tests.samples.blocks import PAGES, Block, blocks
 from tests.samples.shell import Shell, is_as_said
 from tests.shared import ROOT
@@ -56,6 +56,8 @@ class Registered:
 
 EVERY = [block for page in PAGES for block in blocks(page)]
 PAGES_WITH_SAMPLES = [page for page in PAGES if any(block.page == page for block in EVERY)]
+SERVERS = {block.page for block in EVERY if "softhsm2-util" in block.text}
+"""Pages whose samples need one of the programs of the group ``servers``."""
 FRESH = {"README.md", "docs/tutorial.md", "docs/hsm.md"}
 """Pages whose reader has nothing yet, not even a registry."""
 NEEDS = ("curl", "softhsm2-util")
@@ -100,7 +102,7 @@ def shell(page: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator
     samples = _samples(page)
     missing = [tool for tool in NEEDS if any(f"{tool} " in block.text for block in samples) and not shutil.which(tool)]
     if missing:
-        pytest.fail(f"needs {missing}") if os.environ.get("CI") == "true" else pytest.skip(f"needs {missing}")
+        unavailable(f"needs {missing}")
     begun = page not in FRESH and any(block.language in ("sh", "json") or "cards/" in block.text for block in samples)
     before: Registered | None = request.getfixturevalue("registered") if begun else None
     one = Shell(tmp_path, before.shell if before else None)
@@ -118,7 +120,10 @@ def _samples(page: str) -> list[Block]:
     return [block for block in EVERY if block.page == page and not _listed(block)]
 
 
-@pytest.mark.parametrize("page", PAGES_WITH_SAMPLES)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.servers] * (page in SERVERS)) for page in PAGES_WITH_SAMPLES],
+)
 def test_the_samples_of_the_page_run(page: str, shell: Shell, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     samples = _samples(page)
     monkeypatch.chdir(shell.folder)

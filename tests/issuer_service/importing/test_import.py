@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sdcard.edge.key_files import create_private_file
 from sdcard.encoding import encode_base64url
 from tests.issuer_service.desk import KEK_SECRET, Desk, ask, jwk, on_both_databases, request_with_card
@@ -65,6 +67,7 @@ def rows(desk: Desk) -> dict[str, int]:
     return {table: one[0][0] for table, one in zip(tables, found, strict=True)}
 
 
+@pytest.mark.slow
 def test_killed_amid_and_started_again_nothing_is_there_twice_and_nothing_is_missing(
     desk: Desk, tmp_path: Path
 ) -> None:

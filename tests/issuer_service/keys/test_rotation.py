@@ -333,6 +333,7 @@ asyncio.run(die())
 """Is killed by itself after so many statements of a rotation."""
 
 
+@pytest.mark.slow
 @on_both_databases
 def test_a_rotation_that_is_killed_has_not_begun_or_is_done(desk: Desk) -> None:
     new, killed = add(desk), 0

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.groups import unavailable
 from tests.shared import ROOT
 
 SHELLS = ("bash", "zsh", "fish")
@@ -73,7 +74,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_what_the_shell_offers(shell: str, line: str, environment: dict[str, str], tmp_path: Path) -> None:
     if not shutil.which(shell):
-        pytest.fail(f"needs {shell}") if os.environ.get("CI") == "true" else pytest.skip(f"needs {shell}")
+        unavailable(f"needs {shell}")
     file = tmp_path / "ask"
     file.write_text(SCRIPTS[shell])
     flags = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
@@ -89,7 +90,7 @@ def test_what_the_shell_offers(shell: str, line: str, environment: dict[str, str
 def test_what_zsh_offers_to_who_types(line: str, environment: dict[str, str], tmp_path: Path) -> None:
     """With its own completion system, at a terminal: nothing of it stands for something else."""
     if not shutil.which("zsh"):
-        pytest.fail("needs zsh") if os.environ.get("CI") == "true" else pytest.skip("needs zsh")
+        unavailable("needs zsh")
     (tmp_path / "begin").write_text(IN_ZSH)
     ours, theirs = pty.openpty()
     zsh = subprocess.Popen(

@@ -295,6 +295,7 @@ def behind_nginx(url: str, folder: Path) -> Iterator[str]:
             nginx.send_signal(signal.SIGQUIT)
 
 
+@pytest.mark.servers
 def test_the_longest_presentation_passes_nginx_and_a_longer_one_is_refused_by_us(world: World, tmp_path: Path) -> None:
     with served(protected(world, AUDIENCE)) as url, behind_nginx(url, tmp_path) as address:
         for length, expected in (

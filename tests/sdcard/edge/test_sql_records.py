@@ -391,6 +391,7 @@ def test_clocks_may_differ(url: str, world: World) -> None:
     ask(url, work)
 
 
+@pytest.mark.postgresql
 def test_a_server_that_stops_refuses_and_goes_on_when_it_is_back(world: World) -> None:
     with cluster(crash_safe=True) as server:
         url = server.url(server.new_database())

@@ -1,0 +1,51 @@
+"""Which tests the default run leaves out: the groups, what puts a test into one, and what services ask of a test.
+
+``CONTRIBUTING.md`` gives the reason of each group. ``.ci/run`` runs them all.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import NoReturn
+
+import pytest
+
+GROUPS = ("postgresql", "browser", "foreign", "servers", "slow")
+_FOLDERS = {"tests/browser/": "browser", "tests/external/": "foreign"}
+_FIXTURES = {"postgres": "postgresql", "browser": "browser", "node": "foreign", "hsm": "servers"}
+_DATA = ("_vectors.py", "_cases.py")
+"""Ends of files in ``tests/external`` that read published data and ask no foreign library."""
+
+_current: list[pytest.Item] = []
+
+
+def groups_of(item: pytest.Item) -> Iterator[str]:
+    """The groups that a test belongs to by its folder, its fixtures and its parameters."""
+    file = item.nodeid.partition("::")[0]
+    for folder, group in _FOLDERS.items():
+        if file.startswith(folder) and not file.endswith(_DATA):
+            yield group
+    for fixture in getattr(item, "fixturenames", ()):
+        if fixture in _FIXTURES:
+            yield _FIXTURES[fixture]
+    parameters: Mapping[str, object] = getattr(getattr(item, "callspec", None), "params", {})
+    for group in GROUPS:
+        if group in parameters.values():
+            yield group
+
+
+def begin(item: pytest.Item) -> None:
+    """Remember the test that runs now."""
+    _current[:] = [item]
+
+
+def needs(group: str) -> None:
+    """Fail when the test that runs now is in none of the groups that may use what the group stands for."""
+    if _current and _current[0].get_closest_marker(group) is None:
+        pytest.fail(f"this test uses what the group {group!r} stands for: mark it `@pytest.mark.{group}`")
+
+
+def unavailable(reason: str) -> NoReturn:
+    """Skip the test that runs now, because this machine lacks something; in CI it fails."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
