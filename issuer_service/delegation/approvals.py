@@ -1,15 +1,18 @@
 """What waits for a person: ``GET /delegations/approvals``, and that person's word. Theirs is for one exchange, once."""
 
+import re
 from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response, Security
 
 from issuer_service.access import Caller, Scope
 from issuer_service.calling import authorize
-from issuer_service.delegation.schemas import ApprovalList, ApprovalShown
+from issuer_service.delegation.schemas import HANDLE, REQUEST, ApprovalList, ApprovalShown
 from issuer_service.openapi import BEARER, FromWiring, refusals
 from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState, DecisionRow
 from issuer_service.wiring import Wiring
+from sdcard.errors import Refused
+from sdcard.rules import Rule
 
 router = APIRouter(tags=["delegation"])
 
@@ -76,8 +79,9 @@ async def decide(wiring: Wiring, caller: Caller, approval_id: str, state: Approv
     Raises:
         Refused: ``approval.decided``; ``approval.self``.
     """
-    named = approval_id if approval_id.isascii() and "\0" not in approval_id else ""
-    decision = DecisionRow(named, caller.subject, state, int(wiring.clock.now()))
+    if not re.fullmatch(HANDLE, approval_id):
+        raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("approval_id"))
+    decision = DecisionRow(approval_id, caller.subject, state, int(wiring.clock.now()))
     return shown(await wiring.store.delegations.decide(decision))
 
 

@@ -19,6 +19,7 @@ from issuer_service.registration.schemas import (
     read_section,
 )
 from issuer_service.stores.rows.audit import Supersedes
+from issuer_service.stores.texts import check_storable
 from sdcard.cards.a2a.signatures.verification import CardSigners
 from sdcard.cards.card import Card
 from sdcard.cards.reading import read_card
@@ -252,15 +253,18 @@ def _read_proof(proof: str, key: PublicKey, agent_id: str, where: Where, terms: 
 
 def _read_card(document: Mapping[str, Any], identity: Identity | None, terms: Terms) -> Card | None:
     """The card of the request, or the one that its name, description and version make; None without either."""
-    given = read_section(CardGiven, document).card
+    given, where = read_section(CardGiven, document).card, Where(Part.CARD)
     if given is None:
-        return None if identity is None else summary_card(identity.name, identity.description, identity.version)
-    where = Where(Part.CARD)
+        if identity is None:
+            return None
+        check_storable(identity.version, where.within("version"))
+        return summary_card(identity.name, identity.description, identity.version)
     if len(encode_json(given)) > terms.limits.card_bytes:
         raise Refused(Rule.LIMIT_BYTES, where, f"A card has at most {terms.limits.card_bytes} bytes.")
     found = _Findings()
     card = found.attempt(read_card, given, terms.card_signers)
     found.attempt(_check_agreement, document, given, card)
+    found.attempt(check_storable, str(given.get("version")), where.within("version"))  # it has a column of its own
     found.close()
     return card
 

@@ -4,10 +4,11 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Text, bindparam, cast, event, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, cast, event, select, update
 
 from issuer_service.stores.rows.audit import AuditFound, AuditQuery, AuditRow
 from issuer_service.stores.tables import audit, audit_head
+from issuer_service.stores.texts import StoredText
 from sdcard.audit.records import Head, chain_record
 from sdcard.edge.databases import Database
 from sdcard.edge.statements import Additions, Statement
@@ -33,7 +34,7 @@ _RECORDS = select(
     audit.c.subject,
     audit.c.agent_id,
     audit.c.batch_id,
-    cast(audit.c.disclosed, Text).label("disclosed"),
+    cast(audit.c.disclosed, StoredText()).label("disclosed"),
     audit.c.interaction_id,
     audit.c.possession,
     audit.c.supersedes,

@@ -11,7 +11,6 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Select,
-    Text,
     bindparam,
     case,
     func,
@@ -121,8 +120,8 @@ def _finding(terms: int) -> Lookup:
         has = select(other.c.term).where(other.c.term == _term(number), other.c.position == here)
         asked = asked.where(has.offset(literal_column("0")).exists())  # PostgreSQL plans no joins, and asks in order
     asked = asked.where(
-        discovery_cards.c.context == bindparam("context", type_=Text),
-        discovery_cards.c.partner == bindparam("partner", type_=Text),
+        discovery_cards.c.context == bindparam("context"),
+        discovery_cards.c.partner == bindparam("partner"),
         *_good(),
     )
     return Lookup(asked.order_by(here).limit(bindparam("wanted", type_=BigInteger)))

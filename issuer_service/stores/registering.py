@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, String, Text, and_, bindparam, exists, func, insert, not_, or_, select, true, update
+from sqlalchemy import Connection, and_, bindparam, exists, func, insert, not_, or_, select, true, update
 
 from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.delegation import end_chains
@@ -30,17 +30,18 @@ _ADD_AGENT = Statement(
     )
 )
 _VERSION = and_(
-    agents.c.card_version == bindparam("this_version", type_=Text),
-    agents.c.card_format == bindparam("this_format", type_=String),
-    agents.c.content != bindparam("this_content", type_=String),
+    agents.c.card_version == bindparam("this_version"),
+    agents.c.card_format == bindparam("this_format"),
+    agents.c.content != bindparam("this_content"),
 )
 """That the agent was registered with another card of this version."""
+_MADE_FROM = bindparam("made_from", type_=agents.c.batch_id.type)
 _CHANGE_AGENT = Statement(
     update(agents).where(
         agents.c.agent_id == bindparam("this_agent"),
         agents.c.subject == bindparam("this_subject"),
         func.coalesce(not_(_VERSION), true()),
-        or_(bindparam("made_from", type_=String).is_(None), agents.c.batch_id == bindparam("made_from", type_=String)),
+        or_(_MADE_FROM.is_(None), agents.c.batch_id == _MADE_FROM),
     )
 )
 _OWNER = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == bindparam("folded_id"))

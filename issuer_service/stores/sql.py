@@ -11,9 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
     Connection,
-    Text,
     bindparam,
     cast,
     delete,
@@ -43,6 +41,7 @@ from issuer_service.stores.rows.discovery import DiscoveryQuery, FoundPage, Rene
 from issuer_service.stores.rows.keys import KeyChange, RegistryKeyRow
 from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, StatusRow
 from issuer_service.stores.tables import tokens
+from issuer_service.stores.texts import StoredJson, StoredText
 from sdcard.audit.records import Head
 from sdcard.edge.databases import Database, open_database
 from sdcard.edge.lookups import Lookup
@@ -282,9 +281,9 @@ def _change_audit_row(change: StatusChangeRow) -> AuditRow:
 
 
 _TOKEN = Lookup(
-    select(*(cast(column, Text) if isinstance(column.type, JSON) else column for column in tokens.c)).where(
-        tokens.c.digest == bindparam("digest", type_=Text)
-    )
+    select(
+        *(cast(column, StoredText()) if isinstance(column.type, StoredJson) else column for column in tokens.c)
+    ).where(tokens.c.digest == bindparam("digest"))
 )
 
 

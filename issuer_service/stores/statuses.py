@@ -15,7 +15,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Integer,
-    String,
     and_,
     bindparam,
     case,
@@ -110,7 +109,7 @@ def _filled_up(values: list[T]) -> list[T]:
 
 @cache
 def _open(contexts: int, drawn: int) -> Lookup:
-    of_context = [bindparam(f"context{number}", type_=String) for number in range(contexts)]
+    of_context = [bindparam(f"context{number}", type_=status_lists.c.open_for.type) for number in range(contexts)]
     of_index = [bindparam(f"index{number}", type_=Integer) for number in range(drawn)]
     entry = and_(status_entries.c.list_id == status_lists.c.list_id, status_entries.c.index.in_(of_index))
     return Lookup(

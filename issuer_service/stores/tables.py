@@ -1,7 +1,6 @@
 """The tables, for SQLite and PostgreSQL alike. Constraints, not code, make owners and key bindings unique."""
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -12,13 +11,13 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     SmallInteger,
-    String,
     Table,
-    Text,
     UniqueConstraint,
     false,
     text,
 )
+
+from issuer_service.stores.texts import StoredJson, StoredText
 
 metadata = MetaData(
     naming_convention={
@@ -32,10 +31,10 @@ metadata = MetaData(
 tokens = Table(
     "tokens",
     metadata,
-    Column("digest", String(64), primary_key=True),
-    Column("subject", String(256), nullable=False),
-    Column("scopes", JSON, nullable=False),
-    Column("limits", JSON, nullable=False),
+    Column("digest", StoredText(64), primary_key=True),
+    Column("subject", StoredText(256), nullable=False),
+    Column("scopes", StoredJson(), nullable=False),
+    Column("limits", StoredJson(), nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
 )
@@ -43,18 +42,18 @@ tokens = Table(
 agents = Table(
     "agents",
     metadata,
-    Column("agent_id", String(128), primary_key=True),
-    Column("folded_id", String(128), nullable=False, unique=True),
-    Column("subject", String(256), nullable=False),
-    Column("card_format", String(64), nullable=False),
-    Column("card", Text, nullable=False),
+    Column("agent_id", StoredText(128), primary_key=True),
+    Column("folded_id", StoredText(128), nullable=False, unique=True),
+    Column("subject", StoredText(256), nullable=False),
+    Column("card_format", StoredText(64), nullable=False),
+    Column("card", StoredText(), nullable=False),
     Column("registered_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
-    Column("asked", Text),
-    Column("possession", String(16)),
-    Column("batch_id", String(32)),
-    Column("card_version", Text),
-    Column("content", String(64)),
+    Column("asked", StoredText()),
+    Column("possession", StoredText(16)),
+    Column("batch_id", StoredText(32)),
+    Column("card_version", StoredText()),
+    Column("content", StoredText(64)),
     Column("deleted_at", BigInteger),
     Index("ix_agents_subject", "subject", "agent_id"),
 )
@@ -63,7 +62,7 @@ agents = Table(
 holder_keys = Table(
     "holder_keys",
     metadata,
-    Column("thumbprint", String(64), primary_key=True),
+    Column("thumbprint", StoredText(64), primary_key=True),
     Column("agent_id", ForeignKey("agents.agent_id"), nullable=False, index=True),
     Column("bound_at", BigInteger, nullable=False),
 )
@@ -71,7 +70,7 @@ holder_keys = Table(
 batches = Table(
     "batches",
     metadata,
-    Column("batch_id", String(32), primary_key=True),
+    Column("batch_id", StoredText(32), primary_key=True),
     Column("agent_id", ForeignKey("agents.agent_id"), nullable=False, index=True),
     Column("issued_at", BigInteger, nullable=False),
 )
@@ -79,12 +78,12 @@ batches = Table(
 cards = Table(
     "cards",
     metadata,
-    Column("digest", String(64), primary_key=True),
+    Column("digest", StoredText(64), primary_key=True),
     Column("batch_id", ForeignKey("batches.batch_id"), nullable=False, index=True),
-    Column("context", String(256), nullable=False),
+    Column("context", StoredText(256), nullable=False),
     Column("thumbprint", ForeignKey("holder_keys.thumbprint"), nullable=False),
     Column("expires_at", BigInteger, nullable=False),
-    Column("status_list_id", String(32)),
+    Column("status_list_id", StoredText(32)),
     Column("status_index", Integer),
     Column("for_discovery", Boolean, nullable=False, server_default=false()),
 )
@@ -92,9 +91,9 @@ cards = Table(
 status_lists = Table(
     "status_lists",
     metadata,
-    Column("list_id", String(32), primary_key=True),
-    Column("context", String(256), nullable=False),
-    Column("open_for", String(256), unique=True),
+    Column("list_id", StoredText(32), primary_key=True),
+    Column("context", StoredText(256), nullable=False),
+    Column("open_for", StoredText(256), unique=True),
     Column("used", Integer, nullable=False),
     Column("version", BigInteger, nullable=False),
 )
@@ -112,18 +111,18 @@ status_entries = Table(
 nonces = Table(
     "nonces",
     metadata,
-    Column("digest", String(64), primary_key=True),
-    Column("subject", String(256), nullable=False, index=True),
+    Column("digest", StoredText(64), primary_key=True),
+    Column("subject", StoredText(256), nullable=False, index=True),
     Column("expires_at", BigInteger, nullable=False, index=True),
 )
 
 answers = Table(
     "answers",
     metadata,
-    Column("digest", String(64), primary_key=True),
-    Column("subject", String(256), nullable=False, index=True),
-    Column("agent_id", String(128), nullable=False, index=True),
-    Column("request", String(64), nullable=False),
+    Column("digest", StoredText(64), primary_key=True),
+    Column("subject", StoredText(256), nullable=False, index=True),
+    Column("agent_id", StoredText(128), nullable=False, index=True),
+    Column("request", StoredText(64), nullable=False),
     Column("sealed", LargeBinary),
     Column("bytes", Integer, nullable=False),
     Column("expires_at", BigInteger, nullable=False, index=True),
@@ -134,17 +133,17 @@ audit = Table(
     "audit",
     metadata,
     Column("sequence", BigInteger().with_variant(Integer(), "sqlite"), primary_key=True, autoincrement=False),
-    Column("event", String(64), nullable=False),
+    Column("event", StoredText(64), nullable=False),
     Column("at", BigInteger, nullable=False),
-    Column("subject", String(256), nullable=False),
-    Column("agent_id", String(128), nullable=False, index=True),
-    Column("batch_id", String(32), nullable=False),
-    Column("disclosed", JSON, nullable=False),
-    Column("interaction_id", String(128)),
-    Column("previous", String(64), nullable=False),
-    Column("digest", String(64), nullable=False),
-    Column("possession", String(16)),
-    Column("supersedes", String(16)),
+    Column("subject", StoredText(256), nullable=False),
+    Column("agent_id", StoredText(128), nullable=False, index=True),
+    Column("batch_id", StoredText(32), nullable=False),
+    Column("disclosed", StoredJson(), nullable=False),
+    Column("interaction_id", StoredText(128)),
+    Column("previous", StoredText(64), nullable=False),
+    Column("digest", StoredText(64), nullable=False),
+    Column("possession", StoredText(16)),
+    Column("supersedes", StoredText(16)),
     Index(
         "ix_audit_interaction_id",
         "interaction_id",
@@ -159,19 +158,19 @@ audit_head = Table(
     metadata,
     Column("chain", SmallInteger, primary_key=True, autoincrement=False),
     Column("sequence", BigInteger, nullable=False),
-    Column("digest", String(64), nullable=False),
+    Column("digest", StoredText(64), nullable=False),
 )
 """One row, of chain 1: where the audit chain ends. Whoever adds to the chain holds its lock until the commit."""
 
 registry_keys = Table(
     "registry_keys",
     metadata,
-    Column("kid", String(64), primary_key=True),
-    Column("use", String(16), nullable=False),
-    Column("public_jwk", JSON, nullable=False),
-    Column("sealed", Text, nullable=False),
-    Column("state", String(16), nullable=False),
-    Column("active_for", String(16), unique=True),
+    Column("kid", StoredText(64), primary_key=True),
+    Column("use", StoredText(16), nullable=False),
+    Column("public_jwk", StoredJson(), nullable=False),
+    Column("sealed", StoredText(), nullable=False),
+    Column("state", StoredText(16), nullable=False),
+    Column("active_for", StoredText(16), unique=True),
     Column("created_at", BigInteger, nullable=False),
     Column("not_before", BigInteger, nullable=False),
     Column("activated_at", BigInteger),
@@ -188,7 +187,7 @@ registry_keys = Table(
 secrets = Table(
     "secrets",
     metadata,
-    Column("name", String(64), primary_key=True),
+    Column("name", StoredText(64), primary_key=True),
     Column("value", LargeBinary, nullable=False),
 )
 """What the processes of one registry share, made once by the migration. It protects nothing in this database."""
@@ -199,18 +198,18 @@ discovery_cards = Table(
     Column("position", BigInteger().with_variant(Integer(), "sqlite"), primary_key=True, autoincrement=False),
     Column("agent_id", ForeignKey("agents.agent_id"), nullable=False, index=True),
     Column("batch_id", ForeignKey("batches.batch_id"), nullable=False),
-    Column("context", String(256), nullable=False),
-    Column("partner", String(256), nullable=False),
+    Column("context", StoredText(256), nullable=False),
+    Column("partner", StoredText(256), nullable=False),
     Column("status", SmallInteger, nullable=False),
     Column("until", BigInteger),
-    Column("decided_by", String(64), nullable=False),
+    Column("decided_by", StoredText(64), nullable=False),
     Column("renew_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     Column("size", Integer, nullable=False),
-    Column("holder_key", JSON, nullable=False),
-    Column("disclose", JSON),
+    Column("holder_key", StoredJson(), nullable=False),
+    Column("disclose", StoredJson()),
     Column("terms", LargeBinary, nullable=False),
-    Column("sd_card", Text, nullable=False),
+    Column("sd_card", StoredText(), nullable=False),
 )
 """By whom an agent is found: one row for each context, and for *federation* each partner. ``sd_card`` is empty until
 somebody finds it. ``terms``: the terms of its rows below, eight bytes each, to find those rows again.
@@ -228,11 +227,11 @@ discovery_postings = Table(
 grants = Table(
     "grants",
     metadata,
-    Column("grant_id", String(32), primary_key=True),
-    Column("delegator", String(256), nullable=False),
-    Column("target", String(256), nullable=False),
-    Column("scopes", JSON, nullable=False),
-    Column("sensitive", JSON, nullable=False),
+    Column("grant_id", StoredText(32), primary_key=True),
+    Column("delegator", StoredText(256), nullable=False),
+    Column("target", StoredText(256), nullable=False),
+    Column("scopes", StoredJson(), nullable=False),
+    Column("sensitive", StoredJson(), nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     UniqueConstraint("delegator", "target"),
@@ -242,14 +241,14 @@ grants = Table(
 delegations = Table(
     "delegations",
     metadata,
-    Column("token_id", String(32), primary_key=True),
-    Column("root", String(80), nullable=False),
-    Column("parents", JSON, nullable=False),
-    Column("actor", String(256), nullable=False, index=True),
-    Column("target", String(256), nullable=False, index=True),
-    Column("grant_id", String(32), nullable=False),
-    Column("proof", String(64), nullable=False),
-    Column("client", String(256), nullable=False),
+    Column("token_id", StoredText(32), primary_key=True),
+    Column("root", StoredText(80), nullable=False),
+    Column("parents", StoredJson(), nullable=False),
+    Column("actor", StoredText(256), nullable=False, index=True),
+    Column("target", StoredText(256), nullable=False, index=True),
+    Column("grant_id", StoredText(32), nullable=False),
+    Column("proof", StoredText(64), nullable=False),
+    Column("client", StoredText(256), nullable=False),
     Column("issued_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False, index=True),
     Column("revoked_at", BigInteger),
@@ -259,24 +258,24 @@ delegations = Table(
 approvals = Table(
     "approvals",
     metadata,
-    Column("approval_id", String(32), primary_key=True),
-    Column("open_for", String(64), unique=True),
-    Column("client", String(256), nullable=False, index=True),
-    Column("parties", JSON, nullable=False),
-    Column("target", String(256), nullable=False),
-    Column("scopes", JSON, nullable=False),
-    Column("interaction_id", String(128)),
-    Column("state", String(16), nullable=False),
+    Column("approval_id", StoredText(32), primary_key=True),
+    Column("open_for", StoredText(64), unique=True),
+    Column("client", StoredText(256), nullable=False, index=True),
+    Column("parties", StoredJson(), nullable=False),
+    Column("target", StoredText(256), nullable=False),
+    Column("scopes", StoredJson(), nullable=False),
+    Column("interaction_id", StoredText(128)),
+    Column("state", StoredText(16), nullable=False),
     Column("asked_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False, index=True),
-    Column("decided_by", String(256), nullable=False),
+    Column("decided_by", StoredText(256), nullable=False),
 )
 """``open_for``: digest of all that an approval is bound to, while it is open; so a thing is not asked for twice."""
 
 remembered = Table(
     "remembered",
     metadata,
-    Column("digest", String(64), primary_key=True),
+    Column("digest", StoredText(64), primary_key=True),
     Column("expires_at", BigInteger, nullable=False, index=True),
 )
 """Digests of access tokens of an identity provider that were revoked here, and of DPoP proofs that were used."""
@@ -284,11 +283,11 @@ remembered = Table(
 sessions = Table(
     "sessions",
     metadata,
-    Column("digest", String(64), primary_key=True),
-    Column("token", String(64), nullable=False, index=True),
-    Column("subject", String(256), nullable=False),
-    Column("scopes", JSON, nullable=False),
-    Column("limits", JSON, nullable=False),
+    Column("digest", StoredText(64), primary_key=True),
+    Column("token", StoredText(64), nullable=False, index=True),
+    Column("subject", StoredText(256), nullable=False),
+    Column("scopes", StoredJson(), nullable=False),
+    Column("limits", StoredJson(), nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False, index=True),
 )
