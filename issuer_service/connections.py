@@ -8,6 +8,8 @@ clients as are served, each with half a line, would keep everybody else out for 
 import asyncio
 from typing import Any
 
+import h11
+from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 PATIENCE = 15.0
@@ -15,10 +17,36 @@ PATIENCE = 15.0
 _LOOK = 1.0
 
 
+class _OneLength(h11.Connection):
+    """A connection that refuses a request whose length is given in two ways.
+
+    A proxy may believe one length and the registry the other. Then the rest of the body is a request that the proxy
+    did not see (request smuggling). RFC 9112 6.1 and 6.3: such a request is an error, and so is
+    ``Transfer-Encoding`` before HTTP/1.1. h11 refuses other codings than ``chunked``, and lengths that differ.
+    """
+
+    def next_event(self) -> Any:
+        """Check each request."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if b"transfer-encoding" in names and (b"content-length" in names or event.http_version < b"1.1"):
+                raise h11.RemoteProtocolError("Transfer-Encoding with Content-Length, or before HTTP/1.1")
+        return event
+
+
 class BoundedProtocol(H11Protocol):
-    """uvicorn's protocol, which ends a connection on which it has been the client's turn for too long."""
+    """uvicorn's protocol, which ends a connection on which it has been the client's turn for too long.
+
+    It answers 400 to a request whose length is ambiguous, and closes the connection.
+    """
 
     patience = PATIENCE
+
+    def __init__(self, config: Config, *others: Any, **named: Any) -> None:
+        super().__init__(config, *others, **named)
+        most = config.h11_max_incomplete_event_size
+        self.conn = _OneLength(h11.SERVER) if most is None else _OneLength(h11.SERVER, most)
 
     def connection_made(self, transport: Any) -> None:
         """Begin to watch."""

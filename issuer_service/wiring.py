@@ -107,13 +107,22 @@ class AuditCheckpoints:
 
 @dataclass(frozen=True, slots=True)
 class PublishedList:
-    """A Status List Token: of which version of the list, by which key, until when it is published (Unix seconds)."""
+    """A Status List Token: of which version of the list, by which key, until when it is published (Unix seconds).
+
+    ``gzipped`` is the same token, compressed once. Each form has an ETag of its own (RFC 9110 8.8.3.3).
+    """
 
     version: int
     kid: str
     until: int
     token: bytes = field(repr=False)
     etag: str
+    gzipped: bytes = field(repr=False)
+
+    @property
+    def gzip_etag(self) -> str:
+        """Names the compressed form."""
+        return f'{self.etag[:-1]}-gzip"'
 
 
 @dataclass(frozen=True, slots=True)

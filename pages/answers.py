@@ -99,7 +99,7 @@ TSL-12 | met | sdcard/status/status_list.py:StatusList.status sdcard/edge/status
 TSL-13 | stricter | sdcard/status/reference.py:judge_status sdcard/edge/status_lists.py:FetchedStatusLists | tests/sdcard/edge/test_status_lists.py | Always refused, `status.unavailable`, unless the Verifier decided not to look, and said why.
 TSL-14 | met | sdcard/status/reference.py:judge_status | tests/sdcard/status/test_reference.py |
 TSL-15 | met | sdcard/status/status_list.py:pack_statuses sdcard/status/status_list.py:StatusList.status | tests/sdcard/status/test_status_list.py |
-TSL-16 | partly | issuer_service/status/endpoints.py:status_list sdcard/edge/fetching.py:fetch | tests/issuer_service/status/test_endpoints.py | CORS for everybody, no content coding; redirects are not followed: a list is where its card says.
+TSL-16 | met | issuer_service/status/endpoints.py:status_list sdcard/edge/fetching.py:fetch | tests/issuer_service/status/test_endpoints.py tests/sdcard/edge/test_status_lists.py | CORS for everybody; gzip in both directions; three redirects at most, and no loop.
 TSL-17 | met | issuer_service/status/endpoints.py:status_list | tests/issuer_service/status/test_endpoints.py | 501; our Verifier never asks for the past.
 TSL-18 | no | | | A Verifier needs the list of the card that it has.
 TSL-19 | met | issuer_service/stores/statuses.py:claim_statuses | tests/issuer_service/status/test_allocation.py | Random indices. No decoy entries, but at most half of a list is ever used.

@@ -1,5 +1,7 @@
 """``GET /status/{list_id}`` (Token Status List 8), and an owner's word about an agent's SD-Cards."""
 
+import re
+from collections.abc import Sequence
 from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response, Security
@@ -30,6 +32,7 @@ _REFUSALS = refusals(
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
 _ASKED = json_body(StatusChange)
+_WEIGHT = re.compile(r"(?:q=(?P<q>0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?")
 _DEPENDENCIES = [Security(BEARER)]
 
 
@@ -48,10 +51,30 @@ async def status_list(list_id: str, request: Request, wiring: FromWiring) -> Res
     if "time" in request.query_params:
         raise Refused(Rule.STATUS_LIST_TIME, REQUEST.within("query", "time"))
     published = await service.published_list(wiring, list_id)
-    headers = {"ETag": published.etag, "Cache-Control": f"public, max-age={wiring.status.ttl}"}
-    if _has(request, published.etag):
+    compressed = prefers_gzip(request.headers.getlist("accept-encoding"))
+    etag = published.gzip_etag if compressed else published.etag
+    headers = {"ETag": etag, "Cache-Control": f"public, max-age={wiring.status.ttl}", "Vary": "Accept-Encoding"}
+    if _has(request, etag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    if compressed:
+        return Response(published.gzipped, HTTPStatus.OK, {**headers, "Content-Encoding": "gzip"}, MEDIA_TYPE)
     return Response(published.token, HTTPStatus.OK, headers, MEDIA_TYPE)
+
+
+def prefers_gzip(accepted: Sequence[str]) -> bool:
+    """Whether a client wants gzip rather than no coding, by its ``Accept-Encoding`` (RFC 9110 12.5.3).
+
+    What is not listed is worth what ``*`` is. Without ``*``, no coding is acceptable and worth less than what is
+    listed. A client that accepts neither gets the list without a coding: a Verifier without it refuses every SD-Card.
+    """
+    weights = dict[str, float]()
+    for entry in ",".join(accepted).lower().split(","):
+        coding, _, parameter = (part.strip() for part in entry.partition(";"))
+        weight = _WEIGHT.fullmatch(parameter)
+        if coding and weight:
+            weights["gzip" if coding == "x-gzip" else coding] = float(weight["q"] or 1)
+    others = weights.get("*", 0.0)
+    return weights.get("gzip", others) > 0 and weights.get("gzip", others) >= weights.get("identity", 0.0)
 
 
 def _has(request: Request, etag: str) -> bool:

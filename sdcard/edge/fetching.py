@@ -1,19 +1,22 @@
 """The one HTTP GET by which anything of a stranger is fetched: where it may connect, what it takes, for how long.
 
 Whoever names an address chooses where we connect. So: https alone, by TLS 1.3 and with a certificate of the name; only
-to public addresses; one answer of the DNS, all of it judged, and then used; no redirect, proxy, cookie or compression;
-bounded bytes and time. What a ``Reach`` permits beside that, an operator has said (SD-JWT VC, VC-14; SD-Card 7.5).
+to public addresses; one answer of the DNS, all of it judged, and then used; no proxy or cookie; bounded bytes and time.
+Redirects and compression only where a caller permits them (``Detours``), which status lists do. What a ``Reach``
+permits beside that, an operator has said (SD-JWT VC, VC-14; SD-Card 7.5).
 Needs the ``cli`` extra.
 """
 
 import asyncio
 import ssl
 import threading
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+import zlib
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import TypeVar
+from urllib.parse import urljoin
 
 import httpx2
 
@@ -31,6 +34,12 @@ _MOST_ADDRESSES = 8
 """Of one host, that are tried."""
 
 _ADVICE = {3: " Redirects are not followed.", 4: " It may want a token, or another one."}
+_REDIRECTS = (301, 302, 303, 307, 308)
+"""RFC 9110 15.4, those that name one other address."""
+_GZIP = ("gzip", "x-gzip")
+"""RFC 9110 8.4.1.3: both are the same coding."""
+_GZIP_FORMAT = 31
+"""For ``zlib``: gzip, with the largest window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +50,31 @@ class Fetched:
     data: bytes = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Detours:
+    """What a fetch accepts beside a plain answer of the address itself.
+
+    Attributes:
+        redirects: how many are followed. Each leads to an address that is checked like the first one.
+        gzip: whether a compressed answer is read. Its bytes count before and after decompression.
+    """
+
+    redirects: int = 0
+    gzip: bool = False
+
+
+STRAIGHT = Detours()
+OF_STATUS_LISTS = Detours(redirects=3, gzip=True)
+"""Token Status List 8.1 and 8.2."""
+
+
 async def fetch_async(
-    url: str, reach: Reach, media_types: Sequence[str], most_bytes: int, token: str | None = None
+    url: str,
+    reach: Reach,
+    media_types: Sequence[str],
+    most_bytes: int,
+    token: str | None = None,
+    detours: Detours = STRAIGHT,
 ) -> Fetched:
     """GET.
 
@@ -52,34 +84,93 @@ async def fetch_async(
         media_types: that are taken, the best first.
         most_bytes: of an answer.
         token: a bearer token for this address.
+        detours: whether redirects are followed, and compressed answers read.
 
     Raises:
         Refused: ``fetch.address``, ``fetch.absent``, ``fetch.failed`` or ``limit.bytes``.
-        Misuse: when the token is none, or the URL is none for a token (``check_secret_url``).
+        Misuse: when the token is none, the URL is none for a token (``check_secret_url``), or a redirect could take the
+            token elsewhere.
     """
     if token is not None:
         check_secret_url(url, "a token")
-    target = parse_url(url)
-    headers = {"Host": target.authority, "Accept": _accept(media_types), "Accept-Encoding": "identity"}
+        if detours.redirects:
+            raise Misuse("a bearer token is for one address: do not follow redirects with it")
+    wanted = _Wanted(media_types, most_bytes, detours.gzip)
+    headers = {"Accept": _accept(media_types), "Accept-Encoding": "gzip" if detours.gzip else "identity"}
     if token is not None:
         headers["Authorization"] = f"Bearer {check_token(token)}"
     try:
         async with asyncio.timeout(reach.seconds):
             ends_at = asyncio.get_running_loop().time() + reach.seconds
-            addresses = await _permitted(target, reach)
-            timeout = _share(ends_at, len(addresses))
-            tls = _tls(reach.authorities) if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            async with httpx2.AsyncClient(
-                verify=tls, timeout=timeout, follow_redirects=False, trust_env=False
-            ) as client:
-                return await _ask(client, target, addresses, headers, media_types, most_bytes)
+            visited = [parse_url(url)]
+            while True:
+                answer = await _visit(visited[-1], reach, headers, wanted, ends_at)
+                if isinstance(answer, Fetched):
+                    return answer
+                visited.append(_next(visited, answer, detours.redirects))
     except TimeoutError:
         raise _failed("It took too long.") from None
 
 
-def fetch(url: str, reach: Reach, media_types: Sequence[str], most_bytes: int, token: str | None = None) -> Fetched:
+def fetch(
+    url: str,
+    reach: Reach,
+    media_types: Sequence[str],
+    most_bytes: int,
+    token: str | None = None,
+    detours: Detours = STRAIGHT,
+) -> Fetched:
     """As ``fetch_async``, while the caller's thread waits."""
-    return waited(fetch_async(url, reach, media_types, most_bytes, token))
+    return waited(fetch_async(url, reach, media_types, most_bytes, token, detours))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which answers are taken."""
+
+    media_types: Sequence[str]
+    most_bytes: int
+    gzip: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """A redirect: its status, and its ``Location`` headers."""
+
+    status: int
+    locations: Sequence[str]
+
+
+async def _visit(
+    target: Target, reach: Reach, headers: Mapping[str, str], wanted: _Wanted, ends_at: float
+) -> Fetched | _Moved:
+    """Ask one address, on connections of its own."""
+    addresses = await _permitted(target, reach)
+    timeout = _share(ends_at, len(addresses))
+    tls = _tls(reach.authorities) if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    async with httpx2.AsyncClient(verify=tls, timeout=timeout, follow_redirects=False, trust_env=False) as client:
+        return await _ask(client, target, addresses, {"Host": target.authority, **headers}, wanted)
+
+
+def _next(visited: Sequence[Target], moved: _Moved, most: int) -> Target:
+    """Where a redirect leads: an address that may be fetched, and was not asked yet."""
+    if not most:
+        raise _failed(f"It answered {moved.status}.{_ADVICE[3]}")
+    if len(visited) > most:
+        raise _failed(f"It answered {moved.status}. At most {most} redirects are followed.")
+    here, location = visited[-1], moved.locations[0] if len(moved.locations) == 1 else ""
+    if not location or not location.isascii() or not location.isprintable():
+        raise _failed(f"It answered {moved.status} without one address to go to.")
+    try:
+        url = urljoin(f"{here.scheme}://{here.authority}{here.rest}", location.strip(" ")).partition("#")[0]
+    except ValueError:
+        raise _failed(f"It answered {moved.status} without one address to go to.") from None
+    target = parse_url(url)
+    if (here.scheme, target.scheme) == ("https", "http"):
+        raise forbidden("A redirect leads from https to http.")
+    if target in visited:
+        raise _failed("The redirects form a loop.")
+    return target
 
 
 def waited(coming: Coroutine[object, object, T]) -> T:
@@ -143,9 +234,8 @@ async def _ask(
     target: Target,
     addresses: Sequence[Address],
     headers: Mapping[str, str],
-    media_types: Collection[str],
-    most_bytes: int,
-) -> Fetched:
+    wanted: _Wanted,
+) -> Fetched | _Moved:
     """The answer of the first address that takes a connection."""
     error: Exception | None = None
     for address in addresses:
@@ -153,7 +243,7 @@ async def _ask(
         url = f"{target.scheme}://{host}:{target.port}{target.rest}"
         try:
             async with client.stream("GET", url, headers=headers, extensions={"sni_hostname": target.host}) as answer:
-                return await _read(answer, media_types, most_bytes)
+                return await _read(answer, wanted)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as unreachable:
             error = unreachable
         except (httpx2.HTTPError, httpx2.InvalidURL) as failure:
@@ -174,23 +264,40 @@ def _why(error: BaseException | None) -> str:
     return f"No answer: {kind}."
 
 
-async def _read(answer: httpx2.Response, media_types: Collection[str], most_bytes: int) -> Fetched:
+async def _read(answer: httpx2.Response, wanted: _Wanted) -> Fetched | _Moved:
     """Status, type, bytes. What comes with another status than 200 is never looked at."""
+    if answer.status_code in _REDIRECTS:
+        return _Moved(answer.status_code, answer.headers.get_list("location"))
     if answer.status_code in (404, 410):
         raise Refused(Rule.FETCH_ABSENT, WHERE)
     if answer.status_code != 200:
         raise _failed(f"It answered {answer.status_code}.{_ADVICE.get(answer.status_code // 100, '')}")
     media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in media_types:
+    if media_type not in wanted.media_types:
         raise _failed("It answered with something else than was asked for.")
-    if answer.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise _failed("It answered in a compressed form.")
+    coding = answer.headers.get("content-encoding", "identity").strip().lower()
+    if coding != "identity" and not (wanted.gzip and coding in _GZIP):
+        raise _failed("It answered in a compressed form that was not asked for.")
     data = bytearray()
     async for chunk in answer.aiter_raw():
         data += chunk
-        if len(data) > most_bytes:
+        if len(data) > wanted.most_bytes:
             raise Refused(Rule.LIMIT_BYTES, WHERE)
-    return Fetched(media_type, bytes(data))
+    return Fetched(media_type, bytes(data) if coding == "identity" else _inflate(bytes(data), wanted.most_bytes))
+
+
+def _inflate(data: bytes, most_bytes: int) -> bytes:
+    """Decompress one gzip member, and stop as soon as there is too much of it."""
+    inflater = zlib.decompressobj(_GZIP_FORMAT)
+    try:
+        inflated = inflater.decompress(data, most_bytes + 1)
+    except zlib.error:
+        raise _failed("It answered with gzip that is damaged.") from None
+    if len(inflated) > most_bytes:
+        raise Refused(Rule.LIMIT_BYTES, WHERE)
+    if not inflater.eof or inflater.unused_data:
+        raise _failed("It answered with gzip that is damaged.")
+    return inflated
 
 
 def _tls(authorities: str) -> ssl.SSLContext:

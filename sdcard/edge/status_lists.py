@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sdcard.edge.fetching import fetch
+from sdcard.edge.fetching import OF_STATUS_LISTS, fetch
 from sdcard.edge.issuer_keys import IssuerKeys
 from sdcard.edge.reach import PUBLIC, Reach
 from sdcard.errors import Part, Refused, Where
@@ -114,7 +114,8 @@ class FetchedStatusLists:
             if not self._may_have_keys(issuer):
                 raise Refused(Rule.ISSUER_KEY_UNKNOWN, _WHERE, "The Issuer has no status keys.")
             reach = self._reach.to_listed(issuer)
-            text = fetch(uri, reach, (MEDIA_TYPE,), 2 * self._limits.status_list_bytes).data.decode("ascii", "replace")
+            most = 2 * self._limits.status_list_bytes
+            text = fetch(uri, reach, (MEDIA_TYPE,), most, detours=OF_STATUS_LISTS).data.decode("ascii", "replace")
             jws = parse_jws(text, Part.STATUS_LIST, Part.STATUS_LIST, self._limits.json_depth)
             kid = jws.header.get("kid")
             trusted = self._trusted(issuer, kid, now)

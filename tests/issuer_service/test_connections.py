@@ -1,6 +1,7 @@
 """Connections that clients keep without asking or reading anything."""
 
 import http.client
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -104,3 +105,84 @@ def test_who_asks_now_and_then_is_not_let_go(port: int) -> None:
         assert client.getresponse().read() == b'{"status":"ok"}'
     assert client.sock is began
     client.close()
+
+
+BODY = b"5\r\nhello\r\n0\r\n\r\n"
+AMBIGUOUS = {
+    "both": b"Content-Length: 5\r\nTransfer-Encoding: chunked",
+    "both, the other way round": b"Transfer-Encoding: chunked\r\nContent-Length: 5",
+    "both, with no body": b"Content-Length: 0\r\nTransfer-Encoding: chunked",
+    "both, with the right length": b"Transfer-Encoding: chunked\r\nContent-Length: 15",
+    "both, in odd capitals": b"tRANSFER-eNCODING: CHUNKED\r\ncONTENT-lENGTH: 5",
+    "both, folded": b"Transfer-Encoding:\r\n chunked\r\nContent-Length: 5",
+    "an unknown coding": b"Transfer-Encoding: xchunked",
+    "identity": b"Transfer-Encoding: identity",
+    "an unknown coding with a length": b"Transfer-Encoding: xchunked\r\nContent-Length: 5",
+    "two codings": b"Transfer-Encoding: gzip, chunked",
+    "chunked twice": b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+    "chunked and identity": b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+    "a vertical tab": b"Transfer-Encoding: \x0bchunked",
+    "a space before the colon": b"Transfer-Encoding : chunked",
+    "quoted": b'Transfer-Encoding: "chunked"',
+    "two lengths": b"Content-Length: 5\r\nContent-Length: 6",
+    "a list of lengths": b"Content-Length: 5, 6",
+    "a sign": b"Content-Length: +5",
+    "a negative length": b"Content-Length: -5",
+    "hexadecimal": b"Content-Length: 0x5",
+    "no number": b"Content-Length: five",
+    "an empty length": b"Content-Length:",
+    "an underscore": b"Content-Length: 1_0",
+}
+SMUGGLED = b"GET /.well-known/jwt-vc-issuer HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
+def test_a_request_of_ambiguous_length_is_refused_and_nothing_behind_it_is_read(port: int) -> None:
+    wrong = []
+    for name, headers in AMBIGUOUS.items():
+        for line in (b"POST /nonces HTTP/1.1", b"GET /healthz HTTP/1.1", b"POST /nonces HTTP/1.0"):
+            answered = exchange(port, b"%s\r\nHost: x\r\n%s\r\n\r\n%s" % (line, headers, BODY + SMUGGLED))
+            if not re.match(b"HTTP/1.1 (400|501) ", answered) or answered.count(b"HTTP/1.1 ") != 1:
+                wrong.append((name, line, answered))
+
+    assert wrong == []
+
+
+def test_chunked_before_http_1_1_is_refused(port: int) -> None:
+    sent = b"POST /nonces HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + BODY + SMUGGLED
+
+    answered = exchange(port, sent)
+
+    assert answered.startswith(b"HTTP/1.1 400 ")
+    assert answered.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("framed", [b"Transfer-Encoding: chunked\r\n\r\n" + BODY, b"Content-Length: 5\r\n\r\nhello"])
+def test_a_request_with_one_length_is_read_to_its_end(port: int, framed: bytes) -> None:
+    answered = exchange(port, b"POST /nonces HTTP/1.1\r\nHost: x\r\n" + framed + SMUGGLED)
+
+    assert answered.startswith(b"HTTP/1.1 401 ")
+    assert b"jwks_uri" in answered
+
+
+def test_the_second_request_of_a_connection_is_looked_at_too(port: int) -> None:
+    ambiguous = b"POST /nonces HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + BODY
+
+    answered = exchange(port, SMUGGLED.replace(b"Connection: close", b"X: y") + ambiguous + SMUGGLED)
+
+    assert answered.startswith(b"HTTP/1.1 200 ")
+    assert answered.count(b"HTTP/1.1 ") in (1, 2)
+    assert answered.count(b"status_jwks_uri") == 1
+
+
+def exchange(port: int, sent: bytes) -> bytes:
+    """What comes back until the registry hangs up, or says no more for a while."""
+    found = b""
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(sent)
+        client.settimeout(2)
+        try:
+            while data := client.recv(65_536):
+                found += data
+        except (TimeoutError, ConnectionError):
+            pass
+    return found

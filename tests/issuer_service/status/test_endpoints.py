@@ -1,6 +1,8 @@
 """Status lists as anybody fetches them, and what an agent's owner can do to them."""
 
 import asyncio
+import gzip
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -58,6 +60,48 @@ def test_agents_of_one_context_share_a_list_and_no_entry(desk: Desk, registry: O
 
     assert len(set(places)) == len(places) == 18
     assert len({uri for uri, _ in places}) == 3
+
+
+ACCEPTED = {
+    **dict.fromkeys(["gzip", "x-gzip", "GZIP;Q=0.5", "*", "gzip, identity", "br;q=1.0, gzip;q=0.8, *;q=0.1"], True),
+    **dict.fromkeys([",,;,gzip ; q=0.1", "identity;q=0, *", "gzip;q=1.000"], True),
+    **dict.fromkeys(["", "gzip;q=0", "gzip;q=0.000", "*;q=0", "identity;q=0", "deflate, br", "*, gzip;q=0"], False),
+    **dict.fromkeys(["gzip;q=0.4, identity;q=0.5", "gzip;q=2", "gzip;q=nan", "gzip;x=1", "gzip;q=0.1234"], False),
+}
+
+
+def test_a_list_is_compressed_for_those_who_ask(registry: OpenDesk) -> None:
+    uri = registry.register(request())["cards"][0]["status"]["uri"]
+    plain = fetch(registry, uri, accept_encoding="identity")
+    for accepted, compressed in ACCEPTED.items():
+        answer = fetch(registry, uri, accept_encoding=accepted)
+        tag = answer.headers["etag"]
+
+        assert (accepted, answer.headers.get("content-encoding")) == (accepted, "gzip" if compressed else None)
+        assert answer.content == plain.content  # the client decompresses
+        assert (int(answer.headers["content-length"]) < int(plain.headers["content-length"])) is compressed
+        assert (tag != plain.headers["etag"]) is compressed
+        again = fetch(registry, uri, accept_encoding=accepted, if_none_match=tag)
+        assert (again.status_code, again.headers["etag"]) == (304, tag)
+        other = fetch(registry, uri, accept_encoding="identity", if_none_match=tag)
+        assert other.status_code == (200 if compressed else 304)
+        assert {one.headers["vary"] for one in (plain, answer, again, other)} == {"Accept-Encoding"}
+
+
+def test_a_list_is_compressed_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = list[int]()
+
+    def compress(data: bytes, **settings: int) -> bytes:
+        calls.append(len(data))
+        return gzip.compress(data, **settings)
+
+    monkeypatch.setattr("issuer_service.status.service.gzip", SimpleNamespace(compress=compress))
+    with desk.open() as registry:
+        uri = registry.register(request())["cards"][0]["status"]["uri"]
+        for _ in range(5):
+            assert fetch(registry, uri, accept_encoding="gzip").headers["content-encoding"] == "gzip"
+
+    assert len(calls) == 1
 
 
 def test_a_list_is_cached_until_it_changes(registry: OpenDesk) -> None:

@@ -197,6 +197,9 @@ def test_proxies_in_the_environment_are_not_asked(fetcher: str, monkeypatch: pyt
 # -- what it takes ------------------------------------------------------------------------------------------------
 
 
+LISTS = ("status list", "status list, awaited")
+
+
 def redirect(target: str) -> bytes:
     return f"HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()
 
@@ -204,7 +207,9 @@ def redirect(target: str) -> bytes:
 @pytest.mark.parametrize(
     "target", ["/x", "/", "https://agent.example/", "http://169.254.169.254/", "file:///etc/hosts"]
 )
-def test_no_redirect_is_followed(fetcher: str, target: str) -> None:
+def test_no_redirect_is_followed_but_for_status_lists(fetcher: str, target: str) -> None:
+    if fetcher in LISTS:
+        return  # test_status_lists.py
     with serving(sending(redirect(target))) as server:
         assert "It answered 302. Redirects are not followed." in run(fetcher, server.url() + "x", LOOPBACK)
         assert server.connections == 1
@@ -229,6 +234,8 @@ ANSWERS: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("what", ANSWERS)
 def test_an_answer_of_another_kind_is_refused(fetcher: str, what: str) -> None:
     text, expected = ANSWERS[what]
+    if what == "compressed" and fetcher in LISTS:
+        expected = "gzip that is damaged"
     data = text.replace("{type}", FETCHERS[fetcher][0]).encode()
     with serving(sending(data)) as server:
         assert expected in run(fetcher, server.url() + "x", LOOPBACK)

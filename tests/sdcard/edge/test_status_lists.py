@@ -1,8 +1,11 @@
 """Fetching status lists: over real HTTP on loopback, from servers that behave and that do not."""
 
 import asyncio
+import gzip
+import json
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -28,6 +31,7 @@ from sdcard.limits import Limits
 from sdcard.status.reference import Checked, StatusReference
 from sdcard.status.status_list import pack_statuses
 from sdcard.status.token import MEDIA_TYPE, issue_status_list_token
+from tests.shared import shared_dir
 from tests.world import ISSUER, NOW, World, at_once, key, raises_rule
 
 KEY, OTHER = key(71), key(72)
@@ -49,6 +53,7 @@ class Server:
     headers: dict[str, str] = field(default_factory=lambda: {"Content-Type": MEDIA_TYPE})
     pause: float = 0
     asked: int = 0
+    moved: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def publish(self, statuses: dict[int, int], signer: Any = KEY, **changes: Any) -> StatusReference:
         uri = f"{self.address}/status/1"
@@ -65,6 +70,13 @@ def server() -> Iterator[Server]:
         def do_GET(self) -> None:
             made.asked += 1
             time.sleep(made.pause)
+            if self.path in made.moved:
+                status, location = made.moved[self.path]
+                self.send_response(status)
+                self.send_header("Location", location)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
             self.send_response(made.status)
             for name, value in made.headers.items():
                 self.send_header(name, value)
@@ -196,7 +208,7 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "not ASCII": ({}, {"body": b"\xff.a.b"}, ""),
     "too long": ({}, {"body": b"a" * 2_097_153}, "limit.bytes"),
     "another type": ({}, {"headers": {"Content-Type": "text/html"}}, "something else"),
-    "a redirect": ({}, {"status": 302, "headers": {"Location": "/elsewhere"}}, "302"),
+    "a redirect": ({}, {"status": 302, "headers": {"Location": "/elsewhere"}}, "loop"),
     "gone": ({}, {"status": 404}, "fetch.absent"),
     "broken": ({}, {"status": 500}, "500"),
 }
@@ -215,7 +227,7 @@ def test_what_cannot_be_known_refuses_and_says_why(world: World, server: Server,
 
     assert refusal.value.rule.value == "status.unavailable"
     assert hint in refusal.value.findings[0].hint
-    assert server.asked == 1
+    assert server.asked == (2 if what == "a redirect" else 1)
 
 
 def test_an_entry_beyond_the_end_is_not_known(world: World, server: Server) -> None:
@@ -247,3 +259,129 @@ def test_a_list_on_this_machine_is_fetched_for_an_issuer_on_this_machine_alone(w
     with raises_rule("status.unavailable", at="status-list"):
         lists.status(reference, ISSUER, NOW)
     assert server.asked == 1
+
+
+# -- redirects and compression ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["blocking", "awaited"])
+def ask(request: pytest.FixtureRequest, world: World) -> Callable[[StatusReference], int]:
+    """Asks for a status, from a source that has nothing yet."""
+
+    def asking(reference: StatusReference) -> int:
+        trusted = trusting(world, KEY)
+        if request.param == "blocking":
+            return FetchedStatusLists(trusted, LOOPBACK, SMALL).status(reference, ISSUER, NOW)
+        return asyncio.run(AsyncFetchedStatusLists(trusted, LOOPBACK, SMALL).status(reference, ISSUER, NOW))
+
+    return asking
+
+
+SMALL = Limits(status_list_bytes=10_000)
+
+
+def why(ask: Callable[[StatusReference], int], reference: StatusReference) -> str:
+    with pytest.raises(Refused) as caught:
+        ask(reference)
+    assert caught.value.rule == "status.unavailable"
+    return str(caught.value.findings[0])
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_list_is_found_where_redirects_lead(
+    server: Server, ask: Callable[[StatusReference], int], status: int
+) -> None:
+    reference = server.publish({3: 1})
+    server.moved = {
+        "/status/1": (status, "/cdn/1"),
+        "/cdn/1": (status, f"{server.address}/cdn/2?x=1#part"),
+        "/cdn/2?x=1": (status, "3"),
+    }
+
+    assert ask(reference) == 1
+    assert server.asked == 4
+
+
+def test_a_list_is_of_the_address_in_the_sd_card_and_not_of_the_last_one(
+    server: Server, ask: Callable[[StatusReference], int]
+) -> None:
+    server.publish({}, uri=f"{server.address}/cdn/1")
+    server.moved = {"/status/1": (302, "/cdn/1")}
+
+    assert "status-list." in why(ask, StatusReference(f"{server.address}/status/1", 3))
+
+
+REDIRECTS = {
+    "a loop of one": ({"/status/1": "/status/1"}, "The redirects form a loop.", 1),
+    "a loop of two": ({"/status/1": "/a", "/a": "/status/1#x"}, "The redirects form a loop.", 2),
+    "a loop by another spelling": ({"/status/1": "HTTP://127.0.0.1:PORT/status/1"}, "The redirects form a loop.", 1),
+    "four": ({"/status/1": "/a", "/a": "/b", "/b": "/c", "/c": "/d"}, "At most 3 redirects", 4),
+    "an address inside": ({"/status/1": "https://10.0.0.1/"}, "fetch.address", 1),
+    "metadata of a cloud": ({"/status/1": "http://169.254.169.254/"}, "fetch.address", 1),
+    "plain http": ({"/status/1": "http://example.com/"}, "fetch.address", 1),
+    "another scheme": ({"/status/1": "file:///etc/passwd"}, "fetch.address", 1),
+    "a user": ({"/status/1": "https://a@b.example/"}, "fetch.address", 1),
+    "a tab": ({"/status/1": "/a\tb"}, "without one address", 1),
+    "nothing": ({"/status/1": ""}, "without one address", 1),
+    "brackets": ({"/status/1": "https://[::1/"}, "without one address", 1),
+}
+
+
+@pytest.mark.parametrize("what", REDIRECTS)
+def test_a_redirect_that_leads_astray_is_refused(
+    server: Server, ask: Callable[[StatusReference], int], what: str
+) -> None:
+    moved, expected, asked = REDIRECTS[what]
+    port = server.address.rpartition(":")[2]
+    reference = server.publish({})
+    server.moved = {path: (302, target.replace("PORT", port)) for path, target in moved.items()}
+
+    assert expected in why(ask, reference)
+    assert server.asked == asked
+
+
+@pytest.mark.parametrize("coding", ["gzip", "x-gzip", "GZIP"])
+def test_a_compressed_list_is_read(server: Server, ask: Callable[[StatusReference], int], coding: str) -> None:
+    reference = server.publish({3: 2})
+    server.body = gzip.compress(server.body)
+    server.headers["Content-Encoding"] = coding
+
+    assert ask(reference) == 2
+
+
+COMPRESSED: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
+    "a bomb": ("gzip", lambda body: gzip.compress(bytes(10_000_000)), "limit.bytes"),
+    "more than there may be, uncompressed": ("gzip", lambda body: bytes(30_000), "limit.bytes"),
+    "two members": ("gzip", lambda body: gzip.compress(body) * 2, "damaged"),
+    "cut short": ("gzip", lambda body: gzip.compress(body)[:-1], "damaged"),
+    "something behind": ("gzip", lambda body: gzip.compress(body) + b"x", "damaged"),
+    "another checksum": ("gzip", lambda body: gzip.compress(body)[:-8] + bytes(8), "damaged"),
+    "nothing": ("gzip", lambda body: b"", "damaged"),
+    "not compressed": ("gzip", lambda body: body, "damaged"),
+    "zlib": ("gzip", zlib.compress, "damaged"),
+    "an unknown coding": ("br", lambda body: body, "compressed form that was not asked for"),
+    "deflate": ("deflate", zlib.compress, "compressed form that was not asked for"),
+    "gzip twice": ("gzip, gzip", lambda body: gzip.compress(gzip.compress(body)), "not asked for"),
+}
+
+
+@pytest.mark.parametrize("what", COMPRESSED)
+def test_a_list_that_is_compressed_otherwise_is_refused(
+    server: Server, ask: Callable[[StatusReference], int], what: str
+) -> None:
+    coding, changed, expected = COMPRESSED[what]
+    reference = server.publish({})
+    server.body = changed(server.body)
+    server.headers["Content-Encoding"] = coding
+
+    assert expected in why(ask, reference)
+
+
+def test_case_n2_026(server: Server, ask: Callable[[StatusReference], int]) -> None:
+    case = json.loads((shared_dir() / "cases-2" / "N2-026.json").read_text(encoding="utf-8"))["input"]
+    path = case["uri"].removeprefix("https://registry.example")
+    server.publish({3: 1}, uri=server.address + path)
+    server.moved = {one["path"]: (one["status"], one["location"]) for one in case["answers"] if "location" in one}
+
+    assert ask(StatusReference(server.address + path, 3)) == 1
+    assert server.asked == len(case["answers"])
