@@ -133,7 +133,8 @@ def test_the_public_case_of_prior_actors(with_server: Office) -> None:
     recorded = [one["disclosed"]["chain"] for one in office.desk.audit() if one["event"] == "delegation.issued"]
     assert recorded == [[ALICE, service, "agent:a"], [ALICE, y, x, "agent:a"], [ALICE, y, x, "agent:a", "agent:b"]]
     assert office.desk.verdict().findings == ()
-    for act in ("service-x", 5, [], {"sub": "x", "act": "y"}, {"act": {"sub": "x"}}):
+    no_objects: list[Any] = [case["variants"]["not_an_object"]["act"], 5, [], {"sub": "x", "act": "y"}, {"act": {}}]
+    for act in no_objects:
         response = by_agent(office, {**claims, "act": act})
         assert_error(response, "invalid_request", "delegation.act")
 
