@@ -41,7 +41,7 @@ def parse_confirmed_key(cnf: JsonValue, where: Where) -> PublicKey:
 
 
 def parse_confirmed_thumbprint(cnf: JsonValue, where: Where) -> str:
-    """The thumbprint in ``cnf.jkt`` of an access token.
+    """The thumbprint in ``cnf.jkt`` of an access token (RFC 9449 6; RFC 7800 3.1, R-15).
 
     Raises:
         Refused: ``cnf.malformed``, at ``where``, for no ``jkt`` or another key beside it; ``key.…``, at a ``jwk``.
@@ -55,7 +55,7 @@ def parse_confirmed_thumbprint(cnf: JsonValue, where: Where) -> str:
 
 
 def _check_members(cnf: Mapping[str, JsonValue], where: Where) -> None:
-    """Refuse a second binding, and a ``kid`` that is no name (RFC 7800 3.1, 3.4)."""
+    """Refuse a second binding, and a ``kid`` that is no name (RFC 7800 3.1, 3.4, VC-8)."""
     if not cnf.keys().isdisjoint(UNCHECKED_METHODS):
         raise Refused(Rule.CNF, where, f"A token is bound to one key: {', '.join(UNCHECKED_METHODS)} say another.")
     if not isinstance(cnf.get("kid", ""), str):
