@@ -20,6 +20,7 @@ from sdcard import Acceptance, PublicKey, Refused, accept_sd_card, parse_trusted
 from sdcard.edge.key_files import load_signer
 from sdcard.edge.publishing import CardApp, card_router
 from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.lenient import lenient_token
 from sdcard.publishing.published import PlainCard, PublishedCard, PublishedCards
 from sdcard.publishing.tokens import OwnTokens, new_card_token
 
@@ -32,7 +33,7 @@ def read_cards(folder: Path, holder_key: PublicKey) -> dict[str, PublishedCard]:
     cards = {}
     for file in sorted(folder.glob("*.sd-card")):
         try:
-            held = accept_sd_card(file.read_text("ascii").strip(), acceptance, holder_key, SystemClock().now())
+            held = accept_sd_card(lenient_token(file.read_text("utf-8")), acceptance, holder_key, SystemClock().now())
         except Refused as refusal:
             print(f"{file}: {refusal}", flush=True)
         else:

@@ -8,7 +8,6 @@ import difflib
 import json
 import os
 import stat
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -21,8 +20,10 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from issuer_service.settings import Settings
+from sdcard.encoding import why_not_utf8
 from sdcard.errors import Misuse
 from sdcard.hosts import is_loopback
+from sdcard.lenient import lenient_document, parse_toml
 
 PREFIX = "SDCARD_"
 FILE_VARIABLE = "SDCARD_CONFIG"
@@ -161,9 +162,13 @@ def _read_file(file: Path) -> dict[str, Any]:
     if len(data) > _MOST_BYTES:
         raise Misuse(f"{file} has more than {_MOST_BYTES} bytes")
     try:
-        document = tomllib.loads(data.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
-        raise Misuse(f"{file} is not TOML") from None
+        document = parse_toml(lenient_document(data).decode("utf-8"))
+    except UnicodeDecodeError:
+        raise Misuse(f"{file} is not UTF-8. {why_not_utf8(data)}".rstrip()) from None
+    except RecursionError:
+        raise Misuse(f"{file} is not TOML: it nests too deeply") from None
+    except ValueError as error:
+        raise Misuse(f"{file} is not TOML. {error}".rstrip()) from None
     known = list(Settings.model_fields)
     unknown = [f"{name[:64]}{nearest(name, known)}" for name in document if name not in known]
     if unknown:

@@ -8,6 +8,7 @@ import json
 import marshal
 from array import array
 from binascii import a2b_base64, b2a_base64
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -38,6 +39,17 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 _PADDING = ("", "===", "==", "=")
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _SPACE = b" \t\n\r"
+_JSON_SPACE = " \t\n\r"
+_EXPECTED = (
+    ("Extra data", "nothing is expected behind the end"),
+    ("Expecting property name", "a name in double quotes is expected"),
+    ("Expecting ':'", "a colon is expected"),
+    ("Expecting ','", "a comma or a closing bracket is expected"),
+    ("Unterminated string", "a string begins that does not end"),
+    ("Invalid control character", "a line break or control character stands within a string"),
+    ("Invalid \\", "an escape stands there that JSON does not have"),
+)
+"""How messages of ``json`` begin → what they mean for a person."""
 _MOST_CUT_AT_ONCE = 64
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
@@ -166,12 +178,12 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
             pass  # what is wrong with it is said below
     text = _decode_utf8(data)
     if text is None:
-        raise Refused(Rule.UTF8, where)
+        raise Refused(Rule.UTF8, where, why_not_utf8(data))
     if excess:
         raise Refused(excess, where)
-    value, fault = _read_json(text)
+    value, fault, hint = _read_json(text)
     if fault:
-        raise Refused(fault, where, "" if text.strip() else "It is empty.")
+        raise Refused(fault, where, hint)
     return value
 
 
@@ -211,6 +223,11 @@ def _padded_base64url(data: bytes) -> bytes:
     return b2a_base64(data, newline=False).replace(b"+", b"-").replace(b"/", b"_")
 
 
+def why_not_utf8(data: bytes) -> str:
+    """A hint for bytes that are not UTF-8, where it can be known what they are."""
+    return "It is UTF-16: save it as UTF-8." if data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else ""
+
+
 def _decode_utf8(data: bytes) -> str | None:
     try:
         return data.decode("utf-8")
@@ -218,22 +235,53 @@ def _decode_utf8(data: bytes) -> str | None:
         return None
 
 
-def _read_json(text: str) -> tuple[JsonValue, Rule | None]:
-    """The value, or what is wrong. The refusal is raised elsewhere, since these exceptions carry the whole text."""
-    text = text.strip(" \t\n\r")
+def _read_json(text: str) -> tuple[JsonValue, Rule | None, str]:
+    """The value, or what is wrong, with a hint. The refusal is raised elsewhere: these exceptions carry the text."""
+    text = text.rstrip(_JSON_SPACE)
     try:
-        value, end = _DECODER.raw_decode(text)
+        value, end = _DECODER.raw_decode(text, len(text) - len(text.lstrip(_JSON_SPACE)))
     except _Inexact as inexact:
-        return None, inexact.rule
-    except (json.JSONDecodeError, RecursionError):
-        return None, Rule.JSON_MALFORMED
+        return None, inexact.rule, ""
+    except json.JSONDecodeError as error:
+        return None, Rule.JSON_MALFORMED, _fault(text, error.pos, error.msg)
+    except RecursionError:
+        return None, Rule.JSON_MALFORMED, ""
     except ValueError:  # the interpreter's bound on the digits of an integer
-        return None, Rule.JSON_NUMBER
+        return None, Rule.JSON_NUMBER, ""
     if end != len(text):
-        return None, Rule.JSON_MALFORMED
+        return None, Rule.JSON_MALFORMED, _fault(text, end, "Extra data")
     if "\\u" in text and _has_lone_surrogate(value):
-        return None, Rule.JSON_SURROGATE
-    return value, None
+        return None, Rule.JSON_SURROGATE, ""
+    return value, None, ""
+
+
+def _fault(text: str, at: int, said: str) -> str:
+    """Line, column and kind of what is no JSON, from what ``json`` says. Of the text only punctuation is named."""
+    if not text:
+        return "It is empty."
+    if said == "Extra data":
+        at += len(text[at:]) - len(text[at:].lstrip(_JSON_SPACE))
+    before = text[:at].rstrip(_JSON_SPACE)
+    if text[at : at + 1] in ("]", "}") and before.endswith(","):
+        at = len(before) - 1  # where Python 3.13 says that it is
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return f"Line {line}, column {column}: {_why(text, at, said)}."
+
+
+def _why(text: str, at: int, said: str) -> str:
+    found = text[at : at + 1]
+    if not found:
+        return "the text ends too early"
+    if found == "\ufeff":
+        return "a byte order mark stands there; leave it out"
+    if found == "#" or text[at : at + 2] in ("//", "/*"):
+        return "JSON has no comments"
+    if found in "'\u2018\u2019\u201c\u201d\u201e":
+        return "names and strings stand in straight double quotes"
+    if found == "," and text[at + 1 :].lstrip(_JSON_SPACE)[:1] in ("]", "}"):
+        return "a comma stands before a closing bracket"
+    what = next((what for begins, what in _EXPECTED if said.startswith(begins)), "a value is expected")
+    return f"`{found}` stands there, and {what}" if found in "{}[]:," else what
 
 
 class _Inexact(Exception):

@@ -14,6 +14,7 @@ from sdcard.instants import Instant, check_instant, parse_numeric_date
 from sdcard.jose.key_sets import KeySet
 from sdcard.jose.key_sets import parse_key_set as parse_key_set
 from sdcard.jose.keys import PublicKey
+from sdcard.lenient import lenient_document
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
 
@@ -93,13 +94,14 @@ def parse_trusted_issuers(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Trust
     """Trust document → trusted Issuers. Its shape: ``{"issuers": {"https://registry.example": {"keys": [JWK, …]}}}``.
 
     Beside ``keys`` an Issuer may have ``status_keys``, which sign its status lists; and the document ``exp``. Issuers
-    and keys are independent: those that cannot be used are in ``left_out``, and the others are trusted.
+    and keys are independent: those that cannot be used are in ``left_out``, and the others are trusted. The document is
+    a file of a person's, so a byte order mark before it is no part of it.
 
     Raises:
         Refused: ``trust.malformed``, ``claim.type`` or a rule of the encodings; the findings of every Issuer, when none
             of them is usable.
     """
-    return read_trusted_issuers(parse_json_object(data, Where(Part.TRUST), limits.json_depth))
+    return read_trusted_issuers(parse_json_object(lenient_document(data), Where(Part.TRUST), limits.json_depth))
 
 
 def read_trusted_issuers(document: JsonObject) -> TrustedIssuers:

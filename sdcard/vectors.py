@@ -36,6 +36,7 @@ from sdcard.errors import Finding, Part
 from sdcard.instants import Instant, check_instant
 from sdcard.jose.keys import PUBLISHED_KEYS, VECTOR_KEYS
 from sdcard.keybinding.challenge import KeyBinding, NonceUse
+from sdcard.lenient import lenient_document
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.names import RESERVED_AT_TOP
 from sdcard.profile import PROFILES
@@ -84,9 +85,9 @@ def parse_vector(data: bytes) -> Vector:
         Misuse: saying what is wrong, for a person.
     """
     try:
-        document = parse_json_object(data, Where(Part.REQUEST), _DEPTH)
+        document = parse_json_object(lenient_document(data), Where(Part.REQUEST), _DEPTH)
     except Refused as refusal:
-        raise Misuse(f"no strict JSON object: {refusal.rule.sentence}") from None
+        raise Misuse(f"no strict JSON object: {refusal.rule.sentence} {refusal.findings[0].hint}".rstrip()) from None
     kind = document.get("kind")
     if document.get("format") != FORMAT or not isinstance(kind, str) or kind not in _KINDS:
         raise Misuse(f"`format` is {FORMAT} and `kind` one of {', '.join(_KINDS)}")

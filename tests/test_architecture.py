@@ -31,6 +31,7 @@ SHARED_BY_BOTH = {
     "names",
     "profile",
     "hosts",
+    "lenient",
     "recent",
     "frozen",
 }

@@ -21,6 +21,20 @@ const isInteger = (value) => typeof value === "number" || typeof value === "bigi
 const isNumber = (value) => isInteger(value) || value instanceof Real;
 const numberOf = (value) => (value instanceof Real ? value.value : value); // comparable with < and >
 const utf8 = (text) => new TextEncoder().encode(text);
+
+// What is forgiven to people, as in sdcard/lenient.py: a byte order mark, white space around, lines that were wrapped.
+const withoutEnd = (text) => text.replace(/(?<![ \t\r\n])[ \t\r\n]+$/, "");
+const lenientDocument = (text) => text.replace(/^\ufeff/, "");
+function lenientToken(text) {
+  const trimmed = withoutEnd(lenientDocument(text).replace(/^[ \t\r\n]+/, ""));
+  return trimmed.startsWith("{") ? trimmed.replace(/=\r?\n/g, "\n").replace(/"(?:[^"\\]|\\[^])*"?/g, joinLines) : joinLines(trimmed);
+}
+function joinLines(text) {
+  const lines = text.split(/[\r\n]+/);
+  const last = lines.pop();
+  return lines.length === 0 ? text : lines.map((line) => line.replace(/^[ \t]+/, "").replace(/(?<![ \t])[ \t]+$/, "").replace(/=$/, "")).join("") + last.replace(/^[ \t]+/, "");
+}
+
 const codePoints = (text) => {
   let count = text.length;
   for (let at = 0; at < text.length - 1; at++) {
@@ -90,6 +104,33 @@ const ESCAPES = new Map(Object.entries({ '"': '"', "\\": "\\", "/": "/", b: "\b"
 const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/y;
 const MOST_DIGITS = 4300; // of an integer that Python reads
 
+const EXPECTED = {
+  "Extra data": "nothing is expected behind the end", name: "a name in double quotes is expected", ":": "a colon is expected",
+  ",": "a comma or a closing bracket is expected", string: "a string begins that does not end", value: "a value is expected",
+  control: "a line break or control character stands within a string", escape: "an escape stands there that JSON does not have",
+};
+
+// Line, column and kind of what is no JSON. Of the text only punctuation is named.
+function jsonFault(whole, place, said) {
+  const text = withoutEnd(whole);
+  const at = Math.min(place, text.length);
+  if (!text) return "It is empty.";
+  const before = withoutEnd(text.slice(0, at));
+  const where = /^[\]}]/.test(text.slice(at)) && before.endsWith(",") ? before.length - 1 : at;
+  const lines = text.slice(0, where).split("\n");
+  return `Line ${lines.length}, column ${codePoints(lines.at(-1)) + 1}: ${jsonFaultAt(text, where, said)}.`;
+}
+
+function jsonFaultAt(text, at, said) {
+  const rest = withoutEnd(text.slice(at));
+  if (!rest) return "the text ends too early";
+  if (rest.startsWith("\ufeff")) return "a byte order mark stands there; leave it out";
+  if (/^(?:#|\/\/|\/\*)/.test(rest)) return "JSON has no comments";
+  if (/^['\u2018\u2019\u201c\u201d\u201e]/.test(rest)) return "names and strings stand in straight double quotes";
+  if (/^,[ \t\n\r]*[\]}]/.test(rest)) return "a comma stands before a closing bracket";
+  return /^[{}[\]:,]/.test(rest) ? `\`${rest[0]}\` stands there, and ${EXPECTED[said]}` : EXPECTED[said];
+}
+
 class JsonReader {
   constructor(text, where) {
     this.text = text;
@@ -102,13 +143,13 @@ class JsonReader {
     this.space();
     const value = this.value();
     this.space();
-    if (this.at !== this.text.length) this.malformed();
+    if (this.at !== this.text.length) this.malformed("Extra data");
     if (this.lone) throw new Refused("json.surrogate", this.where);
     return value;
   }
 
-  malformed() {
-    throw new Refused("json.malformed", this.where);
+  malformed(said, at = this.at) {
+    throw new Refused("json.malformed", this.where, jsonFault(this.text, at, said));
   }
 
   space() {
@@ -139,17 +180,17 @@ class JsonReader {
       return members;
     }
     for (;;) {
-      if (this.text[this.at] !== '"') this.malformed();
+      if (this.text[this.at] !== '"') this.malformed("name");
       const name = this.string();
       this.space();
-      if (this.text[this.at++] !== ":") this.malformed();
+      if (this.text[this.at++] !== ":") this.malformed(":", this.at - 1);
       this.space();
       repeated ||= members.has(name);
       members.set(name, this.value());
       this.space();
       const c = this.text[this.at++];
       if (c === "}") break;
-      if (c !== ",") this.malformed();
+      if (c !== ",") this.malformed(",", this.at - 1);
       this.space();
     }
     if (repeated) throw new Refused("json.duplicate-member", this.where);
@@ -169,31 +210,34 @@ class JsonReader {
       this.space();
       const c = this.text[this.at++];
       if (c === "]") return elements;
-      if (c !== ",") this.malformed();
+      if (c !== ",") this.malformed(",", this.at - 1);
       this.space();
     }
   }
 
   string() {
     let result = "";
+    const begin = this.at;
     for (let from = ++this.at; ; this.at++) {
       const c = this.text[this.at];
-      if (c === undefined || c < " ") this.malformed();
+      if (c === undefined) this.malformed("string", begin);
+      if (c < " ") this.malformed("control");
       if (c !== '"' && c !== "\\") continue;
       result += this.text.slice(from, this.at++);
       if (c === '"') break;
-      result += this.escape();
+      result += this.escape(begin);
       from = this.at--;
     }
     if (!result.isWellFormed()) this.lone = true;
     return result;
   }
 
-  escape() {
+  escape(begin) {
     const c = this.text[this.at++];
-    if (c !== "u") return ESCAPES.get(c) ?? this.malformed();
+    if (c === undefined) this.malformed("string", begin);
+    if (c !== "u") return ESCAPES.get(c) ?? this.malformed("escape", this.at - 2);
     const digits = this.text.slice(this.at, this.at + 4);
-    if (!/^[0-9A-Fa-f]{4}$/.test(digits)) this.malformed();
+    if (!/^[0-9A-Fa-f]{4}$/.test(digits)) this.malformed("escape", this.at - 1);
     this.at += 4;
     return String.fromCharCode(Number.parseInt(digits, 16));
   }
@@ -202,7 +246,7 @@ class JsonReader {
     if (["NaN", "Infinity", "-Infinity"].some((word) => this.text.startsWith(word, this.at))) this.inexact();
     NUMBER.lastIndex = this.at;
     const match = NUMBER.exec(this.text);
-    if (!match) this.malformed();
+    if (!match) this.malformed("value");
     this.at = NUMBER.lastIndex;
     const [literal, fraction, exponent] = match;
     if (fraction === undefined && exponent === undefined) return this.integer(literal);

@@ -46,7 +46,7 @@ function parseSdJwt(text, limits) {
 
 function parseCompact(text) {
   const [issuerJwt, ...disclosures] = text.split("~");
-  if (disclosures.length === 0) throw new Refused("sd-jwt.format", "presentation", "There is no `~`.");
+  if (disclosures.length === 0) throw new Refused("sd-jwt.format", "presentation", text ? "There is no `~`." : "It is empty.");
   return { issuerJwt, kbJwt: disclosures.pop() || null, disclosures };
 }
 

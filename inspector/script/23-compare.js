@@ -15,7 +15,7 @@ const VERDICTS = {
 };
 
 async function drawLinks() {
-  const [one, other] = ["one", "other"].map((name) => valueOf(name).trim());
+  const [one, other] = ["one", "other"].map((name) => lenientToken(valueOf(name)));
   if (!one || !other) {
     show("links", el("p", { class: "empty" }, "Paste two SD-Cards or presentations to compare them."));
     return;

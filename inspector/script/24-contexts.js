@@ -3,22 +3,22 @@
 const TREATED = { plain: "always", along: "with the part around it", selective: "selectively", withheld: "withheld" };
 
 function drawContexts() {
-  const [cardText, policyText, partner] = ["card", "policy", "partner"].map(valueOf);
-  if (!cardText.trim()) {
+  const [cardText, policyText, partner] = [documentOf("card"), documentOf("policy"), valueOf("partner")];
+  if (!cardText) {
     show("explained", el("p", { class: "empty" }, "Paste an agent card to see what each context shows of it."));
     return;
   }
   try {
-    const document = readCardDocument(cardText.trim(), DATA.limits);
+    const document = readCardDocument(cardText, DATA.limits);
     const format = detectFormat(document);
     if (!format) throw new Refused("card.format", "card", "This looks like no agent card that SD-Card knows.");
-    const { policy, findings } = policyText.trim() ? parsePolicy(policyText) : { policy: defaultPolicy(), findings: [] };
+    const { policy, findings } = policyText ? parsePolicy(policyText) : { policy: defaultPolicy(), findings: [] };
     if (!policy) return show("explained", policyFindings(findings));
     const whom = partner ? { name: partner, now: Math.floor(Date.now() / 1000) } : null;
     show("explained", ...explainedBlocks(explain(document, format, policy, valueOf("card-profile"), whom), partner));
   } catch (problem) {
     if (problem instanceof Unchecked) show("explained", banner("unchecked", "Not read here", [problem.message], [], ""));
-    else if (problem instanceof Refused) show("explained", problem.where.startsWith("policy") ? refusalBanner(problem, "This policy cannot be used") : [refusalBanner(problem, "This card is refused"), adviceBlock(cardText.trim(), "card")]);
+    else if (problem instanceof Refused) show("explained", problem.where.startsWith("policy") ? refusalBanner(problem, "This policy cannot be used") : [refusalBanner(problem, "This card is refused"), adviceBlock(lenientToken(cardText), "card")]);
     else throw problem;
   }
   return undefined;

@@ -4,8 +4,9 @@ const MOST_FILE_BYTES = 4_194_304;
 const STAYS = "What was in the field stays.";
 const byId = (name) => document.getElementById(name);
 const valueOf = (name) => byId(name).value;
+const documentOf = (name) => (lenientToken(valueOf(name)) ? lenientDocument(valueOf(name)) : "");
 
-// A person's text often ends in a line break. What is around it is no part of it; within it, everything counts.
+// Of a text as `lenientToken` gives it.
 function kindOf(text) {
   if (text.startsWith('"')) return "card";
   if (text.startsWith("{")) return /"payload"\s*:\s*"/.test(text) && /"signatures?"\s*:/.test(text) && !/"(?:skills|agent_id)"\s*:/.test(text) ? "sd-jwt" : "card";
@@ -20,9 +21,9 @@ function chosenOptions() {
   const orNull = (name) => valueOf(name) || null;
   const binding = valueOf("binding");
   return {
-    now: chosenNow(), keys: valueOf("keys").trim(), profile: valueOf("profile"),
+    now: chosenNow(), keys: documentOf("keys"), profile: valueOf("profile"),
     keyBinding: binding === "bound" ? { audience: orNull("audience"), nonce: orNull("nonce") } : binding === "unbound" ? "unbound" : null,
-    statusToken: valueOf("status-token").trim(), statusKeys: valueOf("status-keys").trim(),
+    statusToken: lenientToken(valueOf("status-token")), statusKeys: documentOf("status-keys"),
   };
 }
 
@@ -39,7 +40,9 @@ let turn = 0; // only the last look that was asked for is drawn
 
 async function drawInspection() {
   const mine = ++turn;
-  const text = valueOf("text").trim();
+  const token = lenientToken(valueOf("text"));
+  const kind = kindOf(token);
+  const text = kind === "card" ? documentOf("text") : token;
   byId("bound").hidden = valueOf("binding") !== "bound";
   if (!text) {
     show("verdict", el("p", { class: "empty" }, "What you paste is shown here: who issued it, what it shows, what stays hidden, and what was verified."));
@@ -50,15 +53,15 @@ async function drawInspection() {
     show("verdict", banner("unchecked", "Nothing can be checked here", ["This page came over plain HTTP, where browsers switch their cryptography off. Save it and open it from disk."], [], ""));
     return;
   }
-  const advice = adviceFor(text);
+  const advice = adviceFor(token);
   if (advice?.title) {
-    show("verdict", banner("unchecked", advice.title, [], [], ""), adviceBlock(text));
+    show("verdict", banner("unchecked", advice.title, [], [], ""), adviceBlock(token));
     show("result");
     return;
   }
   try {
-    const found = await INSPECTORS[kindOf(text)](text, chosenOptions());
-    if (mine === turn) drawFound(found, text);
+    const found = await INSPECTORS[kind](text, chosenOptions());
+    if (mine === turn) drawFound(found, token);
   } catch (problem) { // a fault of the page: what was found before must not stay there as if it were about this text
     show("verdict", banner("unchecked", "Nothing was checked", ["This page has a fault, and cannot say anything about this text."], [], ""));
     show("result");
@@ -81,10 +84,12 @@ async function readInto(field, file) {
     say(field, `This file has ${file.size.toLocaleString("en")} bytes. Nothing here reads more than ${MOST_FILE_BYTES.toLocaleString("en")}. ${STAYS}`);
     return;
   }
+  const bytes = new Uint8Array(await file.arrayBuffer());
   try {
-    field.value = decodeUtf8(new Uint8Array(await file.arrayBuffer()), "file");
+    field.value = decodeUtf8(bytes, "file");
   } catch {
-    return say(field, `This file is not UTF-8 text. ${STAYS}`);
+    const wide = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
+    return say(field, `This file is not UTF-8 text. ${wide ? "It is UTF-16: save it as UTF-8. " : ""}${STAYS}`);
   }
   field.dispatchEvent(new Event("input", { bubbles: true }));
   return undefined;

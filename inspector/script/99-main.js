@@ -47,6 +47,15 @@ window.inspector = Object.freeze({
   },
   advice: (text) => adviceFor(text)?.sentence ?? null,
   links: async (one, other) => compareSdJwts(one, other),
+  lenient: (text) => [lenientToken(text), lenientDocument(text)],
+  jsonHint: (text) => {
+    try {
+      parseJson(utf8(text), "", DATA.limits.json_depth);
+      return "";
+    } catch (problem) {
+      return problem.hint;
+    }
+  },
   json: (bytes) => {
     try {
       parseJson(Uint8Array.from(bytes), "", DATA.limits.json_depth);

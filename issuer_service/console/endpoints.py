@@ -45,6 +45,7 @@ from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.interactions import MAX_INTERACTION, is_interaction_id
 from sdcard.issuer import AGENT_ID
+from sdcard.lenient import lenient_token
 from sdcard.rules import Rule
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=PageRoute)
@@ -94,7 +95,7 @@ async def sign_in(request: Request, wiring: FromWiring) -> Response:
     """Open a session. The token is read once, and kept nowhere."""
     form = await read_form(request, wiring, FIRST_COOKIE)
     try:
-        secret = await open_session(request, wiring, form.get("token", "").strip())
+        secret = await open_session(request, wiring, lenient_token(form.get("token", "")))
     except Refused as refusal:
         if refusal.rule is not Rule.TOKEN_INVALID:
             raise
@@ -137,7 +138,7 @@ async def who(session: FromSession) -> Response:
 async def agents(request: Request, wiring: FromWiring, session: FromSession) -> Response:
     """The caller's agents, in pages, or those whose ids begin in some way."""
     caller, query = session.caller(Scope.AGENTS_MANAGE), request.query_params
-    begins = query.get("begins", "").strip().removeprefix(AGENT)
+    begins = lenient_token(query.get("begins", "")).removeprefix(AGENT)
     first = "cursor" not in query
     if begins and not re.fullmatch(AGENT_ID, begins):
         return _ask_again(request, "agents.html", session, _NO_AGENT_ID, begins=begins, found=None, first=first)
@@ -243,7 +244,7 @@ async def _waiting(wiring: Wiring, approval_id: str) -> ApprovalShown:
 async def audit(request: Request, wiring: FromWiring, session: FromSession) -> Response:
     """The thread of an interaction, in pages."""
     caller, query = session.caller(Scope.AUDIT_READ), request.query_params
-    interaction_id, after = query.get("interaction_id", "").strip(), query.get("after", "0")
+    interaction_id, after = lenient_token(query.get("interaction_id", "")), query.get("after", "0")
     if not interaction_id:
         return page("audit.html", session, interaction_id="", records=(), more=False, complaint=None)
     if not is_interaction_id(interaction_id):

@@ -10,6 +10,7 @@ from issuer_service.registration.reading import Registration, Terms, read_reques
 from issuer_service.registration.schemas import REQUEST
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Finding, Refused
+from sdcard.lenient import lenient_document
 from sdcard.rules import Rule
 
 _MEMBERS = ("agent_id", "card", "public_key")
@@ -25,7 +26,7 @@ def read_line(line: bytes, contexts: Sequence[str], terms: Terms, most_bytes: in
     """
     if len(line.removesuffix(b"\n")) > most_bytes:
         raise Refused(Rule.LIMIT_BYTES, REQUEST, f"A line has at most {most_bytes} bytes.")
-    given = parse_json_object(line, REQUEST, terms.limits.json_depth)
+    given = parse_json_object(lenient_document(line), REQUEST, terms.limits.json_depth)
     unknown = [name for name in given if name not in _MEMBERS]
     if unknown:
         hint = f"A line has {', '.join(_MEMBERS)}, and nothing else."

@@ -25,13 +25,16 @@ from typing import Any
 import yaml
 
 from sdcard.cards.agentcard.embedding import parse_embedded
-from sdcard.encoding import JsonObject, JsonValue, parse_json, parse_json_object
+from sdcard.encoding import JsonObject, JsonValue, parse_json, parse_json_object, why_not_utf8
 from sdcard.errors import Finding, Level, Part, Refused, Where
+from sdcard.lenient import lenient_document
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
 
 _WHERE = Where(Part.CARD)
-_BOM = "\ufeff"
+_BOM, _NEWLINE = "\ufeff", "\n"
+_AS_JSON = (b"{", b"[", b"//", b"/*")
+"""How JSON begins, and JSON with comments, which is refused as that."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_SEPARATOR = re.compile("[\x85\u2028\u2029]")
 """Line breaks in YAML 1.1, characters like any other in YAML 1.2."""
@@ -48,7 +51,7 @@ class ReadDocument:
 def read_document(data: bytes, limits: Limits = DEFAULT_LIMITS) -> ReadDocument:
     """The bytes of a file → the document in it. What begins with a brace or bracket, and a card in a string, is JSON.
 
-    Anything else is YAML.
+    So is what begins with a comment of other languages. Anything else is YAML.
 
     Raises:
         Refused: ``limit.bytes`` or ``encoding.utf8``; of JSON a rule of ``parse_json_object`` or
@@ -56,9 +59,9 @@ def read_document(data: bytes, limits: Limits = DEFAULT_LIMITS) -> ReadDocument:
     """
     if len(data) > limits.card_bytes:
         raise Refused(Rule.LIMIT_BYTES, _WHERE, f"A card has at most {limits.card_bytes} bytes.")
-    text = data.removeprefix(_BOM.encode())
+    text = lenient_document(data)
     embedded = parse_embedded(text, limits.json_depth)
-    if embedded is None and not text.lstrip(b" \t\r\n").startswith((b"{", b"[")):
+    if embedded is None and not text.lstrip(b" \t\r\n").startswith(_AS_JSON):
         if len(text) > limits.yaml_bytes:
             hint = f"A card in YAML has at most {limits.yaml_bytes} bytes; in JSON it may be longer."
             raise Refused(Rule.LIMIT_BYTES, _WHERE, hint)
@@ -84,7 +87,8 @@ def parse_yaml(data: bytes, where: Where, depth: int) -> ReadDocument:
     for event in _events(_decode(data, where), where):
         builder.take(event)
     if not isinstance(builder.value, dict):
-        raise Refused(Rule.YAML_MALFORMED, where, "Give a JSON object or a YAML mapping.")
+        hint = "Give a JSON object or a YAML mapping." if data.strip() else "It is empty."
+        raise Refused(Rule.YAML_MALFORMED, where, hint)
     return ReadDocument(builder.value, tuple(builder.findings))
 
 
@@ -99,7 +103,7 @@ def _byte_order_mark() -> Finding:
 def _decode(data: bytes, where: Where) -> str:
     text = data.decode("utf-8", "surrogateescape")
     if _SURROGATE.search(text):
-        raise Refused(Rule.UTF8, where)
+        raise Refused(Rule.UTF8, where, why_not_utf8(data))
     separator = _LINE_SEPARATOR.search(text)
     if separator:
         hint = f"Line {_line(text, separator.start())} holds an unusual line separator; write it as an escape."
@@ -113,30 +117,34 @@ def _events(text: str, where: Where) -> Iterator[Any]:
     parser = yaml.parse(text, Loader=yaml.SafeLoader)
     while True:
         event = _next(parser, text)
-        if isinstance(event, int):
-            raise Refused(Rule.YAML_MALFORMED, where, f"This is no JSON object, and as YAML it breaks in line {event}.")
+        if isinstance(event, str):
+            raise Refused(Rule.YAML_MALFORMED, where, f"This is no JSON object, and as YAML it breaks in {event}.")
         if event is None:
             return
         yield event
 
 
 def _next(parser: Iterator[Any], text: str) -> Any:
-    """The next event, None at the end, or the line that is no YAML.
+    """The next event, None at the end, or the line and column that are no YAML.
 
     The refusal is raised elsewhere, since these exceptions carry the text.
     """
     try:
         return next(parser, None)
     except yaml.MarkedYAMLError as error:
-        return error.problem_mark.line + 1
+        return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
     except yaml.reader.ReaderError as error:  # a character that YAML does not permit
-        return _line(text, error.position)
+        return _place(text, error.position)
     except (ValueError, OverflowError):  # an escape beyond Unicode, a version with thousands of digits
-        return _line(text, len(text))
+        return _place(text, len(text))
+
+
+def _place(text: str, position: int) -> str:
+    return f"line {_line(text, position)}, column {position - text.rfind(_NEWLINE, 0, position)}"
 
 
 def _line(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
+    return text.count(_NEWLINE, 0, position) + 1
 
 
 # -- events → document ------------------------------------------------------------------------------------------------

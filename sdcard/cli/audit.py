@@ -29,6 +29,7 @@ from sdcard.cli.serve import ConfigFile, read_settings
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.jose.keys import PublicKey
+from sdcard.lenient import lenient_document
 from sdcard.rules import Rule
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def _lines(file: BinaryIO, most: int) -> Iterator[bytes]:
     """Lines that are not empty. The rest of one that is too long counts as another, which nobody can read either."""
     while line := file.readline(most + 1):
         if line.strip():
-            yield line
+            yield lenient_document(line)
 
 
 async def _export(url: str | None, config: Path | None, query: "AuditQuery") -> None:

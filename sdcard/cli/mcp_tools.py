@@ -35,6 +35,7 @@ from sdcard.edge.registry import Registry
 from sdcard.instants import Clock
 from sdcard.keybinding.challenge import Answering, Challenge
 from sdcard.keybinding.verification import Bound
+from sdcard.lenient import lenient_token
 from sdcard.profile import Profile
 from sdcard.salts import SaltSource
 from sdcard.status.reference import Status, Unchecked
@@ -44,7 +45,6 @@ from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 MOST_FINDINGS = 50
 _LIFETIME = 300
 _MOST_OPEN_CHALLENGES = 1_000
-_WHITE_SPACE = " \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Offer:
 
 def check_card(asked: Document) -> CheckedCard:
     """All findings at once."""
-    examination = examine_card(asked.document.encode())
+    examination = examine_card(asked.document.encode("utf-8", "surrogatepass"))
     found = describe_findings(examination.findings)
     return CheckedCard(
         valid=examination.card is not None,
@@ -85,7 +85,7 @@ def check_card(asked: Document) -> CheckedCard:
 
 def inspect_sd_card(asked: Token) -> InspectedSdCard:
     """What is in it, without a word on whether it is true."""
-    return InspectedSdCard.model_validate(describe(asked.sd_card.strip(_WHITE_SPACE)))
+    return InspectedSdCard.model_validate(describe(lenient_token(asked.sd_card)))
 
 
 LOOKING = (
@@ -168,7 +168,7 @@ class Verifying:
             key_binding=Answering(Challenge(asked.nonce, self.audience), self._issued),
             status=self.status,
         )
-        card = verify_presentation(asked.presentation.strip(_WHITE_SPACE), expectations, self.clock.now())
+        card = verify_presentation(lenient_token(asked.presentation), expectations, self.clock.now())
         assert isinstance(card.key_binding, Bound), "an answer to a challenge is bound"
         return VerifiedPresentation(
             verified=True,

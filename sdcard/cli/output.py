@@ -23,8 +23,10 @@ from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.showing import printable as printable
 from sdcard.edge.showing import show_instant as show_instant
 from sdcard.edge.system import SystemClock
+from sdcard.encoding import why_not_utf8
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant, is_instant, parse_rfc3339
+from sdcard.lenient import decode_token, lenient_document, lenient_token
 from sdcard.profile import PROFILES, Profile
 from sdcard.rules import Rule
 
@@ -179,20 +181,16 @@ def read_bytes(source: str, part: Part = Part.PRESENTATION) -> bytes:
 
 
 def read_text(source: str) -> str:
-    """A short text in a file, such as a token; white space around it is not part of it."""
-    data = read_bytes(source)
+    """A short text in a file, such as a token, read as ``lenient_token``."""
+    data = lenient_document(read_bytes(source))
     if not data.isascii():
-        raise Misuse(f"{source} holds other than ASCII text")
-    return data.decode("ascii").strip()
+        raise Misuse(f"{source} holds other than ASCII text. {why_not_utf8(data)}".rstrip())
+    return lenient_token(data.decode("ascii"))
 
 
 def read_sd_jwt(source: str) -> str:
-    """An SD-JWT as text; white space around it, such as a final line break, is not part of it."""
-    data = read_bytes(source)
-    try:
-        return data.decode("utf-8").strip(" \t\r\n")
-    except UnicodeDecodeError:
-        raise Refused(Rule.UTF8, Where(Part.PRESENTATION)) from None
+    """An SD-JWT as text, read as ``lenient_token``."""
+    return decode_token(read_bytes(source), Where(Part.PRESENTATION))
 
 
 def parse_now(text: str | None) -> Instant:

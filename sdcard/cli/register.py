@@ -32,6 +32,7 @@ from sdcard.issued import Acceptance
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.keybinding.possession import prove_possession
+from sdcard.lenient import lenient_token
 from sdcard.trust import TrustedIssuers
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def check_supersedes(text: str) -> None:
 
 def read_token(file: Path | None) -> str:
     """The bearer token: from the file, else from SDCARD_TOKEN."""
-    token = read_text(str(file)) if file else os.environ.get("SDCARD_TOKEN", "")
+    token = read_text(str(file)) if file else lenient_token(os.environ.get("SDCARD_TOKEN", ""))
     if not token:
         raise Misuse("a bearer token is needed: set SDCARD_TOKEN, or give --token-file")
     return token

@@ -17,8 +17,9 @@ from sdcard.cli.output import (
     show_left_out,
     table,
 )
-from sdcard.errors import Misuse, Part, Refused
+from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant
+from sdcard.lenient import decode_token
 from sdcard.trust import TrustedIssuers, encode_trusted_issuers, parse_trusted_issuers
 from sdcard.trust_list import issue_trust_list, verify_trust_list
 
@@ -88,18 +89,19 @@ def show(
 
 def read_trust(file: Path, signer: Path | None, now: Instant) -> TrustedIssuers:
     """The trusted Issuers of a file; those that cannot be used are reported. With a signer, only signed lists count."""
-    data = read_bytes(str(file), Part.TRUST).strip(b" \t\r\n")
+    data = read_bytes(str(file), Part.TRUST)
+    text = decode_token(data, Where(Part.TRUST))
     if signer is None:
-        if not data.startswith(b"{") and data.count(b".") == 2:
+        if not text.startswith("{") and text.count(".") == 2:
             raise Misuse(f"{file} is a trust list: say with --trust-signer whose")
         return _reported(parse_trusted_issuers(data))
-    if data.startswith(b"{"):
+    if text.startswith("{"):
         raise Misuse(f"{file} is not signed; without --trust-signer it is taken as it is")
     from sdcard.edge.key_files import load_key_set
 
     signers = load_key_set(signer)
     show_left_out(signers.left_out)
-    return _reported(verify_trust_list(data.decode("utf-8", "replace"), [key for _, key in signers.pairs()], now))
+    return _reported(verify_trust_list(text, [key for _, key in signers.pairs()], now))
 
 
 def _reported(issuers: TrustedIssuers) -> TrustedIssuers:

@@ -1,8 +1,6 @@
 """A policy document in TOML or JSON → ``DisclosurePolicy``, or everything that is wrong with it at once."""
 
-import codecs
 import re
-import tomllib
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any
@@ -17,15 +15,15 @@ from sdcard.disclosure.context import BUILT_IN, EVERYTHING, DisclosureContext, M
 from sdcard.disclosure.grant import nearest
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.disclosure.schema import SCHEMA
-from sdcard.encoding import JsonObject, JsonValue, parse_json_object
+from sdcard.encoding import JsonObject, JsonValue, parse_json_object, why_not_utf8
 from sdcard.errors import Finding, Refused, Where
 from sdcard.instants import MAX_INSTANT, parse_rfc3339
+from sdcard.lenient import lenient_document, parse_toml
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
 
 _VALIDATOR = Draft202012Validator(SCHEMA)
 _JSON = re.compile(rb"\s*\{")
-_POSITION = re.compile(r"\(at ([^()]*)\)")
 _MOST_DOTS = 512
 """In one line of TOML: what its reader does with a key grows with the square of its dots."""
 _MOST_ENTRY = 256
@@ -46,7 +44,9 @@ def parse_policy(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DisclosurePoli
     """
     if len(data) > limits.policy_bytes:
         raise Refused(Rule.LIMIT_BYTES, POLICY, f"A policy has at most {limits.policy_bytes} bytes.")
-    text = data.removeprefix(codecs.BOM_UTF8)
+    text = lenient_document(data)
+    if not text.strip():
+        raise Refused(Rule.POLICY_MALFORMED, POLICY, "It is empty.")
     as_json = _JSON.match(text) is not None
     return read_policy(parse_json_object(text, POLICY, limits.json_depth) if as_json else _parse_toml(text, limits))
 
@@ -81,16 +81,15 @@ def _parse_toml(data: bytes, limits: Limits) -> JsonObject:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        raise Refused(Rule.UTF8, POLICY) from None
+        raise Refused(Rule.UTF8, POLICY, why_not_utf8(data)) from None
     if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
         raise Refused(Rule.JSON_DEPTH, POLICY, f"A line has at most {_MOST_DOTS} dots.")
     try:
-        return {name: _as_json(value, limits.json_depth - 1) for name, value in tomllib.loads(text).items()}
+        return {name: _as_json(value, limits.json_depth - 1) for name, value in parse_toml(text).items()}
     except RecursionError:
         raise Refused(Rule.JSON_DEPTH, POLICY) from None
-    except ValueError as error:  # also for a number that is too long for the interpreter
-        position = _POSITION.search(str(error))
-        raise Refused(Rule.POLICY_TOML, POLICY, f"See {position[1]}." if position else "") from None
+    except ValueError as error:
+        raise Refused(Rule.POLICY_TOML, POLICY, str(error)) from None
 
 
 def _as_json(value: Any, depth: int) -> JsonValue:

@@ -22,6 +22,7 @@ from sdcard.jose.key_sets import KeySet, read_key_set
 from sdcard.jose.keys import PRIVATE_MEMBERS, PublicKey, parse_public_jwk
 from sdcard.jose.ml_dsa import ML_DSA_PARAMETERS, SEED_SIZE, private_key_of
 from sdcard.jose.signer import InMemorySigner
+from sdcard.lenient import lenient_document
 from sdcard.rules import Rule
 
 _WHERE = Where(Part.KEY)
@@ -115,7 +116,7 @@ def load_secret(path: Path) -> str:
     """
     with _open_private(path) as file:
         data = file.read(_MOST_BYTES + 1)
-    text = data.decode("ascii", "replace").removesuffix("\n").removesuffix("\r")
+    text = lenient_document(data).decode("ascii", "replace").removesuffix("\n").removesuffix("\r")
     if not (text and text.isascii() and text.isprintable()):
         raise Misuse(f"{path} does not hold one line of printable ASCII")
     return text
@@ -194,7 +195,7 @@ def _read_bytes(file: BinaryIO) -> bytes:
     data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise Refused(Rule.LIMIT_BYTES, _WHERE)
-    return data
+    return lenient_document(data)
 
 
 def _generate(algorithm: SignatureAlgorithm) -> JsonObject:

@@ -14,6 +14,7 @@ from sdcard.edge.refreshing import Schedule
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.jose.key_sets import KeySet
+from sdcard.lenient import lenient_document
 from sdcard.oauth.access_token import parse_access_token
 from sdcard.oauth.keys import MOST_BYTES, ServerKey, parse_server_keys
 from sdcard.rules import Rule
@@ -101,7 +102,7 @@ def load_from(source: str, reach: Reach = PUBLIC) -> Load:
 
 def _read(file: Path) -> bytes:
     with file.open("rb") as stream:
-        return stream.read(MOST_BYTES + 1)
+        return lenient_document(stream.read(MOST_BYTES + 1))
 
 
 async def _fetch(url: str, reach: Reach) -> bytes:

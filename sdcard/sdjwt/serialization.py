@@ -44,7 +44,7 @@ def _parse_compact(text: str, limits: Limits) -> AnySdJwt:
         parts.append(text[start:end])
         start = end + 1
     if not parts:
-        raise Refused(Rule.SD_JWT_FORMAT, _WHERE, "There is no `~`.")
+        raise Refused(Rule.SD_JWT_FORMAT, _WHERE, "There is no `~`." if text else "It is empty.")
     _check_count(len(parts) - 1, limits)
     sd_jwt = SdJwt(parts[0], tuple(parts[1:]))
     return SdJwtWithKeyBinding(sd_jwt, text[start:]) if start < len(text) else sd_jwt

@@ -10,7 +10,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from sdcard import Answering, Challenge, Expectations, Refused, Unchecked, parse_trusted_issuers, verify_presentation
+from sdcard.encoding import parse_json
+from sdcard.errors import Part, Where
 from sdcard.keybinding.challenge import ConsumedByCaller
+from sdcard.lenient import lenient_document, lenient_token
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.sdjwt.json_form import to_flattened, to_general
+from sdcard.sdjwt.serialization import parse_sd_jwt
 from tests.browser.pages import Watched
 from tests.shared import ROOT
 
@@ -18,6 +24,14 @@ EXAMPLES: dict[str, Any] = json.loads((ROOT / "inspector" / "examples.json").rea
 PRESENTATION: str = EXAMPLES["presentation"]
 CARD = (ROOT / "examples" / "georoute.json").read_text(encoding="utf-8")
 JWK = {"kty": "EC", "crv": "P-256", "x": "a", "y": "b"}
+HANDLED: dict[str, Callable[[str], str]] = {
+    "byte order mark": lambda text: f"\ufeff{text}",
+    "white space": lambda text: f" \r\n\t{text}\r\n",
+    "wrapped": lambda text: re.sub("(.{76})", r"\1\n", text),
+    "wrapped by Windows": lambda text: re.sub("(.{64})", r"\1\r\n", text) + "\r\n",
+    "indented": lambda text: re.sub("(.{76})", r"\1 \n    ", text),
+    "quoted-printable": lambda text: re.sub("(.{75})", r"\1=\r\n", text),
+}
 EXPECTED = Expectations(
     issuers=parse_trusted_issuers(EXAMPLES["keys"].encode()),
     key_binding=Answering(Challenge(EXAMPLES["nonce"], EXAMPLES["audience"]), ConsumedByCaller()),
@@ -48,14 +62,14 @@ def drop(page: Page, selector: str, data: bytes) -> bool:
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda text: re.sub("(.{76})", r"\1\n", text),
+        lambda text: text[:76] + " " + text[76:],
         lambda text: f'"{text}"',
         lambda text: f"Bearer {text}",
         lambda text: f"SD-Card: {text};",
         lambda text: f"`{text}`",
         lambda text: f"This is it: {text} (from the agent)",
     ],
-    ids=["wrapped", "quoted", "bearer", "header", "code", "prose"],
+    ids=["spaced", "quoted", "bearer", "header", "code", "prose"],
 )
 def test_what_is_around_or_within_a_token_is_refused_and_taken_away_when_a_person_says_so(
     watched: Watched, spoil: Callable[[str], str]
@@ -68,6 +82,80 @@ def test_what_is_around_or_within_a_token_is_refused_and_taken_away_when_a_perso
 
     assert "In order" in said(page)
     assert page.input_value("#text") == PRESENTATION
+
+
+@pytest.mark.parametrize("form", [str, to_flattened, to_general])
+@pytest.mark.parametrize("handled", HANDLED)
+def test_what_people_do_to_a_text_by_handling_it_is_forgiven(
+    watched: Watched, form: Callable[[Any], str], handled: str
+) -> None:
+    page = watched.page
+    page.click("#example")
+    text = HANDLED[handled](form(parse_sd_jwt(PRESENTATION, DEFAULT_LIMITS)))
+    page.fill("#text", text)
+
+    assert "In order" in said(page)
+    page.click("#tab-compare")
+    page.fill("#one", text)
+    page.fill("#other", text)
+    assert "The two texts are the same." in said(page, "links")
+
+
+def test_documents_behind_a_byte_order_mark_are_read(watched: Watched) -> None:
+    page = watched.page
+    page.click("#example")
+    page.fill("#keys", "\ufeff\r\n" + EXAMPLES["keys"])
+    assert "In order" in said(page)
+    page.fill("#text", f"\ufeff{CARD}\r\n")
+    assert "json.malformed" not in said(page)
+
+
+def test_the_page_forgives_what_the_core_forgives(watched: Watched) -> None:
+    texts = [change(text) for change in HANDLED.values() for text in (PRESENTATION, '{"a": "b\\"c"}', '{"a', "", "a b")]
+    texts += [
+        "\ufeff\ufeff{}",
+        "a\x0bb\n",
+        '{"a":\n1}',
+        '{"\\\n"',
+        "a=\n",
+        "a=\nb",
+        '{"a=\n b"}',
+        "\u2028a\u2028",
+        "\n \t",
+    ]
+    found = watched.run_all("lenient", [[text] for text in texts])
+
+    for text, (token, document) in zip(texts, found, strict=True):
+        assert token == lenient_token(text), text
+        assert document == lenient_document(text.encode()).decode(), text
+
+
+def test_the_page_says_line_and_column_as_the_core_does(watched: Watched) -> None:
+    good = json.dumps(
+        {"name": "é😀", "list": [1, {"a": None}, True, "x\\u00e9\\n"], "n": -1.5e3}, indent=1, ensure_ascii=False
+    )
+    texts = [good[:cut] for cut in range(len(good))] + [
+        "",
+        " \n",
+        "\ufeff{}",
+        "// a\n{}",
+        "{'a': 1}",
+        "[1,]",
+        '{"a":1,\n}',
+    ]
+    texts += [good[:cut] + c + good[cut:] for cut in range(0, len(good), 3) for c in ",]}{\":'#\\/\n\t0"]
+    found = watched.run_all("jsonHint", [[text] for text in texts])
+
+    for text, hint in zip(texts, found, strict=True):
+        assert hint == hint_of(text), text
+
+
+def hint_of(text: str) -> str:
+    try:
+        parse_json(text.encode(), Where(Part.CARD), DEFAULT_LIMITS.json_depth)
+    except Refused as refusal:
+        return refusal.findings[0].hint
+    return ""
 
 
 @pytest.mark.parametrize(

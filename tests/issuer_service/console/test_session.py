@@ -342,3 +342,12 @@ def test_who_is_signed_in_and_for_what(desk: Desk, visitor: NewVisitor) -> None:
     assert page.count(">no<") == len(Scope) - 1
     assert "<bdi>team-</bdi>" in page
     assert re.search(r"skill_ids</dt><dd>nothing", page)
+
+
+@pytest.mark.parametrize("pasted", ["\ufeff{}", " {}\r\n", "\ufeff\n{}\n"])
+def test_what_pasting_adds_to_a_token_is_forgiven(desk: Desk, visitor: NewVisitor, pasted: str) -> None:
+    visitor().signed_in(pasted.format(desk.token))
+
+
+def test_a_token_that_was_pasted_in_lines_is_one(desk: Desk, visitor: NewVisitor) -> None:
+    visitor().signed_in(f"{desk.token[:20]}\r\n{desk.token[20:]}")

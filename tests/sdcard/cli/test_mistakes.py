@@ -21,14 +21,14 @@ ASKED = "--audience https://verifier.example --nonce n-0S6_WzA2Mj"
 REGISTER = "register georoute.json --agent-id g --key a.jwk --context public --out out"
 MISTAKES = {
     "card check nowhere.json": (2, "nowhere.json is not there"),
-    "card check empty": (1, "Give a JSON object or a YAML mapping"),
+    "card check empty": (1, "It is empty."),
     "card check broken.yaml": (1, "breaks in line 3"),
     "card check a.jwk": (1, "This looks like no agent card"),
     "policy explain georoute.json --policy nowhere.toml": (2, "nowhere.toml: No such file"),
     "policy check misspelt.toml": (1, "The nearest known name is description"),
     "inspect folder": (2, "folder: Is a directory"),
     "inspect georoute.json": (1, "JSON of another kind"),
-    "inspect empty": (1, "There is no `~`"),
+    "inspect empty": (1, "It is empty."),
     f"verify shown --trust empty {ASKED} --status": (1, "It is empty."),
     f"verify shown --trust a.jwk {ASKED} --status": (1, "trust.json"),
     f"verify shown --trust trust.json {ASKED}": (2, "--status fetches it"),
