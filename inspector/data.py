@@ -17,6 +17,7 @@ from sdcard.disclosure.context import BUILT_IN, DisclosureContext
 from sdcard.disclosure.schema import SCHEMA
 from sdcard.instants import MAX_INSTANT, FreshnessWindow
 from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
+from sdcard.jose.confirmation import UNCHECKED_METHODS
 from sdcard.jose.ed25519 import _SMALL_ORDER
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
 from sdcard.jose.ml_dsa import ML_DSA_PARAMETERS
@@ -84,6 +85,7 @@ def page_data() -> dict[str, Any]:
         "ml_dsa": [{"algorithm": name, "public_size": one.public_size} for name, one in ML_DSA_PARAMETERS.items()],
         "ed25519_small_order": sorted(map(str, _SMALL_ORDER)),
         "private_members": sorted(PRIVATE_MEMBERS),
+        "unchecked_confirmations": [*UNCHECKED_METHODS],
         "published_keys": sorted(PUBLISHED_KEYS),
         "profiles": {name: _profile(profile) for name, profile in PROFILES.items()}
         | {"any": {"name": "any SD-JWT", "also_clear": []}},

@@ -16,6 +16,7 @@ from issuer_service.stores.ports import Store
 from issuer_service.stores.rows.agents import TokenRow
 from sdcard.cards.card import Card
 from sdcard.cards.format import Fact
+from sdcard.delegation.chain import EXTERNAL as PARTY_PREFIX
 from sdcard.disclosure.context import PUBLIC
 from sdcard.encoding import JsonValue, encode_base64url
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
@@ -29,7 +30,7 @@ from sdcard.salts import SaltSource
 TOKEN_PREFIX = "sdcard_"
 """So that scanners for leaked secrets can know one when they see it."""
 MOST_SUBJECT = 256
-EXTERNAL = "jwt:"
+EXTERNAL = PARTY_PREFIX
 """How subjects of an identity provider begin, and no others."""
 AGENT = "agent:"
 """How agents begin, as in ``sub`` of their SD-Cards; no token is an agent's."""

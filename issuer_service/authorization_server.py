@@ -8,8 +8,9 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from issuer_service.access import EXTERNAL, MOST_SUBJECT, Limit, Scope, is_limit
+from issuer_service.access import MOST_SUBJECT, Limit, Scope, is_limit
 from issuer_service.stores.rows.agents import TokenRow
+from sdcard.delegation.chain import external_party
 from sdcard.dpop.binding import check_unbound
 from sdcard.edge.server_keys import ServerKeys
 from sdcard.encoding import JsonValue
@@ -72,7 +73,7 @@ class AuthorizationServer:
         Raises:
             Refused: ``claim.value``, when it is too long or cannot be printed.
         """
-        qualified = f"{EXTERNAL}{self.issuer} {token.subject}"
+        qualified = external_party(self.issuer, token.subject)
         if len(qualified) > MOST_SUBJECT or not token.subject.isprintable():
             raise Refused(Rule.CLAIM_VALUE, _WHERE.within("sub"))
         return qualified

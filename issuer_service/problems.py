@@ -204,6 +204,7 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.DELEGATION_CYCLE,
         Rule.DELEGATION_DEPTH,
         Rule.DELEGATION_ACT,
+        Rule.DELEGATION_MAY_ACT,
         Rule.DELEGATION_INTERACTION,
         Rule.DELEGATION_REVOKED,
         Rule.DELEGATION_GRANT_ENDED,

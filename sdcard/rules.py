@@ -93,7 +93,7 @@ class Rule(StrEnum):
     LIFETIME = "time.lifetime", "The SD-Card lives longer than is accepted here.", "policy"
     ISSUED_IN_FUTURE = "time.issued-in-future", "The SD-Card was issued in the future.", "RFC 7519 4.1.6"
     TOKEN_AUDIENCE = "audience.mismatch", "The SD-Card is for another audience.", "RFC 7519 4.1.3"
-    CNF = "cnf.malformed", "`cnf` does not hold exactly one usable public JWK.", "RFC 7800 3.2"
+    CNF = "cnf.malformed", "`cnf` does not hold exactly one key that can be used.", "RFC 7800 3.1, 3.2"
     CNF_OTHER_KEY = "cnf.other-key", "The SD-Card is bound to another key than the Holder's.", "RFC 9901 7.2"
 
     # -- key binding --------------------------------------------------------------------------------------------
@@ -356,6 +356,11 @@ class Rule(StrEnum):
     DELEGATION_CYCLE = "delegation.cycle", "The target is in the chain of those who act already.", "SD-Card 7.3"
     DELEGATION_DEPTH = "delegation.too-deep", "The chain of those who act is too long.", "SD-Card 7.3"
     DELEGATION_ACT = "delegation.act", "`act` is not a chain of those who act.", "RFC 8693 4.1"
+    DELEGATION_MAY_ACT = (
+        "delegation.may-act",
+        "The subject token lets another party act, and not this one.",
+        "RFC 8693 4.4",
+    )
     DELEGATION_INTERACTION = "delegation.interaction-id", "It belongs to another interaction.", "SD-Card 5.2.2, 7.3"
     DELEGATION_REVOKED = "delegation.revoked", "A token of the chain was revoked, or is not known.", "SD-Card 7.3"
     DELEGATION_GRANT_ENDED = "delegation.grant-ended", "A grant of the chain was removed, or has ended.", "SD-Card 7.3"

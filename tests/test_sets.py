@@ -18,7 +18,7 @@ READS_KEYS = re.compile(r"\b(parse_key_set|read_key_set|load_key_set|load_public
 ONE_KEY = {
     "sdcard/dpop/verification.py",
     "sdcard/edge/key_files.py",
-    "sdcard/sdjwt/verification.py",
+    "sdcard/jose/confirmation.py",
     "sdcard/vectors.py",
     "issuer_service/discovery/renewal.py",
     "issuer_service/keys/sealing.py",

@@ -294,6 +294,21 @@ def trusted() -> Iterator[Case]:
     yield yes("two-keys", claims(), "`kid` chooses among the Issuer's keys", "RFC 7515 4.1.4", good,
               trust=trust(STRANGER, ISSUER))  # fmt: skip
     rsa: JsonObject = {"kty": "RSA", "n": "AQAB", "e": "AQAB", "kid": "rsa"}
+    unusable: dict[str, JsonValue] = {
+        "without-y": {**STRANGER.jwk, "y": None, "kid": "b"},
+        "with-padding": {**STRANGER.jwk, "x": f"{STRANGER.jwk['x']}=", "kid": "b"},
+        "akp-without-alg": {"kty": "AKP", "pub": "AAAA", "kid": "b"},
+        "for-encryption-of-its-kid": {**STRANGER.jwk, "use": "enc", "kid": here["kid"]},
+        "the-same-again": {**here, "use": "sig"},
+        "private": {**STRANGER.jwk, "d": "bm90IGEgcmVhbCBvbmU", "kid": "b"},
+        "no-object": "key",
+    }
+    for name, beside in unusable.items():
+        yield yes(f"unusable-beside-{name}", claims(), "an entry that cannot be used leaves the others",
+                  "RFC 7517 4.5, 5, JWK-5", good, trust=keys(beside, here), needs=OURS)  # fmt: skip
+    spoilt: JsonObject = {"issuers": {"https://other.example": {"keys": {}}, ISSUER_ID: {"keys": [here]}}}
+    yield yes("issuer-unusable-beside", claims(), "an Issuer that cannot be used leaves the others", "trust", good,
+              trust=spoilt, needs=OURS)  # fmt: skip
     yield yes("unknown-kind-of-key", claims(), "a key of an unknown kind is left out", "RFC 7517 5, JWK-5", good,
               trust=keys(rsa, here))  # fmt: skip
     yield no("issuer-unknown", Rule.ISSUER_UNKNOWN, "issuer-jwt/iss", "an Issuer that nobody trusts",
@@ -559,6 +574,7 @@ def sd_cards() -> Iterator[Case]:
     for name, value in malformed.items():
         yield no(f"cnf-{name}", Rule.CNF, "issuer-jwt/cnf", "`cnf` holds no key", "RFC 7800 3.2, R-85, VC-8",
                  sd_jwt(claims(cnf=value)), needs=OURS)  # fmt: skip
+    yield from _confirmations()
     a5: JsonObject = {"kty": "EC", "crv": "P-256", "x": "TCAER19Zvu3OHF4j4W4vfSVoHIP1ILilDls7vCeGemc",
                       "y": "ZxjiWWbZMQGHVWKVQ4hbSIirsVfuecCE6t4jT9F2HZQ"}  # fmt: skip
     keys: dict[str, tuple[Rule, str, JsonObject]] = {
@@ -584,6 +600,32 @@ def sd_cards() -> Iterator[Case]:
     yield from _contexts()
 
 
+def _confirmations() -> Iterator[Case]:
+    """RFC 7800 3.1: one key, in one form; each confirmation method that IANA lists beside `jwk`."""
+    section = "RFC 7800 3.1; RFC 8705 3.1, RFC 9203 3.3, RFC 9449 6"
+    beside: dict[str, tuple[str, JsonValue]] = {
+        "jwe": ("jwe", "e30.e30.e30.e30.e30"),
+        "jku": ("jku", "https://a.example/jwks"),
+        "x5t": ("x5t#S256", "A4DtL2JmUMhAsvJj5tKyn64SqzmuXbMrJa0n761y5v0"),
+        "osc": ("osc", {"id": "AQ", "ms": "AQ"}),
+        "jkt-of-another": ("jkt", STRANGER.public_key.thumbprint),
+        "jkt-number": ("jkt", 5),
+        "kid-number": ("kid", 5),
+    }
+    for name, (member, value) in beside.items():
+        yield no(f"cnf-beside-{name}", Rule.CNF, "issuer-jwt/cnf", f"`jwk` with `{member}` beside it", section,
+                 sd_jwt(claims(cnf={"jwk": HOLDER.jwk, member: value})), needs=OURS)  # fmt: skip
+    legal: dict[str, tuple[str, JsonValue]] = {
+        "kid": ("kid", "holder-1"),
+        "jkt": ("jkt", HOLDER.public_key.thumbprint),
+        "unknown": ("x-unregistered", {"a": 1}),
+    }
+    for name, (member, value) in legal.items():
+        given = claims(cnf={"jwk": HOLDER.jwk, member: value})
+        yield yes(f"cnf-beside-{name}", given, f"`jwk` with a legal `{member}` beside it", section,
+                  bound(sd_jwt(given)), key_binding=ANSWER)  # fmt: skip
+
+
 def _statuses() -> Iterator[Case]:
     listed = claims(status={"status_list": {"idx": 7, "uri": LIST}})
     section = "Token Status List 7.1, 8.3, VC-15, TSL-13, TSL-14"
@@ -599,6 +641,16 @@ def _statuses() -> Iterator[Case]:
     for name, (rule, expectations) in refusals.items():
         yield no(f"status-{name}", rule, "issuer-jwt/status", "the list does not say 0", section, sd_jwt(listed),
                  expectations=expectations)  # fmt: skip
+    malformed: dict[str, JsonValue] = {
+        "string": "x", "empty": {}, "null": None, "array": [], "of-another-kind": {"other": {}},
+        "no-uri": {"status_list": {"idx": 7}}, "uri-relative": {"status_list": {"idx": 7, "uri": "status/1"}},
+        "uri-with-blank": {"status_list": {"idx": 7, "uri": "https://a.example/a b"}},
+        "fraction": {"status_list": {"idx": 7.5, "uri": LIST}},
+    }  # fmt: skip
+    for name, value in malformed.items():
+        yield no(f"status-unchecked-{name}", Rule.STATUS_MALFORMED, "issuer-jwt/status",
+                 "a malformed status, though the Verifier asks nobody", "Token Status List 6, TSL-9",
+                 sd_jwt(claims(status=value)), needs=OURS)  # fmt: skip
     for name, idx in {"negative": -1, "string": "7", "true": True}.items():
         yield no(f"status-index-{name}", Rule.STATUS_MALFORMED, "issuer-jwt/status", "`idx` is no index",
                  "Token Status List 6, TSL-9", sd_jwt(claims(status={"status_list": {"idx": idx, "uri": LIST}})),

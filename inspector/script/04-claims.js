@@ -73,11 +73,21 @@ function checkVct(claims, profile) {
   }
 }
 
-function parseConfirmation(claims) {
+// RFC 7800 3.1: one key, in one form. As sdcard/jose/confirmation.py.
+async function parseConfirmation(claims) {
   const cnf = claims.get("cnf");
   const jwk = isObject(cnf) ? cnf.get("jwk") : undefined;
   if (!isObject(jwk) || jwk.size === 0) throw new Refused("cnf.malformed", "issuer-jwt/cnf");
-  return parsePublicJwk(jwk, "issuer-jwt/cnf/jwk");
+  const others = DATA.unchecked_confirmations;
+  if (others.some((name) => cnf.has(name))) {
+    throw new Refused("cnf.malformed", "issuer-jwt/cnf", `A token is bound to one key: ${others.join(", ")} say another.`);
+  }
+  if (cnf.has("kid") && !isText(cnf.get("kid"))) throw new Refused("cnf.malformed", "issuer-jwt/cnf", "A `kid` is a string.");
+  const key = await parsePublicJwk(jwk, "issuer-jwt/cnf/jwk");
+  if (cnf.has("jkt") && cnf.get("jkt") !== key.thumbprint) {
+    throw new Refused("cnf.malformed", "issuer-jwt/cnf", "`jkt` is not the thumbprint of the key in `jwk`.");
+  }
+  return key;
 }
 
 // -- key binding ------------------------------------------------------------------------------------------------------
@@ -118,7 +128,7 @@ function checkInteraction(claims, expected) {
 function parseStatus(value) {
   const entry = isObject(value) ? value.get("status_list") : undefined;
   const [uri, index] = isObject(entry) ? [entry.get("uri"), entry.get("idx")] : [];
-  if (isText(uri) && uri && isInteger(index) && index >= 0) return { uri, index };
+  if (isText(uri) && /^[A-Za-z][A-Za-z0-9+.-]*:[\x21-\x7e]+$/.test(uri) && isInteger(index) && index >= 0) return { uri, index };
   throw new Refused("status.malformed", "issuer-jwt/status");
 }
 

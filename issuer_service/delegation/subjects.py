@@ -20,7 +20,7 @@ from issuer_service.keys.ring import KeysInUse
 from issuer_service.registration.nonces import nonce_digest
 from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.wiring import Wiring
-from sdcard.delegation.chain import Chain, is_agent
+from sdcard.delegation.chain import Chain, check_may_act, is_agent, parse_external_actors
 from sdcard.delegation.narrowing import one_interaction
 from sdcard.delegation.tokens import (
     SD_AGENT_CARD_TYPE,
@@ -29,7 +29,7 @@ from sdcard.delegation.tokens import (
 )
 from sdcard.dpop.binding import parse_binding
 from sdcard.dpop.verification import DpopExpectations, DpopProof, WithoutToken, check_token_key, verify_dpop_proof
-from sdcard.encoding import encode_json
+from sdcard.encoding import JsonValue, encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_PAST, Instant
 from sdcard.jose.keys import PublicKey
@@ -92,7 +92,7 @@ async def read_held(
 
     Raises:
         Refused: for every rule of the tokens that are shown; ``delegation.other-agent``, ``delegation.revoked``,
-            ``token.limit``, ``dpop.…``, ``request.malformed``.
+            ``delegation.act``, ``delegation.may-act``, ``token.limit``, ``dpop.…``, ``request.malformed``.
     """
     if caller.subject.startswith(AGENT):  # a token from before such subjects were refused
         raise Refused(Rule.TOKEN_INVALID, WHERE)
@@ -101,8 +101,11 @@ async def read_held(
     elif is_own(wiring, asked.subject_token):
         held = await _delegated(wiring, caller, asked.subject_token, now)
     else:
-        token = await _access_token(wiring, asked.subject_token, holder, now)
-        return await _with_actor(wiring, caller, asked, token, now)
+        token, claims = await _access_token(wiring, asked.subject_token, holder, now)
+        acting = await _with_actor(wiring, caller, asked, token, now)
+        if wiring.authorization_server is not None:
+            check_may_act(claims, wiring.authorization_server.issuer, wiring.issuer_url, acting.actor)
+        return acting
     if asked.actor_token is not None:
         raise Refused(Rule.REQUEST, _ACTOR, "The subject token says who acts.")
     return held
@@ -182,26 +185,31 @@ async def _delegated(wiring: Wiring, caller: Caller, text: str, now: Instant) ->
     )
 
 
-async def _access_token(wiring: Wiring, text: str, holder: DpopProof | None, now: Instant) -> Held:
-    """Somebody's access token: an opaque one of the registry, or a JWT of its authorization server.
+async def _access_token(
+    wiring: Wiring, text: str, holder: DpopProof | None, now: Instant
+) -> tuple[Held, Mapping[str, JsonValue]]:
+    """Somebody's access token, an opaque one of the registry or a JWT of its authorization server, and its claims.
 
     One that has limits is not handed on: a delegated token could not say them. One that is bound to a key is handed on
     by whoever has that key.
     """
     server, digest = wiring.authorization_server, hashlib.sha256(text.encode()).hexdigest()
+    claims: Mapping[str, JsonValue] = {}
+    actors: tuple[str, ...] = ()
     if server is not None and is_jwt(text):
         token = await server.verify(text, now)
         if CNF in token.claims:
             _check_bound(parse_binding(token.claims), holder)
         limited, subject, kind = server.limits_claim in token.claims, server.subject_of(token), "jwt"
-        scopes, end = token.scopes, token.expires_at
+        scopes, end, claims = token.scopes, token.expires_at, token.claims
+        actors = parse_external_actors(claims, server.issuer, wiring.issuer_url)
     else:
         row = await _find_opaque(wiring, text, now)
         limited, subject, kind = bool(row.limits), row.subject, "opaque"
         scopes, end = row.scopes, row.expires_at
     if limited:
         raise Refused(Rule.TOKEN_LIMIT, _SUBJECT, "A token with limits is not handed on.")
-    return Held(Chain(subject), "", (scopes,), (end,), root=f"{kind}:{digest}")
+    return Held(Chain(subject, actors), "", (scopes,), (end,), root=f"{kind}:{digest}"), claims
 
 
 def _check_bound(jkt: str, holder: DpopProof | None) -> None:

@@ -13,6 +13,7 @@ from sdcard.dpop.verification import DpopExpectations, WithToken, verify_dpop_pr
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
+from sdcard.jose.confirmation import parse_confirmed_thumbprint
 from sdcard.jose.jws import encode_signing_input
 from sdcard.jose.keys import PublicKey
 from sdcard.keybinding.challenge import ReplayRecord
@@ -175,12 +176,7 @@ def _delegation(token: AccessToken) -> Delegation:
 
 
 def _confirmation(claims: Mapping[str, JsonValue]) -> str | None:
-    if CNF not in claims:
-        return None
-    match claims[CNF]:
-        case {"jkt": str(thumbprint), **others} if thumbprint and not others:
-            return thumbprint
-    raise Refused(Rule.CNF, _WHERE.within(CNF))
+    return parse_confirmed_thumbprint(claims[CNF], _WHERE.within(CNF)) if CNF in claims else None
 
 
 def _optional_text(claims: Mapping[str, JsonValue], name: str) -> str | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
+from sdcard.jose.confirmation import parse_confirmed_thumbprint
 from sdcard.jose.keys import PublicKey
 from sdcard.rules import Rule
 
@@ -19,12 +20,12 @@ def parse_binding(claims: Mapping[str, JsonValue]) -> str:
     """Claims of an access token that was sent as ``Authorization: DPoP`` → the thumbprint of its key.
 
     Raises:
-        Refused: ``dpop.token-unbound``, also where ``cnf`` holds more: a second binding that nobody checks.
+        Refused: ``dpop.token-unbound``, also where ``cnf`` says another key too: a second binding that nobody checks.
     """
-    match claims.get("cnf"):
-        case {"jkt": str(jkt), **others} if not others:
-            return jkt
-    raise Refused(Rule.DPOP_UNBOUND, _WHERE)
+    try:
+        return parse_confirmed_thumbprint(claims.get("cnf"), _WHERE)
+    except Refused as refusal:
+        raise Refused(Rule.DPOP_UNBOUND, _WHERE, refusal.findings[0].hint) from None
 
 
 def check_unbound(claims: Mapping[str, JsonValue]) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sdcard.delegation.chain import check_actors
 from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, parse_numeric_date
@@ -79,7 +80,7 @@ def verify_access_token(token: Jws, key: ServerKey, issuer: str, audience: str, 
 
     Raises:
         Refused: ``jws.alg``, ``jws.crit``, ``jws.signature``, ``issuer.unknown``, ``audience.mismatch``, ``claim.*``,
-            ``time.*``; at ``access-token/…``.
+            ``time.*``, ``delegation.act``, ``delegation.may-act``; at ``access-token/…``.
     """
     _check_signature(token, key)
     claims = token.payload
@@ -87,6 +88,7 @@ def verify_access_token(token: Jws, key: ServerKey, issuer: str, audience: str, 
         raise Refused(Rule.ISSUER_UNKNOWN, _WHERE.within("iss"))
     _check_audience(claims, audience)
     issued_at, expires_at = _check_times(claims, now)
+    check_actors(claims)
     return AccessToken(
         issuer=issuer,
         subject=_text(claims, "sub"),

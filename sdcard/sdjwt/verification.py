@@ -6,8 +6,9 @@ from typing import NamedTuple
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant, read_numeric_date
+from sdcard.jose.confirmation import parse_confirmed_key
 from sdcard.jose.jws import SignatureQuestion, computed, parse_jws, verifying_jws
-from sdcard.jose.keys import PublicKey, parse_public_jwk
+from sdcard.jose.keys import PublicKey
 from sdcard.limits import Limits
 from sdcard.names import CNF
 from sdcard.rules import Rule
@@ -206,7 +207,4 @@ def parse_confirmation(claims: JsonObject) -> PublicKey:
     Raises:
         Refused: ``cnf.malformed``, ``key.private``, ``key.unsupported`` or ``key.malformed``.
     """
-    cnf = claims.get(CNF)
-    if not isinstance(cnf, dict) or not isinstance(cnf.get("jwk"), dict) or not cnf["jwk"]:
-        raise Refused(Rule.CNF, _WHERE.within(CNF))
-    return parse_public_jwk(cnf["jwk"], CONFIRMED)
+    return parse_confirmed_key(claims.get(CNF), _WHERE.within(CNF))

@@ -1,5 +1,7 @@
 """What the registry is to OAuth: metadata, keys, clients, tokens of others, DPoP, introspection, a router to mount."""
 
+import base64
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +20,7 @@ from sdcard.edge.records import MemoryReplayRecord
 from tests.identity import LIMITS, SERVER, access_token, server
 from tests.issuer_service.delegation.office import TOKEN_ENDPOINT, Office, assert_error, basic
 from tests.issuer_service.desk import Desk
+from tests.shared import shared_dir
 from tests.world import ISSUER, NOW, RecordingSalts, key, raises_rule
 
 ALICE = f"jwt:{SERVER} alice"
@@ -29,6 +32,11 @@ def with_server(desk: Desk) -> Iterator[Office]:
     """An office that counts on an identity provider."""
     with desk.open(authorization_server=server()) as registry:
         yield Office(desk, registry)
+
+
+def claims_in(token: str) -> dict[str, Any]:
+    claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
+    return claims
 
 
 def keys_of(desk: Desk) -> Any:
@@ -100,9 +108,68 @@ def test_a_persons_token_and_the_client_itself(with_server: Office) -> None:
     assert said.chain == Chain(ALICE, ("alice",))
 
 
+def by_agent(office: Office, claims: dict[str, Any], target: str = "b") -> Any:
+    """The answer to agent ``a`` that shows a person's token with these claims."""
+    actor = {"actor_token": office.presentation("a"), "actor_token_type": SD_AGENT_CARD_TYPE}
+    return office.hand_on(access_token({"scope": "read", **claims}), "alice", target, "read", **actor)
+
+
+def test_the_public_case_of_prior_actors(with_server: Office) -> None:
+    office = with_server
+    office.grant("a", "b")
+    office.grant("b", "c")
+    case = json.loads((shared_dir() / "cases-2" / "N2-031.json").read_bytes())["input"]
+    claims = case["subject_token"]["claims"]
+    x, y, service = (f"jwt:{SERVER} {name}" for name in ("x", "y", "service-x"))
+
+    token = office.issued(by_agent(office, claims))
+    nested = office.issued(by_agent(office, claims | case["variants"]["nested"]))
+    further = office.issued(office.hand_on(nested, "bob", "c"))
+
+    assert claims_in(token)["act"] == {"sub": "agent:a", "act": {"sub": service}}
+    assert office.read(nested, "b").chain == Chain(ALICE, (y, x, "agent:a"))
+    assert office.read(further, "c").chain == Chain(ALICE, (y, x, "agent:a", "agent:b"))
+    assert office.post("/introspect", "bob", {"token": token}).json()["act"] == claims_in(token)["act"]
+    recorded = [one["disclosed"]["chain"] for one in office.desk.audit() if one["event"] == "delegation.issued"]
+    assert recorded == [[ALICE, service, "agent:a"], [ALICE, y, x, "agent:a"], [ALICE, y, x, "agent:a", "agent:b"]]
+    assert office.desk.verdict().findings == ()
+    no_objects: list[Any] = [case["variants"]["not_an_object"]["act"], 5, [], {"sub": "x", "act": "y"}, {"act": {}}]
+    for act in no_objects:
+        response = by_agent(office, {**claims, "act": act})
+        assert_error(response, "invalid_request", "delegation.act")
+
+
+def test_prior_actors_refuse_loops_and_grant_nothing(with_server: Office) -> None:
+    office = with_server
+    office.grant("a", "b")
+    as_named_there = office.issued(by_agent(office, {"act": {"sub": "agent:b"}}))
+    assert office.read(as_named_there, "b").chain.actors == (f"jwt:{SERVER} agent:b", "agent:a")
+    for party in ("agent:b", "agent:a"):
+        ours = {"act": {"sub": "x", "act": {"iss": ISSUER, "sub": party}}}
+        assert_error(by_agent(office, ours), "invalid_target", "delegation.cycle")
+    assert_error(by_agent(office, {"act": {"sub": "alice"}}), "invalid_target", "delegation.cycle")
+    assert_error(
+        by_agent(office, {"act": {"iss": ISSUER, "sub": "agent:b"}}, "c"), "invalid_target", "delegation.no-grant"
+    )
+    deep = {"sub": "1", "act": {"sub": "2", "act": {"sub": "3", "act": {"sub": "4"}}}}
+    assert_error(by_agent(office, {"act": deep}), "invalid_request", "delegation.too-deep")
+
+
+def test_may_act_is_enforced(with_server: Office) -> None:
+    office = with_server
+    office.grant("a", "b")
+    office.grant("alice", "b")
+    assert by_agent(office, {"may_act": {"sub": "agent:a"}}).status_code == 200
+    for may_act in ({"sub": "agent:b"}, {"sub": "alice"}, {"iss": SERVER, "sub": "agent:a"}, "agent:a", {}):
+        assert_error(by_agent(office, {"may_act": may_act}), "invalid_request", "delegation.may-act")
+    other = access_token({"scope": "read", "may_act": {"sub": "agent:a"}})
+    assert_error(office.hand_on(other, "alice", "b"), "invalid_request", "delegation.may-act")
+
+
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
+        ({"cnf": {"jkt": "x", "x5t#S256": "y"}}, "dpop.token-unbound"),
         ({"aud": "https://other.example"}, "audience.mismatch"),
         ({"exp": NOW}, "time.expired"),
         ({"scope": 5}, "claim.type"),
