@@ -1,6 +1,7 @@
 """The fixtures ``sdcard``, ``world``, ``hsm`` and ``postgres``, and bounded, repeatable property tests."""
 
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -10,10 +11,15 @@ from issuer_service.stores.migrations import upgrade
 from tests import groups
 from tests.command_line import sdcard
 from tests.postgres import Cluster, cluster
+from tests.shared import ROOT
 from tests.softhsm import SoftHsm, softhsm
 from tests.world import World
 
 __all__ = ["sdcard"]
+
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # else each process that tests start compiles all it imports
+    sys.dont_write_bytecode, sys.pycache_prefix = False, str(ROOT / "build" / "pycache")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 settings.register_profile(
     "bounded",

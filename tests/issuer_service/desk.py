@@ -5,7 +5,9 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import httpx2
@@ -30,6 +32,7 @@ from issuer_service.wiring import AuditCheckpoints, Wiring
 from sdcard import InMemorySigner
 from sdcard.audit.chain import Verdict
 from sdcard.audit.checkpoints import Checkpoint
+from sdcard.edge.databases import create_private
 from sdcard.encoding import JsonObject, encode_base64url
 from sdcard.jose.algorithms import EC_PARAMETERS
 from sdcard.jose.signer import Signer
@@ -37,6 +40,15 @@ from tests.postgres import query
 from tests.world import ISSUER, NOW, MovableClock, RecordingSalts, example, key
 
 T = TypeVar("T")
+
+
+@cache
+def _prepared() -> tuple[bytes, str, Sequence[bytes]]:
+    """The file of a registry on SQLite that has just begun, the token for it, and the salts that it took."""
+    with TemporaryDirectory() as folder:
+        desk = Desk(Path(folder), f"sqlite+aiosqlite:///{folder}/registry.sqlite")
+        return desk.file.read_bytes(), desk.token, tuple(desk.salts.drawn)
+
 
 on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], indirect=True)
 
@@ -155,8 +167,19 @@ class Desk:
         self.clock, self.salts, self.signer = MovableClock(), RecordingSalts("desk"), key(10)
         self.status_signer, self.audit_signer, self.token_signer = key(11), key(12), key(13)
         self.checkpoints = folder / "audit.checkpoints"
-        self.prepare()
-        self.token = self.new_token("alice")
+        if url is None and not self.file.exists():
+            self._begin_with(*_prepared())
+        else:
+            self.prepare()
+            self.token = self.new_token("alice")
+
+    def _begin_with(self, content: bytes, token: str, drawn: Sequence[bytes]) -> None:
+        """Begin where another desk was when it was made, but with secrets of its own."""
+        create_private(self.file)
+        self.file.write_bytes(content)
+        query(self.url, "UPDATE secrets SET value = randomblob(length(value))")
+        self.token = token
+        self.salts.drawn += drawn
 
     def prepare(self) -> None:
         """Tables, and a key for each use where there is none."""

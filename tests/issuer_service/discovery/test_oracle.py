@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from issuer_service.access import Limit, Scope
+from issuer_service.stores.migrations import upgrade
 from tests.issuer_service.desk import Desk, OpenDesk
 from tests.issuer_service.discovery.seekers import register
 from tests.issuer_service.discovery.test_paging import same_secret
@@ -178,8 +179,9 @@ def worlds(tmp_path: Path) -> Any:
 def test_the_secret_is_the_databases_own(tmp_path: Path) -> None:
     secrets = []
     for number in range(2):
-        (tmp_path / str(number)).mkdir()
-        ((rows),) = sql(Desk(tmp_path / str(number)).url, "SELECT value FROM secrets WHERE name = 'discovery'")
+        url = f"sqlite+aiosqlite:///{tmp_path}/{number}.sqlite"
+        upgrade(url)
+        ((rows),) = sql(url, "SELECT value FROM secrets WHERE name = 'discovery'")
         secrets.append(rows[0][0])
 
     assert secrets[0] != secrets[1]
