@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,7 @@ WORLDLY = {
 CHECKING = re.compile(r"_?(verify|check|validate|parse|decode|issue|present|sign|accept|prepare|select|disclose|bind)")
 
 
+@cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
@@ -102,11 +104,13 @@ def test_there_is_something_to_look_at() -> None:
     assert any(is_within(name, {"sdcard.jose"}) for name in imports(ROOT / "sdcard" / "issuer.py"))
 
 
-@pytest.mark.parametrize("path", [path for path in CORE if room(path) != "cli"], ids=name_of)
-def test_the_core_imports_no_service(path: Path) -> None:
+def test_the_core_imports_no_service() -> None:
     """The commands `serve`, `token` and `demo` start one; nothing else of the core knows that it exists."""
-    assert [name for name in imports(path) if is_within(name, {"issuer_service", "tests", "benchmarks"})] == []
-    assert "cli" not in imported_rooms(path)
+    for path in [path for path in CORE if room(path) != "cli"]:
+        assert [name for name in imports(path) if is_within(name, {"issuer_service", "tests", "benchmarks"})] == [], (
+            name_of(path)
+        )
+        assert "cli" not in imported_rooms(path), name_of(path)
 
 
 def test_the_core_and_its_command_load_no_service() -> None:
@@ -117,31 +121,35 @@ def test_the_core_and_its_command_load_no_service() -> None:
     assert {name.partition(".")[0] for name in loaded.split()} & heavy == set()
 
 
-@pytest.mark.parametrize("path", PURE, ids=name_of)
-def test_the_pure_part_touches_nothing(path: Path) -> None:
-    assert [name for name in imports(path) if is_within(name, WORLDLY)] == []
-    assert imported_rooms(path) & OUTSIDE == set()
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
-            assert called not in {"open", "print", "input", "eval", "exec", "__import__"}, f"line {node.lineno}"
-            assert not called.endswith((".now", ".utcnow", ".today", ".read_text", ".read_bytes", ".write_text"))
+def test_the_pure_part_touches_nothing() -> None:
+    for path in PURE:
+        assert [name for name in imports(path) if is_within(name, WORLDLY)] == [], name_of(path)
+        assert imported_rooms(path) & OUTSIDE == set(), name_of(path)
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                assert called not in {"open", "print", "input", "eval", "exec", "__import__"}, (
+                    f"{name_of(path)}: line {node.lineno}"
+                )
+                assert not called.endswith((".now", ".utcnow", ".today", ".read_text", ".read_bytes", ".write_text")), (
+                    name_of(path)
+                )
 
 
-@pytest.mark.parametrize("path", [path for path in PURE if room(path) in TOKEN_COLUMN], ids=name_of)
-def test_the_token_column_knows_no_card(path: Path) -> None:
-    assert imported_rooms(path) <= TOKEN_COLUMN | SHARED_BY_BOTH
+def test_the_token_column_knows_no_card() -> None:
+    for path in [path for path in PURE if room(path) in TOKEN_COLUMN]:
+        assert imported_rooms(path) <= TOKEN_COLUMN | SHARED_BY_BOTH, name_of(path)
 
 
-@pytest.mark.parametrize("path", [path for path in PURE if room(path) in CARD_COLUMN], ids=name_of)
-def test_the_card_column_knows_no_token(path: Path) -> None:
-    keys = {"jose", "trust"} if path.is_relative_to(CARD_SIGNATURES) else set()
-    assert imported_rooms(path) <= CARD_COLUMN | SHARED_BY_BOTH | keys
+def test_the_card_column_knows_no_token() -> None:
+    for path in [path for path in PURE if room(path) in CARD_COLUMN]:
+        keys = {"jose", "trust"} if path.is_relative_to(CARD_SIGNATURES) else set()
+        assert imported_rooms(path) <= CARD_COLUMN | SHARED_BY_BOTH | keys, name_of(path)
 
 
-@pytest.mark.parametrize("path", [path for path in PURE if path.stem in SHARED_BY_BOTH], ids=name_of)
-def test_what_both_columns_share_knows_neither(path: Path) -> None:
-    assert imported_rooms(path) <= SHARED_BY_BOTH
+def test_what_both_columns_share_knows_neither() -> None:
+    for path in [path for path in PURE if path.stem in SHARED_BY_BOTH]:
+        assert imported_rooms(path) <= SHARED_BY_BOTH, name_of(path)
 
 
 def test_the_columns_meet_in_four_files_and_over_card_signatures_only() -> None:
@@ -163,45 +171,51 @@ def test_the_lower_folders_of_the_token_column_do_not_know_the_higher_ones() -> 
             assert imported_rooms(path) & {"keybinding", "status"} == set(), path
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_every_module_says_what_it_is(path: Path) -> None:
-    assert ast.get_docstring(tree(path))
+def test_every_module_says_what_it_is() -> None:
+    for path in SOURCES:
+        assert ast.get_docstring(tree(path)), name_of(path)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_no_check_has_a_switch(path: Path) -> None:
+def test_no_check_has_a_switch() -> None:
     """A bool would turn a check off where it is forgotten; a type with a name says what was decided."""
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and CHECKING.match(node.name):
-            for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-                annotation = ast.unparse(argument.annotation) if argument.annotation else ""
-                assert not re.search(r"\bbool\b", annotation), f"{node.name}({argument.arg}: {annotation})"
+    for path in SOURCES:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and CHECKING.match(node.name):
+                for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+                    annotation = ast.unparse(argument.annotation) if argument.annotation else ""
+                    assert not re.search(r"\bbool\b", annotation), (
+                        f"{name_of(path)}: {node.name}({argument.arg}: {annotation})"
+                    )
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_nothing_signs_on_the_event_loop(path: Path) -> None:
+def test_nothing_signs_on_the_event_loop() -> None:
     """A key may be in a token, which takes its time."""
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.AsyncFunctionDef):
-            called = [ast.unparse(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)]
-            assert [name for name in called if name.endswith((".sign", "check_signs", ".generate"))] == [], node.name
+    for path in SOURCES:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.AsyncFunctionDef):
+                called = [ast.unparse(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)]
+                assert [name for name in called if name.endswith((".sign", "check_signs", ".generate"))] == [], (
+                    f"{name_of(path)}: {node.name}"
+                )
 
 
-@pytest.mark.parametrize("path", CORE, ids=name_of)
-def test_nothing_swallows_every_error(path: Path) -> None:
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.ExceptHandler) and room(path) not in OUTSIDE:
-            assert node.type is not None, f"line {node.lineno}"
-            assert ast.unparse(node.type) not in {"Exception", "BaseException"}, f"line {node.lineno}"
+def test_nothing_swallows_every_error() -> None:
+    for path in CORE:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ExceptHandler) and room(path) not in OUTSIDE:
+                assert node.type is not None, f"{name_of(path)}: line {node.lineno}"
+                assert ast.unparse(node.type) not in {"Exception", "BaseException"}, (
+                    f"{name_of(path)}: line {node.lineno}"
+                )
 
 
-@pytest.mark.parametrize("path", PURE, ids=name_of)
-def test_values_are_frozen(path: Path) -> None:
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.ClassDef):
-            for decorator in map(ast.unparse, node.decorator_list):
-                if decorator.startswith("dataclass"):
-                    assert "frozen=True" in decorator, node.name
+def test_values_are_frozen() -> None:
+    for path in PURE:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ClassDef):
+                for decorator in map(ast.unparse, node.decorator_list):
+                    if decorator.startswith("dataclass"):
+                        assert "frozen=True" in decorator, f"{name_of(path)}: {node.name}"
 
 
 def test_the_public_names_are_the_same_for_type_checkers_and_at_run_time() -> None:

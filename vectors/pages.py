@@ -7,6 +7,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from sdcard.rules import Rule
@@ -69,12 +70,15 @@ def rules_page(vectors: Mapping[str, Vector], not_triggered: Mapping[Rule, str])
     return text
 
 
-def parts() -> Iterator[Part]:
+@cache
+def parts() -> Sequence[Part]:
     """Everything in our packages that has a docstring or names a rule."""
-    for package in ("sdcard", "issuer_service"):
-        for file in sorted((ROOT / package).rglob("*.py")):
-            name = file.relative_to(ROOT).as_posix()
-            yield from _parts(name, ast.parse(file.read_text(encoding="utf-8")))
+    files = [file for package in ("sdcard", "issuer_service") for file in sorted((ROOT / package).rglob("*.py"))]
+    return tuple(
+        part
+        for file in files
+        for part in _parts(file.relative_to(ROOT).as_posix(), ast.parse(file.read_text(encoding="utf-8")))
+    )
 
 
 def _parts(name: str, node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Part]:
@@ -95,7 +99,7 @@ def _named(node: ast.AST, skip: Sequence[ast.AST]) -> Iterator[Rule]:
     """Rules that are named otherwise than to compare something with them."""
     if isinstance(node, ast.Compare):
         return
-    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Rule" and node.attr in Rule.__members__:
+    if isinstance(node, ast.Attribute) and node.attr in Rule.__members__ and ast.unparse(node.value) == "Rule":
         yield Rule[node.attr]
     for child in ast.iter_child_nodes(node):
         if child not in skip:
