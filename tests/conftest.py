@@ -23,7 +23,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # else each process that te
 
 settings.register_profile(
     "bounded",
-    max_examples=80,
+    max_examples=groups.examples(80),
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

@@ -15,6 +15,7 @@ _FIXTURES = {"postgres": "postgresql", "browser": "browser", "node": "foreign", 
 _DATA = ("_vectors.py", "_cases.py")
 """Ends of files in ``tests/external`` that read published data and ask no foreign library."""
 
+_CI = os.environ.get("CI") == "true"
 _current: list[pytest.Item] = []
 
 
@@ -33,6 +34,11 @@ def groups_of(item: pytest.Item) -> Iterator[str]:
             yield group
 
 
+def examples(count: int) -> int:
+    """Return how many examples a long property tries: all in CI, a quarter in the default run."""
+    return count if _CI else max(count // 4, 1)
+
+
 def begin(item: pytest.Item) -> None:
     """Remember the test that runs now."""
     _current[:] = [item]
@@ -46,6 +52,6 @@ def needs(group: str) -> None:
 
 def unavailable(reason: str) -> NoReturn:
     """Skip the test that runs now, because this machine lacks something; in CI it fails."""
-    if os.environ.get("CI") == "true":
+    if _CI:
         pytest.fail(reason)
     pytest.skip(reason)

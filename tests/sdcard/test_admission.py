@@ -22,6 +22,7 @@ from sdcard import (
 )
 from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.holder import Selection
+from tests.groups import examples
 from tests.world import World, example, key, raises_rule
 
 GEOROUTE: Any = example()
@@ -143,7 +144,7 @@ def test_a_request_stays_within_its_bounds(world: World) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_showing_less_never_turns_a_no_into_a_yes(data: st.DataObject) -> None:
     world = World()
     held = world.holder.accept()

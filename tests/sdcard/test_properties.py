@@ -33,6 +33,7 @@ from sdcard.jose.signer import InMemorySigner
 from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import Place
 from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
+from tests.groups import examples
 from tests.world import (
     NOW,
     World,
@@ -167,7 +168,7 @@ def is_withheld(place: Place, entries: Sequence[str]) -> bool:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     document=CARDS,
     context=CONTEXTS | st.just("ceiling"),

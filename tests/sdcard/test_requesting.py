@@ -23,6 +23,7 @@ from sdcard.errors import Part, Where
 from sdcard.holder import Selection
 from sdcard.paths import value_at
 from sdcard.requesting import MAX_ENTRIES, MAX_ENTRY, is_shown, leaves
+from tests.groups import examples
 from tests.world import World, example, raises_rule
 
 HERE = Where(Part.CHALLENGE, ("requested",))
@@ -168,7 +169,7 @@ def test_a_selection_of_another_card_is_misuse(world: World) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_never_more_than_is_requested_and_allowed(data: st.DataObject) -> None:
     world = World()
     held = world.holder.accept()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from issuer_service.access import Limit, Scope
 from issuer_service.stores.migrations import upgrade
+from tests.groups import examples
 from tests.issuer_service.desk import Desk, OpenDesk
 from tests.issuer_service.discovery.seekers import register
 from tests.issuer_service.discovery.test_paging import same_secret
@@ -146,7 +147,7 @@ def test_the_rows_that_a_query_can_touch_are_the_same_ones(tmp_path: Path) -> No
     assert one.counts()["discovery_postings"] != other.counts()["discovery_postings"]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_no_query_tells_the_worlds_apart(worlds: Any, data: st.DataObject) -> None:
     word = st.sampled_from(["public", "odd", "secret", "alpha", "beta", "fleet", "fleet-dispatch", "streaming"])

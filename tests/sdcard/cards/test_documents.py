@@ -14,6 +14,7 @@ from sdcard.cards.reading import examine_card, parse_card, parse_card_file
 from sdcard.encoding import JsonValue, encode_json, parse_json_object, same_json
 from sdcard.errors import Level, Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS, Limits
+from tests.groups import examples
 from tests.sdcard.cards.documents import georoute
 from tests.world import outcome, raises_rule
 
@@ -373,7 +374,7 @@ VALUES = st.recursive(
 
 @given(st.binary(max_size=80) | SNIPPETS.map(str.encode))
 @example(b"a: ")
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_any_bytes_give_a_document_or_are_refused(data: bytes) -> None:
     result = outcome(lambda: read_document(data))
     if isinstance(result, ReadDocument):
@@ -382,7 +383,7 @@ def test_any_bytes_give_a_document_or_are_refused(data: bytes) -> None:
 
 
 @given(SNIPPETS)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_where_pyyaml_reads_the_same_text_it_reads_what_we_do_unless_we_say_otherwise(text: str) -> None:
     result = outcome(lambda: read(text))
     if isinstance(result, ReadDocument) and not result.findings:
@@ -390,7 +391,7 @@ def test_where_pyyaml_reads_the_same_text_it_reads_what_we_do_unless_we_say_othe
 
 
 @given(st.dictionaries(st.text(max_size=8), VALUES, max_size=4))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_what_pyyaml_writes_is_read_back_or_refused_never_changed(document: dict[str, JsonValue]) -> None:
     result = outcome(
         lambda: read_document(yaml.safe_dump(document, allow_unicode=False, default_flow_style=False).encode())

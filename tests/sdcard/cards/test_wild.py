@@ -17,6 +17,7 @@ from sdcard.cards.reading import Examination, examine_document
 from sdcard.encoding import JsonObject, JsonValue, parse_json_object, same_json
 from sdcard.errors import Level, Part, Where
 from sdcard.paths import Place
+from tests.groups import examples
 from tests.sdcard.cards.documents import ABSENT, changed, places
 from tests.shared import shared_dir
 
@@ -180,7 +181,7 @@ def variation(document: JsonObject, draw: st.DataObject) -> JsonObject:
     return document
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(draw=st.data())
 def test_any_variation_is_read_unchanged_or_refused_with_advice(draw: st.DataObject) -> None:
     files = [file for file, _ in index()]

@@ -7,6 +7,7 @@ terminal; and what is cut says so.
 import itertools
 import json
 import re
+import shutil
 import socket
 import sqlite3
 import unicodedata
@@ -86,11 +87,31 @@ PLAIN_LINES = {
 """What is for copying or for programs, whole however long."""
 
 
+@pytest.fixture(scope="module")
+def made() -> dict[str, Path]:
+    """The folder of each agent that was registered."""
+    return {}
+
+
 @pytest.fixture
-def attacked(sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
-    """The card, registered, with its SD-Cards in ``cards`` and a presentation in ``shown``; the agent's id."""
-    agent = f"evil-{abs(hash(request.node.name))}"
+def attacked(
+    name: str, made: dict[str, Path], sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch, width: int
+) -> str:
+    """The card, registered, with its SD-Cards in ``cards`` and a presentation in ``shown``; the agent's id.
+
+    What registers it again, and so withdraws its SD-Cards, has an agent of its own.
+    """
+    agent = f"evil-{width}" if name == "register" else "evil"
     monkeypatch.setenv("SDCARD_TOKEN", desk.token)
+    if agent not in made:
+        made[agent] = prepare(agent, sdcard, desk)
+    else:
+        shutil.copytree(made[agent], Path(), dirs_exist_ok=True)
+    return agent
+
+
+def prepare(agent: str, sdcard: Sdcard, desk: Desk) -> Path:
+    """Register the card, and return a copy of the folder with all that came of it."""
     Path("attack.json").write_text(json.dumps(attack_card()), encoding="utf-8")
     Path("policy.json").write_text(json.dumps({LONG: 1, "contexts": {LONG: {LONG: LONG}}}), encoding="utf-8")
     folder = Path("vectors", TRICK.replace("\0", "").replace("/", ""))
@@ -105,7 +126,7 @@ def attacked(sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch, reques
                  "--audience", "https://v.example", "--nonce", "n-0S6_WzA2Mj")  # fmt: skip
     assert ran.status == 0, ran
     Path("shown").write_text(ran.out, encoding="ascii")
-    return agent
+    return Path(shutil.copytree(Path(), Path(f"../{agent}-prepared").resolve()))
 
 
 @pytest.fixture

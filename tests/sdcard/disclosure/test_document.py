@@ -14,6 +14,7 @@ from sdcard.disclosure.agreement import Agreement
 from sdcard.disclosure.document import parse_policy, read_policy
 from sdcard.disclosure.schema import SCHEMA
 from sdcard.encoding import JsonObject, JsonValue, encode_json
+from tests.groups import examples
 from tests.shared import ROOT
 from tests.world import outcome, raises_rule
 
@@ -511,7 +512,7 @@ SHAPED = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(document=SHAPED | st.dictionaries(KEYS, VALUES, max_size=3))
 def test_any_document_is_read_or_refused_and_what_is_read_has_the_published_shape(document: Any) -> None:
     policy = outcome(lambda: read_policy(document))

@@ -23,6 +23,7 @@ from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_json
 from sdcard.errors import Part, Where
 from sdcard.paths import Place
 from sdcard.sdjwt.serialization import SdJwt
+from tests.groups import examples
 from tests.sdcard.test_digest_accounting import check_accounts
 from tests.world import World, outcome, payload_of
 
@@ -256,7 +257,7 @@ def check_held(issued: SdCard, card: Card, how: Callable[[Place], str | None]) -
                 assert mark(place) not in held or along(card.format, place)
 
 
-MANY = settings(max_examples=50, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+MANY = settings(max_examples=examples(50), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 
 
 @MANY

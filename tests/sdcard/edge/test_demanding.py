@@ -33,6 +33,7 @@ from sdcard.errors import Part, Where
 from sdcard.http_auth import INTERACTION_HEADER, MAX_CHALLENGE, MAX_CREDENTIALS, ReceivedChallenge, parse_challenge
 from sdcard.instants import Instant
 from sdcard.status.reference import StatusReference
+from tests.groups import examples
 from tests.sdcard.edge.protecting import SKILL, policy, protected, shows
 from tests.world import AUDIENCE, ISSUER, World, key, tampered, unsigned, with_disclosures
 
@@ -496,7 +497,7 @@ def test_a_full_record_lets_nobody_through(world: World) -> None:
 
 
 @given_any(st.lists(st.tuples(st.sampled_from([b"authorization", b"sd-card-interaction"]), HEADER_BYTES), max_size=3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_no_header_of_a_stranger_gets_through_or_breaks_anything(headers: Headers) -> None:
     world = World()
     given = call(protected(world, AUDIENCE), headers)

@@ -12,6 +12,7 @@ from sdcard.errors import Part, Where
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.salts import SALT_BYTES
 from sdcard.sdjwt.disclosure import encode_disclosures, encode_ending, make_disclosure, parse_disclosure
+from tests.groups import examples
 from tests.world import decode_part, raises_rule
 
 HERE = Where(Part.DISCLOSURE, (3,))
@@ -50,7 +51,7 @@ def test_made_disclosures_parse_to_what_they_were_made_of(name: str | None, valu
     assert "=" not in made.encoded
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.tuples(st.none() | TEXT, JSON), max_size=70))
 def test_salts_and_endings_make_the_disclosures(parts: list[tuple[str | None, JsonValue]]) -> None:
     salts = [bytes([number]) * SALT_BYTES for number in range(len(parts))]

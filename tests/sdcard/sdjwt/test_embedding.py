@@ -19,6 +19,7 @@ from sdcard.salts import SALT_BYTES, SaltPool
 from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure
 from sdcard.sdjwt.embedding import Embedded, embed
 from sdcard.sdjwt.processing import process_payload
+from tests.groups import examples
 from tests.world import RecordingSalts, at_once, digest
 
 PLAIN, SELECTIVE, WITHHELD = Treatment
@@ -141,7 +142,7 @@ TREES: st.SearchStrategy[Disclosable] = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(TREES)
 def test_every_sd_card_of_a_plan_is_what_the_standard_says(tree: Disclosable) -> None:
     root = an_object(("plain", PLAIN, tree), ("selective", SELECTIVE, tree), ("%s", SELECTIVE, "%"))

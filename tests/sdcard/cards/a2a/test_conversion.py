@@ -19,6 +19,7 @@ from sdcard.encoding import JsonObject, same_json
 from sdcard.errors import Finding, Level, Refused
 from sdcard.paths import Place
 from sdcard.rules import Rule
+from tests.groups import examples
 from tests.sdcard.cards.a2a.random_cards import cards
 from tests.sdcard.cards.documents import ABSENT, changed, georoute, georoute_0_3
 from tests.world import outcome, raises_rule
@@ -110,7 +111,7 @@ def checked(document: JsonObject) -> tuple[Card, Conversion | Refused]:
     return card, converted
 
 
-MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+MANY = settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @MANY

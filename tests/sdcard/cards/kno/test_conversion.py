@@ -13,6 +13,7 @@ from sdcard.cards.kno.format import PERSONA
 from sdcard.cards.reading import examine_document, parse_card_file, read_card
 from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Level, Misuse
+from tests.groups import examples
 from tests.sdcard.cards.documents import ABSENT, changed, georoute
 from tests.sdcard.cards.kno.cards import CANARY, VALID, kno, outside
 from tests.shared import shared_dir
@@ -180,7 +181,7 @@ def test_the_examples_become_cards_with_nothing_to_mend(convert: Convert, name: 
 
 
 @given(VALID)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_every_card_becomes_a_valid_one_that_shows_nothing_from_inside(document: JsonObject) -> None:
     card = read_card(document)
     for convert, kind in ((to_0_3, "a2a/0.3"), (to_1_0, "a2a/1.0")):

@@ -9,6 +9,7 @@ from sdcard import DEFAULT_POLICY, DisclosurePlan, SdCard, plan_disclosure, sele
 from sdcard.cards.kno.format import PERSONA
 from sdcard.cards.reading import parse_card_file, read_card
 from sdcard.encoding import JsonObject, same_json
+from tests.groups import examples
 from tests.sdcard.cards.kno.cards import CANARY, VALID, kno, outside
 from tests.sdcard.test_digest_accounting import digests
 from tests.shared import shared_dir
@@ -126,7 +127,7 @@ def treated(plan: DisclosurePlan) -> set[Any]:
 
 
 @given(VALID)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_card_comes_through_every_context_without_its_persona(document: JsonObject) -> None:
     world = World()
     for context in DEFAULT_POLICY.contexts:
