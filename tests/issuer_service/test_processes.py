@@ -241,6 +241,7 @@ def proven(number: int, nonce: str) -> dict[str, Any]:
     return {**body, "proofs": [proof]}
 
 
+@pytest.mark.slow
 def test_two_processes_on_one_file_serve_a_hundred_at_once(tmp_path: Path) -> None:
     """BUG-077."""
     described = json.loads((shared_dir() / "cases" / "BUG-077.json").read_text(encoding="utf-8"))

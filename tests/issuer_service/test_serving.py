@@ -142,6 +142,7 @@ def has_ipv6() -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunked", [False, True])
 def test_64_mebibytes_are_refused_early_in_flat_memory(tmp_path: Path, chunked: bool) -> None:
     with process(tmp_path, free_port()) as (address, server):
@@ -246,6 +247,7 @@ def test_a_slow_body_is_not_waited_for(desk: Desk) -> None:
     assert desk.rows() == before
 
 
+@pytest.mark.slow
 def test_a_large_batch_leaves_others_alone(tmp_path: Path) -> None:
     skills = [{"id": f"s{n}", "name": "n", "description": "d" * 3000, "tags": ["t"]} for n in range(70)]
     contexts = [{"context": "full"}, {"context": "diagnostic"}]

@@ -87,6 +87,7 @@ def test_a_registration_under_way_is_finished_and_acknowledged(tmp_path: Path) -
     assert [line["status"] for line in log if line.get("route") == "/agents/register"] == [201]
 
 
+@pytest.mark.slow
 def test_of_many_registrations_each_is_acknowledged_or_absent(tmp_path: Path) -> None:
     with served(tmp_path) as (address, server):
         headers = {"authorization": f"Bearer {token_for(tmp_path)}"}

@@ -1,16 +1,21 @@
 """An import registers each agent of its file once, whatever happens to it in between."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
+import issuer_service.importing.run as importing
+from sdcard.cli import main
 from sdcard.edge.key_files import create_private_file
 from sdcard.encoding import encode_base64url
 from tests.issuer_service.desk import KEK_SECRET, Desk, ask, jwk, on_both_databases, request_with_card
@@ -39,26 +44,45 @@ def write(folder: Path, *lines: Any) -> Path:
     return file
 
 
-def start(folder: Path, desk: Desk, file: Path, workers: int) -> "subprocess.Popen[str]":
+def settings(folder: Path, desk: Desk) -> dict[str, str]:
     kek = folder / "key-encryption.key"
     if not kek.exists():
         create_private_file(kek, encode_base64url(KEK_SECRET))
-    own = {
+    return {
         "SDCARD_DATABASE_URL": desk.url,
         "SDCARD_ISSUER": ISSUER,
         "SDCARD_KEY_ENCRYPTION_KEY_FILE": str(kek),
         "SDCARD_AUDIT_CHECKPOINTS": str(folder / "audit.checkpoints"),
     }
+
+
+def arguments(file: Path, workers: int) -> list[str]:
     options = ("--subject", "team", "--context", "public", "--context", "internal", "--workers", str(workers), "--json")
-    command = [sys.executable, "-c", _RUNS, "registry", "import", str(file), *options]
+    return ["registry", "import", str(file), *options]
+
+
+def start(folder: Path, desk: Desk, file: Path, workers: int) -> "subprocess.Popen[str]":
+    """Start an import as a process of its own."""
+    command = [sys.executable, "-c", _RUNS, *arguments(file, workers)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, env={**os.environ, **own}, stdout=pipe, stderr=pipe, text=True)
+    return subprocess.Popen(command, env={**os.environ, **settings(folder, desk)}, stdout=pipe, stderr=pipe, text=True)
 
 
 def run(folder: Path, desk: Desk, file: Path) -> tuple[int, dict[str, int], str]:
-    with start(folder, desk, file, 1) as process:
-        out, err = process.communicate()
-    return process.returncode, json.loads(out), err
+    """Import here and now: exit status, outcome and standard error."""
+    out, err, status = io.StringIO(), io.StringIO(), 0
+    with (
+        mock.patch.object(sys, "argv", ["sdcard", *arguments(file, 1)]),
+        mock.patch.object(importing, "AT_ONCE", 7),
+        mock.patch.dict(os.environ, settings(folder, desk)),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            status = int(end.code or 0)
+    return status, json.loads(out.getvalue()), err.getvalue()
 
 
 def rows(desk: Desk) -> dict[str, int]:

@@ -327,6 +327,7 @@ def job_of(url: str, world: World, **changes: Any) -> dict[str, Any]:
     return {"url": url, "trust": trust, "presentation": shown(world), "now": NOW, "tasks": 5} | changes
 
 
+@pytest.mark.slow
 def test_of_a_hundred_copies_at_four_processes_one_passes(url: str, world: World) -> None:
     job = job_of(url, world, threads=5)
 
@@ -335,6 +336,7 @@ def test_of_a_hundred_copies_at_four_processes_one_passes(url: str, world: World
     assert sorted(lines) == ["accepted", *["kb.replayed"] * 99]
 
 
+@pytest.mark.slow
 def test_a_challenge_of_one_process_is_answered_once_at_others(url: str, world: World) -> None:
     command = [sys.executable, "-m", "tests.sdcard.edge.verifying"]
     nonce = subprocess.check_output(command, input=json.dumps({"url": url, "now": NOW}), text=True).strip()
@@ -344,6 +346,7 @@ def test_a_challenge_of_one_process_is_answered_once_at_others(url: str, world: 
     assert sorted(outcomes(job, job, other)) == ["accepted", *["kb.replayed"] * 14]
 
 
+@pytest.mark.slow
 def test_bug_079_two_workers_accept_one_presentation_once(url: str) -> None:
     whole = case("BUG-079")
     given = whole["input"]["action"]
@@ -355,6 +358,7 @@ def test_bug_079_two_workers_accept_one_presentation_once(url: str) -> None:
     assert set(lines) == {"accepted", "kb.replayed"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [1, 20])
 def test_a_process_that_is_killed_frees_nothing(url: str, world: World, moment: int) -> None:
     """Killed after so many lines: it has said at most once that it accepted, and nobody says so again."""
@@ -373,6 +377,7 @@ def test_a_process_that_is_killed_frees_nothing(url: str, world: World, moment: 
     assert "accepted" in before or moment < 20
 
 
+@pytest.mark.slow
 def test_clocks_may_differ(url: str, world: World) -> None:
     """The last instant at which a KB-JWT is fresh, the first one, and a process ahead of both that sweeps."""
     world.clock.advance(60)
