@@ -23,8 +23,9 @@ from sqlalchemy import Connection, insert
 
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.registering import audit_row, write_registration
+from issuer_service.stores.registering import write_registration
 from issuer_service.stores.rows.agents import KeyRow, RegistrationRow
+from issuer_service.stores.rows.audit import AuditRow
 from issuer_service.stores.rows.statuses import CardRow, StatusRow
 from issuer_service.stores.sql import SqlStore, open_store
 from issuer_service.stores.tables import audit
@@ -37,7 +38,7 @@ CONTEXTS = ("public", "internal", "diagnostic")
 PATHS = tuple(f"skills.*.member-{number}" for number in range(20))
 KEY = key_row(signer_of(1))
 NUMBERS = itertools.count(1)
-Write = Callable[[Connection, RegistrationRow], None]
+Write = Callable[[Connection, AuditRow], None]
 
 
 def main() -> None:
@@ -109,20 +110,20 @@ async def _write(store: SqlStore, kind: Write, row: RegistrationRow) -> None:
     secret = await store.discovery_secret()
 
     def work(connection: Connection) -> None:
-        write_registration(connection, row, secret)
-        kind(connection, row)
+        entry = write_registration(connection, row, secret)
+        assert isinstance(entry, AuditRow), "no answer is kept"
+        kind(connection, entry)
 
     await store.database.change(work)
 
 
-def chain(connection: Connection, row: RegistrationRow) -> None:
+def chain(connection: Connection, entry: AuditRow) -> None:
     """As the registry does."""
-    append_audit(connection, audit_row(row))
+    append_audit(connection, entry)
 
 
-def write_beside(connection: Connection, row: RegistrationRow) -> None:
+def write_beside(connection: Connection, entry: AuditRow) -> None:
     """The same row, of no chain."""
-    entry = audit_row(row)
     values = {name: getattr(entry, name) for name in ("at", "subject", "agent_id", "batch_id")}
     disclosed = {context: list(paths) for context, paths in entry.disclosed.items()}
     own = {"sequence": 10**9 + next(NUMBERS), "previous": "0" * 64, "digest": "0" * 64}

@@ -19,7 +19,7 @@ from sdcard.cards.format import Fact
 from sdcard.delegation.chain import EXTERNAL as PARTY_PREFIX
 from sdcard.disclosure.context import PUBLIC
 from sdcard.encoding import JsonValue, encode_base64url
-from sdcard.errors import Finding, Misuse, Part, Refused, Where, first_findings
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.issuer import AGENT_ID
 from sdcard.oauth.bearer import WHERE, parse_credentials
@@ -181,7 +181,7 @@ def token_name(token: TokenRow) -> str:
     return token.digest[:16]
 
 
-async def withdraw_token(store: Store, name: str) -> TokenRow:
+async def withdraw_token(store: Store, name: str, now: Instant) -> TokenRow:
     """Withdraw a token, from the next request on; what was done with it stays done.
 
     Raises:
@@ -190,7 +190,7 @@ async def withdraw_token(store: Store, name: str) -> TokenRow:
     named = [token for token in await store.read_tokens() if token_name(token) == name]
     if len(named) != 1:
         raise Misuse("there is no token of this name; `sdcard token list` shows them")
-    await store.delete_token(named[0].digest)
+    await store.delete_token(named[0].digest, int(now))
     return named[0]
 
 
@@ -215,11 +215,11 @@ def check_limits(caller: Caller, agent_id: str, card: Card) -> None:
     Raises:
         Refused: ``token.limit``, at every place that is not covered.
     """
-    findings = first_findings(
+    findings = [
         Finding(Rule.TOKEN_LIMIT, where, f"The token is limited by its {kind}.")
         for kind, permitted in caller.limits.items()
         for where in _beyond(kind, permitted, agent_id, card)
-    )
+    ]
     if findings:
         raise Refused.because(findings)
 

@@ -223,6 +223,9 @@ _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {
         Rule.AUDIT_HEAD,
         Rule.AUDIT_CHECKPOINT,
         Rule.AUDIT_ROLLED_BACK,
+        Rule.AUDIT_STATE_CHANGED,
+        Rule.AUDIT_STATE_MISSING,
+        Rule.AUDIT_STATE_ADDED,
     ),
 }
 

@@ -35,7 +35,7 @@ class Rule(StrEnum):
     LIMIT_BYTES = "limit.bytes", "The input has too many bytes.", "limits"
     LIMIT_DISCLOSURES = "limit.disclosures", "There are too many Disclosures.", "limits"
     LIMIT_DIGESTS = "limit.digests", "There are too many digests.", "limits"
-    LIMIT_CONTAINERS = "limit.containers", "JSON has too many values, or too many arrays and objects.", "limits"
+    LIMIT_CONTAINERS = "limit.containers", "JSON has too many arrays and objects.", "limits"
 
     # -- keys ---------------------------------------------------------------------------------------------------
     KEY_MALFORMED = "key.malformed", "The JWK is not a well-formed public key.", "RFC 7517 4, RFC 7518 6.2"
@@ -326,6 +326,9 @@ class Rule(StrEnum):
     AUDIT_HEAD = "audit.head-differs", "The audit chain does not end where its head says.", "audit"
     AUDIT_CHECKPOINT = "audit.checkpoint-differs", "A checkpoint saw another audit record here.", "audit"
     AUDIT_ROLLED_BACK = "audit.rolled-back", "A checkpoint saw audit records beyond the end of the chain.", "audit"
+    AUDIT_STATE_CHANGED = "audit.state-changed", "A row of the database is not as the audit chain says.", "audit"
+    AUDIT_STATE_MISSING = "audit.state-missing", "A row that the audit chain says is there is not there.", "audit"
+    AUDIT_STATE_ADDED = "audit.state-added", "A row is there that the audit chain says nothing of.", "audit"
     SIGNER_UNAVAILABLE = "signer.unavailable", "The key that signs is out of reach; ask again later.", "registry"
     TOKEN_KEYS = (
         "token.keys-unavailable",

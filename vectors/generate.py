@@ -65,7 +65,8 @@ NOT_TRIGGERED = {
     **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),
     **dict.fromkeys(
         (Rule.AUDIT_RECORD, Rule.AUDIT_CHANGED, Rule.AUDIT_MISSING, Rule.AUDIT_ORDER, Rule.AUDIT_LINK, Rule.AUDIT_HEAD,
-         Rule.AUDIT_CHECKPOINT, Rule.AUDIT_ROLLED_BACK),
+         Rule.AUDIT_CHECKPOINT, Rule.AUDIT_ROLLED_BACK, Rule.AUDIT_STATE_CHANGED, Rule.AUDIT_STATE_MISSING,
+         Rule.AUDIT_STATE_ADDED),
         "It is about the audit chain of a registry.",
     ),
     Rule.REQUEST_NOT_ACCEPTABLE: "An agent says it of a request for its card.",

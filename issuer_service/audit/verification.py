@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from issuer_service.stores.ports import Store
 from issuer_service.stores.rows.audit import AuditFound, AuditQuery
+from issuer_service.stores.rows.state import StateVerdict
 from sdcard.audit.chain import Verdict, Walk
 from sdcard.audit.checkpoints import Checkpoint
 
@@ -24,6 +25,29 @@ async def verify_database(store: Store, checkpoints: Sequence[Checkpoint], tell:
     if head is not None:
         await _follow(walk, store, AuditQuery(after=last, up_to=head.sequence), tell)
     return walk.end_at(head)
+
+
+async def verify_state(
+    store: Store, checkpoints: Sequence[Checkpoint], tell: Callable[[int], None]
+) -> tuple[Verdict, StateVerdict]:
+    """Walk along the whole chain, and compare the tables with what it says of them; all in one snapshot.
+
+    Raises:
+        Misuse: when the database was not adopted.
+        Refused: ``store.unavailable``.
+    """
+    walk = Walk(checkpoints)
+
+    def take(found: AuditFound) -> None:
+        sequence, record = found
+        if record is None:
+            walk.take_unreadable()
+        else:
+            walk.take(record)
+        tell(sequence)
+
+    head, state = await store.compare_state(take)
+    return walk.end_at(head), state
 
 
 async def _follow(walk: Walk, store: Store, query: AuditQuery, tell: Callable[[int], None]) -> int | None:

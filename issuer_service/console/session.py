@@ -107,7 +107,7 @@ async def close_session(request: Request, wiring: Wiring) -> None:
     """
     secret = secret_of(request, COOKIE)
     if secret is not None:
-        await wiring.store.end_session(digest_of(secret))
+        await wiring.store.end_session(digest_of(secret), int(wiring.clock.now()))
 
 
 def check_form(request: Request, wiring: Wiring, secret: str | None, given: str) -> None:

@@ -13,7 +13,7 @@ from issuer_service.registration.service import list_uri
 from issuer_service.status.schemas import StatusChange, StatusChanged
 from issuer_service.stores.rows.audit import AuditEvent
 from issuer_service.stores.rows.keys import KeyUse
-from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow
+from issuer_service.stores.rows.statuses import STATUS_CHANGES, StatusChangeRow, StatusListRow
 from issuer_service.stores.statuses import LIST_SIZE
 from issuer_service.wiring import PublishedList, Wiring
 from sdcard.encoding import parse_json_object
@@ -41,9 +41,7 @@ class Change:
     after: StatusValue
 
 
-REVOKE = Change(AuditEvent.CARDS_REVOKED, (StatusValue.VALID, StatusValue.SUSPENDED), StatusValue.INVALID)
-SUSPEND = Change(AuditEvent.CARDS_SUSPENDED, (StatusValue.VALID,), StatusValue.SUSPENDED)
-REINSTATE = Change(AuditEvent.CARDS_REINSTATED, (StatusValue.SUSPENDED,), StatusValue.VALID)
+REVOKE, SUSPEND, REINSTATE = (Change(event, *change) for event, change in STATUS_CHANGES.items())
 
 
 async def change_statuses(wiring: Wiring, caller: Caller, agent_id: str, change: Change, body: bytes) -> StatusChanged:

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, cast, event, select, update
 
 from issuer_service.stores.rows.audit import AuditFound, AuditQuery, AuditRow
+from issuer_service.stores.state.digests import state_text
 from issuer_service.stores.tables import audit, audit_head
 from issuer_service.stores.texts import StoredText
 from sdcard.audit.records import Head, chain_record
@@ -19,12 +20,12 @@ from sdcard.rules import Rule
 _log = logging.getLogger(__name__)
 
 _CHAIN = 1
-_OPTIONAL = ("interaction_id", "possession", "supersedes")
+_OPTIONAL = ("interaction_id", "possession", "supersedes", "state")
 """Members that a record has or has not. Those that come later leave old digests alone."""
 _NO_OPTIONAL = dict.fromkeys(_OPTIONAL)
 _DEPTH = 4
 _HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == _CHAIN)
-_LOCKED_HEAD = Statement(_HEAD.with_for_update())
+_LOCKED_HEAD = Statement(_HEAD.add_columns(audit_head.c.state_key).with_for_update())
 _MOVE_HEAD = update(audit_head).values(sequence=bindparam("last_sequence"), digest=bindparam("last_digest"))
 _ADD = Additions(audit, change=_MOVE_HEAD.where(audit_head.c.chain == _CHAIN))
 _RECORDS = select(
@@ -38,6 +39,7 @@ _RECORDS = select(
     audit.c.interaction_id,
     audit.c.possession,
     audit.c.supersedes,
+    audit.c.state,
     audit.c.previous,
     audit.c.digest,
 ).order_by(audit.c.sequence)
@@ -58,16 +60,17 @@ def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
     if not found:
         _log.error("the audit chain has no head; `sdcard audit verify` says more")
         raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
-    head, records = Head(*found[0]), list[JsonObject]()
+    sequence, digest, key = found[0]
+    head, records = Head(sequence, digest), list[JsonObject]()
     for entry in entries:
-        records.append(chain_record(_content(entry), head))
+        records.append(chain_record(_content(entry, key), head))
         head = Head(head.sequence + 1, str(records[-1]["digest"]))
     if records:
         moved = {"last_sequence": head.sequence, "last_digest": head.digest}
         _ADD.write(connection, moved, audit=[{**_NO_OPTIONAL, **record} for record in records])
 
 
-def _content(entry: AuditRow) -> JsonObject:
+def _content(entry: AuditRow, key: bytes | None) -> JsonObject:
     """The members of a record. One without a value is left out."""
     members: JsonObject = {
         "event": entry.event.value,
@@ -77,7 +80,8 @@ def _content(entry: AuditRow) -> JsonObject:
         "batch_id": entry.batch_id,
         "disclosed": {audience: list[JsonValue](paths) for audience, paths in entry.disclosed.items()},
     }
-    optional = {name: getattr(entry, name) for name in _OPTIONAL}
+    state = None if key is None else state_text(bytes(key), entry.written)
+    optional = {**{name: getattr(entry, name) for name in _OPTIONAL[:-1]}, "state": state}
     return {**members, **{name: str(value) for name, value in optional.items() if value is not None}}
 
 

@@ -24,6 +24,8 @@ from issuer_service.stores.delegation_ports import (
 )
 from issuer_service.stores.lifecycle import check_nonce, use_nonce
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
+from issuer_service.stores.rows.state import Row, Written
+from issuer_service.stores.state.digests import NAME_LENGTH
 from issuer_service.stores.tables import (
     agents,
     approvals,
@@ -116,8 +118,10 @@ def _add_grant(connection: Connection, grant: GrantRow) -> None:
     same = grants.c.delegator == grant.delegator, grants.c.target == grant.target
     if connection.execute(select(grants.c.grant_id).where(*same)).first() is not None:
         raise GrantExists
-    connection.execute(insert(grants).values(_columns(grant, "scopes", "sensitive")))
-    append_audit(connection, _grant_audit_row(AuditEvent.GRANT_ADDED, grant, grant.created_at))
+    row = _columns(grant, "scopes", "sensitive")
+    connection.execute(insert(grants).values(row))
+    added = Written(rows={"grants": (row,)})
+    append_audit(connection, _grant_audit_row(AuditEvent.GRANT_ADDED, grant, grant.created_at, added))
 
 
 def _remove_grant(connection: Connection, grant_id: str, at: int) -> GrantRow | None:
@@ -125,7 +129,8 @@ def _remove_grant(connection: Connection, grant_id: str, at: int) -> GrantRow | 
     row = connection.execute(select(grants).where(this)).mappings().first()
     if row is None or connection.execute(delete(grants).where(this)).rowcount != 1:
         return None
-    append_audit(connection, _grant_audit_row(AuditEvent.GRANT_REMOVED, _grant(row), at))
+    gone = Written(gone={"grants": (grant_id,)})
+    append_audit(connection, _grant_audit_row(AuditEvent.GRANT_REMOVED, _grant(row), at, gone))
     return _grant(row)
 
 
@@ -136,14 +141,20 @@ def _record(connection: Connection, exchange: ExchangeRow) -> None:
     """All of an exchange. Rows are taken in the order nonces, proofs, approvals, links."""
     if exchange.nonce is not None:
         use_nonce(connection, exchange.nonce, exchange.link.client, exchange.at, _place(exchange))
-    if exchange.proof is not None and not _remember(connection, *exchange.proof, exchange.at):
-        raise Refused(Rule.DPOP_REPLAYED, Where(Part.DPOP, ("jti",)))
+    rows, gone = dict[str, list[Row]](), dict[str, list[str]]()
+    if exchange.proof is not None:
+        proof = _remember(connection, *exchange.proof, exchange.at)
+        if proof is None:
+            raise Refused(Rule.DPOP_REPLAYED, Where(Part.DPOP, ("jti",)))
+        rows["remembered"], gone["remembered"] = proof
     _check_chain(connection, exchange)
     if exchange.approval is not None:
-        _use_approval(connection, exchange.approval, exchange.at)
-    _clear(connection, delegations, delegations.c.token_id, exchange.at)
-    connection.execute(insert(delegations).values(_columns(exchange.link, "parents")))
-    append_audit(connection, _exchange_audit_row(AuditEvent.DELEGATION_ISSUED, exchange))
+        rows["approvals"] = [_use_approval(connection, exchange.approval, exchange.at)]
+    gone["delegations"] = _clear(connection, delegations, delegations.c.token_id, exchange.at)
+    link = {**_columns(exchange.link, "parents"), "revoked_at": None}
+    connection.execute(insert(delegations).values(link))
+    written = Written({**rows, "delegations": [link]}, gone)
+    append_audit(connection, _exchange_audit_row(AuditEvent.DELEGATION_ISSUED, exchange, written))
 
 
 def _place(exchange: ExchangeRow) -> Where:
@@ -262,7 +273,7 @@ def _ask(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
     assert asked is not None, "an approval is asked for"
     bound = _bound_to(asked)
     over = update(approvals).where(approvals.c.open_for == bound, approvals.c.expires_at <= exchange.at)
-    connection.execute(over.values(open_for=None))
+    ended = connection.execute(over.values(open_for=None).returning(*approvals.c)).mappings().all()
     open_one = connection.execute(select(approvals).where(approvals.c.open_for == bound)).mappings().first()
     if open_one is not None:
         return _approval(open_one)
@@ -274,15 +285,17 @@ def _ask(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
     count = connection.execute(select(func.count()).select_from(approvals).where(*waiting)).scalar_one()
     if count >= MOST_OPEN:
         raise Refused(Rule.RATE_EXCEEDED, Where(Part.REQUEST), "Too many approvals are waited for.")
-    _clear(connection, approvals, approvals.c.approval_id, exchange.at)
     row = {**_columns(asked, "parties", "scopes"), "state": asked.state.value, "open_for": bound}
     connection.execute(insert(approvals).values(row))
-    append_audit(connection, _approval_audit_row(AuditEvent.APPROVAL_ASKED, asked, asked.client, exchange.at))
+    cleared = _clear(connection, approvals, approvals.c.approval_id, exchange.at)
+    rows = [*(dict(one) for one in ended if one["approval_id"] not in cleared), row]
+    written = Written({"approvals": rows}, {"approvals": cleared})
+    append_audit(connection, _approval_audit_row(AuditEvent.APPROVAL_ASKED, asked, asked.client, exchange.at, written))
     return asked
 
 
-def _use_approval(connection: Connection, wanted: ApprovalRow, at: int) -> None:
-    """Use an approval up, if it is for exactly this. Whoever changes the row has used it."""
+def _use_approval(connection: Connection, wanted: ApprovalRow, at: int) -> Row:
+    """Use an approval up, if it is for exactly this; the row then. The transaction that changes the row has used it."""
     this = approvals.c.approval_id == wanted.approval_id
     row = connection.execute(select(approvals).where(this)).mappings().first()
     if row is None or _bound_to(_approval(row)) != _bound_to(wanted):
@@ -299,6 +312,7 @@ def _use_approval(connection: Connection, wanted: ApprovalRow, at: int) -> None:
     used = {"state": ApprovalState.USED.value, "open_for": None}
     if (connection.execute(approved.values(used))).rowcount != 1:
         raise Refused(Rule.APPROVAL_USED, _HANDLE)
+    return {**row, **used}
 
 
 def _decide(connection: Connection, decision: DecisionRow) -> ApprovalRow:
@@ -317,7 +331,8 @@ def _decide(connection: Connection, decision: DecisionRow) -> ApprovalRow:
     if (connection.execute(update(approvals).where(*waiting).values(decided))).rowcount != 1:
         raise Refused(Rule.APPROVAL_DECIDED, where)
     event = AuditEvent.APPROVAL_GRANTED if granted else AuditEvent.APPROVAL_DENIED
-    append_audit(connection, _approval_audit_row(event, approval, decision.subject, decision.at))
+    written = Written({"approvals": ({**row, **decided},)})
+    append_audit(connection, _approval_audit_row(event, approval, decision.subject, decision.at, written))
     return approval
 
 
@@ -337,49 +352,71 @@ def _bound_to(approval: ApprovalRow) -> str:
 
 
 def _revoke(connection: Connection, revocation: RevocationRow) -> bool:
-    changed = _REVOKE[revocation.kind](connection, revocation)
-    if changed:
-        told = {"token": (revocation.token[:32],)}
-        append_audit(connection, AuditRow(AuditEvent.TOKEN_REVOKED, revocation.at, revocation.client, "", "", told))
-    return changed
+    written = _REVOKE[revocation.kind](connection, revocation)
+    if written is None:
+        return False
+    told = {"token": (revocation.token[:32],)}
+    row = AuditRow(AuditEvent.TOKEN_REVOKED, revocation.at, revocation.client, "", "", told, written=written)
+    append_audit(connection, row)
+    return True
 
 
-def _revoke_delegated(connection: Connection, revocation: RevocationRow) -> bool:
-    """Of a link, or of one behind it, whoever asked for it can."""
+def _revoke_delegated(connection: Connection, revocation: RevocationRow) -> Written | None:
+    """The client that asked for a token, or for one before it in the chain, can revoke it."""
     links = _links(connection, revocation.token)
     if revocation.client not in {link.client for link in links}:
-        return False
-    this = delegations.c.token_id == revocation.token, delegations.c.revoked_at.is_(None)
-    return (connection.execute(update(delegations).where(*this).values(revoked_at=revocation.at))).rowcount == 1
+        return None
+    this = delegations.c.token_id == revocation.token
+    revoked = _end_links(connection, revocation.at, this)
+    return Written({"delegations": revoked}) if revoked else None
 
 
-def end_chains(connection: Connection, agent_id: str, at: int) -> None:
-    """Revoke every token that an agent handed on or was given: its SD-Cards were revoked, and later ones change nothing
-    about that.
+def end_chains(connection: Connection, agent_id: str, at: int) -> list[Row]:
+    """Revoke every token that an agent handed on or was given; their rows. Its SD-Cards were revoked, and later ones
+    change nothing about that.
     """
     party = AGENT + agent_id
     of_it = or_(delegations.c.actor == party, delegations.c.target == party)
-    counting = of_it, delegations.c.revoked_at.is_(None), delegations.c.expires_at > at
-    connection.execute(update(delegations).where(*counting).values(revoked_at=at))
+    return _end_links(connection, at, of_it, delegations.c.expires_at > at)
 
 
-def _revoke_opaque(connection: Connection, revocation: RevocationRow) -> bool:
+def _end_links(connection: Connection, at: int, *which: ColumnElement[bool]) -> list[Row]:
+    """Revoke these links, unless they are revoked; their rows then."""
+    counting = update(delegations).where(*which, delegations.c.revoked_at.is_(None))
+    ended = connection.execute(counting.values(revoked_at=at).returning(*delegations.c))
+    return [dict(row) for row in ended.mappings()]
+
+
+def _revoke_opaque(connection: Connection, revocation: RevocationRow) -> Written | None:
     this = tokens.c.digest == revocation.token, tokens.c.subject == revocation.client
-    return (connection.execute(delete(tokens).where(*this))).rowcount == 1
+    return token_gone(revocation.token) if connection.execute(delete(tokens).where(*this)).rowcount == 1 else None
 
 
-def _revoke_jwt(connection: Connection, revocation: RevocationRow) -> bool:
-    return _remember(connection, revocation.token, revocation.expires_at, revocation.at)
+def token_gone(digest: str) -> Written:
+    """What a record says of a token that was deleted."""
+    return Written(gone={"tokens": (digest[:NAME_LENGTH],)})
 
 
-def _remember(connection: Connection, digest: str, until: int, at: int) -> bool:
-    """Remember a digest; False when it is remembered. Two who do it at once meet at the primary key."""
+def _revoke_jwt(connection: Connection, revocation: RevocationRow) -> Written | None:
+    remembering = _remember(connection, revocation.token, revocation.expires_at, revocation.at)
+    if remembering is None:
+        return None
+    rows, gone = remembering
+    return Written({"remembered": rows}, {"remembered": gone})
+
+
+def _remember(connection: Connection, digest: str, until: int, at: int) -> tuple[list[Row], list[str]] | None:
+    """Remember a digest; None when it is remembered. Two transactions that do it at once meet at the primary key.
+
+    Returns: the row, and the names of old rows that were deleted.
+    """
     this = remembered.c.digest == digest
     if connection.execute(select(remembered.c.digest).where(this)).first() is not None:
-        return False
-    _clear(connection, remembered, remembered.c.digest, at)
-    connection.execute(insert(remembered).values({"digest": digest, "expires_at": until}))
-    return True
+        return None
+    cleared = _clear(connection, remembered, remembered.c.digest, at)
+    row = {"digest": digest, "expires_at": until}
+    connection.execute(insert(remembered).values(row))
+    return [row], [one[:NAME_LENGTH] for one in cleared]
 
 
 _REVOKE = {"delegated": _revoke_delegated, "opaque": _revoke_opaque, "jwt": _revoke_jwt}
@@ -388,10 +425,10 @@ _REVOKE = {"delegated": _revoke_delegated, "opaque": _revoke_opaque, "jwt": _rev
 # -- rows
 
 
-def _clear(connection: Connection, table: Table, name: ColumnElement[str], at: int) -> None:
-    """Delete some of what ended long ago; others who do the same pass by."""
+def _clear(connection: Connection, table: Table, name: ColumnElement[str], at: int) -> list[str]:
+    """Delete some rows that ended long ago, but none that another transaction deletes; their names."""
     old = select(name).where(table.c.expires_at <= at - _KEPT).limit(_CLEARED).with_for_update(skip_locked=True)
-    connection.execute(delete(table).where(name.in_(old)))
+    return list(connection.execute(delete(table).where(name.in_(old)).returning(name)).scalars())
 
 
 def _columns(row: GrantRow | LinkRow | ApprovalRow, *lists: str) -> dict[str, Any]:
@@ -415,18 +452,19 @@ def _approval(row: RowMapping) -> ApprovalRow:
     return ApprovalRow(**{**known, **lists, "state": ApprovalState(row["state"])})
 
 
-def _grant_audit_row(event: AuditEvent, grant: GrantRow, at: int) -> AuditRow:
+def _grant_audit_row(event: AuditEvent, grant: GrantRow, at: int, written: Written) -> AuditRow:
     told = {"chain": (grant.delegator,), "scopes": grant.scopes, "grant": (grant.grant_id,)}
-    return AuditRow(event, at, "", grant.target.removeprefix(AGENT), "", told)
+    return AuditRow(event, at, "", grant.target.removeprefix(AGENT), "", told, written=written)
 
 
-def _exchange_audit_row(event: AuditEvent, exchange: ExchangeRow) -> AuditRow:
+def _exchange_audit_row(event: AuditEvent, exchange: ExchangeRow, written: Written) -> AuditRow:
     link = exchange.link
     told = {"chain": exchange.parties, "scopes": exchange.scopes, "token": (link.token_id,), "grant": (link.grant_id,)}
     agent_id = link.target.removeprefix(AGENT)
-    return AuditRow(event, exchange.at, link.client, agent_id, "", told, exchange.interaction_id)
+    return AuditRow(event, exchange.at, link.client, agent_id, "", told, exchange.interaction_id, written=written)
 
 
-def _approval_audit_row(event: AuditEvent, approval: ApprovalRow, subject: str, at: int) -> AuditRow:
+def _approval_audit_row(event: AuditEvent, approval: ApprovalRow, subject: str, at: int, written: Written) -> AuditRow:
     told = {"chain": approval.parties, "scopes": approval.scopes, "approval": (approval.approval_id,)}
-    return AuditRow(event, at, subject, approval.target.removeprefix(AGENT), "", told, approval.interaction_id)
+    agent_id = approval.target.removeprefix(AGENT)
+    return AuditRow(event, at, subject, agent_id, "", told, approval.interaction_id, written=written)

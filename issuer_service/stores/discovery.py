@@ -9,11 +9,12 @@ import hashlib
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from issuer_service.stores import keys, statuses
-from issuer_service.stores.audit import append_audit
+from issuer_service.stores.audit import append_all
 from issuer_service.stores.rows.agents import RegistrationRow
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.rows.discovery import (
@@ -22,6 +23,7 @@ from issuer_service.stores.rows.discovery import (
     RenewalRow,
     SourceRow,
 )
+from issuer_service.stores.rows.state import FOUND, NEVER, Row, StatusRun, Written
 from issuer_service.stores.rows.statuses import StatusChangeRow
 from issuer_service.stores.tables import agents, cards, discovery_cards, discovery_postings, secrets
 from sdcard.edge.statements import Additions, Values
@@ -74,11 +76,20 @@ def posted(secret: bytes, registrations: Iterable[RegistrationRow]) -> tuple[lis
     return places, _postings({position: terms for position, (_, _, terms) in found.items()})
 
 
+def runs_of(places: Iterable[Row]) -> list[StatusRun]:
+    """The statuses of rows of ``discovery_cards``, for the audit record."""
+    return [_run(**row) for row in places]
+
+
+def _run(*, context: Any, batch_id: Any, status: Any, position: Any, **_: object) -> StatusRun:
+    return StatusRun(context, FOUND, batch_id, NEVER, status, (position,))
+
+
 def remove_postings(connection: Connection, agent_id: str) -> None:
     """Let nobody find the agent any more. SD-Cards that were given out are revoked, if at all, by their statuses."""
     this = {"this_agent": agent_id}
     for position, terms in connection.execute(_PLACES, this).all():
-        _unpost(connection, position, _unpack(terms))
+        _unpost(connection, position, unpack_terms(terms))
     connection.execute(_REMOVE, this)
 
 
@@ -133,25 +144,34 @@ def sources(connection: Connection, positions: Sequence[int]) -> list[SourceRow]
 
 def renew(connection: Connection, secret: bytes, renewals: Sequence[RenewalRow]) -> None:
     """Write new SD-Cards in place of the old ones, where the agent is still as it was when they were made."""
-    written = [one for one in sorted(renewals, key=_by_position) if _renew(connection, secret, one)]
-    issued = [(one, one.issued) for one in written if one.issued]
-    if not issued:
-        return
+    renewed = [(one, row) for one in sorted(renewals, key=_by_position) if (row := _renew(connection, secret, one))]
+    issued = [(one, one.issued) for one, _ in renewed if one.issued]
+    noted = list[Row]()
     for kid in sorted({one.kid for one, _ in issued}):
         last = max(made.card.expires_at for one, made in issued if one.kid == kid)
-        keys.record_key_use(connection, kid, last)
-    statuses.claim_statuses(connection, [made.card for _, made in issued])
-    connection.execute(insert(cards), [_card_row(one, made) for one, made in issued])
-    for one, made in issued:
-        append_audit(connection, _audit_row(one, made))
+        noted += keys.record_key_use(connection, kid, last)
+    added = [_card_row(one, made) for one, made in issued]
+    if issued:
+        statuses.claim_statuses(connection, [made.card for _, made in issued])
+        connection.execute(insert(cards), added)
+    by_digest = {row["digest"]: row for row in added}
+    entries = list[AuditRow]()
+    for one, row in renewed:
+        rows: dict[str, list[Row]] = {"discovery_cards": [row]}
+        if one.issued:
+            rows["cards"] = [by_digest[one.issued.card.digest]]
+        if noted and not entries:
+            rows["registry_keys"] = noted
+        entries.append(_audit_row(one, rows))
+    append_all(connection, entries)
 
 
 def _by_position(renewal: RenewalRow) -> int:
     return renewal.position
 
 
-def _renew(connection: Connection, secret: bytes, new: RenewalRow) -> bool:
-    """Write one; whether the row was still there to be written."""
+def _renew(connection: Connection, secret: bytes, new: RenewalRow) -> Row | None:
+    """Write one; the row as it is now, if it was still there to be written."""
     made = new.issued
     values = {
         "until": new.until,
@@ -164,18 +184,19 @@ def _renew(connection: Connection, secret: bytes, new: RenewalRow) -> bool:
     due = (discovery_cards.c.renew_at <= new.at) | (discovery_cards.c.decided_by != new.decided_by)
     this = discovery_cards.c.position == new.position, discovery_cards.c.batch_id == new.batch_id
     unchanged = (*this, discovery_cards.c.status == 0, due)
-    if connection.execute(update(discovery_cards).where(*unchanged).values(values)).rowcount == 0:
-        return False
-    before = connection.execute(select(discovery_cards.c.terms).where(*this)).scalar_one()
+    changed = update(discovery_cards).where(*unchanged).values(values).returning(*discovery_cards.c)
+    row = connection.execute(changed).mappings().first()
+    if row is None:
+        return None
     terms = hash_terms(secret, new.audience, new.terms)
-    if before != _pack(terms):
+    if row["terms"] != _pack(terms):
         connection.execute(update(discovery_cards).where(*this).values(terms=_pack(terms)))
-        _unpost(connection, new.position, _unpack(before))
+        _unpost(connection, new.position, unpack_terms(row["terms"]))
         _ADD_POSTINGS.write(connection, discovery_postings=_postings({new.position: terms}))
-    return True
+    return {**row, "terms": _pack(terms)}
 
 
-def _card_row(renewal: RenewalRow, issued: DiscoveryCardRow) -> dict[str, object]:
+def _card_row(renewal: RenewalRow, issued: DiscoveryCardRow) -> Row:
     status = issued.card.status
     return {
         "digest": issued.card.digest,
@@ -189,15 +210,17 @@ def _card_row(renewal: RenewalRow, issued: DiscoveryCardRow) -> dict[str, object
     }
 
 
-def _audit_row(renewal: RenewalRow, issued: DiscoveryCardRow) -> AuditRow:
+def _audit_row(renewal: RenewalRow, rows: Mapping[str, Sequence[Row]]) -> AuditRow:
+    issued = renewal.issued
     audience = " ".join(filter(None, (renewal.audience.context, renewal.audience.partner)))
     return AuditRow(
-        event=AuditEvent.DISCOVERY_ISSUED,
+        event=AuditEvent.DISCOVERY_ISSUED if issued else AuditEvent.DISCOVERY_WITHDRAWN,
         at=renewal.at,
         subject=renewal.subject,
         agent_id=renewal.agent_id,
         batch_id=renewal.batch_id,
-        disclosed={audience: issued.claims},
+        disclosed={audience: issued.claims if issued else ()},
+        written=Written(rows, runs=statuses.runs_of(renewal.batch_id, [issued.card] if issued else [])),
     )
 
 
@@ -246,5 +269,6 @@ def _pack(terms: Sequence[int]) -> bytes:
     return struct.pack(f">{len(terms)}Q", *terms)
 
 
-def _unpack(packed: bytes) -> list[int]:
+def unpack_terms(packed: bytes) -> list[int]:
+    """The terms of a row of ``discovery_cards``."""
     return list(struct.unpack(f">{len(packed) // _TERM_BYTES}Q", packed))

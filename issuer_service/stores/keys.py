@@ -12,6 +12,7 @@ from sqlalchemy import BigInteger, Connection, bindparam, exc, func, insert, or_
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.rows.keys import KeyChange, KeyNotInUse, KeysChanged, KeyState, KeyUse, RegistryKeyRow
+from issuer_service.stores.rows.state import Row, Written
 from issuer_service.stores.tables import cards, registry_keys
 from sdcard.edge.statements import Statement
 
@@ -41,8 +42,8 @@ def read_keys(connection: Connection) -> tuple[RegistryKeyRow, ...]:
     return tuple(_row(dict(found)) for found in connection.execute(asked).mappings())
 
 
-def record_key_use(connection: Connection, kid: str, until: int) -> None:
-    """Note until when something counts that the key signed, so that it is published for so long.
+def record_key_use(connection: Connection, kid: str, until: int) -> list[Row]:
+    """Note until when something counts that the key signed, so that it is published for so long. The changed row.
 
     Times of SD-Cards are whole hours, so this writes about once an hour, and else only looks.
 
@@ -50,10 +51,13 @@ def record_key_use(connection: Connection, kid: str, until: int) -> None:
         KeyNotInUse: when the key signs nothing any more.
     """
     use = {"this_key": kid, "until": until}
-    if _NOTED.read(connection, use) or _NOTE.write(connection, use):
-        return
-    if not _NOTED.read(connection, use):  # else somebody else noted it in between
+    if _NOTED.read(connection, use):
+        return []
+    if _NOTE.write(connection, use):
+        return _rows_of(connection, [kid])
+    if not _NOTED.read(connection, use):  # else another transaction noted it in between
         raise KeyNotInUse
+    return []
 
 
 def add_keys(connection: Connection, added: Sequence[RegistryKeyRow]) -> None:
@@ -63,7 +67,7 @@ def add_keys(connection: Connection, added: Sequence[RegistryKeyRow]) -> None:
     except exc.IntegrityError:
         raise KeysChanged from None
     for key in added:
-        _audit(connection, AuditEvent.KEY_ADDED, key.created_at, key.use, [key.kid])
+        _audit(connection, AuditEvent.KEY_ADDED, key.created_at, key.use, [row_values(key)])
 
 
 def change_keys(connection: Connection, event: AuditEvent, at: int, changes: Sequence[KeyChange]) -> None:
@@ -79,13 +83,21 @@ def change_keys(connection: Connection, event: AuditEvent, at: int, changes: Seq
             longer = update(registry_keys).where(this, registry_keys.c.signs_until < until)
             connection.execute(longer.values(signs_until=until))
     use = changes[0][0].use if len({before.use for before, _ in changes}) == 1 else ""
-    _audit(connection, event, at, use, [before.kid for before, _ in changes])
+    _audit(connection, event, at, use, _rows_of(connection, [before.kid for before, _ in changes]))
 
 
-def _audit(connection: Connection, event: AuditEvent, at: int, use: str, kids: Sequence[str]) -> None:
+def _rows_of(connection: Connection, kids: Sequence[str]) -> list[Row]:
+    """The rows of these keys, in this order."""
+    found = connection.execute(select(registry_keys).where(registry_keys.c.kid.in_(kids))).mappings()
+    rows = {row["kid"]: dict(row) for row in found}
+    return [rows[kid] for kid in dict.fromkeys(kids)]
+
+
+def _audit(connection: Connection, event: AuditEvent, at: int, use: str, changed: Sequence[Row]) -> None:
     """The audit record of a change of keys, the last step of its transaction: in ``disclosed``, use → keys."""
-    row = AuditRow(event, at, subject=_OPERATOR, agent_id="", disclosed={str(use): tuple(kids)})
-    append_audit(connection, row)
+    told = {str(use): tuple(str(row["kid"]) for row in changed)}
+    written = Written(rows={"registry_keys": changed})
+    append_audit(connection, AuditRow(event, at, subject=_OPERATOR, agent_id="", disclosed=told, written=written))
 
 
 def row_values(key: RegistryKeyRow) -> dict[str, Any]:

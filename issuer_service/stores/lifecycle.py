@@ -26,6 +26,7 @@ from sqlalchemy import (
 from issuer_service.stores.discovery import remove_postings
 from issuer_service.stores.rows.agents import AgentListed, AgentRow, AnswerRow, DeletionRow, IssuedRow, NonceRow
 from issuer_service.stores.rows.audit import Possession
+from issuer_service.stores.rows.state import Row
 from issuer_service.stores.statuses import live_entries, revoke_entries
 from issuer_service.stores.tables import agents, answers, batches, cards, nonces, status_entries
 from sdcard.errors import Part, Refused, Where
@@ -193,14 +194,16 @@ def _status() -> ColumnElement[Any]:
     return func.coalesce(status_entries.c.status, literal_column(str(int(StatusValue.VALID))))
 
 
-def delete_agent(connection: Connection, deletion: DeletionRow) -> int:
-    """Revoke an agent's SD-Cards and forget all but its id and keys; how many were revoked."""
+def delete_agent(connection: Connection, deletion: DeletionRow) -> tuple[int, Row]:
+    """Revoke an agent's SD-Cards and forget all but its id and keys; how many were revoked, and the agent's row."""
     agent_id = deletion.agent_id
     nothing = {"card": "", "card_format": "", "asked": None, "possession": None, "batch_id": None}
     nothing |= {"card_version": None, "content": None}
     times = {"updated_at": deletion.at, "deleted_at": deletion.at}
     mine = owned(deletion.subject, agent_id)
-    if connection.execute(update(agents).where(*mine).values({**nothing, **times})).rowcount != 1:
+    changed = connection.execute(update(agents).where(*mine).values({**nothing, **times}).returning(*agents.c))
+    agent = changed.mappings().first()
+    if agent is None:
         raise Refused(Rule.AGENT_UNKNOWN, _REQUEST.within("agent_id"))
     remove_postings(connection, agent_id)  # before its SD-Cards are looked up: see ``discovery.change_statuses``
     revoked = revoke_entries(connection, live_entries(connection, agent_id, deletion.at))
@@ -209,4 +212,4 @@ def delete_agent(connection: Connection, deletion: DeletionRow) -> int:
     connection.execute(delete(batches).where(batches.c.agent_id == agent_id))
     kept = answers.c.agent_id == agent_id, answers.c.expires_at > deletion.at
     connection.execute(update(answers).where(*kept).values(sealed=None, bytes=0))
-    return revoked
+    return revoked, dict(agent)

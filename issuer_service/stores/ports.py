@@ -1,6 +1,6 @@
 """``Store``: what the registry asks of its memory. No SQL, no HTTP."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from issuer_service.stores.delegation_ports import Delegations
@@ -19,6 +19,7 @@ from issuer_service.stores.rows.agents import (
 from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery
 from issuer_service.stores.rows.discovery import DiscoveryQuery, FoundPage, RenewalRow, SourceRow
 from issuer_service.stores.rows.keys import KeyChange, RegistryKeyRow
+from issuer_service.stores.rows.state import StateVerdict
 from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, StatusRow
 from sdcard.audit.records import Head
 from sdcard.salts import SaltSource
@@ -44,7 +45,7 @@ class Store(Protocol):
         """All tokens, in the order in which they were made; those that have expired too."""
         ...
 
-    async def delete_token(self, digest: str) -> None:
+    async def delete_token(self, digest: str, at: int) -> None:
         """Forget a token, if it is there. From the commit on it opens nothing, in no process."""
         ...
 
@@ -56,7 +57,7 @@ class Store(Protocol):
         """The session of this digest, unless it has ended."""
         ...
 
-    async def end_session(self, digest: str) -> None:
+    async def end_session(self, digest: str, at: int) -> None:
         """Forget a session, if it is there."""
         ...
 
@@ -166,6 +167,19 @@ class Store(Protocol):
 
     async def audit_head(self) -> Head | None:
         """The head of the audit chain; None when it is missing, which only tampering explains."""
+        ...
+
+    async def compare_state(self, take: Callable[[AuditFound], None]) -> tuple[Head | None, StateVerdict]:
+        """Compare the tables with what the audit chain says of them, in one snapshot.
+
+        Args:
+            take: called with each record of the chain, in order.
+
+        Returns: the head of the chain in the same snapshot, and what differs.
+
+        Raises:
+            Misuse: when the database was not adopted.
+        """
         ...
 
     async def audit_records(self, query: AuditQuery) -> Sequence[AuditFound]:

@@ -1,6 +1,8 @@
 """What a registration writes, as parts of a transaction: one of them, or several in one go."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, not_, or_, select, true, update
 
@@ -8,6 +10,7 @@ from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.delegation import end_chains
 from issuer_service.stores.rows.agents import AgentChanged, AnswerRow, RegisteredRow, RegistrationRow
 from issuer_service.stores.rows.audit import AuditRow, Supersedes
+from issuer_service.stores.rows.state import Row, Written
 from issuer_service.stores.rows.statuses import CardRow
 from issuer_service.stores.tables import (
     agents,
@@ -37,12 +40,14 @@ _VERSION = and_(
 """That the agent was registered with another card of this version."""
 _MADE_FROM = bindparam("made_from", type_=agents.c.batch_id.type)
 _CHANGE_AGENT = Statement(
-    update(agents).where(
+    update(agents)
+    .where(
         agents.c.agent_id == bindparam("this_agent"),
         agents.c.subject == bindparam("this_subject"),
         func.coalesce(not_(_VERSION), true()),
         or_(_MADE_FROM.is_(None), agents.c.batch_id == _MADE_FROM),
     )
+    .returning(agents.c.registered_at)
 )
 _OWNER = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == bindparam("folded_id"))
 _BOUND = select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(
@@ -74,8 +79,8 @@ def registered_as(new: RegistrationRow) -> RegisteredRow:
     return RegisteredRow(new.subject, new.content, new.asked)
 
 
-def write_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> AnswerRow | None:
-    """All rows of a registration but its audit record; or the answer that is kept, and nothing is written."""
+def write_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> AnswerRow | AuditRow:
+    """Write all rows of a registration but its audit record, which is returned; or return the answer that is kept."""
     if new.answer is not None:
         kept = lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
         if kept is not None:
@@ -83,40 +88,69 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
     if new.nonce is not None:
         where = Where(Part.REQUEST, ("proofs",))
         lifecycle.use_nonce(connection, new.nonce, new.subject, new.at, where)
-    write_all(connection, [new], secret)
-    return None
+    (row,) = write_all(connection, [new], secret)
+    return row
 
 
-def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: bytes) -> None:
-    """All rows of registrations but audit records, and those of one table in one go. Several revoke nothing."""
+def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: bytes) -> list[AuditRow]:
+    """Write all rows of registrations but audit records, which are returned. Rows of one table are written at once.
+
+    Several registrations revoke nothing.
+    """
     places, postings = discovery.posted(secret, {new.agent_id: new for new in news}.values())  # the last of an agent
-    revoked = [entry for new in news for entry in _claim(connection, new)]
+    claimed = [_claim(connection, new) for new in news]
+    revoked = [entry for one in claimed for entry in one.revoked]
     assert len(news) == 1 or not revoked, "of two of one agent, the second would have to revoke the first"
+    changed = dict[str, list[Row]]()
     for kid in sorted({new.kid for new in news}):
-        keys.record_key_use(connection, kid, max(c.expires_at for new in news if new.kid == kid for c in new.cards))
+        until = max(c.expires_at for new in news if new.kid == kid for c in new.cards)
+        changed.setdefault("registry_keys", []).extend(keys.record_key_use(connection, kid, until))
     issued = [card for new in news for card in new.cards]
     if statuses.claim_statuses(connection, issued, revoked):
-        end_chains(connection, news[0].agent_id, news[0].at)
-    _ADD.write(
-        connection,
-        batches=[{"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at} for new in news],
-        discovery_cards=places,
-        discovery_postings=postings,
-        cards=[_card_values(new.batch_id, card) for new in news for card in new.cards],
-    )
+        changed["delegations"] = end_chains(connection, news[0].agent_id, news[0].at)
+    placed = defaultdict[object, list[Row]](list)
+    for place in places:
+        placed[place["batch_id"]].append(place)
+    rows: list[dict[str, list[Row]]] = [
+        {
+            "batches": [{"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}],
+            "discovery_cards": placed[new.batch_id],
+            "cards": [_card_values(new.batch_id, card) for card in new.cards],
+        }
+        for new in news
+    ]
+    added = {table: [row for one in rows for row in one[table]] for table in rows[0]}
+    _ADD.write(connection, discovery_postings=postings, **added)
+    return [
+        _audit_row(new, one, {**written, **(changed if number == 0 else {})})
+        for number, (new, one, written) in enumerate(zip(news, claimed, rows, strict=True))
+    ]
 
 
-def _claim(connection: Connection, new: RegistrationRow) -> list[statuses.Entry]:
-    """Make the agent and its keys those of this registration, and let it be found no more by what it was; the status
-    entries to revoke.
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """What a registration found, and took, of the agent.
+
+    Attributes:
+        agent: the row of the agent, as it is now.
+        keys: the thumbprints that were bound to it.
+        revoked: the status entries to revoke.
     """
-    is_new = _claim_agent(connection, new)
-    _claim_keys(connection, new)
+
+    agent: Row
+    keys: list[str]
+    revoked: list[statuses.Entry]
+
+
+def _claim(connection: Connection, new: RegistrationRow) -> _Claimed:
+    """Make the agent and its keys those of this registration, and remove it from discovery as it was before."""
+    agent, is_new = _claim_agent(connection, new)
+    bound = _claim_keys(connection, new)
     if not is_new:
         discovery.remove_postings(connection, new.agent_id)
     if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
-        return statuses.live_entries(connection, new.agent_id, new.at)
-    return []
+        return _Claimed(agent, bound, statuses.live_entries(connection, new.agent_id, new.at))
+    return _Claimed(agent, bound, [])
 
 
 def _card_values(batch_id: str, card: CardRow) -> dict[str, object]:
@@ -128,12 +162,13 @@ def _card_values(batch_id: str, card: CardRow) -> dict[str, object]:
         "expires_at": card.expires_at,
         "status_list_id": card.status and card.status.list_id,
         "status_index": card.status and card.status.index,
+        "for_discovery": False,
     }
 
 
-def _claim_agent(connection: Connection, new: RegistrationRow) -> bool:
-    """An agent id belongs to whoever registered it first, and so do its other spellings, which people would mix up.
-    Whether it was registered now.
+def _claim_agent(connection: Connection, new: RegistrationRow) -> tuple[Row, bool]:
+    """An agent id belongs to the subject that registered it first, and so do its other spellings, which people would
+    mix up. Returns the row, and whether it is new.
 
     The first statement that finds a row to write takes it, so that of two registrations the second sees all of the
     first. Two who register an agent first meet at the primary key, and who is second does it all again.
@@ -149,10 +184,10 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> bool:
         "batch_id": new.batch_id,
         "deleted_at": None,
     }
-    if new.made_from is None:
-        ids = {"agent_id": new.agent_id, "folded_id": new.agent_id.lower(), "subject": new.subject}
-        if _ADD_AGENT.write(connection, {**values, **ids, "registered_at": new.at}) == 1:
-            return True
+    ids = {"agent_id": new.agent_id, "folded_id": new.agent_id.lower(), "subject": new.subject}
+    whole = {**values, **ids, "registered_at": new.at}
+    if new.made_from is None and _ADD_AGENT.write(connection, whole) == 1:
+        return whole, True
     this = {
         "this_agent": new.agent_id,
         "this_subject": new.subject,
@@ -161,8 +196,8 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> bool:
         "this_content": new.content,
         "made_from": new.made_from,
     }
-    if _CHANGE_AGENT.write(connection, {**values, **this}) == 1:
-        return False
+    if changed := _CHANGE_AGENT.read(connection, {**values, **this}):
+        return {**whole, "registered_at": changed[0][0]}, False
     if new.made_from is not None:
         raise AgentChanged
     taken = connection.execute(_OWNER, {"folded_id": new.agent_id.lower()}).one()
@@ -171,14 +206,17 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> bool:
     raise Refused(Rule.AGENT_VERSION, Where(Part.REQUEST, ("version",)))
 
 
-def _claim_keys(connection: Connection, new: RegistrationRow) -> None:
-    """A Holder key belongs to one agent: with two, it would link them and let one speak for the other."""
+def _claim_keys(connection: Connection, new: RegistrationRow) -> list[str]:
+    """A Holder key belongs to one agent: with two, it would link them and let one speak for the other.
+
+    Returns: the thumbprints that were bound now.
+    """
     values = [
         {"thumbprint": thumbprint, "agent_id": new.agent_id, "bound_at": new.at}
         for thumbprint in sorted(key.thumbprint for key in new.keys)  # in one order, so that no two wait for each other
     ]
     if len(values) == 1 and _ADD_KEY.write(connection, values[0]) == 1:
-        return
+        return [str(values[0]["thumbprint"])]
     rows = connection.execute(_BOUND, {"thumbprints": [key.thumbprint for key in new.keys]})
     bound = {thumbprint: agent_id for thumbprint, agent_id in rows}
     foreign = [key for key in new.keys if bound.get(key.thumbprint, new.agent_id) != new.agent_id]
@@ -188,10 +226,16 @@ def _claim_keys(connection: Connection, new: RegistrationRow) -> None:
     fresh = [row for row in values if row["thumbprint"] not in bound]
     if fresh:
         _ADD_KEYS.write(connection, *fresh)
+    return [str(row["thumbprint"]) for row in fresh]
 
 
-def audit_row(new: RegistrationRow) -> AuditRow:
+def _audit_row(new: RegistrationRow, claimed: _Claimed, rows: Mapping[str, Sequence[Row]]) -> AuditRow:
     """What is recorded of a registration."""
+    written = Written(
+        rows={table: of_table for table, of_table in {**rows, "agents": [claimed.agent]}.items() if of_table},
+        keys={new.at: claimed.keys} if claimed.keys else {},
+        runs=[*statuses.runs_of(new.batch_id, new.cards), *discovery.runs_of(rows.get("discovery_cards", ()))],
+    )
     return AuditRow(
         event=new.event,
         at=new.at,
@@ -202,4 +246,5 @@ def audit_row(new: RegistrationRow) -> AuditRow:
         interaction_id=new.interaction_id,
         possession=new.possession,
         supersedes=new.supersedes,
+        written=written,
     )

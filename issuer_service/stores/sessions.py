@@ -1,17 +1,48 @@
-"""Sessions of the console in the database. None outlives what it was opened with for longer than its own end."""
+"""Tokens, and sessions of the console, in the database. No session is longer than its token.
+
+Each change is recorded in the audit chain: by the beginning of a digest, which opens nothing.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
+from issuer_service.stores.audit import append_audit
 from issuer_service.stores.rows.agents import SessionRow, TokenRow
-from issuer_service.stores.tables import sessions
+from issuer_service.stores.rows.audit import AuditEvent, AuditRow
+from issuer_service.stores.rows.state import Written
+from issuer_service.stores.state.digests import NAME_LENGTH
+from issuer_service.stores.tables import sessions, tokens
 
 MOST_SESSIONS = 16
 """Of one token; when there is one more, the oldest ends."""
 _CLEARED = 100
 """Expired rows that one who signs in clears away at most."""
+
+
+def add_token(connection: Connection, token: TokenRow) -> None:
+    """Remember a token."""
+    row = {
+        "digest": token.digest,
+        "subject": token.subject,
+        "scopes": list(token.scopes),
+        "limits": {kind: list(values) for kind, values in token.limits.items()},
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+    }
+    connection.execute(insert(tokens), row)
+    told = {"token": (token.digest[:NAME_LENGTH],), "subject": (token.subject,), "scopes": token.scopes, **token.limits}
+    written = Written({"tokens": [row]})
+    append_audit(connection, AuditRow(AuditEvent.TOKEN_ADDED, token.created_at, "", "", "", told, written=written))
+
+
+def delete_token(connection: Connection, digest: str, at: int) -> None:
+    """Forget a token, if it is there."""
+    if connection.execute(delete(tokens).where(tokens.c.digest == digest)).rowcount:
+        named = (digest[:NAME_LENGTH],)
+        written = Written(gone={"tokens": named})
+        append_audit(connection, AuditRow(AuditEvent.TOKEN_REVOKED, at, "", "", "", {"token": named}, written=written))
 
 
 def add_session(connection: Connection, session: SessionRow, at: int) -> None:
@@ -28,10 +59,12 @@ def add_session(connection: Connection, session: SessionRow, at: int) -> None:
     }
     connection.execute(insert(sessions), row)
     expired = select(sessions.c.digest).where(sessions.c.expires_at <= at).limit(_CLEARED)
-    connection.execute(delete(sessions).where(sessions.c.digest.in_(expired.with_for_update(skip_locked=True))))
+    ended = _forget(connection, sessions.c.digest.in_(expired.with_for_update(skip_locked=True)))
     same = select(sessions.c.digest).where(sessions.c.token == token.digest)
     oldest = same.order_by(sessions.c.created_at.desc(), sessions.c.digest).offset(MOST_SESSIONS).limit(_CLEARED)
-    connection.execute(delete(sessions).where(sessions.c.digest.in_(oldest)))
+    ended += _forget(connection, sessions.c.digest.in_(oldest))
+    written = Written({"sessions": [row]}, {"sessions": ended} if ended else {})
+    append_audit(connection, _audit_row(AuditEvent.SESSION_OPENED, at, token.subject, session.digest, written))
 
 
 def find_session(connection: Connection, digest: str, at: int) -> SessionRow | None:
@@ -41,9 +74,23 @@ def find_session(connection: Connection, digest: str, at: int) -> SessionRow | N
     return None if row is None else _session(dict(row))
 
 
-def end_session(connection: Connection, digest: str) -> None:
+def end_session(connection: Connection, digest: str, at: int) -> None:
     """Forget a session, if it is there."""
-    connection.execute(delete(sessions).where(sessions.c.digest == digest))
+    this = sessions.c.digest == digest
+    subject = connection.execute(select(sessions.c.subject).where(this)).scalar()
+    if ended := _forget(connection, this):
+        written = Written(gone={"sessions": ended})
+        append_audit(connection, _audit_row(AuditEvent.SESSION_ENDED, at, str(subject), digest, written))
+
+
+def _forget(connection: Connection, which: ColumnElement[bool]) -> list[str]:
+    """Delete sessions; their names."""
+    deleted = connection.execute(delete(sessions).where(which).returning(sessions.c.digest)).scalars()
+    return [digest[:NAME_LENGTH] for digest in deleted]
+
+
+def _audit_row(event: AuditEvent, at: int, subject: str, digest: str, written: Written) -> AuditRow:
+    return AuditRow(event, at, subject, "", "", {"session": (digest[:NAME_LENGTH],)}, written=written)
 
 
 def _session(row: Mapping[str, Any]) -> SessionRow:

@@ -5,7 +5,8 @@ chain as its last step.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -14,15 +15,13 @@ from sqlalchemy import (
     Connection,
     bindparam,
     cast,
-    delete,
-    insert,
     select,
 )
 
 from issuer_service.stores import discovery, finding, keys, lifecycle, sessions, statuses
 from issuer_service.stores.audit import append_all, append_audit, read_head, read_records
 from issuer_service.stores.delegation import SqlDelegations, end_chains
-from issuer_service.stores.registering import audit_row, find_registered, registered_as, write_all, write_registration
+from issuer_service.stores.registering import find_registered, registered_as, write_all, write_registration
 from issuer_service.stores.revisions import find_revision
 from issuer_service.stores.rows.agents import (
     AgentListed,
@@ -39,7 +38,9 @@ from issuer_service.stores.rows.agents import (
 from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery, AuditRow
 from issuer_service.stores.rows.discovery import DiscoveryQuery, FoundPage, RenewalRow, SourceRow
 from issuer_service.stores.rows.keys import KeyChange, RegistryKeyRow
+from issuer_service.stores.rows.state import Row, StateVerdict, Written
 from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, StatusRow
+from issuer_service.stores.state.comparison import compare_state
 from issuer_service.stores.tables import tokens
 from issuer_service.stores.texts import StoredJson, StoredText
 from sdcard.audit.records import Head
@@ -59,15 +60,7 @@ class SqlStore:
 
     async def add_token(self, token: TokenRow) -> None:
         """Remember a token."""
-        row = {
-            "digest": token.digest,
-            "subject": token.subject,
-            "scopes": list(token.scopes),
-            "limits": {kind: list(values) for kind, values in token.limits.items()},
-            "created_at": token.created_at,
-            "expires_at": token.expires_at,
-        }
-        await self.database.change(lambda connection: connection.execute(insert(tokens), row))
+        await self.database.change(lambda connection: sessions.add_token(connection, token))
 
     async def find_token(self, digest: str) -> TokenRow | None:
         """The token of this digest."""
@@ -80,10 +73,9 @@ class SqlStore:
         rows = await self.database.read(lambda connection: connection.execute(ordered).mappings().all())
         return tuple(_token(dict(row)) for row in rows)
 
-    async def delete_token(self, digest: str) -> None:
+    async def delete_token(self, digest: str, at: int) -> None:
         """Forget a token, if it is there."""
-        forgotten = delete(tokens).where(tokens.c.digest == digest)
-        await self.database.change(lambda connection: connection.execute(forgotten))
+        await self.database.change(lambda connection: sessions.delete_token(connection, digest, at))
 
     async def add_session(self, session: SessionRow, at: int) -> None:
         """Remember a session of the console."""
@@ -93,19 +85,20 @@ class SqlStore:
         """The session of this digest, unless it has ended."""
         return await self.database.read(lambda connection: sessions.find_session(connection, digest, at))
 
-    async def end_session(self, digest: str) -> None:
+    async def end_session(self, digest: str, at: int) -> None:
         """Forget a session, if it is there."""
-        await self.database.change(lambda connection: sessions.end_session(connection, digest))
+        await self.database.change(lambda connection: sessions.end_session(connection, digest, at))
 
     async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:
         """Write a registration in one transaction, or refuse it, or give the answer that is kept."""
         secret = await self.discovery_secret()
 
         def work(connection: Connection) -> AnswerRow | None:
-            kept = write_registration(connection, registration, secret)
-            if kept is None:
-                append_audit(connection, audit_row(registration))
-            return kept
+            written = write_registration(connection, registration, secret)
+            if isinstance(written, AnswerRow):
+                return written
+            append_audit(connection, written)
+            return None
 
         return await self.database.change(work)
 
@@ -121,8 +114,7 @@ class SqlStore:
                     known[one.agent_id] = registered_as(one)
                     new.append(one)
             if new:
-                write_all(connection, new, secret)
-                append_all(connection, [audit_row(one) for one in new])
+                append_all(connection, write_all(connection, new, secret))
             return len(new)
 
         return await self.database.change(work)
@@ -159,9 +151,11 @@ class SqlStore:
         """Revoke an agent's SD-Cards and forget all but its id and keys; how many were revoked."""
 
         def work(connection: Connection) -> int:
-            revoked = lifecycle.delete_agent(connection, deletion)
-            end_chains(connection, deletion.agent_id, deletion.at)
-            append_audit(connection, _deletion_audit_row(deletion))
+            revoked, agent = lifecycle.delete_agent(connection, deletion)
+            ended = end_chains(connection, deletion.agent_id, deletion.at)
+            rows = {"agents": [agent], **({"delegations": ended} if ended else {})}
+            row = AuditRow(AuditEvent.AGENT_DELETED, deletion.at, deletion.subject, deletion.agent_id)
+            append_audit(connection, replace(row, written=Written(rows)))
             return revoked
 
         return await self.database.change(work)
@@ -201,6 +195,10 @@ class SqlStore:
     async def audit_head(self) -> Head | None:
         """The head of the audit chain."""
         return await self.database.read(read_head)
+
+    async def compare_state(self, take: Callable[[AuditFound], None]) -> tuple[Head | None, StateVerdict]:
+        """Compare the tables with what the audit chain says of them."""
+        return await self.database.read_long(lambda connection: compare_state(connection, take))
 
     async def audit_records(self, query: AuditQuery) -> Sequence[AuditFound]:
         """Audit records in order."""
@@ -253,22 +251,18 @@ def open_store(url: str, patience: float = 10.0, look_up_seconds: float = 2.0) -
 
 
 def _change_statuses(connection: Connection, change: StatusChangeRow) -> int:
+    statuses.hold_agent(connection, change.subject, change.agent_id)
     hidden = discovery.change_statuses(connection, change)
     changed = statuses.change_statuses(connection, change)
+    ended = list[Row]()
     if changed and change.after == StatusValue.INVALID:
-        end_chains(connection, change.agent_id, change.at)
+        ended = end_chains(connection, change.agent_id, change.at)
     if changed or hidden:
-        append_audit(connection, _change_audit_row(change))
+        append_audit(connection, _change_audit_row(change, Written({"delegations": ended} if ended else {})))
     return changed
 
 
-def _deletion_audit_row(deletion: DeletionRow) -> AuditRow:
-    return AuditRow(
-        event=AuditEvent.AGENT_DELETED, at=deletion.at, subject=deletion.subject, agent_id=deletion.agent_id
-    )
-
-
-def _change_audit_row(change: StatusChangeRow) -> AuditRow:
+def _change_audit_row(change: StatusChangeRow, written: Written) -> AuditRow:
     return AuditRow(
         event=change.event,
         at=change.at,
@@ -277,6 +271,7 @@ def _change_audit_row(change: StatusChangeRow) -> AuditRow:
         batch_id=change.batch_id or "",
         disclosed={} if change.context is None else {change.context: ()},
         interaction_id=change.interaction_id,
+        written=written,
     )
 
 

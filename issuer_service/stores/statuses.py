@@ -5,7 +5,7 @@ that two transactions never wait for each other.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
@@ -26,6 +26,7 @@ from sqlalchemy import (
     update,
 )
 
+from issuer_service.stores.rows.state import StatusRun
 from issuer_service.stores.rows.statuses import CardRow, StatusChangeRow, StatusListRow, StatusRow, StatusTaken
 from issuer_service.stores.tables import agents, batches, cards, status_entries, status_lists
 from sdcard.edge.databases import Database
@@ -174,17 +175,34 @@ def _list_change(list_id: str, claimed: int, changed: Sequence[Entry]) -> dict[s
     return {"this_list": list_id, "claimed": claimed, "changes": int(bool(changed)), "most": MOST_USED}
 
 
+def runs_of(batch_id: str, rows: Iterable[CardRow]) -> list[StatusRun]:
+    """The entries of these SD-Cards, which are valid, for the audit record."""
+    runs = defaultdict[tuple[str, str, int], list[int]](list)
+    for row in rows:
+        if row.status is not None:
+            runs[row.context, row.status.list_id, row.expires_at].append(row.status.index)
+    return [
+        StatusRun(context, list_id, batch_id, expires_at, int(StatusValue.VALID), tuple(sorted(indices)))
+        for (context, list_id, expires_at), indices in runs.items()
+    ]
+
+
 def revoke_entries(connection: Connection, entries: Sequence[Entry]) -> int:
     """Revoke entries; how many were not revoked before."""
     return claim_statuses(connection, (), entries)
 
 
+def hold_agent(connection: Connection, subject: str, agent_id: str) -> None:
+    """Make sure that an agent is the subject's, and lock its row: so a registration is whole before a change of
+    statuses, or after it, and the audit chain has both in the order in which they happened.
+    """
+    own = agents.c.agent_id == agent_id, agents.c.subject == subject, agents.c.deleted_at.is_(None)
+    if connection.execute(select(agents.c.agent_id).where(*own).with_for_update()).first() is None:
+        raise Refused(Rule.AGENT_UNKNOWN, Where(Part.REQUEST, ("agent_id",)))
+
+
 def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     """Change the statuses of an agent's SD-Cards; how many changed."""
-    own = agents.c.agent_id == change.agent_id, agents.c.subject == change.subject
-    mine = (*own, agents.c.deleted_at.is_(None))
-    if connection.execute(select(agents.c.agent_id).where(*mine)).first() is None:
-        raise Refused(Rule.AGENT_UNKNOWN, Where(Part.REQUEST, ("agent_id",)))
     narrower = []
     if change.batch_id is not None:
         narrower.append(cards.c.batch_id == change.batch_id)

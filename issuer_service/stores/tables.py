@@ -144,6 +144,7 @@ audit = Table(
     Column("digest", StoredText(64), nullable=False),
     Column("possession", StoredText(16)),
     Column("supersedes", StoredText(16)),
+    Column("state", StoredText()),
     Index(
         "ix_audit_interaction_id",
         "interaction_id",
@@ -151,7 +152,9 @@ audit = Table(
         postgresql_where=text("interaction_id IS NOT NULL"),
     ),
 )
-"""Append-only: nothing updates or deletes a row. ``digest`` is over all the others; ``previous`` is the last row's."""
+"""Append-only: nothing updates or deletes a row. ``digest`` is over all the others; ``previous`` is the last row's.
+``state``: digests of the rows that the same transaction wrote, as JSON text; see ``stores/state``.
+"""
 
 audit_head = Table(
     "audit_head",
@@ -159,8 +162,11 @@ audit_head = Table(
     Column("chain", SmallInteger, primary_key=True, autoincrement=False),
     Column("sequence", BigInteger, nullable=False),
     Column("digest", StoredText(64), nullable=False),
+    Column("state_key", LargeBinary),
 )
-"""One row, of chain 1: where the audit chain ends. Whoever adds to the chain holds its lock until the commit."""
+"""One row, of chain 1: where the audit chain ends. A transaction that adds a record locks it until the commit.
+``state_key``: the key of the digests in ``audit.state``; NULL until the database is adopted.
+"""
 
 registry_keys = Table(
     "registry_keys",

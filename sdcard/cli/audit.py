@@ -3,9 +3,9 @@
 import asyncio
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeAlias, TypeVar
 
 import typer
 from rich.text import Text
@@ -33,14 +33,21 @@ from sdcard.lenient import lenient_document
 from sdcard.rules import Rule
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from issuer_service.stores.rows.audit import AuditQuery
+    from issuer_service.stores.rows.state import StateVerdict
     from issuer_service.stores.sql import SqlStore
 
+_T = TypeVar("_T")
 MOST_LINE = 64 * 1024 * 1024
 """Of an export; a record names every claim that each context shows."""
 
 _DEPTH = 4
 
+WithState: TypeAlias = Annotated[
+    bool, typer.Option("--state", help="Compare the tables with what the chain says of them.")
+]
 DatabaseUrl: TypeAlias = Annotated[str | None, typer.Option(help="As for `sdcard serve`.")]
 
 app = typer.Typer(no_args_is_help=True)
@@ -60,6 +67,7 @@ def verify(
         Path | None, typer.Option(help="A JWKS with the keys that sign checkpoints: `sdcard keys published audit`.")
     ] = None,
     file: Annotated[Path | None, typer.Option(help="A complete export, in place of the database.")] = None,
+    state: WithState = False,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -70,10 +78,18 @@ def verify(
         raise Misuse("--checkpoint and --key go together: a checkpoint counts when a key that you trust signed it")
     if file and database_url:
         raise Misuse("either --file or --database-url is verified")
+    if file and state:
+        raise Misuse("--state compares a database; an export has no tables")
     seen = _read_checkpoints(checkpoint, _load_keys(key)) if checkpoint and key else []
-    verdict = _verify_file(file, seen) if file else _verify_database(database_url, config, seen)
-    _show(verdict, seen, as_json)
-    if verdict.findings:
+    compared: StateVerdict | None = None
+    if file:
+        verdict = _verify_file(file, seen)
+    elif state:
+        verdict, compared = _verify_state(database_url, config, seen)
+    else:
+        verdict = _verify_database(database_url, config, seen)
+    _show(verdict, compared, seen, as_json)
+    if verdict.findings or (compared and compared.findings):
         raise typer.Exit(EXIT_REFUSED)
 
 
@@ -141,12 +157,28 @@ def _open(url: str) -> "SqlStore":
 def _verify_database(url: str | None, config: Path | None, checkpoints: Sequence[Checkpoint]) -> Verdict:
     from issuer_service.audit.verification import verify_database
 
-    async def work() -> Verdict:
+    return _along_chain(url, config, lambda store, tell: verify_database(store, checkpoints, tell))
+
+
+def _verify_state(
+    url: str | None, config: Path | None, checkpoints: Sequence[Checkpoint]
+) -> "tuple[Verdict, StateVerdict]":
+    from issuer_service.audit.verification import verify_state
+
+    return _along_chain(url, config, lambda store, tell: verify_state(store, checkpoints, tell))
+
+
+def _along_chain(
+    url: str | None, config: Path | None, verify: "Callable[[SqlStore, Callable[[int], None]], Awaitable[_T]]"
+) -> _T:
+    """What a way along the chain of the database gives, with its progress."""
+
+    async def work() -> _T:
         store = _open(read_settings(config, database_url=url).database_url)
         try:
             head = await store.audit_head()
             with progress("records", head.sequence if head else 0) as tell:
-                return await verify_database(store, checkpoints, tell)
+                return await verify(store, tell)
         finally:
             await store.close()
 
@@ -214,13 +246,13 @@ def _read_checkpoints(files: Sequence[Path], keys: Mapping[str, PublicKey]) -> l
     return found
 
 
-def _show(verdict: Verdict, checkpoints: Sequence[Checkpoint], as_json: bool) -> None:
+def _show(verdict: Verdict, compared: "StateVerdict | None", checkpoints: Sequence[Checkpoint], as_json: bool) -> None:
     latest = max(checkpoints, key=lambda one: one.at, default=None)
     issuers = sorted({one.issuer for one in checkpoints})
     if as_json:
         print_json(
             {
-                "refused": bool(verdict.findings),
+                "refused": bool(verdict.findings or (compared and compared.findings)),
                 "records": verdict.records,
                 "head": {"sequence": verdict.head.sequence, "digest": verdict.head.digest},
                 "checkpoints": len(checkpoints),
@@ -230,18 +262,38 @@ def _show(verdict: Verdict, checkpoints: Sequence[Checkpoint], as_json: bool) ->
                 "findings": describe_findings(verdict.findings),
                 "unlisted": verdict.unlisted,
                 "not_known": list(verdict.not_known),
+                "state": compared and _describe_state(compared),
             }
         )
         return
     out = console()
-    for finding in verdict.findings:
-        place = f" at {printable(str(finding.where))}: "
-        out.print(Text.assemble((finding.rule.value, "bold red"), place, finding.hint or finding.rule.sentence))
-    if verdict.unlisted:
-        out.print(Text(f"and {verdict.unlisted} more"))
+    _show_findings(out, verdict)
     out.print(Text(f"{verdict.records} records, {'not ' if verdict.findings else ''}whole", style="bold"))
+    if compared:
+        _show_findings(out, compared)
+        agree = "not as the chain says" if compared.findings else "as the chain says"
+        out.print(Text(f"{compared.rows} rows compared, {agree}", style="bold"))
+        if compared.adopted:
+            out.print(Text(f"Not known: whether rows were changed before the adoption, record {compared.adopted}."))
     if latest:
         of = printable(", ".join(issuers))
         out.print(Text(f"{len(checkpoints)} checkpoints of {of}, the latest of {show_instant(latest.at)}"))
     for sentence in verdict.not_known:
         out.print(Text(f"Not known: {sentence}", style="dim"))
+
+
+def _describe_state(compared: "StateVerdict") -> dict[str, Any]:
+    return {
+        "rows": compared.rows,
+        "adopted_at": compared.adopted or None,
+        "findings": describe_findings(compared.findings),
+        "unlisted": compared.unlisted,
+    }
+
+
+def _show_findings(out: "Console", verdict: "Verdict | StateVerdict") -> None:
+    for finding in verdict.findings:
+        place = f" at {printable(str(finding.where))}: "
+        out.print(Text.assemble((finding.rule.value, "bold red"), place, finding.hint or finding.rule.sentence))
+    if verdict.unlisted:
+        out.print(Text(f"and {verdict.unlisted} more"))

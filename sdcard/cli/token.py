@@ -127,7 +127,7 @@ def withdraw(
     sdcard token withdraw 2744ccd10c7533bd"""
     from issuer_service.access import withdraw_token
 
-    token, _ = _on_store(lambda store: withdraw_token(store, name), config, database_url)
+    token, _ = _on_store(lambda store: withdraw_token(store, name, SystemClock().now()), config, database_url)
     if as_json:
         print_json({"withdrawn": name, "subject": token.subject})
     else:

@@ -165,6 +165,25 @@ class Database:
         if not work.cancelled():
             work.exception()
 
+    async def read_long(self, work: Work[_T]) -> _T:
+        """Do the work, which only reads, on one snapshot of the database, however long it takes.
+
+        Raises:
+            Refused: ``store.unavailable``.
+        """
+
+        def on_snapshot(connection: Connection) -> _T:
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN")
+            else:
+                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
+                    connection.exec_driver_sql(f"SET LOCAL {name} = 0")
+            return work(connection)
+
+        with reachable():
+            return await self._run(on_snapshot, writes=False)
+
     async def migrate(self, work: Work[_T]) -> _T:
         """Do the work in one transaction, once, however long it takes."""
         return await self._run(work, writes=True)

@@ -18,16 +18,17 @@ from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope, create_token
 from issuer_service.app import create_app
-from issuer_service.audit.verification import find_records, verify_database
+from issuer_service.audit.verification import find_records, verify_database, verify_state
 from issuer_service.keys.ring import KeyRing, KeysInUse
 from issuer_service.keys.sealing import KeyEncryptionKey, Vault
 from issuer_service.rates import UNLIMITED
 from issuer_service.stores.keys import row_values
 from issuer_service.stores.migrations import upgrade
+from issuer_service.stores.rows.agents import TokenRow
 from issuer_service.stores.rows.audit import AuditFound, AuditQuery
 from issuer_service.stores.rows.keys import KeyState, KeyUse, RegistryKeyRow
 from issuer_service.stores.sql import SqlStore, open_store
-from issuer_service.stores.tables import registry_keys
+from issuer_service.stores.tables import registry_keys, tokens
 from issuer_service.wiring import AuditCheckpoints, Wiring
 from sdcard import InMemorySigner
 from sdcard.audit.chain import Verdict
@@ -134,16 +135,8 @@ def key_row(
 
 def seed_keys(url: str, *rows: RegistryKeyRow) -> None:
     """Put keys there as if they had always been: without an audit record."""
-
-    async def write() -> None:
-        store = open_store(url)
-        try:
-            values = [row_values(row) for row in rows]
-            await store.database.migrate(lambda connection: connection.execute(insert(registry_keys), values))
-        finally:
-            await store.close()
-
-    asyncio.run(write())
+    values = [row_values(row) for row in rows]
+    ask(url, lambda store: store.database.migrate(lambda connection: connection.execute(insert(registry_keys), values)))
 
 
 class FixedKeys:
@@ -158,16 +151,32 @@ class FixedKeys:
         return self._keys
 
 
-class Desk:
-    """A registry, and the one who asks it."""
+class Unrecorded:
+    """Remembers tokens as if they had always been: without an audit record."""
 
-    def __init__(self, folder: Path, url: str | None = None) -> None:
+    def __init__(self, store: SqlStore) -> None:
+        self._store = store
+
+    async def add_token(self, token: TokenRow) -> None:
+        values = {name: getattr(token, name) for name in TokenRow.__slots__}
+        values |= {"scopes": list(token.scopes), "limits": dict(token.limits)}
+        await self._store.database.migrate(lambda connection: connection.execute(insert(tokens), values))
+
+
+class Desk:
+    """A registry, and the one who asks it.
+
+    ``recorded``: whether the audit chain has its keys and tokens. Without them, its first record is of a test.
+    """
+
+    def __init__(self, folder: Path, url: str | None = None, *, recorded: bool = False) -> None:
+        self.recorded = recorded
         self.file = folder / "registry.sqlite"
         self.url = url or f"sqlite+aiosqlite:///{self.file}"
         self.clock, self.salts, self.signer = MovableClock(), RecordingSalts("desk"), key(10)
         self.status_signer, self.audit_signer, self.token_signer = key(11), key(12), key(13)
         self.checkpoints = folder / "audit.checkpoints"
-        if url is None and not self.file.exists():
+        if url is None and not recorded and not self.file.exists():
             self._begin_with(*_prepared())
         else:
             self.prepare()
@@ -185,7 +194,11 @@ class Desk:
         """Tables, and a key for each use where there is none."""
         upgrade(self.url)
         if query(self.url, "SELECT kid FROM registry_keys") == [[]]:
-            seed_keys(self.url, *(key_row(signer, use) for use, signer in self.signers().items()))
+            rows = [key_row(signer, use) for use, signer in self.signers().items()]
+            if self.recorded:
+                ask(self.url, lambda store: store.add_keys(rows))
+            else:
+                seed_keys(self.url, *rows)
 
     def signers(self) -> dict[KeyUse, InMemorySigner]:
         """What signs what."""
@@ -217,8 +230,9 @@ class Desk:
 
         async def create() -> str:
             store = open_store(self.url)
+            to: Any = store if self.recorded else Unrecorded(store)
             try:
-                return await create_token(store, subject, scopes, limits or {}, int(now) + lifetime, now, self.salts)
+                return await create_token(to, subject, scopes, limits or {}, int(now) + lifetime, now, self.salts)
             finally:
                 await store.close()
 
@@ -237,6 +251,15 @@ class Desk:
         """What the way along the audit chain shows."""
         return verdict_of(self.url, *checkpoints)
 
+    def differences(self) -> list[tuple[str, str]]:
+        """What is wrong with the chain, or not in the tables as it says; but for keys and tokens without a record."""
+        own = set() if self.recorded else {"database/tokens", "database/registry_keys"}
+        return [
+            (rule, place)
+            for rule, place in differences(self.url)
+            if rule != "audit.state-added" or place.rpartition("/")[0] not in own
+        ]
+
     def counts(self) -> dict[str, int]:
         return {table: len(rows) for table, rows in self.rows().items()}
 
@@ -252,6 +275,12 @@ def ask(url: str, question: Callable[[SqlStore], Awaitable[T]]) -> T:
             await store.close()
 
     return asyncio.run(asking())
+
+
+def differences(url: str) -> list[tuple[str, str]]:
+    """Rule and place of everything that is wrong with the chain, or not in the tables as the chain says."""
+    verdict, state = ask(url, lambda store: verify_state(store, (), lambda _: None))
+    return [(str(one.rule), str(one.where)) for one in (*verdict.findings, *state.findings)]
 
 
 def verdict_of(url: str, *checkpoints: Checkpoint) -> Verdict:

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.sql import open_store
 from sdcard import Misuse
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
-from tests.issuer_service.test_processes import ROUNDS
 from tests.postgres import Cluster, cluster
 from tests.world import key, raises_rule
 
@@ -51,13 +49,12 @@ def assert_writes_are_refused(desk: Desk, registry: OpenDesk) -> None:
     assert desk.rows() == before
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("how", "rounds"), [(signal.SIGINT, 1), (signal.SIGKILL, ROUNDS)])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_server_that_stops_under_load_is_used_again_once_it_is_back(
-    server: Cluster, desk: Desk, how: signal.Signals, rounds: int
+    server: Cluster, desk: Desk, how: signal.Signals
 ) -> None:
     done, answers, lock = threading.Event(), list[tuple[int, int]](), threading.Lock()
-    numbers = count(100)
+    numbers = iter(range(100, 2000))
 
     with desk.open(open_store(desk.url, patience=2.0)) as registry:
 
@@ -84,12 +81,10 @@ def test_a_server_that_stops_under_load_is_used_again_once_it_is_back(
             loads = [pool.submit(load) for _ in range(8)]
             try:
                 seen = await_answer(lambda status: status == 201, 0)
-                for _ in range(rounds):
-                    server.stop(how)
-                    seen = await_answer(lambda status: status == 503, seen)
-                    server.start()
-                    seen = await_answer(lambda status: status == 201, seen + 8)
-                    assert desk.verdict().findings == ()
+                server.stop(how)
+                seen = await_answer(lambda status: status == 503, seen)
+                server.start()
+                await_answer(lambda status: status == 201, seen + 8)
             finally:
                 done.set()
             for one in loads:

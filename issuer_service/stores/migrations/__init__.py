@@ -8,7 +8,9 @@ from alembic.config import Config
 from alembic.util import CommandError
 from sqlalchemy import Connection, func, make_url, select
 
+from issuer_service.stores.state.adoption import adopt
 from sdcard.edge.databases import Database, create_private, file_of, open_database, reachable
+from sdcard.edge.system import SystemClock
 from sdcard.errors import Misuse
 
 _LOCK = 0x5D_CA4D
@@ -51,6 +53,7 @@ def _migrate_in_turn(connection: Connection) -> None:
         connection.execute(select(func.set_config("lock_timeout", _LONGEST_WAIT, True)))
         connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
     migrate(connection)
+    adopt(connection, int(SystemClock().now()))
 
 
 def migrate(connection: Connection) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from issuer_service.stores.rows.state import NOTHING, Written
 from sdcard.encoding import JsonObject
 
 AuditFound: TypeAlias = "tuple[int, JsonObject | None]"
@@ -33,6 +34,11 @@ class AuditEvent(StrEnum):
     APPROVAL_ASKED = "approval.asked"
     APPROVAL_GRANTED = "approval.granted"
     APPROVAL_DENIED = "approval.denied"
+    DISCOVERY_WITHDRAWN = "discovery.withdrawn"
+    TOKEN_ADDED = "token.added"
+    SESSION_OPENED = "session.opened"
+    SESSION_ENDED = "session.ended"
+    STATE_ADOPTED = "state.adopted"
 
 
 class Supersedes(StrEnum):
@@ -64,6 +70,7 @@ class AuditRow:
         interaction_id: in which interaction, where the caller said so (SDC-13).
         possession: of something issued, whether the agent has shown that it holds the keys.
         supersedes: of something issued, what became of earlier SD-Cards.
+        written: the rows that the same transaction wrote and deleted. The record keeps digests of them.
     """
 
     event: AuditEvent
@@ -75,6 +82,7 @@ class AuditRow:
     interaction_id: str | None = None
     possession: Possession | None = None
     supersedes: Supersedes | None = None
+    written: Written = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from issuer_service.stores.rows.audit import AuditEvent
+from sdcard.status.reference import StatusValue
+
+STATUS_CHANGES: Mapping[AuditEvent, tuple[tuple[StatusValue, ...], StatusValue]] = {
+    AuditEvent.CARDS_REVOKED: ((StatusValue.VALID, StatusValue.SUSPENDED), StatusValue.INVALID),
+    AuditEvent.CARDS_SUSPENDED: ((StatusValue.VALID,), StatusValue.SUSPENDED),
+    AuditEvent.CARDS_REINSTATED: ((StatusValue.SUSPENDED,), StatusValue.VALID),
+}
+"""What an owner can do to statuses: those that change, and what they become. Nothing leads back from a revocation."""
 
 
 @dataclass(frozen=True, slots=True)

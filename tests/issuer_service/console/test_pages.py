@@ -35,7 +35,7 @@ DOES = {
 
 def events(desk: Desk) -> list[tuple[Any, ...]]:
     found = [(record["event"], record["subject"], record.get("interaction_id")) for record in desk.audit()]
-    return [one for one in found if not one[0].startswith(("agent.", "grant."))]
+    return [one for one in found if not one[0].startswith(("agent.", "grant.", "session.", "token."))]
 
 
 # -- scopes -----------------------------------------------------------------------------------------------------------

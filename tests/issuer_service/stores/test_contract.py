@@ -135,7 +135,7 @@ def test_a_token_that_is_forgotten_is_gone_and_no_other(url: str) -> None:
     on(url, lambda store: store.add_token(later), lambda store: store.add_token(TOKEN))
     assert on(url, lambda store: store.read_tokens()) == [(TOKEN, later)]
 
-    on(url, lambda store: store.delete_token(TOKEN.digest), lambda store: store.delete_token("e" * 64))
+    on(url, lambda store: store.delete_token(TOKEN.digest, NOW), lambda store: store.delete_token("e" * 64, NOW))
 
     assert on(url, lambda store: store.read_tokens()) == [(later,)]
 

@@ -240,3 +240,29 @@ def test_memory_does_not_grow_with_the_chain(tmp_path: Path) -> None:
         return int(done.stderr)
 
     assert peak(10_000) < peak(100) + 10, "MiB; the larger export has 43"
+
+
+def test_the_tables_are_compared_with_the_chain(
+    sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(tmp_path, recorded=True)
+    monkeypatch.setenv("SDCARD_DATABASE_URL", desk.url)
+    with desk.open() as registry:
+        registry.register(request())
+        registry.done("POST", "/agents/ai-assistant-v2/revoke", {})
+    assert "as the chain says" in sdcard("audit", "verify", "--state").out
+    assert sdcard("audit", "verify", "--state", "--json").json["state"]["findings"] == []
+    assert sdcard("audit", "verify", "--state", "--file", "x").status == 2
+
+    change(desk, "UPDATE agents SET subject = 'mallory'", "UPDATE status_entries SET status = 0")
+
+    assert sdcard("audit", "verify").status == 0, "the chain itself is whole"
+    ran = sdcard("audit", "verify", "--state", "--json")
+    assert (ran.status, ran.json["refused"], ran.json["findings"]) == (1, True, [])
+    found = ran.json["state"]["findings"]
+    assert ("audit.state-changed", "database/agents/ai-assistant-v2/subject") in [
+        (one["rule"], one["where"]) for one in found
+    ]
+    assert any("it is invalid" in one["message"] for one in found), "the revocation that was undone"
+    shown = sdcard("audit", "verify", "--state")
+    assert (shown.status, "Record 6 says otherwise" in shown.out) == (1, True)

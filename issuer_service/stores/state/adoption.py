@@ -1,0 +1,134 @@
+"""Adoption: the state of a database that was there before records named the rows that they write.
+
+The records of the adoption name every row that is compared, as it is at that moment. Nobody can tell what was changed
+before it. It happens once, in the transaction of the migration; a new database has nothing to adopt.
+"""
+
+import secrets
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, select, tuple_, update
+
+from issuer_service.stores.audit import append_all
+from issuer_service.stores.discovery import runs_of
+from issuer_service.stores.rows.audit import AuditEvent, AuditRow
+from issuer_service.stores.rows.state import ListVersion, Row, StatusRun, Written
+from issuer_service.stores.state.digests import KEY_BYTES
+from issuer_service.stores.tables import (
+    agents,
+    approvals,
+    audit_head,
+    batches,
+    cards,
+    delegations,
+    discovery_cards,
+    grants,
+    holder_keys,
+    registry_keys,
+    remembered,
+    sessions,
+    status_entries,
+    status_lists,
+    tokens,
+)
+
+_AT_ONCE = 200
+"""Agents, or rows of another table, that are read together."""
+_WITHOUT_AGENT = (tokens, sessions, registry_keys, grants, delegations, approvals, remembered)
+_ENTRY = and_(status_entries.c.list_id == cards.c.status_list_id, status_entries.c.index == cards.c.status_index)
+
+
+def adopt(connection: Connection, at: int) -> None:
+    """Make the key of the digests, if there is none, and record the state of a database that has one.
+
+    Args:
+        connection: in a transaction; nothing else may write until it ends.
+        at: Unix seconds.
+    """
+    unkeyed = update(audit_head).where(audit_head.c.state_key.is_(None))
+    if connection.execute(unkeyed.values(state_key=secrets.token_bytes(KEY_BYTES))).rowcount != 1:
+        return
+    adopts = True
+    for written, agent_id in _state(connection):
+        told = Written(written.rows, {}, written.keys, written.runs, written.lists, adopts)
+        append_all(connection, [AuditRow(AuditEvent.STATE_ADOPTED, at, "", agent_id, written=told)])
+        adopts = False
+
+
+def _state(connection: Connection) -> Iterator[tuple[Written, str]]:
+    lists = connection.execute(select(status_lists.c.list_id, status_lists.c.context, status_lists.c.version)).all()
+    for start in range(0, len(lists), _AT_ONCE):
+        yield Written(lists=[ListVersion(*row) for row in lists[start : start + _AT_ONCE]]), ""
+    for table in _WITHOUT_AGENT:
+        (key,) = table.primary_key.columns
+        for rows in _pages(connection, select(table), key):
+            yield Written({table.name: rows}), ""
+    for rows in _pages(connection, select(agents), agents.c.agent_id):
+        yield from _of_agents(connection, rows)
+    yield from _entries_of_nobody(connection)
+
+
+def _pages(connection: Connection, asked: Select[Any], *key: ColumnElement[Any]) -> Iterator[list[Row]]:
+    """All rows, so many at once, in the order of their key."""
+    asked = asked.order_by(*key).limit(_AT_ONCE)
+    rows = connection.execute(asked).mappings().all()
+    while rows:
+        yield [dict(row) for row in rows]
+        last = tuple(rows[-1][column.name] for column in key)
+        behind = tuple_(*key) > last if len(key) > 1 else key[0] > last[0]
+        rows = connection.execute(asked.where(behind)).mappings().all()
+
+
+def _of_agents(connection: Connection, rows: Sequence[Row]) -> Iterator[tuple[Written, str]]:
+    """For each agent its row, Batches, SD-Cards, keys, status entries, and where it is found."""
+    named = [str(row["agent_id"]) for row in rows]
+    of_table: dict[str, defaultdict[str, list[Row]]] = {}
+    found = {
+        "agents": select(agents).where(agents.c.agent_id.in_(named)),
+        "batches": select(batches).where(batches.c.agent_id.in_(named)),
+        "discovery_cards": select(discovery_cards).where(discovery_cards.c.agent_id.in_(named)),
+        "holder_keys": select(holder_keys).where(holder_keys.c.agent_id.in_(named)),
+        "cards": select(cards, batches.c.agent_id, status_entries.c.status)
+        .join_from(cards, batches)
+        .join(status_entries, _ENTRY, isouter=True)
+        .where(batches.c.agent_id.in_(named)),
+    }
+    for table, asked in found.items():
+        of_table[table] = defaultdict(list)
+        for one in connection.execute(asked).mappings():
+            of_table[table][one["agent_id"]].append(dict(one))
+    for agent_id in named:
+        keys = defaultdict[int, list[str]](list)
+        for row in of_table["holder_keys"][agent_id]:
+            keys[int(str(row["bound_at"]))].append(str(row["thumbprint"]))
+        compared = {table: of_table[table][agent_id] for table in found if table != "holder_keys"}
+        runs = [*_runs(compared["cards"]), *runs_of(compared["discovery_cards"])]
+        yield Written({table: those for table, those in compared.items() if those}, keys=keys, runs=runs), agent_id
+
+
+def _runs(issued: Sequence[Row]) -> list[StatusRun]:
+    return [_run(**row) for row in issued if row["status"] is not None]
+
+
+def _run(
+    *, context: Any, status_list_id: Any, batch_id: Any, expires_at: Any, status: Any, status_index: Any, **_: object
+) -> StatusRun:
+    return StatusRun(context, status_list_id, batch_id, expires_at, status, (status_index,))
+
+
+def _entries_of_nobody(connection: Connection) -> Iterator[tuple[Written, str]]:
+    """Status entries of SD-Cards of agents that were deleted. They stay as they are."""
+    rest = (
+        select(status_entries, status_lists.c.context)
+        .join_from(status_entries, status_lists)
+        .join(cards, _ENTRY, isouter=True)
+        .where(cards.c.digest.is_(None))
+    )
+    for rows in _pages(connection, rest, status_entries.c.list_id, status_entries.c.index):
+        yield Written(runs=[_orphan(**row) for row in rows]), ""
+
+
+def _orphan(*, context: Any, list_id: Any, index: Any, status: Any) -> StatusRun:
+    return StatusRun(context, list_id, "", 0, status, (index,))

@@ -1,0 +1,236 @@
+"""Compare the tables with what the audit chain says of them, in one snapshot, row by row."""
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import Boolean, Connection, Table, Text, cast, select, type_coerce
+from sqlalchemy.types import NullType
+
+from issuer_service.stores.audit import read_head, read_records
+from issuer_service.stores.discovery import unpack_terms
+from issuer_service.stores.rows.audit import AuditFound, AuditQuery
+from issuer_service.stores.rows.state import FOUND, StateVerdict
+from issuer_service.stores.state.digests import COMPARED, Compared, differing, hidden_name, pack
+from issuer_service.stores.state.replay import Malformed, Replay, replaying
+from issuer_service.stores.statuses import MOST_USED
+from issuer_service.stores.tables import (
+    audit_head,
+    discovery_postings,
+    holder_keys,
+    status_entries,
+    status_lists,
+)
+from issuer_service.stores.texts import StoredJson
+from sdcard.audit.records import Head
+from sdcard.errors import Finding, Misuse, Part, Where
+from sdcard.rules import Rule
+from sdcard.status.reference import StatusValue
+
+MOST_FINDINGS = 100
+_AT_ONCE = 1_000
+_DATABASE = Where(Part.DATABASE)
+
+
+def compare_state(connection: Connection, take: Callable[[AuditFound], None]) -> tuple[Head | None, StateVerdict]:
+    """Replay the chain, giving each record to ``take``, and compare the tables with what it says.
+
+    Args:
+        connection: sees one snapshot.
+        take: looks at each record too.
+
+    Raises:
+        Misuse: when the database was not adopted.
+    """
+    key = connection.execute(select(audit_head.c.state_key)).scalar()
+    head = read_head(connection)
+    if head is not None and key is None:
+        raise Misuse("the audit chain of this database says nothing of its state yet: `sdcard db upgrade`")
+    with replaying() as replay:
+        comparison = _Comparison(connection, replay, bytes(key or b""))
+        comparison.replay(take)
+        comparison.compare()
+        return head, comparison.verdict()
+
+
+class _Comparison:
+    """One comparison. What was expected and met is deleted, so that what is left is missing."""
+
+    def __init__(self, connection: Connection, replay: Replay, key: bytes) -> None:
+        self._connection, self._replay, self._key = connection, replay, key
+        self._kept = replay.kept
+        self._rows = self._found = 0
+        self._findings: list[Finding] = []
+
+    def verdict(self) -> StateVerdict:
+        """What differs."""
+        unlisted = self._found - len(self._findings)
+        return StateVerdict(self._rows, self._replay.adopted, tuple(self._findings), unlisted)
+
+    def replay(self, take: Callable[[AuditFound], None]) -> None:
+        """Along the chain. What cannot be read says nothing, and is found by the walk."""
+        after: int | None = None
+        while page := read_records(self._connection, AuditQuery(after=after, limit=_AT_ONCE)):
+            for sequence, record in page:
+                take((sequence, record))
+                if record is not None:
+                    self._replay_one(sequence, record)
+            after = page[-1][0]
+
+    def _replay_one(self, sequence: int, record: Any) -> None:
+        try:
+            self._replay.take(sequence, record)
+        except Malformed:
+            self._find(Rule.AUDIT_RECORD, Where(Part.AUDIT, (sequence,)), "What it says of the tables cannot be read.")
+
+    def compare(self) -> None:
+        """All tables."""
+        self._compare_lists()
+        self._compare_entries()
+        self._compare_keys()
+        for compared in COMPARED.values():
+            self._compare_table(compared)
+        self._compare_postings()
+
+    def _compare_table(self, compared: Compared) -> None:
+        table = compared.table.name
+
+        def name_of(row: dict[str, Any]) -> str:
+            return compared.name(self._key, row)
+
+        for name, of_name in groupby(self._stream(compared.table, *compared.order), name_of):
+            rows = list(of_name)
+            if table == "discovery_cards":
+                self._compare_found(rows[0])
+            expected = self._take("expected", ("tab", "name"), (table, name), "digests, sequence")
+            place = _DATABASE.within(table, name)
+            if expected is None:
+                self._find_added(place)
+                continue
+            for column in differing(compared, expected[0], pack(self._key, compared, name, rows)):
+                self._find_changed(place.within(column), expected[1])
+        for name, sequence in self._kept.execute("SELECT name, sequence FROM expected WHERE tab = ?", (table,)):
+            self._find_missing(_DATABASE.within(table, name), sequence)
+
+    def _compare_found(self, row: dict[str, Any]) -> None:
+        """The status of a row of ``discovery_cards``, and its terms for the comparison of postings."""
+        position, place = row["position"], _DATABASE.within("discovery_cards", row["position"], "status")
+        expected = self._take("entries", ("list", "idx"), (FOUND, position), "status, sequence")
+        if expected is not None and expected[0] != row["status"]:
+            self._find_status(place, row["status"], *expected)
+        terms = row["terms"] if isinstance(row["terms"], bytes) else b""
+        values = [(term, position) for term in unpack_terms(terms[: len(terms) // 8 * 8])]
+        self._kept.executemany("INSERT OR IGNORE INTO terms VALUES (?, ?)", values)
+
+    def _compare_lists(self) -> None:
+        used = dict(self._kept.execute("SELECT list, count(*) FROM entries GROUP BY list").fetchall())
+        for row in self._stream(status_lists, "list_id"):
+            place = _DATABASE.within("status_lists", row["list_id"])
+            known = self._take("lists", ("list",), (row["list_id"],), "context, version, sequence")
+            if known is None:
+                self._find_added(place)
+                continue
+            context, version, sequence = known
+            count = used.get(row["list_id"], 0)
+            right = {
+                "context": row["context"] == context,
+                "used": row["used"] == count,
+                "open_for": row["open_for"] == (context if count < MOST_USED else None),
+                "version": isinstance(row["version"], int) and row["version"] >= version,
+            }
+            for column in (name for name, is_right in right.items() if not is_right):
+                self._find_changed(place.within(column), sequence)
+        for list_id, sequence in self._kept.execute("SELECT list, sequence FROM lists"):
+            self._find_missing(_DATABASE.within("status_lists", list_id), sequence)
+
+    def _compare_entries(self) -> None:
+        for row in self._stream(status_entries, "list_id", "index"):
+            place = _DATABASE.within("status_entries", row["list_id"], row["index"])
+            expected = self._take("entries", ("list", "idx"), (row["list_id"], row["index"]), "status, sequence")
+            if expected is None:
+                self._find_added(place)
+            elif expected[0] != row["status"]:
+                self._find_status(place.within("status"), row["status"], *expected)
+        for list_id, index, sequence in self._kept.execute(
+            "SELECT list, idx, sequence FROM entries WHERE list <> ?", (FOUND,)
+        ):
+            self._find_missing(_DATABASE.within("status_entries", list_id, index), sequence)
+
+    def _compare_keys(self) -> None:
+        for row in self._stream(holder_keys, "thumbprint"):
+            place = _DATABASE.within("holder_keys", row["thumbprint"])
+            name = hidden_name(self._key, "holder_keys", row["thumbprint"])
+            expected = self._take("bound", ("name",), (name,), "agent, at, sequence")
+            if expected is None:
+                self._find_added(place)
+                continue
+            for column, value in zip(("agent_id", "bound_at"), expected, strict=False):
+                if row[column] != value:
+                    self._find_changed(place.within(column), expected[2])
+        for name, sequence in self._kept.execute("SELECT name, sequence FROM bound"):
+            self._find_missing(_DATABASE.within("holder_keys", name), sequence)
+
+    def _compare_postings(self) -> None:
+        for row in self._stream(discovery_postings, "position", "term"):
+            if self._take("terms", ("term", "position"), (row["term"], row["position"]), "1") is None:
+                self._find_added(_DATABASE.within("discovery_postings", row["position"], row["term"]))
+        for term, position in self._kept.execute("SELECT term, position FROM terms"):
+            place = _DATABASE.within("discovery_postings", position, term)
+            self._find(Rule.AUDIT_STATE_MISSING, place, "The row of discovery_cards has this term.")
+
+    def _stream(self, table: Table, *order: str) -> Iterator[dict[str, Any]]:
+        """All rows as they are stored, whatever is in them."""
+        columns = [
+            cast(column, Text).label(column.name)
+            if isinstance(column.type, StoredJson)
+            else type_coerce(column, NullType()).label(column.name)
+            for column in table.c
+        ]
+        asked = select(*columns).order_by(*(table.c[name] for name in order))
+        asked = asked.execution_options(stream_results=True, yield_per=_AT_ONCE)
+        for row in self._connection.execute(asked).mappings():
+            self._rows += 1
+            yield {column.name: _value(column.type, row[column.name]) for column in table.c}
+
+    def _take(self, table: str, names: tuple[str, ...], values: tuple[Any, ...], wanted: str) -> tuple[Any, ...] | None:
+        """What is expected of a row, which is not expected again."""
+        these = " AND ".join(f"{name} = ?" for name in names)
+        if any(isinstance(value, bytes | float) for value in values):
+            return None
+        found = self._kept.execute(f"DELETE FROM {table} WHERE {these} RETURNING {wanted}", values).fetchall()
+        return found[0] if found else None
+
+    def _find_added(self, place: Where) -> None:
+        self._find(Rule.AUDIT_STATE_ADDED, place, "No record wrote it, or a record deleted it.")
+
+    def _find_missing(self, place: Where, sequence: int) -> None:
+        self._find(Rule.AUDIT_STATE_MISSING, place, f"Record {sequence} wrote it, and no record deleted it.")
+
+    def _find_changed(self, place: Where, sequence: int) -> None:
+        self._find(Rule.AUDIT_STATE_CHANGED, place, f"Record {sequence} says otherwise.")
+
+    def _find_status(self, place: Where, status: object, expected: int, sequence: int) -> None:
+        hint = f"It is {_status_name(status)}; by record {sequence} it is {_status_name(expected)}."
+        self._find(Rule.AUDIT_STATE_CHANGED, place, hint)
+
+    def _find(self, rule: Rule, place: Where, hint: str) -> None:
+        self._found += 1
+        if len(self._findings) < MOST_FINDINGS:
+            self._findings.append(Finding(rule, place, hint))
+
+
+def _status_name(status: object) -> str:
+    return next((known.name.lower() for known in StatusValue if known == status), "no known status")
+
+
+def _value(kind: object, value: Any) -> Any:
+    """As the registry writes it. What cannot be read is like nothing that it writes."""
+    if isinstance(kind, StoredJson) and value is not None:
+        try:
+            return json.loads(value)
+        except (ValueError, TypeError, RecursionError):
+            return ["unreadable", str(value)]
+    if isinstance(kind, Boolean) and value in (0, 1):
+        return bool(value)
+    return value

@@ -1,0 +1,142 @@
+"""Replay: what the records of the chain say that the tables hold.
+
+The expectation is kept in a temporary SQLite database on the disk, so that memory does not grow with the registry.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from issuer_service.stores.rows.audit import AuditEvent, Supersedes
+from issuer_service.stores.rows.state import FOUND
+from issuer_service.stores.rows.statuses import STATUS_CHANGES
+from issuer_service.stores.state.digests import ADOPTS, GONE, KEYS, LISTS, ROWS, RUNS, unpack
+
+_ISSUING = {AuditEvent.AGENT_REGISTERED, AuditEvent.AGENT_RENEWED, AuditEvent.AGENT_KEYS_CHANGED}
+_OF_DELETED = ("batches", "cards", "discovery_cards")
+_TABLES = """
+CREATE TABLE expected (
+    tab TEXT, name TEXT, agent TEXT, digests BLOB, sequence INTEGER, PRIMARY KEY (tab, name)
+) WITHOUT ROWID;
+CREATE INDEX of_agent ON expected (agent, tab);
+CREATE TABLE bound (name TEXT PRIMARY KEY, agent TEXT, at INTEGER, sequence INTEGER) WITHOUT ROWID;
+CREATE TABLE entries (
+    list TEXT, idx INTEGER, agent TEXT, batch TEXT, context TEXT, expires INTEGER, status INTEGER, sequence INTEGER,
+    PRIMARY KEY (list, idx)
+) WITHOUT ROWID;
+CREATE INDEX entries_of_agent ON entries (agent, list);
+CREATE TABLE lists (list TEXT PRIMARY KEY, context TEXT, version INTEGER, sequence INTEGER) WITHOUT ROWID;
+CREATE TABLE terms (term INTEGER, position INTEGER, PRIMARY KEY (term, position)) WITHOUT ROWID;
+"""
+_CHANGE = "UPDATE entries SET status = ?, sequence = ? WHERE agent = ? AND expires > ? AND status IN (?, ?)"
+
+
+class Malformed(ValueError):
+    """The state of a record is none that the registry writes."""
+
+
+class Replay:
+    """What the records so far say.
+
+    Attributes:
+        kept: the temporary database.
+        adopted: the record that the state begins with; 0: the first record of the chain.
+    """
+
+    def __init__(self, kept: sqlite3.Connection) -> None:
+        self.kept = kept
+        self.adopted = 0
+
+    def take(self, sequence: int, record: Mapping[str, Any]) -> None:
+        """Apply the next record.
+
+        Raises:
+            Malformed: when it says something that no record says.
+        """
+        try:
+            state = json.loads(record.get("state", "{}"))
+            if state.get(ADOPTS):
+                self._begin(sequence)
+            self._happen(sequence, record)
+            self._write(sequence, record, state)
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, sqlite3.Error) as error:
+            raise Malformed from error
+
+    def _begin(self, sequence: int) -> None:
+        """Forget what records before the adoption say."""
+        self.adopted = sequence
+        for table in ("expected", "bound", "entries", "lists"):
+            self.kept.execute(f"DELETE FROM {table}")
+
+    def _happen(self, sequence: int, record: Mapping[str, Any]) -> None:
+        """What follows from the event itself."""
+        event, agent = record["event"], record["agent_id"]
+        if event in _ISSUING:
+            self._forget(agent, "discovery_cards")
+            if record.get("supersedes") == Supersedes.REVOKE:
+                self._change(sequence, AuditEvent.CARDS_REVOKED, agent, record["at"])
+        elif event == AuditEvent.AGENT_DELETED:
+            self._forget(agent, *_OF_DELETED)
+            self._change(sequence, AuditEvent.CARDS_REVOKED, agent, record["at"])
+        elif event in STATUS_CHANGES:
+            narrower = {"batch": record["batch_id"], "context": next(iter(record["disclosed"]), "")}
+            self._change(sequence, AuditEvent(event), agent, record["at"], **narrower)
+
+    def _forget(self, agent: str, *tables: str) -> None:
+        for table in tables:
+            self.kept.execute("DELETE FROM expected WHERE agent = ? AND tab = ?", (agent, table))
+        self.kept.execute("DELETE FROM entries WHERE agent = ? AND list = ?", (agent, FOUND))
+
+    def _change(
+        self, sequence: int, event: AuditEvent, agent: str, at: int, batch: str = "", context: str = ""
+    ) -> None:
+        """Change statuses as the registry did: of one agent, and of SD-Cards that had not expired."""
+        before, after = STATUS_CHANGES[event]
+        text, values = _CHANGE, [int(after), sequence, agent, at, int(before[0]), int(before[-1])]
+        for column, value in (("batch", batch), ("context", context)):
+            if value:
+                text, values = f"{text} AND {column} = ?", [*values, value]
+        changed = {row[0] for row in self.kept.execute(f"{text} RETURNING list", values)} - {FOUND}
+        for list_id in changed:
+            self.kept.execute("UPDATE lists SET version = version + 1 WHERE list = ?", (list_id,))
+
+    def _write(self, sequence: int, record: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+        agent = record["agent_id"]
+        self._write_lists(sequence, state.get(LISTS, ()), state.get(RUNS, ()))
+        for context, list_id, of_batch, expires, status, *indices in state.get(RUNS, ()):
+            entry = (agent, of_batch, context, expires, status, sequence)
+            self._add("entries", [(list_id, int(index), *entry) for index in indices])
+        for at, names in state.get(KEYS, {}).items():
+            self._add("bound", [(str(name), agent, int(at), sequence) for name in names])
+        for table, names in state.get(GONE, {}).items():
+            for name in names:
+                self.kept.execute("DELETE FROM expected WHERE tab = ? AND name = ?", (table, name))
+        for table, rows in state.get(ROWS, {}).items():
+            self._add("expected", [(table, name, agent, unpack(text), sequence) for name, text in rows.items()])
+
+    def _write_lists(self, sequence: int, lists: Sequence[Any], runs: Sequence[Any]) -> None:
+        known = [(list_id, context, version, sequence) for list_id, context, version in lists]
+        known += [(run[1], run[0], 0, sequence) for run in runs if run[1] != FOUND]
+        self.kept.executemany("INSERT OR IGNORE INTO lists VALUES (?, ?, ?, ?)", known)
+
+    def _add(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            values = ", ".join("?" * len(rows[0]))
+            self.kept.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({values})", rows)
+
+
+@contextmanager
+def replaying() -> Iterator[Replay]:
+    """A replay that has not begun. Its database is gone afterwards."""
+    kept = sqlite3.connect("", isolation_level=None)
+    try:
+        kept.execute("PRAGMA synchronous=OFF")
+        kept.execute("PRAGMA journal_mode=OFF")
+        kept.execute("PRAGMA cache_size=-65536")
+        kept.executescript(_TABLES)
+        kept.execute("BEGIN")
+        yield Replay(kept)
+    finally:
+        kept.close()
