@@ -26,6 +26,7 @@ from sdcard.encoding import encode_base64url
 from sdcard.errors import Part
 from sdcard.jose.keys import parse_public_jwk
 from sdcard.keybinding.possession import prove_possession
+from tests.command_line import Sdcard
 from tests.issuer_service.desk import KEK_SECRET, VAULT, Desk, ask, jwk, on_both_databases, request, verdict_of
 from tests.issuer_service.test_serving import SERVES, await_health, free_port
 from tests.postgres import Cluster, query
@@ -260,13 +261,17 @@ def test_two_processes_on_one_file_serve_a_hundred_at_once(tmp_path: Path) -> No
     assert statuses.count(201) == expected["registered"] == len(crowd.acknowledged)
 
 
-def test_no_command_shows_the_password_of_a_database(tmp_path: Path) -> None:
-    for query_part in ("", "?sslmode=require"):
-        url = f"postgresql+asyncpg://app:canary-password@127.0.0.1:{free_port()}/registry{query_part}"
-        for command in (["serve", "--port", str(free_port())], ["token", "create", "--subject", "me"]):
-            environment = {**os.environ, "SDCARD_DATABASE_URL": url}
-            script = [sys.executable, "-c", "from sdcard.cli import main; main()", *command]
-            done = subprocess.run(script, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-            assert "canary" not in done.stdout + done.stderr
-            assert "Traceback" not in done.stderr
-            assert done.returncode == 2, done.stderr
+@pytest.mark.parametrize("options", ["", "?sslmode=require"])
+def test_no_command_shows_the_password_of_a_database(
+    options: str, sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"postgresql+asyncpg://app:canary-password@127.0.0.1:{free_port()}/registry{options}"
+    monkeypatch.setenv("SDCARD_DATABASE_URL", url)
+
+    told = sdcard("token", "create", "--subject", "me")
+    script = [sys.executable, "-c", "from sdcard.cli import main; main()", "serve", "--port", str(free_port())]
+    served = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    assert "canary" not in told.out + told.err + served.stdout + served.stderr
+    assert "Traceback" not in told.err + served.stderr
+    assert (told.status, served.returncode) == (2, 2), (told, served.stderr)

@@ -70,12 +70,13 @@ def process(folder: Path, port: int) -> Iterator[tuple[str, "subprocess.Popen[by
 
 def await_health(address: str, server: "subprocess.Popen[Any]", verify: ssl.SSLContext | bool = True) -> None:
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            if httpx2.get(f"{address}/healthz", trust_env=False, verify=verify).status_code == 200:
-                return
-        except httpx2.TransportError:
-            time.sleep(0.05)
+    with httpx2.Client(trust_env=False, verify=verify) as client:
+        while time.monotonic() < deadline and server.poll() is None:
+            try:
+                if client.get(f"{address}/healthz").status_code == 200:
+                    return
+            except httpx2.TransportError:
+                time.sleep(0.05)
     pytest.fail("the registry did not start")
 
 

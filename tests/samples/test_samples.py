@@ -120,10 +120,12 @@ def _samples(page: str) -> list[Block]:
     return [block for block in EVERY if block.page == page and not _listed(block)]
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=[pytest.mark.servers] * (page in SERVERS)) for page in PAGES_WITH_SAMPLES],
-)
+def _marks(page: str) -> list[pytest.MarkDecorator]:
+    """Only the README's samples are in the default run."""
+    return [pytest.mark.slow] * (page != "README.md") + [pytest.mark.servers] * (page in SERVERS)
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=_marks(page)) for page in PAGES_WITH_SAMPLES])
 def test_the_samples_of_the_page_run(page: str, shell: Shell, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     samples = _samples(page)
     monkeypatch.chdir(shell.folder)
