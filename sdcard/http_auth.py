@@ -76,14 +76,17 @@ def encode_challenge(challenge: Challenge, request: ClaimRequest) -> str:
 def parse_challenge(values: Sequence[str]) -> ReceivedChallenge | None:
     """The one challenge of ours in all values of ``WWW-Authenticate``; None where only other schemes are offered.
 
+    A value without our scheme is not looked at, so a malformed one of another scheme changes nothing.
+
     Raises:
         Refused: ``challenge.malformed``, ``path.malformed``, ``json.*``.
     """
-    if not any(SCHEME.lower() in value.lower() for value in values):
+    ours_within = [value for value in values if SCHEME.lower() in value.lower()]
+    if not ours_within:
         return None
-    if sum(map(len, values)) > MAX_CHALLENGE:
+    if sum(map(len, ours_within)) > MAX_CHALLENGE:
         raise _malformed("It is too long.")
-    offered = [one for value in values for one in _challenges(value)]
+    offered = [one for value in ours_within for one in _challenges(value)]
     ours = [parameters for scheme, parameters in offered if scheme == SCHEME.lower()]
     if len(ours) > 1:
         raise _malformed("There is more than one.")

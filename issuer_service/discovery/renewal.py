@@ -3,13 +3,16 @@
 A registration writes by what its agent is found, and signs nothing for that. Everything here starts from the same
 registration again, so by what an agent is found and what its SD-Card shows come from one plan. Several processes may
 renew at once: whoever writes first is right, and nobody overwrites what an owner did in between.
+
+The agents of a page are independent: one that cannot be renewed is in the log, and the others are renewed.
 """
 
 import asyncio
 import hashlib
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass, field
 
 from issuer_service.discovery.indexing import as_texts, decided_by
 from issuer_service.keys.ring import KeysInUse
@@ -33,35 +36,63 @@ from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusReference
 
+_log = logging.getLogger(__name__)
+
 _ATTEMPTS = 5
+_OUTAGES = (Rule.SIGNER_UNAVAILABLE, Rule.STORE_UNAVAILABLE)
 _KEY = Where(Part.KEY)
 
 
-async def renew(wiring: Wiring, positions: Sequence[int], now: Instant) -> None:
+async def renew(wiring: Wiring, positions: Sequence[int], now: Instant) -> frozenset[int]:
     """Make the SD-Cards at these positions anew.
 
+    Returns:
+        The positions of agents that could not be renewed, each for a reason of its own.
+
     Raises:
-        Refused: ``signer.unavailable`` or ``store.unavailable``.
+        Refused: ``signer.unavailable`` or ``store.unavailable``, when no agent could be renewed for that reason.
     """
     sources = await wiring.store.discovery_sources(positions)
+    failures = _Failures(sources)
     wanted = Counter(source.audience.context for source in sources)
     for _ in range(_ATTEMPTS):
         statuses = await wiring.store.free_statuses(wanted, wiring.salts)
         async with wiring.turns:
             keys = await wiring.keys.current()
-            rows = await asyncio.to_thread(_renew_all, wiring, keys, sources, statuses, now)
+            rows = await asyncio.to_thread(_renew_all, wiring, keys, sources, statuses, now, failures)
         try:
-            await wiring.store.renew_discovery(rows)
+            await _write(wiring, rows, failures)
         except StatusTaken:
             continue
         except KeyNotInUse:
             wiring.keys.outdate()
             continue
-        for row in rows:
+        written = [row for row in rows if row.position not in failures.positions]
+        for row in written:
             if row.issued is not None:
                 wiring.metrics.count_card(row.audience.context)
-        return
+        if failures.outage is not None and not written:
+            raise failures.outage
+        return frozenset(failures.positions)
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
+
+
+@dataclass(slots=True)
+class _Failures:
+    """The agents that could not be renewed. ``outage``: of a failure that concerns every agent, the refusal."""
+
+    sources: Sequence[SourceRow]
+    positions: set[int] = field(default_factory=set)
+    outage: Refused | None = None
+
+    def add(self, position: int, error: Exception) -> None:
+        """Note and log that an agent could not be renewed; never what its card says."""
+        if isinstance(error, Refused) and error.rule in _OUTAGES:
+            self.outage = error
+        self.positions.add(position)
+        named = next((one.agent_id for one in self.sources if one.position == position), "")
+        what = str(error.findings[0]) if isinstance(error, Refused) else type(error).__name__
+        _log.error("the SD-Card for discovery of agent %s cannot be renewed: %s", named, what)
 
 
 def _renew_all(
@@ -70,21 +101,60 @@ def _renew_all(
     sources: Sequence[SourceRow],
     statuses: Mapping[str, Sequence[StatusRow]],
     now: Instant,
+    failures: _Failures,
 ) -> list[RenewalRow]:
+    """The rows of all agents but those that fail. Two outages one after the other are one for all of them."""
     left = {context: iter(rows) for context, rows in statuses.items()}
-    return [_renew(wiring, keys, source, next(left[source.audience.context]), now) for source in sources]
+    failures.positions.clear()
+    rows, outages = list[RenewalRow](), 0
+    for source in sources:
+        try:
+            if outages > 1 and failures.outage is not None:
+                raise failures.outage
+            rows.append(_renew(wiring, keys, source, next(left[source.audience.context]), now))
+            outages = 0
+        except (Refused, LookupError, TypeError, ValueError, StopIteration) as error:
+            failures.add(source.position, error)
+            outages += isinstance(error, Refused) and error.rule in _OUTAGES
+    return rows
+
+
+async def _write(wiring: Wiring, rows: Sequence[RenewalRow], failures: _Failures) -> None:
+    """Write all rows in one transaction; when the database refuses that, each in its own.
+
+    Raises:
+        StatusTaken, KeyNotInUse: when the rows have to be made again.
+    """
+    try:
+        if rows:
+            await wiring.store.renew_discovery(rows)
+        return
+    except (StatusTaken, KeyNotInUse):
+        raise
+    except Exception as error:  # of whatever kind: one row must not take the others with it
+        if len(rows) == 1:
+            failures.add(rows[0].position, error)
+            return
+    for number, row in enumerate(rows):
+        await _write(wiring, [row], failures)
+        if number and failures.outage is not None and {rows[0].position, rows[1].position} <= failures.positions:
+            for other in rows[2:]:
+                failures.add(other.position, failures.outage)
+            return
 
 
 def _renew(wiring: Wiring, keys: KeysInUse, source: SourceRow, status: StatusRow, now: Instant) -> RenewalRow:
     """What the policy does not permit any more is not found until the agent registers again."""
     signer = keys.signer(KeyUse.CARDS)
     terms, until, prepared = tuple[str, ...](), None, None
-    with suppress(Refused):
+    try:
         card = Card(KNOWN_FORMATS[source.card_format], _parse_card(wiring, source))
         plan = _plan(wiring, source, card, now)
         prepared = _prepare(wiring, signer.public_key, source, plan, status, now)
         terms = as_texts(terms_of(plan, card.format))
         until = plan.agreement.expires if plan.agreement else None
+    except Refused as refusal:
+        _log.warning("agent %s is not found any more in %s: %s", source.agent_id, source.audience.context, refusal)
     return RenewalRow(
         at=int(now),
         subject=wiring.issuer_url,

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 
 from issuer_service.access import Caller, check_context
 from issuer_service.discovery.cursors import open_cursor, seal_cursor
@@ -74,27 +73,33 @@ def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: In
 
 
 async def _fresh_page(wiring: Wiring, caller: Caller, query: DiscoveryQuery, now: Instant) -> FoundPage:
-    """A page whose SD-Cards are good, and as the policy is now. What they are found by may change with them."""
+    """A page whose SD-Cards are good, and as the policy is now. What they are found by may change with them.
+
+    Agents are independent: one whose SD-Card is not good and cannot be renewed is left out.
+
+    Raises:
+        Refused: ``signer.unavailable`` or ``store.unavailable``, when that leaves nothing of the page.
+    """
     page = await _find(wiring, caller, query)
+    failed, outage = frozenset[int](), None
     for _ in range(_ATTEMPTS):
         decided = decided_by(wiring, await wiring.keys.current())
-        if not _due(page, decided, now):
-            return page
+        if {row.position for row in _due(page, decided, now)} <= failed:
+            break
         async with wiring.renewing:
             page = await _find(wiring, caller, query)
-            due = _due(page, decided, now)
+            due = [row.position for row in _due(page, decided, now) if row.position not in failed]
             try:
-                await renew(wiring, [row.position for row in due], now)
-            except Refused:
-                if any(_is_stale(row, decided, now) for row in due):
-                    raise
-                return page
+                failed |= await renew(wiring, due, now)
+            except Refused as refusal:
+                outage = refusal
+                break
         page = await _find(wiring, caller, query)
     decided = decided_by(wiring, await wiring.keys.current())
-    good = tuple(takewhile(lambda row: not _is_stale(row, decided, now), page.rows))
-    if len(good) == len(page.rows):
-        return page
-    return FoundPage(good, good[-1].position if good else query.after)  # owners did not leave the next one alone
+    good = tuple(row for row in page.rows if not _is_stale(row, decided, now))
+    if page.rows and not good and outage is not None:
+        raise outage
+    return FoundPage(good, page.more)
 
 
 async def _find(wiring: Wiring, caller: Caller, query: DiscoveryQuery) -> FoundPage:

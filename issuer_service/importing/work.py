@@ -24,6 +24,7 @@ from issuer_service.stores.rows.statuses import StatusRow
 from issuer_service.stores.sql import open_store
 from issuer_service.wiring import Wiring, build_wiring
 from sdcard.errors import Finding, Refused
+from sdcard.rules import Rule
 
 _IMPORTED = Change(AuditEvent.AGENT_REGISTERED, Possession.NOT_PROVEN, None, None)
 
@@ -119,6 +120,12 @@ async def work_on(wiring: Wiring, given: Lines) -> Worked:
     rows = []
     for place, (number, registration) in enumerate(new):
         entries = {context: [given.statuses[context][place]] for context in given.contexts}
-        row, _ = issue_batch(wiring, keys, caller, registration, _IMPORTED, entries, now)
-        rows.append((number, row))
+        try:
+            row, _ = issue_batch(wiring, keys, caller, registration, _IMPORTED, entries, now)
+        except Refused as refusal:
+            if refusal.rule in (Rule.SIGNER_UNAVAILABLE, Rule.STORE_UNAVAILABLE):
+                raise
+            refused.append((number, tuple(refusal.findings)))
+        else:
+            rows.append((number, row))
     return Worked(tuple(rows), tuple(there), tuple(refused))

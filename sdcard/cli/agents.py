@@ -1,12 +1,14 @@
 """``sdcard agents``: an owner's agents at a registry."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from sdcard.cli import EXIT_REFUSED
 from sdcard.cli.output import AsJson, console, print_json, print_lines, show_instant, table
 from sdcard.cli.register import (
     Place,
@@ -22,6 +24,9 @@ from sdcard.cli.revoke import Address, Agent, TokenFile
 from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Misuse
 from sdcard.jose.keys import PublicKey
+
+if TYPE_CHECKING:
+    from sdcard.edge.registry import ListedAgent
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -44,10 +49,18 @@ def list_agents(registry: Address, token_file: TokenFile = None, as_json: AsJson
     """List your agents. Example: sdcard agents list --registry https://registry.example"""
     from sdcard.edge.registry import Registry
 
-    found = list(Registry(registry, read_token(token_file)).agents())
+    left_out = list[str]()
+    found = list(Registry(registry, read_token(token_file)).agents(left_out.append))
     if as_json:
-        print_json({"agents": [asdict(one) for one in found]})
-        return
+        print_json({"agents": [asdict(one) for one in found], **({"left_out": left_out} if left_out else {})})
+    else:
+        _show_list(found)
+    if left_out:
+        sys.stderr.write(f"Left out, not of the documented shape: {'; '.join(left_out)}\n")
+        raise typer.Exit(EXIT_REFUSED)
+
+
+def _show_list(found: "Sequence[ListedAgent]") -> None:
     rows = [
         (
             one.agent_id,

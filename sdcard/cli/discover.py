@@ -1,28 +1,31 @@
 """``sdcard discover``: find agents at a registry, and verify what it gives of them."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from sdcard.cli import completion
+from sdcard.cli import EXIT_REFUSED, completion
 from sdcard.cli.output import (
     AsJson,
     ProfileName,
     cell,
     console,
+    describe_findings,
     find_profile,
     print_json,
     show_instant,
+    show_left_out,
     table,
 )
 from sdcard.cli.register import read_token
 from sdcard.cli.trust import TrustSigner, read_trust
 from sdcard.edge.system import SystemClock
 from sdcard.encoding import JsonObject
-from sdcard.errors import Misuse
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.keybinding.challenge import Unbound
+from sdcard.rules import Rule
 from sdcard.status.reference import Unchecked
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 
@@ -58,7 +61,7 @@ def command(
     token_file: Annotated[Path | None, typer.Option(help="A file with the bearer token.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find agents and verify their SD-Cards."""
+    """Find agents and verify their SD-Cards. Exit status 1: some or all of them do not verify, and are left out."""
     from sdcard.edge.registry import Registry
 
     accepted = find_profile(profile)
@@ -67,11 +70,14 @@ def command(
     issuers = read_trust(trust, trust_signer, SystemClock().now()) if trust else client.issuer(issuer)[0]
     answer = client.discover(query, context, max_results, cursor)
     expectations = Expectations(issuers=issuers, profile=accepted, key_binding=UNBOUND, status=UNCHECKED)
-    cards = [verify_found(found, expectations) for found in answer.results]
+    page = verify_page(answer, expectations)
     if as_json:
-        print_json(_document(answer, cards, context))
+        print_json(_document(page, answer, context))
     else:
-        _show(answer, cards, context)
+        _show(page, answer, context)
+    if page.left_out:
+        show_left_out(page.left_out)
+        raise typer.Exit(EXIT_REFUSED)
 
 
 def make_query(
@@ -92,20 +98,53 @@ def make_query(
     return query
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The agents of a page whose SD-Cards verified, and why others are left out: members of a page are independent."""
+
+    cards: tuple[tuple["FoundAgent", VerifiedCard], ...]
+    left_out: tuple[Finding, ...]
+
+
+def verify_page(answer: "Discovered", expectations: Expectations) -> Page:
+    """Verify every SD-Card of a page by itself.
+
+    Raises:
+        Refused: when the page has agents and none of them verifies, for every one of them.
+    """
+    cards = list[tuple["FoundAgent", VerifiedCard]]()
+    left_out = [
+        Finding(Rule.SD_JWT_FORMAT, Where(Part.REGISTRY, (place,)), "The entry is not of the documented shape.")
+        for place in answer.left_out
+    ]
+    for found in answer.results:
+        try:
+            cards.append((found, verify_found(found, expectations)))
+        except Refused as refusal:
+            left_out += [replace(one, hint=_of_agent(found.agent_id, one)) for one in refusal.findings]
+    if left_out and not cards:
+        raise Refused.because(left_out)
+    return Page(tuple(cards), tuple(left_out))
+
+
+def _of_agent(agent_id: str, finding: Finding) -> str:
+    return f"Agent {agent_id}: {finding.hint or finding.rule.sentence}"
+
+
 def verify_found(found: "FoundAgent", expectations: Expectations) -> VerifiedCard:
     """An SD-Card that its Issuer stands behind, and that is of the agent that the registry says.
 
     Raises:
-        Refused: as ``verify_presentation``.
-        Misuse: when it is another agent's.
+        Refused: as ``verify_presentation``; ``claim.value``, at ``issuer-jwt/sub``, when it is another agent's.
     """
     card = verify_presentation(found.sd_card, expectations, SystemClock().now())
     if card.subject != f"agent:{found.agent_id}":
-        raise Misuse("the registry's answer has an SD-Card of another agent than it says")
+        where = Where(Part.ISSUER_JWT, ("sub",))
+        raise Refused(Rule.CLAIM_VALUE, where, "It is the SD-Card of another agent than the registry says.")
     return card
 
 
-def _document(answer: "Discovered", cards: Sequence[VerifiedCard], context: str) -> dict[str, Any]:
+def _document(page: Page, answer: "Discovered", context: str) -> dict[str, Any]:
     return {
         "context": context,
         "results": [
@@ -117,17 +156,18 @@ def _document(answer: "Discovered", cards: Sequence[VerifiedCard], context: str)
                 "members": card.members,
                 "sd_card": found.sd_card,
             }
-            for found, card in zip(answer.results, cards, strict=True)
+            for found, card in page.cards
         ],
+        "left_out": describe_findings(page.left_out),
         "next_cursor": answer.next_cursor,
         "ignored": list(answer.ignored),
     }
 
 
-def _show(answer: "Discovered", cards: Sequence[VerifiedCard], context: str) -> None:
+def _show(page: Page, answer: "Discovered", context: str) -> None:
     rows = [
         (str(card.members.get("name", "")), found.agent_id, context, show_instant(card.expires_at))
-        for found, card in zip(answer.results, cards, strict=True)
+        for found, card in page.cards
     ]
     out = console()
     out.print(table(f"{len(rows)} verified", ("name", "agent", "context", "valid until"), rows))

@@ -12,7 +12,7 @@ from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel
 
 from sdcard.cards.reading import examine_card
-from sdcard.cli.discover import UNBOUND, UNCHECKED, make_query, verify_found
+from sdcard.cli.discover import UNBOUND, UNCHECKED, make_query, verify_page
 from sdcard.cli.inspect import describe
 from sdcard.cli.mcp_shapes import (
     Answer,
@@ -220,29 +220,30 @@ class Discovering:
         return (discover,)
 
     def discover(self, asked: Criteria) -> DiscoveredAgents:
-        """Ask, and verify every SD-Card of the answer."""
+        """Ask, and verify every SD-Card of the answer; those that do not verify are named in ``not_known``."""
         query = make_query(
             asked.skills, asked.tags, asked.capabilities, asked.input_modes, asked.output_modes, asked.text
         )
         answer = self.registry.discover(query, self.context, asked.max_results, asked.cursor)
         expectations = Expectations(issuers=self.issuers, profile=self.profile, key_binding=UNBOUND, status=UNCHECKED)
-        cards = [(found.agent_id, verify_found(found, expectations)) for found in answer.results]
+        page = verify_page(answer, expectations)
         return DiscoveredAgents(
             context=self.context,
             results=[
                 FoundAgent(
-                    agent_id=agent_id,
+                    agent_id=found.agent_id,
                     issuer=card.issuer,
                     card_format=card.card_format,
                     expires_at=card.expires_at,
                     members=card.members,
                 )
-                for agent_id, card in cards
+                for found, card in page.cards
             ],
             next_cursor=answer.next_cursor,
             ignored=list(answer.ignored),
             not_known=[
                 f"whether somebody is the agent: {UNBOUND.reason}",
                 f"whether an SD-Card was revoked since: {UNCHECKED.reason}",
+                *(f"an agent that is left out: {one}" for one in page.left_out),
             ],
         )

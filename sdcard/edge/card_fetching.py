@@ -5,7 +5,8 @@ Needs the ``cli`` extra.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
 
 from sdcard.cards.agentcard import discovery
 from sdcard.cards.card import Card
@@ -82,12 +83,12 @@ def fetch_card(
     """
     if isinstance(status, CheckedAsync):
         raise Misuse("await fetch_card_async for a status source that is awaited")
-    place, found = waited(_find(url, reach, token))
+    place, found, wrong = waited(_find(url, reach, token))
     if found.media_type != SD_MEDIA_TYPE:
-        return _plain(found, place)
+        return _plain(found, place, wrong)
     text = _sd_card(found)
     trusted = issuers if isinstance(issuers, TrustedIssuers) else issuers.for_presentation(text, now)
-    return _signed(verify_presentation(text, _expectations(trusted, status, profile), now), text, place)
+    return _signed(verify_presentation(text, _expectations(trusted, status, profile), now), text, place, wrong)
 
 
 async def fetch_card_async(
@@ -100,26 +101,40 @@ async def fetch_card_async(
     profile: Profile = SD_CARD,
 ) -> FetchedCard:
     """As ``fetch_card``, awaited; and so may be the status."""
-    place, found = await _find(url, reach, token)
+    place, found, wrong = await _find(url, reach, token)
     if found.media_type != SD_MEDIA_TYPE:
-        return _plain(found, place)
+        return _plain(found, place, wrong)
     text = _sd_card(found)
     trusted = issuers if isinstance(issuers, TrustedIssuers) else await issuers.for_presentation_async(text, now)
-    return _signed(await verify_presentation_async(text, _expectations(trusted, status, profile), now), text, place)
+    return _signed(
+        await verify_presentation_async(text, _expectations(trusted, status, profile), now), text, place, wrong
+    )
 
 
-async def _find(url: str, reach: Reach, token: str | None) -> tuple[str, Fetched]:
-    """The first address that has something, and what it has."""
+async def _find(url: str, reach: Reach, token: str | None) -> tuple[str, Fetched, tuple[Finding, ...]]:
+    """The first address that has something, what it has, and what is wrong with the addresses before it.
+
+    Well-known addresses are independent: one that answers with something else leaves the others. What an address has is
+    not passed over: an SD-Card that does not verify is refused, whatever another address has.
+    """
     host, _, path = url.partition("://")[2].partition("/")
     whole = bool(path) or "?" in host
     places = (url,) if whole else tuple(f"{url.rstrip('/')}{well_known}" for well_known in ALL_PATHS)
+    wrong, absent = list[Finding](), list[Refused]()
     for place in places:
         try:
-            return place, await fetch_async(place, reach, MEDIA_TYPES, DEFAULT_LIMITS.presentation_bytes, token)
+            found = await fetch_async(place, reach, MEDIA_TYPES, DEFAULT_LIMITS.presentation_bytes, token)
         except Refused as refusal:
-            if refusal.rule is not Rule.FETCH_ABSENT or place == places[-1]:
+            if refusal.rule is Rule.FETCH_ADDRESS:
                 raise
-    raise AssertionError("the last address has something, or refuses")
+            if refusal.rule is Rule.FETCH_ABSENT:
+                absent.append(refusal)
+            else:
+                hint = f"{urlsplit(place).path} is left out: {refusal.findings[0].hint}"
+                wrong.append(Finding(refusal.rule, refusal.where, hint, Level.WARNING))
+        else:
+            return place, found, tuple(wrong)
+    raise Refused.because([replace(one, level=Level.ERROR) for one in wrong]) if wrong else absent[-1]
 
 
 def _expectations(issuers: TrustedIssuers, status: Status, profile: Profile) -> Expectations:
@@ -133,17 +148,17 @@ def _sd_card(found: Fetched) -> str:
     return text
 
 
-def _signed(card: VerifiedCard, text: str, url: str) -> FetchedCard:
+def _signed(card: VerifiedCard, text: str, url: str, wrong: tuple[Finding, ...]) -> FetchedCard:
     def findings() -> Iterator[Finding]:
         yield Finding(Rule.FETCHED_UNBOUND, _CARD, "Send a challenge where it matters who answers.", Level.NOTE)
         if isinstance(card.status, Unchecked):
             yield Finding(Rule.STATUS_UNAVAILABLE, _CARD, f"It was not looked at: {card.status.reason}.", Level.NOTE)
         yield from _elsewhere(card.members, card.card_format or "", url)
 
-    return FetchedCard(url, card, text, tuple(findings()))
+    return FetchedCard(url, card, text, (*wrong, *findings()))
 
 
-def _plain(found: Fetched, url: str) -> FetchedCard:
+def _plain(found: Fetched, url: str, wrong: tuple[Finding, ...]) -> FetchedCard:
     card = parse_card(found.data)
 
     def findings() -> Iterator[Finding]:
@@ -153,7 +168,7 @@ def _plain(found: Fetched, url: str) -> FetchedCard:
             yield from discovery.compare_with_source(card, url)
         yield from card.findings
 
-    return FetchedCard(url, card, None, tuple(findings()))
+    return FetchedCard(url, card, None, (*wrong, *findings()))
 
 
 def _elsewhere(document: JsonObject, card_format: str, url: str) -> Iterator[Finding]:

@@ -1,13 +1,15 @@
 """A client of a registry, over HTTP: register agents and see to them, fetch its keys. Needs the ``cli`` extra.
 
-A registry is a stranger until its answer has been read: whatever is not of the documented shape is ``Misuse``.
+A registry is a stranger until its answer has been read: whatever is not of the documented shape is ``Misuse``. Entries
+of a list are independent: one of another shape is left out and reported, and a list with nothing else is ``Misuse``.
 """
 
+import logging
 import secrets
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -21,7 +23,7 @@ from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
 from sdcard.hosts import check_secret_url
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
-from sdcard.trust import TrustedIssuers, parse_key_set
+from sdcard.trust import TrustedIssuers, read_trusted_issuers
 
 MAX_ANSWER = 64 * 1024 * 1024
 """A Batch may have 32 MiB of cards, which base64 makes longer by a third."""
@@ -31,6 +33,8 @@ _REPEATS = 2
 """How often a request that may be repeated is, when the connection breaks."""
 _MOST_PAGES = 10_000
 _Cause = TypeVar("_Cause", bound=BaseException)
+_Entry = TypeVar("_Entry")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +79,19 @@ class FoundAgent:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """One page of the registry's answer to a question. ``next_cursor``: where the next one begins, if there is one."""
+    """One page of the registry's answer to a question.
+
+    Attributes:
+        results: the agents that were found.
+        next_cursor: where the next page begins, if there is one.
+        ignored: criteria that changed nothing.
+        left_out: places of entries that are not of the documented shape, such as ``results/3``.
+    """
 
     results: tuple[FoundAgent, ...]
     next_cursor: str | None
     ignored: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
 
 class Registry:
@@ -138,19 +150,25 @@ class Registry:
         """
         return self._issue(f"{_agent(agent_id)}/keys", body, contexts, thumbprints)
 
-    def agents(self) -> Iterator[ListedAgent]:
+    def agents(self, leave_out: Callable[[str], None] | None = None) -> Iterator[ListedAgent]:
         """``GET /agents``: the caller's agents, page after page.
+
+        Args:
+            leave_out: called with the place of each entry that is not of the documented shape; without it, they are
+                in the log.
 
         Raises:
             Refused, Misuse: as for ``register``.
         """
-        path = "/agents?limit=100"
-        for _ in range(_MOST_PAGES):
+        path, report = "/agents?limit=100", leave_out or _log_left_out
+        for number in range(_MOST_PAGES):
             page = self._call("GET", path, 200)
             with _documented():
-                listed = [_read_listed(one) for one in _list(page["agents"])]
+                listed, left_out = _entries(page["agents"], _read_listed, f"page {number + 1}, agents")
                 cursor = page["next_cursor"]
                 path = f"/agents?limit=100&cursor={quote(_text(cursor), safe='')}" if cursor is not None else ""
+            for place in left_out:
+                report(place)
             yield from listed
             if not path:
                 return
@@ -204,11 +222,13 @@ class Registry:
         if metadata.get("issuer") != expected:
             raise Misuse(f"the registry is not {expected}; say with --issuer who it is, if you trust it")
         jwks = dict(self._call("GET", "/.well-known/jwks.json", 200))
-        keys, status_keys = parse_key_set(jwks, Where(Part.TRUST)), {}
         if "status_jwks_uri" in metadata:
             jwks["status_keys"] = self._call("GET", "/.well-known/status-jwks.json", 200).get("keys")
-            status_keys = {expected: parse_key_set(jwks, Where(Part.TRUST), "status_keys")}
-        return TrustedIssuers({expected: keys}, status_keys), {"issuers": {expected: jwks}}
+        document: JsonObject = {"issuers": {expected: jwks}}
+        issuers = read_trusted_issuers(document)
+        for finding in issuers.left_out:
+            _log.warning("a key of the registry is left out: %s", finding)
+        return issuers, document
 
     def discover(self, query: JsonObject, context: str, max_results: int, cursor: str | None = None) -> Discovered:
         """``POST /agents/discover``: the agents whose SD-Cards of a context show all that the query asks for.
@@ -228,7 +248,7 @@ class Registry:
         answer = self._call("POST", "/agents/discover", 200, encode_json(body))
         with _documented():
             discovered = _read_discovered(answer)
-        if len(discovered.results) > max_results:
+        if len(discovered.results) + len(discovered.left_out) > max_results:
             raise Misuse("the registry's answer has more agents than were asked for")
         return discovered
 
@@ -361,7 +381,7 @@ def _read_registered(answer: Any) -> Registered:
             )
             for one in _list(answer["cards"])
         ),
-        findings=tuple(_finding(one) for one in _list(answer["findings"])),
+        findings=tuple(_logged(answer["findings"], _finding, "findings")),
     )
 
 
@@ -380,11 +400,44 @@ def _agent(agent_id: str) -> str:
 
 def _read_discovered(answer: Any) -> Discovered:
     cursor = answer["next_cursor"]
+    results, left_out = _entries(answer["results"], _read_found, "results")
     return Discovered(
-        results=tuple(FoundAgent(_text(one["agent_id"]), _text(one["sd_card"])) for one in _list(answer["results"])),
+        results=tuple(results),
         next_cursor=None if cursor is None else _text(cursor),
         ignored=tuple(_text(name) for name in _list(answer["ignored"])),
+        left_out=left_out,
     )
+
+
+def _read_found(one: Any) -> FoundAgent:
+    return FoundAgent(_text(one["agent_id"]), _text(one["sd_card"]))
+
+
+def _entries(value: object, read: Callable[[Any], _Entry], name: str) -> tuple[list[_Entry], tuple[str, ...]]:
+    """The entries of a list, and the places of those that are not of the documented shape.
+
+    ``TypeError`` when there is no list, or nothing else in it.
+    """
+    good, left_out = list[_Entry](), list[str]()
+    for number, one in enumerate(_list(value)):
+        try:
+            good.append(read(one))
+        except (KeyError, TypeError, ValueError):
+            left_out.append(f"{name}/{number}")
+    if left_out and not good:
+        raise TypeError
+    return good, tuple(left_out)
+
+
+def _logged(value: object, read: Callable[[Any], _Entry], name: str) -> list[_Entry]:
+    good, left_out = _entries(value, read, name)
+    for place in left_out:
+        _log_left_out(place)
+    return good
+
+
+def _log_left_out(place: str) -> None:
+    _log.warning("an entry of the registry's answer is not of the documented shape, and left out: %s", place)
 
 
 def _finding(one: Any) -> Finding:
@@ -414,7 +467,7 @@ def _list(value: object) -> list[Any]:
 def _refusal(problem: JsonObject, status: int) -> Exception:
     """The registry's problem document as the refusal it came from."""
     try:
-        findings = [_finding(one) for one in _list(problem["findings"])]
+        findings = _logged(problem["findings"], _finding, "findings")
     except (KeyError, TypeError, ValueError):
         findings = []
     return Refused.because(findings) if findings else Misuse(f"the registry answered {status}")

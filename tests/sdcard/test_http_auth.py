@@ -160,3 +160,12 @@ def test_reading_takes_time_in_proportion(text: str) -> None:
     with pytest.raises(Refused):
         parse_challenge([value])
     outcome(partial(parse_credentials, [value]))
+
+
+def test_a_malformed_challenge_of_another_scheme_leaves_ours() -> None:
+    ours = encode_challenge(Challenge("n-0S6_WzA2Mj", "https://verifier.example"), ClaimRequest())
+    for other in ("Digest a=b=c", "Basic realm=, x=x, x=x", "=", "Negotiate " + "A" * 9_000):
+        for values in ([other, ours], [ours, other]):
+            received = parse_challenge(values)
+            assert received is not None
+            assert received.challenge.nonce == "n-0S6_WzA2Mj"

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine, update
 
 from issuer_service.access import Limit, Scope
 from issuer_service.discovery.renewal import renew
 from issuer_service.keys.ring import STALE
 from issuer_service.stores.rows.discovery import Audience, DiscoveryQuery, RenewalRow
 from issuer_service.stores.sql import SqlStore, open_store
+from issuer_service.stores.tables import agents
 from sdcard import Issuer, Refused
 from sdcard.disclosure.document import read_policy
 from sdcard.edge.databases import open_database
@@ -88,6 +90,75 @@ def test_what_still_holds_is_given_when_it_cannot_be_renewed(desk: Desk, everywh
         assert place(the_card(desk, registry, everywhere)) == place(first)
         desk.clock.advance(4 * DAY)
         assert_refused(registry.look_for("public", everywhere, **ROUTE), 503, ("store.unavailable", "request"))
+
+
+class OneCannotBeWritten(SqlStore):
+    """A store that cannot write one agent."""
+
+    failure: Exception = Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+
+    async def renew_discovery(self, renewals: Sequence[RenewalRow]) -> None:
+        if any(one.agent_id == "agent-1" for one in renewals):
+            raise self.failure
+        await super().renew_discovery(renewals)
+
+
+ALL = [f"agent-{number}" for number in range(3)]
+OTHERS = ["agent-0", "agent-2"]
+
+
+def found_page_by_page(registry: OpenDesk, token: str) -> list[str]:
+    """Every agent that pages of one show, to the end."""
+    found, cursor = list[str](), None
+    for _ in range(10):
+        more: dict[str, Any] = {} if cursor is None else {"cursor": cursor}
+        answer = registry.look_for("public", token, max_results=1, **ROUTE, **more).json()
+        found += [one["agent_id"] for one in answer["results"]]
+        cursor = answer["next_cursor"]
+        if cursor is None:
+            return sorted(found)
+    raise AssertionError("pages do not end")
+
+
+@pytest.mark.parametrize(
+    "failure", [Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST)), ValueError("canary"), LookupError("canary")]
+)
+def test_an_agent_that_cannot_be_written_leaves_the_others_of_its_page(
+    desk: Desk, everywhere: str, failure: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = OneCannotBeWritten(open_database(desk.url))
+    store.failure = failure
+    with desk.open(store) as registry:
+        for name in ALL:
+            register(registry, "public", agent_id=name)
+        assert sorted(registry.found("public", everywhere, **ROUTE)) == OTHERS
+    assert "agent-1" in caplog.text
+    assert "canary" not in caplog.text
+
+
+@pytest.mark.parametrize("damage", [{"card_format": "unheard/9"}, {"card": "no JSON"}], ids=["format", "text"])
+def test_an_agent_whose_row_is_damaged_leaves_the_others_of_its_page(
+    desk: Desk, everywhere: str, damage: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with desk.open() as registry:
+        for name in ALL:
+            register(registry, "public", agent_id=name)
+    with create_engine(desk.url.replace("+aiosqlite", "")).begin() as connection:
+        connection.execute(update(agents).where(agents.c.agent_id == "agent-1").values(damage))
+    with desk.open() as registry:
+        assert found_page_by_page(registry, everywhere) == OTHERS
+        assert sorted(registry.found("public", everywhere, **ROUTE)) == OTHERS
+    assert "agent-1" in caplog.text
+
+
+def test_an_agent_that_cannot_be_renewed_is_left_out_while_others_still_hold(desk: Desk, everywhere: str) -> None:
+    with desk.open() as registry:
+        for name in OTHERS:
+            register(registry, "public", agent_id=name)
+        assert sorted(registry.found("public", everywhere, **ROUTE)) == OTHERS
+        register(registry, "public", agent_id="agent-1")
+    with desk.open(ReadOnly(open_database(desk.url))) as registry:
+        assert sorted(registry.found("public", everywhere, **ROUTE)) == OTHERS
 
 
 @on_both_databases

@@ -2,13 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sdcard import Refused
+from sdcard.cli.discover import UNBOUND, UNCHECKED, verify_page
 from sdcard.cli.registry_process import running_registry
+from sdcard.edge.registry import Discovered, FoundAgent, Registry
 from tests.command_line import Sdcard
 from tests.shared import ROOT
+from tests.world import World
 
 CARD = str(ROOT / "examples" / "georoute.json")
 
@@ -85,3 +91,42 @@ def test_a_question_asks_for_something(sdcard: Sdcard, address: str, arguments: 
     ran = sdcard("discover", "--registry", address, *arguments, "--json")
 
     assert ran.status == (1 if "" in arguments else 2)
+
+
+def test_a_bad_card_leaves_the_good_ones_and_the_exit_status_tells(
+    sdcard: Sdcard, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = Registry.discover
+
+    def discover(self: Registry, *asked: Any) -> Discovered:
+        page = honest(self, *asked)
+        (first, second) = page.results
+        bad = [
+            FoundAgent("forged", first.sd_card[:-90] + "AAAA" + first.sd_card[-86:]),
+            FoundAgent("other-agent", second.sd_card),
+            FoundAgent("no-card", "text"),
+            FoundAgent("", ""),
+        ]
+        return replace(page, results=(bad[0], first, *bad[1:], second), left_out=("results/9",))
+
+    monkeypatch.setattr(Registry, "discover", discover)
+    shown, ran = (sdcard("discover", "--registry", address, "--text", "route", *more) for more in ((), ("--json",)))
+
+    assert (shown.status, ran.status) == (1, 1)
+    assert {one["agent_id"] for one in ran.json["results"]} == {"one", "other"}
+    assert "2 verified" in shown.out
+    left_out = [(one["rule"], one["message"]) for one in ran.json["left_out"]]
+    assert len(left_out) == 5
+    for name in ("forged", "other-agent", "no-card"):
+        assert f"Agent {name}: " in str(left_out)
+        assert f"Agent {name}: " in shown.err
+    assert "results/9" in shown.err
+
+
+def test_a_page_of_which_no_card_verifies_is_refused_with_every_reason(world: World) -> None:
+    expectations = world.verifier.expectations(UNBOUND, status=UNCHECKED)
+    page = Discovered((FoundAgent("a", "x"), FoundAgent("b", "y~")), None, ())
+    with pytest.raises(Refused) as refusal:
+        verify_page(page, expectations)
+    assert [one.hint.partition(":")[0] for one in refusal.value.findings] == ["Agent a", "Agent b"]
+    assert verify_page(Discovered((), None, ()), expectations).cards == ()

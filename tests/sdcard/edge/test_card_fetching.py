@@ -75,6 +75,21 @@ def test_a_card_is_found_at_whichever_well_known_address_has_one(world: World, p
             assert (found.card.issuer, found.card.members["name"]) == (ISSUER, example()["name"])
 
 
+def test_an_address_with_something_else_leaves_the_others_and_is_named(world: World) -> None:
+    first, *_, last = ALL_PATHS
+    with serve({first: (b"<html>", "text/html"), last: signed(world)}) as server:
+        found = fetched(server.url(), world.issuer.trust)
+    assert found.url.endswith(last)
+    assert isinstance(found.card, VerifiedCard)
+    assert (found.findings[0].rule, first in found.findings[0].hint) == ("fetch.failed", True)
+
+
+def test_an_sd_card_that_does_not_verify_is_not_passed_over(world: World) -> None:
+    first, *_, last = ALL_PATHS
+    with serve({first: ({"agent_card": "x~"}, SD_MEDIA_TYPE), last: signed(world)}) as server, pytest.raises(Refused):
+        fetched(server.url(), world.issuer.trust)
+
+
 def test_an_exact_address_is_the_only_one_that_is_asked(world: World) -> None:
     with serve({"/.well-known/agent.json": signed(world), "/cards/1?v=2": signed(world)}) as server:
         assert fetched(f"{server.url()}cards/1?v=2", world.issuer.trust).url.endswith("/cards/1?v=2")

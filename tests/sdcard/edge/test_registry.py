@@ -16,7 +16,7 @@ from sdcard import Misuse, Refused
 from sdcard.edge import registry as client
 from sdcard.edge.registry import Registry
 from sdcard.rules import Rule
-from tests.world import key
+from tests.world import key, raises_rule
 
 CARD = {"context": "public", "key_thumbprint": "k", "sd_card": "a~", "discloses": ["name"], "exp": 1, "status": None}
 FINDING = {"rule": "token.invalid", "level": "error", "where": "request/headers/authorization", "hint": ""}
@@ -324,3 +324,38 @@ def test_another_answer_to_a_question_is_misuse(stranger: Stranger, answer: Any)
 
     with pytest.raises(Misuse):
         Registry(stranger.address, "token").discover({"text": "x"}, "public", 1)
+
+
+# -- entries of a list are independent --------------------------------------------------------------------------------
+
+BAD_ENTRIES: list[Any] = [
+    None,
+    5,
+    "text",
+    [],
+    {},
+    {"agent_id": 5, "sd_card": "x", "card_format": [], "updated_at": "x"},
+]
+
+
+@pytest.mark.parametrize("bad", BAD_ENTRIES)
+def test_an_entry_of_another_shape_leaves_the_others(stranger: Stranger, bad: Any) -> None:
+    found, listed = FOUND["results"][0], LISTED
+    stranger.says("/agents/discover", {**FOUND, "results": [found, bad, found]})
+    stranger.says("/agents?limit=100", {"agents": [bad, listed], "next_cursor": None})
+    stranger.says("/agents/register", {**GOOD, "findings": [FINDING, bad]}, 201)
+    registry, left_out = Registry(stranger.address, "token"), list[str]()
+
+    page = registry.discover({"text": "x"}, "public", 3)
+
+    assert ([one.agent_id for one in page.results], page.left_out) == (["a", "a"], ("results/1",))
+    assert [one.agent_id for one in registry.agents(left_out.append)] == ["a"]
+    assert left_out == ["page 1, agents/0"]
+    assert len(register(stranger).findings) == 1
+
+
+def test_a_finding_of_a_later_version_leaves_the_others(stranger: Stranger) -> None:
+    stranger.says("/agents/register", {"findings": [{**FINDING, "rule": "later.rule"}, FINDING]}, 401)
+
+    with raises_rule("token.invalid", "request/headers/authorization"):
+        register(stranger)
