@@ -15,6 +15,7 @@ from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
+from sdcard.sdjwt.verification import check_addressed, check_already_valid
 from sdcard.trust import TrustedIssuers, encode_trusted_issuers, read_trusted_issuers
 
 TYP = "sdcard-trust+jwt"
@@ -75,6 +76,8 @@ def verify_trust_list(
             raise Refused(Rule.CLAIM_MISSING, _WHERE.within(name))
     if parse_numeric_date(jws.payload["iat"], _WHERE.within("iat")) > now + MAX_SKEW:
         raise Refused(Rule.ISSUED_IN_FUTURE, _WHERE.within("iat"))
+    check_addressed(jws.payload, None, _WHERE)
+    check_already_valid(jws.payload, now + MAX_SKEW, _WHERE)
     issuers = read_trusted_issuers(jws.payload)
     issuers.check_current(now)
     return issuers

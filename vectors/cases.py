@@ -253,6 +253,8 @@ def jws() -> Iterator[Case]:
         yield no(f"alg-{spelling}", Rule.JWS_ALG, alg, f"`alg` is {name}, the key is of ES256",
                  "RFC 9901 7.1 step 2.a, R-6, R-51; RFC 8725 3.1", f"{jwt(good, header(alg=name))}~")  # fmt: skip
     yield no("alg-absent", Rule.JWS_ALG, alg, "no `alg`", "RFC 7515 4.1.1", f"{jwt(good, header(alg=REMOVED))}~")
+    yield no("b64-alone", Rule.JWS_CRIT, "issuer-header/b64", "`b64` without `crit`", "RFC 7797 6, R-52, JWK-9",
+             f"{jwt(good, header(b64=False))}~", needs=OURS)  # fmt: skip
     for name, value in {"unknown": ["exp"], "empty": [], "b64": ["b64"]}.items():
         yield no(f"crit-{name}", Rule.JWS_CRIT, "issuer-header/crit", "`crit` with nothing that is understood",
                  "RFC 7515 4.1.11, R-52, JWK-9", f"{jwt(good, header(crit=value, b64=True))}~",

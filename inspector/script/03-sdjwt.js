@@ -20,6 +20,7 @@ function checkAlgorithm(jws, key) {
 
 function checkNothingCritical(jws) {
   if (jws.header.has("crit")) throw new Refused("jws.crit", `${jws.headerWhere}/crit`);
+  if (jws.header.has("b64") && jws.header.get("b64") !== true) throw new Refused("jws.crit", `${jws.headerWhere}/b64`, "The payload is always encoded.");
 }
 
 async function checkSignature(jws, key) {

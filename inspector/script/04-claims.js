@@ -147,6 +147,8 @@ function readStatusListToken(text, limits) {
 
 function checkListClaims(claims, uri, now) {
   if (uri !== null && required(claims, "sub", "status-list") !== uri) throw new Refused("status-list.other", "status-list/sub");
+  checkAddressed(claims, null, "status-list");
+  checkAlreadyValid(claims, now, "status-list");
   const issued = numericDate(required(claims, "iat", "status-list"), "status-list/iat");
   if (issued > now) throw new Refused("time.issued-in-future", "status-list/iat");
   if (claims.has("exp") && now >= numericDate(claims.get("exp"), "status-list/exp")) throw new Refused("time.expired", "status-list/exp");

@@ -236,7 +236,7 @@ async function checkListToken(options, report, found, text, uri, whyNot) {
   const key = await report.step(group, "The key of status lists", ["issuer.key-unknown", ...KEY_RULES, "trust.malformed"], () => statusKey(options, found, jws), unread);
   const noKey = unread || (key ? "" : whyNone(report));
   await checkJws(report, group, jws, key, noKey, unread, [DATA.status_typ]);
-  await report.step(group, "It is the right list, and current", ["status-list.other", "time.issued-in-future", "time.expired", "claim.missing", "claim.type", "claim.value"],
+  await report.step(group, "It is the right list, and current", ["status-list.other", "audience.mismatch", "time.not-yet-valid", "time.issued-in-future", "time.expired", "claim.missing", "claim.type", "claim.value"],
     () => checkListClaims(jws.payload, uri, options.now), unread);
   return report.step(group, "The list unpacks", ["status-list.malformed", "limit.bytes", "encoding.base64url", "claim.missing"],
     () => parseStatusList(required(jws.payload, "status_list", "status-list"), options.limits), unread);

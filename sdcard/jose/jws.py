@@ -153,11 +153,15 @@ def check_algorithm(jws: Jws, key: PublicKey) -> None:
 def check_nothing_critical(jws: Jws) -> None:
     """Refuse ``crit``: we understand no extension. RFC 7515 4.1.11, a part of validating the signature (R-52, JWK-9).
 
+    ``b64`` is an extension that must be critical (RFC 7797 6): only ``true``, which changes nothing, may stand alone.
+
     Raises:
         Refused: ``jws.crit``.
     """
     if "crit" in jws.header:
         raise Refused(Rule.JWS_CRIT, jws.header_where.within("crit"))
+    if jws.header.get("b64", True) is not True:
+        raise Refused(Rule.JWS_CRIT, jws.header_where.within("b64"), "The payload is always encoded.")
 
 
 def check_signature(jws: Jws, verified: object) -> None:

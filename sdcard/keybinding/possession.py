@@ -14,6 +14,7 @@ from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import MAX_NONCE_LENGTH
 from sdcard.rules import Rule
+from sdcard.sdjwt.verification import check_already_valid, check_not_expired
 
 POSSESSION_TYP = "sd-card-possession+jwt"
 MAX_PROOF_LENGTH = 8_192
@@ -58,7 +59,7 @@ def verify_possession(
 
     Raises:
         Refused: ``jws.…``, ``claim.missing``, ``claim.type``, ``proof.audience-mismatch``, ``proof.agent-mismatch``,
-            ``proof.stale``, ``proof.from-future`` or ``proof.nonce``, in the proof or its header.
+            ``proof.stale``, ``proof.from-future``, ``time.…`` or ``proof.nonce``, in the proof or its header.
     """
     check_proof_length(proof)
     jws = parse_jws(proof, Part.POSSESSION_HEADER, Part.POSSESSION, _DEPTH)
@@ -66,6 +67,8 @@ def verify_possession(
     check_proof_audience(jws.payload, audience)
     check_proof_agent(jws.payload, agent_id)
     check_proof_freshness(jws.payload, window, now)
+    check_not_expired(jws.payload, now, _CLAIMS, "The proof has expired.")
+    check_already_valid(jws.payload, now, _CLAIMS, "The proof is not valid yet.")
     return check_proof_nonce(jws.payload)
 
 

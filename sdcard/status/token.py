@@ -11,6 +11,7 @@ from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.limits import Limits
 from sdcard.rules import Rule
+from sdcard.sdjwt.verification import check_addressed, check_already_valid
 from sdcard.status.status_list import StatusList, parse_status_list
 
 TYP = "statuslist+jwt"
@@ -92,6 +93,8 @@ def verify_status_list_token(
     verify_jws(jws, key, (TYP,))
     claims = jws.payload
     _check_subject(claims, uri)
+    check_addressed(claims, None, _WHERE)
+    check_already_valid(claims, now + clock_skew, _WHERE)
     issued_at = parse_numeric_date(required(claims, "iat", _WHERE), _WHERE.within("iat"))
     if issued_at > now + clock_skew:
         raise Refused(Rule.ISSUED_IN_FUTURE, _WHERE.within("iat"))
