@@ -1,6 +1,7 @@
 """The groups of tests that the default run leaves out are declared, documented and run by CI, and none is forgotten."""
 
 import re
+import subprocess
 import tomllib
 from typing import Any, cast
 
@@ -32,6 +33,23 @@ def test_ci_runs_the_default_run_and_each_group() -> None:
     assert f"\nfor group in {' '.join(GROUPS)}; do\n" in script
     assert 'uv run pytest -n auto -m "$group$before"' in script
     assert "|| true" not in script
+
+
+def test_ci_prints_the_minutes_of_each_stage_also_when_one_fails() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    begin = script[script.index("stages=()") : script.index("stage 'programs and environment'")]
+
+    ran = subprocess.run(
+        ["bash", "-c", f"set -euo pipefail\n{begin}\nstage first\nstage second\n(exit 5)\nstage third"],
+        capture_output=True,
+        text=True,
+    )
+
+    table = [line.rsplit(maxsplit=1) for line in ran.stdout.splitlines() if line and not line.startswith("==")]
+    assert (ran.returncode, table) == (
+        5,
+        [["stage", "minutes"], ["first", "0.0"], ["second (failed: 5)", "0.0"], ["total", "0.0"]],
+    )
 
 
 class Item:
