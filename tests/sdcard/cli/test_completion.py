@@ -14,7 +14,7 @@ import pytest
 from tests.groups import unavailable
 from tests.shared import ROOT
 
-SHELLS = ("bash", "zsh", "fish")
+SHELLS = ("bash", *(pytest.param(shell, marks=pytest.mark.servers) for shell in ("zsh", "fish")))
 
 ASKED = [
     ("sdcard ve", ["vectors", "verify"]),
@@ -86,6 +86,7 @@ def test_what_the_shell_offers(shell: str, line: str, environment: dict[str, str
     assert sorted(filter(None, ran.stdout.splitlines())) == dict(ASKED)[line], ran.stderr
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("line", [line for line, _ in ASKED[:3]])
 def test_what_zsh_offers_to_who_types(line: str, environment: dict[str, str], tmp_path: Path) -> None:
     """With its own completion system, at a terminal: nothing of it stands for something else."""
