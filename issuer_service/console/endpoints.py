@@ -205,7 +205,7 @@ async def change_agent(agent_id: str, name: str, wiring: FromWiring, session: Fr
 @router.get("/approvals")
 async def approvals_waiting(wiring: FromWiring, session: FromSession) -> Response:
     """What waits for a person."""
-    session.caller(Scope.DELEGATIONS_APPROVE)
+    approvals.check_unlimited(session.caller(Scope.DELEGATIONS_APPROVE))
     found = (await approvals.waiting(wiring)).approvals
     return page("approvals.html", session, approvals=found, most=approvals.MOST_LISTED)
 
@@ -213,7 +213,7 @@ async def approvals_waiting(wiring: FromWiring, session: FromSession) -> Respons
 @router.get("/approvals/{approval_id}/{name}")
 async def ask_about_approval(approval_id: str, name: str, wiring: FromWiring, session: FromSession) -> Response:
     """The page that asks before a decision."""
-    session.caller(Scope.DELEGATIONS_APPROVE)
+    approvals.check_unlimited(session.caller(Scope.DELEGATIONS_APPROVE))
     if name not in DECISIONS:
         raise no_such_page()
     shown = await _waiting(wiring, approval_id)

@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response, Security
 
-from issuer_service.access import Caller, Scope
+from issuer_service.access import Caller, Scope, agent_prefixes
 from issuer_service.calling import authorize
 from issuer_service.delegation.schemas import HANDLE, REQUEST, ApprovalList, ApprovalShown
 from issuer_service.openapi import BEARER, FromWiring, refusals
@@ -28,8 +28,9 @@ _DEPENDENCIES = [Security(BEARER)]
 )
 async def list_approvals(request: Request, wiring: FromWiring, response: Response) -> ApprovalList:
     """The exchanges that wait for a person, the oldest first; up to 100 of them."""
-    await authorize(request, wiring, Scope.DELEGATIONS_APPROVE)
+    caller = await authorize(request, wiring, Scope.DELEGATIONS_APPROVE)
     response.headers["Cache-Control"] = "no-store"
+    check_unlimited(caller)
     return await waiting(wiring)
 
 
@@ -40,7 +41,7 @@ async def list_approvals(request: Request, wiring: FromWiring, response: Respons
     dependencies=_DEPENDENCIES,
 )
 async def approve(approval_id: str, request: Request, wiring: FromWiring, response: Response) -> ApprovalShown:
-    """Approve one exchange, once. Nobody can who asked for it, takes part in it, or owns an agent that does."""
+    """Approve one exchange, once. No party can: the client, the delegator, actors, the target, or their owners."""
     return await _decide(approval_id, request, wiring, response, ApprovalState.APPROVED)
 
 
@@ -63,6 +64,16 @@ async def _decide(
     return await decide(wiring, caller, approval_id, state)
 
 
+def check_unlimited(caller: Caller) -> None:
+    """Refuse a token that is for some agents only: an exchange is about agents of others too.
+
+    Raises:
+        Refused: ``token.limit``.
+    """
+    if agent_prefixes(caller) is not None:
+        raise Refused(Rule.TOKEN_LIMIT, REQUEST.within("approval_id"), "An exchange goes through agents of others.")
+
+
 async def waiting(wiring: Wiring) -> ApprovalList:
     """What waits for a person.
 
@@ -77,8 +88,9 @@ async def decide(wiring: Wiring, caller: Caller, approval_id: str, state: Approv
     """Approve or deny, on the word of a caller whose token is for that.
 
     Raises:
-        Refused: ``approval.decided``; ``approval.self``.
+        Refused: ``token.limit``; ``approval.decided``; ``approval.self``.
     """
+    check_unlimited(caller)
     if not re.fullmatch(HANDLE, approval_id):
         raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("approval_id"))
     decision = DecisionRow(approval_id, caller.subject, state, int(wiring.clock.now()))

@@ -6,7 +6,9 @@ were issued by, the SD-Cards that were shown, and the agents. All of that is loo
 
 import hashlib
 import json
+import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Table, delete, func, insert, or_, select, update
@@ -285,7 +287,8 @@ def _ask(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
     count = connection.execute(select(func.count()).select_from(approvals).where(*waiting)).scalar_one()
     if count >= MOST_OPEN:
         raise Refused(Rule.RATE_EXCEEDED, Where(Part.REQUEST), "Too many approvals are waited for.")
-    row = {**_columns(asked, "parties", "scopes"), "state": asked.state.value, "open_for": bound}
+    asked = replace(asked, owners=tuple(sorted(_owners(connection, asked))))
+    row = {**_columns(asked, "parties", "scopes", "owners"), "state": asked.state.value, "open_for": bound}
     connection.execute(insert(approvals).values(row))
     cleared = _clear(connection, approvals, approvals.c.approval_id, exchange.at)
     rows = [*(dict(one) for one in ended if one["approval_id"] not in cleared), row]
@@ -323,7 +326,7 @@ def _decide(connection: Connection, decision: DecisionRow) -> ApprovalRow:
     if row is None:
         raise Refused(Rule.APPROVAL_DECIDED, where)
     approval, granted = _approval(row), decision.state is ApprovalState.APPROVED
-    if granted and decision.subject in {approval.client, *approval.parties, *_owners(connection, approval)}:
+    if granted and _profits(connection, approval, decision.subject):
         raise Refused(Rule.APPROVAL_SELF, where)
     decided: dict[str, str | None] = {"state": decision.state.value, "decided_by": decision.subject}
     if not granted:
@@ -336,9 +339,24 @@ def _decide(connection: Connection, decision: DecisionRow) -> ApprovalRow:
     return approval
 
 
+def _profits(connection: Connection, approval: ApprovalRow, subject: str) -> bool:
+    """Whether a subject is a party of an exchange: the client, the delegator, an actor, the target, or an owner of one
+    of these agents, now or when the approval was asked for. An agent approves nothing.
+
+    Names that people would take for the same are the same here: `sdcard approvals approve --by` takes any text.
+    """
+    parties = {approval.client, *approval.parties, approval.target, *approval.owners, *_owners(connection, approval)}
+    return subject.startswith(AGENT) or _as_read(subject) in set(map(_as_read, parties))
+
+
+def _as_read(subject: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", subject).casefold().split())
+
+
 def _owners(connection: Connection, approval: ApprovalRow) -> set[str]:
-    """Who owns the agents of the chain."""
-    named = [party.removeprefix(AGENT) for party in approval.parties if party.startswith(AGENT)]
+    """The owners of the agents of an exchange: those of the chain, and the target."""
+    parties = (*approval.parties, approval.target)
+    named = [party.removeprefix(AGENT) for party in parties if party.startswith(AGENT)]
     return set(connection.execute(select(agents.c.subject).where(agents.c.agent_id.in_(named))).scalars())
 
 
@@ -448,7 +466,7 @@ def _link(row: RowMapping) -> LinkRow:
 
 def _approval(row: RowMapping) -> ApprovalRow:
     known = {name: value for name, value in row.items() if name != "open_for"}
-    lists = {name: tuple(row[name]) for name in ("parties", "scopes")}
+    lists = {name: tuple(row[name]) for name in ("parties", "scopes", "owners")}
     return ApprovalRow(**{**known, **lists, "state": ApprovalState(row["state"])})
 
 

@@ -85,6 +85,7 @@ class ApprovalRow:
         state: where it is in its life.
         asked_at, expires_at: Unix seconds; approved and used before the end, or never.
         decided_by: who approved or denied it.
+        owners: the owners of the agents of the exchange when it was asked for, sorted.
     """
 
     approval_id: str
@@ -97,6 +98,7 @@ class ApprovalRow:
     asked_at: int
     expires_at: int
     decided_by: str = ""
+    owners: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +209,8 @@ class Delegations(Protocol):
         """Approve or deny.
 
         Raises:
-            Refused: ``approval.decided`` when none of this name waits; ``approval.self`` when somebody who takes part,
-                or owns an agent that does, would approve.
+            Refused: ``approval.decided`` when none of this name waits; ``approval.self`` when a party of the exchange
+                would approve: the client, the delegator, an actor, the target, or an owner of one of these agents.
         """
         ...
 

@@ -275,6 +275,7 @@ approvals = Table(
     Column("asked_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False, index=True),
     Column("decided_by", StoredText(256), nullable=False),
+    Column("owners", StoredJson(), nullable=False, server_default="[]"),
 )
 """``open_for``: digest of all that an approval is bound to, while it is open; so a thing is not asked for twice."""
 

@@ -21,7 +21,7 @@ DAY = 86_400
 MOST_LISTED = 1_000
 
 Database = Annotated[str | None, typer.Option("--database-url", help="As for `sdcard serve`.")]
-By = Annotated[str, typer.Option(help="Who decides: another subject than asked, or takes part.")]
+By = Annotated[str, typer.Option(help="Who decides: no party of the exchange, and no owner of its agents.")]
 
 grants = typer.Typer(no_args_is_help=True)
 approvals = typer.Typer(no_args_is_help=True)
@@ -156,10 +156,10 @@ def deny(
 def _decide(
     approval_id: str, by: str, state: "ApprovalState", database_url: str | None, config: Any, as_json: bool
 ) -> None:
+    from issuer_service.access import check_subject
     from issuer_service.stores.delegation_ports import DecisionRow
 
-    if not 1 <= len(by) <= MOST_PARTY or not by.isprintable():
-        raise Misuse(f"--by is 1 to {MOST_PARTY} printable characters")
+    check_subject(by)
     decision = DecisionRow(approval_id, by, state, int(SystemClock().now()))
     row = _on(lambda delegations: delegations.decide(decision), database_url, config)
     if as_json:

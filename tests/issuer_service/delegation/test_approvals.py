@@ -107,7 +107,8 @@ def test_nobody_approves_who_asked_or_takes_part(office: Office, by: str) -> Non
     assert_refused(decide(office, handle, by), 403, ("approval.self", "request/approval_id"))
 
     assert pending(office.hand_on(token, "carol", "d", "pay", approval_handle=handle)) == handle
-    assert decide(office, handle, "dave").status_code == 200, "the target's owner neither asked nor delegates"
+    assert_refused(decide(office, handle, "dave"), 403, ("approval.self", "request/approval_id"))
+    assert decide(office, handle, "paul").status_code == 200
     office.issued(office.hand_on(token, "carol", "d", "pay", approval_handle=handle))
 
 

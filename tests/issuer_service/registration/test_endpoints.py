@@ -204,6 +204,7 @@ def test_cards_are_remembered_by_their_digests(desk: Desk, registry: OpenDesk) -
     assert (agent_id, subject, card_format, json.loads(card)) == ("ai-assistant-v2", "alice", "a2a/1.0", example())
     (record,) = desk.audit()
     assert record | {"digest": "d"} == {
+        "state": record["state"],
         "sequence": 1,
         "event": "agent.registered",
         "at": NOW,
