@@ -19,7 +19,7 @@ from sdcard.cards.format import Fact
 from sdcard.delegation.chain import EXTERNAL as PARTY_PREFIX
 from sdcard.disclosure.context import PUBLIC
 from sdcard.encoding import JsonValue, encode_base64url
-from sdcard.errors import Finding, Misuse, Part, Refused, Where
+from sdcard.errors import Finding, Misuse, Part, Refused, Where, first_findings
 from sdcard.instants import Instant
 from sdcard.issuer import AGENT_ID
 from sdcard.oauth.bearer import WHERE, parse_credentials
@@ -215,11 +215,11 @@ def check_limits(caller: Caller, agent_id: str, card: Card) -> None:
     Raises:
         Refused: ``token.limit``, at every place that is not covered.
     """
-    findings = [
+    findings = first_findings(
         Finding(Rule.TOKEN_LIMIT, where, f"The token is limited by its {kind}.")
         for kind, permitted in caller.limits.items()
         for where in _beyond(kind, permitted, agent_id, card)
-    ]
+    )
     if findings:
         raise Refused.because(findings)
 

@@ -4,11 +4,18 @@
 of a function. Neither carries a value that a Holder may have chosen not to show: a refusal names a rule and a place.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sdcard.rules import Rule
+
+MOST_FINDINGS = 200
+"""Of one document: so many errors, and so many warnings and notes. A document of a million errors is refused with the
+first ones, so that neither the work nor an answer is out of proportion to a request."""
+AND_MORE = "There are more findings than are listed."
+_LONGEST_SEGMENT = 128
+"""Characters of a name in the text of a place. Names come from strangers, and many findings may repeat one."""
 
 
 class Part(StrEnum):
@@ -47,11 +54,16 @@ class Where:
     path: tuple[str | int, ...] = ()
 
     def __str__(self) -> str:
-        return "/".join([self.part, *map(str, self.path)])
+        return "/".join([self.part, *map(_shortened, self.path)])
 
     def within(self, *segments: str | int) -> "Where":
         """The place that the segments lead to from here."""
         return Where(self.part, self.path + segments)
+
+
+def _shortened(segment: str | int) -> str:
+    text = str(segment)
+    return text if len(text) <= _LONGEST_SEGMENT else f"{text[:_LONGEST_SEGMENT]}…"
 
 
 class Level(StrEnum):
@@ -75,6 +87,28 @@ class Finding:
         return f"{self.rule} at {self.where}: {self.hint or self.rule.sentence}"
 
 
+def first_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """The first ``MOST_FINDINGS`` errors, and as many others; an error is never lost among warnings.
+
+    The search stops at one error too many. The last finding then says that there are more.
+    """
+    room = {Level.ERROR: MOST_FINDINGS, Level.NOTE: MOST_FINDINGS}
+    kept, is_whole = list[Finding](), True
+    for finding in findings:
+        kind = Level.ERROR if finding.level is Level.ERROR else Level.NOTE
+        if room[kind]:
+            room[kind] -= 1
+            kept.append(finding)
+            continue
+        is_whole = False
+        if kind is Level.ERROR:
+            break
+    if not is_whole:
+        last = kept[-1]
+        kept[-1] = replace(last, hint=f"{last.hint or last.rule.sentence} {AND_MORE}")
+    return kept
+
+
 class Refused(Exception):
     """A document was read and one or more rules say no. ``rule`` and ``where`` are those of the first finding."""
 
@@ -84,9 +118,9 @@ class Refused(Exception):
 
     @classmethod
     def because(cls, findings: Sequence[Finding]) -> "Refused":
-        """Refuse for every finding at once; the first one names the refusal."""
+        """Refuse for every finding at once, of very many the first; the first one names the refusal."""
         refusal = cls(findings[0].rule, findings[0].where, findings[0].hint)
-        refusal.findings = tuple(findings)
+        refusal.findings = tuple(first_findings(findings))
         return refusal
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -1,11 +1,9 @@
 """Refusals over HTTP: the problem document (RFC 9457) of the registry, of publishing agents and of Verifiers alike."""
 
 from sdcard.encoding import JsonObject
-from sdcard.errors import Refused
+from sdcard.errors import AND_MORE, Refused
 
 PROBLEM = "application/problem+json"
-MOST_FINDINGS = 200
-"""A document of a million errors is refused with the first ones, so that no answer is much longer than its request."""
 RETRY_AFTER = 5
 """Seconds, for answers of 503."""
 
@@ -21,12 +19,13 @@ def problem_document(refusal: Refused, status: int) -> JsonObject:
         "where": str(refusal.where),
         "findings": [
             {"rule": str(one.rule), "level": str(one.level), "where": str(one.where), "hint": one.hint}
-            for one in refusal.findings[:MOST_FINDINGS]
+            for one in refusal.findings
         ],
     }
 
 
 def _detail(refusal: Refused) -> str:
     first = refusal.findings[0].hint or refusal.rule.sentence
-    unlisted = len(refusal.findings) - MOST_FINDINGS
-    return f"{first} There are {unlisted} more findings than are listed." if unlisted > 0 else first
+    return (
+        f"{first} {AND_MORE}" if len(refusal.findings) > 1 and refusal.findings[-1].hint.endswith(AND_MORE) else first
+    )

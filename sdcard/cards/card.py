@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from sdcard.cards.format import CardFormat
 from sdcard.encoding import JsonObject, JsonValue
-from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.errors import Finding, Part, Refused, Where, first_findings
 from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import Place
 from sdcard.rules import Rule
@@ -46,8 +47,8 @@ def reserved_members(document: JsonObject) -> tuple[Finding, ...]:
     """
     at_top = [(name,) for name in document if name in RESERVED_AT_TOP]
     hint = "Rename this member: in an SD-Card its name belongs to a claim with another meaning."
-    places = (*at_top, *_reserved_anywhere(document)) if _has_reserved(document) else at_top
-    return tuple(Finding(Rule.CARD_RESERVED, Where(Part.CARD, place), hint) for place in places)
+    places = chain(at_top, _reserved_anywhere(document)) if _has_reserved(document) else iter(at_top)
+    return tuple(first_findings(Finding(Rule.CARD_RESERVED, Where(Part.CARD, place), hint) for place in places))
 
 
 def _has_reserved(document: JsonObject) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject, JsonValue
-from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.errors import Finding, Part, Refused, Where, first_findings
 from sdcard.paths import Place
 from sdcard.rules import Rule
 
@@ -27,6 +27,9 @@ class Conversion:
 
     document: JsonObject = field(repr=False)
     lost: tuple[Finding, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lost", tuple(first_findings(self.lost)))
 
 
 def check_security_is_read(document: JsonObject, own: Place) -> None:

@@ -6,6 +6,7 @@ A new card format is one room beside ``a2a/`` and a row in each of the tables he
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TypeAlias
 
 from sdcard.cards import summary
@@ -21,7 +22,7 @@ from sdcard.cards.kno import card as kno_card
 from sdcard.cards.kno import format as kno_format
 from sdcard.cards.lint import suspicious
 from sdcard.encoding import JsonObject, parse_json_object
-from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where, first_findings
 from sdcard.frozen import frozen
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
@@ -185,9 +186,17 @@ def _judge(
 ) -> Examination:
     """By the rules of its format, and by those that hold for every card."""
     name = card_format.name
-    findings = [*about_text, *reserved_members(document), *_CHECKS[name](document), *suspicious(document)]
     dropped = {_SIGNATURES} if forms_of(name) else set()
-    findings += [*_dropped(document.keys() & dropped), *check_signatures(document, card_format, signers)]
+    findings = first_findings(
+        chain(
+            about_text,
+            reserved_members(document),
+            _CHECKS[name](document),
+            suspicious(document),
+            _dropped(document.keys() & dropped),
+            check_signatures(document, card_format, signers),
+        )
+    )
     errors = [finding for finding in findings if finding.level is Level.ERROR]
     if errors:
         others = [finding for finding in findings if finding.level is not Level.ERROR]

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import lru_cache
+from itertools import islice
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from sdcard.encoding import JsonObject, JsonValue
-from sdcard.errors import Finding, Level, Where
+from sdcard.errors import MOST_FINDINGS, Finding, Level, Where
 from sdcard.hosts import is_loopback
 from sdcard.rules import Rule
 
@@ -228,10 +229,10 @@ class Object:
 
     def _note_unknown(self, value: JsonObject, where: Where) -> Iterator[Finding]:
         known = {spelling for name in (*self.members, *self.legacy) for spelling in _spellings(name)}
-        for name, content in value.items():
-            if name not in known and content is not None:
-                hint = "The specification has no such member; it is kept as it is."
-                yield Finding(Rule.CARD_MEMBER_UNKNOWN, where.within(name), hint, Level.NOTE)
+        unknown = (name for name, content in value.items() if name not in known and content is not None)
+        for name in islice(unknown, MOST_FINDINGS + 1):
+            hint = "The specification has no such member; it is kept as it is."
+            yield Finding(Rule.CARD_MEMBER_UNKNOWN, where.within(name), hint, Level.NOTE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -25,7 +25,7 @@ from sdcard.jose.keys import PublicKey
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.oauth.keys import MOST_BYTES
 from sdcard.rules import Rule
-from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.sdjwt.serialization import read_issuer_jwt
 from sdcard.trust import TrustedIssuers, parse_key_set
 
 WELL_KNOWN = "/.well-known/jwt-vc-issuer"
@@ -94,7 +94,7 @@ class IssuerKeys:
         }
 
     def for_presentation(self, presentation: str, now: Instant) -> TrustedIssuers:
-        """Whom to trust when this presentation is verified. It says, unverified, whose keys are looked at.
+        """Whom to trust when this presentation is verified: the Issuer that it names, if that one is listed.
 
         Raises:
             Refused: ``issuer.metadata-unavailable`` when its key is not known and nobody can say whether it is one; a
@@ -124,9 +124,9 @@ class IssuerKeys:
         return issuer in self._listed
 
     def _asked(self, presentation: str) -> tuple[object, object]:
-        arrived = parse_sd_jwt(presentation, self._limits)
-        sd_jwt = arrived.sd_jwt if isinstance(arrived, SdJwtWithKeyBinding) else arrived
-        jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, self._limits.json_depth)
+        """``iss`` and ``kid``. Of the compact form the Issuer-signed JWT alone is read; verifying reads the rest."""
+        text = read_issuer_jwt(presentation, self._limits)
+        jws = parse_jws(text, Part.ISSUER_HEADER, Part.ISSUER_JWT, self._limits.json_depth)
         return jws.payload.get("iss"), jws.header.get("kid")
 
     def _current(self, issuer: object, kid: object, use: _Use, now: Instant) -> TrustedIssuers:
@@ -183,11 +183,8 @@ class IssuerKeys:
         one = of[use]
         if not one.is_usable(now) or (not one.knows(kid) and one.schedule.failed is not None):
             raise Refused(Rule.ISSUER_METADATA, _ISSUER, one.hint)
-        return replace(
-            self._trusted,
-            keys={**self._trusted.keys, issuer: of["keys"].keys},
-            status_keys={**self._trusted.status_keys, issuer: of["status_keys"].keys},
-        )
+        keys, status_keys = {issuer: of["keys"].keys}, {issuer: of["status_keys"].keys}
+        return TrustedIssuers(keys, status_keys, self._trusted.expires_at)  # whatever others are listed
 
 
 def _take(one: _OneUse, found: _Keys | Refused | None, kid: object, now: Instant, issuer: str) -> None:

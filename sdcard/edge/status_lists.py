@@ -71,7 +71,18 @@ class FetchedStatusLists:
         Raises:
             Refused: ``status.unavailable``; its hint names the rule that the list broke.
         """
-        return _judge(self._ask(reference, issuer, now).result(), reference)
+        kept = self._find(reference, issuer, now)
+        return _judge(kept or self._ask(reference, issuer, now).result(), reference)
+
+    def _find(self, reference: StatusReference, issuer: str, now: Instant) -> _Kept | None:
+        """The list, if it is kept and holds."""
+        key = (issuer, reference.uri)
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None or not kept.holds(now):
+                return None
+            self._kept.move_to_end(key)
+            return kept
 
     def _ask(self, reference: StatusReference, issuer: str, now: Instant) -> "Future[_Kept]":
         """The list, kept or coming: it is waited for elsewhere, and nobody who stops waiting stops it."""
@@ -148,7 +159,8 @@ class AsyncFetchedStatusLists:
 
     async def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         """As ``FetchedStatusLists.status``."""
-        return _judge(await asyncio.wrap_future(self._lists._ask(reference, issuer, now)), reference)
+        kept = self._lists._find(reference, issuer, now)
+        return _judge(kept or await asyncio.wrap_future(self._lists._ask(reference, issuer, now)), reference)
 
 
 def _had(kept: _Kept) -> "Future[_Kept]":

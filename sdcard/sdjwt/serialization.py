@@ -7,7 +7,7 @@ from sdcard.rules import Rule
 from sdcard.sdjwt.json_form import parse_json_form
 from sdcard.sdjwt.values import AnySdJwt, SdJwt, SdJwtWithKeyBinding
 
-__all__ = ["SdJwt", "SdJwtWithKeyBinding", "parse_sd_jwt"]
+__all__ = ["SdJwt", "SdJwtWithKeyBinding", "parse_sd_jwt", "read_issuer_jwt"]
 
 _WHERE = Where(Part.PRESENTATION)
 
@@ -31,6 +31,23 @@ def parse_sd_jwt(text: str, limits: Limits) -> AnySdJwt:
     sd_jwt = parsed.sd_jwt if isinstance(parsed, SdJwtWithKeyBinding) else parsed
     _check_count(len(sd_jwt.disclosures), limits)
     return parsed
+
+
+def read_issuer_jwt(text: str, limits: Limits) -> str:
+    """The Issuer-signed JWT of a text, which is not verified. Of the compact form nothing else is read.
+
+    Raises:
+        Refused: ``sd-jwt.format`` or ``limit.bytes``; for a JSON form as ``parse_sd_jwt``.
+        Misuse: for something that is no text.
+    """
+    if isinstance(text, str) and not text.startswith("{"):
+        _check_size(text, limits)
+        issuer_jwt, separator, _ = text.partition(SEPARATOR)
+        if not separator:
+            raise Refused(Rule.SD_JWT_FORMAT, _WHERE, "There is no `~`.")
+        return issuer_jwt
+    arrived = parse_sd_jwt(text, limits)
+    return (arrived.sd_jwt if isinstance(arrived, SdJwtWithKeyBinding) else arrived).issuer_jwt
 
 
 def _parse_compact(text: str, limits: Limits) -> AnySdJwt:

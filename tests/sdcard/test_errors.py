@@ -1,9 +1,13 @@
 """The two families of error: data first, and never a value."""
 
+from collections.abc import Iterator
+from itertools import chain, count
+
 import pytest
 
 from sdcard import Finding, Misuse, Refused, Rule, Where
-from sdcard.errors import Level, Part
+from sdcard.errors import AND_MORE, MOST_FINDINGS, Level, Part, first_findings
+from sdcard.problems import problem_document
 from tests.world import World, digest, seal_claim
 
 
@@ -41,3 +45,34 @@ def test_no_message_quotes_a_value(world: World, changes: dict[str, object]) -> 
         with pytest.raises(Refused) as caught:
             world.verifier.verify(cheat, world.challenge)
         assert "canary" not in f"{caught.value} {caught.value!r} {caught.value.findings}"
+
+
+def many(level: Level, most: int) -> Iterator[Finding]:
+    return (Finding(Rule.CARD_FORMAT, Where(Part.CARD, (number,)), "Mend it.", level) for number in range(most))
+
+
+def test_an_error_is_never_lost_among_warnings() -> None:
+    found = first_findings(chain(many(Level.WARNING, 5_000), many(Level.ERROR, 1), many(Level.NOTE, 10)))
+    assert [finding.level for finding in found] == [Level.WARNING] * MOST_FINDINGS + [Level.ERROR]
+    assert found[-1].hint == f"Mend it. {AND_MORE}"
+    assert first_findings(many(Level.ERROR, MOST_FINDINGS)) == list(many(Level.ERROR, MOST_FINDINGS))
+
+
+def test_the_search_stops_at_one_error_too_many() -> None:
+    endless = (Finding(Rule.CARD_FORMAT, Where(Part.CARD)) for _ in count())
+    assert len(first_findings(endless)) == MOST_FINDINGS
+    assert first_findings([]) == []
+
+
+def test_a_refusal_for_very_much_keeps_the_first_of_it() -> None:
+    refusal = Refused.because(list(many(Level.ERROR, 5_000)))
+    assert len(refusal.findings) == MOST_FINDINGS
+    assert (refusal.findings[0], refusal.findings[-1].hint) == (next(many(Level.ERROR, 1)), f"Mend it. {AND_MORE}")
+    assert AND_MORE in str(problem_document(refusal, 422)["detail"])
+    assert AND_MORE not in str(problem_document(Refused.because(list(many(Level.ERROR, 3))), 422)["detail"])
+
+
+def test_a_long_name_is_cut_in_the_text_of_a_place_alone() -> None:
+    place = Where(Part.CARD, ("a" * 100_000, 1, "b" * 128))
+    assert str(place) == f"card/{'a' * 128}…/1/{'b' * 128}"
+    assert place.path[0] == "a" * 100_000
