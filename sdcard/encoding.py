@@ -208,6 +208,16 @@ def copied(value: JsonObject) -> JsonObject:
     return copy
 
 
+def has_more_values(value: JsonValue, most: int) -> bool:
+    """Whether a value and all that is in it are more than so many values. No more are looked at."""
+    waiting = [value]
+    for one in waiting:  # which grows
+        waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        if len(waiting) > most:
+            return True
+    return False
+
+
 def same_json(one: Any, other: Any) -> bool:
     """Whether two JSON values are the same value of the same type: ``1``, ``1.0`` and ``true`` all differ."""
     if type(one) is not type(other):

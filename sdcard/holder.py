@@ -22,7 +22,7 @@ from sdcard.limits import DEEPEST, Limits
 from sdcard.paths import ClaimPath, Place
 from sdcard.profile import Profile
 from sdcard.recent import Recent
-from sdcard.requesting import ClaimRequest, leaves, scope_of
+from sdcard.requesting import ClaimRequest, scope_of, survey
 from sdcard.rules import Rule
 from sdcard.sdjwt.processing import process_payload
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
@@ -33,7 +33,9 @@ from sdcard.trust import TrustedIssuers
 
 _KEPT = 16
 """Selections that a ``HeldSdCard`` remembers."""
-_LONGEST_ACCEPTED = 65_536
+_MOST_ACCEPTED = 33_554_432
+_OBJECTS = 10
+"""Bytes of the objects that are made of one character of an SD-Card, at most of cards as they are."""
 _ACCEPTED = Limits(json_depth=DEEPEST, digests=2**53)
 """What was accepted was within limits, whichever they were."""
 _Shown: TypeAlias = tuple[SdJwt, str]
@@ -61,7 +63,7 @@ class HeldSdCard:
         return self._issued.copied()
 
 
-_accepted: Recent[tuple[Acceptance, HeldSdCard]] = Recent(64)
+_accepted: Recent[tuple[Acceptance, HeldSdCard]] = Recent(64, _MOST_ACCEPTED)
 
 forget = _accepted.forget
 """Drop what is kept of accepted SD-Cards."""
@@ -108,7 +110,7 @@ def accept_sd_card(text: str, acceptance: Acceptance, holder_key: PublicKey, now
     if held._issued.holder_key != holder_key:
         raise Refused(Rule.CNF_OTHER_KEY, Where(Part.ISSUER_JWT, ("cnf", "jwk")))
     if before is None and held._issued.verified.known_hash and _can_be_kept(text, acceptance):
-        _accepted.keep(text, (acceptance, held))  # it comes again and again
+        _accepted.keep(text, (acceptance, held), _OBJECTS * len(text))  # it comes again and again
     return held
 
 
@@ -125,14 +127,14 @@ def _accept(text: str, acceptance: Acceptance, now: Instant) -> HeldSdCard:
 
 
 def _can_be_kept(text: str, acceptance: Acceptance) -> bool:
-    """Whether nothing can change in either, which is sure of no type but our own, and the text is not long."""
+    """Whether nothing can change in either, which is sure of no type but our own."""
     parts = acceptance, acceptance.issuers, acceptance.profile, acceptance.published_keys, acceptance.limits
-    return type(text) is str and len(text) <= _LONGEST_ACCEPTED and tuple(map(type, parts)) == _UNCHANGEABLE
+    return type(text) is str and tuple(map(type, parts)) == _UNCHANGEABLE
 
 
 def _accepted_before(text: str, acceptance: Acceptance, now: Instant) -> HeldSdCard | None:
     """What was made of this text, if the same was acceptable then; what time decides is decided anew."""
-    if type(text) is not str or len(text) > _LONGEST_ACCEPTED:
+    if type(text) is not str:
         return None
     before = _accepted.find(text)
     if before is None or (before[0] is not acceptance and before[0] != acceptance):
@@ -203,23 +205,21 @@ def select_requested(held: HeldSdCard, request: ClaimRequest, allowed: Selection
     if not set(allowed.disclosures) <= set(held.sd_jwt.disclosures):
         raise Misuse("the selection was made from another SD-Card")
     card_format = KNOWN_FORMATS.get(held._issued.card_format or "")
-    asked = [(entry, scope_of(entry, card_format)) for entry in request.entries]
-    needs = _needs(held)
-    open_to = set(allowed.disclosures)
-    for place, chain in needs.items():
-        companion = card_format is not None and card_format.goes_with_parent(place)
-        if chain and not companion and not any(scope.holds(place) for _, scope in asked):
-            open_to.discard(chain[-1])
+    scopes = [scope_of(entry, card_format) for entry in request.entries]
+    revealed = held._issued.verified.processed.revealed
+    carriers = [(one.place, one.disclosure.encoded) for one in revealed]
+    found = survey(held._issued.members, scopes, card_format.together if card_format else (), carriers)
+    open_to = set(allowed.disclosures) - found.beyond
     chosen: set[str] = set()
-    withheld, not_held = [], []
-    for entry, scope in asked:
-        chains = [chain for place, chain in needs.items() if scope.holds(place)]
-        shown_ones = [chain for chain in chains if open_to.issuperset(chain)]
-        chosen.update(text for chain in shown_ones for text in chain)
-        if not chains:
-            not_held.append(entry)
-        elif len(shown_ones) < len(chains):
-            withheld.append(entry)
+    held_ones = withheld_ones = 0
+    for entries, chain in found.asked:
+        held_ones |= entries
+        if open_to.issuperset(chain):
+            chosen.update(chain)
+        else:
+            withheld_ones |= entries
+    withheld = [entry for number, entry in enumerate(request.entries) if withheld_ones >> number & 1]
+    not_held = [entry for number, entry in enumerate(request.entries) if not held_ones >> number & 1]
     ordered = tuple(text for text in held.sd_jwt.disclosures if text in chosen)
     return RequestAnswered(Selection(ordered), tuple(withheld), tuple(not_held))
 
@@ -275,15 +275,6 @@ def present(
             held._shown.clear()
         held._shown[selection.disclosures] = shown
     return bind(*shown, challenge, signer, now)
-
-
-def _needs(held: HeldSdCard) -> dict[Place, tuple[str, ...]]:
-    """Every value of the card, and the Disclosures that it takes to show it, the outermost first."""
-    carriers = {one.place: one.disclosure.encoded for one in held._issued.verified.processed.revealed}
-    return {
-        place: tuple(carriers[place[:n]] for n in range(1, len(place) + 1) if place[:n] in carriers)
-        for place in leaves(held._issued.members)
-    }
 
 
 def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:

@@ -5,20 +5,23 @@ as ``endpoints``, so that one request fits every version of a card. It has no in
 not counted either, so a Verifier and a Holder would not mean the same element (SD-Card 7.4.2, SDC-24).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 from sdcard.cards.format import CardFormat
 from sdcard.cards.partial import PartialCard
 from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosure.grant import Scope, Vocabulary
-from sdcard.encoding import JsonValue
+from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.paths import ClaimPath, Place, value_at
+from sdcard.paths import ClaimPath, Place, Segment, value_at
 from sdcard.rules import Rule
 
 MAX_ENTRIES = 32
 """A route that needs more than this of a card should ask for groups. All of them must fit into a header."""
+_CONTAINERS = (dict, list)
 MAX_ENTRY = 128
 """Characters of an entry's text."""
 _CALLERS = Where(Part.CHALLENGE, ("requested",))
@@ -64,8 +67,20 @@ class ClaimRequest:
 
 def scope_of(entry: ClaimPath, card_format: CardFormat | None) -> Scope:
     """The places that an entry stands for in cards of this format; of an unknown format, those of the path."""
-    if card_format is None:
-        return Scope(str(entry), (entry,))
+    if card_format is None or (len(entry.segments) > 1 and entry.segments[0] not in card_format.groups):
+        return Scope("", (entry,))
+    if KNOWN_FORMATS.get(card_format.name) is card_format and entry.segments[0] in card_format.groups:
+        return _known_scope(card_format.name, entry.segments) if len(entry.segments) == 1 else _read(entry, card_format)
+    return _read(entry, card_format)
+
+
+@cache
+def _known_scope(name: str, group: tuple[Segment, ...]) -> Scope:
+    """What a group of a known format stands for. There are a few of each, and it is the same in every card."""
+    return _read(ClaimPath(group), KNOWN_FORMATS[name])
+
+
+def _read(entry: ClaimPath, card_format: CardFormat) -> Scope:
     return Vocabulary(card_format, {}, {}).read(str(entry), _CALLERS)
 
 
@@ -77,7 +92,7 @@ def is_shown(card: PartialCard, entry: ClaimPath) -> bool:
     """
     card_format = KNOWN_FORMATS.get(card.card_format or "")
     scope = scope_of(entry, card_format)
-    paths = _about(scope, card_format) if scope.is_group and card_format else scope.paths
+    paths = _known_about(card_format.name, entry.segments) if scope.is_group and card_format else scope.paths
     places = (found for path in paths for found in path.find(card.members))
     return any(_is_something(card, place) for place in places)
 
@@ -105,8 +120,17 @@ def _about(group: Scope, card_format: CardFormat) -> tuple[ClaimPath, ...]:
     return facts or group.paths
 
 
+@cache
+def _known_about(name: str, group: tuple[Segment, ...]) -> tuple[ClaimPath, ...]:
+    """The same for a group of a known format."""
+    return _about(_known_scope(name, group), KNOWN_FORMATS[name])
+
+
 def _is_something(card: PartialCard, place: Place) -> bool:
-    return any(leaf not in card.emptied for leaf in leaves(value_at(card.members, place), place))
+    value = value_at(card.members, place)
+    if not isinstance(value, _CONTAINERS) or (value and not card.emptied):
+        return place not in card.emptied
+    return any(leaf not in card.emptied for leaf in leaves(value, place))
 
 
 def _parse_entry(text: object, where: Where) -> ClaimPath:
@@ -130,3 +154,105 @@ def _problem(entries: tuple[ClaimPath, ...]) -> str:
     if len(set(entries)) != len(entries):
         return "a claim is requested once"
     return ""
+
+
+# -- which entries ask for each part of a card, and what it takes to show it -------------------------------------------
+
+Chain: TypeAlias = tuple[str, ...]
+"""The Disclosures that it takes to show a part, the outermost first."""
+
+
+class Survey(NamedTuple):
+    """What ``survey`` finds.
+
+    Attributes:
+        asked: for parts of the card, which entries ask for it, as a bit set, and what it takes to show it.
+        beyond: Disclosures that directly hold something that no entry asks for, and that does not go with its parent.
+    """
+
+    asked: Sequence[tuple[int, Chain]]
+    beyond: set[str]
+
+
+class _Fork:
+    """A step on the way of some paths: what they say of the parts here, and the steps that follow."""
+
+    __slots__ = ("along", "apart", "every", "holds", "named")
+
+    def __init__(self) -> None:
+        self.named: dict[str | int, _Fork] = {}
+        self.every: _Fork | None = None
+        self.holds = self.apart = 0
+        self.along = False
+
+    def at(self, path: ClaimPath) -> "_Fork":
+        """The last step of a path; what is not there yet is made."""
+        here = self
+        for segment in path.segments:
+            if segment is None:
+                here.every = here.every or _Fork()
+                here = here.every
+            else:
+                here = here.named.setdefault(segment, _Fork())
+        return here
+
+
+def survey(
+    members: JsonObject, scopes: Sequence[Scope], together: Iterable[ClaimPath], carriers: Iterable[tuple[Place, str]]
+) -> Survey:
+    """Walk through a card once. A part below which no path and no Disclosure begins is one step, however large it is.
+
+    Args:
+        members: the card.
+        scopes: what each entry asks for; entry ``n`` is bit ``n``.
+        together: places that are shown with their parent.
+        carriers: place → the Disclosure that shows it.
+    """
+    asked, beyond = dict[tuple[int, Chain], None](), set[str]()
+    root = _forks(scopes, together)
+    waiting: list[tuple[Any, dict[Any, Any], Chain, list[_Fork], int, int]] = [
+        (members, _tree(carriers), (), [root], 0, 0)
+    ]
+    for value, shown, chain, forks, holds, apart in waiting:  # which grows
+        own = shown.get(_OWN)
+        chain = chain if own is None else (*chain, own)
+        for fork in forks:
+            holds, apart = holds | fork.holds, apart | fork.apart
+        divided = len(shown) > (own is not None) or any([fork.named or fork.every for fork in forks])
+        if divided and value and isinstance(value, _CONTAINERS):
+            for segment, part in value.items() if isinstance(value, dict) else enumerate(value):
+                ahead = [fork.named[segment] for fork in forks if segment in fork.named]
+                ahead += [fork.every for fork in forks if fork.every]
+                waiting.append((part, shown.get(segment, _NOTHING), chain, ahead, holds, apart))
+        elif holds & ~apart:
+            asked[holds & ~apart, chain] = None
+        elif chain and not (any([fork.along for fork in forks]) and not (value and isinstance(value, _CONTAINERS))):
+            beyond.add(chain[-1])
+    return Survey([*asked], beyond)
+
+
+_OWN = object()
+"""The key in a tree of Disclosures under which a place has its own."""
+_NOTHING: dict[Any, Any] = {}
+
+
+def _tree(carriers: Iterable[tuple[Place, str]]) -> dict[Any, Any]:
+    tree: dict[Any, Any] = {}
+    for place, disclosure in carriers:
+        here = tree
+        for segment in place:
+            here = here.setdefault(segment, {})
+        here[_OWN] = disclosure
+    return tree
+
+
+def _forks(scopes: Sequence[Scope], together: Iterable[ClaimPath]) -> _Fork:
+    root = _Fork()
+    for number, scope in enumerate(scopes):
+        for path in scope.paths:
+            root.at(path).holds |= 1 << number
+        for path in scope.apart:
+            root.at(path).apart |= 1 << number
+    for path in together:
+        root.at(path).along = True
+    return root

@@ -35,7 +35,7 @@ class Rule(StrEnum):
     LIMIT_BYTES = "limit.bytes", "The input has too many bytes.", "limits"
     LIMIT_DISCLOSURES = "limit.disclosures", "There are too many Disclosures.", "limits"
     LIMIT_DIGESTS = "limit.digests", "There are too many digests.", "limits"
-    LIMIT_CONTAINERS = "limit.containers", "JSON has too many arrays and objects.", "limits"
+    LIMIT_CONTAINERS = "limit.containers", "JSON has too many values, or too many arrays and objects.", "limits"
 
     # -- keys ---------------------------------------------------------------------------------------------------
     KEY_MALFORMED = "key.malformed", "The JWK is not a well-formed public key.", "RFC 7517 4, RFC 7518 6.2"

@@ -21,10 +21,10 @@ from sdcard.cards.format import CardFormat
 from sdcard.cards.kno import card as kno_card
 from sdcard.cards.kno import format as kno_format
 from sdcard.cards.lint import suspicious
-from sdcard.encoding import JsonObject, parse_json_object
+from sdcard.encoding import JsonObject, has_more_values, parse_json_object
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where, first_findings
 from sdcard.frozen import frozen
-from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.limits import DEFAULT_LIMITS, MOST_CARD_VALUES, Limits
 from sdcard.rules import Rule
 
 _Question: TypeAlias = Callable[[JsonObject], bool]
@@ -186,6 +186,9 @@ def _judge(
 ) -> Examination:
     """By the rules of its format, and by those that hold for every card."""
     name = card_format.name
+    if has_more_values(document, MOST_CARD_VALUES):
+        hint = f"A card has at most {MOST_CARD_VALUES} values, members and elements alike."
+        return Examination(name, (Finding(Rule.LIMIT_CONTAINERS, _WHERE, hint),), None)
     dropped = {_SIGNATURES} if forms_of(name) else set()
     findings = first_findings(
         chain(

@@ -20,6 +20,8 @@ Term: TypeAlias = tuple[Criterion, str]
 MOST_TERMS = 1024
 """Of one agent in one context. What a longer card says last is not found by it."""
 
+_MOST_TEXT = 16_384
+"""Characters of all texts that one criterion looks at: a character can become eighteen in the normal form."""
 _APART = str.maketrans({one: " " for one in map(chr, range(128)) if not one.isalnum()})
 """What stands between words, in ASCII."""
 
@@ -33,7 +35,7 @@ def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
     """
     document, found = shown(plan.root), list[Term]()
     for criterion in _CRITERIA:
-        texts = _texts(criterion, card_format.found_by[criterion], document)
+        texts = _cut(_texts(criterion, card_format.found_by[criterion], document))
         found += [(criterion, text) for text in dict.fromkeys(_normalized(criterion, texts))]
     return tuple(found[:MOST_TERMS])
 
@@ -47,6 +49,17 @@ def _texts(criterion: Criterion, paths: Sequence[ClaimPath], document: JsonValue
     if criterion is Criterion.CAPABILITIES:
         return [str(place[-1]) for one in paths for place, value in one.parts(document) if value is True]
     return [value for one in paths for value in one.values(document) if isinstance(value, str)]
+
+
+def _cut(texts: Sequence[str]) -> list[str]:
+    """The first texts, of so many characters together; the last of them may lack its end."""
+    kept, room = list[str](), _MOST_TEXT
+    for text in texts:
+        if room <= 0:
+            break
+        kept.append(text[:room])
+        room -= len(text)
+    return kept
 
 
 def _normalized(criterion: Criterion, texts: Sequence[str]) -> list[str]:

@@ -18,8 +18,8 @@ from sdcard.sdjwt.processing import ProcessedPayload, Revealed
 from sdcard.sdjwt.values import SdJwt, sd_hash_of
 
 _KEPT = 1024
-_LARGEST_KEPT = 16_384
-_LARGEST_READING = 65_536
+_MOST_BYTES = 16_777_216
+"""Of all together: one of any size that limits let in has a place, and thousands of the usual size."""
 _A_DISCLOSURE = 400
 """Bytes of the objects that stand for one, beside its text."""
 
@@ -55,14 +55,13 @@ class Seen:
     key: PublicKey
     reading: Reading | None
 
-    def is_small(self, issuer_jwt: str) -> bool:
-        """Whether it may be kept. Salts, and what a Disclosure withholds, are in the Disclosures' texts alone."""
-        if len(issuer_jwt) > _LARGEST_KEPT:
-            return False
+    def size(self, issuer_jwt: str) -> int:
+        """About how many bytes it takes. Salts, and what is withheld, are in the Disclosures' texts alone."""
+        size = len(issuer_jwt) + _A_DISCLOSURE
         if self.reading is None:
-            return True
-        size, shown = len(self.reading.json), self.reading.sd_jwt.disclosures
-        return size <= _LARGEST_KEPT and size + _A_DISCLOSURE * len(shown) + sum(map(len, shown)) <= _LARGEST_READING
+            return size
+        shown = self.reading.sd_jwt.disclosures
+        return size + len(self.reading.json) + _A_DISCLOSURE * len(shown) + sum(map(len, shown))
 
     def reading_of(self, sd_jwt: SdJwt, limits: Limits) -> Reading | None:
         """What was made of exactly this SD-JWT, if anything."""
@@ -72,7 +71,7 @@ class Seen:
         return reading if reading.limits is limits or reading.limits == limits else None
 
 
-_seen: Recent[Seen] = Recent(_KEPT)
+_seen: Recent[Seen] = Recent(_KEPT, _MOST_BYTES)
 
 find = _seen.find
 """What is kept of a JWT, by its text."""
@@ -81,6 +80,5 @@ forget = _seen.forget
 
 
 def keep(issuer_jwt: str, seen: Seen) -> None:
-    """Remember a JWT that verified; nothing large is kept."""
-    if seen.is_small(issuer_jwt):
-        _seen.keep(issuer_jwt, seen)
+    """Remember a JWT that verified."""
+    _seen.keep(issuer_jwt, seen, seen.size(issuer_jwt))

@@ -289,19 +289,32 @@ def test_sixty_four_accepted_cards_are_remembered(world: World, again: str) -> N
     assert world.holder.accept(again) is not held
 
 
-def test_no_long_text_and_none_that_was_refused_or_came_once_is_remembered(world: World) -> None:
+def test_a_text_of_any_size_is_remembered_and_none_that_was_refused_or_came_once(world: World) -> None:
     forget()
     card = world.issuer.issue()
     assert world.holder.accept(card) is not world.holder.accept(card)
     flattened = to_flattened(card.sd_jwt)
-    for size, remembered in ((65_537, False), (65_536, True)):
+    for size in (len(flattened), 65_537, 500_000):
         text = flattened + " " * (size - len(flattened))
-        assert ([world.holder.accept(text) for _ in range(4)][-1] is world.holder.accept(text)) is remembered
+        assert [world.holder.accept(text) for _ in range(4)][-1] is world.holder.accept(text)
     bound_elsewhere = str(world.issuer.issue(holder_key=key(9).public_key))
     for _ in range(5):
         with raises_rule("cnf.other-key", at="issuer-jwt/cnf/jwk"):
             world.holder.accept(bound_elsewhere)
     assert _accepted.find(bound_elsewhere) is None
+
+
+def test_accepted_cards_have_no_more_bytes_than_the_bound(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    forget()
+    flattened = to_flattened(world.issuer.issue().sd_jwt)
+    monkeypatch.setattr(_accepted, "_most_bytes", 50 * len(flattened))
+    texts = [flattened + " " * number for number in range(10)]
+    for text in [*texts, flattened + " " * 100_000]:
+        for _ in range(4):
+            world.holder.accept(text)
+    kept = [_accepted.find(text) is not None for text in texts]
+    assert kept == sorted(kept)
+    assert 1 <= kept.count(True) <= 5
 
 
 def test_what_was_accepted_is_shown_whatever_the_limits_were(world: World) -> None:
