@@ -12,7 +12,7 @@ from sdcard.cards.format import CardFormat
 from sdcard.cards.kno import format as kno_format
 from sdcard.cards.lint import _FLAG, _HIDDEN
 from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.disclosure.checking import MOST_PAIRS, MOST_PATHS, MOST_PATHS_IN_ALL
+from sdcard.disclosure.checking import MOST_PAIRS, MOST_PATHS, MOST_PATHS_IN_ALL, PAIRS_OF_AN_ENTRY
 from sdcard.disclosure.context import BUILT_IN, DisclosureContext
 from sdcard.disclosure.schema import SCHEMA
 from sdcard.instants import MAX_INSTANT, FreshnessWindow
@@ -111,6 +111,7 @@ def page_data() -> dict[str, Any]:
         "most_paths": MOST_PATHS,
         "most_paths_in_all": MOST_PATHS_IN_ALL,
         "most_pairs": MOST_PAIRS,
+        "pairs_of_an_entry": PAIRS_OF_AN_ENTRY,
         "hidden_characters": _HIDDEN.pattern,
         "flags": _FLAG.pattern,
         "link": _link(),

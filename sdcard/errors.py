@@ -14,7 +14,7 @@ MOST_FINDINGS = 200
 """Of one document: so many errors, and so many warnings and notes. A document of a million errors is refused with the
 first ones, so that neither the work nor an answer is out of proportion to a request."""
 AND_MORE = "There are more findings than are listed."
-_LONGEST_SEGMENT = 128
+_LONGEST_SEGMENT = 256
 """Characters of a name in the text of a place. Names come from strangers, and many findings may repeat one."""
 
 

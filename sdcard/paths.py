@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from sdcard.encoding import JsonValue
@@ -98,12 +97,12 @@ class ClaimPath:
 
     def overlap(self, other: "ClaimPath") -> "ClaimPath | None":
         """The path that covers exactly the places that both cover; None where there are none."""
-        shared: list[Segment] = []
-        for mine, theirs in zip_longest(self.segments, other.segments):
-            if mine is not None and theirs is not None and not (mine == theirs and type(mine) is type(theirs)):
+        one, two = self.segments, other.segments
+        for mine, theirs in zip(one, two, strict=False):
+            if mine is not theirs and mine is not None and theirs is not None and not _are_same(mine, theirs):
                 return None
-            shared.append(theirs if mine is None else mine)
-        return ClaimPath(tuple(shared))
+        shared = [theirs if mine is None else mine for mine, theirs in zip(one, two, strict=False)]
+        return ClaimPath((*shared, *one[len(two) :], *two[len(one) :]))
 
     def leads_to(self, place: tuple[Segment, ...]) -> bool:
         """Whether the place lies on the way to the path's own places."""
@@ -117,9 +116,13 @@ class ClaimPath:
 
     def _agrees(self, segments: tuple[Segment, ...]) -> bool:
         for mine, theirs in zip(self.segments, segments, strict=False):
-            if mine is not None and not (mine == theirs and type(mine) is type(theirs)):
+            if mine is not theirs and mine is not None and not _are_same(mine, theirs):
                 return False
         return True
+
+
+def _are_same(mine: Segment, theirs: Segment) -> bool:
+    return mine == theirs and type(mine) is type(theirs)
 
 
 def _inside(value: JsonValue) -> Iterable[tuple[str | int, JsonValue]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject, JsonValue, parse_json_object
-from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.errors import Finding, Part, Refused, Where, first_findings
 from sdcard.frozen import frozen
 from sdcard.instants import Instant, check_instant, parse_numeric_date
 from sdcard.jose.key_sets import KeySet
@@ -127,7 +127,7 @@ def read_trusted_issuers(document: JsonObject) -> TrustedIssuers:
         left_out += [*card_keys.left_out, *(status_keys[issuer].left_out if issuer in status_keys else ())]
     if not keys:
         raise Refused.because(left_out)
-    return TrustedIssuers(keys, status_keys, _expiry(document, where.within("exp")), tuple(left_out))
+    return TrustedIssuers(keys, status_keys, _expiry(document, where.within("exp")), tuple(first_findings(left_out)))
 
 
 def _read_status_keys(entry: JsonObject, where: Where) -> KeySet[PublicKey]:

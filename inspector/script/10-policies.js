@@ -160,7 +160,7 @@ function checkSize(policy) {
   for (const format of FORMAT_LIST) {
     const sizes = new Map(contexts.map((one) => [one.name, rowsOf(policy, one, one.claims.keys(), format).length]));
     const sum = [...sizes.values()].reduce((a, b) => a + b, 0);
-    const pairs = contexts.flatMap((one) => one.contains.map((name) => sizes.get(one.name) * (sizes.get(basis(name)) ?? 0))).reduce((a, b) => a + b, 0);
+    const pairs = contexts.flatMap((one) => one.contains.map((name) => sizes.get(one.name) * (sizes.get(basis(name)) ?? 0) + DATA.pairs_of_an_entry)).reduce((a, b) => a + b, 0);
     if (sum > DATA.most_paths_in_all) return [finding("policy.malformed", "policy/contexts", "There are too many paths.")];
     if (pairs > DATA.most_pairs) return [finding("policy.malformed", "policy/contexts", "To prove what contexts contain would take too long.")];
   }

@@ -4,10 +4,12 @@ Whoever plans by a policy can rely on it: every entry is a known name or a path,
 of a card of any known format, what is always disclosed is in the clear, and what a context contains, it shows.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import combinations
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import cache
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, TypeAlias
 
 from sdcard.cards.format import CardFormat
 from sdcard.cards.lint import is_deceptive
@@ -15,7 +17,7 @@ from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosable import Treatment
 from sdcard.disclosure.context import BUILT_IN, EVERYTHING, FEDERATION, PUBLIC, DisclosureContext, Meaning
 from sdcard.disclosure.grant import Grant, Row, Scope, Vocabulary, check_within, nearest, read_rows
-from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.errors import Finding, Part, Refused, Where, first_findings
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import ClaimPath, Segment
@@ -32,9 +34,13 @@ MOST_PATHS_IN_ALL = 1024
 """Of all contexts, in one format, and of all agreements."""
 MOST_PAIRS = 65_536
 """Of a path of one context and a path of another that it contains, in one format."""
+PAIRS_OF_AN_ENTRY = 256
+"""What one entry of ``contains`` costs besides."""
 _FORMATS = tuple(KNOWN_FORMATS.values())
 _FAMILIES = tuple(dict.fromkeys(one.family for one in _FORMATS))
 _NAMES = frozenset(name for one in _FORMATS for name in (*one.groups, *one.members, *one.always_disclosed))
+_Grants: TypeAlias = Callable[[str, int], Grant]
+"""What a context shows in cards of a format, by its number in ``_FORMATS``."""
 _RESERVED = "No card has a member of this name: in an SD-Card it belongs to a claim with another meaning."
 
 
@@ -45,20 +51,32 @@ def check_policy(policy: "DisclosurePolicy") -> tuple[Finding, ...]:
     ``context.unknown``, ``disclose.unknown``, ``disclose.beyond-ceiling``, ``path.malformed``,
     ``card.reserved-member``.
     """
-    found = [*_check_groups(policy), *_check_members(policy)]
-    found += _check_size(policy)
-    if any(finding.where == _CONTEXTS for finding in found):
-        return tuple(dict.fromkeys(found))
-    about_groups, sound = len(found), set[str]()
+    return tuple(first_findings(_check_all(policy)))
+
+
+def _check_all(policy: "DisclosurePolicy") -> Iterator[Finding]:
+    """Each finding once; nothing more is looked for when nobody asks for more."""
+    said = set[Finding]()
+
+    def new(findings: Iterable[Finding]) -> Iterator[Finding]:
+        for finding in findings:
+            if finding not in said:
+                said.add(finding)
+                yield finding
+
+    yield from new(chain(_check_groups(policy), _check_members(policy), _check_size(policy)))
+    if any(finding.where == _CONTEXTS for finding in said):
+        return
+    about_groups, sound = len(said), set[str]()
     for context in policy.contexts.values():
-        findings = dict.fromkeys(_check_context(policy, context))
-        found += findings
-        if not findings and not about_groups:
+        before = len(said)
+        yield from new(_check_context(policy, context))
+        if len(said) == before and not about_groups:
             sound.add(context.name)
+    grants = cache(lambda name, number: policy.grant(name, _FORMATS[number], None, POLICY))
     for context in policy.contexts.values():
-        found += _check_containment(policy, context, sound)
-    found += _check_agreements(policy)
-    return tuple(dict.fromkeys(found))
+        yield from new(_check_containment(policy, context, sound, grants))
+    yield from new(_check_agreements(policy))
 
 
 def _check_size(policy: "DisclosurePolicy") -> Iterator[Finding]:
@@ -66,7 +84,8 @@ def _check_size(policy: "DisclosurePolicy") -> Iterator[Finding]:
     contexts = policy.contexts.values()
     for card_format in _FORMATS:
         sizes = {one.name: sum(1 for _ in _rows(policy, one, one.claims, card_format)) for one in contexts}
-        pairs = sum(sizes[one.name] * sizes.get(_basis(name), 0) for one in contexts for name in one.contains)
+        edges = [(one.name, _basis(name)) for one in contexts for name in one.contains]
+        pairs = sum(sizes[outer] * sizes.get(inner, 0) + PAIRS_OF_AN_ENTRY for outer, inner in edges)
         if sum(sizes.values()) > MOST_PATHS_IN_ALL:
             hint = f"A policy has at most {MOST_PATHS_IN_ALL} paths in its contexts, those of groups too."
             yield Finding(Rule.POLICY_MALFORMED, _CONTEXTS, hint)
@@ -259,7 +278,9 @@ def _nested(one: ClaimPath, other: ClaimPath) -> bool:
 # -- containment ------------------------------------------------------------------------------------------------------
 
 
-def _check_containment(policy: "DisclosurePolicy", context: DisclosureContext, sound: set[str]) -> Iterator[Finding]:
+def _check_containment(
+    policy: "DisclosurePolicy", context: DisclosureContext, sound: set[str], grants: _Grants
+) -> Iterator[Finding]:
     for number, name in enumerate(context.contains):
         where = POLICY.within("contexts", context.name, "contains", number)
         if name not in policy.contexts:
@@ -269,7 +290,7 @@ def _check_containment(policy: "DisclosurePolicy", context: DisclosureContext, s
                 Rule.POLICY_CONTAINMENT, where, "A context would contain itself; name it the other way round only."
             )
         elif {_basis(context.name), _basis(name)} <= sound:
-            found = _missing(policy, context.name, name)
+            found = _missing(grants, context.name, name)
             if found:
                 hint = f"The context {name} shows {str(found) or EVERYTHING}, and {context.name} does not."
                 hint += " It is built in: say in the policy what it shows." if context in BUILT_IN else ""
@@ -294,11 +315,11 @@ def _leads_back(contexts: Mapping[str, DisclosureContext], start: str, name: str
     return False
 
 
-def _missing(policy: "DisclosurePolicy", outer: str, inner: str) -> ClaimPath | None:
+def _missing(grants: _Grants, outer: str, inner: str) -> ClaimPath | None:
     """A place that the inner context may show, in a card of any format, where the outer one shows nothing."""
     looked_at = set[tuple[object, ...]]()
-    for card_format in _FORMATS:
-        less, more = (policy.grant(name, card_format, None, POLICY) for name in (inner, outer))
+    for number, card_format in enumerate(_FORMATS):
+        less, more = (grants(name, number) for name in (inner, outer))
         same = (less.rows, more.rows, card_format.always_disclosed, card_format.together)
         found = None if same in looked_at else _first_missing(less, more, card_format)
         if found:
@@ -311,22 +332,31 @@ def _first_missing(less: Grant, more: Grant, card_format: CardFormat) -> ClaimPa
     """A place that the one may show where the other shows nothing.
 
     If there is one, there is one at which the paths that decide about it meet: a path that the one shows, a path of the
-    other, and perhaps a path that belongs to another group.
+    other, and perhaps a path that belongs to another group. About a place on the way to what is shown, only paths that
+    are no longer decide.
     """
     holes = tuple(dict.fromkeys(p for row in (*less.rows, *more.rows) for p in row.scope.apart))
     edges = tuple(dict.fromkeys((*more.edges(), *holes)))
     clear = [(name,) for name in card_format.always_disclosed]
     shown = dict.fromkeys(_shown_places(less, card_format))
-    met = dict.fromkeys((*shown, *(p for one in shown for edge in edges if (p := one.overlap(edge)))))
+    ways = dict.fromkeys(_ways(less))
+    met = dict.fromkeys((*ways, *shown, *(p for one in shown for edge in edges if (p := one.overlap(edge)))))
+    for way in ways:
+        met |= dict.fromkeys(p for edge in edges if len(edge.segments) <= len(way.segments) if (p := way.overlap(edge)))
     apart = dict.fromkeys(p for one in met for hole in holes if (p := one.overlap(hole)))
     places = (place for place in {**met, **apart} if place.segments[:1] not in clear)
     return next((place for place in places if not _is_contained(less, more, place.segments, card_format)), None)
 
 
-def _shown_places(grant: Grant, card_format: CardFormat) -> Iterator[ClaimPath]:
-    """What the context shows, what lies on the way there, and what goes along with it."""
+def _ways(grant: Grant) -> Iterator[ClaimPath]:
+    """What lies on the way to what the context shows."""
     for shown in grant.shown:
         yield from (ClaimPath(shown.segments[:length]) for length in range(1, len(shown.segments)))
+
+
+def _shown_places(grant: Grant, card_format: CardFormat) -> Iterator[ClaimPath]:
+    """What the context shows, and what goes along with it."""
+    for shown in grant.shown:
         yield shown
         for along in card_format.together:
             above = ClaimPath(along.segments[:-1]).overlap(ClaimPath(shown.segments[: len(along.segments) - 1]))
@@ -359,6 +389,7 @@ def _check_agreements(policy: "DisclosurePolicy") -> Iterator[Finding]:
         )
         return
     ceilings = _ceilings(policy) if policy.agreements else []
+    found = dict[str, list[Finding]]()
     for number, agreement in enumerate(policy.agreements):
         here = where.within(number)
         if is_deceptive(agreement.partner):
@@ -368,8 +399,10 @@ def _check_agreements(policy: "DisclosurePolicy") -> Iterator[Finding]:
             yield Finding(Rule.POLICY_MALFORMED, here.within("expires"), "It ends before it begins.")
         for index, entry in enumerate(agreement.discloses):
             place = here.within("discloses", index)
-            findings = list(_check_entry(policy, entry, place))
-            yield from findings or _check_agreed(ceilings, entry, place)
+            if entry not in found:
+                findings = list(_check_entry(policy, entry, place))
+                found[entry] = findings or list(_check_agreed(ceilings, entry, place))
+            yield from (replace(finding, where=place) for finding in found[entry])
     for (number, one), (_, other) in combinations(list(enumerate(policy.agreements))[::-1], 2):
         if one.overlaps(other):
             hint = "Another agreement with this partner holds at the same time; let one end before the next begins."

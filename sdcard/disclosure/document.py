@@ -15,8 +15,8 @@ from sdcard.disclosure.context import BUILT_IN, EVERYTHING, DisclosureContext, M
 from sdcard.disclosure.grant import nearest
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.disclosure.schema import SCHEMA
-from sdcard.encoding import JsonObject, JsonValue, parse_json_object, why_not_utf8
-from sdcard.errors import Finding, Refused, Where
+from sdcard.encoding import JsonObject, JsonValue, has_more_values, parse_json_object, why_not_utf8
+from sdcard.errors import Finding, Refused, Where, first_findings
 from sdcard.instants import MAX_INSTANT, parse_rfc3339
 from sdcard.lenient import lenient_document, parse_toml
 from sdcard.limits import DEFAULT_LIMITS, Limits
@@ -26,6 +26,8 @@ _VALIDATOR = Draft202012Validator(SCHEMA)
 _JSON = re.compile(rb"\s*\{")
 _MOST_DOTS = 512
 """In one line of TOML: what its reader does with a key grows with the square of its dots."""
+_MOST_VALUES = 8_192
+"""In one document; the readers of TOML and of the schema take up to 40 µs for each."""
 _MOST_ENTRY = 256
 _MOST_AGREEMENTS = 256
 _HIGHEST_STEP = 4096
@@ -57,7 +59,9 @@ def read_policy(document: JsonObject) -> DisclosurePolicy:
     Raises:
         Refused: as ``parse_policy``.
     """
-    findings = [finding for error in _VALIDATOR.iter_errors(document) for finding in _findings(error)]
+    if has_more_values(document, _MOST_VALUES):
+        raise Refused(Rule.POLICY_MALFORMED, POLICY, f"A policy has at most {_MOST_VALUES} values.")
+    findings = first_findings(finding for error in _VALIDATOR.iter_errors(document) for finding in _findings(error))
     ladder = _ladder(document.get("ladder"), findings)
     agreements = tuple(_agreements(document.get("agreements"), findings))
     contexts = {name: _context(name, value) for name, value in _members(document, "contexts", _MOST_CONTEXTS)}
@@ -82,6 +86,8 @@ def _parse_toml(data: bytes, limits: Limits) -> JsonObject:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise Refused(Rule.UTF8, POLICY, why_not_utf8(data)) from None
+    if sum(map(text.count, ",\n")) > _MOST_VALUES:
+        raise Refused(Rule.POLICY_MALFORMED, POLICY, f"A policy has at most {_MOST_VALUES} lines and commas.")
     if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
         raise Refused(Rule.JSON_DEPTH, POLICY, f"A line has at most {_MOST_DOTS} dots.")
     try:

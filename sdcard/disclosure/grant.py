@@ -20,6 +20,8 @@ from sdcard.rules import Rule
 _Value = TypeVar("_Value")
 _MOST_REMEMBERED = 1_000_000
 """Characters of names, and a hundred for each place."""
+_LONGEST_COMPARED = 64
+"""Characters of a name that nobody knows: comparing takes time in proportion to its length, or more."""
 _GROUPS = frozenset(group for card_format in KNOWN_FORMATS.values() for group in card_format.groups)
 
 
@@ -319,7 +321,7 @@ def _overlaps(some: Sequence[ClaimPath], others: Sequence[ClaimPath]) -> list[Cl
 
 def nearest(text: str, known: Sequence[str]) -> str:
     """A hint that names the nearest of the known names."""
-    matcher, near, most = difflib.SequenceMatcher(b=text), "", -1.0
+    matcher, near, most = difflib.SequenceMatcher(b=text[:_LONGEST_COMPARED]), "", -1.0
     for name in sorted(known, reverse=True):  # as `get_close_matches`, which measures each to the end
         matcher.set_seq1(name)
         if matcher.real_quick_ratio() > most and matcher.quick_ratio() > most and matcher.ratio() > most:

@@ -73,6 +73,6 @@ def test_a_refusal_for_very_much_keeps_the_first_of_it() -> None:
 
 
 def test_a_long_name_is_cut_in_the_text_of_a_place_alone() -> None:
-    place = Where(Part.CARD, ("a" * 100_000, 1, "b" * 128))
-    assert str(place) == f"card/{'a' * 128}…/1/{'b' * 128}"
+    place = Where(Part.CARD, ("a" * 100_000, 1, "b" * 256))
+    assert str(place) == f"card/{'a' * 256}…/1/{'b' * 256}"
     assert place.path[0] == "a" * 100_000

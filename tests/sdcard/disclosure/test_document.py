@@ -14,8 +14,10 @@ from sdcard.disclosure.agreement import Agreement
 from sdcard.disclosure.document import parse_policy, read_policy
 from sdcard.disclosure.schema import SCHEMA
 from sdcard.encoding import JsonObject, JsonValue, encode_json
+from sdcard.errors import MOST_FINDINGS
 from tests.groups import examples
 from tests.shared import ROOT
+from tests.steps import steps
 from tests.world import outcome, raises_rule
 
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -575,3 +577,41 @@ def test_a_place_that_is_not_contained_is_named(inner: Any, outer: Any, missing:
     document = {"contexts": {"a": {"claims": inner}, "b": {"claims": outer, "contains": ["a"]}}}
     assert findings(document) == [("policy.containment", "policy/contexts/b/contains/0")]
     assert f"The context a shows {missing}, and b does not." in hints(document)
+
+
+CROWDED: dict[str, JsonObject | bytes] = {
+    "agreements that are none": {"agreements": [0] * 100_000},
+    "groups of numbers": {"groups": {f"g{number}": [0] * 60 for number in range(1_000)}},
+    "bad steps": {"ladder": ["x"] * 60_000},
+    "bad names": {"contexts": {f"-{number}": 0 for number in range(20_000)}},
+    "everything contains everything": {
+        "contexts": {
+            f"c{number}": {"claims": {"skills": "selective"}, "contains": [f"c{one}" for one in range(number)]}
+            for number in range(32)
+        }
+    },
+    "one partner": {"agreements": [{"partner": "p", "discloses": ["skills"] * 4, "expires": 2_000_000_000}] * 256},
+    "unknown names": {
+        "contexts": {
+            f"c{one}": {"claims": {f"{'abcdefgh' * 30}{number}": "plain" for number in range(64)}} for one in range(16)
+        }
+    },
+    "tables": b"\n".join(b"[a%d]" % number for number in range(25_000)),
+    "elements": b"x=[" + b"1," * 120_000 + b"]",
+}
+
+
+@pytest.mark.parametrize("what", CROWDED)
+def test_a_policy_costs_no_more_than_a_bounded_number_of_steps(what: str) -> None:
+    """Of the largest that are read, one needs some 3,000,000: twelve contexts of sixty paths, each in the next."""
+    made = CROWDED[what]
+    data = made if isinstance(made, bytes) else encode_json(made)
+    found: list[Refused] = []
+
+    def read() -> None:
+        with pytest.raises(Refused) as caught:
+            parse_policy(data)
+        found.append(caught.value)
+
+    assert steps(read) < 2_500_000
+    assert len(found[0].findings) <= MOST_FINDINGS
