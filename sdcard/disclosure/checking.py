@@ -4,23 +4,23 @@ Whoever plans by a policy can rely on it: every entry is a known name or a path,
 of a card of any known format, what is always disclosed is in the clear, and what a context contains, it shows.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import chain, combinations
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from sdcard.cards.format import CardFormat
 from sdcard.cards.lint import is_deceptive
-from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosable import Treatment
+from sdcard.disclosure.containment import FORMATS, Grants, missing_from
 from sdcard.disclosure.context import BUILT_IN, EVERYTHING, FEDERATION, PUBLIC, DisclosureContext, Meaning
 from sdcard.disclosure.grant import Grant, Row, Scope, Vocabulary, check_within, nearest, read_rows
 from sdcard.errors import Finding, Part, Refused, Where, first_findings
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
-from sdcard.paths import ClaimPath, Segment
+from sdcard.paths import ClaimPath
 from sdcard.rules import Rule
 
 if TYPE_CHECKING:
@@ -36,11 +36,8 @@ MOST_PAIRS = 65_536
 """Of a path of one context and a path of another that it contains, in one format."""
 PAIRS_OF_AN_ENTRY = 256
 """What one entry of ``contains`` costs besides."""
-_FORMATS = tuple(KNOWN_FORMATS.values())
-_FAMILIES = tuple(dict.fromkeys(one.family for one in _FORMATS))
-_NAMES = frozenset(name for one in _FORMATS for name in (*one.groups, *one.members, *one.always_disclosed))
-_Grants: TypeAlias = Callable[[str, int], Grant]
-"""What a context shows in cards of a format, by its number in ``_FORMATS``."""
+_FAMILIES = tuple(dict.fromkeys(one.family for one in FORMATS))
+_NAMES = frozenset(name for one in FORMATS for name in (*one.groups, *one.members, *one.always_disclosed))
 _RESERVED = "No card has a member of this name: in an SD-Card it belongs to a claim with another meaning."
 
 
@@ -73,7 +70,7 @@ def _check_all(policy: "DisclosurePolicy") -> Iterator[Finding]:
         yield from new(_check_context(policy, context))
         if len(said) == before and not about_groups:
             sound.add(context.name)
-    grants = cache(lambda name, number: policy.grant(name, _FORMATS[number], None, POLICY))
+    grants = cache(lambda name, number: policy.grant(name, FORMATS[number], None, POLICY))
     for context in policy.contexts.values():
         yield from new(_check_containment(policy, context, sound, grants))
     yield from new(_check_agreements(policy))
@@ -82,7 +79,7 @@ def _check_all(policy: "DisclosurePolicy") -> Iterator[Finding]:
 def _check_size(policy: "DisclosurePolicy") -> Iterator[Finding]:
     """Find a policy that would take long to look at, before it is looked at."""
     contexts = policy.contexts.values()
-    for card_format in _FORMATS:
+    for card_format in FORMATS:
         sizes = {one.name: sum(1 for _ in _rows(policy, one, one.claims, card_format)) for one in contexts}
         edges = [(one.name, _basis(name)) for one in contexts for name in one.contains]
         pairs = sum(sizes[outer] * sizes.get(inner, 0) + PAIRS_OF_AN_ENTRY for outer, inner in edges)
@@ -135,7 +132,7 @@ def _check_path(policy: "DisclosurePolicy", text: str, where: Where, families: t
     except Refused as refusal:
         yield from refusal.findings
         return
-    formats = [one for one in _FORMATS if not families or one.family in families]
+    formats = [one for one in FORMATS if not families or one.family in families]
     members = {name for one in formats for name in (*one.members, *one.always_disclosed)}
     if len(segments) > DEFAULT_LIMITS.json_depth:
         hint = f"No card is so deep; a path has at most {DEFAULT_LIMITS.json_depth} segments."
@@ -147,7 +144,7 @@ def _check_path(policy: "DisclosurePolicy", text: str, where: Where, families: t
 
 
 def _check_entry(policy: "DisclosurePolicy", entry: str, where: Where) -> Iterator[Finding]:
-    groups = {*policy.groups, *(group for one in _FORMATS for group in one.groups)}
+    groups = {*policy.groups, *(group for one in FORMATS for group in one.groups)}
     if entry == EVERYTHING or entry in groups:
         return
     for finding in _check_path(policy, entry, where, ()):
@@ -172,7 +169,7 @@ def _check_context(policy: "DisclosurePolicy", context: DisclosureContext) -> It
         yield from _check_federation(policy, context, where)
     entries = [entry for entry, findings in wrong if not findings]
     said, looked_at = set[Where](), set[tuple[Row, ...]]()
-    for card_format in _FORMATS:
+    for card_format in FORMATS:
         rows = tuple(_rows(policy, context, entries, card_format))
         for finding in _check_always(rows, card_format, where.within("claims")):
             if finding.where not in said:
@@ -185,7 +182,7 @@ def _check_context(policy: "DisclosurePolicy", context: DisclosureContext) -> It
 
 def _check_narrowed(policy: "DisclosurePolicy", name: str, meaning: Meaning, where: Where) -> Iterator[Finding]:
     """Find what a narrowed group would have to be wider for; such a path would mean nothing."""
-    groups = {*policy.groups, *(group for one in _FORMATS for group in one.groups)}
+    groups = {*policy.groups, *(group for one in FORMATS for group in one.groups)}
     if name not in groups:
         yield Finding(Rule.DISCLOSE_UNKNOWN, where, nearest(name, sorted(groups)))
         return
@@ -194,7 +191,7 @@ def _check_narrowed(policy: "DisclosurePolicy", name: str, meaning: Meaning, whe
     if findings:
         return
     for one, texts in meaning.items():
-        formats = [card_format for card_format in _FORMATS if one in (card_format.family, EVERYTHING)]
+        formats = [card_format for card_format in FORMATS if one in (card_format.family, EVERYTHING)]
         scopes = dict[Scope, None]()
         for each in formats:
             with suppress(Refused):  # a path of the group; it has a finding of its own
@@ -248,7 +245,7 @@ def _check_rows(rows: Sequence[Row], where: Where) -> Iterator[Finding]:
 
 def _gives_way(name: object, treatment: Treatment) -> bool:
     """Whether an entry may name a member that this format always shows: it shows it too, or cards of another format."""
-    having = [one for one in _FORMATS if name in one.members or name in one.always_disclosed]
+    having = [one for one in FORMATS if name in one.members or name in one.always_disclosed]
     elsewhere = any(name not in one.always_disclosed for one in having)
     return treatment is Treatment.PLAIN or (elsewhere and treatment is Treatment.SELECTIVE)
 
@@ -279,7 +276,7 @@ def _nested(one: ClaimPath, other: ClaimPath) -> bool:
 
 
 def _check_containment(
-    policy: "DisclosurePolicy", context: DisclosureContext, sound: set[str], grants: _Grants
+    policy: "DisclosurePolicy", context: DisclosureContext, sound: set[str], grants: Grants
 ) -> Iterator[Finding]:
     for number, name in enumerate(context.contains):
         where = POLICY.within("contexts", context.name, "contains", number)
@@ -290,7 +287,7 @@ def _check_containment(
                 Rule.POLICY_CONTAINMENT, where, "A context would contain itself; name it the other way round only."
             )
         elif {_basis(context.name), _basis(name)} <= sound:
-            found = _missing(grants, context.name, name)
+            found = missing_from(grants, context.name, name)
             if found:
                 hint = f"The context {name} shows {str(found) or EVERYTHING}, and {context.name} does not."
                 hint += " It is built in: say in the policy what it shows." if context in BUILT_IN else ""
@@ -313,66 +310,6 @@ def _leads_back(contexts: Mapping[str, DisclosureContext], start: str, name: str
             seen.add(one)
             waiting += contexts[one].contains
     return False
-
-
-def _missing(grants: _Grants, outer: str, inner: str) -> ClaimPath | None:
-    """A place that the inner context may show, in a card of any format, where the outer one shows nothing."""
-    looked_at = set[tuple[object, ...]]()
-    for number, card_format in enumerate(_FORMATS):
-        less, more = (grants(name, number) for name in (inner, outer))
-        same = (less.rows, more.rows, card_format.always_disclosed, card_format.together)
-        found = None if same in looked_at else _first_missing(less, more, card_format)
-        if found:
-            return found
-        looked_at.add(same)
-    return None
-
-
-def _first_missing(less: Grant, more: Grant, card_format: CardFormat) -> ClaimPath | None:
-    """A place that the one may show where the other shows nothing.
-
-    If there is one, there is one at which the paths that decide about it meet: a path that the one shows, a path of the
-    other, and perhaps a path that belongs to another group. About a place on the way to what is shown, only paths that
-    are no longer decide.
-    """
-    holes = tuple(dict.fromkeys(p for row in (*less.rows, *more.rows) for p in row.scope.apart))
-    edges = tuple(dict.fromkeys((*more.edges(), *holes)))
-    clear = [(name,) for name in card_format.always_disclosed]
-    shown = dict.fromkeys(_shown_places(less, card_format))
-    ways = dict.fromkeys(_ways(less))
-    met = dict.fromkeys((*ways, *shown, *(p for one in shown for edge in edges if (p := one.overlap(edge)))))
-    for way in ways:
-        met |= dict.fromkeys(p for edge in edges if len(edge.segments) <= len(way.segments) if (p := way.overlap(edge)))
-    apart = dict.fromkeys(p for one in met for hole in holes if (p := one.overlap(hole)))
-    places = (place for place in {**met, **apart} if place.segments[:1] not in clear)
-    return next((place for place in places if not _is_contained(less, more, place.segments, card_format)), None)
-
-
-def _ways(grant: Grant) -> Iterator[ClaimPath]:
-    """What lies on the way to what the context shows."""
-    for shown in grant.shown:
-        yield from (ClaimPath(shown.segments[:length]) for length in range(1, len(shown.segments)))
-
-
-def _shown_places(grant: Grant, card_format: CardFormat) -> Iterator[ClaimPath]:
-    """What the context shows, and what goes along with it."""
-    for shown in grant.shown:
-        yield shown
-        for along in card_format.together:
-            above = ClaimPath(along.segments[:-1]).overlap(ClaimPath(shown.segments[: len(along.segments) - 1]))
-            if above:
-                yield ClaimPath((*above.segments, along.segments[-1]))
-
-
-def _is_contained(less: Grant, more: Grant, place: tuple[Segment, ...], card_format: CardFormat) -> bool:
-    """Whether the one context shows the place whenever the other does: an empty container on the way, too."""
-    if less.permits(place):
-        return more.permits(place)
-    if less.forbids(place):
-        return True
-    above = place[:-1]
-    along = card_format.goes_with_parent(place) and (less.permits(above) or less.leads_to(above))
-    return not more.forbids(place) if along or less.leads_to(place) else True
 
 
 # -- agreements -------------------------------------------------------------------------------------------------------
@@ -412,7 +349,7 @@ def _check_agreements(policy: "DisclosurePolicy") -> Iterator[Finding]:
 def _ceilings(policy: "DisclosurePolicy") -> list[tuple[Vocabulary, Grant]]:
     """What *federation* withholds, in each format."""
     context = policy.contexts[FEDERATION.name]
-    readings = ((one, tuple(_rows(policy, context, context.claims, one))) for one in _FORMATS)
+    readings = ((one, tuple(_rows(policy, context, context.claims, one))) for one in FORMATS)
     return [(Vocabulary(one, policy.groups, context.narrowed), Grant(context.name, rows)) for one, rows in readings]
 
 

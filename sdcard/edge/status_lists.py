@@ -160,7 +160,9 @@ class AsyncFetchedStatusLists:
     async def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         """As ``FetchedStatusLists.status``."""
         kept = self._lists._find(reference, issuer, now)
-        return _judge(kept or await asyncio.wrap_future(self._lists._ask(reference, issuer, now)), reference)
+        if kept is None:
+            kept = await asyncio.wrap_future(self._lists._ask(reference, issuer, now))
+        return _judge(kept, reference)
 
 
 def _had(kept: _Kept) -> "Future[_Kept]":

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from jsonschema_specifications import REGISTRY as SPECIFICATIONS
 
 from sdcard.cards.agentcard.json_schemas import _KEYWORDS, MOST_WORK, faulty_schemas
 from sdcard.encoding import JsonObject, JsonValue
@@ -113,8 +112,8 @@ def test_a_schema_as_large_as_may_be_costs_a_few_steps_a_value(schema: JsonValue
 
 VALIDATOR = Draft202012Validator(Draft202012Validator.META_SCHEMA)
 KEYWORDS = sorted({*_KEYWORDS, "const", "default", "x-own"})
-VALUES: list[JsonValue] = [
-    *(None, True, False, 0, 1, -1, 2.0, 0.5, 1e400, "", "a", "a#", "#a", "-a", "string", [], ["a"], ["a", "a"], [1]),
+VALUES: list[Any] = [
+    *(None, True, False, 0, 1, -1, 2.0, 0.5, 1e300, "", "a", "a#", "#a", "-a", "string", [], ["a"], ["a", "a"], [1]),
     *(["string"], ["string", "null"], ["text"], [True], [None], [{}], [[]], {}, {"a": {}}, {"a": 1}, {"a": ["b"]}),
     *({"a": True}, {"a": ["b", "b"]}, {"a": [1]}, {"type": 5}, [{"type": 5}], {"a": {"type": 5}}, {"a": None}),
     *([1, 1.0], ["a", 1], {"$ref": 1}, ["integer", "integer"], 1.0, -0.0, 10**30),
@@ -143,8 +142,9 @@ def test_a_schema_is_what_the_meta_schema_says(value: JsonValue) -> None:
 
 def test_the_table_names_every_keyword_of_the_meta_schema() -> None:
     root = "https://json-schema.org/draft/2020-12/"
-    meta = [SPECIFICATIONS.contents(root + "schema")]
-    meta += [SPECIFICATIONS.contents(root + one["$ref"]) for one in meta[0]["allOf"]]
+    registry: Any = VALIDATOR._registry
+    meta = [registry.contents(root + "schema")]
+    meta += [registry.contents(root + one["$ref"]) for one in meta[0]["allOf"]]
     assert {name for one in meta for name in one["properties"]} - {"const", "default"} == _KEYWORDS.keys()
 
 
