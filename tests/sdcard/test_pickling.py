@@ -12,6 +12,7 @@ import sdcard
 from issuer_service.console.forms import NotSignedIn
 from issuer_service.delegation.errors import Pending
 from issuer_service.rates import TooOften
+from issuer_service.stores.texts import UnstorableText
 from sdcard import (
     DEFAULT_POLICY,
     AdmissionPolicy,
@@ -186,6 +187,7 @@ INSIDE: dict[str, Callable[[World], object]] = {
     ),
     "a refusal with a time to wait": lambda world: TooOften("Too many.", 7.5),
     "a refusal that a person can end": lambda world: Pending(refused(), "handle", 5),
+    "a refusal of a text": lambda world: UnstorableText(Where(Part.REQUEST), "A text."),
     "a refusal without a session": lambda world: NotSignedIn(),
     "a refusal for slowness": lambda world: TooSlow(),
     "keys of every kind": lambda world: [
