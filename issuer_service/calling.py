@@ -83,6 +83,7 @@ def take_turn(request: Request, wiring: Wiring, token: TokenRow) -> None:
     exchange_of(request.scope).caller = digest_of(token.subject)
     key = token.subject if token.subject.startswith(EXTERNAL) else token.digest
     wiring.rates.tokens.take(key, wiring.clock.now())
+    exchange_of(request.scope).turn = key
 
 
 async def _find(wiring: Wiring, text: str, now: Instant) -> TokenRow:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service.addresses import client_address, neighbourhood
-from issuer_service.rates import TooOften
+from issuer_service.rates import BODY_WEIGHT, UNIT_BYTES, TooOften
 from issuer_service.routing import asked_method
 from issuer_service.wiring import Wiring
 
@@ -41,6 +41,8 @@ class Exchange:
         caller: stands for the subject whose token it has; empty until that is known.
         rule: why it was refused; empty when it was not.
         status: of the answer, once it has begun.
+        turn: whose turn it takes among the tokens, once that is known.
+        size: bytes of its answer so far, and four times those of its body.
     """
 
     request_id: str
@@ -48,6 +50,8 @@ class Exchange:
     caller: str = ""
     rule: str = ""
     status: int | None = None
+    turn: str = ""
+    size: int = 0
     began: float = field(default_factory=time.perf_counter)
 
 
@@ -102,16 +106,34 @@ class Exchanges:
             if message["type"] == "http.response.start":
                 exchange.status = message["status"]
                 message["headers"] = [*message["headers"], name]
+            self._weigh(scope, exchange, message)
             await send(message)
+
+        async def weighed() -> Message:
+            message = await receive()
+            self._weigh(scope, exchange, message)
+            return message
 
         try:
             if is_limited(scope["path"]):
                 self._wiring.rates.addresses.take(neighbourhood(exchange.client), self._wiring.clock.now())
-            await self._app(scope, receive, named)
+            await self._app(scope, weighed, named)
         except TooOften as refusal:  # others are answered further in
             await self._answer(scope, refusal)(scope, receive, named)
         finally:
             self._end(scope, exchange)
+
+    def _weigh(self, scope: Scope, exchange: Exchange, message: Message) -> None:
+        """Charge whoever asked for each further ``UNIT_BYTES``, before the work that they make is done."""
+        weight = BODY_WEIGHT if message["type"] == "http.request" else 1
+        before, exchange.size = exchange.size // UNIT_BYTES, exchange.size + weight * len(message.get("body", b""))
+        units = exchange.size // UNIT_BYTES - before
+        if units and is_limited(scope["path"]):
+            rates, now = self._wiring.rates, self._wiring.clock.now()
+            if exchange.turn:
+                rates.tokens.charge(exchange.turn, units, now)
+            else:
+                rates.addresses.charge(neighbourhood(exchange.client), units, now)
 
     def _end(self, scope: Scope, exchange: Exchange) -> None:
         seconds = time.perf_counter() - exchange.began

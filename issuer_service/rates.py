@@ -1,8 +1,9 @@
-"""How often somebody may ask: token buckets in the memory of this process, so that N processes allow N times as much.
+"""How much somebody may ask: token buckets in the memory of this process, so that N processes allow N times as much.
 
-Each key has a bucket that holds ten seconds' worth and fills at a steady rate. Keys that were not heard of for longest
-are forgotten, and begin again with a full bucket: memory is bounded, and only somebody with more addresses than are
-remembered gains by it.
+Each key has a bucket that holds ten seconds' worth and fills at a steady rate. A request takes one, and one more for
+each ``UNIT_BYTES`` of its answer and of four times its body: its work grows with the card that it brings and the
+SD-Cards that it gets. Keys that were not heard of for longest are forgotten, and begin again with a full bucket: memory
+is bounded, and only somebody with more addresses than are remembered gains by it.
 """
 
 import math
@@ -15,6 +16,9 @@ from sdcard.instants import Instant
 from sdcard.rules import Rule
 
 MOST_KEYS = 10_000
+UNIT_BYTES = 65_536
+BODY_WEIGHT = 4
+"""Reading and planning a card takes about four times as long as what is issued of it, byte for byte."""
 _SECONDS_WORTH = 10
 _LEAST_CAPACITY = 10
 
@@ -43,11 +47,12 @@ class Buckets:
             Refused: ``rate.exceeded`` (as ``TooOften``) when there is none; then nothing is taken.
         """
         if self._per_second:
-            level = self._check(key, now)
-            self._levels[key] = (level - 1, now)
-            self._levels.move_to_end(key)
-            while len(self._levels) > self._most_keys:
-                self._levels.popitem(last=False)
+            self._keep(key, self._check(key, now) - 1, now)
+
+    def charge(self, key: str, units: int, now: Instant) -> None:
+        """Take so many, whether they are there or not: for work that is under way. What is owed fills up first."""
+        if self._per_second:
+            self._keep(key, self._level(key, now) - units, now)
 
     def check(self, key: str, now: Instant) -> None:
         """Take none.
@@ -59,13 +64,22 @@ class Buckets:
             self._check(key, now)
 
     def _check(self, key: str, now: Instant) -> float:
-        level, since = self._levels.get(key, (self._capacity, now))
-        if now < since:  # the clock was set back: count from here, or nothing would flow in until it is there again
-            self._levels[key] = (level, now)
-        level = min(self._capacity, level + max(0, now - since) * self._per_second)
+        level = self._level(key, now)
         if level < 1:
             raise TooOften(self._hint, (1 - level) / self._per_second)
         return level
+
+    def _level(self, key: str, now: Instant) -> float:
+        level, since = self._levels.get(key, (self._capacity, now))
+        if now < since:  # the clock was set back: count from here, or nothing would flow in until it is there again
+            self._levels[key] = (level, now)
+        return min(self._capacity, level + max(0, now - since) * self._per_second)
+
+    def _keep(self, key: str, level: float, now: Instant) -> None:
+        self._levels[key] = (level, now)
+        self._levels.move_to_end(key)
+        while len(self._levels) > self._most_keys:
+            self._levels.popitem(last=False)
 
     def __len__(self) -> int:
         return len(self._levels)

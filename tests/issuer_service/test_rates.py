@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from issuer_service.rates import Buckets, Rates, TooOften
-from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request
+from issuer_service.rates import UNIT_BYTES, Buckets, Rates, TooOften
+from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
+from tests.world import key
 
 REFUSED = ("rate.exceeded", "request")
 
@@ -166,3 +167,36 @@ def test_everybody_behind_a_trusted_proxy_is_limited_apart_and_a_forged_hop_gain
     assert first == [404] * 10 + [429]
     assert second == 404
     assert same_network == [404] * 10 + [429]
+
+
+def test_what_is_owed_flows_in_first() -> None:
+    buckets = Buckets(60, "too often")
+    buckets.charge("a", 25, 100)
+    with pytest.raises(TooOften) as refused:
+        buckets.take("a", 115.5)
+    assert refused.value.headers == {"Retry-After": "1"}
+    buckets.take("a", 116)
+    Buckets(0, "no limit").charge("a", 10_000, 100)
+
+
+@pytest.mark.parametrize(("size", "requests"), [(0, 10), (10_000, 10), (20_000, 5), (250_000, 1)])
+def test_a_heavy_body_counts_as_several_requests(desk: Desk, size: int, requests: int) -> None:
+    with desk.open(rates=limits(tokens=60)) as registry:
+        answers = [registry.post({"text": "x" * size}).status_code for _ in range(requests + 1)]
+    assert answers == [422] * requests + [429]
+
+
+def test_a_heavy_answer_counts_as_several_requests(desk: Desk) -> None:
+    keys = [jwk(key(number)) for number in range(100, 140)]
+    with desk.open(rates=limits(tokens=60)) as registry:
+        assert registry.post(request(public_key=None, public_keys=keys)).status_code == 201
+        left = [registry.post({}).status_code for _ in range(10)].count(422)
+    assert 0 < left < 8
+
+
+def test_what_nobody_signed_in_for_counts_for_its_address(desk: Desk) -> None:
+    with desk.open(rates=limits(addresses=60, tokens=60)) as registry:
+        page = registry.client.get("/inspector")
+        assert len(page.content) > 2 * UNIT_BYTES
+        left = [registry.client.get("/nowhere").status_code for _ in range(10)].count(404)
+    assert left == max(0, 9 - len(page.content) // UNIT_BYTES)
