@@ -8,7 +8,7 @@ import argparse
 import sys
 from typing import Any
 
-from benchmarks import growth, hostile, memory, npm_peers, page, results, speed, startup
+from benchmarks import growth, hostile, memory, npm_peers, page, proportion, results, speed, startup
 from benchmarks.work import make_work
 
 
@@ -30,6 +30,7 @@ def main() -> None:
         ("start-up", startup.measure),
         ("memory", lambda: memory.measure(work)),
         ("hostile", hostile.measure),
+        ("proportion", proportion.measure),
         ("growth", lambda: growth.measure(work)),
         ("threads", lambda: growth.threads(work)),
     ):

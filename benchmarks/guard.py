@@ -7,7 +7,7 @@ much is allowed to every row. A row has to be worse in each of three runs: noise
 
 import sys
 
-from benchmarks import results, speed
+from benchmarks import proportion, results, speed
 from benchmarks.work import make_work
 
 MOST = 4 / 3
@@ -16,11 +16,12 @@ ROUNDS, REPEATS = 20, 20
 
 
 def main() -> None:
-    """Measure up to three times; exit status 1 for a loss.
+    """Measure up to three times; exit status 1 for a loss, or for a row of ``proportion`` beyond its bound.
 
     Raises:
         SystemExit: with the rows that were worse each time.
     """
+    hold_bounds()
     figures = results.load()
     if figures["extra fast"] != results.fast():
         raise SystemExit("the committed figures are of another installation: with the extra fast, or without")
@@ -39,6 +40,21 @@ def main() -> None:
             sys.stdout.write("no row lost more than a third\n")
             return
     raise SystemExit(f"lost more than a third in {RUNS} of {RUNS} runs: {', '.join(sorted(worse))}")
+
+
+def hold_bounds() -> None:
+    """Measure up to three times what has a bound of its own.
+
+    Raises:
+        SystemExit: with the rows that were beyond it each time.
+    """
+    beyond = {row.name for row in proportion.rows()}
+    for _ in range(RUNS):
+        beyond &= proportion.broken(proportion.measure())
+        if not beyond:
+            sys.stdout.write("no row is beyond its bound\n")
+            return
+    raise SystemExit(f"beyond their bounds in {RUNS} of {RUNS} runs: {', '.join(sorted(beyond))}")
 
 
 if __name__ == "__main__":

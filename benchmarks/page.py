@@ -187,6 +187,14 @@ def growth_table(figures: dict[str, Any]) -> str:
     )
 
 
+def proportion_table(figures: dict[str, Any]) -> str:
+    """Work that strangers can ask for, in signatures."""
+    return table(
+        ["work", "in units of", "units", "bound"],
+        [[one["row"], one["floor"], f"{one['ratio']:,.2f}", f"{one['bound']:,}"] for one in figures["proportion"]],
+    )
+
+
 def threads_table(figures: dict[str, Any]) -> str:
     """Batches by threads."""
     found = figures["threads"]
@@ -200,6 +208,7 @@ def threads_table(figures: dict[str, Any]) -> str:
 
 
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "proportion": proportion_table,
     "run": run_table,
     "speed": speed_table,
     "behind": behind,

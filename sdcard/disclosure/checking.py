@@ -4,7 +4,7 @@ Whoever plans by a policy can rely on it: every entry is a known name or a path,
 of a card of any known format, what is always disclosed is in the clear, and what a context contains, it shows.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -125,8 +125,10 @@ def _check_meaning(policy: "DisclosurePolicy", meaning: Meaning, where: Where) -
             yield from _check_path(policy, text, here.within(number), () if name == EVERYTHING else (name,))
 
 
-def _check_path(policy: "DisclosurePolicy", text: str, where: Where, families: tuple[str, ...]) -> Iterator[Finding]:
-    """Find what is wrong with a path for cards of these families, or of any."""
+def _check_path(
+    policy: "DisclosurePolicy", text: str, where: Where, families: tuple[str, ...], groups: Collection[str] = ()
+) -> Iterator[Finding]:
+    """Find what is wrong with a path for cards of these families, or of any; ``groups`` could be meant too."""
     try:
         segments = ClaimPath.parse(text, where).segments
     except Refused as refusal:
@@ -140,20 +142,17 @@ def _check_path(policy: "DisclosurePolicy", text: str, where: Where, families: t
     elif segments[0] in RESERVED_AT_TOP or RESERVED_ANYWHERE & set(segments):
         yield Finding(Rule.CARD_RESERVED, where, _RESERVED)
     elif segments[0] not in members | policy.members:
-        yield Finding(Rule.DISCLOSE_UNKNOWN, where, nearest(text, sorted(members)))
+        hint = nearest(text, [*sorted(groups), *sorted((_NAMES if groups else members) - {*groups})])
+        if groups:
+            hint += " If cards have such a member, list it in `members`."
+        yield Finding(Rule.DISCLOSE_UNKNOWN, where, hint)
 
 
 def _check_entry(policy: "DisclosurePolicy", entry: str, where: Where) -> Iterator[Finding]:
     groups = {*policy.groups, *(group for one in FORMATS for group in one.groups)}
     if entry == EVERYTHING or entry in groups:
         return
-    for finding in _check_path(policy, entry, where, ()):
-        if finding.rule is Rule.DISCLOSE_UNKNOWN:
-            known = [*sorted(groups), *sorted(_NAMES - groups)]
-            hint = f"{nearest(entry, known)} If cards have such a member, list it in `members`."
-            yield Finding(finding.rule, where, hint)
-        else:
-            yield finding
+    yield from _check_path(policy, entry, where, (), groups)
 
 
 # -- contexts ---------------------------------------------------------------------------------------------------------

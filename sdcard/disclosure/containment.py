@@ -18,12 +18,23 @@ def missing_from(grants: Grants, outer: str, inner: str) -> ClaimPath | None:
     looked_at = set[tuple[object, ...]]()
     for number, card_format in enumerate(FORMATS):
         less, more = (grants(name, number) for name in (inner, outer))
-        same = (less.rows, more.rows, card_format.always_disclosed, card_format.together)
-        found = None if same in looked_at else _first_missing(less, more, card_format)
+        same = (less.rows, more.rows, *_told_apart(less, card_format))
+        if less.rows == more.rows or same in looked_at:
+            continue
+        found = _first_missing(less, more, card_format)
         if found:
             return found
         looked_at.add(same)
     return None
+
+
+def _told_apart(grant: Grant, card_format: CardFormat) -> tuple[object, ...]:
+    """What of a format matters for the paths of a context: nothing of members that none of them can begin with."""
+    firsts = {segment for row in grant.rows for segment in row.path.segments[:1]}
+    if None in firsts or not all(row.path.segments for row in grant.rows):
+        return card_format.always_disclosed, card_format.together
+    always = tuple(name for name in card_format.always_disclosed if name in firsts)
+    return always, tuple(path for path in card_format.together if path.segments[0] in firsts)
 
 
 def _first_missing(less: Grant, more: Grant, card_format: CardFormat) -> ClaimPath | None:
