@@ -28,13 +28,16 @@ _PATIENCE = 30.0
 class Cluster:
     """A server. Its databases are made and dropped by tests."""
 
-    def __init__(self, folder: Path, options: Sequence[str]) -> None:
+    def __init__(self, folder: Path, options: Sequence[str], primary: "Cluster | None" = None) -> None:
         self.folder, self._options, self._numbers = folder, options, count(1)
         self._binaries = binaries()
         with socket.create_server(("127.0.0.1", 0)) as listening:
             self.port = int(listening.getsockname()[1])
-        data = ("-D", f"{folder}/d", "-U", "app", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-        self._run("initdb", *data)
+        data = ("-D", f"{folder}/d", "-U", "app", "--no-sync")
+        if primary is None:
+            self._run("initdb", *data, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8")
+        else:
+            self._run("pg_basebackup", *data, "-R", "-c", "fast", "-h", "127.0.0.1", "-p", str(primary.port))
         self.server: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -85,9 +88,21 @@ class Cluster:
         command = [str(self._binaries / program), *arguments]
         subprocess.run(command, check=True, cwd=self.folder, capture_output=True, **_as_postgres())
 
+    def follow(self, primary: "Cluster") -> None:
+        """Have the primary wait with each commit until it is on the disk of this standby too."""
+        primary.execute("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        deadline = time.monotonic() + _PATIENCE
+        while primary.execute("postgres", "SELECT sync_state FROM pg_stat_replication") != [[("sync",)]]:
+            assert time.monotonic() < deadline, "the standby does not follow"
+            time.sleep(0.05)
+
+    def promote(self) -> None:
+        """Make this standby a primary."""
+        assert self.execute("postgres", "SELECT pg_promote()") == [[(True,)]]
+
 
 @contextmanager
-def cluster(*, crash_safe: bool) -> Iterator[Cluster]:
+def cluster(*, crash_safe: bool, standby_of: Cluster | None = None) -> Iterator[Cluster]:
     """A server that answers. Those that are not crash safe are faster."""
     binaries()
     folder = Path(tempfile.mkdtemp(prefix="pg"))  # not pytest's, which nobody but its owner may enter
@@ -95,8 +110,10 @@ def cluster(*, crash_safe: bool) -> Iterator[Cluster]:
         shutil.chown(folder, "postgres", "postgres")
     server = None
     try:
-        server = Cluster(folder, _CAREFUL if crash_safe else _HASTY)
+        server = Cluster(folder, _CAREFUL if crash_safe else _HASTY, standby_of)
         server.start()
+        if standby_of is not None:
+            server.follow(standby_of)
         yield server
     finally:
         if server is not None:

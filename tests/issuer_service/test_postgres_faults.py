@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.sql import open_store
 from sdcard import Misuse
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
+from tests.issuer_service.test_processes import ROUNDS
 from tests.postgres import Cluster, cluster
 from tests.world import key, raises_rule
 
@@ -49,12 +51,13 @@ def assert_writes_are_refused(desk: Desk, registry: OpenDesk) -> None:
     assert desk.rows() == before
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "rounds"), [(signal.SIGINT, 1), (signal.SIGKILL, ROUNDS)])
 def test_a_server_that_stops_under_load_is_used_again_once_it_is_back(
-    server: Cluster, desk: Desk, how: signal.Signals
+    server: Cluster, desk: Desk, how: signal.Signals, rounds: int
 ) -> None:
     done, answers, lock = threading.Event(), list[tuple[int, int]](), threading.Lock()
-    numbers = iter(range(100, 2000))
+    numbers = count(100)
 
     with desk.open(open_store(desk.url, patience=2.0)) as registry:
 
@@ -81,10 +84,12 @@ def test_a_server_that_stops_under_load_is_used_again_once_it_is_back(
             loads = [pool.submit(load) for _ in range(8)]
             try:
                 seen = await_answer(lambda status: status == 201, 0)
-                server.stop(how)
-                seen = await_answer(lambda status: status == 503, seen)
-                server.start()
-                await_answer(lambda status: status == 201, seen + 8)
+                for _ in range(rounds):
+                    server.stop(how)
+                    seen = await_answer(lambda status: status == 503, seen)
+                    server.start()
+                    seen = await_answer(lambda status: status == 201, seen + 8)
+                    assert desk.verdict().findings == ()
             finally:
                 done.set()
             for one in loads:

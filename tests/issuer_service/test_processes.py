@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import cycle
@@ -36,7 +36,7 @@ from tests.world import MovableClock, at_once, key
 ISSUER = "http://127.0.0.1:8080"
 ONE_CONTEXT = {"disclosure_contexts": [{"context": "public"}]}
 ROUNDS = int(os.environ.get("SDCARD_TEST_ROUNDS", "3"))
-"""How often a registry is killed on each database."""
+"""How often a registry is killed on each database, and a PostgreSQL server under a registry."""
 
 
 @contextmanager
@@ -102,15 +102,21 @@ class Crowd:
         return self._client.request(method, address + path, json=body, headers=sent)
 
 
-def assert_whole(url: str, acknowledged: Sequence[dict[str, Any]]) -> None:
-    """Every registration is there with all that belongs to it or not at all, and every acknowledged one is there."""
+def assert_whole(url: str, acknowledged: Sequence[dict[str, Any]], revoked: Collection[str] = ()) -> None:
+    """Every registration is there with all that belongs to it or not at all, and every acknowledged one is there.
+
+    Args:
+        url: of the database.
+        acknowledged: the answers to registrations.
+        revoked: the agents of which nothing may be good any longer.
+    """
     agents, keys, batches, cards, audit, used, entries, own = query(
         url,
         "SELECT agent_id FROM agents",
         "SELECT thumbprint, agent_id FROM holder_keys",
         "SELECT batch_id, agent_id FROM batches",
         "SELECT digest, batch_id, thumbprint FROM cards",
-        "SELECT batch_id, agent_id FROM audit WHERE agent_id <> ''",
+        "SELECT batch_id, agent_id FROM audit WHERE event = 'agent.registered'",
         "SELECT status_list_id, status_index FROM cards",
         'SELECT list_id, "index" FROM status_entries',
         "SELECT kid, public_jwk FROM registry_keys WHERE use = 'cards' AND state = 'active'",
@@ -126,9 +132,10 @@ def assert_whole(url: str, acknowledged: Sequence[dict[str, Any]]) -> None:
         url,
         "SELECT DISTINCT batch_id FROM cards JOIN status_entries ON list_id = status_list_id"
         ' AND status_entries."index" = status_index WHERE status = 0',
-        "SELECT batch_id FROM agents",
+        "SELECT batch_id, agent_id FROM agents",
     )
-    assert sorted(good) == sorted(last), "of each agent the last Batch is good and no other"
+    expected = sorted((batch,) for batch, agent in last if agent not in revoked)
+    assert sorted(good) == expected, "of each agent the last Batch is good and no other"
     stored, [(kid, jwk_text)] = {card[0]: card for card in cards}, own
     issuer = parse_public_jwk(json.loads(jwk_text) if isinstance(jwk_text, str) else jwk_text, Where(Part.KEY))
     assert issuer.thumbprint == kid
