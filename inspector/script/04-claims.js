@@ -128,7 +128,7 @@ function checkInteraction(claims, expected) {
 function parseStatus(value) {
   const entry = isObject(value) ? value.get("status_list") : undefined;
   const [uri, index] = isObject(entry) ? [entry.get("uri"), entry.get("idx")] : [];
-  if (isText(uri) && /^[A-Za-z][A-Za-z0-9+.-]*:[\x21-\x7e]+$/.test(uri) && isInteger(index) && index >= 0) return { uri, index };
+  if (isText(uri) && uri && isInteger(index) && index >= 0) return { uri, index };
   throw new Refused("status.malformed", "issuer-jwt/status");
 }
 

@@ -152,7 +152,7 @@ CLAIM_FAULTS: dict[str, tuple[JsonObject, dict[str, Any]]] = {
     "key.published": ({}, {"published_keys": frozenset({key(2).public_key.thumbprint})}),
     "status.malformed": ({"status": {"canary": "canary"}}, {"status": Checked(Unreachable())}),
     "status.unavailable": (
-        {"status": {"status_list": {"uri": "canary:canary", "idx": 1}}},
+        {"status": {"status_list": {"uri": "canary", "idx": 1}}},
         {"status": Checked(Unreachable())},
     ),
     "sd.alg": ({"_sd_alg": "canary"}, {}),
