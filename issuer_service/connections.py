@@ -6,6 +6,7 @@ clients as are served, each with half a line, would keep everybody else out for 
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import h11
@@ -17,6 +18,9 @@ PATIENCE = 15.0
 _LOOK = 1.0
 
 
+_LIVE = b"/healthz"
+
+
 class _OneLength(h11.Connection):
     """A connection that refuses a request whose length is given in two ways.
 
@@ -25,20 +29,26 @@ class _OneLength(h11.Connection):
     ``Transfer-Encoding`` before HTTP/1.1. h11 refuses other codings than ``chunked``, and lengths that differ.
     """
 
+    def __init__(self, told: Callable[[h11.Request], None], *arguments: Any) -> None:
+        super().__init__(h11.SERVER, *arguments)
+        self._told = told
+
     def next_event(self) -> Any:
-        """Check each request."""
+        """Check each request, and tell of it."""
         event = super().next_event()
         if isinstance(event, h11.Request):
             names = {name for name, _ in event.headers}
             if b"transfer-encoding" in names and (b"content-length" in names or event.http_version < b"1.1"):
                 raise h11.RemoteProtocolError("Transfer-Encoding with Content-Length, or before HTTP/1.1")
+            self._told(event)
         return event
 
 
 class BoundedProtocol(H11Protocol):
     """uvicorn's protocol, which ends a connection on which it has been the client's turn for too long.
 
-    It answers 400 to a request whose length is ambiguous, and closes the connection.
+    It answers 400 to a request whose length is ambiguous, and closes the connection. ``/healthz`` is answered beyond
+    the limit of connections too: the process works then, and clients could have it restarted again and again.
     """
 
     patience = PATIENCE
@@ -46,7 +56,11 @@ class BoundedProtocol(H11Protocol):
     def __init__(self, config: Config, *others: Any, **named: Any) -> None:
         super().__init__(config, *others, **named)
         most = config.h11_max_incomplete_event_size
-        self.conn = _OneLength(h11.SERVER) if most is None else _OneLength(h11.SERVER, most)
+        self.conn = _OneLength(self._limit, *([] if most is None else [most]))
+
+    def _limit(self, request: h11.Request) -> None:
+        is_live = request.target.partition(b"?")[0] == _LIVE
+        self.limit_concurrency = None if is_live else self.config.limit_concurrency
 
     def connection_made(self, transport: Any) -> None:
         """Begin to watch."""

@@ -47,6 +47,8 @@ class Settings(BaseSettings):
         audit_checkpoints: the file that checkpoints of the audit chain are added to. Keep it, or copies of it, where
             whoever can change the database cannot change it.
         audit_checkpoint_seconds: how often one is made, when something was recorded since the last one.
+        audit_restored: the number of the last record that a restored backup lacks. A registry does not start on a
+            database that is older than its checkpoints say, except for checkpoints up to this record.
         policy: a file with the disclosure policy, TOML or JSON; without one, the built-in policy.
         card_signers: a JWKS file with the keys that are trusted to sign agent cards. Without it nobody is, and every
             signature of a card is reported as one that no trusted key can verify.
@@ -93,6 +95,7 @@ class Settings(BaseSettings):
     status_lifetime_seconds: int = Field(default=86_400, ge=60, le=MOST_STATUS_LIFETIME)
     audit_checkpoints: Path = Path("audit.checkpoints")
     audit_checkpoint_seconds: int = Field(default=60, ge=1, le=86_400)
+    audit_restored: int | None = Field(default=None, ge=1)
     policy: Path | None = None
     card_signers: Path | None = None
     profile: Literal["sd-card", "agent-sd-jwt-02"] = "sd-card"

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from issuer_service.audit.restored import check_not_older
 from issuer_service.keys.sealing import (
     KeyEncryptionKey,
     Vault,
@@ -28,7 +29,7 @@ def prepare_keys(settings: Settings) -> Vault:
 
     Raises:
         Misuse: when a key does not open or sign, the key-encryption key is missing, or as ``open_token``.
-        Refused: ``signer.unavailable`` when the token does not sign; ``store.unavailable``.
+        Refused: ``signer.unavailable`` when the token does not sign; ``store.unavailable``; as ``check_not_older``.
         OSError: when a file cannot be read or made.
     """
     upgrade(settings.database_url)
@@ -64,6 +65,7 @@ async def _prepare(settings: Settings) -> Vault:
     store, clock = open_store(settings.database_url), SystemClock()
     fresh = _given(settings) is None
     try:
+        await check_not_older(store, settings.audit_checkpoints, settings.audit_restored)
         vault = await open_vault(settings, store)
         await make_missing(store, vault, clock.now())
         try:

@@ -27,6 +27,9 @@ _DEPTH = 4
 _HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == _CHAIN)
 _LOCKED_HEAD = Statement(_HEAD.add_columns(audit_head.c.state_key).with_for_update())
 _MOVE_HEAD = update(audit_head).values(sequence=bindparam("last_sequence"), digest=bindparam("last_digest"))
+_TOUCH_HEAD = (
+    update(audit_head).where(audit_head.c.chain == _CHAIN).values(sequence=audit_head.c.sequence + bindparam("step"))
+)
 _ADD = Additions(audit, change=_MOVE_HEAD.where(audit_head.c.chain == _CHAIN))
 _RECORDS = select(
     audit.c.sequence,
@@ -58,8 +61,7 @@ def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
     """Add a record for each, one after the other. As ``append_audit``."""
     found = _LOCKED_HEAD.read(connection, {})
     if not found:
-        _log.error("the audit chain has no head; `sdcard audit verify` says more")
-        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+        raise _no_head()
     sequence, digest, key = found[0]
     head, records = Head(sequence, digest), list[JsonObject]()
     for entry in entries:
@@ -68,6 +70,24 @@ def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
     if records:
         moved = {"last_sequence": head.sequence, "last_digest": head.digest}
         _ADD.write(connection, moved, audit=[{**_NO_OPTIONAL, **record} for record in records])
+
+
+def touch_head(connection: Connection) -> None:
+    """Change the head and change it back, which takes what every change takes: its lock, and a commit that writes.
+
+    SQLite does not write a row that did not change.
+
+    Raises:
+        Refused: ``store.unavailable`` as ``append_audit``.
+    """
+    for step in (1, -1):
+        if connection.execute(_TOUCH_HEAD, {"step": step}).rowcount != 1:
+            raise _no_head()
+
+
+def _no_head() -> Refused:
+    _log.error("the audit chain has no head; `sdcard audit verify` says more")
+    return Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
 
 def _content(entry: AuditRow, key: bytes | None) -> JsonObject:

@@ -212,8 +212,12 @@ class Store(Protocol):
         """
         ...
 
-    async def ping(self) -> None:
-        """Make sure that the memory answers."""
+    async def check_commit(self) -> None:
+        """Make sure that a transaction can be committed now. Nothing changes, and no audit record is made.
+
+        Raises:
+            Refused: ``store.unavailable``.
+        """
         ...
 
     async def revision(self) -> str | None:

@@ -7,13 +7,11 @@ who prepares a database makes a new one.
 
 import asyncio
 import contextlib
-import logging
 import os
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,23 +31,20 @@ from sqlalchemy import (
     exc,
     make_url,
 )
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from sdcard.edge.database_errors import (
+    UNREACHABLE,
+    Reason,
+    StoreUnavailable,
+    is_full,
+    is_lost_race,
+    reachable,
+    refusal_of,
+)
+from sdcard.edge.database_room import allocate_beside, spill
 from sdcard.edge.lookups import Lookup, PostgresqlLookups, Rows, SqliteLookups, TooSlow, identity_of
-from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.rules import Rule
-
-_log = logging.getLogger(__name__)
-
-_UNREACHABLE: tuple[type[Exception], ...] = (exc.DBAPIError, exc.TimeoutError, sqlite3.DatabaseError, OSError)
-with contextlib.suppress(ImportError):  # without the extra `postgresql` nothing can raise its driver's errors
-    from asyncpg import InterfaceError, InternalClientError, PostgresError
-
-    _UNREACHABLE += (
-        InterfaceError,
-        InternalClientError,
-        PostgresError,
-    )  # SQLAlchemy lets some pass while a connection is made
+from sdcard.errors import Misuse
 
 _T = TypeVar("_T")
 
@@ -67,17 +62,14 @@ _PAGES_OF_WAL = 8_000
 """Of 4 KiB: 32 MB. A registration writes some 100 pages, many of them again and again; SQLite's thousand were copied
 to the database every ten registrations, which took a sixth of their time."""
 
+CONNECTION_SECONDS, BETWEEN_ATTEMPTS = 5.0, 0.05
+"""How long a request waits while PostgreSQL has no connection to spare, and how long between two attempts."""
+
 _CACHE_KIB = 16_384
 """Of pages that a connection to SQLite remembers, until another one writes: so whichever worked last works next."""
 
 _ATTEMPTS = 3
 """Whoever loses a race finds the winner's rows when it looks again; keys can be lost to one winner after another."""
-
-_OUR_FAULT = (exc.IntegrityError, exc.DataError, exc.ProgrammingError, sqlite3.ProgrammingError)
-_OUR_CLASSES = ("21", "22", "42")
-"""Classes of SQLSTATE: cardinality, data, syntax. SQLAlchemy gives them no class of their own with asyncpg."""
-_NOT_PREPARED = ("42501", "42703", "42P01")
-"""Privileges, columns and tables that are not there: for the operator to mend."""
 
 Work = Callable[[Connection], _T]
 """What is done on a connection, and on nothing else: it can run in another thread, and again when a race was lost."""
@@ -115,8 +107,10 @@ class Database:
         """
         try:
             return await self._lookups.look_up(lookup, values)
-        except _UNREACHABLE as error:
-            raise _refusal_of(error) from None
+        except UNREACHABLE as error:
+            if not is_full(error):
+                raise refusal_of(error) from None
+        return await self.read(lambda connection: lookup.read(connection, values))
 
     async def look_up_to_write(self, lookup: Lookup, **values: object) -> Rows:
         """The same for somebody who will write, and waits for that as long as it takes: so for a slow look-up too.
@@ -148,16 +142,22 @@ class Database:
         """
         with reachable():
             for _ in range(_ATTEMPTS):
-                async with asyncio.timeout(self._patience):
-                    await self._turns.acquire()
+                await self._take_turn()
                 running = asyncio.ensure_future(self._in_time(self._run(work, writes=True)))
                 running.add_done_callback(self._end_turn)
                 try:
                     return await asyncio.shield(running)
                 except exc.DBAPIError as error:
-                    if not _is_lost_race(error):
+                    if not is_lost_race(error):
                         raise
-        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+        raise StoreUnavailable(Reason.LOCKED)
+
+    async def _take_turn(self) -> None:
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise StoreUnavailable(Reason.LOCKED) from None
 
     def _end_turn(self, work: "asyncio.Future[Any]") -> None:
         """Let the next one write. Whoever asked may be gone, and then nobody else looks at what came of it."""
@@ -195,8 +195,39 @@ class Database:
     async def _run(self, work: Work[_T], writes: bool) -> _T:
         if isinstance(self._engine, Engine):
             return await asyncio.get_running_loop().run_in_executor(self._threads, _run, self._engine, work, writes)
-        async with self._engine.begin() if writes else self._engine.connect() as connection:
-            return await connection.run_sync(_whole(work))
+        connection = await self._connect(self._engine)
+        try:
+            async with connection.begin() if writes else contextlib.nullcontext():
+                return await connection.run_sync(_whole(work))
+        finally:
+            await asyncio.shield(connection.close())
+
+    async def _connect(self, engine: AsyncEngine) -> AsyncConnection:
+        """A connection of the pool. While the server has none to spare, look-ups give theirs back, and so do requests
+        that are done.
+        """
+        ends_at = asyncio.get_running_loop().time() + min(self._patience, CONNECTION_SECONDS)
+        while True:
+            try:
+                return await engine.connect()
+            except UNREACHABLE as error:
+                if not is_full(error) or asyncio.get_running_loop().time() >= ends_at:
+                    raise
+            await self._lookups.close()
+            await asyncio.sleep(BETWEEN_ATTEMPTS)
+
+    async def check_room(self) -> None:
+        """Make sure that the disk has room for a transaction. Nothing stays there.
+
+        Raises:
+            Refused: ``store.unavailable``.
+        """
+        with reachable():
+            if isinstance(self._engine, Engine):
+                file = file_of(self._engine.url)
+                await asyncio.get_running_loop().run_in_executor(self._threads, allocate_beside, file)
+            else:
+                await self._in_time(self._run(spill, writes=False))
 
     def connections_in_use(self) -> int:
         """How many of the pool's connections work at this moment."""
@@ -279,6 +310,7 @@ def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0
         event.listen(engine, "connect", partial(_prepare_sqlite, patience))
         event.listen(engine, "checkout", _check_file)
     else:
+        event.listen(engine.sync_engine, "connect", _make_durable)
         event.listen(engine.sync_engine, "checkout", _check_open)
     return database
 
@@ -349,6 +381,21 @@ def _use_wal(cursor: Any, patience: float) -> None:
             time.sleep(0.01)
 
 
+_DURABLE = """SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)"""
+
+
+def _make_durable(connection: Any, _: object) -> None:
+    """What is acknowledged is on the disk, whatever the server, database or role has as its default.
+
+    A default that waits for more, ``remote_apply``, stays.
+    """
+    cursor = connection.cursor()
+    cursor.execute(_DURABLE)
+    cursor.close()
+    connection.commit()
+
+
 def _check_file(_: object, record: Any, __: object) -> None:
     file, identity = record.info["file"]
     if identity_of(file) != identity:
@@ -359,35 +406,3 @@ def _check_open(_: object, record: Any, __: object) -> None:
     """A server that stopped has closed its connections, and the driver knows. The pool makes a new one then."""
     if record.driver_connection.is_closed():
         raise exc.DisconnectionError
-
-
-@contextmanager
-def reachable() -> Iterator[None]:
-    """Refuse when the database cannot be reached, read or written. A wrong statement is our bug and stays one."""
-    try:
-        yield
-    except _UNREACHABLE as error:
-        raise _refusal_of(error) from None
-
-
-def _refusal_of(error: Exception) -> Exception:
-    """What to say of it: our own bugs stay what they are."""
-    cause = getattr(error, "orig", None) or error
-    sqlstate = getattr(cause, "sqlstate", None)
-    if _is_our_fault(error, sqlstate or ""):
-        return error
-    code = getattr(cause, "sqlite_errorname", None) or sqlstate
-    own = cause.__cause__ or cause  # SQLAlchemy calls most of what asyncpg says Error
-    _log.error("the database is not available: %s", " ".join(filter(None, (type(own).__name__, code))))
-    return Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
-
-
-def _is_our_fault(error: Exception, sqlstate: str) -> bool:
-    ours = isinstance(error, _OUR_FAULT) or sqlstate.startswith(_OUR_CLASSES)
-    return ours and sqlstate not in _NOT_PREPARED
-
-
-def _is_lost_race(error: exc.DBAPIError) -> bool:
-    """Class 40 of SQLSTATE: the server rolled back for another's sake."""
-    sqlstate = getattr(error.orig, "sqlstate", None) or ""
-    return isinstance(error, exc.IntegrityError) or sqlstate.startswith("40")

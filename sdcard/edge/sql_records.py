@@ -27,7 +27,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from sdcard.edge.databases import Database, create_private, file_of, open_database, reachable
+from sdcard.edge.database_errors import reachable
+from sdcard.edge.databases import Database, create_private, file_of, open_database
 from sdcard.encoding import JsonValue, encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import FreshnessWindow, Instant

@@ -9,7 +9,8 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, func, make_url, select
 
 from issuer_service.stores.state.adoption import adopt
-from sdcard.edge.databases import Database, create_private, file_of, open_database, reachable
+from sdcard.edge.database_errors import reachable
+from sdcard.edge.databases import Database, create_private, file_of, open_database
 from sdcard.edge.system import SystemClock
 from sdcard.errors import Misuse
 

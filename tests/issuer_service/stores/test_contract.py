@@ -242,10 +242,10 @@ def test_whoever_writes_at_once_makes_one_chain(url: str) -> None:
 
 
 def test_a_store_that_was_never_prepared_is_unavailable(url: str) -> None:
-    assert on(url, lambda store: store.ping()) == [None]
+    assert on(url, lambda store: store.check_commit()) == [None]
     query(url, *(f"DROP TABLE {table}" for table in reversed(metadata.sorted_tables)))
 
-    (refusal,) = on(url, lambda store: store.ping())
+    (refusal,) = on(url, lambda store: store.check_commit())
 
     assert isinstance(refusal, Refused)
     with raises_rule("store.unavailable", "request"):
