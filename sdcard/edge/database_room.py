@@ -11,8 +11,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, exc, func, select
 
-ROOM = 524_288
-"""Bytes. A registration of the draft's example writes 400 kB to a SQLite database."""
+ROOM = 262_144
+"""Bytes. A registration of the draft's example writes 100 kB to a SQLite database."""
 _ROWS = 40_000
 """Of ``generate_series``: they fill so much of a temporary file of PostgreSQL."""
 _TEMPORARY_FILE_LIMIT = "53400"

@@ -390,10 +390,14 @@ def _make_durable(connection: Any, _: object) -> None:
 
     A default that waits for more, ``remote_apply``, stays.
     """
-    cursor = connection.cursor()
-    cursor.execute(_DURABLE)
-    cursor.close()
-    connection.commit()
+    try:
+        cursor = connection.cursor()
+        cursor.execute(_DURABLE)
+        cursor.close()
+        connection.commit()
+    except BaseException:
+        connection.terminate()  # nobody else knows of it yet
+        raise
 
 
 def _check_file(_: object, record: Any, __: object) -> None:
