@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import sqlite3
-import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -43,7 +42,8 @@ from sdcard.edge.database_errors import (
     refusal_of,
 )
 from sdcard.edge.database_room import allocate_beside, spill
-from sdcard.edge.lookups import Lookup, PostgresqlLookups, Rows, SqliteLookups, TooSlow, identity_of
+from sdcard.edge.database_sessions import check_file, check_open, make_durable, prepare_sqlite
+from sdcard.edge.lookups import Lookup, PostgresqlLookups, Rows, SqliteLookups, TooSlow
 from sdcard.errors import Misuse
 
 _T = TypeVar("_T")
@@ -58,15 +58,8 @@ _CONNECTIONS = 15
 _WRITERS = 10
 """Of them; the others are for readers alone. SQLite has one writer, whatever we do."""
 
-_PAGES_OF_WAL = 8_000
-"""Of 4 KiB: 32 MB. A registration writes some 100 pages, many of them again and again; SQLite's thousand were copied
-to the database every ten registrations, which took a sixth of their time."""
-
 CONNECTION_SECONDS, BETWEEN_ATTEMPTS = 5.0, 0.05
 """How long a request waits while PostgreSQL has no connection to spare, and how long between two attempts."""
-
-_CACHE_KIB = 16_384
-"""Of pages that a connection to SQLite remembers, until another one writes: so whichever worked last works next."""
 
 _ATTEMPTS = 3
 """Whoever loses a race finds the winner's rows when it looks again; keys can be lost to one winner after another."""
@@ -307,11 +300,11 @@ def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0
         ) from None
     database = Database(engine, patience, lookups)
     if isinstance(engine, Engine):
-        event.listen(engine, "connect", partial(_prepare_sqlite, patience))
-        event.listen(engine, "checkout", _check_file)
+        event.listen(engine, "connect", partial(prepare_sqlite, patience))
+        event.listen(engine, "checkout", check_file)
     else:
-        event.listen(engine.sync_engine, "connect", _make_durable)
-        event.listen(engine.sync_engine, "checkout", _check_open)
+        event.listen(engine.sync_engine, "connect", make_durable)
+        event.listen(engine.sync_engine, "checkout", check_open)
     return database
 
 
@@ -349,64 +342,3 @@ def _opener(file: Path, patience: float) -> Callable[[], sqlite3.Connection]:
     """Opens the file, and never makes one. Work is done in one thread after the other."""
     uri = f"{file.absolute().as_uri()}?mode=rw"
     return lambda: sqlite3.connect(uri, uri=True, timeout=patience, check_same_thread=False)
-
-
-def _prepare_sqlite(patience: float, connection: Any, record: Any) -> None:
-    """Readers and a writer side by side, and a commit that survives a loss of power."""
-    cursor = connection.cursor()
-    try:
-        _use_wal(cursor, patience)
-        sizes = f"cache_size=-{_CACHE_KIB}", f"wal_autocheckpoint={_PAGES_OF_WAL}"
-        for pragma in ("synchronous=FULL", "foreign_keys=ON", *sizes):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.execute("PRAGMA database_list")
-        file = cursor.fetchone()[2]
-        cursor.close()
-    except sqlite3.Error:
-        connection.close()  # nobody else knows of it yet
-        raise
-    record.info["file"] = (file, identity_of(file))
-
-
-def _use_wal(cursor: Any, patience: float) -> None:
-    """SQLite waits for no lock here, whatever its timeout: processes that start together find each other's."""
-    ends_at = time.monotonic() + patience
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() >= ends_at:
-                raise
-            time.sleep(0.01)
-
-
-_DURABLE = """SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)"""
-
-
-def _make_durable(connection: Any, _: object) -> None:
-    """What is acknowledged is on the disk, whatever the server, database or role has as its default.
-
-    A default that waits for more, ``remote_apply``, stays.
-    """
-    try:
-        cursor = connection.cursor()
-        cursor.execute(_DURABLE)
-        cursor.close()
-        connection.commit()
-    except BaseException:
-        connection.terminate()  # nobody else knows of it yet
-        raise
-
-
-def _check_file(_: object, record: Any, __: object) -> None:
-    file, identity = record.info["file"]
-    if identity_of(file) != identity:
-        raise exc.DisconnectionError
-
-
-def _check_open(_: object, record: Any, __: object) -> None:
-    """A server that stopped has closed its connections, and the driver knows. The pool makes a new one then."""
-    if record.driver_connection.is_closed():
-        raise exc.DisconnectionError
