@@ -39,6 +39,7 @@ from sdcard.edge.issuer_keys import IssuerKeys
 from sdcard.edge.status_lists import FetchedStatusLists, _Kept
 from sdcard.edge.system import SystemSalts
 from sdcard.encoding import encode_json
+from sdcard.instants import Lifetime
 from sdcard.limits import DEFAULT_LIMITS, MOST_CARD_VALUES
 from sdcard.requesting import undisclosed
 from sdcard.status.reference import StatusReference
@@ -256,7 +257,7 @@ def _again(size: int) -> Callable[[], Step]:
 
 def _status() -> Step:
     lists = FetchedStatusLists(listed(1))
-    lists._kept[ISSUER.identifier, LIST.uri] = _Kept(NOW - 1, NOW + 600, pack_statuses({}, 1_000_000, 1))
+    lists._kept[ISSUER.identifier, LIST.uri] = _Kept(Lifetime(NOW - 1, NOW + 600), pack_statuses({}, 1_000_000, 1))
     return lambda: lists.status(LIST, ISSUER.identifier, NOW)
 
 

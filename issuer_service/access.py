@@ -168,10 +168,10 @@ async def find_token(store: Store, text: str, now: Instant) -> TokenRow:
     """The token of this text, one that the registry made.
 
     Raises:
-        Refused: ``token.invalid``: malformed, unknown and expired look the same.
+        Refused: ``token.invalid``: malformed, unknown, expired and made in the future look the same.
     """
     token = await store.find_token(_digest(text))
-    if token is None or now >= token.expires_at or token.subject.startswith(EXTERNAL):
+    if token is None or not token.is_in_force(now) or token.subject.startswith(EXTERNAL):
         raise Refused(Rule.TOKEN_INVALID, WHERE)
     return token
 

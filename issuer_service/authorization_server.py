@@ -57,15 +57,15 @@ class AuthorizationServer:
                 raise
             raise Refused(Rule.TOKEN_INVALID, WHERE, f"{refusal.rule} at {refusal.where}") from None
 
-    async def verify(self, text: str, now: Instant) -> AccessToken:
-        """What the server says with the token.
+    async def verify(self, text: str, now: Instant, as_of: Instant | None = None) -> AccessToken:
+        """What the server says with the token; with ``as_of``, what it said at that instant.
 
         Raises:
             Refused: the rule that the token broke; ``token.keys-unavailable``.
         """
         jws = parse_access_token(text)
         key = await self.keys.find(jws.header.get("kid"), now, jws.header.get("alg"))
-        return verify_access_token(jws, key, self.issuer, self.audience, now)
+        return verify_access_token(jws, key, self.issuer, self.audience, now if as_of is None else as_of)
 
     def subject_of(self, token: AccessToken) -> str:
         """Its subject, as nobody else's tokens have it.

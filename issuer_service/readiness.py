@@ -12,7 +12,7 @@ from issuer_service.stores.revisions import head
 from issuer_service.stores.rows.keys import KeyUse
 from sdcard.edge.database_errors import Reason, StoreUnavailable
 from sdcard.errors import Finding, Part, Refused, Where
-from sdcard.instants import Instant
+from sdcard.instants import Instant, Lifetime
 from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
 
@@ -44,7 +44,7 @@ class Readiness:
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
-        self._since: Instant | None = None
+        self._kept: Lifetime | None = None
         self._findings: tuple[Finding, ...] = ()
         self._asked = dict[str, asyncio.Task[list[Finding]]]()
 
@@ -56,13 +56,13 @@ class Readiness:
                 reasons of ``Reason``; the log says more.
         """
         async with self._turn:
-            if self._since is None or not 0 <= now - self._since < _KEPT_SECONDS:
+            if self._kept is None or not self._kept.covers(now):
                 database, signer = await asyncio.gather(
                     self._ask("database", lambda: _look_at(store), Reason.AWAY, _COMMIT_PATIENCE),
                     self._ask("signer", lambda: _try(keys), "The signer does not answer.", _PATIENCE),
                 )
                 self._findings = (*database, *signer)
-                self._since = now
+                self._kept = Lifetime(now, now + _KEPT_SECONDS)
         if self._findings:
             raise Refused.because(self._findings)
 

@@ -30,7 +30,7 @@ from sdcard.edge.reach import Reach
 from sdcard.edge.server_keys import ServerKeys, load_from
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse, Part, Where
-from sdcard.instants import Clock
+from sdcard.instants import Clock, Lifetime
 from sdcard.issuer import DEFAULT_LIFETIME
 from sdcard.jose.key_sets import KeySet
 from sdcard.jose.keys import PUBLISHED_KEYS, check_not_published
@@ -107,14 +107,14 @@ class AuditCheckpoints:
 
 @dataclass(frozen=True, slots=True)
 class PublishedList:
-    """A Status List Token: of which version of the list, by which key, until when it is published (Unix seconds).
+    """A Status List Token: of which version of the list, by which key, and when it may be published.
 
     ``gzipped`` is the same token, compressed once. Each form has an ETag of its own (RFC 9110 8.8.3.3).
     """
 
     version: int
     kid: str
-    until: int
+    lifetime: Lifetime
     token: bytes = field(repr=False)
     etag: str
     gzipped: bytes = field(repr=False)

@@ -35,6 +35,7 @@ from sdcard.disclosure.terms import terms_of
 from sdcard.edge.status_lists import AsyncFetchedStatusLists, FetchedStatusLists, _Kept
 from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.errors import MOST_FINDINGS
+from sdcard.instants import Lifetime
 from sdcard.limits import MOST_CARD_VALUES
 from sdcard.paths import Place
 from sdcard.requesting import leaves, scope_of, survey
@@ -86,7 +87,9 @@ def test_the_key_of_a_presentation_is_found_without_its_disclosures() -> None:
 
 def test_a_kept_status_list_is_asked_in_a_few_steps() -> None:
     def kept(lists: FetchedStatusLists) -> FetchedStatusLists:
-        lists._kept["https://registry.example", proportion.LIST.uri] = _Kept(NOW, NOW + 60, pack_statuses({}, 800, 1))
+        lists._kept["https://registry.example", proportion.LIST.uri] = _Kept(
+            Lifetime(NOW, NOW + 60), pack_statuses({}, 800, 1)
+        )
         return lists
 
     lists, awaited = kept(FetchedStatusLists(World().issuer.trust)), AsyncFetchedStatusLists(World().issuer.trust)

@@ -93,7 +93,7 @@ async def find_session(request: Request, wiring: Wiring) -> Session | None:
     token: TokenRow | None = row.token
     if not row.token.subject.startswith(EXTERNAL):
         token = await wiring.store.find_token(row.token.digest)
-    if token is None or now >= token.expires_at:
+    if token is None or not token.is_in_force(now):
         return None
     take_turn(request, wiring, token)
     return Session(token, row.expires_at, csrf_of(secret))

@@ -35,9 +35,9 @@ from sdcard.delegation.tokens import (
 )
 from sdcard.dpop.verification import DpopProof
 from sdcard.errors import Refused
-from sdcard.instants import Instant
+from sdcard.instants import Instant, read_numeric_date
 from sdcard.jose.jws import join_signature
-from sdcard.oauth.access_token import is_jwt
+from sdcard.oauth.access_token import is_jwt, parse_access_token
 from sdcard.rules import Rule
 
 
@@ -196,19 +196,30 @@ async def revoke(wiring: Wiring, caller: Caller, text: str) -> None:
     A delegated one, when the client asked for it or for one before it in the chain; the client's own opaque one; any of
     the authorization server that it has. Of others nothing is said (RFC 7009 2.2).
 
+    A token is verified as of the last second in which it counts: one that only seems to have expired, or not to be
+    valid yet, since this clock is wrong, is revoked too.
+
     Raises:
         Refused: ``store.unavailable``, ``token.keys-unavailable``.
     """
-    now, server = wiring.clock.now(), wiring.authorization_server
+    now, server, then = wiring.clock.now(), wiring.authorization_server, _last_second(text)
     kind, token, end = "opaque", hashlib.sha256(text.encode()).hexdigest(), 0
     try:
         if is_own(wiring, text):
-            delegation = await read_own(wiring, text, now)
+            delegation = await read_own(wiring, text, then)
             kind, token, end = "delegated", delegation.token_id, int(delegation.expires_at)
         elif server is not None and is_jwt(text):
-            kind, end = "jwt", math.ceil((await server.verify(text, now)).expires_at)
+            kind, end = "jwt", math.ceil((await server.verify(text, now, then)).expires_at)
     except Refused as refusal:
         if refusal.rule in (Rule.STORE_UNAVAILABLE, Rule.TOKEN_KEYS):
             raise
         return
     await wiring.store.delegations.revoke(RevocationRow(int(now), caller.subject, kind, token, end))
+
+
+def _last_second(text: str) -> Instant:
+    """The last second in which a JWT says that it counts; nothing is verified. 0 for anything else."""
+    try:
+        return read_numeric_date(parse_access_token(text).payload, "exp", REQUEST.within("token")) - 1
+    except Refused:
+        return 0

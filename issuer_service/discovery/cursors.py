@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Part, Refused, Where
-from sdcard.instants import Instant
+from sdcard.instants import MAX_SKEW, Instant, Lifetime
 from sdcard.rules import Rule
 from sdcard.salts import SALT_BYTES, SaltSource
 
@@ -42,7 +42,8 @@ def open_cursor(cursor: str, binding: bytes, secret: bytes, now: Instant) -> int
         content = _cipher(secret, sealed[:SALT_BYTES]).decrypt(_NONCE, sealed[SALT_BYTES:], binding)
     except (Refused, InvalidTag):
         raise Refused(Rule.CURSOR, _WHERE, "Ask again without one.") from None
-    if now >= int.from_bytes(content[_NUMBER:], "big"):
+    ends_at = int.from_bytes(content[_NUMBER:], "big")
+    if not Lifetime(ends_at - LIFETIME, ends_at).covers(now, MAX_SKEW):
         raise Refused(Rule.CURSOR, _WHERE, "Ask again without one.")
     return int.from_bytes(content[:_NUMBER], "big", signed=True)
 

@@ -212,5 +212,6 @@ def _issue(
             status=status,
         ),
         renew_at=expires_at if ends_early else (int(now) + expires_at) // 2,  # with its agreement, so no sooner
+        issued_at=sd_card.validity.issued_at,
         claims=sd_card.discloses,
     )

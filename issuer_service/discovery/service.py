@@ -15,7 +15,7 @@ from sdcard.disclosure.agreement import Partner
 from sdcard.disclosure.context import FEDERATION
 from sdcard.encoding import encode_json
 from sdcard.errors import Refused
-from sdcard.instants import Instant
+from sdcard.instants import Instant, Lifetime
 from sdcard.rules import Rule
 
 _ATTEMPTS = 5
@@ -113,11 +113,12 @@ async def _read_long(wiring: Wiring, caller: Caller, positions: Sequence[int], a
 
 
 def _due(page: FoundPage, decided: str, now: Instant) -> list[FoundRow]:
-    return [row for row in page.rows if row.renew_at <= now or row.decided_by != decided]
+    return [row for row in page.rows if row.renew_at <= now or _is_stale(row, decided, now)]
 
 
 def _is_stale(row: FoundRow, decided: str, now: Instant) -> bool:
-    return row.expires_at <= now or row.decided_by != decided
+    """Whether nobody may be given it: it does not hold now, or was made by what does not hold any more."""
+    return row.decided_by != decided or not Lifetime(row.issued_at, row.expires_at).covers(now)
 
 
 def _bounded(page: FoundPage) -> FoundPage:

@@ -13,7 +13,7 @@ from typing import Protocol
 from issuer_service.keys.sealing import OpenKey, Vault
 from issuer_service.stores.rows.keys import KeyState, KeyUse, RegistryKeyRow
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.instants import MAX_SKEW, Clock, Instant
+from sdcard.instants import MAX_SKEW, Clock, Instant, Lifetime
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
@@ -101,7 +101,7 @@ class KeyRing:
         self._read_at = 0
 
     def _is_fresh(self) -> bool:
-        return 0 <= self._clock.now() - self._read_at < STALE
+        return Lifetime(self._read_at, self._read_at + STALE).covers(self._clock.now())
 
     async def _read(self, known: KeysInUse | None) -> KeysInUse:
         """Keys that were opened stay so; what is sealed may be sealed anew beside a process that runs."""

@@ -17,7 +17,7 @@ from issuer_service.stores.rows.keys import KeyChange, KeysChanged, KeyState, Ke
 from sdcard.edge.key_files import generate_jwk, parse_private_jwk
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Where
-from sdcard.instants import Instant
+from sdcard.instants import MAX_SKEW, Instant
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 
@@ -220,6 +220,10 @@ async def rotate(store: Store, vault: Vault, use: KeyUse, now: Instant, *, at_on
         KeysChanged: when somebody else changes them just now.
     """
     active, following = _active_and_next(await store.read_keys(), use)
+    if following.created_at > now + MAX_SKEW:  # by a clock that was ahead: since when it is published, nobody can tell
+        again = replace(following, created_at=int(now), not_before=int(now) + LEAD)
+        await store.change_keys(AuditEvent.KEY_ADDED, int(now), [(following, again)])
+        following = again
     if now < following.not_before and not at_once:
         raise Misuse(
             f"the next key is published for {LEAD} s before it signs, so that Verifiers know it: wait for another "
@@ -309,9 +313,9 @@ def _activated(row: RegistryKeyRow, at: int) -> RegistryKeyRow:
 
 
 def _retired(row: RegistryKeyRow, at: int) -> RegistryKeyRow:
-    """``signs_until`` of SD-Cards stays: it is written down with each."""
+    """``signs_until`` of SD-Cards stays: it is written down with each. A clock that went back shortens nothing."""
     counts_for = _COUNTS_FOR[row.use]
-    until = None if counts_for is None else max(row.signs_until or 0, at + counts_for)
+    until = None if counts_for is None else max(row.signs_until or 0, max(at, row.activated_at or 0) + counts_for)
     return replace(row, retired_at=at, signs_until=until)
 
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from issuer_service.access import Caller
 from issuer_service.registration.schemas import REQUEST
 from issuer_service.stores.ports import Store
-from issuer_service.stores.rows.agents import AnswerRow
+from issuer_service.stores.rows.agents import KEPT_SECONDS, AnswerRow
 from issuer_service.wiring import Bounds
 from sdcard.errors import Refused
 from sdcard.instants import Instant
@@ -25,7 +25,6 @@ from sdcard.oauth.bearer import parse_credentials
 from sdcard.rules import Rule
 from sdcard.salts import SALT_BYTES, SaltSource, draw_salts
 
-KEPT_SECONDS = 86_400
 WHERE = REQUEST.within("headers", "idempotency-key")
 
 KEY_PATTERN = r'"[!#-\[\]-~]{1,255}"|[!#-\[\]-~]{1,255}'

@@ -18,7 +18,7 @@ from issuer_service.stores.statuses import LIST_SIZE
 from issuer_service.wiring import PublishedList, Wiring
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Refused
-from sdcard.instants import Instant
+from sdcard.instants import Instant, Lifetime
 from sdcard.issuer import AGENT_ID
 from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
@@ -80,20 +80,25 @@ async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
         raise Refused(Rule.REQUEST_TARGET, REQUEST.within("path"))
     signer, found = (await wiring.keys.current()).signer(KeyUse.STATUS), kept.get(list_id)
     kid = signer.public_key.thumbprint
-    if found is not None and (found.version, found.kid) == (version, kid) and wiring.clock.now() < found.until:
+    if found is not None and found.version == version and _is_current(found, kid, wiring.clock.now()):
         return found
     async with wiring.status.turn:
-        again = kept.get(list_id)
-        if again is not None and again is not found and again.version >= version and again.kid == kid:
+        now, again = wiring.clock.now(), kept.get(list_id)
+        if again is not None and again.version >= version and _is_current(again, kid, now):
             return again
         row = await wiring.store.read_status_list(list_id)
-        made = await asyncio.to_thread(_publish, wiring, signer, list_id, row, wiring.clock.now())
+        made = await asyncio.to_thread(_publish, wiring, signer, list_id, row, now)
         wiring.metrics.count_status_list()
         kept[list_id] = made
         kept.move_to_end(list_id)
         while len(kept) > _MOST_KEPT:
             kept.popitem(last=False)
         return made
+
+
+def _is_current(kept: PublishedList, kid: str, now: Instant) -> bool:
+    """Whether a token may be published now. One that was made by a clock that was ahead is made again."""
+    return kept.kid == kid and kept.lifetime.covers(now)
 
 
 def _publish(wiring: Wiring, signer: Signer, list_id: str, row: StatusListRow, now: Instant) -> PublishedList:
@@ -110,4 +115,5 @@ def _publish(wiring: Wiring, signer: Signer, list_id: str, row: StatusListRow, n
     ).encode("ascii")
     etag = f'"{hashlib.sha256(token).hexdigest()}"'
     kid = signer.public_key.thumbprint
-    return PublishedList(row.version, kid, issued_at + status.lifetime // 2, token, etag, gzip.compress(token, mtime=0))
+    lifetime = Lifetime(issued_at, issued_at + status.lifetime // 2)
+    return PublishedList(row.version, kid, lifetime, token, etag, gzip.compress(token, mtime=0))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Table, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table, delete, func, insert, not_, or_, select, update
 
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.delegation_ports import (
@@ -25,6 +25,7 @@ from issuer_service.stores.delegation_ports import (
     RevocationRow,
 )
 from issuer_service.stores.lifecycle import check_nonce, use_nonce
+from issuer_service.stores.lifetimes import in_force
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.rows.state import Row, Written
 from issuer_service.stores.state.digests import NAME_LENGTH
@@ -41,6 +42,7 @@ from issuer_service.stores.tables import (
 )
 from sdcard.edge.databases import Database
 from sdcard.errors import Part, Refused, Where
+from sdcard.instants import MAX_SKEW, Lifetime
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusValue
 
@@ -48,8 +50,8 @@ AGENT = "agent:"
 MOST_OPEN = 100
 """Approvals that one client may wait for."""
 
-_KEPT = 86_400
-"""Seconds for which what has ended is kept, so that it can be said that it has."""
+_KEPT = 30 * 86_400
+"""Seconds for which what has ended is kept: a clock that is ahead by less deletes nothing that still counts."""
 _CLEARED = 100
 """Rows that one write clears away at most."""
 _SHOWN = Where(Part.REQUEST, ("subject_token",))
@@ -77,7 +79,7 @@ class SqlDelegations:
 
     async def find_grant(self, delegator: str, target: str, at: int) -> GrantRow | None:
         """The grant for these two."""
-        these = grants.c.delegator == delegator, grants.c.target == target, grants.c.expires_at > at
+        these = grants.c.delegator == delegator, grants.c.target == target, _granted(at)
         asked = select(grants).where(*these)
         row = await self._database.read(lambda connection: connection.execute(asked).mappings().first())
         return None if row is None else _grant(row)
@@ -100,7 +102,7 @@ class SqlDelegations:
 
     async def list_approvals(self, at: int, count: int) -> tuple[ApprovalRow, ...]:
         """Approvals that wait for a decision."""
-        waiting = approvals.c.state == ApprovalState.PENDING.value, approvals.c.expires_at > at
+        waiting = approvals.c.state == ApprovalState.PENDING.value, _open(at)
         asked = select(approvals).where(*waiting).order_by(approvals.c.asked_at, approvals.c.approval_id).limit(count)
         return tuple(map(_approval, await self._database.read(lambda one: one.execute(asked).mappings().all())))
 
@@ -118,8 +120,11 @@ class SqlDelegations:
 
 def _add_grant(connection: Connection, grant: GrantRow) -> None:
     same = grants.c.delegator == grant.delegator, grants.c.target == grant.target
-    if connection.execute(select(grants.c.grant_id).where(*same)).first() is not None:
-        raise GrantExists
+    there = connection.execute(select(grants).where(*same)).mappings().first()
+    if there is not None:
+        if Lifetime(there["created_at"], there["expires_at"]).covers(grant.created_at, MAX_SKEW):
+            raise GrantExists
+        _remove_grant(connection, there["grant_id"], grant.created_at)
     row = _columns(grant, "scopes", "sensitive")
     connection.execute(insert(grants).values(row))
     added = Written(rows={"grants": (row,)})
@@ -193,11 +198,11 @@ def _find_end(connection: Connection, links: Sequence[LinkRow], at: int) -> tupl
         return Rule.DELEGATION_REVOKED, 0
     named = [link.token_id for link in links]
     gone = select(delegations.c.token_id).where(
-        delegations.c.token_id.in_(named), or_(delegations.c.revoked_at.is_not(None), delegations.c.expires_at <= at)
+        delegations.c.token_id.in_(named), or_(delegations.c.revoked_at.is_not(None), not_(_counts(at)))
     )
     revoked = set(connection.execute(gone).scalars())
-    in_force = grants.c.grant_id.in_([link.grant_id for link in links]), grants.c.expires_at > at
-    granted = set(connection.execute(select(grants.c.grant_id).where(*in_force)).scalars())
+    theirs = grants.c.grant_id.in_([link.grant_id for link in links])
+    granted = set(connection.execute(select(grants.c.grant_id).where(theirs, _granted(at))).scalars())
     parties = {party for link in links for party in (link.actor, link.target) if party.startswith(AGENT)}
     standing = _in_good_standing(connection, parties, at)
     shown = _statuses(connection, {link.proof for link in links} - {""}, at)
@@ -219,7 +224,8 @@ _BY_STATUS = {int(StatusValue.INVALID): Rule.STATUS_REVOKED, int(StatusValue.SUS
 def _root_counts(connection: Connection, root: str, at: int) -> bool:
     kind, _, digest = root.partition(":")
     if kind == "opaque":
-        asked = select(tokens.c.digest).where(tokens.c.digest == digest, tokens.c.expires_at > at)
+        counts = in_force(tokens.c.created_at, tokens.c.expires_at, at)
+        asked = select(tokens.c.digest).where(tokens.c.digest == digest, counts)
         return connection.execute(asked).first() is not None
     asked = select(remembered.c.digest).where(remembered.c.digest == digest)
     return connection.execute(asked).first() is None
@@ -245,7 +251,7 @@ def _in_good_standing(connection: Connection, parties: set[str], at: int) -> set
         .where(
             ~cards.c.for_discovery,
             agents.c.deleted_at.is_(None),
-            cards.c.expires_at > at,
+            in_force(batches.c.issued_at, cards.c.expires_at, at),
             _STATUS.in_([int(StatusValue.VALID)]),
         )
         .distinct()
@@ -274,7 +280,7 @@ def _ask(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
     asked = exchange.approval
     assert asked is not None, "an approval is asked for"
     bound = _bound_to(asked)
-    over = update(approvals).where(approvals.c.open_for == bound, approvals.c.expires_at <= exchange.at)
+    over = update(approvals).where(approvals.c.open_for == bound, not_(_open(exchange.at)))
     ended = connection.execute(over.values(open_for=None).returning(*approvals.c)).mappings().all()
     open_one = connection.execute(select(approvals).where(approvals.c.open_for == bound)).mappings().first()
     if open_one is not None:
@@ -282,7 +288,7 @@ def _ask(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
     waiting = (
         approvals.c.client == asked.client,
         approvals.c.open_for.is_not(None),
-        approvals.c.expires_at > exchange.at,
+        _open(exchange.at),
     )
     count = connection.execute(select(func.count()).select_from(approvals).where(*waiting)).scalar_one()
     if count >= MOST_OPEN:
@@ -307,7 +313,7 @@ def _use_approval(connection: Connection, wanted: ApprovalRow, at: int) -> Row:
         raise Refused(Rule.APPROVAL_USED, _HANDLE)
     if row["state"] == ApprovalState.DENIED.value:
         raise Refused(Rule.APPROVAL_DENIED, _HANDLE)
-    if row["expires_at"] <= at:
+    if not Lifetime(row["asked_at"], row["expires_at"]).covers(at, MAX_SKEW):
         raise Refused(Rule.APPROVAL_EXPIRED, _HANDLE)
     if row["state"] == ApprovalState.PENDING.value:
         raise Refused(Rule.APPROVAL_PENDING, _HANDLE)
@@ -321,7 +327,7 @@ def _use_approval(connection: Connection, wanted: ApprovalRow, at: int) -> Row:
 def _decide(connection: Connection, decision: DecisionRow) -> ApprovalRow:
     where = Where(Part.REQUEST, ("approval_id",))
     this = approvals.c.approval_id == decision.approval_id, approvals.c.state == ApprovalState.PENDING.value
-    waiting = (*this, approvals.c.expires_at > decision.at)
+    waiting = (*this, _open(decision.at))
     row = connection.execute(select(approvals).where(*waiting)).mappings().first()
     if row is None:
         raise Refused(Rule.APPROVAL_DECIDED, where)
@@ -395,7 +401,7 @@ def end_chains(connection: Connection, agent_id: str, at: int) -> list[Row]:
     """
     party = AGENT + agent_id
     of_it = or_(delegations.c.actor == party, delegations.c.target == party)
-    return _end_links(connection, at, of_it, delegations.c.expires_at > at)
+    return _end_links(connection, at, of_it)  # expired or not: the clock may be ahead
 
 
 def _end_links(connection: Connection, at: int, *which: ColumnElement[bool]) -> list[Row]:
@@ -441,6 +447,18 @@ _REVOKE = {"delegated": _revoke_delegated, "opaque": _revoke_opaque, "jwt": _rev
 
 
 # -- rows
+
+
+def _granted(at: int) -> ColumnElement[bool]:
+    return in_force(grants.c.created_at, grants.c.expires_at, at)
+
+
+def _open(at: int) -> ColumnElement[bool]:
+    return in_force(approvals.c.asked_at, approvals.c.expires_at, at)
+
+
+def _counts(at: int) -> ColumnElement[bool]:
+    return in_force(delegations.c.issued_at, delegations.c.expires_at, at)
 
 
 def _clear(connection: Connection, table: Table, name: ColumnElement[str], at: int) -> list[str]:

@@ -64,6 +64,7 @@ def posted(secret: bytes, registrations: Iterable[RegistrationRow]) -> tuple[lis
             "until": row.until,
             "decided_by": row.decided_by,
             "renew_at": 0,
+            "issued_at": 0,
             "expires_at": 0,
             "size": 0,
             "holder_key": dict(row.holder_key),
@@ -177,11 +178,13 @@ def _renew(connection: Connection, secret: bytes, new: RenewalRow) -> Row | None
         "until": new.until,
         "decided_by": new.decided_by,
         "renew_at": made.renew_at if made else 0,
+        "issued_at": made.issued_at if made else 0,
         "expires_at": made.card.expires_at if made else 0,
         "size": len(made.sd_card) if made else 0,
         "sd_card": made.sd_card if made else "",
     }
-    due = (discovery_cards.c.renew_at <= new.at) | (discovery_cards.c.decided_by != new.decided_by)
+    wrong = (discovery_cards.c.decided_by != new.decided_by) | (discovery_cards.c.issued_at > new.at)
+    due = (discovery_cards.c.renew_at <= new.at) | wrong
     this = discovery_cards.c.position == new.position, discovery_cards.c.batch_id == new.batch_id
     unchanged = (*this, discovery_cards.c.status == 0, due)
     changed = update(discovery_cards).where(*unchanged).values(values).returning(*discovery_cards.c)

@@ -18,18 +18,29 @@ from sqlalchemy import (
     func,
     insert,
     literal_column,
+    not_,
     or_,
     select,
     update,
 )
 
 from issuer_service.stores.discovery import remove_postings
-from issuer_service.stores.rows.agents import AgentListed, AgentRow, AnswerRow, DeletionRow, IssuedRow, NonceRow
+from issuer_service.stores.lifetimes import in_force, in_force_for, is_made
+from issuer_service.stores.rows.agents import (
+    KEPT_SECONDS,
+    AgentListed,
+    AgentRow,
+    AnswerRow,
+    DeletionRow,
+    IssuedRow,
+    NonceRow,
+)
 from issuer_service.stores.rows.audit import Possession
 from issuer_service.stores.rows.state import Row
 from issuer_service.stores.statuses import live_entries, revoke_entries
 from issuer_service.stores.tables import agents, answers, batches, cards, nonces, status_entries
 from sdcard.errors import Part, Refused, Where
+from sdcard.instants import MAX_PAST
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusValue
 
@@ -42,14 +53,15 @@ _AT = bindparam("at", type_=BigInteger)
 _THIS_NONCE = (
     nonces.c.digest == bindparam("this_nonce"),
     nonces.c.subject == bindparam("this_subject"),
-    nonces.c.expires_at > _AT,
+    in_force_for(MAX_PAST, nonces.c.expires_at, _AT),
 )
 _USE_NONCE, _NONCE = delete(nonces).where(*_THIS_NONCE), select(nonces.c.digest).where(*_THIS_NONCE)
 _THIS_ANSWER = answers.c.digest == bindparam("this_answer")
-_ANSWER = select(answers).where(_THIS_ANSWER, answers.c.expires_at > _AT)
-_DELETE_ANSWER = delete(answers).where(_THIS_ANSWER, answers.c.expires_at <= _AT)
+_ANSWER_COUNTS = in_force_for(KEPT_SECONDS, answers.c.expires_at, _AT)
+_ANSWER = select(answers).where(_THIS_ANSWER, _ANSWER_COUNTS)
+_DELETE_ANSWER = delete(answers).where(_THIS_ANSWER, not_(_ANSWER_COUNTS))
 _ANSWERS_BYTES = select(func.coalesce(func.sum(answers.c.bytes), 0)).where(
-    answers.c.subject == bindparam("this_subject"), answers.c.expires_at > _AT
+    answers.c.subject == bindparam("this_subject"), _ANSWER_COUNTS
 )
 _ADD_ANSWER = insert(answers)
 
@@ -102,7 +114,9 @@ def add_nonce(connection: Connection, nonce: NonceRow, at: int) -> None:
     connection.execute(insert(nonces), row)
     connection.execute(_CLEAR_NONCES, {"at": at})
     mine = select(nonces.c.digest).where(nonces.c.subject == nonce.subject)
-    oldest = mine.order_by(nonces.c.expires_at.desc(), nonces.c.digest).offset(MOST_NONCES).limit(_CLEANED)
+    is_new = is_made(nonces.c.expires_at, at + MAX_PAST)
+    newest = mine.order_by(is_new.desc(), nonces.c.expires_at.desc(), nonces.c.digest)
+    oldest = newest.offset(MOST_NONCES).limit(_CLEANED)
     connection.execute(delete(nonces).where(nonces.c.digest.in_(oldest)))
 
 
@@ -154,7 +168,8 @@ def list_agents(
         select(batches.c.agent_id, func.max(cards.c.expires_at))
         .join_from(cards, batches)
         .join(status_entries, _entry(), isouter=True)
-        .where(batches.c.agent_id.in_([row.agent_id for row in rows]), cards.c.expires_at > at, ~cards.c.for_discovery)
+        .where(batches.c.agent_id.in_([row.agent_id for row in rows]), ~cards.c.for_discovery)
+        .where(in_force(batches.c.issued_at, cards.c.expires_at, at))
         .where(_status() != int(StatusValue.INVALID))
         .group_by(batches.c.agent_id)
     )

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
 from issuer_service.stores.audit import append_audit
+from issuer_service.stores.lifetimes import in_force, is_made
 from issuer_service.stores.rows.agents import SessionRow, TokenRow
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.rows.state import Written
@@ -61,15 +62,16 @@ def add_session(connection: Connection, session: SessionRow, at: int) -> None:
     expired = select(sessions.c.digest).where(sessions.c.expires_at <= at).limit(_CLEARED)
     ended = _forget(connection, sessions.c.digest.in_(expired.with_for_update(skip_locked=True)))
     same = select(sessions.c.digest).where(sessions.c.token == token.digest)
-    oldest = same.order_by(sessions.c.created_at.desc(), sessions.c.digest).offset(MOST_SESSIONS).limit(_CLEARED)
-    ended += _forget(connection, sessions.c.digest.in_(oldest))
+    newest = same.order_by(is_made(sessions.c.created_at, at).desc(), sessions.c.created_at.desc(), sessions.c.digest)
+    ended += _forget(connection, sessions.c.digest.in_(newest.offset(MOST_SESSIONS).limit(_CLEARED)))
     written = Written({"sessions": [row]}, {"sessions": ended} if ended else {})
     append_audit(connection, _audit_row(AuditEvent.SESSION_OPENED, at, token.subject, session.digest, written))
 
 
 def find_session(connection: Connection, digest: str, at: int) -> SessionRow | None:
     """The session of this digest, unless it has ended."""
-    asked = select(sessions).where(sessions.c.digest == digest, sessions.c.expires_at > at)
+    counts = in_force(sessions.c.created_at, sessions.c.expires_at, at)
+    asked = select(sessions).where(sessions.c.digest == digest, counts)
     row = connection.execute(asked).mappings().first()
     return None if row is None else _session(dict(row))
 

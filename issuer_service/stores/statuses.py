@@ -27,7 +27,14 @@ from sqlalchemy import (
 )
 
 from issuer_service.stores.rows.state import StatusRun
-from issuer_service.stores.rows.statuses import CardRow, StatusChangeRow, StatusListRow, StatusRow, StatusTaken
+from issuer_service.stores.rows.statuses import (
+    EXPIRED_LATELY,
+    CardRow,
+    StatusChangeRow,
+    StatusListRow,
+    StatusRow,
+    StatusTaken,
+)
 from issuer_service.stores.tables import agents, batches, cards, status_entries, status_lists
 from sdcard.edge.databases import Database
 from sdcard.edge.lookups import Lookup
@@ -216,11 +223,15 @@ def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
 
 
 def live_entries(connection: Connection, agent_id: str, at: int, *narrower: ColumnElement[bool]) -> list[Entry]:
-    """The entries of an agent's SD-Cards that have not expired, sorted."""
+    """The entries of an agent's SD-Cards that have not expired, and of those that expired lately, sorted.
+
+    What a clock says has expired may be good by the right time, so a clock that is ahead spares none.
+    """
     live = (
         select(cards.c.context, cards.c.status_list_id, cards.c.status_index)
         .join(batches)
-        .where(batches.c.agent_id == agent_id, cards.c.expires_at > at, cards.c.status_list_id.is_not(None), *narrower)
+        .where(batches.c.agent_id == agent_id, cards.c.expires_at > at - EXPIRED_LATELY)
+        .where(cards.c.status_list_id.is_not(None), *narrower)
     )
     return sorted((context, list_id, index) for context, list_id, index in connection.execute(live))
 

@@ -210,6 +210,7 @@ discovery_cards = Table(
     Column("until", BigInteger),
     Column("decided_by", StoredText(64), nullable=False),
     Column("renew_at", BigInteger, nullable=False),
+    Column("issued_at", BigInteger, nullable=False, server_default="0"),
     Column("expires_at", BigInteger, nullable=False),
     Column("size", Integer, nullable=False),
     Column("holder_key", StoredJson(), nullable=False),

@@ -247,7 +247,7 @@ def _read_checkpoints(files: Sequence[Path], keys: Mapping[str, PublicKey]) -> l
 
 
 def _show(verdict: Verdict, compared: "StateVerdict | None", checkpoints: Sequence[Checkpoint], as_json: bool) -> None:
-    latest = max(checkpoints, key=lambda one: one.at, default=None)
+    latest = max(checkpoints, key=lambda one: one.head.sequence, default=None)
     issuers = sorted({one.issuer for one in checkpoints})
     if as_json:
         print_json(

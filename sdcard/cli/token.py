@@ -12,6 +12,7 @@ from sdcard.cli.output import AsJson, console, print_json, print_lines, show_ins
 from sdcard.cli.serve import ConfigFile, read_settings
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse
+from sdcard.instants import MAX_SKEW, Instant, Lifetime
 
 if TYPE_CHECKING:
     from issuer_service.access import Scope
@@ -109,11 +110,17 @@ def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_
             one["name"],
             one["subject"],
             " ".join(one["scopes"]) + (", limited" if one["limits"] else ""),
-            "expired" if now >= one["expires_at"] else show_instant(one["expires_at"]),
+            _until(one["created_at"], one["expires_at"], now),
         )
         for one in found
     ]
     console().print(table("Tokens", ("name", "subject", "for", "holds until"), rows))
+
+
+def _until(made_at: int, ends_at: int, now: Instant) -> str:
+    if Lifetime(made_at, ends_at).covers(now, MAX_SKEW):
+        return show_instant(ends_at)
+    return "expired" if now >= ends_at else "made in the future: see Clocks in the operations guide"
 
 
 @app.command("withdraw")

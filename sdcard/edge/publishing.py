@@ -45,6 +45,7 @@ _STATUS = {
     Rule.REQUEST_METHOD: 405,
     Rule.REQUEST_NOT_ACCEPTABLE: 406,
     Rule.EXPIRED: 503,
+    Rule.ISSUED_IN_FUTURE: 503,
     Rule.TOKEN_KEYS: 503,
 }
 _ERRORS = {Rule.TOKEN_INVALID: ', error="invalid_token"', Rule.TOKEN_SCOPE: ', error="insufficient_scope"'}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sdcard.instants import Instant
+from sdcard.instants import Instant, Lifetime
 
 FRESH_SECONDS = 600
 """For which keys are used without asking again: so long does a key live that was withdrawn."""
@@ -34,7 +34,7 @@ class Schedule:
 
     def is_usable(self, now: Instant) -> bool:
         """Whether what was had last may still be used."""
-        return self.fetched is not None and now - self.fetched < USABLE_SECONDS
+        return _within(self.fetched, USABLE_SECONDS, now)
 
     def succeeded(self, found: bool, now: Instant) -> None:
         """The keys were had; ``found``: with the one that was looked for."""
@@ -46,4 +46,4 @@ class Schedule:
 
 
 def _within(since: Instant | None, seconds: int, now: Instant) -> bool:
-    return since is not None and 0 <= now - since < seconds
+    return since is not None and Lifetime(since, since + seconds).covers(now)

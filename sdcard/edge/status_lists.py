@@ -15,7 +15,7 @@ from sdcard.edge.fetching import OF_STATUS_LISTS, fetch
 from sdcard.edge.issuer_keys import IssuerKeys
 from sdcard.edge.reach import PUBLIC, Reach
 from sdcard.errors import Part, Refused, Where
-from sdcard.instants import MAX_SKEW, Instant
+from sdcard.instants import MAX_SKEW, Instant, Lifetime
 from sdcard.jose.jws import parse_jws
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
@@ -38,14 +38,13 @@ _Key: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A list, or why there is none; it holds from when it was asked for until some later instant."""
+    """A list, or why there is none, and for how long that is kept."""
 
-    since: Instant
-    until: Instant
+    lifetime: Lifetime
     found: StatusList | Refused
 
     def holds(self, now: Instant) -> bool:
-        return self.since <= now < self.until
+        return self.lifetime.covers(now)
 
 
 class FetchedStatusLists:
@@ -134,10 +133,10 @@ class FetchedStatusLists:
             key = trusted.status_key_for(issuer, kid, jws.header.get("alg"))
             token = verify_status_list_token(text, uri, key, now, self._limits, MAX_SKEW)
         except Refused as refusal:
-            return _Kept(now, now + _PAUSE, refusal)
+            return _Kept(Lifetime(now, now + _PAUSE), refusal)
         until = now + min(_TTL if token.ttl is None else token.ttl, _MOST_TTL)
         ends = (end for end in (until, token.expires_at, trusted.expires_at) if end is not None)
-        return _Kept(now, min(ends), token.statuses)
+        return _Kept(Lifetime(now, min(ends)), token.statuses)
 
     def _may_have_keys(self, issuer: str) -> bool:
         known = self._issuers

@@ -13,6 +13,7 @@ from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.frozen import frozen
 from sdcard.holder import HeldSdCard, Selection, disclose, partial_card
 from sdcard.instants import Instant
+from sdcard.issued import IssuedSdCard
 from sdcard.publishing.negotiation import Accept
 from sdcard.publishing.tokens import NOBODY, TokenSource
 from sdcard.rules import Rule
@@ -45,11 +46,13 @@ class PlainCard:
         family: of its format, such as ``a2a``.
         body: the document.
         expires_at: Unix seconds, exclusive, where it comes from an SD-Card.
+        issued_at: Unix seconds; that of its SD-Card.
     """
 
     family: str
     body: bytes = field(repr=False)
     expires_at: Instant | None = None
+    issued_at: Instant = 0
 
     @classmethod
     def of(cls, data: bytes) -> "PlainCard":
@@ -71,12 +74,14 @@ class PublishedCard:
         family: of its card's format; empty where the SD-Card does not say.
         expires_at: Unix seconds, exclusive.
         plain: what it shows, where that is a whole card.
+        issued_at: Unix seconds.
     """
 
     sd_card: str = field(repr=False)
     family: str
     expires_at: Instant
     plain: PlainCard | None = field(repr=False)
+    issued_at: Instant = 0
 
     @classmethod
     def of(cls, held: HeldSdCard, selection: Selection) -> "PublishedCard":
@@ -86,10 +91,10 @@ class PublishedCard:
         Raises:
             Misuse: when the selection is another SD-Card's.
         """
-        expires_at, partial = held.issued.expires_at, partial_card(held, selection)
+        issued, partial = held.issued, partial_card(held, selection)
         family = (partial.card_format or "").partition("/")[0]
-        whole = None if partial.missing else _plain(partial.complete(), expires_at)
-        return cls(str(disclose(held, selection)), family, expires_at, whole)
+        whole = None if partial.missing else _plain(partial.complete(), issued)
+        return cls(str(disclose(held, selection)), family, issued.expires_at, whole, issued.issued_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,7 @@ class Representation:
     body: bytes = field(repr=False)
     is_public: bool
     expires_at: Instant | None
+    issued_at: Instant = 0
 
 
 def represent(cards: PublishedCards, path: str, accept: Accept, context: str | None, now: Instant) -> Representation:
@@ -158,7 +164,7 @@ def represent(cards: PublishedCards, path: str, accept: Accept, context: str | N
 
     Raises:
         Refused: ``request.not-acceptable``; ``token.missing``, or ``token.scope`` whether the context is unknown or
-            not shown; ``time.expired``.
+            not shown; ``time.expired`` or ``time.issued-in-future``.
     """
     plain = cards.plain_at(path)
     there = (SD_MEDIA_TYPE, *(_PLAIN[plain.family][1] if plain else ()))
@@ -167,19 +173,21 @@ def represent(cards: PublishedCards, path: str, accept: Accept, context: str | N
         raise Refused(Rule.REQUEST_NOT_ACCEPTABLE, _ACCEPT, f"Ask for {' or '.join(there)}.")
     if best != SD_MEDIA_TYPE:
         assert plain, "only a plain card has another media type"
-        found = Representation(best, plain.body, True, plain.expires_at)
+        found = Representation(best, plain.body, True, plain.expires_at, plain.issued_at)
     else:
         card = cards.contexts.get(PUBLIC.name if context is None else context)
         if card is None:
             raise Refused(Rule.TOKEN_MISSING if context is None else Rule.TOKEN_SCOPE, _AUTHORIZATION)
         body = encode_json({"agent_card": card.sd_card})
-        found = Representation(best, body, context in (None, PUBLIC.name), card.expires_at)
+        found = Representation(best, body, context in (None, PUBLIC.name), card.expires_at, card.issued_at)
     if found.expires_at is not None and now >= found.expires_at:
         raise Refused(Rule.EXPIRED, Where(Part.ISSUER_JWT, ("exp",)))
+    if found.issued_at > now:
+        raise Refused(Rule.ISSUED_IN_FUTURE, Where(Part.ISSUER_JWT, ("iat",)))
     return found
 
 
-def _plain(card: Card, expires_at: Instant) -> PlainCard | None:
+def _plain(card: Card, issued: IssuedSdCard) -> PlainCard | None:
     if card.format.family not in _PLAIN:
         return None
-    return PlainCard(card.format.family, encode_json(card.document), expires_at)
+    return PlainCard(card.format.family, encode_json(card.document), issued.expires_at, issued.issued_at)

@@ -31,7 +31,7 @@ from sdcard.errors import Part
 from sdcard.issued import Acceptance
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import HOLDER, Desk, jwk, request, request_with_card
-from tests.world import example, key
+from tests.world import NOW, example, key
 
 SERVES = "from issuer_service.serving import serve; from issuer_service.settings import Settings; serve(Settings())"
 MEBIBYTE = 1024 * 1024
@@ -105,7 +105,8 @@ def test_a_card_is_issued_over_http_and_accepted_with_the_fetched_keys(desk: Des
 
     with running(desk.wiring(issuer=address, clock=SystemClock(), salts=SystemSalts()), listening) as url:
         assert url == address
-        headers = {"authorization": f"Bearer {desk.new_token('carol', lifetime=10**9)}"}
+        desk.clock.advance(SystemClock().now() - NOW)
+        headers = {"authorization": f"Bearer {desk.new_token('carol')}"}
         with httpx2.Client(base_url=url, headers=headers, trust_env=False) as client:
             answer = client.post("/agents/register", json=request_with_card()).json()
             metadata = client.get("/.well-known/jwt-vc-issuer").json()

@@ -137,6 +137,7 @@ READERS = {
     "sdcard/status/token.py:_ttl": ("status-list/ttl",),
     "sdcard/audit/checkpoints.py:verify_checkpoint": ("audit-checkpoint/iat",),
     "sdcard/instants.py:read_numeric_date": (),
+    "issuer_service/delegation/service.py:_last_second": ("access-token/exp",),
 }
 """Functions that read dates, and the places where they do."""
 OTHERS = {

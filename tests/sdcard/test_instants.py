@@ -6,7 +6,7 @@ import pytest
 
 from sdcard import Misuse
 from sdcard.errors import Part, Where
-from sdcard.instants import MAX_INSTANT, check_instant, parse_numeric_date, parse_rfc3339
+from sdcard.instants import MAX_INSTANT, Lifetime, check_instant, parse_numeric_date, parse_rfc3339
 from tests.world import NOW, raises_rule
 
 HERE = Where(Part.ISSUER_JWT, ("exp",))
@@ -37,6 +37,22 @@ def test_numbers_are_instants(value: float) -> None:
 def test_an_instant_that_a_caller_gives_is_a_finite_number(value: Any) -> None:
     with pytest.raises(Misuse):
         check_instant(value)
+
+
+@pytest.mark.parametrize(
+    ("now", "skew", "covered"),
+    [
+        (99, 0, False),
+        (100, 0, True),
+        (199.9, 0, True),
+        (200, 0, False),
+        (40, 60, True),
+        (39, 60, False),
+        (200, 60, False),
+    ],
+)
+def test_a_lifetime_has_two_ends_and_only_the_first_one_has_a_skew(now: float, skew: int, covered: bool) -> None:
+    assert Lifetime(100, 200).covers(now, skew) is covered
 
 
 @pytest.mark.parametrize("value", [True, False, None, "1800000000", [NOW], {"a": 1}])

@@ -7,6 +7,10 @@ from issuer_service.stores.rows.audit import AuditEvent, Possession, Supersedes
 from issuer_service.stores.rows.discovery import DiscoveryRow
 from issuer_service.stores.rows.statuses import CardRow
 from sdcard.errors import Where
+from sdcard.instants import MAX_SKEW, Instant, Lifetime
+
+KEPT_SECONDS = 86_400
+"""For which an answer is kept for a caller who asks again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,10 @@ class TokenRow:
     limits: Mapping[str, tuple[str, ...]]
     created_at: int
     expires_at: int
+
+    def is_in_force(self, now: Instant) -> bool:
+        """Whether the token counts at this instant."""
+        return Lifetime(self.created_at, self.expires_at).covers(now, MAX_SKEW)
 
 
 @dataclass(frozen=True, slots=True)

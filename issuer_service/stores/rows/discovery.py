@@ -69,7 +69,7 @@ class FoundRow(NamedTuple):
         position: where it stands in the order of its audience.
         agent_id: the agent.
         size: characters of the SD-Card.
-        renew_at, expires_at: Unix seconds.
+        renew_at, issued_at, expires_at: Unix seconds; ``issued_at`` is 0 for one of before that was remembered.
         decided_by: as in ``DiscoveryRow``.
         sd_card: the SD-Card; None for one that is longer than an even share of an answer, and is read by itself.
         end: where the postings end that were looked at, for each row of a page alike; None when there are no more.
@@ -79,6 +79,7 @@ class FoundRow(NamedTuple):
     agent_id: str
     size: int
     renew_at: int
+    issued_at: int
     expires_at: int
     decided_by: str
     sd_card: str | None
@@ -113,6 +114,7 @@ class DiscoveryCardRow:
     sd_card: str = field(repr=False)
     card: CardRow
     renew_at: int
+    issued_at: int
     claims: tuple[str, ...]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from issuer_service.stores.rows.audit import AuditEvent
+from sdcard.issuer import MAX_LIFETIME
 from sdcard.status.reference import StatusValue
 
 STATUS_CHANGES: Mapping[AuditEvent, tuple[tuple[StatusValue, ...], StatusValue]] = {
@@ -12,6 +13,10 @@ STATUS_CHANGES: Mapping[AuditEvent, tuple[tuple[StatusValue, ...], StatusValue]]
     AuditEvent.CARDS_REINSTATED: ((StatusValue.SUSPENDED,), StatusValue.VALID),
 }
 """What an owner can do to statuses: those that change, and what they become. Nothing leads back from a revocation."""
+
+
+EXPIRED_LATELY = MAX_LIFETIME
+"""Seconds: a change of statuses covers SD-Cards that expired up to so long ago, since the clock may be ahead."""
 
 
 @dataclass(frozen=True, slots=True)

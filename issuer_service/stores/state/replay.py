@@ -11,7 +11,7 @@ from typing import Any
 
 from issuer_service.stores.rows.audit import AuditEvent, Supersedes
 from issuer_service.stores.rows.state import FOUND
-from issuer_service.stores.rows.statuses import STATUS_CHANGES
+from issuer_service.stores.rows.statuses import EXPIRED_LATELY, STATUS_CHANGES
 from issuer_service.stores.state.digests import ADOPTS, GONE, KEYS, LISTS, ROWS, RUNS, unpack
 
 _ISSUING = {AuditEvent.AGENT_REGISTERED, AuditEvent.AGENT_RENEWED, AuditEvent.AGENT_KEYS_CHANGED}
@@ -92,9 +92,9 @@ class Replay:
     def _change(
         self, sequence: int, event: AuditEvent, agent: str, at: int, batch: str = "", context: str = ""
     ) -> None:
-        """Change statuses as the registry did: of one agent, and of SD-Cards that had not expired."""
+        """Change statuses as the registry did: of one agent, and of SD-Cards that had not expired long ago."""
         before, after = STATUS_CHANGES[event]
-        text, values = _CHANGE, [int(after), sequence, agent, at, int(before[0]), int(before[-1])]
+        text, values = _CHANGE, [int(after), sequence, agent, at - EXPIRED_LATELY, int(before[0]), int(before[-1])]
         for column, value in (("batch", batch), ("context", context)):
             if value:
                 text, values = f"{text} AND {column} = ?", [*values, value]

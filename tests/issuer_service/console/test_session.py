@@ -32,6 +32,16 @@ def sessions(desk: Desk) -> list[list[object]]:
     return [list(row) for row in query(desk.url, "SELECT digest, token, subject, expires_at FROM sessions")[0]]
 
 
+def test_sessions_of_the_future_do_not_count_and_keep_nobody_out(desk: Desk, visitor: NewVisitor) -> None:
+    token = desk.new_token("alice", lifetime=100 * 86_400)
+    desk.clock.advance(10 * 86_400)
+    later = [visitor().signed_in(token) for _ in range(MOST_SESSIONS + 1)]
+    desk.clock.advance(-10 * 86_400)
+
+    assert later[-1].get("/session").status_code == visitor().get("/session").status_code == 303
+    assert "alice" in visitor().signed_in(token).shown("/session")
+
+
 # -- signing in -------------------------------------------------------------------------------------------------------
 
 

@@ -55,6 +55,21 @@ def test_a_person_approves_and_the_repeat_gets_the_token_once(office: Office) ->
     assert events == [("approval.asked", "alice"), ("approval.granted", "paul"), ("delegation.issued", "alice")]
 
 
+def test_an_approval_that_was_asked_for_in_the_future_is_asked_for_again(office: Office) -> None:
+    office.grant("a", "b", sensitive=["pay"], lifetime=100 * 86_400)
+    office.tokens = {owner: office.desk.new_token(owner, lifetime=100 * 86_400) for owner in office.tokens}
+    office.desk.clock.advance(86_400)
+    wrong = pending(office.show("a", "b", "pay"))
+    office.desk.clock.advance(-86_400)
+
+    assert office.registry.done("GET", "/delegations/approvals", token=office.tokens["paul"]) == {"approvals": []}
+    assert_refused(decide(office, wrong), 404, ("approval.decided", "request/approval_id"))
+    right = pending(office.show("a", "b", "pay"))
+    assert right != wrong
+    assert decide(office, right).status_code == 200
+    office.issued(office.show("a", "b", "pay", approval_handle=right))
+
+
 def test_scopes_that_are_not_sensitive_wait_for_nobody(office: Office) -> None:
     office.grant("a", "b", sensitive=["pay"])
     office.issued(office.show("a", "b", "read write"))

@@ -148,6 +148,16 @@ def test_a_cursor_tells_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize(("ahead", "counts"), [(0, True), (60, True), (61, False), (3_600, False), (864_000, False)])
+def test_a_cursor_that_was_made_in_the_future_does_not_count(ahead: int, counts: bool) -> None:
+    cursor = seal_cursor(7, b"for", bytes(32), NOW + ahead, RecordingSalts())
+    if counts:
+        assert open_cursor(cursor, b"for", bytes(32), NOW) == 7
+        return
+    with raises_rule("cursor.invalid", "request/cursor"):
+        open_cursor(cursor, b"for", bytes(32), NOW)
+
+
 def test_order_depends_on_neither_time_nor_context_nor_what_is_hidden(tmp_path: Path, everywhere: str) -> None:
     orders = []
     for turn, numbers in enumerate((range(12), reversed(range(12)))):

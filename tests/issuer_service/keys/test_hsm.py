@@ -22,7 +22,7 @@ from sdcard.jose.keys import PublicKey
 from tests.issuer_service.desk import KEK, Desk, FixedKeys, assert_refused, jwk, request
 from tests.issuer_service.keys.test_rotation import card_of, fetched, keys_of, kid_of, on, published, states, verify
 from tests.softhsm import NOISE, SoftHsm
-from tests.world import World, at_once, key, raises_rule
+from tests.world import NOW, World, at_once, key, raises_rule
 
 pytestmark = pytest.mark.filterwarnings(NOISE)
 UNAVAILABLE = ("signer.unavailable", "key")
@@ -169,7 +169,8 @@ def test_signing_holds_up_nobody_else(desk: Desk) -> None:
     slow: dict[KeyUse, SlowSigner] = {use: SlowSigner(signer, 0.4) for use, signer in desk.signers().items()}
     del slow[KeyUse.TOKENS]
     listening = bind()
-    headers = {"authorization": f"Bearer {desk.new_token('carol', lifetime=10**9)}"}
+    desk.clock.advance(SystemClock().now() - NOW)
+    headers = {"authorization": f"Bearer {desk.new_token('carol')}"}
     address = address_of(listening)
     wiring = desk.wiring(issuer=address, clock=SystemClock(), salts=SystemSalts(), keys=FixedKeys(slow))
     with running(wiring, listening) as url, httpx2.Client(base_url=url, trust_env=False, timeout=30) as client:

@@ -179,6 +179,26 @@ def test_a_retired_key_is_dropped_exactly_when_its_last_card_can_no_longer_live(
     assert [is_published(row, expires_at + MAX_SKEW + step) for step in steps] == [True, True, False, False]
 
 
+def test_a_key_of_a_clock_that_was_ahead_waits_for_ten_minutes_and_no_longer(desk: Desk) -> None:
+    desk.clock.advance(10 * DAY)
+    new = add(desk)
+    desk.clock.advance(-10 * DAY)
+    with pytest.raises(Misuse, match=f"wait for another {LEAD} s"):
+        rotate(desk)
+    desk.clock.advance(LEAD)
+
+    assert rotate(desk) == (desk.signer.public_key.thumbprint, new)
+
+
+def test_a_clock_that_went_back_shortens_the_time_of_no_retired_key(desk: Desk) -> None:
+    old = desk.status_signer.public_key.thumbprint
+    add(desk, STATUS)
+    desk.clock.advance(-10 * DAY)
+    rotate(desk, STATUS, at_once=True)
+
+    assert is_published(keys_of(desk)[old], NOW + 7 * DAY)
+
+
 def test_a_key_that_signed_nothing_is_dropped_at_once(desk: Desk) -> None:
     new = add(desk)
     rotate(desk, at_once=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from issuer_service.registration.answers import KEPT_SECONDS
+from issuer_service.stores.rows.agents import KEPT_SECONDS
 from issuer_service.wiring import Bounds
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, on_both_databases, request
 from tests.postgres import query

@@ -179,12 +179,16 @@ def test_one_batch_or_context_can_be_changed_alone(desk: Desk, registry: OpenDes
     assert statuses(desk, registry, second) == [1, 1, 1]
 
 
-def test_what_has_expired_stays_as_it_is(desk: Desk, registry: OpenDesk) -> None:
+@pytest.mark.parametrize(("days", "changed"), [(8, 3), (96, 3), (98, 0)])
+def test_what_expired_lately_is_revoked_too_and_what_expired_long_ago_stays(
+    desk: Desk, registry: OpenDesk, days: int, changed: int
+) -> None:
+    """By the right time it may not have expired."""
     registry.register(request())
-    desk.clock.advance(8 * 86_400)
+    desk.clock.advance(days * 86_400)
     token = desk.new_token("alice")
 
-    assert change(registry, "revoke", token).json()["changed"] == 0
+    assert change(registry, "revoke", token).json()["changed"] == changed
 
 
 @pytest.mark.parametrize("action", ["revoke", "suspend", "reinstate"])

@@ -131,7 +131,7 @@ def test_a_chain_counts_while_each_of_its_links_does(granted: str) -> None:
 
 def test_what_ended_long_ago_is_forgotten(granted: str) -> None:
     assert issue(granted, EXCHANGE) == [None]
-    day = 86_400
+    day = 30 * 86_400
     later = replace(EXCHANGE, at=NOW + 100 + day, link=replace(LINK, token_id="v" * 32, expires_at=NOW + 200 + day))
     lasting = replace(GRANT, grant_id="h" * 32, delegator="alice", expires_at=NOW + 2 * day)
     card = replace(row("two", "more", subject="bob", batch="more"), cards=())

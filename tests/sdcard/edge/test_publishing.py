@@ -29,6 +29,7 @@ from sdcard import (
 from sdcard.disclosable import shows
 from sdcard.edge.publishing import CardApp, card_router
 from sdcard.edge.server_keys import ServerKeys
+from sdcard.edge.system import SystemClock
 from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Where
 from sdcard.issuer import Validity
@@ -66,6 +67,7 @@ WHERE = {
     Rule.REQUEST_TARGET: "request/path",
     Rule.REQUEST_METHOD: "request/method",
     Rule.EXPIRED: "issuer-jwt/exp",
+    Rule.ISSUED_IN_FUTURE: "issuer-jwt/iat",
 }
 
 
@@ -385,6 +387,19 @@ def test_an_expired_sd_card_is_never_sent(agent: Agent, world: World) -> None:
 
     agent.app.replace(PublishedCards({}, plain=plain()))
     assert ask(agent.app, accept=JSON).status == 200
+
+
+def test_an_sd_card_of_a_clock_that_was_ahead_is_not_sent_until_then(agent: Agent, world: World) -> None:
+    world.clock.advance(864_000)
+    held = world.holder.accept(world.issuer.issue("full", validity=Validity(NOW + 864_000, NOW + 900_000)))
+    agent.app.replace(PublishedCards({"public": PublishedCard.of(held, select_all(held))}))
+    world.clock.advance(-864_000)
+    for accept in (SD, JSON):
+        assert_problem(ask(agent.app, accept=accept), 503, Rule.ISSUED_IN_FUTURE)
+
+    world.clock.advance(864_000)
+    for accept in (SD, JSON):
+        assert ask(agent.app, accept=accept).status == 200
 
 
 @pytest.mark.parametrize(
@@ -732,4 +747,5 @@ def test_a_source_of_tokens_that_fails_gives_nothing_away(agent: Agent) -> None:
 
 
 def test_the_clock_is_the_machines_where_none_is_given(agent: Agent) -> None:
+    agent.world.clock.advance(SystemClock().now() - NOW)
     assert ask(CardApp(agent.cards())).status == 200

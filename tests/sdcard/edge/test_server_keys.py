@@ -40,6 +40,19 @@ def test_keys_are_kept_and_asked_for_again_when_they_are_old() -> None:
     assert source.asked == 2
 
 
+@pytest.mark.parametrize("jump", [3_600, 864_000])
+def test_keys_that_were_had_in_the_future_are_asked_for_again_and_not_used(jump: int) -> None:
+    source = Source()
+    keys = ServerKeys(source.load)
+    find(keys, "es", jump)
+    find(keys, "es", 0)
+    assert source.asked == 2
+    find(keys, "es", jump)
+    source.data = None
+    with raises_rule("token.keys-unavailable", "request"):
+        find(keys, "es", 0)
+
+
 def test_unknown_kids_have_it_asked_again_but_seldom() -> None:
     source = Source()
     keys = ServerKeys(source.load)

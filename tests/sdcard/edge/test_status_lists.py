@@ -133,6 +133,19 @@ def test_a_list_is_fetched_once_for_as_long_as_it_holds(world: World, server: Se
     assert server.asked == 2
 
 
+@pytest.mark.parametrize("jump", [3_600, -3_600, 864_000])
+def test_a_list_that_was_fetched_by_a_clock_that_was_wrong_is_fetched_again(
+    world: World, server: Server, jump: int
+) -> None:
+    reference = server.publish({3: 1}, issued_at=NOW - 1_000_000, expires_at=NOW + 1_000_000)
+    lists = FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
+    assert lists.status(reference, ISSUER, NOW + jump) == 1
+    server.publish({3: 2}, issued_at=NOW - 1_000_000, expires_at=NOW + 1_000_000)
+
+    assert lists.status(reference, ISSUER, NOW) == 2
+    assert server.asked == 2
+
+
 def test_exp_ends_what_ttl_would_permit(world: World, server: Server) -> None:
     reference, lists = (
         server.publish({3: 1}, expires_at=NOW + 10),

@@ -1,0 +1,144 @@
+"""Every place that keeps something with a time, or compares a time with the clock: a new place is not in the tables."""
+
+import ast
+from collections.abc import Iterator
+
+from sqlalchemy import BigInteger, Double, MetaData
+
+from issuer_service.stores.tables import metadata
+from sdcard.edge.sql_records import _METADATA as RECORD_TABLES
+from tests.shared import ROOT
+
+NUMBERS = {
+    *("audit.sequence", "audit_head.sequence", "status_lists.version"),
+    *("discovery_cards.position", "discovery_postings.term", "discovery_postings.position"),
+}
+"""Large numbers that are no instants."""
+COLUMNS = {
+    "tokens.created_at, tokens.expires_at": "TokenRow.is_in_force; in_force",
+    "sessions.created_at, sessions.expires_at": "in_force; those of the future are the first to go",
+    "grants.created_at, grants.expires_at": "in_force; one that is not can be added again",
+    "approvals.asked_at, approvals.expires_at": "in_force; one that is not is asked for again",
+    "delegations.issued_at, delegations.expires_at": "in_force; revoked whatever the clock says",
+    "batches.issued_at, cards.expires_at": "in_force; revoked for 90 days beyond their end, whatever the clock says",
+    "discovery_cards.issued_at, discovery_cards.expires_at, discovery_cards.renew_at": "Lifetime; made again",
+    "answers.expires_at": "in_force_for a day; another answer takes its place",
+    "nonces.expires_at": "in_force_for five minutes; those of the future are the first to go",
+    "remembered.expires_at": "never asked for its time; kept for 30 days beyond its end",
+    "registry_keys.created_at, registry_keys.not_before": "a rotation counts its wait anew",
+    "registry_keys.activated_at, registry_keys.retired_at": "shown; only the later of two prolongs what follows",
+    "registry_keys.signs_until": "the end of what was signed, which says so; it only ever grows",
+    "discovery_cards.until": "the end of an agreement, from the policy; no clock made it",
+    "agents.registered_at, agents.updated_at, agents.deleted_at": "shown",
+    "holder_keys.bound_at": "shown",
+    "delegations.revoked_at": "that it is there counts, not when",
+    "audit.at": "shown and asked for; the order of records is their number",
+}
+"""Columns that hold instants, with what sees to both ends."""
+RECORDS = {"sdcard_nonce_uses", "sdcard_challenges", "sdcard_answered_challenges"}
+"""Tables of used nonces: ``until`` follows from what a Holder signed, which is compared at both ends."""
+
+
+def columns(tables: MetaData) -> Iterator[str]:
+    for table in tables.sorted_tables:
+        for column in table.columns:
+            if isinstance(column.type, BigInteger | Double):
+                yield f"{table.name}.{column.name}"
+
+
+def test_every_column_that_holds_an_instant_says_what_sees_to_both_ends() -> None:
+    listed = [name for names in COLUMNS for name in names.split(", ")]
+    assert sorted(columns(metadata)) == sorted([*listed, *NUMBERS])
+    assert {name.partition(".")[0] for name in columns(RECORD_TABLES)} <= RECORDS
+
+
+BOTH = "both ends are compared"
+CLAIM = "a signed claim; iat, nbf and exp are each read and compared, together both ends"
+DOCUMENT = "the end of a document that somebody else dates; no clock of ours made it"
+SHOWN = "for people; nothing is decided by it"
+NOW = "compares what is being made now with its bounds; nothing is kept"
+COMPARISONS = {
+    "sdcard/instants.py:Lifetime.covers": BOTH,
+    "issuer_service/stores/lifetimes.py:in_force": BOTH,
+    "issuer_service/stores/lifetimes.py:in_force_for": BOTH,
+    "issuer_service/stores/lifetimes.py:is_made": BOTH,
+    "sdcard/disclosure/agreement.py:Agreement.is_in_force": BOTH,
+    "sdcard/publishing/published.py:represent": BOTH,
+    "sdcard/dpop/verification.py:check_freshness": BOTH,
+    "sdcard/keybinding/possession.py:check_proof_freshness": BOTH,
+    "sdcard/keybinding/verification.py:check_freshness": BOTH,
+    "sdcard/oauth/access_token.py:_check_times": BOTH,
+    "sdcard/sdjwt/verification.py:check_not_expired": CLAIM,
+    "sdcard/sdjwt/verification.py:check_already_valid": CLAIM,
+    "sdcard/sdjwt/verification.py:check_already_issued": CLAIM,
+    "sdcard/status/token.py:verify_status_list_token": CLAIM,
+    "sdcard/status/token.py:_expiry": CLAIM,
+    "sdcard/trust_list.py:verify_trust_list": CLAIM,
+    "sdcard/trust.py:TrustedIssuers.is_current": DOCUMENT,
+    "sdcard/publishing/tokens.py:OwnTokens.scopes": "the end that an operator chose; no clock made it",
+    "issuer_service/stores/finding.py:_good": DOCUMENT,
+    "issuer_service/stores/finding.py:": "texts of rows whose both ends were looked at with the page",
+    "issuer_service/discovery/service.py:_fresh_page": "compares sets, of what _due gives",
+    "issuer_service/discovery/service.py:_due": "beside _is_stale, which compares both ends",
+    "issuer_service/stores/discovery.py:_renew": BOTH,
+    "issuer_service/stores/delegation.py:_statuses": "SD-Cards that were verified, both ends, when they were shown",
+    "issuer_service/stores/delegation.py:_clear": "deletes 30 days beyond the end",
+    "issuer_service/stores/lifecycle.py:_clearing": "deletes what can be asked for again; the future stays",
+    "issuer_service/stores/sessions.py:add_session": "deletes what can be opened again; the future stays",
+    "issuer_service/stores/lifecycle.py:delete_agent": "empties answers of an agent that is gone",
+    "issuer_service/stores/lifecycle.py:issued_for": SHOWN,
+    "issuer_service/stores/audit.py:_asked": SHOWN,
+    "issuer_service/stores/statuses.py:live_entries": "revokes for 90 days beyond the end",
+    "issuer_service/keys/ring.py:is_published": "the end of what was signed; it only ever grows",
+    "issuer_service/keys/service.py:rotate": BOTH,
+    "issuer_service/keys/service.py:what_breaks": SHOWN,
+    "issuer_service/access.py:create_token": NOW,
+    "issuer_service/discovery/renewal.py:_issue": NOW,
+    "sdcard/delegation/narrowing.py:narrowed_expiry": NOW,
+    "sdcard/edge/publishing.py:_found": NOW,
+    "sdcard/cli/policy.py:_not_in_force": SHOWN,
+    "sdcard/cli/token.py:_until": SHOWN,
+}
+"""Functions that compare something with the clock, with how both ends are seen to."""
+FILES = {
+    "sdcard/edge/records.py": "used nonces: see RECORDS",
+    "sdcard/edge/sql_records.py": "used nonces: see RECORDS",
+    "sdcard/edge/used_nonces.py": "used nonces: see RECORDS",
+    "sdcard/edge/demanding.py": "challenges, whose answers are fresh at both ends",
+    "sdcard/keybinding/nonces.py": "challenges, whose answers are fresh at both ends",
+    "issuer_service/rates.py": "a bucket of the future goes on from now",
+}
+"""Files whose comparisons are all of one kind."""
+
+
+def comparisons() -> Iterator[str]:
+    for folder in ("sdcard", "issuer_service"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            if "migrations" not in file.parts:
+                for name in _in(ast.parse(file.read_text("utf-8")), ""):
+                    yield f"{file.relative_to(ROOT).as_posix()}:{name}"
+
+
+def _in(node: ast.AST, name: str) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        inner = name
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = f"{name}.{child.name}".removeprefix(".")
+        if isinstance(child, ast.Compare) and _orders(child) and _names_the_clock(child):
+            yield name
+        yield from _in(child, inner)
+
+
+def _orders(compare: ast.Compare) -> bool:
+    return any(isinstance(one, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for one in compare.ops)
+
+
+def _names_the_clock(node: ast.AST) -> bool:
+    names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    attributes = {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+    return bool(names & {"now", "at", "_AT"} or attributes & {"now", "at", "since"})
+
+
+def test_every_comparison_with_the_clock_says_how_both_ends_are_seen_to() -> None:
+    found = {name for name in comparisons() if name.partition(":")[0] not in FILES}
+    assert found == COMPARISONS.keys()
