@@ -44,10 +44,10 @@ def begin(item: pytest.Item) -> None:
     _current[:] = [item]
 
 
-def needs(group: str) -> None:
-    """Fail when the test that runs now is in none of the groups that may use what the group stands for."""
-    if _current and _current[0].get_closest_marker(group) is None:
-        pytest.fail(f"this test uses what the group {group!r} stands for: mark it `@pytest.mark.{group}`")
+def needs(*allowed: str) -> None:
+    """Fail when the test that runs now is in none of the groups that may use what it is about to use."""
+    if _current and not any(_current[0].get_closest_marker(group) for group in allowed):
+        pytest.fail(f"this test uses what the default run leaves out: mark it `@pytest.mark.{allowed[0]}`")
 
 
 def unavailable(reason: str) -> NoReturn:

@@ -91,4 +91,4 @@ def test_a_test_without_the_marker_may_not_use_what_the_group_stands_for(monkeyp
         with pytest.raises(pytest.fail.Exception, match=f"@pytest.mark.{group}"):
             groups.needs(group)
         item.markers.add(group)
-        groups.needs(group)
+        groups.needs("another", group)
