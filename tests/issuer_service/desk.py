@@ -253,12 +253,7 @@ class Desk:
 
     def differences(self) -> list[tuple[str, str]]:
         """What is wrong with the chain, or not in the tables as it says; but for keys and tokens without a record."""
-        own = set() if self.recorded else {"database/tokens", "database/registry_keys"}
-        return [
-            (rule, place)
-            for rule, place in differences(self.url)
-            if rule != "audit.state-added" or place.rpartition("/")[0] not in own
-        ]
+        return differences(self.url, self.recorded)
 
     def counts(self) -> dict[str, int]:
         return {table: len(rows) for table, rows in self.rows().items()}
@@ -277,10 +272,15 @@ def ask(url: str, question: Callable[[SqlStore], Awaitable[T]]) -> T:
     return asyncio.run(asking())
 
 
-def differences(url: str) -> list[tuple[str, str]]:
-    """Rule and place of everything that is wrong with the chain, or not in the tables as the chain says."""
+def differences(url: str, recorded: bool) -> list[tuple[str, str]]:
+    """Rule and place of everything that is wrong with the chain, or not in the tables as the chain says.
+
+    ``recorded``: as of a ``Desk``.
+    """
     verdict, state = ask(url, lambda store: verify_state(store, (), lambda _: None))
-    return [(str(one.rule), str(one.where)) for one in (*verdict.findings, *state.findings)]
+    own = set() if recorded else {"database/tokens", "database/registry_keys"}
+    found = [(str(one.rule), str(one.where)) for one in (*verdict.findings, *state.findings)]
+    return [(rule, at) for rule, at in found if rule != "audit.state-added" or at.rpartition("/")[0] not in own]
 
 
 def verdict_of(url: str, *checkpoints: Checkpoint) -> Verdict:

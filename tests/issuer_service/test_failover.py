@@ -14,7 +14,7 @@ import pytest
 
 from sdcard.edge.sql_records import SqlReplayRecord, open_records
 from sdcard.keybinding.challenge import NonceUse
-from tests.issuer_service.desk import Desk, verdict_of
+from tests.issuer_service.desk import Desk
 from tests.issuer_service.test_processes import Crowd, agent, assert_whole, proven, registries, token_of
 from tests.postgres import Cluster, cluster
 
@@ -123,4 +123,3 @@ def test_a_registry_goes_on_at_a_promoted_standby_and_nothing_acknowledged_is_lo
 
     assert load.revoked
     assert_whole(standby.url(name), [*load.registered, *crowd.acknowledged], load.revoked)
-    assert verdict_of(standby.url(name)).findings == ()

@@ -89,7 +89,7 @@ def test_a_server_that_stops_under_load_is_used_again_once_it_is_back(
                     seen = await_answer(lambda status: status == 503, seen)
                     server.start()
                     seen = await_answer(lambda status: status == 201, seen + 8)
-                    assert desk.verdict().findings == ()
+                    assert desk.differences() == [], "sdcard audit verify --state"
             finally:
                 done.set()
             for one in loads:
