@@ -272,7 +272,7 @@ def ask(url: str, question: Callable[[SqlStore], Awaitable[T]]) -> T:
     return asyncio.run(asking())
 
 
-def differences(url: str, recorded: bool) -> list[tuple[str, str]]:
+def differences(url: str, recorded: bool = True) -> list[tuple[str, str]]:
     """Rule and place of everything that is wrong with the chain, or not in the tables as the chain says.
 
     ``recorded``: as of a ``Desk``.
