@@ -29,8 +29,8 @@ with contextlib.suppress(ImportError):  # without the extra `postgresql` nothing
     )  # SQLAlchemy lets some pass while a connection is made
 
 _OUR_FAULT = (exc.IntegrityError, exc.DataError, exc.ProgrammingError, sqlite3.ProgrammingError)
-_OUR_CLASSES = ("21", "22", "42")
-"""Classes of SQLSTATE: cardinality, data, syntax. SQLAlchemy gives them no class of their own with asyncpg."""
+_OUR_CLASSES = ("21", "22", "23", "42")
+"""Classes of SQLSTATE: cardinality, data, constraints, syntax. SQLAlchemy does not tell them apart with asyncpg."""
 _NOT_PREPARED = ("42501", "42703", "42P01")
 """Privileges, columns and tables that are not there: for the operator to mend."""
 

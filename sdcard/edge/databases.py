@@ -116,6 +116,20 @@ class Database:
         except TooSlow:
             return await self.read(lambda connection: lookup.read(connection, values))
 
+    async def change_at_once(self, statement: Lookup, **values: object) -> Rows:
+        """Execute one short statement as a transaction of its own: on PostgreSQL in one round trip.
+
+        Raises:
+            Refused: ``store.unavailable``; ``store.slow`` when it is not short, and then nothing was written.
+        """
+        if isinstance(self._lookups, PostgresqlLookups):
+            try:
+                return await self._lookups.look_up(statement, values)
+            except UNREACHABLE as error:
+                if not is_full(error):
+                    raise refusal_of(error) from None
+        return await self.change(lambda connection: statement.read(connection, values))
+
     async def read(self, work: Work[_T]) -> _T:
         """Do the work, which only reads.
 

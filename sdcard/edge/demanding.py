@@ -5,15 +5,14 @@ once, and nobody a second time. The app finds the ``VerifiedCard`` in ``scope["s
 itself goes no further, so that no app can log it. An SD-Card says who calls, never what is allowed: that is the app's.
 """
 
-import hashlib
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from inspect import isawaitable
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from sdcard.admission import AdmissionPolicy, check_admission
-from sdcard.encoding import encode_base64url, encode_json
+from sdcard.encoding import encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.http_auth import (
     INTERACTION_HEADER,
@@ -24,8 +23,16 @@ from sdcard.http_auth import (
 from sdcard.instants import Clock, FreshnessWindow, Instant
 from sdcard.interactions import MAX_INTERACTION, is_interaction_id
 from sdcard.issued import Acceptance
-from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Answering, AsyncChallengeRecord, Challenge, ChallengeRecord
-from sdcard.keybinding.verification import Bound
+from sdcard.keybinding.challenge import (
+    MAX_NONCE_LENGTH,
+    Answering,
+    AsyncChallengeRecord,
+    Challenge,
+    ChallengeRecord,
+    ConsumedByCaller,
+    RequestTarget,
+)
+from sdcard.keybinding.verification import Bound, judge_single_use
 from sdcard.limits import Limits
 from sdcard.names import INTERACTION_ID
 from sdcard.problems import PROBLEM, RETRY_AFTER, problem_document
@@ -68,13 +75,27 @@ _STATUS: Mapping[Rule, HTTPStatus] = {
 
 
 class OpenChallenges(ChallengeRecord, Protocol):
-    """A record that issues its challenges itself, such as ``MemoryChallengeRecord``."""
+    """A record that makes its challenges itself, such as ``MemoryChallengeRecord``."""
 
-    def issue(self, now: Instant, window: FreshnessWindow | None, interaction_id: str | None) -> Challenge:
-        """A fresh challenge for the record's audience.
+    def issue(
+        self,
+        now: Instant,
+        window: FreshnessWindow | None,
+        interaction_id: str | None,
+        target: RequestTarget | None,
+    ) -> Challenge:
+        """Make a challenge for the record's audience, and store nothing.
 
         Raises:
             Refused: ``kb.record-unavailable``.
+        """
+        ...
+
+    def check(self, challenge: Challenge, now: Instant) -> None:
+        """Refuse a challenge that the record did not make for this request, or that is too old.
+
+        Raises:
+            Refused: ``kb.nonce-mismatch``, ``kb.other-request``, ``kb.challenge-expired``; ``kb.record-unavailable``.
         """
         ...
 
@@ -82,8 +103,18 @@ class OpenChallenges(ChallengeRecord, Protocol):
 class AsyncOpenChallenges(AsyncChallengeRecord, Protocol):
     """The same, awaited, for records that several processes share."""
 
-    async def issue(self, now: Instant, window: FreshnessWindow | None, interaction_id: str | None) -> Challenge:
+    async def issue(
+        self,
+        now: Instant,
+        window: FreshnessWindow | None,
+        interaction_id: str | None,
+        target: RequestTarget | None,
+    ) -> Challenge:
         """As ``OpenChallenges.issue``."""
+        ...
+
+    async def check(self, challenge: Challenge, now: Instant) -> None:
+        """As ``OpenChallenges.check``."""
         ...
 
 
@@ -103,42 +134,8 @@ class PresentKeys(Protocol):
 class _Request:
     """What a challenge belongs to: a method and path, and perhaps an interaction."""
 
-    target: str
+    target: RequestTarget
     interaction_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """The record, for nonces that say when and to which request they were given: ``<nonce>.<instant>.<target>``.
-
-    The Holder signs all of it, so an answer that somebody overheard opens no other request. Only the record knows the
-    first part, so nobody makes up the rest.
-    """
-
-    record: OpenChallenges | AsyncOpenChallenges
-    target: str
-
-    async def issue(self, now: Instant, window: FreshnessWindow, interaction_id: str | None) -> Challenge:
-        """A fresh challenge to this request."""
-        issued = await _answer_of(self.record.issue(now, window, interaction_id))
-        return replace(issued, nonce=f"{issued.nonce}.{int(now)}.{self.target}")
-
-    async def consume(self, challenge: Challenge, now: Instant) -> bool:
-        """Forget the challenge, when it was given to this request, and in time (R-90).
-
-        Raises:
-            Refused: ``kb.nonce-mismatch``, ``kb.other-request`` or ``kb.challenge-expired``, at ``kb-jwt/nonce``.
-        """
-        where = Where(Part.KB_JWT, ("nonce",))
-        nonce, _, rest = challenge.nonce.partition(".")
-        instant, _, target = rest.partition(".")
-        if not nonce or not instant.isascii() or not instant.isdigit() or len(instant) > 15:
-            raise Refused(Rule.KB_NONCE, where)
-        if target != self.target:
-            raise Refused(Rule.KB_OTHER_REQUEST, where)
-        if int(instant) < now - challenge.window.past:
-            raise Refused(Rule.KB_CHALLENGE_EXPIRED, where)
-        return await _answer_of(self.record.consume(replace(challenge, nonce=nonce), now))
 
 
 class Demanding:
@@ -148,12 +145,14 @@ class Demanding:
         app: what is protected.
         policy: whom to admit.
         audience: who we are: what a Holder must have signed for. It is configured, and never taken from a request.
-        challenges: issues challenges for this audience, and lets each be answered once.
+        challenges: makes challenges for this audience, and lets each be answered once. A request without an answer
+            takes no place in it.
         status: whether and how the status of an SD-Card is checked.
         clock: says when.
         window: how old a challenge and its answer may be.
         profile: what a well-formed SD-Card is.
         max_lifetime: seconds that an SD-Card may live at most, as ``Acceptance`` has it.
+        origin: our own ``https://host``, when it is not the audience. A challenge is for one origin, method and path.
         issuer_keys: the present keys of the policy's Issuers, such as ``IssuerKeys(policy.issuers)``; without, those
             that the policy lists. Nobody whom the policy does not list is admitted, nor anybody once it has expired.
 
@@ -174,10 +173,11 @@ class Demanding:
         profile: Profile = SD_CARD,
         issuer_keys: PresentKeys | None = None,
         max_lifetime: int | float | None = None,
+        origin: str | None = None,
     ) -> None:
         self._app, self._policy, self._audience, self._challenges = app, policy, audience, challenges
         self._status, self._clock, self._window, self._profile = status, clock, window or FreshnessWindow(), profile
-        self._issuer_keys, self._max_lifetime = issuer_keys, max_lifetime
+        self._issuer_keys, self._max_lifetime, self._origin = issuer_keys, max_lifetime, origin or audience
         Acceptance(issuers=policy.issuers, max_lifetime=max_lifetime)
         longest = Challenge("n" * MAX_NONCE_LENGTH, audience, self._window, '"' * MAX_INTERACTION)
         encode_challenge(longest, policy.request)
@@ -192,7 +192,7 @@ class Demanding:
             return
         scope = {**scope, "headers": [(bytes(name).lower(), bytes(value)) for name, value in scope["headers"]]}
         try:
-            request = _Request(_target(scope), _interaction(scope))
+            request = _Request(_target(scope, self._origin), _interaction(scope))
         except Refused as refusal:
             await _refuse(send, refusal, None)
             return
@@ -206,18 +206,21 @@ class Demanding:
         await self._app({**scope, "headers": headers, "state": state}, receive, send)
 
     async def _verify(self, scope: Scope, request: _Request) -> VerifiedCard:
+        """Check the challenge's MAC first, and mark the challenge as used last, when nothing else says no."""
         presentation, now = parse_credentials(_values(scope, b"authorization")), self._clock.now()
-        nonce = read_nonce(presentation, _LIMITS)
-        if nonce is None or len(nonce) > MAX_NONCE_LENGTH:
-            nonce = "none"  # the verification says what is wrong
-        answered = Challenge(nonce, self._audience, self._window, request.interaction_id)
         issuers = self._policy.issuers
         issuers.check_current(now)
+        nonce = read_nonce(presentation, _LIMITS)
+        is_nonce = nonce is not None and len(nonce) <= MAX_NONCE_LENGTH  # else the verification says what is wrong
+        text = nonce if nonce is not None and is_nonce else "none"
+        challenge = Challenge(text, self._audience, self._window, request.interaction_id, request.target)
+        if is_nonce:
+            await _answer_of(self._challenges.check(challenge, now))
         if self._issuer_keys is not None:
             issuers = await self._issuer_keys.for_presentation_async(presentation, now)
         expectations = Expectations(
             issuers=issuers,
-            key_binding=Answering(answered, _Open(self._challenges, request.target)),
+            key_binding=Answering(challenge, ConsumedByCaller()),
             status=self._status,
             requested=self._policy.request,
             profile=self._profile,
@@ -227,6 +230,7 @@ class Demanding:
         card = await verify_presentation_async(presentation, expectations, now)
         _check_interaction(card)
         check_admission(card, self._policy)
+        judge_single_use(await _answer_of(self._challenges.consume(challenge, now)))
         return card
 
     async def _answer(self, send: Send, refusal: Refused, request: _Request) -> None:
@@ -234,8 +238,8 @@ class Demanding:
             await _refuse(send, refusal, None)
             return
         try:
-            challenge = await _Open(self._challenges, request.target).issue(
-                self._clock.now(), self._window, request.interaction_id
+            challenge = await _answer_of(
+                self._challenges.issue(self._clock.now(), self._window, request.interaction_id, request.target)
             )
         except Refused as unavailable:
             await _refuse(send, unavailable, None)
@@ -250,10 +254,9 @@ async def _answer_of(answer: T | Awaitable[T]) -> T:
     return await answer if isawaitable(answer) else answer
 
 
-def _target(scope: Scope) -> str:
-    """A digest of method and path, as long as a nonce."""
-    path = scope.get("raw_path") or scope["path"].encode()
-    return encode_base64url(hashlib.sha256(scope["method"].encode() + b" " + path).digest()[:16])
+def _target(scope: Scope, origin: str) -> RequestTarget:
+    path: bytes = scope.get("raw_path") or scope["path"].encode()
+    return RequestTarget(origin, scope["method"], path.decode("latin-1"))
 
 
 def _interaction(scope: Scope) -> str | None:

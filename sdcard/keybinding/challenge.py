@@ -17,6 +17,21 @@ MAX_NONCE_LENGTH = 256
 
 
 @dataclass(frozen=True, slots=True)
+class RequestTarget:
+    """The HTTP request that a challenge belongs to.
+
+    Attributes:
+        origin: the Verifier's own, as it is configured; never taken from a header.
+        method: as the request has it.
+        path: as the request has it, without the query.
+    """
+
+    origin: str
+    method: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Challenge:
     """What is to be signed.
 
@@ -25,12 +40,14 @@ class Challenge:
         audience: the Verifier, compared exactly.
         window: how old the answer may be.
         interaction_id: the interaction that the answer belongs to, when there is one (SD-Card 5.2.2).
+        target: the request that the answer comes with; only its Verifier knows, and needs, it.
     """
 
     nonce: str
     audience: str
     window: FreshnessWindow = field(default_factory=FreshnessWindow)
     interaction_id: str | None = None
+    target: RequestTarget | None = None
 
     def __post_init__(self) -> None:
         _check_text("a nonce", self.nonce)
@@ -50,10 +67,10 @@ def new_challenge(
 
 
 class ChallengeRecord(Protocol):
-    """Remembers the challenges that a Verifier issued and that nobody has answered yet."""
+    """Recognizes the challenges that a Verifier issued, and remembers those that were answered."""
 
     def consume(self, challenge: Challenge, now: Instant) -> bool:
-        """Forget the challenge. True for exactly one caller, however many ask at once.
+        """Mark the challenge as answered. True for exactly one caller, however many ask at once.
 
         Raises:
             Refused: ``kb.record-unavailable`` when the record cannot be reached.
@@ -113,7 +130,7 @@ def is_awaited(method: Callable[..., object]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """The Holder must answer this Challenge, which the Verifier issued and ``issued`` consumes once."""
+    """The Holder must answer this Challenge, which the Verifier issued; ``issued`` lets it be answered once."""
 
     challenge: Challenge
     issued: ChallengeRecord | AsyncChallengeRecord

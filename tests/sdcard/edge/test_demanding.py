@@ -32,6 +32,7 @@ from sdcard.edge.records import MemoryChallengeRecord
 from sdcard.errors import Part, Where
 from sdcard.http_auth import INTERACTION_HEADER, MAX_CHALLENGE, MAX_CREDENTIALS, ReceivedChallenge, parse_challenge
 from sdcard.instants import Instant
+from sdcard.keybinding.challenge import RequestTarget
 from sdcard.status.reference import StatusReference
 from tests.groups import examples
 from tests.sdcard.edge.protecting import SKILL, policy, protected, shows
@@ -124,9 +125,9 @@ def test_the_interaction_of_the_request_is_the_one_that_was_signed(world: World,
     presentation = credentials(answer(world, received))
 
     assert received.challenge.interaction_id == "trip-42"
-    assert call(app, presentation).refusal == (401, "kb.replayed", "kb-jwt/nonce")
     other = (header[0], b"trip-43")
-    assert call(app, [other, *presentation]).refusal == (401, "kb.interaction-id", "kb-jwt/interaction_id")
+    for headers in (presentation, [other, *presentation]):
+        assert call(app, headers).refusal == (401, "kb.other-request", "kb-jwt/nonce")
     assert call(app, [header, *presentation]).json["interaction"] == "trip-42"
 
 
@@ -310,13 +311,17 @@ def alter_nonce(change: Callable[[str], str]) -> Callable[[Challenge], Challenge
 @pytest.mark.parametrize(
     ("change", "rule", "at"),
     [
-        (alter_nonce(lambda nonce: nonce.partition(".")[0]), "kb.nonce-mismatch", "kb-jwt/nonce"),
-        (alter_nonce(lambda nonce: "." + nonce.partition(".")[2]), "kb.nonce-mismatch", "kb-jwt/nonce"),
-        (alter_nonce(lambda nonce: nonce.replace(".1", ".x1")), "kb.nonce-mismatch", "kb-jwt/nonce"),
-        (alter_nonce(lambda nonce: nonce.replace(".1", ".²1")), "kb.nonce-mismatch", "kb-jwt/nonce"),
-        (alter_nonce(lambda nonce: nonce.replace(".1", "." + "1" * 200)), "kb.nonce-mismatch", "kb-jwt/nonce"),
-        (alter_nonce(lambda nonce: nonce + "x"), "kb.other-request", "kb-jwt/nonce"),
-        (alter_nonce(lambda nonce: "x" + nonce), "kb.replayed", "kb-jwt/nonce"),
+        (alter_nonce(lambda nonce: nonce[:-1]), "kb.nonce-mismatch", "kb-jwt/nonce"),
+        (alter_nonce(lambda nonce: nonce + "x"), "kb.nonce-mismatch", "kb-jwt/nonce"),
+        (alter_nonce(lambda nonce: nonce + "="), "kb.nonce-mismatch", "kb-jwt/nonce"),
+        (alter_nonce(lambda nonce: " " + nonce[1:]), "kb.nonce-mismatch", "kb-jwt/nonce"),
+        (alter_nonce(lambda nonce: "²" + nonce[1:]), "kb.nonce-mismatch", "kb-jwt/nonce"),
+        (alter_nonce(lambda nonce: "B" + nonce[1:]), "kb.other-request", "kb-jwt/nonce"),
+        (
+            alter_nonce(lambda nonce: nonce[:-1] + ("A" if nonce[-1] != "A" else "B")),
+            "kb.other-request",
+            "kb-jwt/nonce",
+        ),
         (lambda one: Challenge(one.nonce, "https://other.example"), "kb.audience-mismatch", "kb-jwt/aud"),
         (lambda one: Challenge(one.nonce, AUDIENCE + "/"), "kb.audience-mismatch", "kb-jwt/aud"),
     ],
@@ -365,7 +370,55 @@ def test_another_key_and_a_changed_card_are_refused(world: World, app: Demanding
 def test_an_answer_to_the_same_nonce_of_another_verifier_is_refused(world: World, app: Demanding) -> None:
     other = protected(world, AUDIENCE)
 
-    assert call(app, credentials(answer(world, challenged(other)))).refusal[1] == "kb.replayed"
+    assert call(app, credentials(answer(world, challenged(other)))).refusal[1] == "kb.other-request"
+
+
+# -- what a stranger can fill, and use up ----------------------------------------------------------------------------
+
+
+def used(app: Demanding) -> int:
+    record = app._challenges
+    assert isinstance(record, MemoryChallengeRecord)
+    return len(record._used)
+
+
+def test_a_request_that_is_refused_stores_nothing_and_uses_nothing_up(world: World, app: Demanding) -> None:
+    received = challenged(app)
+    sd_jwt = with_disclosures(world.holder.unbound(), ())
+    refused = [
+        [],
+        credentials("a.b.c~"),
+        credentials(answer(world, challenged(app), "public")),  # the policy asks for more
+        credentials(answer(world, ReceivedChallenge(Challenge("made-up", AUDIENCE), received.request))),
+        credentials(world.holder.bind(sd_jwt, received.challenge, {"interaction_id": "a b"})),
+        credentials(world.holder.bind(sd_jwt, received.challenge, signer=key(9))),
+    ]
+
+    assert [call(app, headers).status for headers in refused] == [401, 401, 403, 401, 401, 401]
+    assert used(app) == 0
+    assert call(app, credentials(answer(world, received))).status == 200
+    assert used(app) == 1
+
+
+def test_a_nonce_that_nobody_made_is_refused_before_anything_is_verified(world: World) -> None:
+    class Fails:
+        async def for_presentation_async(self, presentation: str, now: Instant) -> TrustedIssuers:
+            raise AssertionError("nothing is fetched for it")
+
+    app = protected(world, AUDIENCE, issuer_keys=Fails())
+    given = answer(world, ReceivedChallenge(Challenge("made-up", AUDIENCE), challenged(app).request))
+
+    assert call(app, credentials(given)).refusal == (401, "kb.nonce-mismatch", "kb-jwt/nonce")
+
+
+def test_origins_of_one_audience_and_record_are_apart(world: World) -> None:
+    record = MemoryChallengeRecord(AUDIENCE, world.salts)
+    one = protected(world, AUDIENCE, challenges=record, origin="https://one.example")
+    two = protected(world, AUDIENCE, challenges=record, origin="https://two.example")
+    headers = credentials(answer(world, challenged(one)))
+
+    assert call(two, headers).refusal == (401, "kb.other-request", "kb-jwt/nonce")
+    assert call(one, headers).status == 200
 
 
 # -- whom the policy does not admit -----------------------------------------------------------------------------------
@@ -433,9 +486,15 @@ class Awaited:
     def __init__(self, world: World) -> None:
         self._record = MemoryChallengeRecord(AUDIENCE, world.salts)
 
-    async def issue(self, now: Instant, window: FreshnessWindow | None, interaction_id: str | None) -> Challenge:
+    async def issue(
+        self, now: Instant, window: FreshnessWindow | None, interaction_id: str | None, target: RequestTarget | None
+    ) -> Challenge:
         await asyncio.sleep(0)
-        return self._record.issue(now, window, interaction_id)
+        return self._record.issue(now, window, interaction_id, target)
+
+    async def check(self, challenge: Challenge, now: Instant) -> None:
+        await asyncio.sleep(0)
+        self._record.check(challenge, now)
 
     async def consume(self, challenge: Challenge, now: Instant) -> bool:
         await asyncio.sleep(0)
@@ -489,11 +548,11 @@ def test_a_rotated_key_is_known_by_what_is_refreshed_and_nobody_else_is_admitted
 
 def test_a_full_record_lets_nobody_through(world: World) -> None:
     app = protected(world, AUDIENCE, challenges=MemoryChallengeRecord(AUDIENCE, world.salts, capacity=1))
-    received = challenged(app)
-    given = call(app)
+    first, second = challenged(app), challenged(app)
 
-    assert given.refusal == (503, "kb.record-unavailable", "kb-jwt/nonce")
-    assert call(app, credentials(answer(world, received))).status == 200
+    assert call(app, credentials(answer(world, first))).status == 200
+    assert call(app, credentials(answer(world, second))).refusal == (503, "kb.record-unavailable", "kb-jwt/nonce")
+    assert call(app).status == 401, "a challenge takes no place"
 
 
 @given_any(st.lists(st.tuples(st.sampled_from([b"authorization", b"sd-card-interaction"]), HEADER_BYTES), max_size=3))

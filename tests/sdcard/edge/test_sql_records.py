@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from sqlalchemy import Executable, Insert
 
 from sdcard import (
     DpopExpectations,
     FreshnessWindow,
     Misuse,
     Refused,
+    Rule,
     WithoutToken,
     create_dpop_proof,
     verify_dpop_proof_async,
@@ -25,14 +25,15 @@ from sdcard import (
     verify_presentation_async,
 )
 from sdcard.edge.databases import Database
-from sdcard.edge.sql_records import CLOCK_DIFFERENCE, SqlChallengeRecord, SqlReplayRecord, _Rows, open_records
-from sdcard.errors import Part
-from sdcard.keybinding.challenge import Challenge, NonceUse, Unsolicited
+from sdcard.edge.sql_records import SqlChallengeRecord, SqlReplayRecord, open_records
+from sdcard.edge.system import SystemSalts
+from sdcard.edge.used_nonces import CLOCK_DIFFERENCE, UsedNonces
+from sdcard.errors import Part, Where
+from sdcard.keybinding.challenge import Challenge, NonceUse, RequestTarget, Unsolicited
 from tests.external.test_public_cases import case
 from tests.postgres import Cluster, cluster, query
-from tests.sdcard.bad_salts import BadSalts
 from tests.sdcard.edge.verifying import go, outcomes, start
-from tests.world import AUDIENCE, ISSUER, NOW, RecordingSalts, World, raises_rule
+from tests.world import AUDIENCE, ISSUER, NOW, World, raises_rule
 
 T = TypeVar("T")
 USE = NonceUse("thumbprint", AUDIENCE, "nonce")
@@ -46,7 +47,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     [[(exists,)]] = server.execute("postgres", "SELECT count(*) FROM pg_database WHERE datname = 'records'")
     if not exists:
         server.execute("postgres", "CREATE DATABASE records TEMPLATE template0")
-    server.execute("records", "DROP TABLE IF EXISTS sdcard_nonce_uses, sdcard_challenges")
+    server.execute("records", "DROP TABLE IF EXISTS sdcard_nonce_uses, sdcard_answered_challenges")
+    server.execute("records", "DROP SEQUENCE IF EXISTS sdcard_nonce_uses_slots, sdcard_answered_challenges_slots")
     return server.url("records")
 
 
@@ -113,41 +115,55 @@ def test_a_full_record_refuses_what_is_new_and_remembers_what_it_has(url: str) -
     assert uses(url, (use("c"), NOW + 2_000, NOW + CLOCK_DIFFERENCE + 11)) == [False]
 
 
-def test_what_has_expired_is_swept_in_batches(url: str) -> None:
-    table = "sdcard_nonce_uses"
-    uses(url)
-    values = ",".join(f"({_blob(url, number)}, {NOW})" for number in range(2_600))
-    query(url, f"INSERT INTO {table} (digest, until) VALUES {values}")
+def test_what_expired_first_makes_room_first_and_the_table_grows_no_further(url: str) -> None:
+    for number in range(3):
+        assert uses(url, (use(str(number)), NOW + 10 * number, NOW)) == [True]
+    later = NOW + 10 + CLOCK_DIFFERENCE + 1  # of the three, two have expired
+    assert uses(url, *((use(nonce), later + 300, later) for nonce in "abc")) == [True] * 3
 
-    uses(url, (USE, NOW + 9_000, NOW + CLOCK_DIFFERENCE))
-    assert query(url, f"SELECT count(*) FROM {table}") == [[(2_601,)]]
-    uses(url, (use("b"), NOW + 9_000, NOW + CLOCK_DIFFERENCE + 1))
-    assert query(url, f"SELECT count(*) FROM {table}") == [[(602,)]], "no more than so many at once"
-    uses(url, (use("c"), NOW + 9_000, NOW + CLOCK_DIFFERENCE + 1))
-    assert query(url, f"SELECT count(*) FROM {table}") == [[(3,)]]
-
-
-def _blob(url: str, number: int) -> str:
-    return f"x'{number:064x}'" if url.startswith("sqlite") else f"'\\x{number:064x}'"
+    rows = query(url, "SELECT slot, until FROM sdcard_nonce_uses ORDER BY until, slot")[0]
+    assert [until for _, until in rows] == [NOW + 20, later + 300, later + 300, later + 300]
+    assert (
+        uses(url, (use("2"), NOW + 20, NOW + 20), *((use(nonce), later + 300, later) for nonce in "abc")) == [False] * 4
+    )
 
 
-def test_a_row_is_a_digest_and_an_instant(url: str) -> None:
+def test_what_was_forgotten_while_a_clock_ran_ahead_is_not_used_again(url: str) -> None:
+    ahead = NOW + 864_000
+    assert uses(url, (USE, NOW + 300, NOW), (use("ahead"), ahead + 300, ahead)) == [True, True]
+    assert query(url, "SELECT count(*) FROM sdcard_nonce_uses") == [[(1,)]], "one was overwritten"
+    assert uses(url, (USE, NOW + 300, NOW), (use("other"), NOW + 300, NOW)) == [False, True]
+
+
+def test_a_row_is_digests_and_an_instant(url: str) -> None:
     async def work(database: Database) -> None:
         assert await SqlReplayRecord(database).first_use(USE, NOW + 0.5, NOW)
-        await SqlChallengeRecord(database, AUDIENCE, RecordingSalts()).issue(NOW)
+        record = SqlChallengeRecord(database, AUDIENCE, SystemSalts())
+        assert await record.consume(await record.issue(NOW), NOW)
 
     ask(url, work)
-    for table, until in ("sdcard_nonce_uses", NOW + 0.5), ("sdcard_challenges", NOW + 300):
-        [[row]] = query(url, f"SELECT * FROM {table}")
-        assert len(row) == 2
-        assert len(row[0]) == 32
-        assert row[1] == until
+    for table, end in ("sdcard_nonce_uses", NOW + 0.5), ("sdcard_answered_challenges", NOW + 300):
+        [[(digest, until, forgotten, made_in)]] = query(
+            url, f"SELECT digest, until, forgotten, made_in FROM {table} WHERE slot >= 0"
+        )
+        assert (len(digest), until, forgotten, made_in) == (32, end, None, None)
+
+
+def test_a_challenge_stores_nothing_until_it_is_answered(url: str) -> None:
+    async def work(database: Database) -> None:
+        record = SqlChallengeRecord(database, AUDIENCE, SystemSalts())
+        made = [await record.issue(NOW) for _ in range(100)]
+        for one in made:
+            await record.check(one, NOW)
+
+    ask(url, work)
+    assert query(url, "SELECT count(*) FROM sdcard_answered_challenges") == [[(1,)]], "the key"
 
 
 @pytest.mark.parametrize(("later", "open_"), [(0, True), (29, True), (30, True), (31, False)])
 def test_a_challenge_is_open_for_its_lifetime_to_every_process(url: str, later: int, open_: bool) -> None:
     def record(database: Database) -> SqlChallengeRecord:
-        return SqlChallengeRecord(database, AUDIENCE, RecordingSalts(), lifetime=30)
+        return SqlChallengeRecord(database, AUDIENCE, SystemSalts(), lifetime=30)
 
     def consumed(answered: Challenge, now: float) -> bool:
         return ask(url, lambda database: record(database).consume(answered, now))
@@ -157,40 +173,30 @@ def test_a_challenge_is_open_for_its_lifetime_to_every_process(url: str, later: 
     others = (
         Challenge("other", AUDIENCE, challenge.window, "i-1"),
         Challenge(challenge.nonce, "other", challenge.window, "i-1"),
-        Challenge(challenge.nonce, AUDIENCE, FreshnessWindow(21, 5), "i-1"),
         Challenge(challenge.nonce, AUDIENCE, challenge.window, None),
+        Challenge(challenge.nonce, AUDIENCE, challenge.window, "i-1", RequestTarget("", "GET", "/")),
     )
     assert not any(consumed(other, NOW) for other in others)
-    again = Challenge(challenge.nonce, AUDIENCE, FreshnessWindow(20, 5), "i-1")
+    again = Challenge(challenge.nonce, AUDIENCE, FreshnessWindow(), "i-1")
     assert consumed(again, NOW + later) is open_
     assert consumed(again, NOW) is not open_, "once"
 
 
-def test_open_challenges_are_bounded(url: str) -> None:
+def test_answered_challenges_are_bounded_and_open_ones_are_not(url: str) -> None:
     async def work(database: Database) -> None:
-        record = SqlChallengeRecord(database, AUDIENCE, RecordingSalts(), lifetime=30, capacity=2)
-        first = await record.issue(NOW)
-        await record.issue(NOW)
+        record = SqlChallengeRecord(database, AUDIENCE, SystemSalts(), lifetime=30, capacity=2)
+        made = [await record.issue(NOW) for _ in range(3)]
+        assert [await record.consume(one, NOW) for one in made[:2]] == [True, True]
         with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
-            await record.issue(NOW)
-        assert await record.consume(first, NOW)
-        assert (await record.issue(NOW)).audience == AUDIENCE
+            await record.consume(made[2], NOW)
+        assert not await record.consume(made[0], NOW)
+        later = NOW + 31 + CLOCK_DIFFERENCE
+        assert await record.consume(await record.issue(later), later)
 
     ask(url, work)
 
 
-def test_a_challenge_that_is_issued_twice_is_misuse(url: str) -> None:
-    async def work(database: Database) -> None:
-        record = SqlChallengeRecord(database, AUDIENCE, BadSalts(period=1))
-        first = await record.issue(NOW)
-        with pytest.raises(Misuse):
-            await record.issue(NOW)
-        assert await record.consume(first, NOW), "the good one stays open"
-
-    ask(url, work)
-
-
-def test_many_at_once_share_a_look_at_the_table_and_fill_it_exactly(url: str) -> None:
+def test_many_at_once_fill_a_record_exactly(url: str) -> None:
     async def work(database: Database) -> list[bool | BaseException]:
         record = SqlReplayRecord(database, capacity=30)
         asked = (record.first_use(use(str(number)), NOW + 10, NOW) for number in range(50))
@@ -200,75 +206,36 @@ def test_many_at_once_share_a_look_at_the_table_and_fill_it_exactly(url: str) ->
     assert found.count(True) == 30
     assert {str(one.rule) for one in found if isinstance(one, Refused)} == {"kb.record-unavailable"}
     assert len([one for one in found if isinstance(one, Refused)]) == 20
+    assert query(url, "SELECT count(*) FROM sdcard_nonce_uses") == [[(30,)]]
 
 
-def test_a_look_counts_what_is_on_its_way_into_the_table(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_hundred_answers_at_once_one_is_first(url: str) -> None:
     async def work(database: Database) -> list[bool]:
-        record, changed = SqlReplayRecord(database, capacity=30), _Rows._changed
-        ready, slow = asyncio.Barrier(31), asyncio.Event()
+        records = [SqlChallengeRecord(database, AUDIENCE, SystemSalts()) for _ in range(4)]
+        challenge = await records[0].issue(NOW)
+        return await asyncio.gather(*(records[number % 4].consume(challenge, NOW) for number in range(100)))
 
-        async def changing(rows: _Rows, statement: Executable) -> int:
-            if isinstance(statement, Insert):
-                await ready.wait()
-                await slow.wait()
-            return await changed(rows, statement)
-
-        monkeypatch.setattr(_Rows, "_changed", changing)
-        on_their_way = [asyncio.ensure_future(record.first_use(use(str(n)), NOW + 10, NOW)) for n in range(30)]
-        await ready.wait()
-        with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
-            await asyncio.wait_for(record.first_use(use("one more"), NOW + 10, NOW), 5)
-        slow.set()
-        return await asyncio.gather(*on_their_way)
-
-    assert ask(url, work) == [True] * 30
+    assert sorted(ask(url, work)) == [False] * 99 + [True]
 
 
-def test_what_was_counted_twice_takes_no_room_in_the_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_that_leaves_while_the_key_is_read_holds_nobody_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(database: Database) -> Challenge:
-        record, changed = SqlChallengeRecord(database, AUDIENCE, RecordingSalts(), capacity=3), _Rows._changed
-        ready, slow = asyncio.Barrier(4), asyncio.Event()
+        read, reading = UsedNonces.key, asyncio.Event()
 
-        async def changing(rows: _Rows, statement: Executable) -> int:
-            count = await changed(rows, statement)
-            if isinstance(statement, Insert) and not slow.is_set():
-                await ready.wait()
-                await slow.wait()
-            return count
+        async def slow(*given: Any) -> bytes:
+            reading.set()
+            await asyncio.sleep(0.05)
+            return await read(*given)
 
-        monkeypatch.setattr(_Rows, "_changed", changing)
-        on_their_way = [asyncio.ensure_future(record.issue(NOW)) for _ in range(3)]
-        await asyncio.wait_for(ready.wait(), 10)
-        with raises_rule("kb.record-unavailable", at="kb-jwt/nonce"):
-            await asyncio.wait_for(record.issue(NOW), 5)
-        slow.set()
-        first, *_ = await asyncio.gather(*on_their_way)
-        assert await record.consume(first, NOW)
-        return await record.issue(NOW)
+        monkeypatch.setattr(UsedNonces, "key", slow)
+        record = SqlChallengeRecord(database, AUDIENCE, SystemSalts())
+        impatient = asyncio.ensure_future(record.issue(NOW))
+        await reading.wait()
+        patient = asyncio.ensure_future(record.issue(NOW))
+        impatient.cancel()
+        return await patient
 
     assert ask(url, work).audience == AUDIENCE
-
-
-def test_callers_that_leave_while_they_look_fill_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work(database: Database) -> bool:
-        record, count, looking = SqlReplayRecord(database), _Rows._count, asyncio.Event()
-
-        async def counting(rows: _Rows) -> int:
-            looking.set()
-            await asyncio.sleep(0.2)
-            return await count(rows)
-
-        monkeypatch.setattr(_Rows, "_count", counting)
-        impatient, last = (
-            [asyncio.ensure_future(record.first_use(use(n), NOW, NOW)) for n in ns] for ns in ("ab", "c")
-        )
-        for one in impatient:
-            await looking.wait()
-            looking.clear()
-            one.cancel()
-        return await last[0]
-
-    assert ask(url, work)
 
 
 @pytest.mark.parametrize("given", ["sqlite+aiosqlite://", "sqlite+aiosqlite:///:memory:", "mysql://a", "records", ""])
@@ -289,6 +256,25 @@ def test_processes_that_start_together_make_the_tables_once(url: str) -> None:
 def test_only_its_owner_reads_a_new_file(tmp_path: Path) -> None:
     uses(f"sqlite+aiosqlite:///{tmp_path}/records.sqlite")
     assert (tmp_path / "records.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+def test_those_who_wait_for_a_key_that_cannot_be_read_share_the_refusal(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    async def work(database: Database) -> list[Any]:
+        async def fails(*given: Any) -> bytes:
+            tried.append(given)
+            await asyncio.sleep(0.01)
+            raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+
+        monkeypatch.setattr(UsedNonces, "key", fails)
+        record = SqlChallengeRecord(database, AUDIENCE, SystemSalts())
+        return await asyncio.gather(*(record.issue(NOW) for _ in range(50)), return_exceptions=True)
+
+    assert {str(one.rule) for one in ask(url, work)} == {"kb.record-unavailable"}
+    assert len(tried) == 1
 
 
 # -- verifying with them ----------------------------------------------------------------------------------------------
