@@ -17,7 +17,8 @@ from issuer_service.delegation.schemas import (
     check_interaction_id,
 )
 from issuer_service.keys.ring import KeysInUse
-from issuer_service.registration.nonces import nonce_digest
+from issuer_service.registration.nonces import recognize_given
+from issuer_service.stores.rows.agents import GivenNonce
 from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.wiring import Wiring
 from sdcard.delegation.chain import Chain, check_may_act, is_agent, parse_external_actors
@@ -66,7 +67,8 @@ class Held:
         ends: when what was shown ends.
         interaction_id: of the chain.
         parents, root: as in ``LinkRow``.
-        proof, nonce: digests of an SD-Card that was shown and of the nonce it was shown with.
+        proof: digest of an SD-Card that was shown.
+        nonce: the nonce that it was shown with.
     """
 
     chain: Chain
@@ -77,7 +79,7 @@ class Held:
     parents: tuple[str, ...] = ()
     root: str = ""
     proof: str = ""
-    nonce: str | None = field(default=None, repr=False)
+    nonce: GivenNonce | None = field(default=None, repr=False)
 
 
 def token_endpoint(wiring: Wiring) -> str:
@@ -139,13 +141,14 @@ async def _shown(wiring: Wiring, caller: Caller, text: str, where: Where, now: I
     if not is_agent(subject):
         raise Refused(Rule.DELEGATION_SUBJECT, where)
     await check_own_agent(wiring, caller, subject, where)
+    nonce = await recognize_given(wiring, caller, bound.nonce, where, now)
     return Held(
         chain=Chain(subject),
         actor=subject,
         ends=(end,),
         interaction_id=check_interaction_id(bound.interaction_id),
         proof=digest,
-        nonce=nonce_digest(bound.nonce),
+        nonce=nonce,
     )
 
 

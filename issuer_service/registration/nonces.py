@@ -1,14 +1,16 @@
-"""Nonces for proofs of possession: given to one caller, used once, remembered in the database by all processes."""
+"""Nonces for proofs to the registry: stateless, for one caller, and used once in the transaction that needs them."""
 
-import hashlib
+from functools import partial
 
 from pydantic import BaseModel, Field
 
 from issuer_service.access import Caller
-from issuer_service.stores.rows.agents import NonceRow
+from issuer_service.stores.rows.agents import GivenNonce
 from issuer_service.wiring import Wiring
-from sdcard.encoding import encode_base64url
-from sdcard.instants import MAX_PAST
+from sdcard.errors import Refused, Where
+from sdcard.instants import MAX_FUTURE, MAX_PAST, Instant
+from sdcard.keybinding.nonces import NoncePurpose, NonceTerms, make_nonce, recognize_nonce
+from sdcard.rules import Rule
 from sdcard.salts import draw_salts
 
 LIFETIME = MAX_PAST
@@ -23,12 +25,30 @@ class NonceIssued(BaseModel):
 
 
 async def issue_nonce(wiring: Wiring, caller: Caller) -> NonceIssued:
-    """A fresh nonce of 128 bits for this caller."""
-    nonce, now = encode_base64url(draw_salts(wiring.salts, 1)), int(wiring.clock.now())
-    await wiring.store.add_nonce(NonceRow(nonce_digest(nonce), caller.subject, now + LIFETIME), now)
+    """Make a nonce for this caller. Nothing is stored."""
+    now = int(wiring.clock.now())
+    key = await wiring.store.nonces.key(wiring.salts)
+    nonce = make_nonce(key, _terms(wiring, caller), now, draw_salts(wiring.salts, 1))
     return NonceIssued(nonce=nonce, expires_at=now + LIFETIME)
 
 
-def nonce_digest(nonce: str) -> str:
-    """What is kept of a nonce, whatever a stranger puts in its place."""
-    return hashlib.sha256(nonce.encode()).hexdigest()
+async def recognize_given(wiring: Wiring, caller: Caller, nonce: str, where: Where, now: Instant) -> GivenNonce:
+    """Recognize a nonce that this caller was given; the transaction sees to it that it is used once.
+
+    Raises:
+        Refused: ``proof.nonce`` at ``where``; ``store.unavailable``.
+    """
+    check = partial(_check, _terms(wiring, caller), nonce, where, now)
+    key, expires_at = await wiring.store.nonces.recognize(check, wiring.salts, now)
+    return GivenNonce(nonce, expires_at, key, where)
+
+
+def _check(terms: NonceTerms, nonce: str, where: Where, now: Instant, key: bytes) -> int:
+    made_at = recognize_nonce(key, terms, nonce)
+    if made_at is None or not made_at - MAX_FUTURE <= now < made_at + LIFETIME:
+        raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
+    return made_at + LIFETIME
+
+
+def _terms(wiring: Wiring, caller: Caller) -> NonceTerms:
+    return NonceTerms(NoncePurpose.REGISTRY_PROOF, wiring.issuer_url, LIFETIME, subject=caller.subject)

@@ -14,10 +14,10 @@ from issuer_service.discovery.indexing import decided_by, discovery_rows
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.problems import show_findings
 from issuer_service.registration.answers import Repeatable, earlier_answer, open_answer, seal_answer
-from issuer_service.registration.nonces import nonce_digest
+from issuer_service.registration.nonces import recognize_given
 from issuer_service.registration.reading import ProofPolicy, Registration, Terms, read_registration
 from issuer_service.registration.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
-from issuer_service.stores.rows.agents import KeyRow, RegistrationRow
+from issuer_service.stores.rows.agents import GivenNonce, KeyRow, RegistrationRow
 from issuer_service.stores.rows.audit import AuditEvent, Possession
 from issuer_service.stores.rows.discovery import DiscoveryRow
 from issuer_service.stores.rows.keys import KeyNotInUse, KeyUse
@@ -51,12 +51,14 @@ class Change:
         possession: whether the keys were proven, now or when they were registered.
         made_from: the Batch that must still be the agent's last one, for what is made from the agent as it was.
         asked: the request, if its answer is to be kept.
+        nonce: the nonce of the proofs, to be used up.
     """
 
     event: AuditEvent
     possession: Possession
     made_from: str | None
     asked: Repeatable | None
+    nonce: GivenNonce | None = None
 
 
 async def register_agent(wiring: Wiring, caller: Caller, body: bytes, asked: Repeatable | None = None) -> bytes:
@@ -133,6 +135,9 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
         Refused: as ``register_agent``, after reading; ``signer.unavailable``.
         AgentChanged: when the agent has another last Batch than ``change.made_from``.
     """
+    if registration.nonce is not None:
+        given = await recognize_given(wiring, caller, registration.nonce, REQUEST.within("proofs"), now)
+        change = replace(change, nonce=given)
     wanted = Counter(plan.context for plan in _plans(registration))
     for _ in range(_ATTEMPTS):
         keys = await wiring.keys.current()
@@ -291,7 +296,7 @@ def _row(
         event=change.event,
         asked=asked_for(registration),
         possession=change.possession,
-        nonce=None if registration.nonce is None else nonce_digest(registration.nonce),
+        nonce=change.nonce,
         supersedes=registration.supersedes,
         made_from=change.made_from,
         interaction_id=registration.interaction_id,

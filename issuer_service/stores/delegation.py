@@ -24,8 +24,8 @@ from issuer_service.stores.delegation_ports import (
     LinkRow,
     RevocationRow,
 )
-from issuer_service.stores.lifecycle import check_nonce, use_nonce
 from issuer_service.stores.lifetimes import in_force
+from issuer_service.stores.nonces import SqlNonces, check_unused, use_nonce
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.rows.state import Row, Written
 from issuer_service.stores.state.digests import NAME_LENGTH
@@ -61,8 +61,8 @@ _HANDLE = Where(Part.REQUEST, ("approval_handle",))
 class SqlDelegations:
     """``Delegations`` in a relational database."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, nonces: SqlNonces) -> None:
+        self._database, self._nonces = database, nonces
 
     async def add_grant(self, grant: GrantRow) -> None:
         """Add a grant."""
@@ -94,11 +94,13 @@ class SqlDelegations:
 
     async def ask_approval(self, exchange: ExchangeRow) -> ApprovalRow:
         """Ask for an approval."""
-        return await self._database.change(lambda connection: _ask(connection, exchange))
+        with self._nonces.in_use():
+            return await self._database.change(lambda connection: _ask(connection, exchange))
 
     async def record_exchange(self, exchange: ExchangeRow) -> None:
         """Write an exchange."""
-        await self._database.change(lambda connection: _record(connection, exchange))
+        with self._nonces.in_use():
+            await self._database.change(lambda connection: _record(connection, exchange))
 
     async def list_approvals(self, at: int, count: int) -> tuple[ApprovalRow, ...]:
         """Approvals that wait for a decision."""
@@ -145,9 +147,7 @@ def _remove_grant(connection: Connection, grant_id: str, at: int) -> GrantRow | 
 
 
 def _record(connection: Connection, exchange: ExchangeRow) -> None:
-    """All of an exchange. Rows are taken in the order nonces, proofs, approvals, links."""
-    if exchange.nonce is not None:
-        use_nonce(connection, exchange.nonce, exchange.link.client, exchange.at, _place(exchange))
+    """Write all of an exchange. Rows are taken in the order proofs, approvals, links, nonces, audit."""
     rows, gone = dict[str, list[Row]](), dict[str, list[str]]()
     if exchange.proof is not None:
         proof = _remember(connection, *exchange.proof, exchange.at)
@@ -160,13 +160,10 @@ def _record(connection: Connection, exchange: ExchangeRow) -> None:
     gone["delegations"] = _clear(connection, delegations, delegations.c.token_id, exchange.at)
     link = {**_columns(exchange.link, "parents"), "revoked_at": None}
     connection.execute(insert(delegations).values(link))
+    if exchange.nonce is not None:
+        use_nonce(connection, exchange.nonce, exchange.at)
     written = Written({**rows, "delegations": [link]}, gone)
     append_audit(connection, _exchange_audit_row(AuditEvent.DELEGATION_ISSUED, exchange, written))
-
-
-def _place(exchange: ExchangeRow) -> Where:
-    """Where an SD-Card was shown: beside an access token it is the actor's."""
-    return Where(Part.REQUEST, ("actor_token" if exchange.link.root else "subject_token",))
 
 
 def _links(connection: Connection, token_id: str) -> tuple[LinkRow, ...]:
@@ -275,7 +272,7 @@ def _statuses(connection: Connection, digests: set[str], at: int) -> dict[str, i
 def _ask(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
     """Ask a person, if everything else permits the exchange. Nothing is used up by that."""
     if exchange.nonce is not None:
-        check_nonce(connection, exchange.nonce, exchange.link.client, exchange.at, _place(exchange))
+        check_unused(connection, exchange.nonce, exchange.at)
     _check_chain(connection, exchange)
     asked = exchange.approval
     assert asked is not None, "an approval is asked for"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from issuer_service.stores.rows.agents import GivenNonce
 from sdcard.rules import Rule
 
 
@@ -109,7 +110,7 @@ class ExchangeRow:
         at: Unix seconds.
         link: what is issued.
         parties, scopes, interaction_id: of the chain, for the audit record.
-        nonce: digest of the nonce of an SD-Card that was shown; used up with it.
+        nonce: the nonce that an SD-Card was shown with; used up with the exchange.
         proof: digest of the DPoP proof of the request, and until when to remember it; used up with it.
         approval: what has to be approved: the answer to it is used up with it.
     """
@@ -119,7 +120,7 @@ class ExchangeRow:
     parties: tuple[str, ...]
     scopes: tuple[str, ...]
     interaction_id: str | None
-    nonce: str | None
+    nonce: GivenNonce | None
     proof: tuple[str, int] | None
     approval: ApprovalRow | None
 

@@ -1,6 +1,6 @@
-"""Agents over time in the database: nonces, answers kept for those who ask again, lists, deletion.
+"""Agents over time in the database: answers kept for those who ask again, lists, deletion.
 
-Parts of a transaction take rows in the order answers, nonces, agents, Holder keys, status lists.
+Parts of a transaction take rows in the order answers, agents, Holder keys, status lists, nonces, audit.
 """
 
 from collections.abc import Sequence
@@ -33,29 +33,20 @@ from issuer_service.stores.rows.agents import (
     AnswerRow,
     DeletionRow,
     IssuedRow,
-    NonceRow,
 )
 from issuer_service.stores.rows.audit import Possession
 from issuer_service.stores.rows.state import Row
 from issuer_service.stores.statuses import live_entries, revoke_entries
-from issuer_service.stores.tables import agents, answers, batches, cards, nonces, status_entries
+from issuer_service.stores.tables import agents, answers, batches, cards, status_entries
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_PAST
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusValue
 
 _REQUEST = Where(Part.REQUEST)
-MOST_NONCES = 256
-"""Of one subject, waiting for their proofs."""
 _CLEANED = 100
 """Rows that one write clears away at most, so that nobody waits long for what others left behind."""
 _AT = bindparam("at", type_=BigInteger)
-_THIS_NONCE = (
-    nonces.c.digest == bindparam("this_nonce"),
-    nonces.c.subject == bindparam("this_subject"),
-    in_force_for(MAX_PAST, nonces.c.expires_at, _AT),
-)
-_USE_NONCE, _NONCE = delete(nonces).where(*_THIS_NONCE), select(nonces.c.digest).where(*_THIS_NONCE)
 _THIS_ANSWER = answers.c.digest == bindparam("this_answer")
 _ANSWER_COUNTS = in_force_for(KEPT_SECONDS, answers.c.expires_at, _AT)
 _ANSWER = select(answers).where(_THIS_ANSWER, _ANSWER_COUNTS)
@@ -72,7 +63,7 @@ def _clearing(table: Table) -> Delete:
     return delete(table).where(table.c.digest.in_(expired))
 
 
-_CLEAR_ANSWERS, _CLEAR_NONCES = _clearing(answers), _clearing(nonces)
+_CLEAR_ANSWERS = _clearing(answers)
 
 
 def keep_answer(connection: Connection, answer: AnswerRow, agent_id: str, at: int) -> AnswerRow | None:
@@ -106,30 +97,6 @@ def find_answer(connection: Connection, digest: str, at: int) -> AnswerRow | Non
     if row is None:
         return None
     return AnswerRow(row["digest"], row["subject"], row["request"], row["sealed"], row["expires_at"])
-
-
-def add_nonce(connection: Connection, nonce: NonceRow, at: int) -> None:
-    """Remember a nonce, and forget old ones."""
-    row = {"digest": nonce.digest, "subject": nonce.subject, "expires_at": nonce.expires_at}
-    connection.execute(insert(nonces), row)
-    connection.execute(_CLEAR_NONCES, {"at": at})
-    mine = select(nonces.c.digest).where(nonces.c.subject == nonce.subject)
-    is_new = is_made(nonces.c.expires_at, at + MAX_PAST)
-    newest = mine.order_by(is_new.desc(), nonces.c.expires_at.desc(), nonces.c.digest)
-    oldest = newest.offset(MOST_NONCES).limit(_CLEANED)
-    connection.execute(delete(nonces).where(nonces.c.digest.in_(oldest)))
-
-
-def use_nonce(connection: Connection, digest: str, subject: str, at: int, where: Where) -> None:
-    """Use a nonce up: whoever deletes the row has used it. Only the subject that it was given to can."""
-    if connection.execute(_USE_NONCE, {"this_nonce": digest, "this_subject": subject, "at": at}).rowcount != 1:
-        raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
-
-
-def check_nonce(connection: Connection, digest: str, subject: str, at: int, where: Where) -> None:
-    """Refuse a nonce that this subject could not use up."""
-    if connection.execute(_NONCE, {"this_nonce": digest, "this_subject": subject, "at": at}).first() is None:
-        raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
 
 
 def owned(subject: str, agent_id: str) -> tuple[ColumnElement[bool], ...]:

@@ -1,7 +1,7 @@
 """``Store``: what the registry asks of its memory. No SQL, no HTTP."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from issuer_service.stores.delegation_ports import Delegations
 from issuer_service.stores.rows.agents import (
@@ -10,7 +10,6 @@ from issuer_service.stores.rows.agents import (
     AnswerRow,
     DeletionRow,
     IssuedRow,
-    NonceRow,
     RegisteredRow,
     RegistrationRow,
     SessionRow,
@@ -22,11 +21,39 @@ from issuer_service.stores.rows.keys import KeyChange, RegistryKeyRow
 from issuer_service.stores.rows.state import StateVerdict
 from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, StatusRow
 from sdcard.audit.records import Head
+from sdcard.instants import Instant
 from sdcard.salts import SaltSource
+
+T = TypeVar("T")
+
+
+class Nonces(Protocol):
+    """The key of nonces, and, in transactions of other parts, those that were used."""
+
+    async def key(self, salts: SaltSource) -> bytes:
+        """Give the key that nonces are made with now.
+
+        Raises:
+            Refused: ``store.unavailable``.
+        """
+        ...
+
+    async def recognize(self, check: Callable[[bytes], T], salts: SaltSource, now: Instant) -> tuple[bytes, T]:
+        """Give the key by which a check passes, and what it gives. Another process may have drawn a new key.
+
+        Raises:
+            Refused: what ``check`` raises; ``store.unavailable``.
+        """
+        ...
 
 
 class Store(Protocol):
     """The registry's memory. Every method may raise ``Refused`` with ``store.unavailable``; then nothing changed."""
+
+    @property
+    def nonces(self) -> Nonces:
+        """The part about nonces for proofs to the registry."""
+        ...
 
     @property
     def delegations(self) -> Delegations:
@@ -93,10 +120,6 @@ class Store(Protocol):
 
     async def find_answer(self, digest: str, at: int) -> AnswerRow | None:
         """The answer that is kept for this subject and Idempotency-Key."""
-        ...
-
-    async def add_nonce(self, nonce: NonceRow, at: int) -> None:
-        """Remember a nonce. Of one subject's the oldest are forgotten when there are many."""
         ...
 
     async def find_agent(self, subject: str, agent_id: str) -> AgentRow | None:

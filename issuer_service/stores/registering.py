@@ -8,6 +8,7 @@ from sqlalchemy import Connection, and_, bindparam, exists, func, insert, not_, 
 
 from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.delegation import end_chains
+from issuer_service.stores.nonces import use_nonce
 from issuer_service.stores.rows.agents import AgentChanged, AnswerRow, RegisteredRow, RegistrationRow
 from issuer_service.stores.rows.audit import AuditRow, Supersedes
 from issuer_service.stores.rows.state import Row, Written
@@ -85,10 +86,9 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
         kept = lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
         if kept is not None:
             return kept
-    if new.nonce is not None:
-        where = Where(Part.REQUEST, ("proofs",))
-        lifecycle.use_nonce(connection, new.nonce, new.subject, new.at, where)
     (row,) = write_all(connection, [new], secret)
+    if new.nonce is not None:
+        use_nonce(connection, new.nonce, new.at)
     return row
 
 

@@ -21,6 +21,7 @@ from sqlalchemy import (
 from issuer_service.stores import discovery, finding, keys, lifecycle, sessions, statuses
 from issuer_service.stores.audit import append_all, append_audit, read_head, read_records, touch_head
 from issuer_service.stores.delegation import SqlDelegations, end_chains
+from issuer_service.stores.nonces import SqlNonces
 from issuer_service.stores.registering import find_registered, registered_as, write_all, write_registration
 from issuer_service.stores.revisions import find_revision
 from issuer_service.stores.rows.agents import (
@@ -29,7 +30,6 @@ from issuer_service.stores.rows.agents import (
     AnswerRow,
     DeletionRow,
     IssuedRow,
-    NonceRow,
     RegisteredRow,
     RegistrationRow,
     SessionRow,
@@ -55,7 +55,8 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.delegations = SqlDelegations(database)
+        self.nonces = SqlNonces(database)
+        self.delegations = SqlDelegations(database, self.nonces)
         self._secret = b""
 
     async def add_token(self, token: TokenRow) -> None:
@@ -100,7 +101,8 @@ class SqlStore:
             append_audit(connection, written)
             return None
 
-        return await self.database.change(work)
+        with self.nonces.in_use():
+            return await self.database.change(work)
 
     async def record_registrations(self, registrations: Sequence[RegistrationRow]) -> int:
         """Write many in one transaction, those that are not there yet; how many. They revoke nothing."""
@@ -126,10 +128,6 @@ class SqlStore:
     async def find_answer(self, digest: str, at: int) -> AnswerRow | None:
         """The answer that is kept for a subject and Idempotency-Key."""
         return await self.database.read(lambda connection: lifecycle.find_answer(connection, digest, at))
-
-    async def add_nonce(self, nonce: NonceRow, at: int) -> None:
-        """Remember a nonce."""
-        await self.database.change(lambda connection: lifecycle.add_nonce(connection, nonce, at))
 
     async def find_agent(self, subject: str, agent_id: str) -> AgentRow | None:
         """The subject's agent of this id."""

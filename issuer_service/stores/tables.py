@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 
 from issuer_service.stores.texts import StoredJson, StoredText
+from sdcard.edge.used_nonces import used_nonces_table
 
 metadata = MetaData(
     naming_convention={
@@ -108,13 +109,8 @@ status_entries = Table(
 )
 """Entries that were given to an SD-Card, once each. They outlive it: an entry is never used again."""
 
-nonces = Table(
-    "nonces",
-    metadata,
-    Column("digest", StoredText(64), primary_key=True),
-    Column("subject", StoredText(256), nullable=False, index=True),
-    Column("expires_at", BigInteger, nullable=False, index=True),
-)
+used_nonces = used_nonces_table("used_nonces", metadata)
+"""Nonces for proofs to the registry that were used, and the key that they are made with."""
 
 answers = Table(
     "answers",

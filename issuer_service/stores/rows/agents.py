@@ -66,12 +66,20 @@ class AgentChanged(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class NonceRow:
-    """A nonce for a proof of possession, by its digest; ``expires_at``: Unix seconds, exclusive."""
+class GivenNonce:
+    """A nonce that the registry gave to the caller, and that the transaction is to use up.
 
-    digest: str
-    subject: str
+    Attributes:
+        text: the nonce.
+        expires_at: Unix seconds; it is remembered for as long.
+        key: the key that it was recognized by.
+        where: its place in the request, for refusals.
+    """
+
+    text: str = field(repr=False)
     expires_at: int
+    key: bytes = field(repr=False)
+    where: Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +186,7 @@ class RegistrationRow:
         event: what is recorded: a registration, a renewal, a change of keys.
         asked: the contexts and public keys, as JSON text, for renewals.
         possession: whether the agent has shown that it holds these keys.
-        nonce: digest of the nonce of the proofs that came with it; it is used up.
+        nonce: the nonce of the proofs that came with it; it is used up.
         supersedes: what becomes of the agent's earlier SD-Cards.
         made_from: the Batch that must still be the agent's last one; None: whatever it is.
         answer: what is kept for whoever asks again with the same Idempotency-Key.
@@ -201,7 +209,7 @@ class RegistrationRow:
     event: AuditEvent = AuditEvent.AGENT_REGISTERED
     asked: str = field(default="{}", repr=False)
     possession: Possession = Possession.NOT_PROVEN
-    nonce: str | None = None
+    nonce: GivenNonce | None = None
     supersedes: Supersedes = Supersedes.RUN_OUT
     made_from: str | None = None
     answer: AnswerRow | None = None

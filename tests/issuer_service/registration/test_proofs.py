@@ -1,16 +1,18 @@
 """Proof of possession over HTTP: nonces, and what a registration makes of the proofs that come with it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from issuer_service.access import Scope
 from issuer_service.registration.reading import ProofPolicy
-from issuer_service.stores.lifecycle import MOST_NONCES
+from issuer_service.stores.backups import back_up
 from sdcard import InMemorySigner
+from sdcard.keybinding.nonces import NoncePurpose, NonceTerms, make_nonce
 from sdcard.keybinding.possession import prove_possession
-from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, assert_refused, jwk, on_both_databases, request
-from tests.world import ISSUER, NOW, at_once, key
+from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, ask, assert_refused, jwk, on_both_databases, request
+from tests.world import ISSUER, NOW, RecordingSalts, at_once, key
 
 AGENT = "ai-assistant-v2"
 SECOND = key(21)
@@ -126,7 +128,7 @@ def test_a_refused_registration_uses_no_nonce_up(desk: Desk, registry: OpenDesk)
     registry.register(request(public_key=jwk(SECOND), proofs=[proof(text, SECOND)]))
 
     assert_refused(taken, 409, ("key.bound-elsewhere", "request/public_key"))
-    assert desk.counts()["nonces"] == 0
+    assert desk.counts()["used_nonces"] == 2, "the nonce, once it was good for something, and the key"
 
 
 @on_both_databases
@@ -142,20 +144,57 @@ def test_of_those_who_use_one_nonce_at_once_one_registers(desk: Desk, registry: 
 
 
 @on_both_databases
-def test_nonces_are_bounded_and_old_ones_are_forgotten(desk: Desk, registry: OpenDesk) -> None:
+def test_nonces_store_nothing_until_they_are_used(desk: Desk, registry: OpenDesk) -> None:
     first = nonce(registry)
-    desk.clock.advance(1)
-    for _ in range(MOST_NONCES):
-        last = nonce(registry)
-    assert desk.counts()["nonces"] == MOST_NONCES
-    assert registry.post(request(proofs=[proof(first)])).status_code == 422
-    registry.register(request(proofs=[proof(last)]))
-
-    desk.clock.advance(301)
-    for _ in range(4):
+    before = desk.rows()
+    for _ in range(100):
         nonce(registry)
+        nonce(registry, desk.new_token("eve"))
 
-    assert desk.counts()["nonces"] == 4
+    assert {**desk.rows(), "tokens": before["tokens"]} == before
+    registry.register(request(proofs=[proof(first)]))
+    assert desk.counts()["used_nonces"] == 2, "the nonce, and the key"
+
+
+def test_a_nonce_of_another_registry_of_the_same_database_is_refused(desk: Desk) -> None:
+    with desk.open(issuer="https://other.example") as registry:
+        text = nonce(registry)
+    with desk.open() as registry:
+        assert_refused(registry.post(request(proofs=[proof(text)])), 422, ("proof.nonce", "request/proofs"))
+
+
+def test_a_challenge_of_the_same_key_for_another_purpose_is_refused(desk: Desk, registry: OpenDesk) -> None:
+    nonce(registry)
+    key_of = ask(desk.url, lambda store: store.nonces.key(RecordingSalts()))
+    for purpose in NoncePurpose:
+        terms = NonceTerms(purpose, ISSUER, 300, subject="alice")
+        text = make_nonce(key_of, terms, NOW, bytes(16))
+        expected = 201 if purpose is NoncePurpose.REGISTRY_PROOF else 422
+        assert registry.post(request(proofs=[proof(text)])).status_code == expected, purpose
+
+
+@on_both_databases
+def test_a_registry_that_starts_again_knows_its_nonces_and_those_that_were_used(desk: Desk) -> None:
+    with desk.open() as registry:
+        used, open_ = nonce(registry), nonce(registry)
+        registry.register(request(proofs=[proof(used)]))
+    with desk.open() as registry:
+        assert_refused(registry.post(request(proofs=[proof(used)])), 422, ("proof.nonce", "request/proofs"))
+        registry.register(request(proofs=[proof(open_)]))
+
+
+def test_a_registry_whose_database_was_restored_refuses_the_nonces_of_before(desk: Desk, tmp_path: Path) -> None:
+    file, backup = Path(desk.url.partition("///")[2]), tmp_path / "backup"
+    with desk.open() as registry:
+        used, open_ = nonce(registry), nonce(registry)
+    back_up(desk.url, backup)
+    with desk.open() as registry:
+        registry.register(request(proofs=[proof(used)]))
+    file.write_bytes(backup.read_bytes())
+    with desk.open() as registry:
+        for text in (used, open_):
+            assert_refused(registry.post(request(proofs=[proof(text)])), 422, ("proof.nonce", "request/proofs"))
+        registry.register(request(proofs=[proof(nonce(registry))]))
 
 
 def test_only_who_may_register_gets_a_nonce(desk: Desk, registry: OpenDesk) -> None:

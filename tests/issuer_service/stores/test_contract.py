@@ -5,22 +5,20 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from issuer_service.audit.verification import verify_database
-from issuer_service.stores.lifecycle import MOST_NONCES
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.ports import Store
 from issuer_service.stores.rows.agents import (
     AgentChanged,
     AnswerRow,
     DeletionRow,
+    GivenNonce,
     KeyRow,
-    NonceRow,
     RegistrationRow,
     TokenRow,
 )
@@ -30,6 +28,7 @@ from issuer_service.stores.rows.statuses import CardRow, StatusRow
 from issuer_service.stores.sql import open_store
 from issuer_service.stores.tables import metadata
 from sdcard import Refused, Where
+from sdcard.edge.system import SystemSalts
 from sdcard.errors import Part
 from sdcard.rules import Rule
 from tests.issuer_service.desk import TABLES, key_row, seed_keys
@@ -392,35 +391,33 @@ def test_what_is_kept_for_a_subject_has_a_bound(url: str) -> None:
     assert record(url, keeping(4, "alice", 4)) == [None]
 
 
-def test_a_nonce_is_used_once_by_whom_it_was_given_to(url: str) -> None:
-    on(url, lambda store: store.add_nonce(NonceRow("n" * 64, "alice", NOW + 1), NOW))
-    asked = [replace(row(f"agent-{n}"), nonce="n" * 64) for n in range(8)]
+def given(url: str, text: str = "n") -> GivenNonce:
+    [key] = on(url, lambda store: store.nonces.key(SystemSalts()))
+    assert isinstance(key, bytes)
+    return GivenNonce(text, NOW + 300, key, Where(Part.REQUEST, ("proofs",)))
 
-    assert record(url, replace(asked[0], subject="bob")) == [Rule.PROOF_NONCE]
-    assert record(url, replace(asked[0], at=NOW + 1)) == [Rule.PROOF_NONCE]
-    assert record(url, replace(asked[0], nonce="m" * 64)) == [Rule.PROOF_NONCE]
+
+def test_a_nonce_is_used_once(url: str) -> None:
+    asked = [replace(row(f"agent-{n}"), nonce=given(url)) for n in range(8)]
+
     assert sorted(record(url, *asked), key=str) == [None] + [Rule.PROOF_NONCE] * 7
+    assert record(url, replace(row("another"), nonce=given(url, "m"))) == [None]
+    assert record(url, replace(row("yet-another"), nonce=given(url))) == [Rule.PROOF_NONCE]
 
 
-def test_of_many_nonces_of_one_subject_the_oldest_are_forgotten(url: str) -> None:
-    def nonce(n: int, subject: str = "alice") -> NonceRow:
-        return NonceRow(f"{subject} {n}", subject, NOW + 1000 + n)
+def test_a_nonce_that_was_made_with_another_key_is_refused_until_the_key_is_read_again(url: str) -> None:
+    async def work(store: Store) -> None:
+        before = await store.nonces.key(SystemSalts())
+        await asyncio.to_thread(query, url, "DELETE FROM used_nonces")
+        assert await store.nonces.key(SystemSalts()) == before, "nothing was asked"
+        nonce = GivenNonce("n", NOW + 300, before, Where(Part.REQUEST, ("proofs",)))
+        with raises_rule("proof.nonce", at="request/proofs"):
+            await store.record_registration(replace(row("agent"), nonce=nonce))
+        after = await store.nonces.key(SystemSalts())
+        assert after != before
+        await store.record_registration(replace(row("agent"), nonce=replace(nonce, key=after)))
 
-    on(url, lambda store: store.add_nonce(nonce(0, "bob"), NOW))
-    several = [partial(_add, nonce(n)) for n in range(MOST_NONCES + 1)]
-    for start in range(0, len(several), 50):  # those who ask at once do not see each other, so there may be more
-        on(url, *several[start : start + 50])
-
-    on(url, partial(_add, nonce(MOST_NONCES + 1)))
-
-    (rows,) = query(url, "SELECT digest FROM nonces")
-    assert len(rows) == MOST_NONCES + 1
-    assert {("bob 0",), (f"alice {MOST_NONCES + 1}",)} < set(rows)
-    assert not {("alice 0",), ("alice 1",)} & set(rows)
-
-
-async def _add(nonce: NonceRow, store: Store) -> None:
-    await store.add_nonce(nonce, NOW)
+    assert on(url, work) == [None]
 
 
 def test_a_list_has_an_order_pages_and_prefixes(url: str) -> None:

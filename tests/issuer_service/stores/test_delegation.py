@@ -17,11 +17,10 @@ from issuer_service.stores.delegation_ports import (
     RevocationRow,
 )
 from issuer_service.stores.ports import Store
-from issuer_service.stores.rows.agents import NonceRow
 from issuer_service.stores.rows.audit import AuditQuery
 from sdcard import Refused
 from sdcard.rules import Rule
-from tests.issuer_service.stores.test_contract import counts, on, record, row, url
+from tests.issuer_service.stores.test_contract import counts, given, on, record, row, url
 from tests.world import NOW
 
 __all__ = ["url"]
@@ -32,7 +31,6 @@ EXCHANGE = ExchangeRow(NOW, LINK, ("agent:one",), ("read",), "task-1", None, Non
 APPROVAL = ApprovalRow(
     "p" * 32, "alice", ("agent:one",), "agent:two", ("pay",), None, ApprovalState.PENDING, NOW, NOW + 50
 )
-NONCE = NonceRow("n" * 64, "alice", NOW + 300)
 
 
 @pytest.fixture
@@ -81,9 +79,8 @@ def test_of_grants_for_the_same_two_at_once_one_is_added(url: str) -> None:
 
 
 def test_of_exchanges_with_one_nonce_at_once_one_is_written(granted: str) -> None:
-    do(granted, lambda store: store.add_nonce(NONCE, NOW))
-    asked = [replace(EXCHANGE, nonce=NONCE.digest, link=replace(LINK, token_id=f"{n:032}")) for n in range(16)]
-    assert issue(granted, replace(asked[0], link=replace(LINK, client="eve"))) == [Rule.PROOF_NONCE]
+    nonce = given(granted)
+    asked = [replace(EXCHANGE, nonce=nonce, link=replace(LINK, token_id=f"{n:032}")) for n in range(16)]
     assert sorted(map(str, issue(granted, *asked))) == ["None"] + ["proof.nonce"] * 15
     assert counts(granted)["delegations"] == 1
 

@@ -21,7 +21,7 @@ from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.rows.agents import KeyRow, RegistrationRow
 from issuer_service.stores.rows.statuses import CardRow
 from issuer_service.stores.sql import SqlStore, open_store
-from issuer_service.stores.tables import grants, metadata, nonces, secrets
+from issuer_service.stores.tables import grants, metadata, secrets, sessions
 from sdcard import Misuse, Where
 from sdcard.edge.statements import Additions, Statement
 from sdcard.errors import Part
@@ -324,7 +324,7 @@ def test_records_with_and_without_an_interaction_go_along_one_chain(desk: Desk) 
 
 
 def test_rows_of_different_columns_are_no_one_statement(desk: Desk) -> None:
-    adding = Statement(insert(nonces))
+    adding = Statement(insert(sessions))
     one = {"digest": "a", "subject": "alice", "expires_at": 1}
 
     def write(connection: Connection) -> int:
@@ -337,14 +337,14 @@ def test_rows_of_different_columns_are_no_one_statement(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        {"nonces": [{"digest": "b", "expires_at": 1}, {"digest": "a", "subject": "alice", "expires_at": 1}]},
+        {"sessions": [{"digest": "b", "expires_at": 1}, {"digest": "a", "subject": "alice", "expires_at": 1}]},
         {"batches": [{"digest": "b", "subject": "alice", "expires_at": 1}]},
     ],
     ids=["other columns", "no such table"],
 )
 @on_both_databases
 def test_no_row_that_is_added_is_lost_in_part(desk: Desk, rows: dict[str, list[dict[str, object]]]) -> None:
-    adding = Additions(nonces)
+    adding = Additions(sessions)
 
     with pytest.raises(AssertionError, match="lost"):
         ask(desk.url, lambda store: store.database.change(lambda connection: adding.write(connection, **rows)))
