@@ -50,6 +50,8 @@ async def authorize_client(request: Request, wiring: Wiring, *scopes: Scope) -> 
 async def authenticate(request: Request, wiring: Wiring, text: str, name: str | None = None) -> TokenRow:
     """The token of this text, whatever it is for; a bad one counts against the address that it came from.
 
+    A good token passes however many bad ones came from its address: nobody guesses 256 bits, or a signature.
+
     Args:
         request: the request that it came with, however it did.
         wiring: as for ``authorize``.
@@ -61,7 +63,6 @@ async def authenticate(request: Request, wiring: Wiring, text: str, name: str | 
     """
     now, exchange = wiring.clock.now(), exchange_of(request.scope)
     client = neighbourhood(exchange.client)
-    wiring.rates.failures.check(client, now)
     try:
         token = await _find(wiring, text, now)
         if name not in (None, token.subject):

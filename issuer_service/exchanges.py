@@ -24,6 +24,7 @@ REQUEST_ID = b"x-request-id"
 _log = logging.getLogger(__name__)
 _GIVEN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
 """What is taken over from a client or proxy: nothing that a log, a shell or a page could take for more than a name."""
+_CREDENTIALS = {b"authorization", b"cookie"}
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _UNKNOWN_ROUTE = "none"
 _STATE, _HEADERS = "sdcard.exchange", "sdcard.headers"
@@ -43,6 +44,7 @@ class Exchange:
         status: of the answer, once it has begun.
         turn: whose turn it takes among the tokens, once that is known.
         size: bytes of its answer so far, and four times those of its body.
+        over: that its address asked too often. It is answered all the same if it comes with a good token.
     """
 
     request_id: str
@@ -52,6 +54,7 @@ class Exchange:
     status: int | None = None
     turn: str = ""
     size: int = 0
+    over: TooOften | None = None
     began: float = field(default_factory=time.perf_counter)
 
 
@@ -104,6 +107,9 @@ class Exchanges:
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
+                if exchange.over is not None and not exchange.caller:
+                    over, exchange.over = exchange.over, None
+                    raise over
                 exchange.status = message["status"]
                 message["headers"] = [*message["headers"], name]
             self._weigh(scope, exchange, message)
@@ -116,7 +122,7 @@ class Exchanges:
 
         try:
             if is_limited(scope["path"]):
-                self._wiring.rates.addresses.take(neighbourhood(exchange.client), self._wiring.clock.now())
+                self._take(scope, exchange)
             await self._app(scope, weighed, named)
         except TooOften as refusal:  # others are answered further in
             await self._answer(scope, refusal)(scope, receive, named)
@@ -134,6 +140,15 @@ class Exchanges:
                 rates.tokens.charge(exchange.turn, units, now)
             else:
                 rates.addresses.charge(neighbourhood(exchange.client), units, now)
+
+    def _take(self, scope: Scope, exchange: Exchange) -> None:
+        """Count the request against its address. Strangers behind one address do not lock out its good tokens."""
+        try:
+            self._wiring.rates.addresses.take(neighbourhood(exchange.client), self._wiring.clock.now())
+        except TooOften as refusal:
+            if not any(name in _CREDENTIALS for name, _ in scope["headers"]):
+                raise
+            exchange.over = refusal
 
     def _end(self, scope: Scope, exchange: Exchange) -> None:
         seconds = time.perf_counter() - exchange.began

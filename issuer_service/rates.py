@@ -54,15 +54,6 @@ class Buckets:
         if self._per_second:
             self._keep(key, self._level(key, now) - units, now)
 
-    def check(self, key: str, now: Instant) -> None:
-        """Take none.
-
-        Raises:
-            Refused: as ``take``.
-        """
-        if self._per_second:
-            self._check(key, now)
-
     def _check(self, key: str, now: Instant) -> float:
         level = self._level(key, now)
         if level < 1:
@@ -90,9 +81,9 @@ class Rates:
     """What is limited.
 
     Attributes:
-        addresses: requests of one address, whatever they ask for.
+        addresses: requests of one address, whatever they ask for; with a good token, ``tokens`` limits them instead.
         tokens: requests with one token, or of one subject of an identity provider.
-        failures: bad tokens from one address; when it is empty no token from there is looked at.
+        failures: bad tokens from one address. Good tokens from there are served all the same.
     """
 
     addresses: Buckets = field(default_factory=lambda: Rates.for_addresses(12_000))

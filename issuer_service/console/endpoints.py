@@ -34,7 +34,6 @@ from issuer_service.console.session import (
     secret_of,
 )
 from issuer_service.delegation import approvals
-from issuer_service.delegation.schemas import ApprovalShown
 from issuer_service.exchanges import exchange_of
 from issuer_service.lifecycle.service import list_agents, show_agent
 from issuer_service.openapi import FromWiring
@@ -203,11 +202,13 @@ async def change_agent(agent_id: str, name: str, wiring: FromWiring, session: Fr
 
 
 @router.get("/approvals")
-async def approvals_waiting(wiring: FromWiring, session: FromSession) -> Response:
-    """What waits for a person."""
+async def approvals_waiting(request: Request, wiring: FromWiring, session: FromSession) -> Response:
+    """What waits for a person, in pages; of every client, or of one."""
     approvals.check_unlimited(session.caller(Scope.DELEGATIONS_APPROVE))
-    found = (await approvals.waiting(wiring)).approvals
-    return page("approvals.html", session, approvals=found, most=approvals.MOST_LISTED)
+    query = request.query_params
+    cursor, client = query.getlist("cursor"), query.getlist("client")
+    found = await approvals.waiting(wiring, cursor, client)
+    return page("approvals.html", session, found=found, first=not cursor, client=client[0] if client else None)
 
 
 @router.get("/approvals/{approval_id}/{name}")
@@ -216,7 +217,7 @@ async def ask_about_approval(approval_id: str, name: str, wiring: FromWiring, se
     approvals.check_unlimited(session.caller(Scope.DELEGATIONS_APPROVE))
     if name not in DECISIONS:
         raise no_such_page()
-    shown = await _waiting(wiring, approval_id)
+    shown = await approvals.find_waiting(wiring, approval_id)
     return page("confirm-approval.html", session, name=name, approval=shown, action=DECISIONS[name][0])
 
 
@@ -228,13 +229,6 @@ async def decide(approval_id: str, name: str, wiring: FromWiring, session: FromS
     action, state = DECISIONS[name]
     shown = await approvals.decide(wiring, session.caller(Scope.DELEGATIONS_APPROVE), approval_id, state)
     return page("decided.html", session, approval=shown, action=action)
-
-
-async def _waiting(wiring: Wiring, approval_id: str) -> ApprovalShown:
-    for one in (await approvals.waiting(wiring)).approvals:
-        if one.approval_id == approval_id:
-            return one
-    raise Refused(Rule.APPROVAL_DECIDED, _REQUEST.within("approval_id"))
 
 
 # -- audit ------------------------------------------------------------------------------------------------------------

@@ -1,37 +1,57 @@
 """What waits for a person: ``GET /delegations/approvals``, and that person's word. Theirs is for one exchange, once."""
 
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import APIRouter, Request, Response, Security
 
-from issuer_service.access import Caller, Scope, agent_prefixes
+from issuer_service.access import MOST_SUBJECT, Caller, Scope, agent_prefixes
 from issuer_service.calling import authorize
 from issuer_service.delegation.schemas import HANDLE, REQUEST, ApprovalList, ApprovalShown
 from issuer_service.openapi import BEARER, FromWiring, refusals
 from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState, DecisionRow
 from issuer_service.wiring import Wiring
+from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Refused
 from sdcard.rules import Rule
 
 router = APIRouter(tags=["delegation"])
 
 MOST_LISTED = 100
+_CURSOR = re.compile("(0|[1-9][0-9]{0,17}) ([0-9a-f]{1,32})")
 _REFUSALS = refusals(
     HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE
 )
+_LISTING = {**_REFUSALS, **refusals(HTTPStatus.UNPROCESSABLE_ENTITY)}
 _DEPENDENCIES = [Security(BEARER)]
+_PAGE: dict[str, Any] = {
+    "parameters": [
+        {"name": name, "in": "query", "required": False, "description": what, "schema": {"type": "string"}}
+        for name, what in (
+            ("client", "Only what this client waits for."),
+            ("cursor", "`next_cursor` of the page before."),
+        )
+    ]
+}
 
 
 @router.get(
-    "/delegations/approvals", summary="What waits for a person", responses=_REFUSALS, dependencies=_DEPENDENCIES
+    "/delegations/approvals",
+    summary="What waits for a person",
+    responses=_LISTING,
+    openapi_extra=_PAGE,
+    dependencies=_DEPENDENCIES,
 )
 async def list_approvals(request: Request, wiring: FromWiring, response: Response) -> ApprovalList:
-    """The exchanges that wait for a person, the oldest first; up to 100 of them."""
-    caller = await authorize(request, wiring, Scope.DELEGATIONS_APPROVE)
+    """The exchanges that wait for a person, the oldest first, in pages; of every client, or of one."""
+    check_unlimited(await authorize(request, wiring, Scope.DELEGATIONS_APPROVE))
+    query = request.query_params
+    if not {"client", "cursor"}.issuperset(query):
+        raise Refused(Rule.REQUEST, REQUEST.within("query"), "There are the parameters client and cursor.")
     response.headers["Cache-Control"] = "no-store"
-    check_unlimited(caller)
-    return await waiting(wiring)
+    return await waiting(wiring, query.getlist("cursor"), query.getlist("client"))
 
 
 @router.post(
@@ -74,14 +94,58 @@ def check_unlimited(caller: Caller) -> None:
         raise Refused(Rule.TOKEN_LIMIT, REQUEST.within("approval_id"), "An exchange goes through agents of others.")
 
 
-async def waiting(wiring: Wiring) -> ApprovalList:
-    """What waits for a person.
+async def waiting(wiring: Wiring, cursor: Sequence[str], client: Sequence[str]) -> ApprovalList:
+    """Give a page of what waits for a person.
+
+    Args:
+        wiring: the registry.
+        cursor, client: the values of these parameters of the query.
 
     Raises:
-        Refused: ``store.unavailable``.
+        Refused: ``request.malformed``, ``store.unavailable``.
     """
-    rows = await wiring.store.delegations.list_approvals(int(wiring.clock.now()), MOST_LISTED)
-    return ApprovalList(approvals=[shown(row) for row in rows])
+    after, whose, now = _read_cursor(cursor), _read_client(client), int(wiring.clock.now())
+    rows = await wiring.store.delegations.list_approvals(now, MOST_LISTED + 1, after, whose)
+    page, more = rows[:MOST_LISTED], len(rows) > MOST_LISTED
+    last = encode_base64url(f"{page[-1].asked_at} {page[-1].approval_id}".encode()) if more else None
+    return ApprovalList(approvals=[shown(row) for row in page], next_cursor=last)
+
+
+async def find_waiting(wiring: Wiring, approval_id: str) -> ApprovalShown:
+    """Give one exchange that waits for a person.
+
+    Raises:
+        Refused: ``approval.decided``, ``store.unavailable``.
+    """
+    is_name, now = re.fullmatch(HANDLE, approval_id), int(wiring.clock.now())
+    row = await wiring.store.delegations.find_waiting(approval_id, now) if is_name else None
+    if row is None:
+        raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("approval_id"))
+    return shown(row)
+
+
+def _read_cursor(given: Sequence[str]) -> tuple[int, str] | None:
+    """Instant and name of the approval that the last page ended with."""
+    if not given:
+        return None
+    where = REQUEST.within("query", "cursor")
+    try:
+        text = decode_base64url(given[0], where).decode("ascii") if len(given) == 1 else ""
+    except (Refused, UnicodeDecodeError):
+        text = ""
+    match = _CURSOR.fullmatch(text)
+    if match is None:
+        raise Refused(Rule.REQUEST, where, "Send the next_cursor of the last page, once and unchanged.")
+    return int(match.group(1)), match.group(2)
+
+
+def _read_client(given: Sequence[str]) -> str | None:
+    if not given:
+        return None
+    if len(given) > 1 or not 1 <= len(given[0]) <= MOST_SUBJECT or not given[0].isprintable():
+        hint = f"Send one subject of 1 to {MOST_SUBJECT} printable characters."
+        raise Refused(Rule.REQUEST, REQUEST.within("query", "client"), hint)
+    return given[0]
 
 
 async def decide(wiring: Wiring, caller: Caller, approval_id: str, state: ApprovalState) -> ApprovalShown:

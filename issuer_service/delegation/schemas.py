@@ -196,6 +196,7 @@ class ApprovalList(BaseModel):
     """What waits for a decision, the oldest first."""
 
     approvals: list[ApprovalShown]
+    next_cursor: str | None = Field(description="For the next page; null on the last one.")
 
 
 class ServerMetadata(BaseModel):

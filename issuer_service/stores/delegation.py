@@ -11,7 +11,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Table, delete, func, insert, not_, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Table,
+    delete,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.delegation_ports import (
@@ -102,11 +115,23 @@ class SqlDelegations:
         with self._nonces.in_use():
             await self._database.change(lambda connection: _record(connection, exchange))
 
-    async def list_approvals(self, at: int, count: int) -> tuple[ApprovalRow, ...]:
-        """Approvals that wait for a decision."""
-        waiting = approvals.c.state == ApprovalState.PENDING.value, _open(at)
-        asked = select(approvals).where(*waiting).order_by(approvals.c.asked_at, approvals.c.approval_id).limit(count)
+    async def list_approvals(
+        self, at: int, count: int, after: tuple[int, str] | None = None, client: str | None = None
+    ) -> tuple[ApprovalRow, ...]:
+        """Give approvals that wait for a decision."""
+        order = approvals.c.asked_at, approvals.c.approval_id
+        asked = select(approvals).where(*_waiting(at)).order_by(*order).limit(count)
+        if after is not None:
+            asked = asked.where(tuple_(*order) > after)
+        if client is not None:
+            asked = asked.where(approvals.c.client == client)
         return tuple(map(_approval, await self._database.read(lambda one: one.execute(asked).mappings().all())))
+
+    async def find_waiting(self, approval_id: str, at: int) -> ApprovalRow | None:
+        """Give the approval of this name, if it waits for a decision."""
+        asked = select(approvals).where(approvals.c.approval_id == approval_id, *_waiting(at))
+        row = await self._database.read(lambda connection: connection.execute(asked).mappings().first())
+        return None if row is None else _approval(row)
 
     async def decide(self, decision: DecisionRow) -> ApprovalRow:
         """Approve or deny."""
@@ -267,6 +292,10 @@ def _statuses(connection: Connection, digests: set[str], at: int) -> dict[str, i
 
 
 # -- approvals
+
+
+def _waiting(at: int) -> tuple[ColumnElement[bool], ...]:
+    return approvals.c.state == ApprovalState.PENDING.value, _open(at)
 
 
 def _ask(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:

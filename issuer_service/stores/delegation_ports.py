@@ -202,8 +202,21 @@ class Delegations(Protocol):
         """
         ...
 
-    async def list_approvals(self, at: int, count: int) -> tuple[ApprovalRow, ...]:
-        """Approvals that wait for a decision, the oldest first."""
+    async def list_approvals(
+        self, at: int, count: int, after: tuple[int, str] | None = None, client: str | None = None
+    ) -> tuple[ApprovalRow, ...]:
+        """Give approvals that wait for a decision, the oldest first.
+
+        Args:
+            at: the present instant.
+            count: how many at most.
+            after: instant and name of the approval that the last page ended with.
+            client: whose; None: of every client.
+        """
+        ...
+
+    async def find_waiting(self, approval_id: str, at: int) -> ApprovalRow | None:
+        """Give the approval of this name, if it waits for a decision."""
         ...
 
     async def decide(self, decision: DecisionRow) -> ApprovalRow:

@@ -115,7 +115,7 @@ def remove(
 def list_approvals(database_url: Database = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
     """List what waits for a person, the oldest first. Example: sdcard approvals list"""
     now = int(SystemClock().now())
-    rows = _on(lambda delegations: delegations.list_approvals(now, MOST_LISTED), database_url, config)
+    rows = _on(lambda delegations: _all_waiting(delegations, now), database_url, config)
     if as_json:
         print_json({"approvals": [_approval_shown(row) for row in rows]})
     for row in () if as_json else rows:
@@ -123,6 +123,17 @@ def list_approvals(database_url: Database = None, config: ConfigFile = None, as_
         interaction = f"  in {row.interaction_id}" if row.interaction_id else ""
         asked = f"asked by {row.client}, until {show_instant(row.expires_at)}"
         print_lines(f"{row.approval_id}  {chain}  {scopes}{interaction}  {asked}")
+
+
+async def _all_waiting(delegations: "Delegations", now: int) -> list["ApprovalRow"]:
+    """All pages: what many clients wait for hides nothing."""
+    rows: list[ApprovalRow] = []
+    while True:
+        after = (rows[-1].asked_at, rows[-1].approval_id) if rows else None
+        page = await delegations.list_approvals(now, MOST_LISTED, after)
+        rows += page
+        if len(page) < MOST_LISTED:
+            return rows
 
 
 @approvals.command("approve")

@@ -78,7 +78,7 @@ def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> J
 
 
 def _read_header(text: str, where: Where, depth: int) -> JsonObject:
-    """A header in which ``alg``, ``typ`` and ``kid`` are texts. Many tokens share it; one of texts alone is kept."""
+    """A header in which ``alg``, ``typ`` and ``kid`` are texts. Many tokens share it."""
     kept = _headers.get(text)
     if kept is not None:
         return kept.copy()
@@ -86,11 +86,19 @@ def _read_header(text: str, where: Where, depth: int) -> JsonObject:
     for name in _TEXTS:
         if not isinstance(header.get(name, ""), str):
             raise Refused(Rule.JWS_HEADER, where.within(name))
-    if len(text) <= _LONGEST_KEPT and {str}.issuperset(map(type, header.values())):
+    return header
+
+
+def _keep_header(jws: Jws) -> None:
+    """Keep a header that was signed by a key of ours to trust: strangers do not push it out."""
+    length = jws.signing_input.find(b".")
+    if length > _LONGEST_KEPT or not {str}.issuperset(map(type, jws.header.values())):
+        return
+    text = jws.signing_input[:length].decode("ascii")
+    if text not in _headers:
         if len(_headers) >= _KEPT:
             _headers.clear()
-        _headers[text] = header.copy()
-    return header
+        _headers[text] = jws.header.copy()
 
 
 def forget() -> None:
@@ -127,6 +135,7 @@ def verifying_jws(
     check_nothing_critical(jws)
     check_signature(jws, key == signer or (yield SignatureQuestion(key, jws.signing_input, jws.signature)))
     check_type(jws, types)
+    _keep_header(jws)
 
 
 def computed(steps: Generator[SignatureQuestion, bool, T]) -> T:

@@ -50,8 +50,6 @@ def test_a_clock_that_is_set_back_gives_nothing_and_keeps_nobody_out_for_longer(
     for instant in (100, 100.9):
         with pytest.raises(TooOften):
             buckets.take("a", instant)
-        with pytest.raises(TooOften):
-            buckets.check("a", instant)
     buckets.take("a", 101)
 
 
@@ -60,7 +58,7 @@ def test_retry_after_is_when_one_is_there() -> None:
     for _ in range(10):
         buckets.take("a", 0)
     with pytest.raises(TooOften) as refused:
-        buckets.check("a", 3)
+        buckets.take("a", 3)
     assert refused.value.headers == {"Retry-After": "7"}
     buckets.take("a", 10)
 
@@ -119,16 +117,33 @@ def test_spellings_of_the_scheme_do_not_make_another_token(desk: Desk) -> None:
     assert_refused(refused, 429, REFUSED)
 
 
-def test_bad_tokens_are_limited_for_each_address_and_then_none_is_looked_at(desk: Desk) -> None:
+def test_bad_tokens_are_limited_for_each_address_and_good_ones_from_there_are_served(desk: Desk) -> None:
     with desk.open(rates=limits(failures=60)) as registry:
-        refused = exhaust(registry, authorization="Bearer wrong")
+        refused = exhaust(registry, 100, authorization="Bearer wrong")
         good = registry.post(request())
+        still = registry.post({}, authorization="Bearer wrong")
         desk.clock.advance(1)
-        later = registry.post(request())
+        later = registry.post({}, authorization="Bearer wrong")
 
     assert_refused(refused, 429, REFUSED)
-    assert_refused(good, 429, REFUSED)
-    assert later.status_code == 201
+    assert good.status_code == 201
+    assert_refused(still, 429, REFUSED)
+    assert later.status_code == 401
+
+
+def test_strangers_of_an_address_do_not_lock_out_its_good_tokens(desk: Desk) -> None:
+    with desk.open(rates=limits(addresses=60), console=True) as registry:
+        nobody = [registry.client.get("/nowhere").status_code for _ in range(12)]
+        forged = [
+            registry.ask(method, path, token="sdcard_x").status_code
+            for method, path in (("GET", "/agents"), ("GET", "/nowhere"), ("POST", "/token"), ("GET", "/console"))
+        ]
+        good = registry.post(request())
+        served = registry.ask("GET", "/agents")
+
+    assert nobody == [404] * 10 + [429] * 2
+    assert forged == [429] * 4
+    assert (good.status_code, served.status_code) == (201, 200)
 
 
 def test_good_tokens_are_no_failures(desk: Desk) -> None:

@@ -1,14 +1,22 @@
 """Sensitive scopes wait for a person, whose word is for one exchange, once, and for a while."""
 
+from dataclasses import asdict, replace
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
+from sqlalchemy import Connection, insert
 
 from issuer_service.access import Scope
+from issuer_service.delegation.approvals import MOST_LISTED
 from issuer_service.stores.delegation import MOST_OPEN
+from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState
+from issuer_service.stores.tables import approvals
+from sdcard.encoding import encode_base64url
 from tests.issuer_service.delegation.office import Office, assert_error
-from tests.issuer_service.desk import assert_refused, on_both_databases
+from tests.issuer_service.desk import Desk, ask, assert_refused, on_both_databases
+from tests.world import NOW
 
 pytestmark = on_both_databases
 
@@ -50,7 +58,10 @@ def test_a_person_approves_and_the_repeat_gets_the_token_once(office: Office) ->
     assert office.read(token, "b").scopes == ("pay", "read")
     again = office.show("a", "b", "pay read", interaction_id="task-1", approval_handle=handle)
     assert_error(again, "invalid_grant", "approval.used")
-    assert office.registry.done("GET", "/delegations/approvals", token=office.tokens["paul"]) == {"approvals": []}
+    assert office.registry.done("GET", "/delegations/approvals", token=office.tokens["paul"]) == {
+        "approvals": [],
+        "next_cursor": None,
+    }
     events = [(one["event"], one["subject"]) for one in office.desk.audit(interaction_id="task-1")]
     assert events == [("approval.asked", "alice"), ("approval.granted", "paul"), ("delegation.issued", "alice")]
 
@@ -168,6 +179,58 @@ def test_what_ended_meanwhile_is_not_issued_whatever_was_approved(office: Office
     assert decide(office, handle).status_code == 200
     office.remove_grant(grant)
     assert_error(office.show("a", "b", "pay", approval_handle=handle), "invalid_target", "delegation.no-grant")
+
+
+def listed(office: Office, query: str = "") -> dict[str, Any]:
+    answer: dict[str, Any] = office.registry.done("GET", f"/delegations/approvals{query}", token=office.tokens["paul"])
+    return answer
+
+
+def test_what_many_clients_wait_for_hides_nothing(office: Office, desk: Desk) -> None:
+    """More than a page of others, and one that came last."""
+    one = ApprovalRow("0" * 32, "", ("agent:a",), "agent:b", ("pay",), None, ApprovalState.PENDING, NOW, NOW + 900)
+    names = [f"{n:032x}" for n in range(2 * MOST_LISTED + 1)]
+    rows = [replace(one, approval_id=name, client=f"client-{n % 7}") for n, name in enumerate(names)]
+    last = replace(one, approval_id="f" * 32, client="müller & co", asked_at=NOW + 1)
+
+    def work(connection: Connection) -> None:
+        for row in (*rows, last):
+            values = {**asdict(row), "parties": list(row.parties), "scopes": list(row.scopes), "decided_by": ""}
+            connection.execute(
+                insert(approvals).values(values | {"state": row.state.value, "open_for": row.approval_id})
+            )
+
+    ask(desk.url, lambda store: store.database.change(work))
+
+    pages, cursor = [listed(office)], ""
+    while cursor := pages[-1]["next_cursor"]:
+        pages.append(listed(office, f"?cursor={cursor}"))
+    found = [shown["approval_id"] for page in pages for shown in page["approvals"]]
+    assert found == [*names, last.approval_id]
+    assert [len(page["approvals"]) for page in pages] == [MOST_LISTED, MOST_LISTED, 2]
+    own = listed(office, f"?client={quote(last.client)}")
+    assert ([shown["approval_id"] for shown in own["approvals"]], own["next_cursor"]) == ([last.approval_id], None)
+    assert decide(office, last.approval_id).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("?cursor=x", "/cursor"),
+        ("?cursor=", "/cursor"),
+        ("?cursor=MTIgMTI&cursor=MTIgMTI", "/cursor"),
+        ("?cursor=" + encode_base64url(b"9999999999999999999 1"), "/cursor"),
+        ("?cursor=" + encode_base64url(b"1 \0"), "/cursor"),
+        ("?client=", "/client"),
+        ("?client=%00", "/client"),
+        ("?client=" + "x" * 257, "/client"),
+        ("?client=a&client=b", "/client"),
+        ("?clients=a", ""),
+    ],
+)
+def test_a_page_that_cannot_be_is_refused(office: Office, query: str, place: str) -> None:
+    refused = office.registry.ask("GET", f"/delegations/approvals{query}", token=office.tokens["paul"])
+    assert_refused(refused, 422, ("request.malformed", f"request/query{place}"))
 
 
 def test_a_client_waits_for_so_many_approvals_and_no_more(office: Office) -> None:
