@@ -11,7 +11,7 @@ from pathlib import Path
 from issuer_service.access import Limit, is_limit
 from issuer_service.addresses import Network
 from issuer_service.authorization_server import AuthorizationServer
-from issuer_service.discovery.shares import Shares
+from issuer_service.discovery.shares import Shares, Turns
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault
 from issuer_service.metrics import Metrics
@@ -188,7 +188,7 @@ class Wiring:
     proofs: ProofPolicy = ProofPolicy.ACCEPTED
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
-    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_BATCHES_AT_ONCE))
+    turns: Turns = field(default_factory=lambda: Turns(_BATCHES_AT_ONCE), repr=False)
     authorization_server: AuthorizationServer | None = None
     metrics: Metrics = field(default_factory=Metrics, repr=False)
     readiness: Readiness = field(default_factory=Readiness, repr=False)

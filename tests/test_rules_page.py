@@ -93,9 +93,9 @@ def test_every_rule_of_the_standard_is_raised_by_a_function_that_says_which_row(
     }
 
     assert silent == {
-        "sdcard/edge/records.py:_Expiring.add",
-        "sdcard/edge/sql_records.py:_Rows._take_room",
+        "sdcard/edge/records.py:_UsedNonces.add",
         "sdcard/edge/sql_records.py:_available",
+        "sdcard/edge/used_nonces.py:_outcome",
         "sdcard/keybinding/verification.py:check_interaction",
     }, "a record's own limits, and SD-Card 5.2.2; status lists have rules of their own"
 

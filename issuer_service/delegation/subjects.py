@@ -136,7 +136,7 @@ async def _shown(wiring: Wiring, caller: Caller, text: str, where: Where, now: I
     Its status is looked up in the transaction, among the registry's own records.
     """
     keys = await wiring.keys.current()
-    async with wiring.turns:
+    async with wiring.turns.of(caller.subject):
         subject, bound, digest, end = await asyncio.to_thread(_verify_shown, wiring, keys, text, now)
     if not is_agent(subject):
         raise Refused(Rule.DELEGATION_SUBJECT, where)

@@ -57,7 +57,7 @@ async def renew(wiring: Wiring, positions: Sequence[int], now: Instant) -> froze
     wanted = Counter(source.audience.context for source in sources)
     for _ in range(_ATTEMPTS):
         statuses = await wiring.store.free_statuses(wanted, wiring.salts)
-        async with wiring.turns:
+        async with wiring.turns.of(""):
             keys = await wiring.keys.current()
             rows = await asyncio.to_thread(_renew_all, wiring, keys, sources, statuses, now, failures)
         try:

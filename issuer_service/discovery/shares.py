@@ -14,6 +14,23 @@ SECONDS = 2.0
 """For which somebody may wait for their own look-ups."""
 
 
+class Turns:
+    """So much work at a time, and no more than that of one subject in line: the next subject waits for little."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once, self._all = at_once, asyncio.Semaphore(at_once)
+        self._own = WeakValueDictionary[str, asyncio.Semaphore]()
+
+    @asynccontextmanager
+    async def of(self, subject: str) -> AsyncIterator[None]:
+        """Wait for the subject's turn."""
+        own = self._own.get(subject)
+        if own is None:
+            own = self._own[subject] = asyncio.Semaphore(self._at_once)
+        async with own, self._all:
+            yield
+
+
 class Shares:
     """The places of callers, for one event loop. Nothing is kept of who asks for nothing."""
 

@@ -72,7 +72,7 @@ async def change_keys(
         given = parse_json_object(body, REQUEST, wiring.limits.json_depth)
         return given, read_section(KeyChange, given)
 
-    async with wiring.turns:  # as registrations are read: keys and proofs can be many
+    async with wiring.turns.of(caller.subject):  # as registrations are read: keys and proofs can be many
         given, change = await asyncio.to_thread(read_change)
 
     def request(agent: AgentRow) -> JsonObject:

@@ -115,7 +115,7 @@ async def read(wiring: Wiring, caller: Caller, body: bytes, reading: Callable[[]
 
     if _is_read_at_once(body, wiring.bounds):
         return work()
-    async with wiring.turns:
+    async with wiring.turns.of(caller.subject):
         return await asyncio.to_thread(work)
 
 
@@ -142,7 +142,7 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
     for _ in range(_ATTEMPTS):
         keys = await wiring.keys.current()
         at_once = _is_small(registration, wiring.bounds) and isinstance(keys.signer(KeyUse.CARDS), InMemorySigner)
-        async with nullcontext() if at_once else wiring.turns:
+        async with nullcontext() if at_once else wiring.turns.of(caller.subject):
             statuses = await wiring.store.free_statuses(wanted, wiring.salts)
             make = partial(issue_batch, wiring, keys, caller, registration, change, statuses, now)
             row, answer = make() if at_once else await asyncio.to_thread(make)

@@ -44,7 +44,7 @@ from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 
 MOST_FINDINGS = 50
 _LIFETIME = 300
-_MOST_OPEN_CHALLENGES = 1_000
+_MOST_ANSWERED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ LOOKING = (
 class Verifying:
     """What is demanded of presentations.
 
-    The server makes every challenge itself and keeps it in its own memory, so each is answered once, here, and by
+    The server makes every challenge itself, with a key in its own memory, so each is answered once, here, and by
     nobody after a restart. A memory of nonces that Holders chose could not promise that: each host of a model starts a
     server of its own, and none would know what another one saw.
     """
@@ -129,7 +129,7 @@ class Verifying:
     _issued: MemoryChallengeRecord = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        record = MemoryChallengeRecord(self.audience, self.salts, _LIFETIME, _MOST_OPEN_CHALLENGES)
+        record = MemoryChallengeRecord(self.audience, self.salts, _LIFETIME, _MOST_ANSWERED)
         object.__setattr__(self, "_issued", record)
 
     def offers(self) -> tuple[Offer, ...]:
@@ -162,13 +162,15 @@ class Verifying:
 
     def verify(self, asked: Answer) -> VerifiedPresentation:
         """The Verifier's front door."""
+        challenge, now = Challenge(asked.nonce, self.audience), self.clock.now()
+        self._issued.check(challenge, now)
         expectations = Expectations(
             issuers=self.issuers,
             profile=self.profile,
-            key_binding=Answering(Challenge(asked.nonce, self.audience), self._issued),
+            key_binding=Answering(challenge, self._issued),
             status=self.status,
         )
-        card = verify_presentation(lenient_token(asked.presentation), expectations, self.clock.now())
+        card = verify_presentation(lenient_token(asked.presentation), expectations, now)
         assert isinstance(card.key_binding, Bound), "an answer to a challenge is bound"
         return VerifiedPresentation(
             verified=True,

@@ -151,13 +151,13 @@ class SqlChallengeRecord:
         Raises:
             Refused: ``kb.record-unavailable``.
         """
-        try:
-            key, until = await self._key.recognize(partial(self._maker.check, challenge=challenge, now=now), now)
-        except Refused as refusal:
-            if refusal.rule is Rule.STORE_UNAVAILABLE:
-                raise Refused(Rule.KB_RECORD, _WHERE, "The record is out of reach.") from None
-            return False
         with _available():
+            try:
+                key, until = await self._key.recognize(partial(self._maker.check, challenge=challenge, now=now), now)
+            except Refused as refusal:
+                if refusal.rule is Rule.STORE_UNAVAILABLE:
+                    raise
+                return False
             try:
                 return await self._used.add(self._database, digest_of_nonce(challenge.nonce), until, now, key)
             except KeyChanged:

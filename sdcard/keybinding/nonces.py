@@ -80,14 +80,11 @@ def make_nonce(key: bytes, terms: NonceTerms, now: Instant, randomness: bytes) -
         randomness: 16 fresh random bytes.
 
     Raises:
-        Misuse: for a key or randomness of another length, or an instant before 1970.
+        Misuse: for a key or randomness of another length, or what is no instant.
     """
     if len(key) != KEY_BYTES or len(randomness) != SALT_BYTES:
         raise Misuse(f"a nonce is made with {KEY_BYTES} bytes of key and {SALT_BYTES} of randomness")
-    instant = int(check_instant(now))
-    if not 0 <= instant < 256**_INSTANT_BYTES:
-        raise Misuse("a nonce holds an instant after 1970")
-    made = _VERSION + instant.to_bytes(_INSTANT_BYTES) + randomness
+    made = _VERSION + int(check_instant(now)).to_bytes(_INSTANT_BYTES) + randomness
     return encode_base64url(made + _mac(key, made, terms))
 
 
@@ -148,23 +145,50 @@ class ChallengeMaker:
             now: the present instant.
 
         Raises:
-            Refused: ``kb.nonce-mismatch`` for a text that is no nonce of ours, or outside of HTTP for one that was not
-                made with this key for these terms; ``kb.other-request`` for the same of an HTTP request;
-                ``kb.challenge-expired`` for one that is too old, or from the future.
+            Refused: as ``check_form``, ``check_mac`` and ``check_age``.
         """
         terms = self._terms(challenge.audience, challenge.interaction_id, challenge.target)
-        made_at = recognize_nonce(key, terms, challenge.nonce)
-        if made_at is None:
-            is_request = challenge.target is not None and _NONCE.fullmatch(challenge.nonce) is not None
-            hint = "It was made for another request, by another record, or before this record was made anew."
-            raise Refused(Rule.KB_OTHER_REQUEST if is_request else Rule.KB_NONCE, _WHERE, hint)
-        if not is_current(made_at, min(self.lifetime, challenge.window.past), now):
-            raise Refused(Rule.KB_CHALLENGE_EXPIRED, _WHERE)
+        check_form(challenge.nonce)
+        made_at = check_mac(key, terms, challenge.nonce)
+        check_age(made_at, min(self.lifetime, challenge.window.past), now)
         return made_at + self.lifetime
 
     def _terms(self, audience: str, interaction_id: str | None, target: RequestTarget | None) -> NonceTerms:
         request = ("", "", "") if target is None else (target.origin, target.method, target.path)
         return NonceTerms(self.purpose, audience, self.lifetime, *request, interaction_id)
+
+
+def check_form(nonce: str) -> None:
+    """Refuse a text that nobody made as a challenge. 7.3 step 5.f (R-90).
+
+    Raises:
+        Refused: ``kb.nonce-mismatch``, at ``kb-jwt/nonce``.
+    """
+    if not _NONCE.fullmatch(nonce):
+        raise Refused(Rule.KB_NONCE, _WHERE)
+
+
+def check_mac(key: bytes, terms: NonceTerms, nonce: str) -> int:
+    """Refuse a nonce that was not made with this key for these terms; give its instant. 7.3 step 5.f (R-90).
+
+    Raises:
+        Refused: ``kb.other-request``, at ``kb-jwt/nonce``.
+    """
+    made_at = recognize_nonce(key, terms, nonce)
+    if made_at is None:
+        hint = "It was made for another request, by another record, or before this record was made anew."
+        raise Refused(Rule.KB_OTHER_REQUEST, _WHERE, hint)
+    return made_at
+
+
+def check_age(made_at: int, lifetime: int, now: Instant) -> None:
+    """Refuse a challenge that was made too long ago, or in the future. 7.3 step 5.f (R-90).
+
+    Raises:
+        Refused: ``kb.challenge-expired``, at ``kb-jwt/nonce``.
+    """
+    if not is_current(made_at, lifetime, now):
+        raise Refused(Rule.KB_CHALLENGE_EXPIRED, _WHERE)
 
 
 def _mac(key: bytes, made: bytes, terms: NonceTerms) -> bytes:

@@ -115,9 +115,9 @@ NOT_COMPARED: Mapping[str, Mapping[str, str]] = {
         "a kept answer: its text is encrypted with the caller's token (decision 0010), so another one does not open; a "
         "row that is deleted makes the request run again, under the same checks",
     ),
-    "nonces": dict.fromkeys(
-        tables.nonces.c.keys(),
-        "a nonce for one proof: it permits nothing without the proof; its rows come and go without a record",
+    "used_nonces": dict.fromkeys(
+        tables.used_nonces.c.keys(),
+        "used nonces and their key: a nonce permits nothing without the proof, and an emptied table gets a new key",
     ),
     "secrets": dict.fromkeys(
         tables.secrets.c.keys(),

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from issuer_service.discovery.shares import AT_ONCE, Shares
+from issuer_service.discovery.shares import AT_ONCE, Shares, Turns
 from sdcard.edge.lookups import QUICK_CONNECTIONS
 from sdcard.errors import Refused
 from sdcard.rules import Rule
@@ -51,3 +51,42 @@ def test_who_waits_too_long_is_refused_and_a_cancelled_one_leaves_its_place() ->
         return refused.value
 
     assert asyncio.run(run()).rule is Rule.STORE_SLOW
+
+
+def test_a_subject_that_has_much_to_do_holds_up_another_for_no_more_than_its_share() -> None:
+    async def work() -> list[str]:
+        turns, done = Turns(2), list[str]()
+
+        async def one(subject: str) -> None:
+            async with turns.of(subject):
+                await asyncio.sleep(0)
+                done.append(subject)
+
+        waiting = [asyncio.ensure_future(one("eve")) for _ in range(100)]
+        await asyncio.sleep(0)
+        await one("alice")
+        before = len(done)
+        await asyncio.gather(*waiting)
+        return done[:before]
+
+    done = asyncio.run(work())
+    assert done[-1] == "alice"
+    assert len(done) <= 6
+
+
+def test_so_many_work_at_a_time_and_nothing_is_kept_of_them() -> None:
+    async def work() -> tuple[int, int]:
+        turns, now, most = Turns(2), 0, 0
+
+        async def one(subject: str) -> None:
+            nonlocal now, most
+            async with turns.of(subject):
+                now += 1
+                most = max(most, now)
+                await asyncio.sleep(0)
+                now -= 1
+
+        await asyncio.gather(*(one(str(number % 5)) for number in range(50)))
+        return most, len(turns._own)
+
+    assert asyncio.run(work()) == (2, 0)

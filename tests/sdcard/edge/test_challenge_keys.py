@@ -48,7 +48,7 @@ def test_a_process_that_starts_again_knows_no_challenge_of_before() -> None:
 
     after = MemoryChallengeRecord(AUDIENCE, SystemSalts())
     assert [after.consume(one, NOW) for one in (first, second)] == [False, False]
-    with raises_rule("kb.nonce-mismatch", at="kb-jwt/nonce"):
+    with raises_rule("kb.other-request", at="kb-jwt/nonce"):
         after.check(second, NOW)
 
 

@@ -59,7 +59,7 @@ def test_the_wire_form_is_as_it_was() -> None:
 
 
 def test_a_nonce_is_short_and_says_when_it_was_made() -> None:
-    for instant in (0, 1, NOW, NOW + 0.9, 2**48 - 1):
+    for instant in (0, 1, NOW, NOW + 0.9, 253_402_300_799):
         nonce = make_nonce(KEY, TERMS, instant, RANDOMNESS)
         assert len(nonce) == 52 <= MAX_NONCE_LENGTH
         assert recognize_nonce(KEY, TERMS, nonce) == int(instant)
@@ -90,9 +90,12 @@ def test_no_two_terms_run_into_one_another(one: NonceTerms, other: NonceTerms) -
 
 def test_what_moves_from_one_field_to_the_next_is_another_nonce() -> None:
     names = ("audience", "origin", "method", "path", "interaction_id", "subject")
-    empty = replace(TERMS, **dict.fromkeys(names, ""))
-    made = {make_nonce(KEY, replace(empty, **{name: "x"}), NOW, RANDOMNESS) for name in names}
-    assert len(made | {make_nonce(KEY, replace(empty, interaction_id=None), NOW, RANDOMNESS)}) == len(names) + 1
+    empty: dict[str, Any] = dict.fromkeys(names, "")
+    made = {make_nonce(KEY, replace(TERMS, **{**empty, name: "x"}), NOW, RANDOMNESS) for name in names}
+    assert (
+        len(made | {make_nonce(KEY, replace(TERMS, **{**empty, "interaction_id": None}), NOW, RANDOMNESS)})
+        == len(names) + 1
+    )
 
 
 def test_every_character_of_a_nonce_counts() -> None:
@@ -122,7 +125,7 @@ def test_another_key_knows_nothing() -> None:
         (KEY, NOW, bytes(15)),
         (KEY, NOW, bytes(17)),
         (KEY, -1, RANDOMNESS),
-        (KEY, 2**48, RANDOMNESS),
+        (KEY, 253_402_300_800, RANDOMNESS),
         (KEY, float("nan"), RANDOMNESS),
         (KEY, True, RANDOMNESS),
     ],
@@ -177,7 +180,7 @@ def test_a_window_narrows_what_a_challenge_is_good_for() -> None:
         ({"interaction_id": "i-2"}, "kb.other-request"),
         ({"interaction_id": None}, "kb.other-request"),
         ({"audience": "https://other.example"}, "kb.other-request"),
-        ({"target": None}, "kb.nonce-mismatch"),
+        ({"target": None}, "kb.other-request"),
         ({"nonce": "chosen by a Holder"}, "kb.nonce-mismatch"),
     ],
 )

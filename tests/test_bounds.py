@@ -1,0 +1,212 @@
+"""Whatever outlives a request is bounded, and strangers cannot fill what others need. A new place fails here."""
+
+import ast
+from collections.abc import Iterator
+from enum import StrEnum
+
+import pytest
+
+from issuer_service.stores.tables import metadata
+from sdcard.edge.sql_records import _METADATA as RECORDS
+from tests.shared import ROOT
+
+KEEPING = {
+    *(
+        "OrderedDict",
+        "Recent",
+        "Semaphore",
+        "WeakValueDictionary",
+        "WeakKeyDictionary",
+        "deque",
+        "defaultdict",
+        "Queue",
+    ),
+    *(
+        "Buckets",
+        "Shares",
+        "Turns",
+        "_UsedNonces",
+        "ThreadPoolExecutor",
+        "Queue",
+        "dict",
+        "list",
+        "set",
+        "lru_cache",
+        "cache",
+    ),
+}
+
+
+class Why(StrEnum):
+    """Why strangers cannot fill a place at the expense of others."""
+
+    WORK = "lives for one piece of work, whose size is limited"
+    CODE = "its keys are in the code, the settings or the policy"
+    SPEED = "bounded, and what is pushed out is computed again"
+    VERIFIED = "bounded, and entered by what a trusted key signed"
+    ADMITTED = "bounded, entered last; full refuses"
+    EACH = "a share for each caller"
+    OWNED = "the process's own resources, of fixed number"
+
+
+PLACES: dict[Why, str] = {
+    Why.WORK: """
+        sdcard/audit/chain.py:Walk._seen sdcard/audit/chain.py:Walk._findings
+        sdcard/cards/a2a/losses.py:Losses._found sdcard/cards/a2a/losses.py:Losses._spelt
+        sdcard/cards/a2a/signatures/forms.py:_Reading.unsigned
+        sdcard/cards/documents.py:_Builder.findings sdcard/cards/documents.py:_Builder._open
+        sdcard/cards/kno/conversion.py:_Carrier._lost sdcard/disclosure/plan.py:_Planner.shown
+        issuer_service/stores/state/comparison.py:_Comparison._findings
+        sdcard/requesting.py:_Fork.named
+        issuer_service/discovery/renewal.py:_Failures.positions
+        sdcard/salts.py:SaltPool._waiting sdcard/salts.py:SaltPool._drawn
+        sdcard/sdjwt/embedding.py:_Embedder.disclosures sdcard/sdjwt/processing.py:_Walk.met
+        sdcard/sdjwt/processing.py:_Walk.revealed sdcard/sdjwt/processing.py:_Walk.partly
+        sdcard/sdjwt/processing.py:_Walk.emptied
+        issuer_service/importing/run.py:Importing.pending issuer_service/registration/reading.py:_Findings.all
+        issuer_service/stores/rows/audit.py:AuditRow.disclosed
+        issuer_service/stores/statuses.py:_Work.claimed issuer_service/stores/statuses.py:_Work.revoked
+        sdcard/disclosable.py:DisclosableObject.layout sdcard/disclosable.py:DisclosableArray.layout
+    """,
+    Why.CODE: """
+        sdcard/cards/a2a/signatures/members.py:Message.variants sdcard/cards/agentcard/json_schemas.py:_meta_schema
+        sdcard/cards/shapes.py:Object.members sdcard/cards/shapes.py:Object.legacy
+        sdcard/disclosure/context.py:DisclosureContext.narrowed sdcard/disclosure/policy.py:DisclosurePolicy.groups
+        sdcard/disclosure/policy.py:DisclosurePolicy._kinds sdcard/trust.py:TrustedIssuers.status_keys
+        sdcard/requesting.py:_NOTHING sdcard/requesting.py:_known_scope sdcard/requesting.py:_known_about
+        sdcard/edge/pkcs11.py:Pkcs11Token._keys sdcard/edge/registry.py:Registry._headers
+        sdcard/edge/statements.py:Statement._rendered sdcard/edge/statements.py:Additions._rendered
+        sdcard/edge/used_nonces.py:_sql sdcard/edge/used_nonces.py:_lookup sdcard/edge/used_nonces.py:_statement
+        sdcard/encoding.py:_cutter sdcard/jose/jws.py:encode_header sdcard/sdjwt/disclosure.py:where_of
+        issuer_service/authorization_server.py:AuthorizationServer.limits issuer_service/discovery/indexing.py:_named
+        issuer_service/importing/work.py:_process issuer_service/keys/ring.py:KeyRing._opened
+        issuer_service/metrics.py:Metrics._of_request issuer_service/settings.py:Settings.authorization_limits
+        issuer_service/stores/discovery.py:_key issuer_service/stores/finding.py:_counting
+        issuer_service/stores/finding.py:_finding issuer_service/stores/revisions.py:head
+        issuer_service/stores/statuses.py:_open issuer_service/stores/state/digests.py:Compared.apart
+    """,
+    Why.SPEED: """
+        sdcard/recent.py:Recent._values sdcard/holder.py:HeldSdCard._shown sdcard/holder.py:_accepted
+        sdcard/jose/keys.py:_read_point sdcard/cards/shapes.py:snake_case sdcard/cards/shapes.py:_spellings
+        issuer_service/addresses.py:_parse issuer_service/exchanges.py:digest_of issuer_service/stores/sql.py:_token_of
+        issuer_service/wiring.py:StatusPublishing.tokens
+    """,
+    Why.VERIFIED: """
+        sdcard/jose/jws.py:_headers sdcard/sdjwt/seen.py:_seen
+        sdcard/edge/status_lists.py:FetchedStatusLists._kept sdcard/edge/status_lists.py:FetchedStatusLists._coming
+    """,
+    Why.ADMITTED: """
+        sdcard/edge/records.py:_UsedNonces._until sdcard/edge/records.py:_UsedNonces._ends
+        sdcard/edge/records.py:_UsedNonces._forgotten sdcard/edge/records.py:MemoryReplayRecord._used
+        sdcard/edge/records.py:MemoryChallengeRecord._used
+    """,
+    Why.EACH: """
+        issuer_service/rates.py:Buckets._levels issuer_service/discovery/shares.py:Shares._places
+        issuer_service/discovery/shares.py:Turns._own issuer_service/wiring.py:Wiring.turns
+        issuer_service/wiring.py:Wiring.shares
+    """,
+    Why.OWNED: """
+        sdcard/edge/databases.py:Database._turns sdcard/edge/databases.py:Database._threads
+        sdcard/edge/lookups.py:SqliteLookups._places sdcard/edge/lookups.py:SqliteLookups._threads
+        sdcard/edge/lookups.py:_Lane._places sdcard/edge/lookups.py:_Lane._idle
+        issuer_service/discovery/shares.py:Turns._all
+    """,
+}
+TABLES = {
+    "used_nonces": "a million at most; a row comes with a registration or exchange, which stores more",
+    "answers": "64 MiB for each subject, for a day",
+    "approvals": "100 open ones for each client; listed in pages",
+    "sessions": "16 for each token, for an hour",
+    "remembered": "a row comes with an exchange or a revocation, and leaves with its token",
+    **dict.fromkeys(("tokens", "grants", "registry_keys", "secrets", "alembic_version"), "the operator's"),
+    **dict.fromkeys(
+        ("agents", "holder_keys", "batches", "cards", "status_lists", "status_entries", "delegations", "audit")
+        + ("audit_head", "discovery_cards", "discovery_postings"),
+        "what callers with a token register, within their rate; nothing in it is bounded for all",
+    ),
+}
+
+
+def _name(node: ast.expr) -> str:
+    while isinstance(node, ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _keeps(value: ast.expr) -> bool:
+    """Whether a value begins empty and can grow, or is a cache, a queue or a pool."""
+    if isinstance(value, ast.IfExp):
+        return _keeps(value.body) or _keeps(value.orelse)
+    if isinstance(value, ast.Dict | ast.List | ast.Set):
+        return not (value.keys if isinstance(value, ast.Dict) else value.elts)
+    if not isinstance(value, ast.Call):
+        return False
+    made = [one.value for one in value.keywords if one.arg == "default_factory"] if _name(value) == "field" else [value]
+    return any(_name(one.body if isinstance(one, ast.Lambda) else one) in KEEPING for one in made)
+
+
+def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            yield from zip(target.elts, node.value.elts, strict=True)
+        elif node.value is not None:
+            yield target, node.value
+
+
+def _places(node: ast.AST, scope: tuple[str, ...], in_function: bool) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            if any(_name(one) in {"lru_cache", "cache"} for one in child.decorator_list):
+                yield ".".join((*scope, child.name))
+            yield from _places(child, scope, True)
+        elif isinstance(child, ast.ClassDef):
+            yield from _places(child, (*scope, child.name), False)
+        elif isinstance(child, ast.Assign | ast.AnnAssign):
+            for target, value in _assigned(child):
+                if _keeps(value) and (isinstance(target, ast.Attribute) or not in_function):
+                    yield ".".join((*scope, target.attr if isinstance(target, ast.Attribute) else ast.unparse(target)))
+        else:
+            yield from _places(child, scope, in_function)
+
+
+def found() -> set[str]:
+    """Where anything is kept for longer than a call: attributes and names of modules that begin empty, and caches."""
+    rooms = (path for room in ("sdcard", "issuer_service") for path in (ROOT / room).rglob("*.py"))
+    paths = [path.relative_to(ROOT) for path in rooms if not {"cli", "migrations"} & set(path.parts)]
+    return {f"{path}:{one}" for path in paths for one in _places(ast.parse((ROOT / path).read_text()), (), False)}
+
+
+def test_every_place_that_keeps_something_says_why_strangers_cannot_fill_it() -> None:
+    listed = [place for places in PLACES.values() for place in places.split()]
+    assert len(listed) == len(set(listed))
+    assert found() - set(listed) == set(), "new places: say why, and mend those that have no reason"
+    assert set(listed) - found() == set()
+
+
+def test_every_table_says_how_it_is_bounded() -> None:
+    assert set(metadata.tables) - set(TABLES) == set(), "new tables: say how, here and in docs/threats.md"
+    assert {one for one in RECORDS.tables} == {"sdcard_nonce_uses", "sdcard_answered_challenges"}
+
+
+@pytest.mark.parametrize(
+    "what", ["used nonces", "approvals", "answers", "sessions", "rate buckets", "turns", "metrics"]
+)
+def test_what_strangers_could_fill_is_in_the_threats(what: str) -> None:
+    section = (ROOT / "docs/threats.md").read_text().partition("## What strangers could fill")[2].partition("\n## ")[0]
+    assert what in section.lower()
+
+
+def test_a_new_place_is_found() -> None:
+    source = """
+_kept = {}
+_known: dict[str, int] = {}
+class A:
+    most: list[int] = field(default_factory=list)
+    def __init__(self, cache=None):
+        self._a, self.b = OrderedDict(), 1
+        self._c = cache or 1
+        local = {}
+@lru_cache(64)
+def f(): ...
+"""
+    assert set(_places(ast.parse(source), (), False)) == {"_kept", "_known", "A.most", "A._a", "f"}
