@@ -109,7 +109,7 @@ PLACES: dict[Why, str] = {
         sdcard/edge/databases.py:Database._turns sdcard/edge/databases.py:Database._threads
         sdcard/edge/lookups.py:SqliteLookups._places sdcard/edge/lookups.py:SqliteLookups._threads
         sdcard/edge/lookups.py:_Lane._places sdcard/edge/lookups.py:_Lane._idle
-        issuer_service/discovery/shares.py:Turns._all
+        issuer_service/discovery/shares.py:Turns._all issuer_service/readiness.py:Readiness._asked
     """,
 }
 TABLES = {
