@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from issuer_service.stores.discovery import remove_postings
-from issuer_service.stores.lifetimes import in_force, in_force_for, is_made
+from issuer_service.stores.lifetimes import in_force, in_force_for
 from issuer_service.stores.rows.agents import (
     KEPT_SECONDS,
     AgentListed,
@@ -39,7 +39,6 @@ from issuer_service.stores.rows.state import Row
 from issuer_service.stores.statuses import live_entries, revoke_entries
 from issuer_service.stores.tables import agents, answers, batches, cards, status_entries
 from sdcard.errors import Part, Refused, Where
-from sdcard.instants import MAX_PAST
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusValue
 
