@@ -69,7 +69,7 @@ PLACES: dict[Why, str] = {
         sdcard/disclosable.py:DisclosableObject.layout sdcard/disclosable.py:DisclosableArray.layout
     """,
     Why.CODE: """
-        sdcard/cards/a2a/signatures/members.py:Message.variants sdcard/cards/agentcard/json_schemas.py:_meta_schema
+        sdcard/cards/a2a/signatures/members.py:Message.variants
         sdcard/cards/shapes.py:Object.members sdcard/cards/shapes.py:Object.legacy
         sdcard/disclosure/context.py:DisclosureContext.narrowed sdcard/disclosure/policy.py:DisclosurePolicy.groups
         sdcard/disclosure/policy.py:DisclosurePolicy._kinds sdcard/trust.py:TrustedIssuers.status_keys
