@@ -8,13 +8,13 @@ from typing import Any
 from sqlalchemy import Boolean, Connection, Table, Text, cast, select, type_coerce
 from sqlalchemy.types import NullType
 
+from issuer_service.stores import statuses
 from issuer_service.stores.audit import read_head, read_records
 from issuer_service.stores.discovery import unpack_terms
 from issuer_service.stores.rows.audit import AuditFound, AuditQuery
 from issuer_service.stores.rows.state import FOUND, StateVerdict
 from issuer_service.stores.state.digests import COMPARED, Compared, differing, hidden_name, pack
 from issuer_service.stores.state.replay import Malformed, Replay, replaying
-from issuer_service.stores.statuses import MOST_USED
 from issuer_service.stores.tables import (
     audit_head,
     discovery_postings,
@@ -136,7 +136,7 @@ class _Comparison:
             right = {
                 "context": row["context"] == context,
                 "used": row["used"] == count,
-                "open_for": row["open_for"] == (context if count < MOST_USED else None),
+                "open_for": row["open_for"] == (context if count < statuses.MOST_USED else None),
                 "version": isinstance(row["version"], int) and row["version"] >= version,
             }
             for column in (name for name, is_right in right.items() if not is_right):
@@ -189,9 +189,10 @@ class _Comparison:
         ]
         asked = select(*columns).order_by(*(table.c[name] for name in order))
         asked = asked.execution_options(stream_results=True, yield_per=_AT_ONCE)
-        for row in self._connection.execute(asked).mappings():
+        kinds = [(column.name, column.type) for column in table.c]
+        for row in self._connection.execute(asked):
             self._rows += 1
-            yield {column.name: _value(column.type, row[column.name]) for column in table.c}
+            yield {name: _value(kind, value) for (name, kind), value in zip(kinds, row, strict=True)}
 
     def _take(self, table: str, names: tuple[str, ...], values: tuple[Any, ...], wanted: str) -> tuple[Any, ...] | None:
         """What is expected of a row, which is not expected again."""

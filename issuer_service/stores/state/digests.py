@@ -197,7 +197,7 @@ def _text(data: bytes) -> str:
 
 def _encode(value: object) -> bytes:
     """One text for a value, whichever way it came: a tuple and a list, and all kinds of bytes, are the same."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_plain).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def _plain(value: object) -> object:
@@ -206,3 +206,6 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     return str(value)
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_plain)

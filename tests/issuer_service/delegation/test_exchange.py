@@ -41,7 +41,7 @@ def test_a_chain_of_three(office: Office) -> None:
         ("carol", "d", ["agent:a", "agent:b", "agent:c"]),
     ]
     assert [one["disclosed"]["token"] for one in records] == [[one.token_id] for one in said]
-    assert office.desk.verdict().findings == ()
+    assert office.desk.differences() == []
 
 
 @pytest.mark.parametrize("handled", ["nothing to approve", "an approval"])

@@ -107,7 +107,7 @@ def test_killed_amid_and_started_again_nothing_is_there_twice_and_nothing_is_mis
     assert (status, outcome["registered"] + outcome["already"], outcome["refused"]) == (0, AGENTS, 0)
     once = {"agents": AGENTS, "batches": AGENTS, "holder_keys": AGENTS}
     assert rows(desk) == {**once, "cards": 2 * AGENTS, "status_entries": 2 * AGENTS}
-    assert desk.verdict().findings == ()
+    assert desk.differences() == []
     assert len(desk.audit(limit=1000)) >= AGENTS
     assert run(tmp_path, desk, file)[1] == {"registered": 0, "already": AGENTS, "refused": 0}
     assert rows(desk)["batches"] == AGENTS

@@ -320,7 +320,7 @@ def test_records_with_and_without_an_interaction_go_along_one_chain(desk: Desk) 
     ask(desk.url, lambda store: store.record_registrations(rows))
 
     assert [record.get("interaction_id") for record in desk.audit()] == [None, "first", None, "second"]
-    assert desk.verdict().findings == ()
+    assert desk.differences() == []
 
 
 def test_rows_of_different_columns_are_no_one_statement(desk: Desk) -> None:
