@@ -4,6 +4,7 @@ A key is published before it signs, signs, is published for as long as anything 
 """
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,10 +17,13 @@ from issuer_service.stores.rows.audit import AuditEvent
 from issuer_service.stores.rows.keys import KeyChange, KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from sdcard.edge.key_files import generate_jwk, parse_private_jwk
 from sdcard.encoding import JsonObject
-from sdcard.errors import Misuse, Part, Where
+from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
+from sdcard.rules import Rule
+
+_log = logging.getLogger(__name__)
 
 LEAD = 600
 """Seconds for which a key is published before it signs: twice as long as published keys may be kept."""
@@ -124,16 +128,27 @@ async def add_token_key(store: Store, vault: Vault, use: KeyUse, now: Instant) -
     Raises:
         Misuse: without a token.
         Refused: ``signer.unavailable``.
-        KeysChanged: as ``add_key``; the token has the key then, and nobody uses it.
+        KeysChanged: as ``add_key``.
+
+    The key is destroyed when it does not sign, or is not taken into the ring. It stays when the database cannot be
+    reached: nobody can know then whether the ring has it.
     """
     token = vault.token
     if token is None:
         raise Misuse("set SDCARD_PKCS11_MODULE, SDCARD_PKCS11_TOKEN and SDCARD_PKCS11_PIN_FILE")
     key_id = secrets.token_bytes(16)
-    public = await asyncio.to_thread(token.generate, key_id, f"sdcard {use} {key_id.hex()}")
-    await asyncio.to_thread(check_signs, OpenKey(public, token.signer(key_id, public)))
-    content: JsonObject = {"pkcs11": f"{token.address.label}/{key_id.hex()}"}
-    return await _add(store, vault.kek, use, public, content, now)
+    label = f"sdcard {use} {key_id.hex()}"
+    public = await asyncio.to_thread(token.generate, key_id, label)
+    try:
+        await asyncio.to_thread(check_signs, OpenKey(public, token.signer(key_id, public)))
+        content: JsonObject = {"pkcs11": f"{token.address.label}/{key_id.hex()}"}
+        return await _add(store, vault.kek, use, public, content, now)
+    except Exception as error:
+        if isinstance(error, Refused) and error.rule is Rule.STORE_UNAVAILABLE:
+            _log.error("the PKCS#11 token may have a key that nobody uses: %s", label)
+        else:
+            token.destroy(key_id, label)
+        raise
 
 
 async def import_private_key(store: Store, vault: Vault, use: KeyUse, jwk: JsonObject, now: Instant) -> RegistryKeyRow:

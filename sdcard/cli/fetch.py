@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The card's address, or its host's: https://agent.example")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="The address of the card, the agent or its host.")],
     trust: TrustFile,
     trust_signer: TrustSigner = None,
     refresh: Refresh = False,

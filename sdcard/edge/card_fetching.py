@@ -12,7 +12,7 @@ from sdcard.cards.agentcard import discovery
 from sdcard.cards.card import Card
 from sdcard.cards.format import Fact
 from sdcard.cards.reading import KNOWN_FORMATS, parse_card
-from sdcard.edge.fetching import Fetched, fetch_async, waited
+from sdcard.edge.fetching import Fetched, NotADocument, fetch_async, waited
 from sdcard.edge.issuer_keys import IssuerKeys
 from sdcard.edge.reach import PUBLIC, Reach
 from sdcard.encoding import JsonObject, parse_json_object
@@ -68,12 +68,13 @@ def fetch_card(
     """Fetch and verify.
 
     Args:
-        url: of the card; or of its host alone, whose well-known addresses are tried.
+        url: of the card, of the agent below whose address its card is, or of an endpoint. When no card is at the
+            address itself, the well-known addresses below it are tried, then those of its host.
         issuers: who is trusted; ``IssuerKeys`` are refreshed first.
         status: the decision about status.
         now: the present instant.
         reach: where may be connected to, beside public addresses.
-        token: a bearer token for cards that are not for everybody.
+        token: a bearer token for cards that are not for everybody. It is sent to the address and below it.
         profile: what a well-formed SD-Card is.
 
     Raises:
@@ -112,29 +113,47 @@ async def fetch_card_async(
 
 
 async def _find(url: str, reach: Reach, token: str | None) -> tuple[str, Fetched, tuple[Finding, ...]]:
-    """The first address that has something, what it has, and what is wrong with the addresses before it.
+    """The first address that has a document, the document, and what is wrong with the addresses before it.
 
-    Well-known addresses are independent: one that answers with something else leaves the others. What an address has is
-    not passed over: an SD-Card that does not verify is refused, whatever another address has.
+    At most seven addresses are asked, all of one origin (A2A 8.2). Well-known addresses are independent: one that
+    answers with something else leaves the others. What an address has is not passed over: an SD-Card that does not
+    verify is refused, whatever another address has.
     """
-    host, _, path = url.partition("://")[2].partition("/")
-    whole = bool(path) or "?" in host
-    places = (url,) if whole else tuple(f"{url.rstrip('/')}{well_known}" for well_known in ALL_PATHS)
-    wrong, absent = list[Finding](), list[Refused]()
+    places, wrong = _places(url), list[Finding]()
     for place in places:
+        of_agent = token if place.startswith(url.rstrip("/")) else None
         try:
-            found = await fetch_async(place, reach, MEDIA_TYPES, DEFAULT_LIMITS.presentation_bytes, token)
+            found = await fetch_async(place, reach, MEDIA_TYPES, DEFAULT_LIMITS.presentation_bytes, of_agent)
         except Refused as refusal:
-            if refusal.rule is Rule.FETCH_ADDRESS:
+            has_none = refusal.rule is Rule.FETCH_ABSENT or isinstance(refusal, NotADocument)
+            if refusal.rule is Rule.FETCH_ADDRESS or (place == url and len(places) > 1 and not has_none):
                 raise
-            if refusal.rule is Rule.FETCH_ABSENT:
-                absent.append(refusal)
-            else:
+            if refusal.rule is not Rule.FETCH_ABSENT:
                 hint = f"{urlsplit(place).path} is left out: {refusal.findings[0].hint}"
                 wrong.append(Finding(refusal.rule, refusal.where, hint, Level.WARNING))
         else:
             return place, found, tuple(wrong)
-    raise Refused.because([replace(one, level=Level.ERROR) for one in wrong]) if wrong else absent[-1]
+    nowhere = Finding(Rule.FETCH_ABSENT, Where(Part.FETCHED), _advice(url, places))
+    raise Refused.because([*(replace(one, level=Level.ERROR) for one in wrong), nowhere])
+
+
+def _places(url: str) -> tuple[str, ...]:
+    """Where a card may be: the address, the well-known addresses below it, those of its host."""
+    scheme, _, rest = url.partition("://")
+    host, _, path = rest.partition("/")
+    if "?" in rest or path.startswith(".well-known/") or "/.well-known/" in path:
+        return (url,)
+    of_host = [f"{scheme}://{host}{well_known}" for well_known in ALL_PATHS]
+    below = [url, *(f"{url.rstrip('/')}{well_known}" for well_known in ALL_PATHS)] if path.strip("/") else []
+    return (*below, *of_host)
+
+
+def _advice(url: str, places: tuple[str, ...]) -> str:
+    if places == (url,):
+        return "Only this address was tried. Without a path and query, the well-known addresses of the host are tried."
+    origin = "/".join(url.split("/", 3)[:3])
+    tried = ", ".join(place.removeprefix(origin)[:200] for place in places)
+    return f"Tried were {tried}. Give the address of the card itself."
 
 
 def _expectations(issuers: TrustedIssuers, status: Status, profile: Profile) -> Expectations:

@@ -36,6 +36,8 @@ _MOST_ADDRESSES = 8
 _ADVICE = {3: " Redirects are not followed.", 4: " It may want a token, or another one."}
 _REDIRECTS = (301, 302, 303, 307, 308)
 """RFC 9110 15.4, those that name one other address."""
+_OF_ENDPOINTS = (400, 405, 406, 415, 426)
+"""How endpoints for other methods, media types or protocols answer a GET (RFC 9110 15.5)."""
 _GZIP = ("gzip", "x-gzip")
 """RFC 9110 8.4.1.3: both are the same coding."""
 _GZIP_FORMAT = 31
@@ -66,6 +68,10 @@ class Detours:
 STRAIGHT = Detours()
 OF_STATUS_LISTS = Detours(redirects=3, gzip=True)
 """Token Status List 8.1 and 8.2."""
+
+
+class NotADocument(Refused):
+    """``fetch.failed`` of an address that answered, as the endpoint of an agent answers GET: no document is there."""
 
 
 async def fetch_async(
@@ -270,11 +276,13 @@ async def _read(answer: httpx2.Response, wanted: _Wanted) -> Fetched | _Moved:
         return _Moved(answer.status_code, answer.headers.get_list("location"))
     if answer.status_code in (404, 410):
         raise Refused(Rule.FETCH_ABSENT, WHERE)
+    if answer.status_code in _OF_ENDPOINTS:
+        raise NotADocument(Rule.FETCH_FAILED, WHERE, f"It answered {answer.status_code}.")
     if answer.status_code != 200:
         raise _failed(f"It answered {answer.status_code}.{_ADVICE.get(answer.status_code // 100, '')}")
     media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in wanted.media_types:
-        raise _failed("It answered with something else than was asked for.")
+        raise NotADocument(Rule.FETCH_FAILED, WHERE, "It answered with something else than was asked for.")
     coding = answer.headers.get("content-encoding", "identity").strip().lower()
     if coding != "identity" and not (wanted.gzip and coding in _GZIP):
         raise _failed("It answered in a compressed form that was not asked for.")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cryptography.hazmat.primitives.serialization import load_der_public_key
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.jose.keys import PublicKey, public_key
@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _CURVE = "secp256r1"
+_POINT, _COMPRESSED = 65, 33
+"""Bytes of a point of P-256 (SEC 1 2.3.3)."""
 _REST = 1.0
 """Seconds in which a token that failed is not asked again, so that a queue of callers does not wait in turn."""
 
@@ -45,18 +47,23 @@ class _Thread:
         """What the work gives. ``TimeoutError`` when it, or what hangs before it, takes longer."""
         if self._hanging is not None and not self._hanging.done():
             raise TimeoutError
-        with self._start:
-            if not self._started:
-                threading.Thread(target=self._loop, name="pkcs11", daemon=True).start()
-                self._started = True
-        future: Future[_T] = Future()
-        self._work.put((future, work))
+        future = self.submit(work)
         try:
             return future.result(patience)
         except TimeoutError:
             if not future.cancel():
                 self._hanging = future
             raise
+
+    def submit(self, work: Callable[[], _T]) -> "Future[_T]":
+        """Do the work after everything that was asked for before."""
+        with self._start:
+            if not self._started:
+                threading.Thread(target=self._loop, name="pkcs11", daemon=True).start()
+                self._started = True
+        future: Future[_T] = Future()
+        self._work.put((future, work))
+        return future
 
     def _loop(self) -> None:
         while True:
@@ -119,10 +126,21 @@ class Pkcs11Token:
             label: its CKA_LABEL, for people.
 
         Raises:
-            Refused: ``signer.unavailable``.
+            Refused: ``signer.unavailable``. Then the token keeps no key of this CKA_ID and label once it answers again.
         """
         self._run(lambda: None, attempts=3)
-        return self._run(lambda: self._generate(key_id, label), attempts=1)
+        try:
+            return self._run(lambda: self._generate(key_id, label), attempts=1)
+        except Refused:
+            self.destroy(key_id, label)
+            raise
+
+    def destroy(self, key_id: bytes, label: str) -> None:
+        """Destroy both halves of a key, when the token is free. Failures are logged, and nobody waits.
+
+        A module that hangs makes a key later than its caller thinks; what is asked for here happens after that.
+        """
+        _THREAD.submit(lambda: self._destroy_all(key_id, label))
 
     def signer(self, key_id: bytes, key: PublicKey) -> "Pkcs11Signer":
         """Signs with the key of this CKA_ID, whose public half is known. The token is not asked yet."""
@@ -154,7 +172,7 @@ class Pkcs11Token:
             try:
                 self._open(anew=attempt == 3)
                 return work()
-            except self._pkcs11.PKCS11Error as error:
+            except Exception as error:  # whatever the library or the module raises: the session is in doubt
                 self._close()
                 if self._pin_refused or attempt == attempts:
                     self._give_up(self._reason(error))
@@ -192,24 +210,45 @@ class Pkcs11Token:
         if session is not None:
             try:
                 session.close()
-            except self._pkcs11.PKCS11Error as error:  # it was lost; there is nothing left to close
+            except Exception as error:  # it was lost; there is nothing left to close
                 _log.debug("closing a session: %s", type(error).__name__)
 
     def _generate(self, key_id: bytes, label: str) -> PublicKey:
-        from pkcs11.util.ec import encode_ec_public_key, encode_named_curve_parameters
+        from pkcs11.util.ec import encode_named_curve_parameters
 
         p = self._pkcs11
         domain = {p.Attribute.EC_PARAMS: encode_named_curve_parameters(_CURVE)}
         curve = self._session.create_domain_parameters(p.KeyType.EC, domain, local=True)
         private = {p.Attribute.SENSITIVE: True, p.Attribute.EXTRACTABLE: False, p.Attribute.PRIVATE: True}
-        public, _ = curve.generate_keypair(
+        public, private_half = curve.generate_keypair(
             store=True,
             id=key_id,
             label=label,
             capabilities=p.MechanismFlag.SIGN | p.MechanismFlag.VERIFY,
             private_template=private,
         )
-        return public_key(load_der_public_key(encode_ec_public_key(public)))
+        try:
+            return _public_key(bytes(public[p.Attribute.EC_POINT]))
+        except Exception:
+            for half in (private_half, public):
+                self._destroy(half)
+            raise
+
+    def _destroy_all(self, key_id: bytes, label: str) -> None:
+        a = self._pkcs11.Attribute
+        try:
+            self._open(anew=False)
+            for half in list(self._session.get_objects({a.ID: key_id, a.LABEL: label})):
+                self._destroy(half)
+        except Exception as error:
+            _log.error("a key may be left in the PKCS#11 token, CKA_ID %s: %s", key_id.hex(), type(error).__name__)
+            self._close()
+
+    def _destroy(self, half: Any) -> None:
+        try:
+            half.destroy()
+        except Exception as error:  # the other half is still to be destroyed
+            _log.error("an object is left in the PKCS#11 token: %s", type(error).__name__)
 
     def _sign(self, key_id: bytes, digest: bytes) -> bytes:
         key = self._keys.get(key_id)
@@ -246,6 +285,21 @@ class Pkcs11Signer:
             Refused: ``signer.unavailable``.
         """
         return self._token.sign(self._key_id, message)
+
+
+def _public_key(encoded: bytes) -> PublicKey:
+    """A point of P-256 as tokens encode it → key.
+
+    PKCS#11 asks for a DER OCTET STRING. Some tokens give the raw point, and some a DER BIT STRING (CKA_EC_POINT).
+
+    Raises:
+        ValueError: for anything else.
+    """
+    for size in (_POINT, _COMPRESSED):
+        for prefix in (b"", bytes((0x04, size)), bytes((0x03, size + 1, 0))):
+            if len(encoded) == len(prefix) + size and encoded.startswith(prefix):
+                return public_key(ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), encoded[len(prefix) :]))
+    raise ValueError("no point of P-256")
 
 
 def _unavailable() -> Refused:

@@ -65,7 +65,11 @@ FLOWS = Object(
     },
     exactly_one=True,
 )
-"""Nothing is demanded of the two deprecated flows."""
+"""Nothing is demanded of the two deprecated flows; ``_deprecated_flows`` warns of them."""
+_INSTEAD = {
+    "implicit": "use `authorizationCode` with PKCE (RFC 9700 2.1.2)",
+    "password": "use `authorizationCode` or `deviceCode` (RFC 9700 2.4)",
+}
 
 WRAPPERS = Object(
     {
@@ -203,9 +207,26 @@ def check(document: JsonObject) -> Iterator[Finding]:
     """Find what is wrong with an A2A 1.0 card, and what its author might still mend."""
     yield from SHAPE.check(document, CARD)
     yield from repeated_skill_ids(document)
+    yield from _deprecated_flows(document)
     yield from undefined_schemes(document, requirements(document, "security"))
     for where, requirement in requirements(document, "securityRequirements"):
         yield from _check_requirement(document, requirement, where)
+
+
+def _deprecated_flows(document: JsonObject) -> Iterator[Finding]:
+    """Warn of OAuth flows that A2A 1.0 deprecates, in schemes of 1.0 and in those that are written as in 0.3."""
+    spelling, schemes = find(document, "securitySchemes") or ("", None)
+    for name, scheme in schemes.items() if isinstance(schemes, dict) else ():
+        place, inner = CARD.within(spelling, name), scheme
+        for member in ("oauth2SecurityScheme", "flows"):
+            found = find(inner, member) if isinstance(inner, dict) else None
+            if found is not None:
+                place, inner = place.within(found[0]), found[1]
+        for flow, instead in _INSTEAD.items():
+            found = find(inner, flow) if isinstance(inner, dict) and inner is not scheme else None
+            if found is not None and found[1] is not None:
+                hint = f"A2A 1.0 deprecates this flow, and OAuth 2.1 leaves it out: {instead}."
+                yield Finding(Rule.CARD_MEMBER_VALUE, place.within(found[0]), hint, Level.WARNING)
 
 
 def _check_requirement(document: JsonObject, requirement: JsonObject, where: Where) -> Iterator[Finding]:

@@ -26,6 +26,7 @@ from sdcard.edge.issuer_keys import IssuerKeys
 from sdcard.edge.key_files import public_jwks
 from sdcard.edge.reach import LOOPBACK
 from sdcard.publishing.published import ALL_PATHS, SD_MEDIA_TYPE
+from sdcard.rules import Rule
 from sdcard.status.reference import StatusReference
 from tests.sdcard.edge.fetchers import JSON, RawServer, ok, serving
 from tests.world import ISSUER, NOW, World, example, raises_rule
@@ -90,12 +91,75 @@ def test_an_sd_card_that_does_not_verify_is_not_passed_over(world: World) -> Non
         fetched(server.url(), world.issuer.trust)
 
 
-def test_an_exact_address_is_the_only_one_that_is_asked(world: World) -> None:
+def test_an_address_with_a_query_and_a_well_known_one_are_the_only_ones_that_are_asked(world: World) -> None:
     with serve({"/.well-known/agent.json": signed(world), "/cards/1?v=2": signed(world)}) as server:
         assert fetched(f"{server.url()}cards/1?v=2", world.issuer.trust).url.endswith("/cards/1?v=2")
-        with raises_rule("fetch.absent", at="fetched"):
-            fetched(f"{server.url()}cards/2", world.issuer.trust)
-        assert server.connections == 3
+        for path in ("cards/2?v=2", ".well-known/agent-card.json", "x/.well-known/agent-card.json"):
+            with pytest.raises(Refused, match="Only this address was tried") as refused:
+                fetched(server.url() + path, world.issuer.trust)
+            assert refused.value.rule is Rule.FETCH_ABSENT
+        assert server.connections == 5
+
+
+@pytest.mark.parametrize("path", ALL_PATHS)
+@pytest.mark.parametrize("given", ["v3/agents/one", "v3/agents/one/", "a2a"])
+@pytest.mark.parametrize("of_host", [False, True])
+def test_a_card_below_the_address_of_an_agent_or_at_its_host_is_found(
+    world: World, path: str, given: str, of_host: bool
+) -> None:
+    at = path if of_host else f"/{given.rstrip('/')}{path}"
+    with serve({at: signed(world)}) as server:
+        assert fetched(server.url() + given, world.issuer.trust).url == server.url().rstrip("/") + at
+
+
+def test_the_card_of_the_agent_comes_before_that_of_its_host(world: World) -> None:
+    with serve({ALL_PATHS[0]: signed(world), f"/one{ALL_PATHS[2]}": signed(world), "/two": signed(world)}) as server:
+        assert fetched(server.url() + "one", world.issuer.trust).url.endswith(f"/one{ALL_PATHS[2]}")
+        assert fetched(server.url() + "two", world.issuer.trust).url.endswith("/two")
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 406, 410, 415, 426])
+def test_an_endpoint_that_answers_no_get_leads_to_the_card_of_its_host(world: World, status: int) -> None:
+    with serve({ALL_PATHS[0]: signed(world)}) as server:
+        cards = server.answer
+
+        def answer(client: socket.socket) -> None:
+            if server.requests[-1].startswith(b"GET /a2a "):
+                client.sendall(f"HTTP/1.1 {status} no\r\nContent-Length: 0\r\n\r\n".encode())
+            else:
+                cards(client)
+
+        server.answer = answer
+        assert fetched(server.url() + "a2a", world.issuer.trust).url.endswith(ALL_PATHS[0])
+
+
+@pytest.mark.parametrize("status", [301, 401, 403, 429, 500, 503])
+def test_an_address_that_refuses_or_fails_ends_the_search(world: World, status: int) -> None:
+    with serve({ALL_PATHS[0]: signed(world)}) as server:
+        server.answer = lambda client: client.sendall(f"HTTP/1.1 {status} no\r\nContent-Length: 0\r\n\r\n".encode())
+        with raises_rule("fetch.failed", at="fetched"):
+            fetch_card(server.url() + "a2a", world.issuer.trust, UNCHECKED, NOW, LOOPBACK)
+        assert server.connections == 1
+
+
+def test_a_card_that_is_nowhere_costs_seven_requests_and_is_told_with_all_addresses(world: World) -> None:
+    with serve({}) as server:
+        with pytest.raises(Refused) as refused:
+            fetch_card(server.url() + "a/b", world.issuer.trust, UNCHECKED, NOW, LOOPBACK)
+        assert server.connections == 7
+    hint = refused.value.findings[0].hint
+    assert refused.value.rule is Rule.FETCH_ABSENT
+    assert hint == f"Tried were /a/b, {', '.join(f'/a/b{path}' for path in ALL_PATHS)}, {', '.join(ALL_PATHS)}. " + (
+        "Give the address of the card itself."
+    )
+
+
+def test_a_token_goes_to_the_address_and_below_it_alone(world: World) -> None:
+    with serve({ALL_PATHS[2]: signed(world)}) as server:
+        fetch_card(server.url() + "one/", world.issuer.trust, UNCHECKED, NOW, LOOPBACK, token="t0ken")
+        sent = [(one.split(b" ")[1].decode(), b"t0ken" in one) for one in server.requests]
+
+    assert sent == [("/one/", True), *((f"/one{path}", True) for path in ALL_PATHS), *((p, False) for p in ALL_PATHS)]
 
 
 def test_the_sd_card_is_asked_for_first_and_a_token_is_sent(world: World) -> None:
