@@ -36,7 +36,11 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     try:
         context.load_cert_chain(certificate, key, password=_refuse)
-    except ssl.SSLError:
+    except Misuse:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
+            raise
         raise Misuse(f"{certificate} and {key} are not a certificate in PEM and its private key") from None
     return context
 

@@ -4,7 +4,8 @@
 of a function. Neither carries a value that a Holder may have chosen not to show: a refusal names a rule and a place.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -146,3 +147,18 @@ def _restored(kind: type[Refused], arguments: tuple[object, ...], attributes: di
 
 class Misuse(ValueError):
     """A caller broke the contract of a function."""
+
+
+@contextmanager
+def foreign_code(instead: Exception) -> Iterator[None]:
+    """Raise ``instead`` for whatever a library raises within the block; refusals and misuse of ours pass.
+
+    Libraries document some exceptions and raise others. Their messages may quote what they were given, so nothing of
+    them is kept. Put nothing but the call of the library into the block.
+    """
+    try:
+        yield
+    except (Refused, Misuse):
+        raise
+    except Exception:
+        raise instead from None

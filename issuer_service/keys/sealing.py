@@ -9,7 +9,6 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jwcrypto.common import JWException
 from jwcrypto.jwe import JWE
 from jwcrypto.jwk import JWK
 
@@ -17,7 +16,7 @@ from issuer_service.stores.rows.keys import KeyState, KeyUse, RegistryKeyRow
 from sdcard.edge.key_files import create_private_file, load_secret, parse_private_jwk
 from sdcard.edge.pkcs11 import Pkcs11Token
 from sdcard.encoding import JsonObject, decode_base64url, encode_base64url, encode_json, parse_json_object
-from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.errors import Misuse, Part, Refused, Where, foreign_code
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published, parse_public_jwk
 from sdcard.jose.signer import Signer
 
@@ -36,9 +35,10 @@ class KeyEncryptionKey:
 
     def seal(self, content: JsonObject, key: PublicKey, use: KeyUse) -> str:
         """Content → compact JWE, bound to the key and its use. Two of the same content differ."""
-        token = JWE(encode_json(content), encode_json(_header(key, use)).decode())
-        token.add_recipient(self._key)
-        text: str = token.serialize(compact=True)
+        with foreign_code(Misuse("the key cannot be sealed: the library for JWE fails")):
+            token = JWE(encode_json(content), encode_json(_header(key, use)).decode())
+            token.add_recipient(self._key)
+            text: str = token.serialize(compact=True)
         return text
 
     def open(self, text: str, key: PublicKey, use: KeyUse) -> JsonObject:
@@ -47,19 +47,19 @@ class KeyEncryptionKey:
         Raises:
             Misuse: when it is no such JWE, or was sealed with another key-encryption key.
         """
-        token = JWE(algs=["dir", "A256GCM"])
-        try:
-            if text.count(".") != 4:
-                raise ValueError
+        unopened = Misuse(
+            f"the key {key.thumbprint} in the database cannot be opened: it was sealed with another key-encryption "
+            "key, or changed"
+        )
+        if text.count(".") != 4:
+            raise unopened
+        with foreign_code(unopened):
+            token = JWE(algs=["dir", "A256GCM"])
             token.deserialize(text, key=self._key)
-            if json.loads(token.objects["protected"]) != _header(key, use):
-                raise ValueError
-        except (JWException, ValueError, TypeError):
-            raise Misuse(
-                f"the key {key.thumbprint} in the database cannot be opened: it was sealed with another key-encryption "
-                "key, or changed"
-            ) from None
-        return parse_json_object(token.payload, _WHERE, _DEPTH)
+            bound, content = json.loads(token.objects["protected"]), token.payload
+        if bound != _header(key, use):
+            raise unopened
+        return parse_json_object(content, _WHERE, _DEPTH)
 
 
 def _header(key: PublicKey, use: KeyUse) -> JsonObject:

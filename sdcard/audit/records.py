@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import rfc8785
 
 from sdcard.encoding import JsonObject, JsonValue
+from sdcard.errors import Misuse, foreign_code
 
 DOMAIN = b"sd-card audit record 1\n"
 """No other digest of ours is over text that begins so."""
@@ -32,7 +33,7 @@ def chain_record(content: Mapping[str, JsonValue], head: Head) -> JsonObject:
     """What happened → the record that follows this head: with ``sequence``, ``previous`` and ``digest``.
 
     Raises:
-        ValueError: when RFC 8785 has no text for the content.
+        Misuse: when RFC 8785 has no text for the content.
     """
     record: JsonObject = {**content, "sequence": head.sequence + 1, "previous": head.digest}
     return {**record, "digest": record_digest(record)}
@@ -42,7 +43,9 @@ def record_digest(record: Mapping[str, JsonValue]) -> str:
     """The digest that the record should have, in hexadecimal.
 
     Raises:
-        ValueError: when RFC 8785 has no text for it.
+        Misuse: when RFC 8785 has no text for it.
     """
     signed = {name: value for name, value in record.items() if name != "digest"}
-    return hashlib.sha256(DOMAIN + rfc8785.dumps(signed)).hexdigest()
+    with foreign_code(Misuse("RFC 8785 has no text for this record")):
+        text = rfc8785.dumps(signed)
+    return hashlib.sha256(DOMAIN + text).hexdigest()

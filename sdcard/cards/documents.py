@@ -132,10 +132,11 @@ def _next(parser: Iterator[Any], text: str) -> Any:
     try:
         return next(parser, None)
     except yaml.MarkedYAMLError as error:
-        return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
+        mark = getattr(error, "problem_mark", None)
+        return _place(text, len(text)) if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
     except yaml.reader.ReaderError as error:  # a character that YAML does not permit
-        return _place(text, error.position)
-    except (ValueError, OverflowError):  # an escape beyond Unicode, a version with thousands of digits
+        return _place(text, getattr(error, "position", len(text)))
+    except Exception:  # such as for an escape beyond Unicode, or a version with thousands of digits
         return _place(text, len(text))
 
 

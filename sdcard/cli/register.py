@@ -168,9 +168,13 @@ def places_of(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> 
 def write(file: Path, data: bytes) -> None:
     """A whole file or none, that only its owner reads: SD-Cards hold what others may not see."""
     descriptor, unfinished = tempfile.mkstemp(dir=file.parent, prefix=".")
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
-    Path(unfinished).replace(file)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        Path(unfinished).replace(file)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
 
 
 def _document(answer: "Registered", places: Sequence[Place], trust: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from sdcard.disclosure.grant import nearest
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.disclosure.schema import SCHEMA
 from sdcard.encoding import JsonObject, JsonValue, has_more_values, parse_json_object, why_not_utf8
-from sdcard.errors import Finding, Refused, Where, first_findings
+from sdcard.errors import Finding, Refused, Where, first_findings, foreign_code
 from sdcard.instants import MAX_INSTANT, parse_rfc3339
 from sdcard.lenient import lenient_document, parse_toml
 from sdcard.limits import DEFAULT_LIMITS, Limits
@@ -61,7 +61,8 @@ def read_policy(document: JsonObject) -> DisclosurePolicy:
     """
     if has_more_values(document, _MOST_VALUES):
         raise Refused(Rule.POLICY_MALFORMED, POLICY, f"A policy has at most {_MOST_VALUES} values.")
-    findings = first_findings(finding for error in _VALIDATOR.iter_errors(document) for finding in _findings(error))
+    with foreign_code(Refused(Rule.POLICY_MALFORMED, POLICY, "It cannot be compared with the schema of policies.")):
+        findings = first_findings(finding for error in _VALIDATOR.iter_errors(document) for finding in _findings(error))
     ladder = _ladder(document.get("ladder"), findings)
     agreements = tuple(_agreements(document.get("agreements"), findings))
     contexts = {name: _context(name, value) for name, value in _members(document, "contexts", _MOST_CONTEXTS)}

@@ -18,7 +18,9 @@ from sdcard.rules import Rule
 
 _log = logging.getLogger("sdcard.edge.databases")
 
-UNREACHABLE: tuple[type[Exception], ...] = (exc.DBAPIError, exc.TimeoutError, sqlite3.DatabaseError, OSError)
+UNREACHABLE: tuple[type[Exception], ...] = (exc.SQLAlchemyError, sqlite3.Error, OSError)
+if hasattr(exc, "EmulatedDBAPIException"):  # of newer versions of SQLAlchemy
+    UNREACHABLE += (exc.EmulatedDBAPIException,)
 with contextlib.suppress(ImportError):  # without the extra `postgresql` nothing can raise its driver's errors
     from asyncpg import InterfaceError, InternalClientError, PostgresError
 
@@ -28,7 +30,10 @@ with contextlib.suppress(ImportError):  # without the extra `postgresql` nothing
         PostgresError,
     )  # SQLAlchemy lets some pass while a connection is made
 
-_OUR_FAULT = (exc.IntegrityError, exc.DataError, exc.ProgrammingError, sqlite3.ProgrammingError)
+_OUR_FAULT = (
+    *(exc.IntegrityError, exc.DataError, exc.ProgrammingError, sqlite3.ProgrammingError),
+    *(exc.ArgumentError, exc.CompileError),
+)
 _OUR_CLASSES = ("21", "22", "23", "42")
 """Classes of SQLSTATE: cardinality, data, constraints, syntax. SQLAlchemy does not tell them apart with asyncpg."""
 _NOT_PREPARED = ("42501", "42703", "42P01")

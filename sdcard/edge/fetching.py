@@ -21,7 +21,7 @@ from urllib.parse import urljoin
 import httpx2
 
 from sdcard.edge.reach import WHERE, Reach, Resolve, forbidden, parse_url
-from sdcard.errors import Misuse, Refused
+from sdcard.errors import Misuse, Refused, foreign_code
 from sdcard.hosts import Address, Target, check_secret_url, literal_address
 from sdcard.rules import Rule
 
@@ -153,8 +153,10 @@ async def _visit(
     """Ask one address, on connections of its own."""
     addresses = await _permitted(target, reach)
     timeout = _share(ends_at, len(addresses))
-    tls = _tls(reach.authorities) if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    async with httpx2.AsyncClient(verify=tls, timeout=timeout, follow_redirects=False, trust_env=False) as client:
+    with foreign_code(_failed("The client of HTTP cannot be set up on this machine.")):
+        tls = _tls(reach.authorities) if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        connecting = httpx2.AsyncClient(verify=tls, timeout=timeout, follow_redirects=False, trust_env=False)
+    async with connecting as client:
         return await _ask(client, target, addresses, {"Host": target.authority, **headers}, wanted)
 
 
@@ -221,7 +223,7 @@ async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
     try:
         found = await asyncio.wrap_future(answer)
         return [ip_address(text) for text in dict.fromkeys(found)]
-    except (OSError, ValueError):
+    except Exception:
         raise _failed("The host has no address.") from None
 
 
@@ -252,7 +254,9 @@ async def _ask(
                 return await _read(answer, wanted)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as unreachable:
             error = unreachable
-        except (httpx2.HTTPError, httpx2.InvalidURL) as failure:
+        except Refused:
+            raise
+        except Exception as failure:  # of the client, of what is below it, or of TLS
             error = failure
             break
     raise _failed(_why(error))
@@ -296,11 +300,9 @@ async def _read(answer: httpx2.Response, wanted: _Wanted) -> Fetched | _Moved:
 
 def _inflate(data: bytes, most_bytes: int) -> bytes:
     """Decompress one gzip member, and stop as soon as there is too much of it."""
-    inflater = zlib.decompressobj(_GZIP_FORMAT)
-    try:
+    with foreign_code(_failed("It answered with gzip that is damaged.")):
+        inflater = zlib.decompressobj(_GZIP_FORMAT)
         inflated = inflater.decompress(data, most_bytes + 1)
-    except zlib.error:
-        raise _failed("It answered with gzip that is damaged.") from None
     if len(inflated) > most_bytes:
         raise Refused(Rule.LIMIT_BYTES, WHERE)
     if not inflater.eof or inflater.unused_data:
@@ -313,10 +315,8 @@ def _tls(authorities: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     if authorities:
-        try:
+        with foreign_code(Misuse("the authorities are no certificates in PEM")):
             context.load_verify_locations(cadata=authorities)
-        except ssl.SSLError:
-            raise Misuse("the authorities are no certificates in PEM") from None
     else:
         context.load_default_certs()
     return context

@@ -11,12 +11,11 @@ from typing import BinaryIO
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-from jwcrypto.common import JWException
 from jwcrypto.jwk import JWK
 
 from sdcard.cards.a2a.signatures.verification import CardSigners, parse_card_signers
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, parse_json_object
-from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.errors import Misuse, Part, Refused, Where, foreign_code
 from sdcard.jose.algorithms import EC_PARAMETERS, SignatureAlgorithm
 from sdcard.jose.key_sets import KeySet, read_key_set
 from sdcard.jose.keys import PRIVATE_MEMBERS, PublicKey, parse_public_jwk
@@ -200,6 +199,11 @@ def _read_bytes(file: BinaryIO) -> bytes:
 
 def _generate(algorithm: SignatureAlgorithm) -> JsonObject:
     """A new private JWK."""
+    with foreign_code(Refused(Rule.KEY_UNSUPPORTED, _WHERE, "This machine cannot make such a key.")):
+        return _made(algorithm)
+
+
+def _made(algorithm: SignatureAlgorithm) -> JsonObject:
     if algorithm in ML_DSA_PARAMETERS:
         seed = secrets.token_bytes(SEED_SIZE)
         return {**_ml_dsa_signer(algorithm, seed).public_key.to_jwk(), "priv": encode_base64url(seed)}
@@ -227,12 +231,10 @@ def _private_half(document: JsonObject, algorithm: SignatureAlgorithm) -> InMemo
     where = _private_place(algorithm)
     if where.path[-1] not in document:
         raise Refused(Rule.KEY_MALFORMED, where, "The file holds no private key.")
-    try:
+    with foreign_code(Refused(Rule.KEY_MALFORMED, where, "The private half is malformed.")):
         if algorithm in ML_DSA_PARAMETERS:
             return _ml_dsa_signer(algorithm, _seed(document, where))
         return _signer(JWK(**document))
-    except (JWException, ValueError, TypeError):
-        raise Refused(Rule.KEY_MALFORMED, where, "The private half is malformed.") from None
 
 
 def _private_place(algorithm: SignatureAlgorithm) -> Where:

@@ -310,7 +310,9 @@ class Registry:
                 if time.monotonic() > deadline:
                     raise Misuse(f"the registry cannot be reached: {self._absence(error)}") from None
                 time.sleep(_PAUSE)
-            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            except Misuse:
+                raise
+            except Exception as error:  # of the client, of what is below it, or of TLS
                 if left > 0 and isinstance(error, httpx2.TransportError):
                     left -= 1
                     continue

@@ -4,12 +4,12 @@ RFC 7517 4, RFC 7518 6.2, RFC 8037 2, RFC 9964 3, RFC 7638.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
@@ -21,6 +21,7 @@ from sdcard.jose.algorithms import EC_ALGORITHMS, EC_PARAMETERS, SignatureAlgori
 from sdcard.rules import Rule
 
 _RawKey: TypeAlias = ed25519.Ed25519PublicKey | ml_dsa.MlDsaPublicKey
+_T = TypeVar("_T")
 _Key: TypeAlias = ec.EllipticCurvePublicKey | _RawKey
 
 _KEPT = 1024
@@ -110,7 +111,7 @@ class PublicKey:
                 key.verify(encode_dss_signature(r, s), parameters.hashed(message).digest(), parameters.ecdsa)
             else:
                 cast("_RawKey", self._key).verify(signature, message)
-        except InvalidSignature:
+        except Exception:  # InvalidSignature; and what cannot be verified is not verified
             return False
         return True
 
@@ -187,10 +188,7 @@ def _read_point(algorithm: SignatureAlgorithm, x_text: str, y_text: str, where: 
     numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), parameters.curve)
     if max(numbers.x, numbers.y) >= parameters.prime:
         raise Refused(Rule.KEY_MALFORMED, where, "A coordinate is not below the curve's prime.")
-    try:
-        key = numbers.public_key()
-    except ValueError:
-        raise Refused(Rule.KEY_MALFORMED, where, "The point is not on the curve.") from None
+    key = _made(numbers.public_key, where, "The point is not on the curve.")
     return _wrap(algorithm, {"crv": parameters.crv, "kty": "EC", "x": x_text, "y": y_text}, key)
 
 
@@ -198,7 +196,7 @@ def _parse_ed25519(jwk: Mapping[str, object], where: Where) -> PublicKey:
     x = _bytes(jwk, "x", 32, where)
     if not edwards.is_usable(x):
         raise Refused(Rule.KEY_MALFORMED, where.within("x"), "This is no point that a key can be.")
-    key = ed25519.Ed25519PublicKey.from_public_bytes(x)
+    key = _made(lambda: ed25519.Ed25519PublicKey.from_public_bytes(x), where, "This is no Ed25519 key.")
     return _wrap(SignatureAlgorithm.EDDSA, {"crv": "Ed25519", "kty": "OKP", "x": encode_base64url(x)}, key)
 
 
@@ -213,11 +211,18 @@ def _parse_ml_dsa(jwk: Mapping[str, object], where: Where) -> PublicKey:
     pub = _bytes(jwk, "pub", ml_dsa.ML_DSA_PARAMETERS[algorithm].public_size, where)
     if not ml_dsa.is_usable(pub):
         raise Refused(Rule.KEY_MALFORMED, where.within("pub"), "Anybody could sign under this key.")
-    try:
-        key = ml_dsa.public_key_of(algorithm, pub)
-    except UnsupportedAlgorithm:
-        raise Refused(Rule.KEY_UNSUPPORTED, where, "This build of cryptography has no ML-DSA.") from None
+    key = _made(lambda: ml_dsa.public_key_of(algorithm, pub), where, "This is no ML-DSA key.")
     return _wrap_ml_dsa(algorithm, key)
+
+
+def _made(make: Callable[[], _T], where: Where, hint: str) -> _T:
+    """A key of ``cryptography``, or a refusal for whatever it raises."""
+    try:
+        return make()
+    except UnsupportedAlgorithm:
+        raise Refused(Rule.KEY_UNSUPPORTED, where, "This build of cryptography lacks the algorithm.") from None
+    except Exception:
+        raise Refused(Rule.KEY_MALFORMED, where, hint) from None
 
 
 def _wrap_ml_dsa(algorithm: SignatureAlgorithm, key: ml_dsa.MlDsaPublicKey) -> PublicKey:

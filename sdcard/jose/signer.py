@@ -4,10 +4,11 @@ from typing import Protocol, cast
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-from sdcard.errors import Misuse
+from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.jose.algorithms import EC_PARAMETERS
 from sdcard.jose.keys import PublicKey, public_key
 from sdcard.jose.ml_dsa import MlDsaPrivateKey
+from sdcard.rules import Rule
 
 
 class Signer(Protocol):
@@ -40,12 +41,19 @@ class InMemorySigner:
         return self
 
     def sign(self, message: bytes) -> bytes:
-        """A signature over the message in JOSE form. ECDSA and ML-DSA take randomness from the operating system."""
+        """A signature over the message in JOSE form. ECDSA and ML-DSA take randomness from the operating system.
+
+        Raises:
+            Refused: ``signer.unavailable`` when the library fails.
+        """
         parameters = self._parameters
-        if parameters is None:
-            return cast("ed25519.Ed25519PrivateKey | MlDsaPrivateKey", self._key).sign(message)
-        key = cast("ec.EllipticCurvePrivateKey", self._key)
-        return _r_and_s(key.sign(parameters.hashed(message).digest(), parameters.ecdsa), parameters.size)
+        try:
+            if parameters is None:
+                return cast("ed25519.Ed25519PrivateKey | MlDsaPrivateKey", self._key).sign(message)
+            key = cast("ec.EllipticCurvePrivateKey", self._key)
+            return _r_and_s(key.sign(parameters.hashed(message).digest(), parameters.ecdsa), parameters.size)
+        except Exception:
+            raise Refused(Rule.SIGNER_UNAVAILABLE, Where(Part.KEY)) from None
 
 
 def _r_and_s(der: bytes, size: int) -> bytes:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -21,7 +20,7 @@ from sdcard.encoding import (
     encode_json,
     parse_json_object,
 )
-from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.errors import Finding, Part, Refused, Where, foreign_code
 from sdcard.jose.key_sets import KeySet, read_key_set
 from sdcard.jose.keys import (
     PRIVATE_MEMBERS,
@@ -55,7 +54,7 @@ class RsaKey:
         """Whether the signature is this key's over the message (RFC 7518 3.3)."""
         try:
             self._key.verify(signature, message, PKCS1v15(), SHA256())
-        except InvalidSignature:
+        except Exception:  # InvalidSignature; and what cannot be verified is not verified
             return False
         return True
 
@@ -113,7 +112,9 @@ def _parse_rsa(entry: Mapping[str, JsonValue], where: Where) -> RsaKey:
         raise Refused(Rule.KEY_UNSUPPORTED, where.within("e"), f"The public exponent is {_RSA_EXPONENT}.")
     members: JsonObject = {"e": entry["e"], "kty": "RSA", "n": entry["n"]}
     thumbprint = encode_base64url(hashlib.sha256(encode_json(members)).digest())
-    return RsaKey(RSAPublicNumbers(e, n).public_key(), thumbprint)
+    with foreign_code(Refused(Rule.KEY_MALFORMED, where, "This is no RSA key.")):
+        key = RSAPublicNumbers(e, n).public_key()
+    return RsaKey(key, thumbprint)
 
 
 def _number(text: object, where: Where) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url
-from sdcard.errors import Misuse, Refused, Where
+from sdcard.errors import Misuse, Refused, Where, foreign_code
 from sdcard.rules import Rule
 
 _BITS = (1, 2, 4, 8)
@@ -80,11 +80,9 @@ def parse_status_list(value: JsonValue, where: Where, most_bytes: int) -> Status
 
 
 def _inflate(data: bytes, where: Where, most_bytes: int) -> bytes:
-    inflater = zlib.decompressobj()
-    try:
+    with foreign_code(Refused(Rule.STATUS_LIST_MALFORMED, where, "This is no ZLIB stream.")):
+        inflater = zlib.decompressobj()
         inflated = inflater.decompress(data, most_bytes + 1)
-    except zlib.error:
-        raise Refused(Rule.STATUS_LIST_MALFORMED, where, "This is no ZLIB stream.") from None
     if len(inflated) > most_bytes:
         raise Refused(Rule.LIMIT_BYTES, where, f"A status list has at most {most_bytes} bytes.")
     if not inflater.eof or inflater.unused_data:

@@ -6,7 +6,7 @@ AgentCard draft-00 2.1 and 8.2 (AEV-2, AEV-3).
 import re
 
 from sdcard.cards.agentcard.values import Spelling, Taste
-from sdcard.errors import Level, Misuse
+from sdcard.errors import Level, Misuse, foreign_code
 from sdcard.instants import Instant, check_instant
 
 RANDOM_BYTES = 10
@@ -38,4 +38,5 @@ def new_agent_id(now: Instant, randomness: bytes) -> str:
         raise Misuse("a ULID holds instants from 1970 to 10889")
     from ulid import ULID  # here, since few who read cards make ids
 
-    return str(ULID.from_bytes(milliseconds.to_bytes(_TIME_BYTES, "big") + randomness))
+    with foreign_code(Misuse("the library for ULIDs fails")):
+        return str(ULID.from_bytes(milliseconds.to_bytes(_TIME_BYTES, "big") + randomness))

@@ -26,7 +26,7 @@ ID, LABEL = b"\x07", "faulty"
 DOCUMENTED = [
     one for one in vars(exceptions).values() if isinstance(one, type) and issubclass(one, exceptions.PKCS11Error)
 ]
-OTHERS = [
+OTHERS: list[type[Exception]] = [
     ValueError,
     TypeError,
     KeyError,
@@ -177,8 +177,10 @@ def test_a_good_key_stays(address: Any) -> None:
 
 
 def points() -> dict[str, bytes]:
-    raw = key(3)._key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    short = key(3)._key.public_key().public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
+    public = key(3)._key.public_key()
+    assert isinstance(public, ec.EllipticCurvePublicKey)
+    raw = public.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    short = public.public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
     return {
         "der_octet_string": b"\x04\x41" + raw,
         "raw": raw,

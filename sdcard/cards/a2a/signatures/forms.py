@@ -16,7 +16,7 @@ import rfc8785
 from sdcard.cards.a2a.signatures.members import CARD_0_3, CARD_1_0, Field, Message
 from sdcard.cards.shapes import find, snake_case
 from sdcard.encoding import JsonObject, JsonValue, same_json
-from sdcard.errors import Part, Where
+from sdcard.errors import Misuse, Part, Where, foreign_code
 
 _CARD = Where(Part.CARD)
 _SIGNATURES = "signatures"
@@ -61,9 +61,10 @@ def canonical_json(value: JsonValue) -> bytes:
     Numbers are doubles there. An integer that none of them is written as has no such text.
 
     Raises:
-        ValueError: for such an integer, for NaN and infinities, and for lone surrogates.
+        Misuse: for such an integer, for NaN and infinities, and for lone surrogates.
     """
-    return rfc8785.dumps(_as_doubles(value))
+    with foreign_code(Misuse("RFC 8785 has no text for this value")):
+        return rfc8785.dumps(_as_doubles(value))
 
 
 def _as_doubles(value: JsonValue) -> JsonValue:
