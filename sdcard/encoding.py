@@ -117,7 +117,7 @@ def decode_json(text: str, where: Where, depth: int) -> tuple[bytes, JsonValue]:
                 found: JsonValue = _orjson.loads(data)
                 if _orjson.dumps(found) == data:
                     return data, found
-        except Exception:
+        except (ValueError, TypeError):
             pass  # what is wrong with it is said below
     data = decode_base64url(text, where)
     return data, parse_json(data, where, depth)
@@ -148,7 +148,7 @@ def encode_json(value: JsonValue) -> bytes:
     if _orjson:
         try:
             text: bytes = _orjson.dumps(value, None, _AS_JSON_ALONE)
-        except Exception:
+        except TypeError:
             text = _NULL
         if text.rfind(_NULL) < 0:
             return text
@@ -174,7 +174,7 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
             written: bytes = _orjson.dumps(found)
             if written == data or written.translate(None, _SPACE) == data.translate(None, _SPACE):
                 return found  # written as we would write it, but for white space: nothing was repeated or rounded
-        except Exception:
+        except (ValueError, TypeError):
             pass  # what is wrong with it is said below
     text = _decode_utf8(data)
     if text is None:

@@ -26,7 +26,7 @@ import yaml
 
 from sdcard.cards.agentcard.embedding import parse_embedded
 from sdcard.encoding import JsonObject, JsonValue, parse_json, parse_json_object, why_not_utf8
-from sdcard.errors import Finding, Level, Part, Refused, Where
+from sdcard.errors import Finding, Level, Part, Refused, Where, foreign_code
 from sdcard.lenient import lenient_document
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
@@ -116,7 +116,8 @@ def _decode(data: bytes, where: Where) -> str:
 def _events(text: str, where: Where) -> Iterator[Any]:
     parser = yaml.parse(text, Loader=yaml.SafeLoader)
     while True:
-        event = _next(parser, text)
+        with foreign_code(Refused(Rule.YAML_MALFORMED, where, "This is no JSON object, and no YAML that can be read.")):
+            event = _next(parser, text)
         if isinstance(event, str):
             raise Refused(Rule.YAML_MALFORMED, where, f"This is no JSON object, and as YAML it breaks in {event}.")
         if event is None:
@@ -136,7 +137,7 @@ def _next(parser: Iterator[Any], text: str) -> Any:
         return _place(text, len(text)) if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
     except yaml.reader.ReaderError as error:  # a character that YAML does not permit
         return _place(text, getattr(error, "position", len(text)))
-    except Exception:  # such as for an escape beyond Unicode, or a version with thousands of digits
+    except (ValueError, OverflowError):  # an escape beyond Unicode, a version with thousands of digits
         return _place(text, len(text))
 
 

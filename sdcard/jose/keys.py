@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias, TypeVar, cast
 
+from cryptography import exceptions
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from sdcard.encoding import decode_base64url, encode_base64url, encode_json
-from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.errors import Misuse, Part, Refused, Where, foreign_code
 from sdcard.jose import ed25519 as edwards
 from sdcard.jose import ml_dsa
 from sdcard.jose.algorithms import EC_ALGORITHMS, EC_PARAMETERS, SignatureAlgorithm
@@ -22,6 +23,12 @@ from sdcard.rules import Rule
 
 _RawKey: TypeAlias = ed25519.Ed25519PublicKey | ml_dsa.MlDsaPublicKey
 _T = TypeVar("_T")
+LIBRARY_FAILS = (
+    *(exceptions.InvalidSignature, exceptions.InternalError, UnsupportedAlgorithm, exceptions.InvalidKey),
+    *(exceptions.InvalidTag, exceptions.AlreadyFinalized, exceptions.AlreadyUpdated, exceptions.NotYetFinalized),
+    *(ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError),
+)
+"""What ``cryptography`` raises instead of verifying."""
 _Key: TypeAlias = ec.EllipticCurvePublicKey | _RawKey
 
 _KEPT = 1024
@@ -111,7 +118,7 @@ class PublicKey:
                 key.verify(encode_dss_signature(r, s), parameters.hashed(message).digest(), parameters.ecdsa)
             else:
                 cast("_RawKey", self._key).verify(signature, message)
-        except Exception:  # InvalidSignature; and what cannot be verified is not verified
+        except LIBRARY_FAILS:  # what cannot be verified is not verified
             return False
         return True
 
@@ -217,12 +224,11 @@ def _parse_ml_dsa(jwk: Mapping[str, object], where: Where) -> PublicKey:
 
 def _made(make: Callable[[], _T], where: Where, hint: str) -> _T:
     """A key of ``cryptography``, or a refusal for whatever it raises."""
-    try:
-        return make()
-    except UnsupportedAlgorithm:
-        raise Refused(Rule.KEY_UNSUPPORTED, where, "This build of cryptography lacks the algorithm.") from None
-    except Exception:
-        raise Refused(Rule.KEY_MALFORMED, where, hint) from None
+    with foreign_code(Refused(Rule.KEY_MALFORMED, where, hint)):
+        try:
+            return make()
+        except UnsupportedAlgorithm:
+            raise Refused(Rule.KEY_UNSUPPORTED, where, "This build of cryptography lacks the algorithm.") from None
 
 
 def _wrap_ml_dsa(algorithm: SignatureAlgorithm, key: ml_dsa.MlDsaPublicKey) -> PublicKey:

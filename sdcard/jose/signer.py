@@ -4,7 +4,7 @@ from typing import Protocol, cast
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.errors import Misuse, Part, Refused, Where, foreign_code
 from sdcard.jose.algorithms import EC_PARAMETERS
 from sdcard.jose.keys import PublicKey, public_key
 from sdcard.jose.ml_dsa import MlDsaPrivateKey
@@ -47,13 +47,11 @@ class InMemorySigner:
             Refused: ``signer.unavailable`` when the library fails.
         """
         parameters = self._parameters
-        try:
+        with foreign_code(Refused(Rule.SIGNER_UNAVAILABLE, Where(Part.KEY))):
             if parameters is None:
                 return cast("ed25519.Ed25519PrivateKey | MlDsaPrivateKey", self._key).sign(message)
             key = cast("ec.EllipticCurvePrivateKey", self._key)
             return _r_and_s(key.sign(parameters.hashed(message).digest(), parameters.ecdsa), parameters.size)
-        except Exception:
-            raise Refused(Rule.SIGNER_UNAVAILABLE, Where(Part.KEY)) from None
 
 
 def _r_and_s(der: bytes, size: int) -> bytes:

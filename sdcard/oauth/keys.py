@@ -23,6 +23,7 @@ from sdcard.encoding import (
 from sdcard.errors import Finding, Part, Refused, Where, foreign_code
 from sdcard.jose.key_sets import KeySet, read_key_set
 from sdcard.jose.keys import (
+    LIBRARY_FAILS,
     PRIVATE_MEMBERS,
     PUBLISHED_KEYS,
     PublicKey,
@@ -54,7 +55,7 @@ class RsaKey:
         """Whether the signature is this key's over the message (RFC 7518 3.3)."""
         try:
             self._key.verify(signature, message, PKCS1v15(), SHA256())
-        except Exception:  # InvalidSignature; and what cannot be verified is not verified
+        except LIBRARY_FAILS:  # what cannot be verified is not verified
             return False
         return True
 
