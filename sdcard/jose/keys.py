@@ -195,7 +195,7 @@ def _read_point(algorithm: SignatureAlgorithm, x_text: str, y_text: str, where: 
     numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), parameters.curve)
     if max(numbers.x, numbers.y) >= parameters.prime:
         raise Refused(Rule.KEY_MALFORMED, where, "A coordinate is not below the curve's prime.")
-    key = _made(numbers.public_key, where, "The point is not on the curve.")
+    key = _made(numbers.public_key, where, parameters.crv, "The point is not on the curve.")
     return _wrap(algorithm, {"crv": parameters.crv, "kty": "EC", "x": x_text, "y": y_text}, key)
 
 
@@ -203,7 +203,7 @@ def _parse_ed25519(jwk: Mapping[str, object], where: Where) -> PublicKey:
     x = _bytes(jwk, "x", 32, where)
     if not edwards.is_usable(x):
         raise Refused(Rule.KEY_MALFORMED, where.within("x"), "This is no point that a key can be.")
-    key = _made(lambda: ed25519.Ed25519PublicKey.from_public_bytes(x), where, "This is no Ed25519 key.")
+    key = _made(lambda: ed25519.Ed25519PublicKey.from_public_bytes(x), where, "Ed25519", "This is no Ed25519 key.")
     return _wrap(SignatureAlgorithm.EDDSA, {"crv": "Ed25519", "kty": "OKP", "x": encode_base64url(x)}, key)
 
 
@@ -218,17 +218,17 @@ def _parse_ml_dsa(jwk: Mapping[str, object], where: Where) -> PublicKey:
     pub = _bytes(jwk, "pub", ml_dsa.ML_DSA_PARAMETERS[algorithm].public_size, where)
     if not ml_dsa.is_usable(pub):
         raise Refused(Rule.KEY_MALFORMED, where.within("pub"), "Anybody could sign under this key.")
-    key = _made(lambda: ml_dsa.public_key_of(algorithm, pub), where, "This is no ML-DSA key.")
+    key = _made(lambda: ml_dsa.public_key_of(algorithm, pub), where, "ML-DSA", "This is no ML-DSA key.")
     return _wrap_ml_dsa(algorithm, key)
 
 
-def _made(make: Callable[[], _T], where: Where, hint: str) -> _T:
+def _made(make: Callable[[], _T], where: Where, kind: str, hint: str) -> _T:
     """A key of ``cryptography``, or a refusal for whatever it raises."""
     with foreign_code(Refused(Rule.KEY_MALFORMED, where, hint)):
         try:
             return make()
         except UnsupportedAlgorithm:
-            raise Refused(Rule.KEY_UNSUPPORTED, where, "This build of cryptography lacks the algorithm.") from None
+            raise Refused(Rule.KEY_UNSUPPORTED, where, f"This build of cryptography has no {kind}.") from None
 
 
 def _wrap_ml_dsa(algorithm: SignatureAlgorithm, key: ml_dsa.MlDsaPublicKey) -> PublicKey:
