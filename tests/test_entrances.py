@@ -293,6 +293,7 @@ ELSEWHERE = {
     "sdcard/cli/registry.py": "read_line forgives",
     "issuer_service/wiring.py": "parse_policy forgives",
     "issuer_service/audit/checkpoints.py": "the registry's own file",
+    "issuer_service/audit/restored.py": "the same file",
     "issuer_service/stores/backups.py": "the registry's own database",
     "sdcard/cli/demo.py": "our own example",
     "issuer_service/console/endpoints.py": "our own style",
