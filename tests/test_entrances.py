@@ -294,6 +294,7 @@ ELSEWHERE = {
     "issuer_service/wiring.py": "parse_policy forgives",
     "issuer_service/audit/checkpoints.py": "the registry's own file",
     "issuer_service/audit/restored.py": "the same file",
+    "sdcard/edge/used_nonces.py": "a file of its own",
     "issuer_service/stores/backups.py": "the registry's own database",
     "sdcard/cli/demo.py": "our own example",
     "issuer_service/console/endpoints.py": "our own style",
