@@ -6,6 +6,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 
 from issuer_service.access import Limit, is_limit
@@ -205,8 +206,14 @@ class Wiring:
         for key in self.card_signers.keys.values():
             check_not_published(key, self.published_keys, Where(Part.KEY))
         self.metrics.watch_connections(self.store.connections_in_use)
-        decisive = (self.policy, self.profile, KNOWN_FORMATS, self.issuer_url)
-        object.__setattr__(self, "decided_by", hashlib.sha256(repr(_plain(decisive)).encode()).hexdigest())
+        decisive = (_plain(self.policy), _plain(self.profile), _plain_formats(), self.issuer_url)
+        object.__setattr__(self, "decided_by", hashlib.sha256(repr(decisive).encode()).hexdigest())
+
+
+@cache
+def _plain_formats() -> object:
+    """Every card format as tuples and texts, written once: they are constants."""
+    return _plain(KNOWN_FORMATS)
 
 
 def _plain(value: object) -> object:
