@@ -174,9 +174,9 @@ def with_decoys(count: int) -> DisclosurePlan:
 
 def nested(depth: int) -> DisclosurePlan:
     """A chain of that many Disclosures, each in the one before it."""
-    inner = DisclosableObject({}, padded=False)
+    inner = DisclosableObject({}, least=0)
     for number in range(depth):
-        inner = DisclosableObject({f"c{number}": (Treatment.SELECTIVE, inner)}, padded=False)
+        inner = DisclosableObject({f"c{number}": (Treatment.SELECTIVE, inner)}, least=0)
     return plan(dict(inner.members))
 
 
@@ -194,7 +194,7 @@ def of_size(count: int) -> DisclosurePlan:
 def plan(members: Members, decoys: int = 0) -> DisclosurePlan:
     """These claims as a plan of their own."""
     policy = DisclosurePolicy({one.name: one for one in BUILT_IN}, ladder=(decoys or 4,))
-    root = DisclosableObject(members, padded=bool(decoys))
+    root = DisclosableObject(members, least=int(bool(decoys)))
     return DisclosurePlan("full", "a2a/1.0", SD_CARD, root, policy, frozenset(), (), (), None)
 
 

@@ -12,6 +12,7 @@ from sdcard.cards.format import CardFormat
 from sdcard.cards.kno import format as kno_format
 from sdcard.cards.lint import _FLAG, _HIDDEN
 from sdcard.cards.reading import KNOWN_FORMATS
+from sdcard.disclosure.agreement import ISSUING_STEP
 from sdcard.disclosure.checking import MOST_PAIRS, MOST_PATHS, MOST_PATHS_IN_ALL, PAIRS_OF_AN_ENTRY
 from sdcard.disclosure.context import BUILT_IN, DisclosureContext
 from sdcard.disclosure.schema import SCHEMA
@@ -115,6 +116,7 @@ def page_data() -> dict[str, Any]:
         "hidden_characters": _HIDDEN.pattern,
         "flags": _FLAG.pattern,
         "link": _link(),
+        "issuing_step": ISSUING_STEP,
     }
 
 
@@ -196,8 +198,10 @@ class _Messages:
 
 def _link() -> dict[str, Any]:
     return {
-        "hour": comparing.HOUR,
+        "day": comparing.DAY,
+        "minute": comparing.MINUTE,
         "close": comparing.CLOSE,
+        "close_binding": comparing.CLOSE_BINDING,
         "verdicts": dict(report.VERDICTS),
         "order": list(report.What),
         "order_of_verdicts": list(report.Verdict),

@@ -53,7 +53,7 @@ class Settings(BaseSettings):
         card_signers: a JWKS file with the keys that are trusted to sign agent cards. Without it nobody is, and every
             signature of a card is reported as one that no trusted key can verify.
         profile: which draft is written: ``sd-card`` or ``agent-sd-jwt-02``.
-        lifetime_days: of an SD-Card.
+        lifetime_days: how long an SD-Card lives at least. It begins and ends on steps as long as this, at most 30 days.
         proof_of_possession: ``accepted``: Holder keys are registered with or without; ``demanded``: never without.
         body_limit: the longest request body that is read, in bytes. Without card and keys: 131,072 at most.
         host: where to listen. Behind a proxy, loopback is enough.

@@ -51,19 +51,22 @@ class Layout(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class DisclosableObject:
-    """An object whose members are treated apart. ``padded``: decoys hide how many of them have a Disclosure."""
+    """An object whose members are treated apart.
+
+    ``least``: decoys fill its digests to this number or more; 0 where it gets no decoys.
+    """
 
     members: dict[str, tuple[Treatment, "Disclosable"]] = field(repr=False)
-    padded: bool
+    least: int
     layout: list[Layout[JsonObject]] = field(default_factory=list, init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class DisclosableArray:
-    """An array whose elements are treated apart. ``padded``: decoys hide how many there are."""
+    """An array whose elements are treated apart. ``least`` as for an object."""
 
     elements: tuple[tuple[Treatment, "Disclosable"], ...] = field(repr=False)
-    padded: bool
+    least: int
     layout: list[Layout[list[JsonValue]]] = field(default_factory=list, init=False, repr=False, compare=False)
 
 

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from sdcard.cards.card import Card
 from sdcard.cards.partial import PartialCard
-from sdcard.cards.reading import KNOWN_FORMATS
+from sdcard.cards.reading import format_of
 from sdcard.disclosable import Treatment, shows, treatments
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DisclosurePolicy
@@ -178,7 +178,7 @@ def select_context(
             ``selection.too-coarse`` when something that the context withholds stands in the clear, or is shown by a
             Disclosure that is needed.
     """
-    card_format = KNOWN_FORMATS.get(held._issued.card_format or "")
+    card_format = format_of(held._issued.card_format, held._issued.members)
     if card_format is None:
         raise Refused(Rule.CARD_FORMAT, Where(Part.ISSUER_JWT, ("card_format",)), "Select by path instead.")
     plan = plan_disclosure(Card(card_format, held._issued.members), policy, context, disclose)
@@ -204,7 +204,7 @@ def select_requested(held: HeldSdCard, request: ClaimRequest, allowed: Selection
     """
     if not set(allowed.disclosures) <= set(held.sd_jwt.disclosures):
         raise Misuse("the selection was made from another SD-Card")
-    card_format = KNOWN_FORMATS.get(held._issued.card_format or "")
+    card_format = format_of(held._issued.card_format, held._issued.members)
     scopes = [scope_of(entry, card_format) for entry in request.entries]
     revealed = held._issued.verified.processed.revealed
     carriers = [(one.place, one.disclosure.encoded) for one in revealed]
@@ -251,7 +251,7 @@ def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
     jws = parse_jws(shown.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, _ACCEPTED.json_depth)
     processed = process_payload(jws.payload, shown.disclosures, _ACCEPTED)
     return PartialCard(
-        card_format=held._issued.card_format, members=card_members(processed.claims), emptied=processed.emptied
+        declared_format=held._issued.card_format, members=card_members(processed.claims), emptied=processed.emptied
     )
 
 

@@ -70,7 +70,7 @@ class IssuedSdCard(NamedTuple):
         not_before: ``nbf``, in Unix seconds, where it is there.
         audience: whom ``aud`` names; nobody where it is not there.
         token_id: ``jti``, where it is there.
-        card_format: what the card's members follow, where the SD-Card says.
+        card_format: the claim of this name, where the SD-Card has one.
         members: the card's members that the Disclosures at hand show. Others may exist.
         verified: the SD-JWT beneath.
     """

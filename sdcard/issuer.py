@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sdcard.disclosure.agreement import Agreement
+from sdcard.disclosure.agreement import ISSUING_STEP, Agreement
 from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import JsonObject, check_containers
 from sdcard.errors import Misuse, Part, Refused, Where
@@ -42,10 +42,9 @@ _FEW = 4 * MOST_CONTAINERS
 """Characters of base64url in which there cannot be too many arrays and objects: ``{},`` has three bytes."""
 
 DAY = 86_400
-DEFAULT_LIFETIME = 7 * DAY
+DEFAULT_LIFETIME = ISSUING_STEP
 MAX_LIFETIME = 90 * DAY
-ROUNDING = 3_600
-"""Times are rounded to whole hours, so that they tell little of when a card was issued (RFC 9901 10.1, R-37)."""
+MAX_STEP = 30 * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,37 +61,65 @@ class Issuer:
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """From when to when an SD-Card holds: whole Unix seconds; ``expires_at`` is exclusive."""
+    """From when to when an SD-Card holds: whole Unix seconds; ``expires_at`` is exclusive.
+
+    ``step``: with an agreement that ends earlier, the SD-Card ends on a multiple of it, in seconds.
+    """
 
     issued_at: int
     expires_at: int
+    step: int = ISSUING_STEP
 
     def __post_init__(self) -> None:
-        if type(self.issued_at) is not int or type(self.expires_at) is not int:
+        if any(type(one) is not int for one in (self.issued_at, self.expires_at, self.step)):
             raise Misuse("times are whole Unix seconds")
         check_instant(self.issued_at)
         check_instant(self.expires_at)
+        if not 1 <= self.step <= MAX_STEP:
+            raise Misuse(f"a step is 1 to {MAX_STEP} s")
         if not 0 < self.expires_at - self.issued_at <= MAX_LIFETIME:
             raise Misuse(f"an SD-Card lives for up to {MAX_LIFETIME} s")
 
 
-def rounded_validity(now: Instant, lifetime: int = DEFAULT_LIFETIME, step: int = ROUNDING) -> Validity:
-    """A validity of ``lifetime`` seconds from now, both ends moved outwards to multiples of ``step`` (R-37, HAIP-3).
+def issuing_step(lifetime: int = DEFAULT_LIFETIME) -> int:
+    """The step in seconds on which cards of this lifetime begin and end: the lifetime itself, at most 30 days.
 
-    It never spans more than ``MAX_LIFETIME``; for a lifetime close to that, it ends up to one step early.
+    Cards issued within one step share both times, so that the times link few of them (RFC 9901 10.1, R-37, HAIP-3).
+
+    Raises:
+        Misuse: for a lifetime below 1 s or above ``MAX_LIFETIME``.
     """
-    if not 0 < lifetime <= MAX_LIFETIME or not 1 <= step <= ROUNDING:
-        raise Misuse(f"a lifetime is 1 to {MAX_LIFETIME} s, a step 1 to {ROUNDING} s")
-    check_instant(now)
-    start, end = math.floor(now) // step * step, -(-(math.ceil(now) + lifetime) // step) * step
-    return Validity(start, min(end, start + MAX_LIFETIME))
+    if not 0 < lifetime <= MAX_LIFETIME:
+        raise Misuse(f"a lifetime is 1 to {MAX_LIFETIME} s")
+    return min(lifetime, MAX_STEP)
+
+
+def rounded_validity(now: Instant, lifetime: int = DEFAULT_LIFETIME, step: int | None = None) -> Validity:
+    """A validity of at least ``lifetime`` seconds from now, which all cards of the current step share.
+
+    Both ends are multiples of ``step``. The validity never spans more than ``MAX_LIFETIME``: for a lifetime close to
+    that, it ends up to two steps early.
+
+    Args:
+        now: the present instant.
+        lifetime: in seconds.
+        step: in seconds; None means ``issuing_step(lifetime)``.
+    """
+    coarsest = issuing_step(lifetime)
+    step = coarsest if step is None else step
+    if not 1 <= step <= MAX_STEP:
+        raise Misuse(f"a step is 1 to {MAX_STEP} s")
+    start = math.floor(check_instant(now)) // step * step
+    steps = min(-(-lifetime // step) + 1, MAX_LIFETIME // step)
+    return Validity(start, start + steps * step, step)
 
 
 def _within(validity: Validity, agreement: Agreement) -> Validity:
-    """The part of a validity in which the agreement holds; it ends on a whole hour where that leaves any of it."""
-    hour = agreement.expires // ROUNDING * ROUNDING
-    end = hour if hour > validity.issued_at else agreement.expires
-    return Validity(validity.issued_at, min(validity.expires_at, end))
+    """The part of a validity in which the agreement holds; it ends on the step that all cards share."""
+    end = agreement.last_end(validity.step)
+    if end <= validity.issued_at:
+        raise Misuse("the agreement ends before the first step of this validity: plan with the same step")
+    return Validity(validity.issued_at, min(validity.expires_at, end), validity.step)
 
 
 @dataclass(frozen=True, slots=True)

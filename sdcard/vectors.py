@@ -205,8 +205,8 @@ def _compare(shown: JsonValue, claims: JsonValue) -> str:
 
 def _shown(card: VerifiedCard) -> JsonObject:
     claims: JsonObject = {"iss": card.issuer, "sub": card.subject, "iat": card.issued_at, "exp": card.expires_at}
-    if card.card_format is not None:
-        claims["card_format"] = card.card_format
+    if card.declared_format is not None:
+        claims["card_format"] = card.declared_format
     return {**claims, **card.members}
 
 

@@ -286,7 +286,7 @@ def _verified(
 ) -> VerifiedCard:
     processed = issued.verified.processed
     return VerifiedCard(
-        card_format=issued.card_format,
+        declared_format=issued.card_format,
         members=issued.members,
         emptied=processed.emptied,
         issuer=issued.issuer,

@@ -47,7 +47,16 @@ JWK = key_files.generate_jwk(SignatureAlgorithm.ES256)
 CARD = json.loads((ROOT / "examples" / "georoute.json").read_bytes())
 LINE = {"card": CARD, "agent_id": "georoute", "public_key": key(1).public_key.to_jwk()}
 TERMS = Terms(
-    DEFAULT_POLICY, SD_CARD, frozenset(), frozenset(), DEFAULT_LIMITS, NOW, NOBODY, ISSUER, ProofPolicy.ACCEPTED
+    DEFAULT_POLICY,
+    SD_CARD,
+    frozenset(),
+    frozenset(),
+    DEFAULT_LIMITS,
+    NOW,
+    604_800,
+    NOBODY,
+    ISSUER,
+    ProofPolicy.ACCEPTED,
 )
 VECTOR = (ROOT / "vectors" / "cards" / "byte-order-mark.json").read_bytes()
 

@@ -54,7 +54,7 @@ def test_the_benign_input_beside_the_hostile_ones_is_accepted() -> None:
 
 
 def test_what_is_measured_as_new_is_new() -> None:
-    inner = DisclosableArray(((Treatment.SELECTIVE, 1),), padded=False)
+    inner = DisclosableArray(((Treatment.SELECTIVE, 1),), least=0)
     plan, work = growth.plan({"a": (Treatment.SELECTIVE, inner)}), make_work()
     for _ in range(2):
         growth.issue(plan)

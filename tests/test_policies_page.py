@@ -22,7 +22,7 @@ def test_the_example_shows_what_its_comments_say() -> None:
     assert (how[("provider",)], how[("provider", "url")], how[("documentationUrl",)]) == ("plain",) * 3
     assert how[("provider", "organization")] == how[("skills", 0, "examples")] == "withheld"
     assert how[("skills", 0, "tags")] == how[("x-pricing",)] == "selective"
-    assert plan_disclosure(CARD, POLICY, "full").discloses == ("name", "description", "version")
+    assert plan_disclosure(CARD, POLICY, "full").discloses == ("description", "name", "version")
 
 
 def test_the_agreement_of_the_example_holds_in_its_year() -> None:

@@ -10,7 +10,7 @@ from sdcard.edge.sql_records import _METADATA as RECORD_TABLES
 from tests.shared import ROOT
 
 NUMBERS = {
-    *("audit.sequence", "audit_head.sequence", "status_lists.version"),
+    *("audit.sequence", "audit_head.sequence", "status_lists.version", "used_nonces.slot"),
     *("discovery_cards.position", "discovery_postings.term", "discovery_postings.position"),
 }
 """Large numbers that are no instants."""
@@ -23,7 +23,7 @@ COLUMNS = {
     "batches.issued_at, cards.expires_at": "in_force; revoked for 90 days beyond their end, whatever the clock says",
     "discovery_cards.issued_at, discovery_cards.expires_at, discovery_cards.renew_at": "Lifetime; made again",
     "answers.expires_at": "in_force_for a day; another answer takes its place",
-    "nonces.expires_at": "in_force_for five minutes; those of the future are the first to go",
+    "used_nonces.until": "the end of a nonce that was recognized; its instant is compared at both ends first",
     "remembered.expires_at": "never asked for its time; kept for 30 days beyond its end",
     "registry_keys.created_at, registry_keys.not_before": "a rotation counts its wait anew",
     "registry_keys.activated_at, registry_keys.retired_at": "shown; only the later of two prolongs what follows",
@@ -62,6 +62,8 @@ COMPARISONS = {
     "issuer_service/stores/lifetimes.py:in_force": BOTH,
     "issuer_service/stores/lifetimes.py:in_force_for": BOTH,
     "issuer_service/stores/lifetimes.py:is_made": BOTH,
+    "issuer_service/registration/nonces.py:_check": BOTH,
+    "sdcard/disclosure/agreement.py:Agreement.decides": DOCUMENT,
     "sdcard/disclosure/agreement.py:Agreement.is_in_force": BOTH,
     "sdcard/publishing/published.py:represent": BOTH,
     "sdcard/dpop/verification.py:check_freshness": BOTH,

@@ -110,7 +110,8 @@ function explain(document, formatName, policy, profileName, partner) {
 }
 
 function agreementWith(policy, { name, now }) {
-  return policy.agreements.find((one) => one.partner === name && (one.notBefore === null || one.notBefore <= now) && now < one.expires) ?? null;
+  const lastEnd = (one) => Math.floor(one.expires / DATA.issuing_step) * DATA.issuing_step;
+  return policy.agreements.find((one) => one.partner === name && (one.notBefore === null || one.notBefore <= now) && now < lastEnd(one)) ?? null;
 }
 
 function explainPart(value, place, shown) {

@@ -20,6 +20,7 @@ async function observe(text) {
   addClaims(jws, processed.claims, add);
   if (kb) addKeyBinding(kb, add);
   const times = new Map(["iat", "nbf", "exp"].filter((name) => isInstant(processed.claims.get(name))).map((name) => [name, Number(numberOf(processed.claims.get(name)))]));
+  if (kb && isInstant(kb.payload.get("iat"))) times.set("kb-iat", Number(numberOf(kb.payload.get("iat"))));
   return { traces, times };
 }
 
@@ -118,10 +119,15 @@ function linksBetween(one, other) {
   for (const [what, time] of one.times) {
     const apart = other.times.has(what) ? Math.abs(time - other.times.get(what)) : 0;
     const tells = [time, other.times.get(what)].some((each) => each !== undefined && !isRounded(what, each));
-    if (apart > 0 && apart <= DATA.link.close && tells) add(what, "close", "avoidable", [`issuer-jwt/${what}`, `issuer-jwt/${what}`]);
+    const binding = what === "kb-iat";
+    const where = binding ? "kb-jwt/iat" : `issuer-jwt/${what}`;
+    if (apart > 0 && apart <= (binding ? DATA.link.close_binding : DATA.link.close) && tells) add(what, "close", "avoidable", [where, where]);
   }
   const order = (link) => [DATA.link.order_of_verdicts.indexOf(link.verdict), DATA.link.order.indexOf(link.what)];
   return [...links.values()].sort((a, b) => order(a)[0] - order(b)[0] || order(a)[1] - order(b)[1]);
 }
 
-const isRounded = (what, time) => time % DATA.link.hour === 0 || (what === "exp" && (time + 1) % DATA.link.hour === 0);
+function isRounded(what, time) {
+  if (what === "kb-iat") return time % DATA.link.minute === 0;
+  return time % DATA.link.day === 0 || (what === "exp" && (time + 1) % DATA.link.day === 0);
+}

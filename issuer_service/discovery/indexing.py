@@ -21,12 +21,13 @@ def _named(decided_by: str, past: frozenset[str]) -> str:
     return hashlib.sha256(" ".join([decided_by, *sorted(past)]).encode()).hexdigest()
 
 
-def discovery_rows(registration: Registration, decided: str) -> tuple[DiscoveryRow, ...]:
+def discovery_rows(registration: Registration, decided: str, step: int) -> tuple[DiscoveryRow, ...]:
     """Where an agent is found from its registration on: by the audience of each plan; of two for one, the first counts.
 
     Args:
         registration: the request; its first key is the one that SD-Cards for discovery are bound to.
         decided: see ``DiscoveryRow.decided_by``.
+        step: the step in seconds on which SD-Cards end.
     """
     rows: dict[Audience, DiscoveryRow] = {}
     for plan, disclose in zip(registration.plans, registration.disclose, strict=True):
@@ -35,7 +36,7 @@ def discovery_rows(registration: Registration, decided: str) -> tuple[DiscoveryR
             terms=as_texts(terms_of(plan, registration.card.format)),
             disclose=disclose,
             holder_key=dict(registration.keys[0].key.to_jwk()),
-            until=plan.agreement.expires if plan.agreement else None,
+            until=plan.agreement.last_end(step) if plan.agreement else None,
             decided_by=decided,
         )
         rows.setdefault(row.audience, row)

@@ -30,7 +30,7 @@ from sdcard.disclosure.terms import terms_of
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
-from sdcard.issuer import Issuer, PreparedSdCard, prepare_sd_card, rounded_validity
+from sdcard.issuer import Issuer, PreparedSdCard, issuing_step, prepare_sd_card, rounded_validity
 from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
@@ -152,7 +152,7 @@ def _renew(wiring: Wiring, keys: KeysInUse, source: SourceRow, status: StatusRow
         plan = _plan(wiring, source, card, now)
         prepared = _prepare(wiring, signer.public_key, source, plan, status, now)
         terms = as_texts(terms_of(plan, card.format))
-        until = plan.agreement.expires if plan.agreement else None
+        until = plan.agreement.last_end(issuing_step(wiring.lifetime)) if plan.agreement else None
     except Refused as refusal:
         _log.warning("agent %s is not found any more in %s: %s", source.agent_id, source.audience.context, refusal)
     return RenewalRow(
@@ -177,7 +177,7 @@ def _parse_card(wiring: Wiring, source: SourceRow) -> JsonObject:
 def _plan(wiring: Wiring, source: SourceRow, card: Card, now: Instant) -> DisclosurePlan:
     """The plan of the registration, by the policy as it is now."""
     context, name = source.audience.context, source.audience.partner
-    partner = Partner(name, now) if name else None
+    partner = Partner(name, now, issuing_step(wiring.lifetime)) if name else None
     return plan_disclosure(card, wiring.policy, context, source.disclose, wiring.profile, partner=partner)
 
 

@@ -16,6 +16,7 @@ from sdcard.disclosure.context import FEDERATION
 from sdcard.encoding import encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant, Lifetime
+from sdcard.issuer import issuing_step
 from sdcard.rules import Rule
 
 _ATTEMPTS = 5
@@ -68,7 +69,8 @@ def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: In
     claimed = caller.subject if claims is None or claims.organization is None else claims.organization
     if request.context != FEDERATION.name or claimed != caller.subject:
         return Audience(request.context, "")
-    agreed = wiring.policy.agreement(request.context, Partner(caller.subject, now), REQUEST.within("context"))
+    partner = Partner(caller.subject, now, issuing_step(wiring.lifetime))
+    agreed = wiring.policy.agreement(request.context, partner, REQUEST.within("context"))
     return Audience(request.context, agreed.partner if agreed else "")
 
 

@@ -63,6 +63,7 @@ class Terms:
         issuer_keys: those of the Issuer, next ones and last ones too: it does not vouch for itself.
         limits: how much work a card may make.
         now: the present instant; it decides which agreements are in force.
+        step: the step in seconds on which SD-Cards begin and end.
         card_signers: whose signatures over a card count.
         issuer: the Issuer's identifier, which proofs of possession are for.
         proofs: whether there must be such proofs.
@@ -74,6 +75,7 @@ class Terms:
     issuer_keys: frozenset[str]
     limits: Limits
     now: Instant
+    step: int
     card_signers: CardSigners
     issuer: str
     proofs: ProofPolicy
@@ -305,7 +307,7 @@ def _check_context(asked: ContextRequested, where: Where, seen: set[tuple[str, s
 
 
 def _partner(asked: ContextRequested, terms: Terms) -> Partner | None:
-    return None if asked.partner is None else Partner(asked.partner, terms.now)
+    return None if asked.partner is None else Partner(asked.partner, terms.now, terms.step)
 
 
 def _plan(card: Card, asked: ContextRequested, where: Where, terms: Terms) -> DisclosurePlan:

@@ -28,7 +28,7 @@ from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
-from sdcard.issuer import Issuer, SdCard, linkable_by, prepare_batch, rounded_validity
+from sdcard.issuer import Issuer, SdCard, issuing_step, linkable_by, prepare_batch, rounded_validity
 from sdcard.jose.signer import InMemorySigner
 from sdcard.rules import Rule
 from sdcard.status.reference import StatusReference
@@ -96,6 +96,7 @@ async def terms_of(wiring: Wiring, now: Instant, proofs: ProofPolicy) -> Terms:
         limits=wiring.limits,
         card_signers=wiring.card_signers,
         now=now,
+        step=issuing_step(wiring.lifetime),
         issuer=wiring.issuer_url,
         proofs=proofs,
     )
@@ -199,7 +200,7 @@ def issue_batch(
         batch_id,
         signer.public_key.thumbprint,
         list(zip(cards, entries, strict=True)),
-        discovery_rows(registration, decided_by(wiring, keys)),
+        discovery_rows(registration, decided_by(wiring, keys), issuing_step(wiring.lifetime)),
         now,
     )
     answer = _answer(registration, batch_id, cards).model_dump_json().encode()

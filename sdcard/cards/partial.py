@@ -7,7 +7,7 @@ A member that is not there may exist and not be shown, so nothing is filled in f
 from dataclasses import dataclass, field
 
 from sdcard.cards.card import Card
-from sdcard.cards.reading import Examination, examine_as
+from sdcard.cards.reading import Examination, examine_as, format_of
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Refused
 from sdcard.paths import Place
@@ -21,14 +21,23 @@ class PartialCard:
     """What was disclosed of a card. Others of its members may exist.
 
     Attributes:
-        card_format: the specification that the members follow, where the SD-Card says.
+        declared_format: the claim ``card_format``, where the SD-Card has one: a family such as ``a2a``, or a format.
         members: the disclosed members, exact JSON values.
         emptied: objects and arrays among them that may have something, of which nothing is shown.
     """
 
-    card_format: str | None
+    declared_format: str | None
     members: JsonObject = field(repr=False)
     emptied: frozenset[Place] = field(repr=False)
+
+    @property
+    def card_format(self) -> str | None:
+        """The format, such as ``a2a/1.0``: as declared, or within the declared family as the shown members tell.
+
+        An unknown declaration is returned unchanged.
+        """
+        known = format_of(self.declared_format, self.members)
+        return self.declared_format if known is None else known.name
 
     @property
     def missing(self) -> tuple[Finding, ...]:

@@ -225,6 +225,20 @@ def _detect(document: JsonObject) -> CardFormat | Foreign:
     return next((answer for question, answer in _SIGNS if question(document)), _NOTHING)
 
 
+def format_of(declared: str | None, members: JsonObject) -> CardFormat | None:
+    """The known format of a partial card; None where the declaration is unknown.
+
+    An SD-Card declares only the family of its card, because hidden members can decide the version. The members that
+    are shown decide it here, as far as they can.
+
+    Args:
+        declared: the claim ``card_format``: a format such as ``a2a/1.0``, or a family such as ``a2a``.
+        members: the members that are shown.
+    """
+    name = declared or ""
+    return _expect(members, name) if name in _DEFAULTS else KNOWN_FORMATS.get(name)
+
+
 def _expect(document: JsonObject, expected: str) -> CardFormat:
     """The format to judge by, for a document that is said to be of this format or family."""
     if expected in _CHECKS:

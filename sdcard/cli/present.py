@@ -19,7 +19,7 @@ from sdcard.cli.output import (
 )
 from sdcard.cli.trust import TrustFile, TrustSigner, read_trust
 from sdcard.disclosure.policy import DisclosurePolicy
-from sdcard.edge.system import SystemSalts
+from sdcard.edge.system import MAX_COARSE, SystemSalts
 from sdcard.errors import Misuse, Part, Where
 from sdcard.holder import (
     HeldSdCard,
@@ -49,6 +49,9 @@ def command(
     path: Annotated[list[str] | None, typer.Option(help="Show this claim, such as skills.0 (repeatable).")] = None,
     interaction_id: Annotated[str | None, typer.Option(help="The interaction that this belongs to.")] = None,
     now: Annotated[str | None, typer.Option(help="Instead of the clock: Unix seconds or RFC 3339.")] = None,
+    coarse: Annotated[
+        int, typer.Option("--round", min=1, max=MAX_COARSE, help="Round the instant down to a multiple of this, in s.")
+    ] = 1,
     profile: ProfileName = "sd-card",
     as_json: AsJson = False,
 ) -> None:
@@ -63,7 +66,7 @@ def command(
         challenge = new_challenge(audience, SystemSalts(), interaction_id=interaction_id)
     else:
         challenge = Challenge(nonce, audience, interaction_id=interaction_id)
-    text = str(present(held, selection, challenge, signer, instant))
+    text = str(present(held, selection, challenge, signer, instant // coarse * coarse))
     if as_json:
         print_json({"presentation": text, "nonce": challenge.nonce, "disclosures": len(selection.disclosures)})
     else:

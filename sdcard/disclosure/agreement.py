@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from sdcard.errors import Misuse
 from sdcard.instants import Instant, check_instant
 
+ISSUING_STEP = 7 * 86_400
+"""The step, in seconds, on which SD-Cards of the default lifetime begin and end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
@@ -33,6 +36,18 @@ class Agreement:
         """Whether the agreement holds at this instant."""
         return (self.not_before is None or self.not_before <= now) and now < self.expires
 
+    def last_end(self, step: int) -> int:
+        """The last multiple of ``step`` seconds at which an SD-Card under this agreement can end.
+
+        An exact end would name the partner to everyone who knows when its agreement ends.
+        """
+        return self.expires // step * step
+
+    def decides(self, partner: "Partner") -> bool:
+        """Whether SD-Cards for this partner go by this agreement: it is in force, and lasts to the end of a step."""
+        named = self.partner == partner.name
+        return named and self.is_in_force(partner.now) and partner.now < self.last_end(partner.step)
+
     def overlaps(self, other: "Agreement") -> bool:
         """Whether both are with one partner and hold at one instant."""
         starts = [one.not_before for one in (self, other) if one.not_before is not None]
@@ -42,10 +57,16 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """For whom an SD-Card of the *federation* context is, and the instant that decides which agreement holds."""
+    """For whom an SD-Card of the *federation* context is, and the instant that decides which agreement holds.
+
+    ``step``: all SD-Cards of the Issuer end on multiples of it, in seconds; see ``issuing_step``.
+    """
 
     name: str
     now: Instant
+    step: int = ISSUING_STEP
 
     def __post_init__(self) -> None:
         check_instant(self.now)
+        if type(self.step) is not int or self.step < 1:
+            raise Misuse("a step is a whole number of seconds, 1 or more")

@@ -70,7 +70,12 @@ def read_policy(document: JsonObject) -> DisclosurePolicy:
     built_in = {one.name: one for one in BUILT_IN}
     try:
         policy = DisclosurePolicy(
-            {**built_in, **contexts}, ladder, groups, frozenset(_texts(document.get("members"))), agreements
+            {**built_in, **contexts},
+            ladder,
+            groups,
+            frozenset(_texts(document.get("members"))),
+            agreements,
+            _elements(document.get("elements")),
         )
     except Refused as refusal:
         findings += refusal.findings
@@ -210,6 +215,11 @@ def _ladder(value: JsonValue, findings: list[Finding]) -> tuple[int, ...]:
         findings.append(Finding(Rule.POLICY_MALFORMED, POLICY.within("ladder"), "Each size is above the one before."))
         return DEFAULT_POLICY.ladder
     return ladder
+
+
+def _elements(value: JsonValue) -> int:
+    size = _whole(value)
+    return size if size is not None and 1 <= size <= _HIGHEST_STEP else DEFAULT_POLICY.elements
 
 
 def _whole(value: JsonValue) -> int | None:

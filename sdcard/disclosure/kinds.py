@@ -7,6 +7,14 @@ from sdcard.disclosable import Treatment
 from sdcard.disclosure.grant import Grant, PlaceMemory
 from sdcard.paths import ClaimPath, Segment
 
+_FEW = 4
+_MEMBERS_OF_CARDS = 16
+_MEMBERS_OF_ELEMENTS = 8
+"""Ordinary cards and their skills have no more members with a Disclosure than this, so their numbers look alike."""
+
+_UNNAMED = ("",)
+"""A member that no card format names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -45,7 +53,7 @@ class Kinds:
         edges = dict.fromkeys((*card_format.units, *grant.edges()))
         self._edges = tuple(p for p in edges if p.segments[1:])
         self._known = PlaceMemory[Kind]()
-        self._separated = {covered: PlaceMemory[bool]() for covered in (False, True)}
+        self._rooms = {covered: PlaceMemory[int]() for covered in (False, True)}
 
     def of(self, place: tuple[Segment, ...]) -> Kind:
         """What is true of this place."""
@@ -56,15 +64,15 @@ class Kinds:
         kind = self._known.get(place)
         return self._known.keep(place, self._look_at(place)) if kind is None else kind
 
-    def separates(self, place: tuple[Segment, ...], covered: bool) -> bool:
-        """Whether this context could show a part of this place by a Disclosure of its own, present or not.
+    def room(self, place: tuple[Segment, ...], covered: bool) -> int:
+        """How many parts of this place the context could show by a Disclosure of their own, whatever the card has.
 
-        ``covered``: the place lies within one that has a Disclosure of its own.
+        0 where none. ``covered``: the place lies within one that has a Disclosure of its own.
         """
         place = self.grant.kind(place)
-        memory = self._separated[covered]
-        separates = memory.get(place)
-        return memory.keep(place, self._could_separate(place, covered)) if separates is None else separates
+        memory = self._rooms[covered]
+        room = memory.get(place)
+        return memory.keep(place, self._count_room(place, covered)) if room is None else room
 
     def _look_at(self, place: tuple[Segment, ...]) -> Kind:
         along, treatment = self.card_format.goes_with_parent(place), self.grant.treatment(place)
@@ -81,13 +89,27 @@ class Kinds:
             family=str(ClaimPath(tuple([None if isinstance(one, int) else one for one in place]))),
         )
 
-    def _could_separate(self, place: tuple[Segment, ...], covered: bool) -> bool:
-        if not place or (not covered and self.grant.leads_to_selective(place)):
-            return True
-        return any(
-            len(own.segments) == len(place) + 1 and own.leads_to(place) and self._could_show(place, own)
+    def _count_room(self, place: tuple[Segment, ...], covered: bool) -> int:
+        if not place:
+            return self._count_at_top()
+        named = {
+            own.segments[-1]
             for own in self._own
-        )
+            if len(own.segments) == len(place) + 1 and own.leads_to(place) and self._could_show(place, own)
+        }
+        if None in named:  # any member of an element, such as of a skill
+            return _MEMBERS_OF_ELEMENTS
+        return len(named) or int(not covered and self.grant.leads_to_selective(place))
+
+    def _count_at_top(self) -> int:
+        """Few members are counted. Many, or any that a card may have, are as many as a card could have."""
+        hidden = self.card_format.members.difference(self.card_format.always_disclosed)
+        shown = sum(1 for name in hidden if self._may_show((name,)))
+        few = shown <= _FEW and not self._may_show(_UNNAMED)
+        return max(shown, 1 if few else _MEMBERS_OF_CARDS)
+
+    def _may_show(self, place: tuple[Segment, ...]) -> bool:
+        return self.grant.treatment(place) is Treatment.SELECTIVE or self.grant.leads_to(place)
 
     def _could_show(self, place: tuple[Segment, ...], own: ClaimPath) -> bool:
         last = own.segments[-1]

@@ -22,7 +22,7 @@ class DisclosurePlan:
 
     Attributes:
         context: its name; never written into the SD-Card.
-        card_format: becomes the claim ``card_format``.
+        card_format: becomes the claim ``card_format``: the family, since hidden members can decide the version.
         profile: what is written.
         root: the card, each part with its treatment.
         policy: the operator's; its ladder says how many decoys there will be.
@@ -73,13 +73,13 @@ def plan_disclosure(
     permitted = kinds.grant
     clear = {*card.format.always_disclosed, *profile.also_clear}
     _check_clear(clear & card.document.keys(), permitted, where)
-    planner = _Planner(card, kinds, clear)
+    planner = _Planner(card, kinds, clear, policy.elements)
     root = planner.object(card.document, (), (), covered=False)
     places = [place for place, _ in planner.shown]
     asked = permitted.lists[-1] if disclose is not None else ()
     return DisclosurePlan(
         context=context,
-        card_format=card.format.name,
+        card_format=card.format.family,
         profile=profile,
         root=root,
         policy=policy,
@@ -111,16 +111,17 @@ class _Planner:
         shown: the parts that are shown, each with its family, and before what is in it.
     """
 
-    def __init__(self, card: Card, kinds: Kinds, clear: set[str]) -> None:
-        self._kinds, self._clear, self._numbered = kinds, clear, kinds.grant.numbered
+    def __init__(self, card: Card, kinds: Kinds, clear: set[str], elements: int) -> None:
+        self._kinds, self._clear, self._numbered, self._elements = kinds, clear, kinds.grant.numbered, elements
         self._bare = frozenset(_bare(card.document, kinds))
         self.shown: list[tuple[Place, str]] = []
 
     def object(
         self, members: Mapping[str, JsonValue], place: Place, like: tuple[Segment, ...], covered: bool
     ) -> DisclosableObject:
-        parts = {name: self._part(value, (*place, name), (*like, name), covered) for name, value in members.items()}
-        return DisclosableObject(parts, self._kinds.separates(place, covered))
+        """Treat each member, in sorted order: the author's order of members would link this author's cards."""
+        parts = {name: self._part(members[name], (*place, name), (*like, name), covered) for name in sorted(members)}
+        return DisclosableObject(parts, self._kinds.room(place, covered))
 
     def _array(
         self, elements: Sequence[JsonValue], place: Place, like: tuple[Segment, ...], covered: bool
@@ -129,7 +130,7 @@ class _Planner:
             self._part(element, (*place, index), (*like, index if self._numbered else None), covered)
             for index, element in enumerate(elements)
         ]
-        return DisclosableArray(tuple(parts), self._kinds.separates(place, covered))
+        return DisclosableArray(tuple(parts), self._elements if self._kinds.room(place, covered) else 0)
 
     def _part(
         self, value: JsonValue, place: Place, like: tuple[Segment, ...], covered: bool
@@ -137,12 +138,12 @@ class _Planner:
         kind, before = self._kinds.like(like), len(self.shown)
         if len(place) == 1 and place[0] in self._clear:
             self.shown.append((place, kind.family))
-            return Treatment.PLAIN, value
+            return Treatment.PLAIN, _in_order(value)
         if not kind.permitted and not (kind.on_the_way and isinstance(value, dict | list)):
             return Treatment.WITHHELD, None
         self.shown.append((place, kind.family))
         treatment = self._how(place, kind, covered)
-        inside: Disclosable = value
+        inside: Disclosable = _in_order(value)
         if kind.divided or not kind.permitted:  # else nothing inside is treated differently
             within = covered or treatment is Treatment.SELECTIVE
             if isinstance(value, dict):
@@ -169,6 +170,13 @@ class _Planner:
         if isinstance(inside, DisclosableArray):
             return any(treatment is not Treatment.WITHHELD for treatment, _ in inside.elements)
         return True
+
+
+def _in_order(value: JsonValue) -> JsonValue:
+    """The same value with the members of all its objects sorted; JSON gives their order no meaning."""
+    if isinstance(value, dict):
+        return {name: _in_order(value[name]) for name in sorted(value)}
+    return [_in_order(element) for element in value] if isinstance(value, list) else value
 
 
 def _bare(document: JsonObject, kinds: Kinds) -> Iterator[Place]:

@@ -26,22 +26,26 @@ class DisclosurePolicy:
         groups: the operator's own, beside those of the card formats.
         members: members that cards have and no format names; contexts may name them.
         agreements: with partners.
+        elements: an array has at least this many digests, so that most cards do not tell how many skills they have.
 
     Raises:
         Refused: for everything that is wrong with it at once, as ``check_policy``.
-        Misuse: for a ladder that does not rise, or a context under another name than its own.
+        Misuse: for a ladder that does not rise, a size below 1, or a context under another name than its own.
     """
 
     contexts: Mapping[str, DisclosureContext]
-    ladder: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
+    ladder: tuple[int, ...] = (4, 8, 16, 64, 256)
     groups: Mapping[str, Meaning] = field(default_factory=dict)
     members: frozenset[str] = frozenset()
     agreements: tuple[Agreement, ...] = ()
+    elements: int = 16
     _kinds: dict[tuple[str, str], Kinds] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.ladder or list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1:
             raise Misuse("a ladder is a rising row of positive sizes")
+        if type(self.elements) is not int or self.elements < 1:
+            raise Misuse("an array has a whole number of digests, 1 or more")
         if any(name != context.name for name, context in self.contexts.items()):
             raise Misuse("a context is known by its own name")
         object.__setattr__(self, "contexts", frozen(self.contexts))
@@ -71,7 +75,7 @@ class DisclosurePolicy:
             return None
         if context != FEDERATION.name:
             raise Refused(Rule.AGREEMENT_UNEXPECTED, where, f"Only {FEDERATION.name} goes by agreement.")
-        holding = (one for one in self.agreements if one.partner == partner.name and one.is_in_force(partner.now))
+        holding = (one for one in self.agreements if one.decides(partner))
         return next(holding, None)
 
     def grant(

@@ -110,5 +110,11 @@ SCHEMA: Final[JsonObject] = {
             "minItems": 1,
             "maxItems": 64,
         },
+        "elements": {
+            "description": "An array has at least this many digests, decoys among them.",
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 4096,
+        },
     },
 }

@@ -1,10 +1,13 @@
 """The operating system's clock and random numbers."""
 
+import math
 import os
 import time
+from dataclasses import dataclass
 
 from sdcard.cards.agentcard import identity
-from sdcard.instants import Instant
+from sdcard.errors import Misuse
+from sdcard.instants import Clock, Instant
 from sdcard.salts import SALT_BYTES
 
 
@@ -27,3 +30,27 @@ class SystemSalts:
 def new_agent_id() -> str:
     """A fresh ``agent_id`` for an AgentCard: a ULID of the machine's clock and generator."""
     return identity.new_agent_id(time.time(), os.urandom(identity.RANDOM_BYTES))
+
+
+MAX_COARSE = 240
+"""The coarsest step of a Holder's clock: a minute of the freshness window is left for the answer to arrive."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoarseClock:
+    """A clock that shows only every ``step``-th second, so that what a Holder signs tells less about when.
+
+    Two Verifiers can link presentations whose ``iat`` are near each other. With a coarse clock a presentation shares
+    its ``iat`` with all others of the same step. The step takes its part of the freshness window away from the answer.
+    """
+
+    clock: Clock
+    step: int = 60
+
+    def __post_init__(self) -> None:
+        if type(self.step) is not int or not 1 <= self.step <= MAX_COARSE:
+            raise Misuse(f"the step of a coarse clock is 1 to {MAX_COARSE} s")
+
+    def now(self) -> Instant:
+        """The last whole step, in Unix seconds."""
+        return math.floor(self.clock.now()) // self.step * self.step

@@ -13,11 +13,17 @@ from sdcard.linkability.traces import Observed
 from sdcard.sdjwt.unverified import read_unverified
 from sdcard.status.reference import StatusReference
 
-HOUR = 3_600
-"""Whole hours are what we round to; coarser roundings, such as to days, are multiples of it."""
+DAY = 86_400
+"""An SD-Card's time on a whole day is rounded. A finer rounding leaves few cards with the same time."""
+
+MINUTE = 60
+"""The same of a KB-JWT, whose ``iat`` a Holder may round down within the freshness window."""
 
 CLOSE = 10
 """Unrounded times that are at most so many seconds apart come from one moment of issuing, not from a random choice."""
+
+CLOSE_BINDING = 300
+"""The same of KB-JWTs: an agent that answers two Verifiers in one task does so within the freshness window."""
 
 NEAR = 300
 """An ``iat`` or ``nbf`` further from the moment of receipt does not tell that moment: it stands for something older."""
@@ -81,8 +87,10 @@ def _in_order(places: tuple[Where, Where]) -> list[tuple[str, list[tuple[int, st
 def _close(one: Observed, other: Observed, received: Fraction | None) -> Iterator[tuple[What, Where]]:
     for what in one.times.keys() & other.times.keys():
         first, second = one.times[what], other.times[what]
-        if 0 < abs(first - second) <= CLOSE and any(_tells(what, time, received) for time in (first, second)):
-            yield what, Where(Part.ISSUER_JWT, (what.value,))
+        bound = CLOSE_BINDING if what is What.KB_IAT else CLOSE
+        if 0 < abs(first - second) <= bound and any(_tells(what, time, received) for time in (first, second)):
+            part = Part.KB_JWT if what is What.KB_IAT else Part.ISSUER_JWT
+            yield what, Where(part, ("iat" if what is What.KB_IAT else what.value,))
 
 
 def _tells(what: What, time: Fraction, received: Fraction | None) -> bool:
@@ -90,13 +98,15 @@ def _tells(what: What, time: Fraction, received: Fraction | None) -> bool:
 
     An ``exp`` is that moment and a lifetime that nobody is told, so nothing can be said to be far from it.
     """
-    near = received is None or what is What.EXP or abs(time - received) <= NEAR
+    near = received is None or what in (What.EXP, What.KB_IAT) or abs(time - received) <= NEAR
     return near and not _is_rounded(what, time)
 
 
 def _is_rounded(what: What, time: Fraction) -> bool:
-    """A whole hour, or the second before one for an ``exp`` that counts its last second in."""
-    return time % HOUR == 0 or (what is What.EXP and (time + 1) % HOUR == 0)
+    """A whole day, or the second before one for an ``exp`` that counts its last second in; a minute for a KB-JWT."""
+    if what is What.KB_IAT:
+        return time % MINUTE == 0
+    return time % DAY == 0 or (what is What.EXP and (time + 1) % DAY == 0)
 
 
 def _patterns(statuses: Sequence[StatusReference | None]) -> Iterator[Pattern]:

@@ -71,6 +71,8 @@ class Observed:
             traces.setdefault(trace, where)
         claims = read.processed.claims
         times = {what: Fraction(value) for name, what in TIMES.items() if is_instant(value := claims.get(name))}
+        if read.kb_jwt is not None and is_instant(value := read.kb_jwt.payload.get("iat")):
+            times[What.KB_IAT] = Fraction(value)
         return cls(traces, times, _reference(claims))
 
 

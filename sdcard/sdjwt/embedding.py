@@ -61,7 +61,7 @@ class _Embedder:
         """Digests go into `_sd`, sorted: their order tells nothing of the claims' order (R-25 to R-27)."""
         layout = layout_of_object(disclosable)
         members = layout.shown.copy()
-        digests = self._digests(layout, self._endings(layout, members), disclosable.padded)
+        digests = self._digests(layout, self._endings(layout, members), disclosable.least)
         if digests:
             members[SD] = list(sorted(digests))
         return members
@@ -70,7 +70,7 @@ class _Embedder:
         """Selective elements keep their order; decoys stand between them at random (4.2.4.2, R-28)."""
         layout = layout_of_array(disclosable)
         elements = layout.shown.copy()
-        digests = self._digests(layout, self._endings(layout, elements), disclosable.padded)
+        digests = self._digests(layout, self._endings(layout, elements), disclosable.least)
         for index, digest in zip(layout.places, digests, strict=False):
             elements[index] = {ELLIPSIS: digest}
         return self._spread(elements, [{ELLIPSIS: decoy} for decoy in digests[len(layout.places) :]])
@@ -88,10 +88,10 @@ class _Embedder:
                 endings[number] = encode_ending(at if isinstance(at, str) else None, value)[1]
         return endings
 
-    def _digests(self, layout: Layout[Any], endings: Sequence[str], padded: bool) -> list[str]:
+    def _digests(self, layout: Layout[Any], endings: Sequence[str], least: int) -> list[str]:
         """A digest for each Disclosure, then those of decoys."""
         real = len(endings)
-        salts = self._salts.take(max(self._padded_size(real), real) if padded else real)
+        salts = self._salts.take(max(self._padded_size(max(real, least)), real) if least else real)
         disclosures = encode_disclosures(salts[:real], layout.heads, endings)
         self.disclosures += disclosures
         return self._algorithm.digests(disclosures + salts[real:])

@@ -66,12 +66,12 @@ def _value_of(part: Disclosable) -> tuple[JsonValue, DisclosableObject | Disclos
     """The value; of a part that has salts beneath it, one that begins alike, and the part itself."""
     if isinstance(part, DisclosableObject):
         of_object = layout_of_object(part)
-        return ({}, part) if _varies(of_object, part.padded) else (of_object.shown, None)
+        return ({}, part) if _varies(of_object, part.least) else (of_object.shown, None)
     if isinstance(part, DisclosableArray):
         of_array = layout_of_array(part)
-        return ([], part) if _varies(of_array, part.padded) else (of_array.shown, None)
+        return ([], part) if _varies(of_array, part.least) else (of_array.shown, None)
     return part, None
 
 
-def _varies(layout: Layout[Any], padded: bool) -> bool:
-    return padded or bool(layout.endings or layout.varying)
+def _varies(layout: Layout[Any], least: int) -> bool:
+    return bool(least or layout.endings or layout.varying)

@@ -85,9 +85,9 @@ class Specification:
 def _tagged(loader: Any, node: Any) -> Disclosable:
     if isinstance(node, yaml.MappingNode):
         members = {name.value: (_treatment(name), _tagged(loader, value)) for name, value in node.value}
-        return DisclosableObject(members, padded=False)
+        return DisclosableObject(members, least=0)
     if isinstance(node, yaml.SequenceNode):
-        return DisclosableArray(tuple((_treatment(one), _tagged(loader, one)) for one in node.value), padded=False)
+        return DisclosableArray(tuple((_treatment(one), _tagged(loader, one)) for one in node.value), least=0)
     value: JsonValue = _plain(loader, node)
     return value
 
@@ -106,9 +106,9 @@ def _plain(loader: Any, node: Any) -> Any:
 
 def _padded(part: Disclosable) -> Any:
     if isinstance(part, DisclosableObject):
-        return DisclosableObject({name: (t, _padded(inner)) for name, (t, inner) in part.members.items()}, padded=True)
+        return DisclosableObject({name: (t, _padded(inner)) for name, (t, inner) in part.members.items()}, least=1)
     if isinstance(part, DisclosableArray):
-        return DisclosableArray(tuple((t, _padded(inner)) for t, inner in part.elements), padded=True)
+        return DisclosableArray(tuple((t, _padded(inner)) for t, inner in part.elements), least=1)
     return part
 
 

@@ -73,7 +73,7 @@ def test_everything_that_is_wrong_is_said_at_once(world: World) -> None:
 @pytest.mark.parametrize("card_format", [None, "a2a/0.3", "unheard/1"])
 def test_a_card_that_does_not_say_its_format_is_of_none(world: World, card_format: str | None) -> None:
     with raises_rule("policy.format", at="issuer-jwt/card_format"):
-        check_admission(replace(verified(world), card_format=card_format), policy(world))
+        check_admission(replace(verified(world), declared_format=card_format), policy(world))
 
 
 @pytest.mark.parametrize("skill", [SKILLS[0].upper(), SKILLS[0] + " ", SKILLS[0][:-1], "Traffic-Aware Route Optimizer"])

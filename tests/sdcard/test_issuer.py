@@ -17,6 +17,7 @@ from sdcard import (
     TrustedIssuers,
     accept_sd_card,
     issue_sd_card,
+    plan_disclosure,
     prepare_batch,
     prepare_sd_card,
     present,
@@ -26,9 +27,16 @@ from sdcard import (
     to_general,
 )
 from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_object
-from sdcard.errors import Part, Where
-from sdcard.issuer import DEFAULT_LIFETIME, MAX_LIFETIME, ROUNDING, PreparedSdCard, Validity, linkable_by
+from sdcard.encoding import JsonObject, JsonValue, encode_json
+from sdcard.issuer import (
+    DEFAULT_LIFETIME,
+    MAX_LIFETIME,
+    MAX_STEP,
+    PreparedSdCard,
+    Validity,
+    issuing_step,
+    linkable_by,
+)
 from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
 from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS
 from sdcard.salts import SaltSource
@@ -64,7 +72,7 @@ def test_the_registered_claims(world: World) -> None:
         "iat": VALIDITY.issued_at,
         "exp": VALIDITY.expires_at,
         "vct": "urn:ietf:params:oauth:token-type:sd-agent-card",
-        "card_format": "a2a/1.0",
+        "card_format": "a2a",
         "_sd_alg": "sha-256",
         "status": {"status_list": {"idx": 3, "uri": "https://registry.example/statuslists/1"}},
         "cnf": {"jwk": world.holder.key.to_jwk()},
@@ -231,9 +239,9 @@ def test_decoys_never_make_more_of_a_card_than_a_holder_reads(world: World) -> N
     written = encode_json(document)
     room = MOST_CONTAINERS - written.count(b"[") - written.count(b"{")
     capabilities["x"] = [[] for _ in range(room)]
-    plan = world.issuer.plan("full", parse_json_object(encode_json(document), Where(Part.CARD), 64))
+    card = Card(KNOWN_FORMATS["a2a/1.0"], document)  # no reader would let in so many values
     with raises_rule("limit.containers", at="card"):
-        prepared(world, plan)
+        prepared(world, plan_disclosure(card, DEFAULT_POLICY, "full"))
 
 
 def test_each_limit_is_inclusive(world: World) -> None:
@@ -359,22 +367,32 @@ def test_what_links_the_cards_of_a_batch(
 # -- times ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("now", [NOW, NOW + 1, NOW + ROUNDING - 1, NOW + 0.5, NOW + ROUNDING - 0.001])
-@pytest.mark.parametrize("lifetime", [1, ROUNDING, ROUNDING + 1, DEFAULT_LIFETIME, MAX_LIFETIME])
-@pytest.mark.parametrize("step", [1, 60, ROUNDING])
-def test_times_are_rounded_outwards(now: float, lifetime: int, step: int) -> None:
+@pytest.mark.parametrize("now", [NOW, NOW + 1, NOW + 3_599, NOW + 0.5, NOW + 86_399.999])
+@pytest.mark.parametrize("lifetime", [1, 3_600, 3_601, DEFAULT_LIFETIME, MAX_LIFETIME])
+@pytest.mark.parametrize("step", [None, 1, 60, 3_600, MAX_STEP])
+def test_times_are_rounded_outwards(now: float, lifetime: int, step: int | None) -> None:
     validity = rounded_validity(now, lifetime, step)
-    assert validity.issued_at % step == validity.expires_at % step == 0
-    assert now - step < validity.issued_at <= now
-    assert validity.expires_at < now + lifetime + step + 1
-    assert validity.expires_at >= min(now + lifetime, validity.issued_at + MAX_LIFETIME)
+    assert step in (None, validity.step)
+    assert validity.issued_at % validity.step == validity.expires_at % validity.step == 0
+    assert now - validity.step < validity.issued_at <= now
+    assert validity.expires_at <= now + lifetime + 2 * validity.step
+    assert validity.expires_at > min(now + lifetime - 1, validity.issued_at + MAX_LIFETIME - validity.step)
     assert validity.expires_at - validity.issued_at <= MAX_LIFETIME
     assert isinstance(validity.issued_at, int)
     assert isinstance(validity.expires_at, int)
 
 
+@pytest.mark.parametrize("lifetime", [3_600, DEFAULT_LIFETIME, 30 * 86_400, MAX_LIFETIME])
+def test_sd_cards_of_one_step_share_their_times(lifetime: int) -> None:
+    step = issuing_step(lifetime)
+    start = NOW // step * step
+    validities = {rounded_validity(start + share * step, lifetime) for share in (0, 0.001, 0.5, 0.999)}
+    assert len(validities) == 1
+    assert rounded_validity(start + step, lifetime) not in validities
+
+
 @pytest.mark.parametrize(
-    ("lifetime", "step"), [(0, 1), (-1, 1), (MAX_LIFETIME + 1, 1), (1, 0), (1, -1), (1, ROUNDING + 1)]
+    ("lifetime", "step"), [(0, 1), (-1, 1), (MAX_LIFETIME + 1, 1), (1, 0), (1, -1), (1, MAX_STEP + 1)]
 )
 def test_lifetimes_and_steps_are_bounded(lifetime: int, step: int) -> None:
     with pytest.raises(Misuse):
@@ -387,7 +405,7 @@ def test_an_instant_is_a_number(now: Any) -> None:
         rounded_validity(now)
 
 
-@pytest.mark.parametrize("lives", [0, -1, MAX_LIFETIME + 2 * ROUNDING + 1])
+@pytest.mark.parametrize("lives", [0, -1, MAX_LIFETIME + 1])
 def test_a_validity_is_bounded_too(lives: int) -> None:
     with pytest.raises(Misuse):
         Validity(NOW, NOW + lives)

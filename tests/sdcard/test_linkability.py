@@ -10,15 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdcard import Limits, Misuse, SdCard, prepare_batch, rounded_validity
+from sdcard.edge.system import CoarseClock
 from sdcard.encoding import JsonObject
 from sdcard.issuer import linkable_by
-from sdcard.linkability.comparing import CLOSE, HOUR, NEAR, report_linkability
+from sdcard.linkability.comparing import CLOSE, CLOSE_BINDING, DAY, NEAR, report_linkability
 from sdcard.linkability.report import How, LinkabilityReport, Pair, Verdict, What
 from sdcard.names import RESERVED_AT_TOP
 from sdcard.status.reference import StatusReference
 from tests.world import AGENT_ID, AUDIENCE, NOW, REMOVED, World, digest, key, raises_rule, seal_claim, seal_element
 
 LIST = "https://registry.example/statuslists/1"
+U, V, W = (f"https://{name}.example/1" for name in "uvw")
 ODD = NOW + 123
 """No whole hour, and not the second before one."""
 
@@ -88,10 +90,10 @@ def test_an_identifier_of_the_token_is_avoidable(world: World) -> None:
         (ODD, ODD + CLOSE - 1, "avoidable"),
         (ODD, ODD + CLOSE, "avoidable"),
         (ODD, ODD + CLOSE + 1, None),
-        (NOW // HOUR * HOUR, NOW // HOUR * HOUR, "unavoidable"),
-        (NOW // HOUR * HOUR + 1, NOW // HOUR * HOUR + 1, "avoidable"),
-        (NOW // HOUR * HOUR, NOW // HOUR * HOUR + 1, "avoidable"),
-        (0, HOUR, None),
+        (NOW // DAY * DAY, NOW // DAY * DAY, "unavoidable"),
+        (NOW // DAY * DAY + 1, NOW // DAY * DAY + 1, "avoidable"),
+        (NOW // DAY * DAY, NOW // DAY * DAY + 1, "avoidable"),
+        (0, DAY, None),
         (10**400, 1.5, None),
         ("soon", "soon", "avoidable"),
         ("soon", "late", None),
@@ -104,8 +106,8 @@ def test_times(world: World, name: str, one: Any, other: Any, verdict: str | Non
     assert both(world, {name: other}, {name: one}) == ({name: verdict} if verdict else {})
 
 
-def test_the_last_second_of_an_hour_is_rounded_for_an_expiry_only(world: World) -> None:
-    last = NOW // HOUR * HOUR - 1
+def test_the_last_second_of_a_day_is_rounded_for_an_expiry_only(world: World) -> None:
+    last = NOW // DAY * DAY - 1
     assert both(world, {"exp": last}, {"exp": last}) == {"exp": "unavoidable"}
     assert both(world, {"exp": last}, {"exp": last + 1}) == {}
     assert both(world, {"iat": last}, {"iat": last}) == {"iat": "avoidable"}
@@ -123,7 +125,7 @@ def test_a_time_far_from_receipt_does_not_tell_it(world: World, name: str, far: 
 
     assert {same(ODD, moment) for moment in (ODD - NEAR, ODD, ODD + NEAR, None)} == {"avoidable"}
     assert {same(ODD, moment) for moment in (ODD - NEAR - 0.5, ODD + NEAR + 1)} == {far}
-    assert same(NOW // HOUR * HOUR, NOW // HOUR * HOUR) == "unavoidable"
+    assert same(NOW // DAY * DAY, NOW // DAY * DAY) == "unavoidable"
 
 
 @pytest.mark.parametrize(("received", "whats"), [(ODD - NEAR, [What.IAT]), (ODD - NEAR - 1, []), (None, [What.IAT])])
@@ -275,9 +277,40 @@ def test_two_presentations_of_one_card(world: World) -> None:
     world.clock.advance(7)
     links = found(one, world.holder.present(world.verifier.challenge()))
     assert {what for what, verdict in links.items() if verdict == "avoidable"} == {
-        "cnf", "salt", "digest", "disclosure", "signature", "kb-sd-hash",
+        "cnf", "salt", "digest", "disclosure", "signature", "kb-sd-hash", "kb-iat",
     }  # fmt: skip
-    assert {what for what in links if what.startswith("kb-")} == {"kb-aud", "kb-header", "kb-sd-hash"}
+    assert {what for what in links if what.startswith("kb-")} == {"kb-aud", "kb-header", "kb-sd-hash", "kb-iat"}
+
+
+@pytest.mark.parametrize(
+    ("start", "later", "how", "verdict"),
+    [
+        (NOW + 1, 0, How.SAME, "avoidable"),
+        (NOW + 1, 5, How.CLOSE, "avoidable"),
+        (NOW, 5, How.CLOSE, "avoidable"),
+        (NOW + 1, CLOSE_BINDING, How.CLOSE, "avoidable"),
+        (NOW + 1, CLOSE_BINDING + 1, None, None),
+        (NOW, 0, How.SAME, "unavoidable"),
+        (NOW, 60, None, None),
+    ],
+)
+def test_presentations_at_near_instants_are_linked_by_them(
+    world: World, start: int, later: int, how: How | None, verdict: str | None
+) -> None:
+    world.clock.advance(start - NOW)
+    one = world.holder.present(world.verifier.challenge())
+    world.clock.advance(later)
+    other = world.holder.present(world.verifier.challenge())
+    links = [(link.how, link.verdict) for link in pair(one, other).links if link.what is What.KB_IAT]
+    assert links == ([] if how is None else [(how, verdict)])
+
+
+def test_a_coarse_clock_leaves_whole_steps(world: World) -> None:
+    world.clock.advance(119.5)
+    assert CoarseClock(world.clock, 60).now() == NOW + 60
+    for step in (0, 241, 1.5, True):
+        with pytest.raises(Misuse):
+            CoarseClock(world.clock, step)  # type: ignore[arg-type]  # what a caller without types may do
 
 
 def test_what_the_holder_says_twice_is_avoidable(world: World) -> None:
@@ -287,8 +320,8 @@ def test_what_the_holder_says_twice_is_avoidable(world: World) -> None:
     one, other = (world.holder.bind(card.sd_jwt, challenge, extra, {"kid": "k"}) for card in cards)
     links = {what: verdict for what, verdict in found(one, other).items() if what.startswith("kb-")}
     assert links == {
-        **dict.fromkeys(("kb-nonce", "kb-interaction-id", "kb-iat", "kb-other"), "avoidable"),
-        **dict.fromkeys(("kb-aud", "kb-header"), "unavoidable"),
+        **dict.fromkeys(("kb-nonce", "kb-interaction-id", "kb-other"), "avoidable"),
+        **dict.fromkeys(("kb-aud", "kb-header", "kb-iat"), "unavoidable"),
     }
 
 
@@ -401,11 +434,11 @@ def test_the_registry_says_what_the_report_finds(contexts: list[str], keys: int,
             [("status-step", (0, 1, 2)), ("status-step", (3, 4, 5))],
         ),
         ([(LIST, 1), (LIST, 2), (LIST, 40), (LIST, 41)], []),
-        ([(LIST, 10), ("u", 0), (LIST, 20), (LIST, 30)], [("status-step", (0, 2, 3))]),
-        ([("u", 1), ("v", 1), ("w", 1)], [("status-lists-of-one", (0, 1, 2))]),
-        ([("u", 1), ("v", 1)], []),
-        ([("u", 1), ("v", 1), ("u", 7)], []),
-        ([("u", 1), ("v", 1), ("w", 1), ("w", 4)], []),
+        ([(LIST, 10), (U, 0), (LIST, 20), (LIST, 30)], [("status-step", (0, 2, 3))]),
+        ([(U, 1), (V, 1), (W, 1)], [("status-lists-of-one", (0, 1, 2))]),
+        ([(U, 1), (V, 1)], []),
+        ([(U, 1), (V, 1), (U, 7)], []),
+        ([(U, 1), (V, 1), (W, 1), (W, 4)], []),
     ],
 )
 def test_patterns_of_statuses(
@@ -458,7 +491,7 @@ def test_no_value_is_in_the_report(world: World) -> None:
     claims: JsonObject = {
         **dict.fromkeys(("sub", "iss", "jti", "name", "vct", "aud", "iat"), "canary"),
         "cnf": {"jwk": {"kid": "canary"}},
-        "status": StatusReference("canary", 7).to_claim(),
+        "status": StatusReference("https://canary.example/1", 7).to_claim(),
         "_sd": [digest(secret)],
     }
     text = world.holder.bind(world.issuer.sd_jwt(claims, secret), replace(world.challenge, nonce="canary"))

@@ -127,7 +127,7 @@ SAMPLES: dict[str, Callable[[World], object]] = {
     "Limits": lambda world: Limits(disclosures=7),
     "Misuse": lambda world: Misuse("a mistake"),
     "NothingRequired": lambda world: NothingRequired("a test"),
-    "PartialCard": lambda world: PartialCard(card_format=None, members={"a": [1]}, emptied=frozenset({("a",)})),
+    "PartialCard": lambda world: PartialCard(declared_format=None, members={"a": [1]}, emptied=frozenset({("a",)})),
     "Profile": lambda world: sdcard.AGENT_SD_JWT_02,
     "PublicKey": lambda world: world.holder.key,
     "Refused": lambda world: refused(),

@@ -216,7 +216,7 @@ def test_a_verifier_cannot_tell_what_is_withheld_from_what_is_not_there(world: W
 
 
 def partial(members_: JsonObject, *emptied: tuple[str | int, ...], card_format: str | None = "a2a/1.0") -> PartialCard:
-    return PartialCard(card_format=card_format, members=members_, emptied=frozenset(emptied))
+    return PartialCard(declared_format=card_format, members=members_, emptied=frozenset(emptied))
 
 
 @pytest.mark.parametrize(

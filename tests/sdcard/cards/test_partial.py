@@ -20,7 +20,7 @@ def partial(
     document: JsonObject, emptied: frozenset[Place] = frozenset(), card_format: str | None = None
 ) -> PartialCard:
     named = card_format or ("a2a/0.3" if "url" in document else "a2a/1.0")
-    return PartialCard(card_format=named, members=document, emptied=emptied)
+    return PartialCard(declared_format=named, members=document, emptied=emptied)
 
 
 def places(card: PartialCard) -> set[str]:
@@ -100,7 +100,7 @@ def test_what_is_emptied_inside_an_array_counts_too() -> None:
 
 @pytest.mark.parametrize("card_format", [None, "summary", "a2a/9.9", ""])
 def test_without_a_format_that_documents_have_nothing_is_complete(card_format: str | None) -> None:
-    card = PartialCard(card_format=card_format, members=georoute(), emptied=frozenset())
+    card = PartialCard(declared_format=card_format, members=georoute(), emptied=frozenset())
     with raises_rule("card.incomplete", at="card"):
         card.complete()
 

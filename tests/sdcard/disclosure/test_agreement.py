@@ -11,16 +11,19 @@ from sdcard.disclosure.document import read_policy
 from sdcard.encoding import encode_json
 from sdcard.errors import Part, Where
 from sdcard.instants import Instant
-from sdcard.issuer import Validity, rounded_validity
+from sdcard.issuer import rounded_validity
 from tests.world import NOW, World, decode_part, example, payload_of, raises_rule
 
 HERE = Where(Part.POLICY)
+WEEK = 7 * 86_400
+NEXT = (NOW // WEEK + 1) * WEEK
+"""The next instant at which SD-Cards end."""
 PARTNER = "https://partner.example"
 AGREED: Any = {
     "partner": PARTNER,
     "discloses": ["skills.*", "provider.url"],
     "not_before": NOW,
-    "expires": NOW + 100_000,
+    "expires": NEXT,
 }
 POLICY = read_policy({"agreements": [AGREED]})
 
@@ -53,7 +56,7 @@ def test_a_partner_sees_what_was_agreed(world: World) -> None:
         ("HTTPS://PARTNER.EXAMPLE", NOW),
         ("", NOW),
         (PARTNER, NOW - 1),
-        (PARTNER, NOW + 100_000),
+        (PARTNER, NEXT),
     ],
 )
 def test_without_an_agreement_in_force_federation_is_public(world: World, name: str | None, now: int) -> None:
@@ -62,7 +65,7 @@ def test_without_an_agreement_in_force_federation_is_public(world: World, name: 
     assert planned.agreement is None
 
 
-@pytest.mark.parametrize(("now", "holds"), [(NOW - 0.5, False), (NOW, True), (NOW + 99_999.5, True)])
+@pytest.mark.parametrize(("now", "holds"), [(NOW - 0.5, False), (NOW, True), (NEXT - 1.5, True)])
 def test_an_agreement_holds_from_its_first_second_to_its_end(world: World, now: float, holds: bool) -> None:
     assert (plan(now=now).agreement is not None) is holds
 
@@ -92,10 +95,10 @@ def test_a_partner_is_named_for_federation_alone(world: World, context: str) -> 
 
 
 def test_the_next_agreement_takes_over_at_its_first_second(world: World) -> None:
-    after = {**AGREED, "discloses": ["iconUrl"], "not_before": NOW + 100_000, "expires": NOW + 200_000}
+    after = {**AGREED, "discloses": ["iconUrl"], "not_before": NEXT, "expires": NEXT + WEEK}
     policy = read_policy({"agreements": [AGREED, after]})
-    assert ("iconUrl",) not in plan(policy, now=NOW + 99_999).places
-    assert ("iconUrl",) in plan(policy, now=NOW + 100_000).places
+    assert ("iconUrl",) not in plan(policy, now=NEXT - 1).places
+    assert ("iconUrl",) in plan(policy, now=NEXT).places
 
 
 # -- the SD-Card ------------------------------------------------------------------------------------------------------
@@ -112,20 +115,33 @@ def test_nothing_in_an_sd_card_tells_of_the_partner_or_the_context(world: World)
 @pytest.mark.parametrize(
     ("expires", "end"),
     [
-        (NOW + 2 * 3600, NOW + 2 * 3600),
-        (NOW + 2 * 3600 + 1, NOW + 2 * 3600),
-        (NOW + 2 * 3600 - 1, NOW + 3600),
-        (NOW + 3600, NOW + 3600),
-        (NOW + 3599, NOW + 3599),
-        (NOW + 1, NOW + 1),
+        (NEXT, NEXT),
+        (NEXT + 1, NEXT),
+        (NEXT + WEEK - 1, NEXT),
+        (NEXT + WEEK, rounded_validity(NOW).expires_at),
         (NOW + 90 * 86_400, rounded_validity(NOW).expires_at),
     ],
 )
-def test_an_sd_card_ends_with_its_agreement_if_not_before(world: World, expires: int, end: int) -> None:
-    assert NOW % 3600 == 0
-    agreed = {**AGREED, "expires": expires}
-    card = world.issuer.issue(plan(read_policy({"agreements": [agreed]})))
-    assert (card.validity, payload_of(card.sd_jwt)["exp"]) == (Validity(NOW, end), end)
+def test_an_sd_card_ends_with_its_agreement_on_a_step_that_all_share(world: World, expires: int, end: int) -> None:
+    card = world.issuer.issue(plan(read_policy({"agreements": [{**AGREED, "expires": expires}]})))
+    assert (card.validity.expires_at, payload_of(card.sd_jwt)["exp"]) == (end, end)
+
+
+@pytest.mark.parametrize("expires", [NOW + 1, NEXT - 1])
+def test_an_agreement_that_ends_within_the_step_decides_nothing(expires: int) -> None:
+    policy = read_policy({"agreements": [{**AGREED, "expires": expires}]})
+    assert policy.agreements[0].is_in_force(NOW)
+    assert plan(policy).agreement is None
+
+
+def test_a_plan_and_a_validity_go_by_one_step(world: World) -> None:
+    hour = rounded_validity(NOW, step=3_600)
+    policy = read_policy({"agreements": [{**AGREED, "expires": NOW + 7_200}]})
+    partner = Partner(AGREED["partner"], NOW, 3_600)
+    planned = plan_disclosure(read_card(example()), policy, "federation", partner=partner)
+    assert world.issuer.issue(planned, validity=hour).validity.expires_at == NOW + 7_200
+    with pytest.raises(Misuse, match="the same step"):
+        world.issuer.issue(planned)
 
 
 @pytest.mark.parametrize(("expires", "not_before"), [(1.5, None), (True, None), ("x", None), (5, 1.5), (5, False)])

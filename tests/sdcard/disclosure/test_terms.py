@@ -91,11 +91,11 @@ def test_every_format_says_by_what_its_cards_are_found(card_format: CardFormat) 
 
 
 def test_what_is_withheld_is_not_shown() -> None:
-    inner = DisclosableArray(((Treatment.SELECTIVE, 1), (Treatment.WITHHELD, 2), (Treatment.PLAIN, [3])), padded=True)
+    inner = DisclosableArray(((Treatment.SELECTIVE, 1), (Treatment.WITHHELD, 2), (Treatment.PLAIN, [3])), least=1)
     members: Any = {
         "a": (Treatment.PLAIN, inner),
         "b": (Treatment.WITHHELD, "b"),
         "c": (Treatment.SELECTIVE, {"d": None}),
     }
 
-    assert shown(DisclosableObject(members, padded=False)) == {"a": [1, [3]], "c": {"d": None}}
+    assert shown(DisclosableObject(members, least=0)) == {"a": [1, [3]], "c": {"d": None}}

@@ -31,12 +31,12 @@ def no_decoys(count: int) -> int:
     return count
 
 
-def an_object(*members: tuple[str, Treatment, Disclosable], padded: bool = False) -> DisclosableObject:
-    return DisclosableObject({name: (treatment, value) for name, treatment, value in members}, padded)
+def an_object(*members: tuple[str, Treatment, Disclosable], least: int = 0) -> DisclosableObject:
+    return DisclosableObject({name: (treatment, value) for name, treatment, value in members}, least)
 
 
-def an_array(*elements: tuple[Treatment, Disclosable], padded: bool = False) -> DisclosableArray:
-    return DisclosableArray(elements, padded)
+def an_array(*elements: tuple[Treatment, Disclosable], least: int = 0) -> DisclosableArray:
+    return DisclosableArray(elements, least)
 
 
 def embedded(
@@ -86,8 +86,8 @@ def test_a_plan_is_embedded_as_often_as_one_likes_and_no_salt_or_digest_comes_ag
     root = an_object(
         ("whole", SELECTIVE, [1, None]),
         ("parts", SELECTIVE, inner),
-        ("list", PLAIN, an_array((SELECTIVE, "x"), (PLAIN, 3), (SELECTIVE, inner), padded=True)),
-        padded=True,
+        ("list", PLAIN, an_array((SELECTIVE, "x"), (PLAIN, 3), (SELECTIVE, inner), least=1)),
+        least=1,
     )
     salts = RecordingSalts()
     one, two, three = (embedded(root, salts, lambda count: count + 2) for _ in range(3))
@@ -103,7 +103,7 @@ def by_the_letter(part: Disclosable, salts: SaltPool, made: list[str]) -> JsonVa
         named = {name: (how, by_the_letter(inner, salts, made)) for name, (how, inner) in shown(part.members.items())}
         hidden = [(name, value) for name, (how, value) in named.items() if how is SELECTIVE]
         members = {name: value for name, (how, value) in named.items() if how is PLAIN}
-        drawn = salts.take(len(hidden) + 2 * part.padded)
+        drawn = salts.take(max(len(hidden), part.least) + 2 if part.least else len(hidden))
         ours = [disclosed(salt, name, value) for salt, (name, value) in zip(drawn, hidden, strict=False)]
         made += ours
         digests = [ALGORITHM.digest(text) for text in ours + drawn[len(hidden) :]]
@@ -135,8 +135,8 @@ HOW = st.sampled_from(Treatment)
 TREES: st.SearchStrategy[Disclosable] = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | NAMES | st.just([]) | st.just({}),
     lambda inner: (
-        st.builds(DisclosableObject, st.dictionaries(NAMES, st.tuples(HOW, inner)), st.booleans())
-        | st.builds(DisclosableArray, st.lists(st.tuples(HOW, inner)).map(tuple), st.just(False))
+        st.builds(DisclosableObject, st.dictionaries(NAMES, st.tuples(HOW, inner)), st.integers(0, 4))
+        | st.builds(DisclosableArray, st.lists(st.tuples(HOW, inner)).map(tuple), st.just(0))
     ),
     max_leaves=12,
 )
@@ -161,7 +161,7 @@ def test_threads_that_share_a_plan_get_sd_cards_of_their_own() -> None:
     sys.setswitchinterval(1e-6)
     try:
         for _ in range(10):
-            inner = an_object(("child", SELECTIVE, 1), ("clear", PLAIN, 2), padded=True)
+            inner = an_object(("child", SELECTIVE, 1), ("clear", PLAIN, 2), least=1)
             listed = an_array((SELECTIVE, inner), (PLAIN, inner), (SELECTIVE, "x"))
             root = an_object(
                 *((f"part {number}", SELECTIVE, inner) for number in range(5)), ("list", SELECTIVE, listed)
@@ -202,8 +202,8 @@ def test_the_order_of_digests_tells_nothing_of_the_order_of_claims() -> None:
 @pytest.mark.parametrize("count", range(6))
 def test_padded_parts_are_filled_with_decoys_that_the_source_gave(count: int) -> None:
     salts = RecordingSalts()
-    members = an_object(*((f"m{n}", SELECTIVE, n) for n in range(count)), padded=True)
-    elements = an_array(*((SELECTIVE, n) for n in range(count)), padded=True)
+    members = an_object(*((f"m{n}", SELECTIVE, n) for n in range(count)), least=1)
+    elements = an_array(*((SELECTIVE, n) for n in range(count)), least=1)
     result = embedded(an_object(("o", PLAIN, members), ("a", PLAIN, elements)), salts, lambda n: 4 if n <= 4 else 8)
     real = {digest(one) for one in parsed(result)}
     for part in (result.payload["o"], result.payload["a"]):
@@ -226,7 +226,7 @@ def test_parts_that_are_not_padded_have_no_decoys() -> None:
 def test_decoys_stand_anywhere_and_elements_keep_their_order() -> None:
     positions = set()
     for seed in range(60):
-        root = an_object(("a", PLAIN, an_array((SELECTIVE, 1), (PLAIN, 2), (SELECTIVE, 3), padded=True)))
+        root = an_object(("a", PLAIN, an_array((SELECTIVE, 1), (PLAIN, 2), (SELECTIVE, 3), least=1)))
         result = embedded(root, RecordingSalts(str(seed)), lambda _: 5)
         array = result.payload["a"]
         assert isinstance(array, list)

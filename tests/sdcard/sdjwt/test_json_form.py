@@ -92,9 +92,9 @@ def test_sd_hash_is_over_the_disclosures_in_their_order(
 ) -> None:
     document = presentation(world, encode)
     disclosures = signature(document)["header"]["disclosures"]
-    last = disclosures.pop()
+    first = disclosures.pop(0)
     if change == "swap":
-        disclosures.insert(0, last)
+        disclosures.append(first)
     with raises_rule("kb.sd-hash", at="kb-jwt/sd_hash"):
         world.verifier.verify(json.dumps(document), world.challenge)
 

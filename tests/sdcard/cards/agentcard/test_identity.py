@@ -6,9 +6,10 @@ from ulid import ULID
 from sdcard.cards.agentcard.identity import RANDOM_BYTES, new_agent_id
 from sdcard.edge import system
 from sdcard.errors import Misuse
+from sdcard.instants import MAX_INSTANT
 from tests.sdcard.cards.agentcard.cards import MINIMAL, told
 
-LAST = (2**48 - 1) / 1000
+LAST = MAX_INSTANT + 0.999
 
 
 def test_an_id_holds_the_instant_and_the_randomness() -> None:
@@ -23,11 +24,12 @@ def test_an_id_is_one_that_a_card_can_have(now: float) -> None:
 
 def test_the_first_and_the_last_id() -> None:
     assert new_agent_id(0, bytes(RANDOM_BYTES)) == "0" * 26
-    assert new_agent_id(LAST, b"\xff" * RANDOM_BYTES) == "7" + "Z" * 25
+    last = ULID.from_str(new_agent_id(LAST, b"\xff" * RANDOM_BYTES))
+    assert (last.milliseconds, last.bytes[-RANDOM_BYTES:]) == (MAX_INSTANT * 1000 + 999, b"\xff" * RANDOM_BYTES)
 
 
 @pytest.mark.parametrize("now", [-1, LAST + 1, True, float("nan")])
-def test_an_instant_that_no_ulid_holds_is_a_misuse(now: float) -> None:
+def test_what_is_no_instant_is_a_misuse(now: float) -> None:
     with pytest.raises(Misuse):
         new_agent_id(now, bytes(RANDOM_BYTES))
 
