@@ -1,7 +1,9 @@
 """A challenge key lives as long as its record: emptied, lost, restored or failed over, the record has a new key."""
 
 import asyncio
+import os
 import shutil
+import signal
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -9,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.used_nonces import Trips, measure_sql, proxied
 from sdcard import Challenge
 from sdcard.edge.databases import Database
 from sdcard.edge.records import MemoryChallengeRecord
 from sdcard.edge.sql_records import SqlChallengeRecord
 from sdcard.edge.system import SystemSalts
-from tests.postgres import Cluster, query
+from tests.postgres import Cluster, cluster, query
 from tests.sdcard.edge.test_sql_records import ask, url
 from tests.world import AUDIENCE, NOW, raises_rule
 
@@ -237,3 +240,51 @@ def test_a_table_that_is_vacuumed_keeps_its_key(postgres: Cluster) -> None:
     query(where, f"VACUUM FULL FREEZE {TABLE}", f"REINDEX TABLE {TABLE}")
 
     assert answered(where, used, open_) == [False, True]
+
+
+@pytest.mark.postgresql
+@pytest.mark.slow
+def test_a_standby_that_is_promoted_has_a_new_key() -> None:
+    """With asynchronous replication the last uses are lost; here none is, and the key is new all the same."""
+    with cluster(crash_safe=True) as primary:
+        name = primary.new_database()
+        used, open_ = _two(primary, primary.url(name))
+        with cluster(crash_safe=True, standby_of=primary) as standby:
+            assert answered(primary.url(name), used) == [True]
+            primary.stop(signal.SIGKILL)
+            standby.promote()
+            assert answered(standby.url(name), used, open_) == [False, False]
+            assert goes_on(standby.url(name))
+
+
+@pytest.mark.postgresql
+@pytest.mark.slow
+def test_a_server_that_is_set_back_to_a_base_backup_has_a_new_key() -> None:
+    with cluster(crash_safe=True) as server:
+        where = server.url(server.new_database())
+        used, open_ = _two(server, where)
+        server.stop()
+        shutil.copytree(server.folder / "d", server.folder / "backup", copy_function=shutil.copy2)
+        server.start()
+        after = issued(where)
+        assert answered(where, after) == [True]
+        server.stop()
+        shutil.rmtree(server.folder / "d")
+        (server.folder / "backup").rename(server.folder / "d")
+        if os.geteuid() == 0:
+            for path in (server.folder / "d", *(server.folder / "d").rglob("*")):
+                shutil.chown(path, "postgres", "postgres")
+        server.start()
+
+        assert answered(where, used, open_, after) == [False] * 3
+        assert goes_on(where)
+
+
+def test_an_addition_is_one_round_trip(postgres: Cluster) -> None:
+    trips, where = Trips(), postgres.url(postgres.new_database())
+
+    async def work() -> tuple[list[float], float]:
+        async with proxied(where, trips) as counted:
+            return await measure_sql(counted, 200, 20, trips)
+
+    assert asyncio.run(work())[1] == 1
