@@ -84,6 +84,7 @@ PLACES: dict[Why, str] = {
         issuer_service/stores/discovery.py:_key issuer_service/stores/finding.py:_counting
         issuer_service/stores/finding.py:_finding issuer_service/stores/revisions.py:head
         issuer_service/stores/statuses.py:_open issuer_service/stores/state/digests.py:Compared.apart
+        issuer_service/wiring.py:_plain_formats
     """,
     Why.SPEED: """
         sdcard/recent.py:Recent._values sdcard/holder.py:HeldSdCard._shown sdcard/holder.py:_accepted
