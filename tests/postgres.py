@@ -56,9 +56,14 @@ class Cluster:
     def stop(self, by: signal.Signals = signal.SIGINT) -> None:
         """SIGINT ends sessions and stops in order; SIGKILL is a crash."""
         if self.server is not None:
+            sessions = self.pids()[1:]
             self.server.send_signal(by)
             self.server.wait(timeout=_PATIENCE)
             self.server = None
+            deadline = time.monotonic() + _PATIENCE
+            while any(map(_runs, sessions)):  # they hold the shared memory that the next start wants
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
 
     def pids(self) -> list[int]:
         """The server and all its sessions, for signals to everybody at once."""
@@ -151,6 +156,14 @@ def binaries() -> Path:
     if known is not None:
         return Path(known).resolve().parent
     return unavailable("needs PostgreSQL's initdb and postgres: apt-get install postgresql")
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def _as_postgres() -> dict[str, Any]:
