@@ -1,5 +1,6 @@
 """The fixtures ``sdcard``, ``world``, ``hsm`` and ``postgres``, and bounded, repeatable property tests."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,14 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("bounded"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "bounded")
+
+gc.disable()  # a third of the time of a collection; see below
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of every later garbage collection: a fifth of the time of tests."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
