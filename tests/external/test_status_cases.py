@@ -42,7 +42,7 @@ def variants() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
 def check(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> int:
     """The status; what is fetched is the case's token, or nothing."""
 
-    def answer(*_: object) -> Fetched:
+    def answer(*_: object, **__: object) -> Fetched:
         if case["status_list_token"] is None:
             raise Refused(Rule.FETCH_ABSENT, Where(Part.FETCHED))
         return Fetched(MEDIA_TYPE, str(case["status_list_token"]).encode())

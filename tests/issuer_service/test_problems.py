@@ -7,7 +7,7 @@ import pytest
 
 from issuer_service.problems import _BY_STATUS, STATUS, problem_response
 from sdcard import Finding, Refused, Rule, Where
-from sdcard.errors import Level, Part
+from sdcard.errors import AND_MORE, Level, Part
 
 WHERE = Where(Part.CARD, ("skills", 0))
 
@@ -58,10 +58,10 @@ def test_the_first_finding_names_the_problem() -> None:
 
 
 @pytest.mark.parametrize(("count", "listed"), [(199, 199), (200, 200), (201, 200)])
-def test_an_answer_lists_two_hundred_findings_and_says_how_many_more(count: int, listed: int) -> None:
+def test_an_answer_lists_two_hundred_findings_and_says_that_there_are_more(count: int, listed: int) -> None:
     refusal = Refused.because([Finding(Rule.CARD_MEMBER_TYPE, WHERE)] * count)
 
     document = json.loads(bytes(problem_response(refusal).body))
 
     assert len(document["findings"]) == listed
-    assert ("1 more" in document["detail"]) == (count == 201)
+    assert (AND_MORE in document["detail"]) == (count == 201)

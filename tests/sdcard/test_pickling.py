@@ -12,6 +12,7 @@ import sdcard
 from issuer_service.console.forms import NotSignedIn
 from issuer_service.delegation.errors import Pending
 from issuer_service.rates import TooOften
+from issuer_service.stores.nonces import _Outdated
 from issuer_service.stores.texts import UnstorableText
 from sdcard import (
     DEFAULT_POLICY,
@@ -49,6 +50,8 @@ from sdcard import (
 )
 from sdcard.disclosure.document import parse_policy
 from sdcard.dpop.verification import DpopProof
+from sdcard.edge.database_errors import Reason, StoreUnavailable
+from sdcard.edge.fetching import NotADocument
 from sdcard.edge.lookups import TooSlow
 from sdcard.edge.records import MemoryChallengeRecord, MemoryReplayRecord
 from sdcard.errors import Part
@@ -190,6 +193,9 @@ INSIDE: dict[str, Callable[[World], object]] = {
     "a refusal of a text": lambda world: UnstorableText(Where(Part.REQUEST), "A text."),
     "a refusal without a session": lambda world: NotSignedIn(),
     "a refusal for slowness": lambda world: TooSlow(),
+    "a refusal of a database": lambda world: StoreUnavailable(Reason.READ_ONLY),
+    "a refusal of a nonce": lambda world: _Outdated(Rule.PROOF_NONCE, Where(Part.REQUEST), "Ask for a new one."),
+    "a refusal of an endpoint": lambda world: NotADocument(Rule.FETCH_FAILED, Where(Part.FETCHED), "No document."),
     "keys of every kind": lambda world: [
         InMemorySigner(made).public_key
         for made in (

@@ -88,11 +88,12 @@ def test_of_exchanges_with_one_nonce_at_once_one_is_written(granted: str) -> Non
 def test_of_exchanges_with_one_approval_at_once_one_is_written(granted: str) -> None:
     wanted = replace(EXCHANGE, scopes=("pay",), interaction_id=None, approval=APPROVAL)
     answers = do(granted, *[lambda store: store.delegations.ask_approval(wanted)] * 8)
-    assert answers == [APPROVAL] * 8
+    open_approval = replace(APPROVAL, owners=("alice", "bob"))
+    assert answers == [open_approval] * 8
     assert issue(granted, wanted) == [Rule.APPROVAL_PENDING]
     decision = DecisionRow(APPROVAL.approval_id, "paul", ApprovalState.APPROVED, NOW)
     decided = do(granted, *[lambda store: store.delegations.decide(decision)] * 4)
-    assert [decided.count(one) for one in (APPROVAL, Rule.APPROVAL_DECIDED)] == [1, 3]
+    assert [decided.count(one) for one in (open_approval, Rule.APPROVAL_DECIDED)] == [1, 3]
 
     asked = [replace(wanted, link=replace(LINK, token_id=f"{n:032}")) for n in range(16)]
     assert sorted(map(str, issue(granted, *asked))) == ["None"] + ["approval.used"] * 15

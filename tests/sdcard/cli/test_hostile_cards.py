@@ -155,10 +155,10 @@ def token(attacked: str, sdcard: Sdcard) -> str:
         database.execute("INSERT INTO grants VALUES (?, ?, ?, ?, ?, 1, 4000000000)", ("a grant", LONG, LONG, *scopes))
         for approval in ("an approval", "another"):
             database.execute(
-                "INSERT INTO approvals VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 1, 4000000000, '')",
+                "INSERT INTO approvals VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 1, 4000000000, '', '[]')",
                 (approval, approval, LONG, scopes[0], LONG, scopes[0], LONG),
             )
-        database.execute("INSERT INTO audit VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)", record)
+        database.execute("INSERT INTO audit VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", record)
     Path("records").write_text(json.dumps({"sequence": LONG, LONG: LONG}) + f"\n{LONG}\n", encoding="utf-8")
     return name
 

@@ -1,6 +1,7 @@
 """Every fetcher of the project behind one face, and servers that answer with any bytes, at any pace."""
 
 import asyncio
+import json
 import socket
 import ssl
 import threading
@@ -33,10 +34,12 @@ DESK = "127.0.0.2"
 
 
 def jwks_of_an_issuer(url: str, reach: Reach) -> object:
-    """Metadata whose keys are at the address: an Issuer chooses it, and we connect."""
+    """Metadata whose keys for status lists are at the address: an Issuer chooses it, and we connect."""
     with serving(lambda client: None, DESK) as server:
         issuer = server.url("http", DESK).rstrip("/")
-        server.answer = sending(ok(f'{{"issuer": "{issuer}", "jwks_uri": "{url}"}}'.encode(), JSON))
+        jwks = {"keys": [dict(key(71).public_key.to_jwk())]}
+        metadata = {"issuer": issuer, "jwks": jwks, "status_jwks_uri": url}
+        server.answer = sending(ok(json.dumps(metadata).encode(), JSON))
         return IssuerKeys(TrustedIssuers({issuer: {}}), reach).for_status_list(issuer, "kid", NOW)
 
 

@@ -239,7 +239,7 @@ def test_an_answer_of_another_kind_is_refused(fetcher: str, what: str) -> None:
     data = text.replace("{type}", FETCHERS[fetcher][0]).encode()
     with serving(sending(data)) as server:
         assert expected in run(fetcher, server.url() + "x", LOOPBACK)
-        assert server.connections == 1
+        assert 1 <= server.connections <= (7 if fetcher.startswith("card") else 1), "a card may be at other addresses"
 
 
 @pytest.mark.parametrize("how", ["Content-Length: 1000000000", "Transfer-Encoding: chunked", "Connection: close"])
