@@ -19,7 +19,7 @@ from sdcard.disclosure.document import read_policy
 from sdcard.edge.databases import open_database
 from sdcard.errors import Part, Where
 from sdcard.issued import IssuedSdCard
-from sdcard.issuer import DAY
+from sdcard.issuer import DAY, issuing_step
 from sdcard.rules import Rule
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, on_both_databases
 from tests.issuer_service.discovery.seekers import found_cards, register, status_of
@@ -44,9 +44,9 @@ def place(card: IssuedSdCard) -> Any:
 def test_an_sd_card_is_renewed_when_half_of_its_life_is_over(desk: Desk, registry: OpenDesk, everywhere: str) -> None:
     register(registry, "public")
     first = the_card(desk, registry, everywhere)
-    desk.clock.advance(3 * DAY)
+    desk.clock.advance((first.expires_at - NOW) // 2 - 1)
     assert place(the_card(desk, registry, everywhere)) == place(first)
-    desk.clock.advance(DAY)
+    desk.clock.advance(1)
     second = the_card(desk, registry, everywhere)
     desk.clock.advance(100 * DAY)
     third = the_card(desk, registry, everywhere)
@@ -65,7 +65,7 @@ def test_both_that_hold_can_be_revoked(desk: Desk, registry: OpenDesk, everywher
     register(registry, "public")
     owner = desk.new_token("alice", lifetime=10**8)
     the_card(desk, registry, everywhere)
-    desk.clock.advance(4 * DAY)
+    desk.clock.advance(7 * DAY)
     the_card(desk, registry, everywhere)
 
     changed = registry.client.post("/agents/georoute/revoke", json={}, headers={"authorization": f"Bearer {owner}"})
@@ -86,9 +86,9 @@ def test_what_still_holds_is_given_when_it_cannot_be_renewed(desk: Desk, everywh
         register(registry, "public")
         first = the_card(desk, registry, everywhere)
     with desk.open(ReadOnly(open_database(desk.url))) as registry:
-        desk.clock.advance(4 * DAY)
+        desk.clock.advance(7 * DAY)
         assert place(the_card(desk, registry, everywhere)) == place(first)
-        desk.clock.advance(4 * DAY)
+        desk.clock.advance(7 * DAY)
         assert_refused(registry.look_for("public", everywhere, **ROUTE), 503, ("store.unavailable", "request"))
 
 
@@ -226,12 +226,16 @@ def test_sd_cards_outlive_a_rotation_and_not_the_removal_of_their_key(desk: Desk
 
 # -- partners ---------------------------------------------------------------------------------------------------------
 
+STEP = issuing_step()
+NEXT = (NOW // STEP + 1) * STEP
+"""The next instant at which SD-Cards end."""
+
 AGREED = read_policy(
     {
         "agreements": [
-            {"partner": PARTNER, "discloses": ["skills.*", "provider"], "expires": NOW + 7200 + 1800},
-            {"partner": "other", "discloses": ["skills"], "expires": NOW + 9 * DAY},
-            {"partner": "coming", "discloses": ["provider"], "not_before": NOW + 10, "expires": NOW + 9 * DAY},
+            {"partner": PARTNER, "discloses": ["skills.*", "provider"], "expires": NEXT + STEP + 1800},
+            {"partner": "other", "discloses": ["skills"], "expires": NOW + 30 * DAY},
+            {"partner": "coming", "discloses": ["provider"], "not_before": NOW + 10, "expires": NOW + 30 * DAY},
         ]
     }
 )
@@ -242,7 +246,7 @@ FOR_PARTNER = {"context": "federation", "partner": PARTNER}
 def test_a_partner_finds_what_was_agreed_and_nobody_else_does(desk: Desk) -> None:
     federation = {Limit.CONTEXTS: ["federation", "public"]}
     partner, other, coming, stranger = (
-        desk.new_token(subject, DISCOVER, federation, lifetime=10 * DAY)
+        desk.new_token(subject, DISCOVER, federation, lifetime=30 * DAY)
         for subject in (PARTNER, "other", "coming", "stranger")
     )
     with desk.open(policy=AGREED) as registry:
@@ -262,21 +266,17 @@ def test_a_partner_finds_what_was_agreed_and_nobody_else_does(desk: Desk) -> Non
             assert found(token, tags=["maps"]) == []
         cards = found_cards(desk, registry, "federation", partner, tags=["maps"])
         assert all("Example Geo Services" in json.dumps(card.members) for card in cards.values())
-        assert {card.expires_at for card in cards.values()} == {NOW + 7200}
+        assert {card.expires_at for card in cards.values()} == {NEXT + STEP}
 
         claims = {"organization": PARTNER}
         assert found(partner, text="fleet", requester_claims=claims) == ["both", "one"]
         assert found(partner, text="fleet", requester_claims={"organization": "x"}) == ["both", "early", "general"]
         assert found(stranger, tags=["maps"], requester_claims=claims) == []
 
-        desk.clock.advance(7200)
-        assert {
-            card.expires_at for card in found_cards(desk, registry, "federation", partner, tags=["maps"]).values()
-        } == {NOW + 9000}
-        desk.clock.advance(1799)
+        desk.clock.advance(NEXT + STEP - 1 - NOW)
         assert found(partner, tags=["maps"]) == ["both", "one"]
         desk.clock.advance(1)
-        assert found(partner, tags=["maps"]) == []
+        assert found(partner, tags=["maps"]) == [], "the agreement does not last to the end of another step"
         assert found(partner, text="fleet") == ["both", "early", "general"]
 
 
@@ -285,7 +285,7 @@ def test_an_agreement_that_was_taken_back_shows_nothing_more(desk: Desk) -> None
     with desk.open(policy=AGREED) as registry:
         register(registry, FOR_PARTNER)
         assert registry.found("federation", token, tags=["maps"]) == ["georoute"]
-    later = read_policy({"agreements": [{"partner": PARTNER, "discloses": ["skills"], "expires": NOW + DAY}]})
+    later = read_policy({"agreements": [{"partner": PARTNER, "discloses": ["skills"], "expires": NOW + 30 * DAY}]})
     with desk.open(policy=later) as registry:
         assert registry.found("federation", token, tags=["maps"]) == []
         assert registry.found("federation", token, text="fleet") == ["georoute"]

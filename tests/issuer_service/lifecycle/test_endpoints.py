@@ -12,6 +12,7 @@ from sdcard import DEFAULT_POLICY, Acceptance, TrustedIssuers, accept_sd_card
 from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
+from sdcard.issuer import issuing_step
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import (
     HOLDER,
@@ -120,7 +121,7 @@ def test_of_registrations_that_supersede_each_other_at_once_the_last_one_stays(d
 @on_both_databases
 def test_a_renewal_asks_for_what_was_asked_for(desk: Desk, registry: OpenDesk) -> None:
     first = registry.register(request(public_key=None, public_keys=[jwk(), jwk(NEW)]))
-    desk.clock.advance(3600)
+    desk.clock.advance(issuing_step())
     token, registry.token = registry.token, desk.new_token("alice")
 
     second = renew(registry)
@@ -455,8 +456,8 @@ def test_a_list_says_until_when_an_agent_has_a_good_card(desk: Desk, registry: O
     registry.done("POST", f"/agents/{AGENT}/revoke", {})
     assert registry.done("GET", "/agents")["agents"][0]["expires_at"] is None
     registry.register(request())
-    token = desk.new_token("alice", lifetime=9 * DAY)
-    desk.clock.advance(8 * DAY)
+    token = desk.new_token("alice", lifetime=15 * DAY)
+    desk.clock.advance(14 * DAY)
     assert registry.done("GET", "/agents", token=token)["agents"][0]["expires_at"] is None
 
 
@@ -532,7 +533,7 @@ def test_expired_batches_are_not_shown_and_no_more_than_a_hundred(
     shown = registry.done("GET", f"/agents/{AGENT}")
     assert ([one["batch_id"] for one in shown["batches"]], shown["more_batches"]) == (ids[:0:-1], True)
 
-    desk.clock.advance(8 * DAY)
+    desk.clock.advance(14 * DAY)
 
     assert registry.done("GET", f"/agents/{AGENT}", token=token)["batches"] == []
 

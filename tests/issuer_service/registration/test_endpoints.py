@@ -39,7 +39,7 @@ def test_the_request_of_the_draft_succeeds_with_a_fresh_key(registry: OpenDesk) 
         held = accept(registry, card)
         assert held.issued.members == {name: request()[name] for name in ("name", "description", "version")}
         assert held.issued.subject == answer["sub"]
-        assert card["discloses"] == ["name", "description", "version"]
+        assert card["discloses"] == ["description", "name", "version"]
         assert held.issued.verified.processed.claims["status"] == {"status_list": card["status"]}
         assert card["exp"] == held.issued.expires_at
         assert card["key_thumbprint"] == HOLDER.public_key.thumbprint
@@ -85,16 +85,12 @@ def test_a_card_is_issued_in_every_context(registry: OpenDesk) -> None:
     assert members["federation"] == members["public"]
 
 
-@pytest.mark.parametrize(
-    ("card", "card_format"), [(georoute_0_3(), "a2a/0.3"), (georoute_0_2(), "a2a/0.2"), (georoute_0_1(), "a2a/0.1")]
-)
-def test_the_older_generations_of_cards_are_registered_too(
-    registry: OpenDesk, card: JsonObject, card_format: str
-) -> None:
+@pytest.mark.parametrize("card", [georoute_0_3(), georoute_0_2(), georoute_0_1()], ids=["0.3", "0.2", "0.1"])
+def test_the_older_generations_of_cards_are_registered_too(registry: OpenDesk, card: JsonObject) -> None:
     (issued,) = registry.register(request_with_card(card))["cards"]
 
     held = accept(registry, issued)
-    assert (held.issued.members, held.issued.card_format) == (card, card_format)
+    assert (held.issued.members, held.issued.card_format) == (card, "a2a")
 
 
 @pytest.mark.parametrize("absent", [{}, {"description": None}])
@@ -231,7 +227,7 @@ def test_a_card_lives_as_long_as_the_registry_says(desk: Desk) -> None:
     with desk.open(lifetime=3600) as registry:
         (issued,) = registry.register(request_with_card())["cards"]
 
-    assert issued["exp"] == NOW + 3600
+    assert issued["exp"] == NOW + 2 * 3600, "at least an hour, on the hour"
 
 
 def test_the_holder_can_narrow_what_was_issued(registry: OpenDesk) -> None:
@@ -246,7 +242,7 @@ def test_a_kno_card_is_registered_as_json_and_its_persona_stays_inside(registry:
     answer = registry.register(request_with_card(kno(), disclosure_contexts=contexts))
 
     shown = [accept(registry, card).issued for card in answer["cards"]]
-    assert {one.card_format for one in shown} == {"kno/0.2"}
+    assert {one.card_format for one in shown} == {"kno"}
     assert "goals" not in shown[0].members.keys() | shown[1].members.keys()
     assert shown[2].members["goals"] == kno()["goals"]
     assert shown[2].members.keys() - shown[1].members.keys() == {"goals"}

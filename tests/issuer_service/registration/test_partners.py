@@ -5,19 +5,22 @@ from typing import Any
 import pytest
 
 from sdcard.disclosure.document import read_policy
+from sdcard.issuer import issuing_step
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request_with_card
 from tests.issuer_service.registration.test_endpoints import accept
 from tests.world import NOW
 
 PARTNER = "https://partner.example"
+NEXT = (NOW // issuing_step() + 1) * issuing_step()
+"""The next instant at which SD-Cards end."""
 POLICY = read_policy(
     {
         "contexts": {"mine": {"claims": {"provider": "plain"}}},
         "agreements": [
-            {"partner": PARTNER, "discloses": ["provider", "skills"], "expires": NOW + 7200},
-            {"partner": "alice", "discloses": ["iconUrl"], "expires": NOW + 7200},
+            {"partner": PARTNER, "discloses": ["provider", "skills"], "expires": NEXT},
+            {"partner": "alice", "discloses": ["iconUrl"], "expires": NEXT},
             {"partner": "past", "discloses": ["provider"], "expires": NOW},
-            {"partner": "coming", "discloses": ["provider"], "not_before": NOW + 1, "expires": NOW + 7200},
+            {"partner": "coming", "discloses": ["provider"], "not_before": NOW + 1, "expires": NEXT},
         ],
     }
 )
@@ -40,8 +43,8 @@ def test_the_answer_says_which_agreement_decided(desk: Desk) -> None:
         members = [accept(registry, card).issued.members for card in answer["cards"]]
 
     first, *others = answer["cards"]
-    assert (first["context"], first["agreement"]) == ("federation", {"partner": PARTNER, "expires": NOW + 7200})
-    assert first["exp"] == NOW + 7200
+    assert (first["context"], first["agreement"]) == ("federation", {"partner": PARTNER, "expires": NEXT})
+    assert first["exp"] == NEXT
     assert [card["agreement"] for card in others] == [None, None]
     assert members[0].keys() - members[1].keys() == {"provider"}
     assert PARTNER not in first["sd_card"]

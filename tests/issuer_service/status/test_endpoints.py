@@ -179,7 +179,7 @@ def test_one_batch_or_context_can_be_changed_alone(desk: Desk, registry: OpenDes
     assert statuses(desk, registry, second) == [1, 1, 1]
 
 
-@pytest.mark.parametrize(("days", "changed"), [(8, 3), (96, 3), (98, 0)])
+@pytest.mark.parametrize(("days", "changed"), [(13, 3), (102, 3), (104, 0)])
 def test_what_expired_lately_is_revoked_too_and_what_expired_long_ago_stays(
     desk: Desk, registry: OpenDesk, days: int, changed: int
 ) -> None:

@@ -49,7 +49,7 @@ def test_a_card_in_yaml_is_registered(sdcard: Sdcard, desk: Desk, monkeypatch: p
                  "--context", "full", "--out", "cards", "--json")  # fmt: skip
     assert (ran.status, ran.json["findings"]) == (0, [])
     shown = sdcard("inspect", "cards/full.sd-card", "--json").out
-    assert "kno/0.2" in shown
+    assert '"card_format": "kno"' in shown
     assert CANARY not in shown
 
 
