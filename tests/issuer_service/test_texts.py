@@ -35,6 +35,8 @@ TEXTS = {
     "300 characters": "x" * 300,
     "1 MB": "x" * 1_000_000,
 }
+MADE_HERE = {("used_nonces", "made_in"): "numbers of the database or of a file, in ASCII; no request has a part in it"}
+"""Columns that no text of a client comes into, and why."""
 COLUMNS = [(table.name, column) for table in metadata.sorted_tables for column in table.columns]
 
 
@@ -42,7 +44,8 @@ def test_every_column_of_text_has_a_type_that_checks_what_it_stores() -> None:
     texts = [(name, column) for name, column in COLUMNS if isinstance(_impl(column.type), String | Text | JSON)]
 
     assert len(texts) > 50
-    assert [one for one in texts if not isinstance(one[1].type, StoredText | StoredJson)] == []
+    unchecked = [(name, column.name) for name, column in texts if not isinstance(column.type, StoredText | StoredJson)]
+    assert unchecked == list(MADE_HERE)
 
 
 def test_no_statement_has_another_type_for_text() -> None:

@@ -158,7 +158,7 @@ def token(attacked: str, sdcard: Sdcard) -> str:
                 "INSERT INTO approvals VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 1, 4000000000, '', '[]')",
                 (approval, approval, LONG, scopes[0], LONG, scopes[0], LONG),
             )
-        database.execute("INSERT INTO audit VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", record)
+        database.execute("INSERT OR REPLACE INTO audit VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", record)
     Path("records").write_text(json.dumps({"sequence": LONG, LONG: LONG}) + f"\n{LONG}\n", encoding="utf-8")
     return name
 
@@ -210,7 +210,7 @@ def test_what_is_shown_is_whole_or_says_that_it_is_cut(
     texts = [spelt(text) for text in (f"{TRICK} {END}", LONG) for spelt in (as_json, as_text)]
     for one in shown:
         assert any(is_whole_or_cut(one, text) for text in texts), one
-    assert len(shown) >= 2
+    assert len(shown) >= (1 if name == "discover" else 2)
 
 
 def columns(printed: str) -> list[str]:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from sdcard import TrustedIssuers, Unchecked
@@ -17,6 +18,7 @@ from sdcard.edge.issuer_keys import IssuerKeys
 from sdcard.edge.reach import Reach
 from sdcard.edge.server_keys import load_from
 from sdcard.edge.status_lists import AsyncFetchedStatusLists, FetchedStatusLists
+from sdcard.encoding import encode_base64url
 from sdcard.limits import Limits
 from sdcard.publishing.published import SD_MEDIA_TYPE
 from sdcard.status.reference import StatusReference
@@ -33,14 +35,18 @@ DESK = "127.0.0.2"
 """Where the Issuer's metadata is; no other test listens at this address of loopback."""
 
 
-def jwks_of_an_issuer(url: str, reach: Reach) -> object:
-    """Metadata whose keys for status lists are at the address: an Issuer chooses it, and we connect."""
+def keys_of_an_issuer(member: str, url: str, reach: Reach) -> object:
+    """Fetch metadata with the address in a member: an Issuer chooses it, and we connect."""
     with serving(lambda client: None, DESK) as server:
         issuer = server.url("http", DESK).rstrip("/")
         jwks = {"keys": [dict(key(71).public_key.to_jwk())]}
-        metadata = {"issuer": issuer, "jwks": jwks, "status_jwks_uri": url}
-        server.answer = sending(ok(json.dumps(metadata).encode(), JSON))
-        return IssuerKeys(TrustedIssuers({issuer: {}}), reach).for_status_list(issuer, "kid", NOW)
+        inside = {} if member == "jwks_uri" else {"jwks": jwks}
+        server.answer = sending(ok(json.dumps({"issuer": issuer, **inside, member: url}).encode(), JSON))
+        keys = IssuerKeys(TrustedIssuers({issuer: {}}), reach)
+        if member == "status_jwks_uri":
+            return keys.for_status_list(issuer, "kid", NOW)
+        header, payload = (encode_base64url(json.dumps(one).encode()) for one in ({"kid": "kid"}, {"iss": issuer}))
+        return keys.for_presentation(f"{header}.{payload}.AA~", NOW)
 
 
 def server_keys(url: str, reach: Reach) -> object:
@@ -63,7 +69,8 @@ FETCHERS: dict[str, tuple[str, Fetcher]] = {
             AsyncFetchedStatusLists(TRUSTED, reach, SMALL).status(StatusReference(url, 0), ISSUER, NOW)
         ),
     ),
-    "keys of an Issuer": (JSON, jwks_of_an_issuer),
+    "keys of an Issuer": (JSON, partial(keys_of_an_issuer, "jwks_uri")),
+    "status keys of an Issuer": (JSON, partial(keys_of_an_issuer, "status_jwks_uri")),
     "card": (SD_MEDIA_TYPE, lambda url, reach: fetch_card(url, TRUSTED, UNCHECKED, NOW, reach)),
     "card, awaited": (
         SD_MEDIA_TYPE,
