@@ -104,12 +104,9 @@ function agreementsOf(value, findings) {
 
 function agreedInstant(value, where, findings) {
   const instant = isText(value) ? parseRfc3339(value) : wholeOf(value);
-  const whole = instant !== null && Number.isInteger(instant) ? instant : null;
-  if (isText(value) && (whole === null || whole < 0)) {
-    findings.push({ rule: "policy.malformed", where, hint: "Use RFC 3339 with an offset, or Unix seconds; whole seconds, from 1970 on." });
-    return null;
-  }
-  return whole;
+  if (instant !== null && Number.isInteger(instant) && instant >= 0 && instant <= DATA.max_instant) return instant;
+  if (isText(value)) findings.push({ rule: "policy.malformed", where, hint: "Use RFC 3339 with an offset, or Unix seconds; whole seconds, from 1970 on." });
+  return null;
 }
 
 const RFC_3339 = /^([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))$/;

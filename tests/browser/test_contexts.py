@@ -14,6 +14,7 @@ from sdcard.disclosure.document import parse_policy, read_policy
 from sdcard.disclosure.explain import explain
 from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_object
 from sdcard.errors import Part, Where
+from sdcard.instants import MAX_INSTANT
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.paths import ClaimPath
 from sdcard.profile import PROFILES
@@ -145,7 +146,9 @@ def random_policy(number: int) -> JsonObject:
 
 
 def agreement(dice: random.Random, discloses: list[JsonValue]) -> JsonObject:
-    expires = dice.choice((NOW, "2030-01-31T00:00:00Z", "2030-02-31T00:00:00Z", "2030-01-31T00:00:00", True, -1))
+    expires = dice.choice(
+        (NOW, "2030-01-31T00:00:00Z", "2030-02-31T00:00:00Z", "2030-01-31T00:00:00", True, -1, MAX_INSTANT + 1)
+    )
     made: JsonObject = {"partner": dice.choice(("p", "q\u202e", "")), "discloses": discloses, "expires": expires}
     if dice.random() < 0.5:
         made["not_before"] = dice.choice((NOW - 1, NOW, 1.5, "2026-01-01T00:00:00+01:00"))
