@@ -19,7 +19,7 @@ class Otherwise:
 
 NO_RSA = Otherwise("RSA is refused on purpose: the sets of algorithms are closed", "key.unsupported", "key")
 NO_RSA_IN_SET = Otherwise(
-    "RSA is refused on purpose; a key set leaves its RSA keys out", "issuer.key-unknown", "issuer-header/kid"
+    "RSA is refused on purpose; a key set of RSA keys alone has no usable key", "key.unsupported", "key/keys/0"
 )
 _SHARED = "HMAC is refused on purpose: with a shared key whoever verifies can sign"
 NO_HMAC = Otherwise(_SHARED, "key.private", "key")
