@@ -75,7 +75,7 @@ def read_policy(document: JsonObject) -> DisclosurePolicy:
             groups,
             frozenset(_texts(document.get("members"))),
             agreements,
-            _elements(document.get("elements")),
+            _skills(document.get("skills")),
         )
     except Refused as refusal:
         findings += refusal.findings
@@ -217,9 +217,9 @@ def _ladder(value: JsonValue, findings: list[Finding]) -> tuple[int, ...]:
     return ladder
 
 
-def _elements(value: JsonValue) -> int:
+def _skills(value: JsonValue) -> int:
     size = _whole(value)
-    return size if size is not None and 1 <= size <= _HIGHEST_STEP else DEFAULT_POLICY.elements
+    return size if size is not None and 1 <= size <= _HIGHEST_STEP else DEFAULT_POLICY.skills
 
 
 def _whole(value: JsonValue) -> int | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sdcard.cards.card import Card
+from sdcard.cards.format import Fact
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
 from sdcard.disclosure.agreement import Agreement, Partner
 from sdcard.disclosure.grant import Grant
@@ -73,7 +74,7 @@ def plan_disclosure(
     permitted = kinds.grant
     clear = {*card.format.always_disclosed, *profile.also_clear}
     _check_clear(clear & card.document.keys(), permitted, where)
-    planner = _Planner(card, kinds, clear, policy.elements)
+    planner = _Planner(card, kinds, clear, policy.skills)
     root = planner.object(card.document, (), (), covered=False)
     places = [place for place, _ in planner.shown]
     asked = permitted.lists[-1] if disclose is not None else ()
@@ -111,8 +112,9 @@ class _Planner:
         shown: the parts that are shown, each with its family, and before what is in it.
     """
 
-    def __init__(self, card: Card, kinds: Kinds, clear: set[str], elements: int) -> None:
-        self._kinds, self._clear, self._numbered, self._elements = kinds, clear, kinds.grant.numbered, elements
+    def __init__(self, card: Card, kinds: Kinds, clear: set[str], skills: int) -> None:
+        self._kinds, self._clear, self._numbered, self._skills = kinds, clear, kinds.grant.numbered, skills
+        self._of_skills = {claim_path.segments[:-2] for claim_path in card.format.facts[Fact.SKILL]}
         self._bare = frozenset(_bare(card.document, kinds))
         self.shown: list[tuple[Place, str]] = []
 
@@ -130,7 +132,8 @@ class _Planner:
             self._part(element, (*place, index), (*like, index if self._numbered else None), covered)
             for index, element in enumerate(elements)
         ]
-        return DisclosableArray(tuple(parts), self._elements if self._kinds.room(place, covered) else 0)
+        room = self._kinds.room(place, covered)
+        return DisclosableArray(tuple(parts), max(room, self._skills) if room and place in self._of_skills else room)
 
     def _part(
         self, value: JsonValue, place: Place, like: tuple[Segment, ...], covered: bool

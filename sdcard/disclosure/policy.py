@@ -26,7 +26,7 @@ class DisclosurePolicy:
         groups: the operator's own, beside those of the card formats.
         members: members that cards have and no format names; contexts may name them.
         agreements: with partners.
-        elements: an array has at least this many digests, so that most cards do not tell how many skills they have.
+        skills: the array of skills has at least this many digests, so that most cards do not tell how many they have.
 
     Raises:
         Refused: for everything that is wrong with it at once, as ``check_policy``.
@@ -38,14 +38,14 @@ class DisclosurePolicy:
     groups: Mapping[str, Meaning] = field(default_factory=dict)
     members: frozenset[str] = frozenset()
     agreements: tuple[Agreement, ...] = ()
-    elements: int = 16
+    skills: int = 16
     _kinds: dict[tuple[str, str], Kinds] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.ladder or list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1:
             raise Misuse("a ladder is a rising row of positive sizes")
-        if type(self.elements) is not int or self.elements < 1:
-            raise Misuse("an array has a whole number of digests, 1 or more")
+        if type(self.skills) is not int or self.skills < 1:
+            raise Misuse("an array of skills has a whole number of digests, 1 or more")
         if any(name != context.name for name, context in self.contexts.items()):
             raise Misuse("a context is known by its own name")
         object.__setattr__(self, "contexts", frozen(self.contexts))

@@ -110,8 +110,8 @@ SCHEMA: Final[JsonObject] = {
             "minItems": 1,
             "maxItems": 64,
         },
-        "elements": {
-            "description": "An array has at least this many digests, decoys among them.",
+        "skills": {
+            "description": "The array of skills has at least this many digests, decoys among them.",
             "type": "integer",
             "minimum": 1,
             "maximum": 4096,
