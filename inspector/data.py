@@ -198,7 +198,7 @@ class _Messages:
 
 def _link() -> dict[str, Any]:
     return {
-        "day": comparing.DAY,
+        "hour": comparing.HOUR,
         "minute": comparing.MINUTE,
         "close": comparing.CLOSE,
         "close_binding": comparing.CLOSE_BINDING,

@@ -129,5 +129,5 @@ function linksBetween(one, other) {
 
 function isRounded(what, time) {
   if (what === "kb-iat") return time % DATA.link.minute === 0;
-  return time % DATA.link.day === 0 || (what === "exp" && (time + 1) % DATA.link.day === 0);
+  return time % DATA.link.hour === 0 || (what === "exp" && (time + 1) % DATA.link.hour === 0);
 }

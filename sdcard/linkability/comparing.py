@@ -13,8 +13,8 @@ from sdcard.linkability.traces import Observed
 from sdcard.sdjwt.unverified import read_unverified
 from sdcard.status.reference import StatusReference
 
-DAY = 86_400
-"""An SD-Card's time on a whole day is rounded. A finer rounding leaves few cards with the same time."""
+HOUR = 3_600
+"""An SD-Card's time on a whole hour is rounded, as OpenID's conformance suite has it; so is one on a whole day."""
 
 MINUTE = 60
 """The same of a KB-JWT, whose ``iat`` a Holder may round down within the freshness window."""
@@ -103,10 +103,10 @@ def _tells(what: What, time: Fraction, received: Fraction | None) -> bool:
 
 
 def _is_rounded(what: What, time: Fraction) -> bool:
-    """A whole day, or the second before one for an ``exp`` that counts its last second in; a minute for a KB-JWT."""
+    """A whole hour, or the second before one for an ``exp`` that counts its last second in; a minute for a KB-JWT."""
     if what is What.KB_IAT:
         return time % MINUTE == 0
-    return time % DAY == 0 or (what is What.EXP and (time + 1) % DAY == 0)
+    return time % HOUR == 0 or (what is What.EXP and (time + 1) % HOUR == 0)
 
 
 def _patterns(statuses: Sequence[StatusReference | None]) -> Iterator[Pattern]:

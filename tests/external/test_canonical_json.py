@@ -45,7 +45,7 @@ def test_every_number_of_appendix_b_has_its_text_or_none() -> None:
         if number["expected"] == "accept":
             assert canonical_json(double) == number["json"].encode("ascii")
         else:
-            with pytest.raises(ValueError, match="representable"):
+            with pytest.raises(ValueError, match="no text"):
                 canonical_json(double)
 
 

@@ -53,7 +53,9 @@ def test_every_valid_card_comes_through(world: World, context: str) -> None:
     through: Counter[str] = Counter()
     for name, source, card in wild():
         card_format, members = verified(world, context, source)
-        assert card_format == card.format.name, name
+        if context in ("full", "diagnostic"):
+            assert card_format == card.format.name, name
+        assert str(card_format).partition("/")[0] == card.format.family, name
         assert is_part(members, source), name
         assert {"name", "version"} <= members.keys(), name
         through[card.format.name] += 1

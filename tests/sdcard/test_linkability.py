@@ -13,7 +13,7 @@ from sdcard import Limits, Misuse, SdCard, prepare_batch, rounded_validity
 from sdcard.edge.system import CoarseClock
 from sdcard.encoding import JsonObject
 from sdcard.issuer import linkable_by
-from sdcard.linkability.comparing import CLOSE, CLOSE_BINDING, DAY, NEAR, report_linkability
+from sdcard.linkability.comparing import CLOSE, CLOSE_BINDING, HOUR, NEAR, report_linkability
 from sdcard.linkability.report import How, LinkabilityReport, Pair, Verdict, What
 from sdcard.names import RESERVED_AT_TOP
 from sdcard.status.reference import StatusReference
@@ -90,10 +90,10 @@ def test_an_identifier_of_the_token_is_avoidable(world: World) -> None:
         (ODD, ODD + CLOSE - 1, "avoidable"),
         (ODD, ODD + CLOSE, "avoidable"),
         (ODD, ODD + CLOSE + 1, None),
-        (NOW // DAY * DAY, NOW // DAY * DAY, "unavoidable"),
-        (NOW // DAY * DAY + 1, NOW // DAY * DAY + 1, "avoidable"),
-        (NOW // DAY * DAY, NOW // DAY * DAY + 1, "avoidable"),
-        (0, DAY, None),
+        (NOW // HOUR * HOUR, NOW // HOUR * HOUR, "unavoidable"),
+        (NOW // HOUR * HOUR + 1, NOW // HOUR * HOUR + 1, "avoidable"),
+        (NOW // HOUR * HOUR, NOW // HOUR * HOUR + 1, "avoidable"),
+        (0, HOUR, None),
         (10**400, 1.5, None),
         ("soon", "soon", "avoidable"),
         ("soon", "late", None),
@@ -106,8 +106,8 @@ def test_times(world: World, name: str, one: Any, other: Any, verdict: str | Non
     assert both(world, {name: other}, {name: one}) == ({name: verdict} if verdict else {})
 
 
-def test_the_last_second_of_a_day_is_rounded_for_an_expiry_only(world: World) -> None:
-    last = NOW // DAY * DAY - 1
+def test_the_last_second_of_an_hour_is_rounded_for_an_expiry_only(world: World) -> None:
+    last = NOW // HOUR * HOUR - 1
     assert both(world, {"exp": last}, {"exp": last}) == {"exp": "unavoidable"}
     assert both(world, {"exp": last}, {"exp": last + 1}) == {}
     assert both(world, {"iat": last}, {"iat": last}) == {"iat": "avoidable"}
@@ -125,7 +125,7 @@ def test_a_time_far_from_receipt_does_not_tell_it(world: World, name: str, far: 
 
     assert {same(ODD, moment) for moment in (ODD - NEAR, ODD, ODD + NEAR, None)} == {"avoidable"}
     assert {same(ODD, moment) for moment in (ODD - NEAR - 0.5, ODD + NEAR + 1)} == {far}
-    assert same(NOW // DAY * DAY, NOW // DAY * DAY) == "unavoidable"
+    assert same(NOW // HOUR * HOUR, NOW // HOUR * HOUR) == "unavoidable"
 
 
 @pytest.mark.parametrize(("received", "whats"), [(ODD - NEAR, [What.IAT]), (ODD - NEAR - 1, []), (None, [What.IAT])])
