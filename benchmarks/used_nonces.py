@@ -14,9 +14,11 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import insert, make_url, text
+from sqlalchemy import Connection, insert, make_url, text
 
 from sdcard.edge.databases import Database
 from sdcard.edge.records import MemoryChallengeRecord, _UsedNonces
@@ -51,12 +53,16 @@ def measure_memory(count: int, rounds: int) -> list[float]:
     return took
 
 
+def _insert(rows: list[dict[str, Any]], connection: Connection) -> None:
+    connection.execute(insert(_CHALLENGES), rows)
+
+
 async def fill(database: Database, count: int) -> None:
     """Add rows in large steps, as if they had been answered."""
     rows = [{"digest": digest, "until": until, "slot": slot} for slot, (digest, until) in enumerate(entries(count))]
     for start in range(0, count, 50_000):
         some = rows[start : start + 50_000]
-        await database.migrate(lambda connection, some=some: connection.execute(insert(_CHALLENGES), some))  # type: ignore[misc]
+        await database.migrate(partial(_insert, some))
     if database.engine.dialect.name == "postgresql":
         name = _CHALLENGES.name
         await database.migrate(lambda connection: connection.execute(text(f"SELECT setval('{name}_slots', {count})")))
@@ -83,7 +89,7 @@ async def measure_sql(url: str, count: int, rounds: int, trips: "Trips | None" =
 
 
 class Trips:
-    """Round trips through a proxy: how often somebody sends after an answer."""
+    """Round trips through a proxy: how often the client sends after an answer."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -38,7 +38,7 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
         context.load_cert_chain(certificate, key, password=_refuse)
     except Misuse:
         raise
-    except Exception as error:
+    except Exception as error:  # ssl documents no closed set; its message may quote the key file
         if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
             raise
         raise Misuse(f"{certificate} and {key} are not a certificate in PEM and its private key") from None

@@ -154,7 +154,7 @@ def _renew(wiring: Wiring, keys: KeysInUse, source: SourceRow, status: StatusRow
         terms = as_texts(terms_of(plan, card.format))
         until = plan.agreement.last_end(issuing_step(wiring.lifetime)) if plan.agreement else None
     except Refused as refusal:
-        _log.warning("agent %s is not found any more in %s: %s", source.agent_id, source.audience.context, refusal)
+        _log.warning("agent %s is no longer found in %s: %s", source.agent_id, source.audience.context, refusal)
     return RenewalRow(
         at=int(now),
         subject=wiring.issuer_url,

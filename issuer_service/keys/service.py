@@ -143,7 +143,7 @@ async def add_token_key(store: Store, vault: Vault, use: KeyUse, now: Instant) -
         await asyncio.to_thread(check_signs, OpenKey(public, token.signer(key_id, public)))
         content: JsonObject = {"pkcs11": f"{token.address.label}/{key_id.hex()}"}
         return await _add(store, vault.kek, use, public, content, now)
-    except Exception as error:
+    except Exception as error:  # of any kind: the key pair exists in the token, and is destroyed before it goes on
         if isinstance(error, Refused) and error.rule is Rule.STORE_UNAVAILABLE:
             _log.error("the PKCS#11 token may have a key that nobody uses: %s", label)
         else:

@@ -223,7 +223,7 @@ async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
     try:
         found = await asyncio.wrap_future(answer)
         return [ip_address(text) for text in dict.fromkeys(found)]
-    except Exception:
+    except Exception:  # a resolver is an argument, so it may raise anything; its message may name the host
         raise _failed("The host has no address.") from None
 
 
