@@ -16,7 +16,7 @@ with zipfile.ZipFile(next(out.glob("*.whl"))) as wheel:
 stray = there - kept
 missing = {name for name in kept - there if not name.startswith((".ci/", ".git"))}
 packaged = {name for name in kept if name.startswith(("sdcard/", "issuer_service/"))}
-packaged |= {"sdcard/cli/georoute.json"}
+packaged |= {"issuer_service/cli/georoute.json"}
 beside = {name for name in installed - packaged if ".dist-info/" not in name}
 faults = {
     "stray in the sdist": stray,

@@ -38,11 +38,10 @@ def command_line_page() -> str:
 
 def leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
     """The commands beneath one that do something, each with its whole name."""
-    inner = getattr(command, "commands", None)
-    if inner is None:
+    if not hasattr(command, "list_commands"):
         yield name, command
         return
-    for one in inner:
+    for one in command.list_commands(None):
         yield from leaves(command.get_command(None, one), f"{name} {one}")
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from issuer_service.cli.registry_process import Desk, running_registry
 from sdcard.cli import main
-from sdcard.cli.registry_process import Desk, running_registry
 from tests.sdcard.publishing.agent import AGENT_CARD_JSON, AGENT_JSON, JSON, SD
 from tests.shared import ROOT
 from tests.world import example

@@ -99,7 +99,7 @@ COMPARISONS = {
     "sdcard/delegation/narrowing.py:narrowed_expiry": NOW,
     "sdcard/edge/publishing.py:_found": NOW,
     "sdcard/cli/policy.py:_not_in_force": SHOWN,
-    "sdcard/cli/token.py:_until": SHOWN,
+    "issuer_service/cli/token.py:_until": SHOWN,
 }
 """Functions that compare something with the clock, with how both ends are seen to."""
 FILES = {

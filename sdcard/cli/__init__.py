@@ -1,10 +1,11 @@
-"""The ``sdcard`` command: one file for each noun. Exit status: 0 yes, 1 refused, 2 misuse."""
+"""The ``sdcard`` command: one file for each noun. Exit status: 0 yes, 1 refused, 2 misuse.
+
+Commands that act on a registry's database or process are in ``issuer_service/cli``.
+"""
 
 import sys
 
-EXIT_REFUSED = 1
-EXIT_MISUSE = 2
-EXIT_BUG = 70
+from sdcard.cli.exit_status import EXIT_MISUSE
 
 
 def main() -> None:
@@ -12,6 +13,6 @@ def main() -> None:
     try:
         from sdcard.cli.app import run
     except ModuleNotFoundError as missing:
-        sys.stderr.write(f"The command line needs {missing.name}, which the extra `cli` of sdcard brings\n")
+        sys.stderr.write(f"The command line needs {missing.name}, of the extra `cli`: pip install 'sdcard[cli]'\n")
         raise SystemExit(EXIT_MISUSE) from None
     raise SystemExit(run())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from sdcard.cli import EXIT_REFUSED
+from sdcard.cli.exit_status import EXIT_REFUSED
 from sdcard.cli.output import AsJson, console, print_json, print_lines, show_instant, table
 from sdcard.cli.register import (
     Place,

@@ -1,6 +1,6 @@
 """The command tree, and the one place where outcomes become exit statuses: 0 yes, 1 refused, 2 misuse, 70 a bug.
 
-A command's module is imported when the command is called: the list of them costs what typer costs.
+A command's module is imported when the command is called, so listing the commands costs what importing typer costs.
 """
 
 import errno
@@ -15,17 +15,21 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from sdcard.cli import EXIT_BUG, EXIT_MISUSE, EXIT_REFUSED
-from sdcard.cli.help import first_sentence, set_out
+from sdcard.cli.exit_status import EXIT_BUG, EXIT_MISUSE, EXIT_REFUSED
+from sdcard.cli.help import first_sentence
+from sdcard.cli.joined import load_joined, make_command
+
+JOINED = "an entry point"
+"""The place of a command that acts on a registry: `sdcard.cli.joined` finds it."""
 
 COMMANDS = {
     "demo": (
-        "demo:command",
+        JOINED,
         "Watch the whole story: a registry issues, an agent presents, a verifier checks, six attacks fail. "
         "Example: sdcard demo",
     ),
     "serve": (
-        "serve:command",
+        JOINED,
         "Run the registry. Settings come from SDCARD_… in the environment, else a TOML file; options win. A "
         "database or key file that is missing is made. Example: SDCARD_ISSUER=https://registry.example "
         "sdcard serve --port 8080",
@@ -101,16 +105,16 @@ COMMANDS = {
     "policy": ("policy:app", "Check disclosure policies, and see what they would show of a card."),
     "keys": ("keys:app", "Make keys in files; list, add, rotate and remove the registry's own."),
     "trust": ("trust:app", "Sign a list of trusted Issuers, or show one."),
-    "token": ("token:app", "Make, list and withdraw bearer tokens for the registry."),
-    "audit": ("audit:app", "Verify and export a registry's audit chain, and make checkpoints of it."),
+    "token": (JOINED, "Make, list and withdraw bearer tokens for the registry."),
+    "audit": (JOINED, "Verify and export a registry's audit chain, and make checkpoints of it."),
     "vectors": ("vectors:app", "Run test vectors through our own code."),
-    "config": ("config:app", "Show the settings of the registry."),
-    "db": ("db:app", "Upgrade, look at, and back up the registry's database."),
-    "registry": ("registry:app", "Bring many agents into the registry's database."),
-    "grants": ("delegations:grants", "Say which scopes may be handed to which agent."),
-    "approvals": ("delegations:approvals", "Approve or deny what waits for a person."),
+    "config": (JOINED, "Show the settings of the registry."),
+    "db": (JOINED, "Upgrade, look at, and back up the registry's database."),
+    "registry": (JOINED, "Bring many agents into the registry's database."),
+    "grants": (JOINED, "Say which scopes may be handed to which agent."),
+    "approvals": (JOINED, "Approve or deny what waits for a person."),
 }
-"""Name → where it is, and what it does."""
+"""Name → module and attribute, and help."""
 
 
 class _Commands(TyperGroup):
@@ -138,14 +142,10 @@ class _Commands(TyperGroup):
 
 def _made(name: str) -> Any:
     place, text = COMMANDS[name]
+    if place == JOINED:
+        return make_command(load_joined(name), name, text)
     module, _, attribute = place.partition(":")
-    found = getattr(import_module(f"sdcard.cli.{module}"), attribute)
-    one = typer.Typer(callback=lambda: None, rich_markup_mode=None)  # with a callback, one command is a group of one
-    if isinstance(found, typer.Typer):
-        one.add_typer(found, name=name, help=text)
-    else:
-        one.command(name, help=text)(found)
-    return set_out(typer.main.get_group(one).commands[name])
+    return make_command(getattr(import_module(f"sdcard.cli.{module}"), attribute), name, text)
 
 
 def _show_version(asked: bool) -> None:
@@ -225,7 +225,7 @@ def _outcome(error: Exception, as_json: bool) -> int:
         return EXIT_MISUSE if error.rule is Rule.STORE_UNAVAILABLE else EXIT_REFUSED
     if isinstance(error, ModuleNotFoundError):
         extra = "mcp" if (error.name or "").partition(".")[0] == "mcp" else "service"
-        text = f"this command needs {error.name}, which the extra `{extra}` of sdcard brings"
+        text = f"this command needs {error.name}, of the extra `{extra}`: pip install 'sdcard[{extra}]'"
         return _misused(Misuse(text), as_json)
     if isinstance(error, Misuse | TyperException):
         return _misused(error, as_json)

@@ -14,7 +14,7 @@ from rich.text import Text
 from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
 from sdcard.cards.agentcard.discovery import compare_with_source
 from sdcard.cards.reading import Examination, examine_card
-from sdcard.cli import EXIT_REFUSED
+from sdcard.cli.exit_status import EXIT_REFUSED
 from sdcard.cli.output import cell, console, describe_findings, printable, read_bytes, show_left_out
 from sdcard.edge.key_files import load_card_signers
 from sdcard.errors import Finding, Level, Misuse, Part, Refused

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from sdcard.cli import EXIT_REFUSED, completion
+from sdcard.cli import completion
+from sdcard.cli.exit_status import EXIT_REFUSED
 from sdcard.cli.output import (
     AsJson,
     ProfileName,

@@ -1,28 +1,17 @@
-"""``sdcard keys``: private keys in files, and the registry's own."""
+"""``sdcard keys``: private keys in files. An entry point adds the commands for the registry's own keys."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sdcard.cli import completion, key_ring
+from sdcard.cli import completion
+from sdcard.cli.joined import JoinedGroup
 from sdcard.cli.output import AsJson, print_json, print_lines
 from sdcard.errors import Misuse
 from sdcard.jose.algorithms import SignatureAlgorithm
 
-app = typer.Typer(no_args_is_help=True)
-for name, command in (
-    ("list", key_ring.list_keys),
-    ("published", key_ring.published),
-    ("add", key_ring.add),
-    ("import", key_ring.import_),
-    ("rotate", key_ring.rotate),
-    ("reseal", key_ring.reseal),
-):
-    app.command(name)(command)
-# One thumbprint in 64 begins with `-`, and is no option; without short options it is read as what it is.
-_KID_FIRST = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
-app.command("remove", context_settings=_KID_FIRST)(key_ring.remove)
+app = typer.Typer(cls=JoinedGroup, no_args_is_help=True)
 
 
 @app.callback()

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from sdcard.cli import EXIT_REFUSED
+from sdcard.cli.exit_status import EXIT_REFUSED
 from sdcard.cli.output import AsJson, cell, console, parse_instant, print_json, read_sd_jwt, table
 from sdcard.cli.progress import progress
 from sdcard.errors import Misuse, Refused, Where

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sdcard.cli import EXIT_REFUSED
+from sdcard.cli.exit_status import EXIT_REFUSED
 from sdcard.cli.output import AsJson, console, print_json, print_lines, read_bytes, table
 from sdcard.cli.progress import progress
 from sdcard.errors import Misuse

@@ -12,7 +12,7 @@ from schemathesis import Case
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from issuer_service.app import openapi_document
-from sdcard.cli.registry_process import Desk, running_registry
+from issuer_service.cli.registry_process import Desk, running_registry
 from tests.shared import ROOT
 
 DOCUMENT = openapi_document()

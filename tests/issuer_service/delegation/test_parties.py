@@ -55,7 +55,7 @@ def handle(office: Office) -> str:
 def approve(office: Office, handle: str, sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch) -> Approve:
     """By an entrance, with a token of its own for the subject; the rule that refuses."""
     monkeypatch.setenv("SDCARD_DATABASE_URL", office.desk.url)
-    monkeypatch.setattr("sdcard.cli.delegations.SystemClock", lambda: office.desk.clock)
+    monkeypatch.setattr("issuer_service.cli.delegations.SystemClock", lambda: office.desk.clock)
 
     def run(entrance: str, subject: str) -> str:
         if entrance == "command line":

@@ -168,7 +168,7 @@ def test_a_pin_comes_from_a_file_of_its_owner_or_from_the_environment(tmp_path: 
 @pytest.mark.parametrize("pin", ["right", "wrong"])
 def test_a_registry_whose_token_does_not_sign_does_not_start(tmp_path: Path, hsm: SoftHsm, pin: str) -> None:
     """The card key was made in the token by a command, before the registry first started."""
-    from tests.sdcard.cli.test_key_ring import run
+    from tests.issuer_service.cli.test_keys import run
 
     label = hsm.new_token()
     environment = {

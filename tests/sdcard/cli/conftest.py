@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sdcard.cli.registry_process import Desk, running_registry
+from issuer_service.cli.registry_process import Desk, running_registry
 from tests.command_line import Ran, Sdcard
 from tests.shared import ROOT
 

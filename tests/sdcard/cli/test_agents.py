@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sdcard.cli.registry_process import running_registry
+from issuer_service.cli.registry_process import running_registry
 from tests.command_line import Ran, Sdcard
 from tests.shared import ROOT
 

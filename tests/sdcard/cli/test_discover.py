@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from issuer_service.cli.registry_process import running_registry
 from sdcard import Refused
 from sdcard.cli.discover import UNBOUND, UNCHECKED, verify_page
-from sdcard.cli.registry_process import running_registry
 from sdcard.edge.registry import Discovered, FoundAgent, Registry
 from tests.command_line import Sdcard
 from tests.shared import ROOT

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sdcard.cli.registry_process import Desk
+from issuer_service.cli.registry_process import Desk
 from sdcard.publishing.published import SD_MEDIA_TYPE
 from tests.command_line import Ran, Sdcard
 from tests.sdcard.edge.fetchers import RawServer, ok, sending, serving

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from sdcard.cli.registry_process import Desk
+from issuer_service.cli.registry_process import Desk
 from sdcard.edge.showing import printable
 from sdcard.publishing.published import SD_MEDIA_TYPE
 from tests.command_line import Sdcard

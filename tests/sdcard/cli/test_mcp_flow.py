@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from mcp import StdioServerParameters
 
+from issuer_service.cli.registry_process import Desk, running_registry
 from sdcard import SD_CARD, Answering, Checked, Expectations, VerifiedCard, parse_trusted_issuers, verify_presentation
 from sdcard.cli.mcp_server import make_server
 from sdcard.cli.mcp_tools import LOOKING, Discovering
-from sdcard.cli.registry_process import Desk, running_registry
 from sdcard.edge.key_files import load_signer
 from sdcard.edge.mcp import InteractionAudit, InteractionClient, interaction_of
 from sdcard.edge.records import MemoryChallengeRecord

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from issuer_service.cli.registry_process import Desk
 from pages.command_line import leaves
 from sdcard.cli.app import app
 from sdcard.cli.next_steps import NEXT_STEPS
-from sdcard.cli.registry_process import Desk
 from sdcard.rules import Rule
 from tests.command_line import Sdcard
 from tests.shared import ROOT

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from issuer_service.cli.registry_process import Desk
 from sdcard import Limits, to_flattened, to_general
-from sdcard.cli.registry_process import Desk
 from sdcard.edge.key_files import load_signer
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.sdjwt.serialization import parse_sd_jwt

@@ -11,9 +11,9 @@ import typer
 from cryptography.hazmat.primitives.asymmetric import ec
 from rich.text import Text
 
+from issuer_service.cli.attacks import ATTACKS, Scene
 from sdcard.cards.reading import parse_card
-from sdcard.cli import EXIT_REFUSED
-from sdcard.cli.attacks import ATTACKS, Scene
+from sdcard.cli.exit_status import EXIT_REFUSED
 from sdcard.cli.output import AsJson, console, print_json, table
 from sdcard.disclosure.plan import plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY
@@ -96,7 +96,7 @@ class Fended:
 
 def command(as_json: AsJson = False) -> None:
     """Watch the whole story."""
-    from sdcard.cli.registry_process import running_registry
+    from issuer_service.cli.registry_process import running_registry
 
     signal.signal(signal.SIGTERM, _stop)
     with tempfile.TemporaryDirectory(prefix="sdcard-demo-") as directory, running_registry(Path(directory)) as desk:
@@ -117,7 +117,7 @@ def _stop(_: int, __: object) -> None:
 
 def example_card() -> bytes:
     """The example card: beside this file in an installed package, under ``examples/`` in a checkout."""
-    packaged = resources.files("sdcard.cli").joinpath("georoute.json")
+    packaged = resources.files("issuer_service.cli").joinpath("georoute.json")
     if packaged.is_file():
         return packaged.read_bytes()
     return (Path(__file__).parents[2] / "examples" / "georoute.json").read_bytes()

@@ -1,13 +1,13 @@
 """``sdcard grants`` and ``sdcard approvals``: what operators permit, and what people approve, in the database."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_on_store
 from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
-from sdcard.cli.serve import ConfigFile, read_settings
 from sdcard.delegation.chain import MOST_PARTY, is_agent
 from sdcard.delegation.narrowing import MOST_SCOPES, is_scope
 from sdcard.edge.system import SystemClock, SystemSalts
@@ -20,7 +20,6 @@ _T = TypeVar("_T")
 DAY = 86_400
 MOST_LISTED = 1_000
 
-Database = Annotated[str | None, typer.Option("--database-url", help="As for `sdcard serve`.")]
 By = Annotated[str, typer.Option(help="Who decides: no party of the exchange, and no owner of its agents.")]
 
 grants = typer.Typer(no_args_is_help=True)
@@ -44,7 +43,7 @@ def add(
     scope: Annotated[list[str], typer.Option(help="What (repeatable).")],
     sensitive: Annotated[list[str] | None, typer.Option(help="Of these, what a person approves each time.")] = None,
     days: Annotated[int, typer.Option(min=1, max=3650, help="How long it holds.")] = 90,
-    database_url: Database = None,
+    database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -82,7 +81,7 @@ def add(
 
 
 @grants.command("list")
-def list_grants(database_url: Database = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
+def list_grants(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
     """List the grants. Example: sdcard grants list"""
     rows = _on(lambda delegations: delegations.list_grants(), database_url, config)
     if as_json:
@@ -95,7 +94,7 @@ def list_grants(database_url: Database = None, config: ConfigFile = None, as_jso
 @grants.command("remove")
 def remove(
     grant_id: Annotated[str, typer.Argument(help="Which one; `sdcard grants list` shows them.")],
-    database_url: Database = None,
+    database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -112,7 +111,7 @@ def remove(
 
 
 @approvals.command("list")
-def list_approvals(database_url: Database = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
+def list_approvals(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
     """List what waits for a person, the oldest first. Example: sdcard approvals list"""
     now = int(SystemClock().now())
     rows = _on(lambda delegations: _all_waiting(delegations, now), database_url, config)
@@ -140,7 +139,7 @@ async def _all_waiting(delegations: "Delegations", now: int) -> list["ApprovalRo
 def approve(
     approval_id: Annotated[str, typer.Argument(help="Which one; `sdcard approvals list` shows them.")],
     by: By,
-    database_url: Database = None,
+    database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -154,7 +153,7 @@ def approve(
 def deny(
     approval_id: Annotated[str, typer.Argument(help="Which one; `sdcard approvals list` shows them.")],
     by: By,
-    database_url: Database = None,
+    database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -165,7 +164,7 @@ def deny(
 
 
 def _decide(
-    approval_id: str, by: str, state: "ApprovalState", database_url: str | None, config: Any, as_json: bool
+    approval_id: str, by: str, state: "ApprovalState", database_url: str | None, config: Path | None, as_json: bool
 ) -> None:
     from issuer_service.access import check_subject
     from issuer_service.stores.delegation_ports import DecisionRow
@@ -204,19 +203,7 @@ def _approval_shown(row: "ApprovalRow") -> dict[str, Any]:
     }
 
 
-def _on(work: "Callable[[Delegations], Awaitable[_T]]", database_url: str | None, config: Any) -> _T:
-    """What the work gives, on the registry's database in its present schema."""
-    from issuer_service.stores.migrations import upgrade
-    from issuer_service.stores.sql import open_store
-
+def _on(work: "Callable[[Delegations], Awaitable[_T]]", database_url: str | None, config: Path | None) -> _T:
+    """Run ``work`` on what the registry's database holds of delegation."""
     url = read_settings(config, database_url=database_url).database_url
-
-    async def run() -> _T:
-        store = open_store(url)
-        try:
-            return await work(store.delegations)
-        finally:
-            await store.close()
-
-    upgrade(url)
-    return asyncio.run(run())
+    return run_on_store(lambda store: work(store.delegations), url)

@@ -1,18 +1,19 @@
 """``sdcard audit``: the registry's audit chain: verifying, exporting, checkpoints."""
 
-import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 from rich.text import Text
 
-from sdcard.audit.chain import Verdict, Walk
-from sdcard.audit.checkpoints import MOST_BYTES, Checkpoint, verify_checkpoint
-from sdcard.cli import EXIT_REFUSED
+from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_as_found
+from sdcard.audit.chain import Verdict
+from sdcard.audit.checkpoints import Checkpoint
+from sdcard.cli.audit_files import load_checkpoint_keys, read_checkpoints, verify_export
+from sdcard.cli.exit_status import EXIT_REFUSED
 from sdcard.cli.output import (
     AsJson,
     console,
@@ -22,14 +23,9 @@ from sdcard.cli.output import (
     print_lines,
     printable,
     show_instant,
-    show_left_out,
 )
 from sdcard.cli.progress import progress
-from sdcard.cli.serve import ConfigFile, read_settings
-from sdcard.encoding import parse_json_object
-from sdcard.errors import Finding, Misuse, Part, Refused, Where
-from sdcard.jose.keys import PublicKey
-from sdcard.lenient import lenient_document
+from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.rules import Rule
 
 if TYPE_CHECKING:
@@ -40,15 +36,10 @@ if TYPE_CHECKING:
     from issuer_service.stores.sql import SqlStore
 
 _T = TypeVar("_T")
-MOST_LINE = 64 * 1024 * 1024
-"""Of an export; a record names every claim that each context shows."""
-
-_DEPTH = 4
 
 WithState: TypeAlias = Annotated[
     bool, typer.Option("--state", help="Compare the tables with what the chain says of them.")
 ]
-DatabaseUrl: TypeAlias = Annotated[str | None, typer.Option(help="As for `sdcard serve`.")]
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -80,10 +71,10 @@ def verify(
         raise Misuse("either --file or --database-url is verified")
     if file and state:
         raise Misuse("--state compares a database; an export has no tables")
-    seen = _read_checkpoints(checkpoint, _load_keys(key)) if checkpoint and key else []
+    seen = read_checkpoints(checkpoint, load_checkpoint_keys(key)) if checkpoint and key else []
     compared: StateVerdict | None = None
     if file:
-        verdict = _verify_file(file, seen)
+        verdict = verify_export(file, seen)
     elif state:
         verdict, compared = _verify_state(database_url, config, seen)
     else:
@@ -106,7 +97,8 @@ def export(
     from issuer_service.stores.rows.audit import AuditQuery
 
     instant = None if since is None else int(parse_instant(since, "--since"))
-    asyncio.run(_export(database_url, config, AuditQuery(agent_id=agent, interaction_id=interaction_id, since=instant)))
+    query = AuditQuery(agent_id=agent, interaction_id=interaction_id, since=instant)
+    _run(lambda store: _export(store, query), read_settings(config, database_url=database_url).database_url)
 
 
 @app.command("checkpoint")
@@ -127,17 +119,13 @@ def checkpoint(
     settings = read_settings(config, database_url=database_url, audit_checkpoints=file)
     issuer, clock = settings.issuer_url, SystemClock()
 
-    async def make() -> int:
-        store = _open(settings.database_url)
-        try:
-            ring = KeyRing(store, await open_vault(settings, store), clock)
-            signer = (await ring.current()).signer(KeyUse.AUDIT)
-            now, file = clock.now(), settings.audit_checkpoints
-            return (await make_checkpoint(store, file, signer, issuer, now)).sequence
-        finally:
-            await store.close()
+    async def make(store: "SqlStore") -> int:
+        ring = KeyRing(store, await open_vault(settings, store), clock)
+        signer = (await ring.current()).signer(KeyUse.AUDIT)
+        now, file = clock.now(), settings.audit_checkpoints
+        return (await make_checkpoint(store, file, signer, issuer, now)).sequence
 
-    sequence = asyncio.run(make())
+    sequence = _run(make, settings.database_url)
     if as_json:
         print_json({"sequence": sequence, "file": str(settings.audit_checkpoints)})
     else:
@@ -145,13 +133,15 @@ def checkpoint(
         print_lines(f"checkpoint of record {sequence}: {added}")
 
 
-def _open(url: str) -> "SqlStore":
+def _run(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
+    """Run ``work`` on the database as it is: values that cannot be read are findings, not errors."""
     from issuer_service.stores.audit import read_as_found
-    from issuer_service.stores.sql import open_store
 
-    store = open_store(url)
-    read_as_found(store.database)
-    return store
+    async def run(store: "SqlStore") -> _T:
+        read_as_found(store.database)
+        return await work(store)
+
+    return run_as_found(run, url)
 
 
 def _verify_database(url: str | None, config: Path | None, checkpoints: Sequence[Checkpoint]) -> Verdict:
@@ -173,77 +163,22 @@ def _along_chain(
 ) -> _T:
     """What a way along the chain of the database gives, with its progress."""
 
-    async def work() -> _T:
-        store = _open(read_settings(config, database_url=url).database_url)
-        try:
-            head = await store.audit_head()
-            with progress("records", head.sequence if head else 0) as tell:
-                return await verify(store, tell)
-        finally:
-            await store.close()
+    async def work(store: "SqlStore") -> _T:
+        head = await store.audit_head()
+        with progress("records", head.sequence if head else 0) as tell:
+            return await verify(store, tell)
 
-    return asyncio.run(work())
+    return _run(work, read_settings(config, database_url=url).database_url)
 
 
-def _verify_file(file: Path, checkpoints: Sequence[Checkpoint]) -> Verdict:
-    walk = Walk(checkpoints)
-    with file.open("rb") as opened, progress("bytes", file.stat().st_size) as tell:
-        for line in _lines(opened, MOST_LINE):
-            tell(opened.tell())
-            try:
-                record = parse_json_object(line, Where(Part.AUDIT), _DEPTH)
-            except Refused:
-                walk.take_unreadable()
-            else:
-                walk.take(record)
-    return walk.end()
-
-
-def _lines(file: BinaryIO, most: int) -> Iterator[bytes]:
-    """Lines that are not empty. The rest of one that is too long counts as another, which nobody can read either."""
-    while line := file.readline(most + 1):
-        if line.strip():
-            yield lenient_document(line)
-
-
-async def _export(url: str | None, config: Path | None, query: "AuditQuery") -> None:
+async def _export(store: "SqlStore", query: "AuditQuery") -> None:
     from issuer_service.audit.verification import find_records
 
-    store = _open(read_settings(config, database_url=url).database_url)
-    try:
-        async for sequence, record in find_records(store, query):
-            if record is None:
-                hint = "Nothing behind it was exported; `sdcard audit verify` says more."
-                raise Refused(Rule.AUDIT_RECORD, Where(Part.AUDIT, (sequence,)), hint)
-            sys.stdout.write(json.dumps(record, ensure_ascii=True, separators=(",", ":")) + "\n")
-    finally:
-        await store.close()
-
-
-def _load_keys(file: Path) -> dict[str, PublicKey]:
-    from sdcard.edge.key_files import load_key_set
-
-    keys = load_key_set(file)
-    show_left_out(keys.left_out)
-    return {key.thumbprint: key for _, key in keys.pairs()}
-
-
-def _read_checkpoints(files: Sequence[Path], keys: Mapping[str, PublicKey]) -> list[Checkpoint]:
-    """Every checkpoint of every file. One that cannot be relied on is refused: it could be the one that tells."""
-    found, refused = list[Checkpoint](), list[Finding]()
-    for file in files:
-        with file.open("rb") as opened:
-            for number, line in enumerate(_lines(opened, MOST_BYTES), 1):
-                try:
-                    found.append(verify_checkpoint(line.decode("latin-1").strip(), keys))
-                except Refused as refusal:
-                    hint = f"{file}, checkpoint {number}. {refusal.findings[0].hint}".rstrip()
-                    refused.append(Finding(refusal.rule, refusal.where, hint))
-    if refused:
-        raise Refused.because(refused[:100])
-    if not found:
-        raise Misuse("there is no checkpoint in the file")
-    return found
+    async for sequence, record in find_records(store, query):
+        if record is None:
+            hint = "Nothing behind it was exported; `sdcard audit verify` says more."
+            raise Refused(Rule.AUDIT_RECORD, Where(Part.AUDIT, (sequence,)), hint)
+        sys.stdout.write(json.dumps(record, ensure_ascii=True, separators=(",", ":")) + "\n")
 
 
 def _show(verdict: Verdict, compared: "StateVerdict | None", checkpoints: Sequence[Checkpoint], as_json: bool) -> None:

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from issuer_service.cli.options import ConfigFile, warn_of_unknown
 from sdcard.cli.output import AsJson, console, print_json, table
-from sdcard.cli.serve import ConfigFile, tell_unknown
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -36,4 +36,4 @@ def show(
         print_json({"settings": settings, "unknown": list(configuration.unknown)})
         return
     console().print(table("", ("setting", "value", "from"), [(n, v, s.value) for n, (v, s) in rows.items()]))
-    tell_unknown(configuration)
+    warn_of_unknown(configuration)

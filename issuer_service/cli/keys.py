@@ -1,33 +1,39 @@
-"""``sdcard keys list|add|import|rotate|remove|reseal``: the registry's own keys, in its database."""
+"""``sdcard keys list|published|add|import|rotate|reseal|remove``: the registry's own keys, in its database."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from issuer_service.cli.options import ConfigFile, DatabaseUrl, key_uses, read_settings, run_on_store
 from sdcard.cli import completion
 from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
-from sdcard.cli.serve import ConfigFile, read_settings
 from sdcard.edge.system import SystemClock
 from sdcard.errors import Misuse
 from sdcard.jose.algorithms import SignatureAlgorithm
 
 if TYPE_CHECKING:
     from issuer_service.keys.sealing import Vault
+    from issuer_service.settings import Settings
     from issuer_service.stores.ports import Store
     from issuer_service.stores.rows.keys import KeyUse, RegistryKeyRow
 
 _T = TypeVar("_T")
 
-Use = Annotated[
-    str, typer.Argument(autocompletion=completion.key_uses, help="What it signs: cards, status, tokens or audit.")
-]
-Database = Annotated[str | None, typer.Option("--database-url", help="As for `sdcard serve`.")]
+Use = Annotated[str, typer.Argument(autocompletion=key_uses, help="What it signs: cards, status, tokens or audit.")]
 
 
-def list_keys(database_url: Database = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """List, add, rotate and remove the registry's own keys."""
+
+
+@app.command("list")
+def list_keys(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
     """List the registry's keys: what they sign, their state, and until when they are published. Example:
     sdcard keys list"""
     from issuer_service.keys.ring import is_published
@@ -37,7 +43,7 @@ def list_keys(database_url: Database = None, config: ConfigFile = None, as_json:
         return await store.read_keys()
 
     now, shown = SystemClock().now(), list[dict[str, Any]]()
-    for row in _on_store(work, database_url, config):
+    for row in _on_store(work, read_settings(config, database_url=database_url)):
         until = row.signs_until if row.state is KeyState.RETIRED else None
         shown.append(
             {
@@ -62,7 +68,8 @@ def list_keys(database_url: Database = None, config: ConfigFile = None, as_json:
         print_lines(f"{one['kid']}  {one['use']}  {one['algorithm']}  {one['state']}{end}{hidden}")
 
 
-def published(use: Use, database_url: Database = None, config: ConfigFile = None) -> None:
+@app.command("published")
+def published(use: Use, database_url: DatabaseUrl = None, config: ConfigFile = None) -> None:
     """Print the published keys of a use as a JWKS. Example: sdcard keys published audit > audit.jwks"""
     from issuer_service.keys.ring import KeyRing
     from sdcard.edge.key_files import public_jwks
@@ -73,16 +80,17 @@ def published(use: Use, database_url: Database = None, config: ConfigFile = None
         keys = await KeyRing(store, vault, SystemClock()).current()
         return public_jwks(*keys.published[chosen])
 
-    print_json(_on_vault(work, database_url, config))
+    print_json(_on_vault(work, read_settings(config, database_url=database_url)))
 
 
+@app.command("add")
 def add(
     use: Use,
     algorithm: Annotated[
         str, typer.Option(autocompletion=completion.algorithms, help=f"One of {', '.join(SignatureAlgorithm)}.")
     ] = "ES256",
     in_token: Annotated[bool, typer.Option("--in-token", help="Make it in the PKCS#11 token; ES256 only.")] = False,
-    database_url: Database = None,
+    database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -101,7 +109,7 @@ def add(
             row = await add_key(store, vault, chosen, asked, now)
         return row, vault.content(row).get("pkcs11")
 
-    row, place = _on_vault(work, database_url, config)
+    row, place = _on_vault(work, read_settings(config, database_url=database_url))
     if as_json:
         shown = {"kid": row.kid, "use": row.use.value, "state": row.state.value, "not_before": row.not_before}
         print_json({**shown, "in_token": place})
@@ -111,10 +119,11 @@ def add(
         print_lines(f"{row.kid}: {row.state}, signs {row.use}{waits}{where}")
 
 
+@app.command("import")
 def import_(
     use: Use,
     file: Annotated[Path, typer.Argument(help="A private JWK, or a JWKS of public keys that sign no more.")],
-    database_url: Database = None,
+    database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -131,17 +140,18 @@ def import_(
             return [await import_private_key(store, vault, chosen, private, now)]
         return [await import_public_key(store, vault, chosen, key, now) for key in public]
 
-    rows = _on_vault(work, database_url, config)
+    rows = _on_vault(work, read_settings(config, database_url=database_url))
     if as_json:
         print_json({"keys": [{"kid": row.kid, "use": row.use.value, "state": row.state.value} for row in rows]})
     else:
         print_lines(*(f"{row.kid}: {row.state}, signs {row.use}" for row in rows))
 
 
+@app.command("rotate")
 def rotate(
     use: Use,
     at_once: Annotated[bool, typer.Option("--at-once", help="Even if Verifiers may not know the next key.")] = False,
-    database_url: Database = None,
+    database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -153,17 +163,48 @@ def rotate(
     async def work(store: "Store", vault: "Vault") -> tuple[str, str]:
         return await service.rotate(store, vault, chosen, SystemClock().now(), at_once=at_once)
 
-    retired, active = _on_vault(work, database_url, config)
+    retired, active = _on_vault(work, read_settings(config, database_url=database_url))
     if as_json:
         print_json({"use": use, "retired": retired, "active": active})
     else:
         print_lines(f"{active} signs {use} now; {retired} is retired")
 
 
+@app.command("reseal")
+def reseal(
+    old_key_file: Annotated[Path, typer.Option(help="The key-encryption key until now.")],
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Seal all keys with another key-encryption key, the one that the settings name; it is made if missing. Example:
+    sdcard keys reseal --old-key-file old.key"""
+    from issuer_service.keys.opening import new_key_encryption_key
+    from issuer_service.keys.sealing import load_key_encryption_key
+    from issuer_service.keys.service import reseal as seal_anew
+
+    settings = read_settings(config, database_url=database_url)
+    old, new = load_key_encryption_key(old_key_file), new_key_encryption_key(settings)
+
+    async def work(store: "Store") -> int:
+        return await seal_anew(store, old, new, SystemClock().now())
+
+    count = _on_store(work, settings)
+    if as_json:
+        print_json({"resealed": count})
+    else:
+        print_lines(f"{count} keys are sealed anew; restart every process with the new key-encryption key")
+
+
+# One thumbprint in 64 begins with `-`, and is no option; without short options it is read as what it is.
+_KID_FIRST = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
+
+
+@app.command("remove", context_settings=_KID_FIRST)
 def remove(
     kid: Annotated[str, typer.Argument(help="Which key; `sdcard keys list` shows them.")],
     yes: Annotated[bool, typer.Option("--yes", help="Do it, knowing what breaks.")] = False,
-    database_url: Database = None,
+    database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -177,70 +218,35 @@ def remove(
     async def work(store: "Store", vault: "Vault") -> "RegistryKeyRow":
         return await service.remove(store, vault, kid, SystemClock().now())
 
-    breaks = service.what_breaks(_on_store(look, database_url, config), SystemClock().now())
+    settings = read_settings(config, database_url=database_url)
+    breaks = service.what_breaks(_on_store(look, settings), SystemClock().now())
     if not yes:
         raise Misuse(f"{breaks} Add --yes to do it")
-    _on_vault(work, database_url, config)
+    _on_vault(work, settings)
     if as_json:
         print_json({"removed": kid, "breaks": breaks})
     else:
         print_lines(f"{kid} is removed. {breaks}")
 
 
-def reseal(
-    old_key_file: Annotated[Path, typer.Option(help="The key-encryption key until now.")],
-    database_url: Database = None,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Seal all keys with another key-encryption key, the one that the settings name; it is made if missing. Example:
-    sdcard keys reseal --old-key-file old.key"""
-    from issuer_service.keys.opening import new_key_encryption_key
-    from issuer_service.keys.sealing import load_key_encryption_key
-    from issuer_service.keys.service import reseal as seal_anew
-
-    old, new = load_key_encryption_key(old_key_file), new_key_encryption_key(read_settings(config))
-
-    async def work(store: "Store") -> int:
-        return await seal_anew(store, old, new, SystemClock().now())
-
-    count = _on_store(work, database_url, config)
-    if as_json:
-        print_json({"resealed": count})
-    else:
-        print_lines(f"{count} keys are sealed anew; restart every process with the new key-encryption key")
-
-
-def _on_store(work: "Callable[[Store], Awaitable[_T]]", database_url: str | None, config: Path | None) -> _T:
-    """What the work gives, on the registry's database in its present schema."""
-    from issuer_service.stores.migrations import upgrade
+def _on_store(work: "Callable[[Store], Awaitable[_T]]", settings: "Settings") -> _T:
+    """Run ``work`` on the registry's database."""
     from issuer_service.stores.rows.keys import KeysChanged
-    from issuer_service.stores.sql import open_store
 
-    url = read_settings(config, database_url=database_url).database_url
-
-    async def run() -> _T:
-        store = open_store(url)
-        try:
-            return await work(store)
-        finally:
-            await store.close()
-
-    upgrade(url)
     try:
-        return asyncio.run(run())
+        return run_on_store(work, settings.database_url)
     except KeysChanged:
-        raise Misuse("somebody else has just changed the keys; look at `sdcard keys list`, and try again") from None
+        raise Misuse("another process has just changed the keys; look at `sdcard keys list`, and try again") from None
 
 
-def _on_vault(work: "Callable[[Store, Vault], Awaitable[_T]]", database_url: str | None, config: Path | None) -> _T:
-    """The same for work that opens keys."""
+def _on_vault(work: "Callable[[Store, Vault], Awaitable[_T]]", settings: "Settings") -> _T:
+    """Run ``work`` on the registry's database and the vault that opens its keys."""
     from issuer_service.keys.opening import open_vault
 
     async def run(store: "Store") -> _T:
-        return await work(store, await open_vault(read_settings(config), store))
+        return await work(store, await open_vault(settings, store))
 
-    return _on_store(run, database_url, config)
+    return _on_store(run, settings)
 
 
 def _use(text: str) -> "KeyUse":

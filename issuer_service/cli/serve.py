@@ -1,21 +1,13 @@
 """``sdcard serve``: the registry."""
 
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from sdcard.cli.output import AsJson, print_json, print_lines, printable
-
-if TYPE_CHECKING:
-    from issuer_service.configuration import Configuration
-    from issuer_service.settings import Settings
-
-ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="A TOML file with settings; else the one that SDCARD_CONFIG names.")
-]
+from issuer_service.cli.options import ConfigFile, read_settings
+from sdcard.cli.output import AsJson, print_json, print_lines
 
 
 def command(
@@ -64,25 +56,3 @@ def command(
         sys.stdout.flush()
 
     serve(settings, started)
-
-
-def read_settings(config: Path | None = None, /, **options: object) -> "Settings":
-    """The registry's settings: what the options say, else the environment, else the TOML file.
-
-    Raises:
-        Misuse, OSError: as ``read_configuration``.
-    """
-    from issuer_service.configuration import read_configuration
-
-    configuration = read_configuration(config, os.environ, options)
-    tell_unknown(configuration)
-    return configuration.settings
-
-
-def tell_unknown(configuration: "Configuration") -> None:
-    """Say on standard error which variables look like settings and are none."""
-    from issuer_service.configuration import nearest
-
-    known = [f"SDCARD_{name.upper()}" for name in configuration.sources]
-    for name in configuration.unknown:
-        typer.echo(printable(f"{name} is no setting{nearest(name, known)}"), err=True)

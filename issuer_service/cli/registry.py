@@ -12,10 +12,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings
 from sdcard.cli import completion
-from sdcard.cli.db import DatabaseUrl
 from sdcard.cli.output import AsJson, print_json, print_lines, printable
-from sdcard.cli.serve import ConfigFile, read_settings
 from sdcard.edge.system import SystemSalts
 from sdcard.errors import Finding
 

@@ -5,10 +5,8 @@ from typing import Annotated
 
 import typer
 
+from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings
 from sdcard.cli.output import AsJson, print_json, print_lines
-from sdcard.cli.serve import ConfigFile, read_settings
-
-DatabaseUrl = Annotated[str | None, typer.Option(help="As for `sdcard serve`.")]
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -1,15 +1,12 @@
 """``sdcard token``: bearer tokens for the registry."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_on_store, scopes
 from sdcard.cli import completion
 from sdcard.cli.output import AsJson, console, print_json, print_lines, show_instant, table
-from sdcard.cli.serve import ConfigFile, read_settings
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse
 from sdcard.instants import MAX_SKEW, Instant, Lifetime
@@ -17,10 +14,6 @@ from sdcard.instants import MAX_SKEW, Instant, Lifetime
 if TYPE_CHECKING:
     from issuer_service.access import Scope
     from issuer_service.stores.ports import Store
-
-_T = TypeVar("_T")
-
-DatabaseUrl: TypeAlias = Annotated[str | None, typer.Option(help="As for `sdcard serve`.")]
 
 DAY = 86_400
 
@@ -37,9 +30,7 @@ def create(
     subject: Annotated[str, typer.Option(help="Who acts with it; owns what is registered with it.")],
     scope: Annotated[
         list[str] | None,
-        typer.Option(
-            autocompletion=completion.scopes, help="What it is for (repeatable); all about agents by default."
-        ),
+        typer.Option(autocompletion=scopes, help="What it is for (repeatable); all about agents by default."),
     ] = None,
     agent_id_prefix: Annotated[list[str] | None, typer.Option(help="Only such agent ids (repeatable).")] = None,
     provider_name: Annotated[list[str] | None, typer.Option(help="Only such providers (repeatable).")] = None,
@@ -57,6 +48,8 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Make a bearer token; it is shown once. Example: sdcard token create --subject team-a --days 30"""
+    from sqlalchemy import make_url
+
     from issuer_service.access import Limit, create_token
 
     limits = {
@@ -67,17 +60,19 @@ def create(
         Limit.CONTEXTS: context,
     }
     given = {limit: values for limit, values in limits.items() if values}
-    now, scopes = SystemClock().now(), _scopes(scope or ["agents:register", "agents:manage", "agents:discover"])
+    now, chosen = SystemClock().now(), _scopes(scope or ["agents:register", "agents:manage", "agents:discover"])
     expires_at = int(now) + days * DAY
 
     async def make(store: "Store") -> str:
-        return await create_token(store, subject, scopes, given, expires_at, now, SystemSalts())
+        return await create_token(store, subject, chosen, given, expires_at, now, SystemSalts())
 
-    text, database = _on_store(make, config, database_url)
+    url = read_settings(config, database_url=database_url).database_url
+    text = run_on_store(make, url)
     if as_json:
         print_json({"token": text, "subject": subject, "expires_at": expires_at})
     else:
         print_lines(text)
+        database = make_url(url).render_as_string(hide_password=True)
         typer.echo(f"Shown once. Holds until {show_instant(expires_at)}, in {database}.", err=True)
 
 
@@ -100,7 +95,7 @@ def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_
             for one in await store.read_tokens()
         ]
 
-    found, _ = _on_store(look, config, database_url)
+    found = run_on_store(look, read_settings(config, database_url=database_url).database_url)
     if as_json:
         print_json({"tokens": found})
         return
@@ -134,7 +129,8 @@ def withdraw(
     sdcard token withdraw 2744ccd10c7533bd"""
     from issuer_service.access import withdraw_token
 
-    token, _ = _on_store(lambda store: withdraw_token(store, name, SystemClock().now()), config, database_url)
+    url = read_settings(config, database_url=database_url).database_url
+    token = run_on_store(lambda store: withdraw_token(store, name, SystemClock().now()), url)
     if as_json:
         print_json({"withdrawn": name, "subject": token.subject})
     else:
@@ -148,25 +144,3 @@ def _scopes(texts: list[str]) -> "list[Scope]":
     if unknown:
         raise Misuse("known scopes: " + ", ".join(Scope))
     return [Scope(text) for text in texts]
-
-
-def _on_store(
-    work: "Callable[[Store], Awaitable[_T]]", config: Path | None, database_url: str | None
-) -> tuple[_T, str]:
-    """What the work gives, on the registry's database in its present schema; and which database that is."""
-    from sqlalchemy import make_url
-
-    from issuer_service.stores.migrations import upgrade
-    from issuer_service.stores.sql import open_store
-
-    url = read_settings(config, database_url=database_url).database_url
-
-    async def run() -> _T:
-        store = open_store(url)
-        try:
-            return await work(store)
-        finally:
-            await store.close()
-
-    upgrade(url)
-    return asyncio.run(run()), make_url(url).render_as_string(hide_password=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sdcard.cli import demo
+from issuer_service.cli import demo
 from tests.command_line import Sdcard
 
 

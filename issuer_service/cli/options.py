@@ -1,0 +1,85 @@
+"""What the registry's commands share: its settings, its database, and names for completion.
+
+What the extra `service` brings is imported inside functions, so that help and completion need only the extra `cli`.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from sdcard.cli.completion import matching
+from sdcard.cli.output import printable
+
+if TYPE_CHECKING:
+    from issuer_service.configuration import Configuration
+    from issuer_service.settings import Settings
+    from issuer_service.stores.sql import SqlStore
+
+_T = TypeVar("_T")
+
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="A TOML file with settings; else the one that SDCARD_CONFIG names.")
+]
+DatabaseUrl = Annotated[str | None, typer.Option("--database-url", help="As for `sdcard serve`.")]
+
+
+def read_settings(config: Path | None = None, /, **options: object) -> "Settings":
+    """Read the registry's settings: from the options, else the environment, else the TOML file.
+
+    Raises:
+        Misuse, OSError: as ``read_configuration``.
+    """
+    from issuer_service.configuration import read_configuration
+
+    configuration = read_configuration(config, os.environ, options)
+    warn_of_unknown(configuration)
+    return configuration.settings
+
+
+def warn_of_unknown(configuration: "Configuration") -> None:
+    """Name on standard error the variables that look like settings and are none."""
+    from issuer_service.configuration import nearest
+
+    known = [f"SDCARD_{name.upper()}" for name in configuration.sources]
+    for name in configuration.unknown:
+        typer.echo(printable(f"{name} is no setting{nearest(name, known)}"), err=True)
+
+
+def run_on_store(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
+    """Upgrade the registry's database, and run ``work`` on it."""
+    from issuer_service.stores.migrations import upgrade
+
+    upgrade(url)
+    return run_as_found(work, url)
+
+
+def run_as_found(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
+    """Run ``work`` on a database as it is, and close the database."""
+    from issuer_service.stores.sql import open_store
+
+    async def run() -> _T:
+        store = open_store(url)
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+def key_uses(incomplete: str) -> list[str]:
+    """Complete what a registry's key signs."""
+    from issuer_service.stores.rows.keys import KeyUse
+
+    return matching(KeyUse, incomplete)
+
+
+def scopes(incomplete: str) -> list[str]:
+    """Complete what a registry's token is for."""
+    from issuer_service.access import Scope
+
+    return matching(Scope, incomplete)

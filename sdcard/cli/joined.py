@@ -1,0 +1,65 @@
+"""Commands that join the tree by entry points: those that act on a registry, from ``issuer_service/cli``.
+
+Only the entry points of the distribution ``sdcard`` are read, so no other installed package adds or replaces a command.
+A command is loaded when it is named; the list of commands loads none.
+"""
+
+from typing import Any, Final
+
+import typer
+import typer.main
+from typer.core import TyperGroup
+
+from sdcard.cli.help import set_out
+
+ENTRY_POINTS: Final = "sdcard.commands"
+"""The group of entry points in ``pyproject.toml``: command → module and attribute."""
+
+
+def load_joined(name: str) -> Any:
+    """Load the command, or the group of commands, that the entry point of this name brings.
+
+    Raises:
+        ModuleNotFoundError: without the package that has it.
+        Misuse: when the installed distribution names no such entry point.
+    """
+    from importlib.metadata import distribution
+
+    from sdcard.errors import Misuse
+
+    for found in distribution("sdcard").entry_points.select(group=ENTRY_POINTS, name=name):
+        return found.load()
+    raise Misuse(f"the installed `sdcard` has no command {name}: pip install 'sdcard[service]'")
+
+
+def make_command(found: Any, name: str, text: str | None) -> Any:
+    """Build a command from a function, or a group of commands from a ``typer.Typer``."""
+    one = typer.Typer(callback=lambda: None, rich_markup_mode=None)  # with a callback, one command is a group of one
+    if isinstance(found, typer.Typer):
+        one.add_typer(found, name=name, help=text)
+    else:
+        one.command(name, help=text)(found)
+    return set_out(typer.main.get_group(one).commands[name])
+
+
+class JoinedGroup(TyperGroup):
+    """A group of commands to which the entry point of its name adds others. Its own are found without that."""
+
+    _is_joined = False
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Find a command of the group, or of the entry point."""
+        if cmd_name not in self.commands:
+            self._join()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the entry point's commands, and the group's own."""
+        self._join()
+        return super().list_commands(ctx)
+
+    def _join(self) -> None:
+        if not self._is_joined:
+            joined = make_command(load_joined(str(self.name)), str(self.name), self.help)
+            self.commands = {**joined.commands, **self.commands}
+            self._is_joined = True
