@@ -19,6 +19,7 @@ from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS, Limits
 from sdcard.names import CNF, SD_ALG
+from sdcard.pairwise import shown_id
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.sdjwt.embedding import embed
@@ -133,6 +134,7 @@ class SdCard:
         holder_key: the key in ``cnf``.
         validity: from when to when.
         status: which status list entry speaks for it, if any.
+        subject: its ``sub``.
     """
 
     sd_jwt: SdJwt
@@ -141,6 +143,7 @@ class SdCard:
     holder_key: PublicKey
     validity: Validity
     status: StatusReference | None
+    subject: str
 
     def __str__(self) -> str:
         return str(self.sd_jwt)
@@ -158,6 +161,7 @@ class PreparedSdCard:
     holder_key: PublicKey
     validity: Validity
     status: StatusReference | None
+    subject: str
 
     def complete(self, signature: bytes) -> SdCard:
         """Add the signature, in JOSE form, that came from wherever the key is.
@@ -168,7 +172,7 @@ class PreparedSdCard:
         if not self.issuer_key.verifies(self.signing_input, signature):
             raise Misuse("the signature is not the Issuer's over this SD-Card, in JOSE form")
         sd_jwt = SdJwt(join_signature(self.signing_input, signature), self.disclosures)
-        return SdCard(sd_jwt, self.context, self.discloses, self.holder_key, self.validity, self.status)
+        return SdCard(sd_jwt, self.context, self.discloses, self.holder_key, self.validity, self.status, self.subject)
 
 
 def prepare_sd_card(
@@ -187,7 +191,8 @@ def prepare_sd_card(
     Args:
         issuer: who issues; the digests are as strong as its key's signatures (9.4, R-33).
         plan: the card, with a treatment for each part.
-        agent_id: becomes ``sub``, after ``agent:``.
+        agent_id: becomes ``sub``, after ``agent:``. A pairwise id (``sdcard.pairwise``) also replaces the agent's id in
+            the members in which the card's format always shows one.
         holder_key: becomes ``cnf.jwk``: exactly the members that RFC 7638 names.
         validity: becomes ``iat`` and ``exp``; an SD-Card ends with the agreement that it was planned by, if not before.
         salts: fresh randomness.
@@ -200,9 +205,14 @@ def prepare_sd_card(
         Misuse: when ``agent_id`` is none, and for a profile that requires a claim that is not written here.
     """
     signing_input, disclosures, validity = _prepare(issuer, plan, agent_id, holder_key, validity, salts, status, limits)
+    subject = _subject(agent_id)
     return PreparedSdCard(
-        signing_input, disclosures, issuer.key, plan.context, plan.discloses, holder_key, validity, status
+        signing_input, disclosures, issuer.key, plan.context, plan.discloses, holder_key, validity, status, subject
     )
+
+
+def _subject(agent_id: str) -> str:
+    return f"agent:{agent_id}"
 
 
 def _prepare(
@@ -226,9 +236,9 @@ def _prepare(
     digests = key.algorithm.digest
     embedded = embed(plan.root, digests, salts, plan.policy.padded_size)
     claims: JsonObject = {
-        **embedded.payload,
+        **_named(embedded.payload, plan, agent_id),
         "iss": issuer.identifier,
-        "sub": f"agent:{agent_id}",
+        "sub": _subject(agent_id),
         "iat": validity.issued_at,
         "exp": validity.expires_at,
         "vct": profile.vct,
@@ -244,6 +254,12 @@ def _prepare(
     signing_input = add_payload(encode_header(key.algorithm, profile.typ, key.thumbprint), claims)
     _check_size(signing_input, embedded.disclosures, limits)
     return signing_input, embedded.disclosures, validity
+
+
+def _named(payload: JsonObject, plan: DisclosurePlan, agent_id: str) -> JsonObject:
+    """The payload, with the pairwise id where the card has its own id."""
+    name = shown_id(agent_id)
+    return payload if name is None else {**payload, **{one: name for one in plan.names_agent if one in payload}}
 
 
 def _check_size(signing_input: bytes, disclosures: Sequence[str], limits: Limits) -> None:
@@ -276,14 +292,14 @@ def issue_sd_card(
         issuer, plan, agent_id, holder_key, validity, salts, status, DEFAULT_LIMITS
     )
     sd_jwt = SdJwt(join_signature(signing_input, signer.sign(signing_input)), disclosures)
-    return SdCard(sd_jwt, plan.context, plan.discloses, holder_key, validity, status)
+    return SdCard(sd_jwt, plan.context, plan.discloses, holder_key, validity, status, _subject(agent_id))
 
 
 def prepare_batch(
     issuer: Issuer,
     plans: Sequence[DisclosurePlan],
     *,
-    agent_id: str,
+    agent_id: str | Sequence[str],
     holder_keys: Sequence[PublicKey],
     validity: Validity,
     salts: SaltSource,
@@ -295,11 +311,13 @@ def prepare_batch(
     What it does not name here is as in ``prepare_sd_card``.
 
     Args:
+        agent_id: one for all SD-Cards, or one for each in this order: a pairwise id for a context or SD-Card.
         statuses: one for each SD-Card in this order, all different; or none at all, without a status list.
 
     Raises:
         Refused: ``key.repeated``, at the number of the second one: a key names its Holder (RFC 9901 10.1).
-        Misuse: when ``statuses`` are too few, too many, or not all different (TSL-20).
+        Misuse: when ``statuses`` are too few, too many, or not all different (TSL-20); when there are too few or too
+            many ids.
     """
     seen: set[str] = set()
     for number, key in enumerate(holder_keys):
@@ -309,28 +327,29 @@ def prepare_batch(
     pairs = [(plan, key) for plan in plans for key in holder_keys]
     if statuses and not len(statuses) == len(set(statuses)) == len(pairs):
         raise Misuse("each SD-Card of a Batch has a status of its own")
+    ids = [agent_id] * len(pairs) if isinstance(agent_id, str) else agent_id
+    if len(ids) != len(pairs):
+        raise Misuse("a Batch has one id for all its SD-Cards, or one for each")
     return tuple(
         prepare_sd_card(
             issuer,
             plan,
-            agent_id=agent_id,
+            agent_id=one,
             holder_key=key,
             validity=validity,
             salts=salts,
             status=status,
             limits=limits,
         )
-        for (plan, key), status in zip(pairs, statuses or itertools.repeat(None, len(pairs)), strict=True)
+        for (plan, key), one, status in zip(pairs, ids, statuses or itertools.repeat(None, len(pairs)), strict=True)
     )
 
 
 def linkable_by(cards: Sequence[SdCard | PreparedSdCard]) -> tuple[str, ...]:
     """The claims by which somebody who sees two of these SD-Cards of one agent can tell that they are one's.
 
-    ``sub`` always; ``cnf`` when two share a key. It is what ``report_linkability`` finds of these two claims, known
-    without a signature. Names and texts of the card itself link too and are not listed.
+    ``cnf`` when two share a key, ``sub`` when two share a subject. It is what ``report_linkability`` finds of these two
+    claims, known without a signature. Names and texts of the card itself link too and are not listed.
     """
-    if len(cards) < 2:
-        return ()
-    shared = len({card.holder_key for card in cards}) < len(cards)
-    return ("cnf", "sub") if shared else ("sub",)
+    keys, subjects = {card.holder_key for card in cards}, {card.subject for card in cards}
+    return tuple(name for name, values in (("cnf", keys), ("sub", subjects)) if len(values) < len(cards))

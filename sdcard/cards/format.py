@@ -50,6 +50,7 @@ class CardFormat:
         found_by: where a card says by what it can be found, likewise, for every criterion. A text counts as itself,
             and a member that is true by its name.
         private: places that ``*`` does not stand for; only an entry that names them shows them.
+        names_agent: those of ``always_disclosed`` that identify the agent. A pairwise id replaces their values.
     """
 
     name: str
@@ -61,6 +62,7 @@ class CardFormat:
     facts: Mapping[Fact, tuple[ClaimPath, ...]]
     found_by: Mapping[Criterion, tuple[ClaimPath, ...]]
     private: tuple[ClaimPath, ...] = ()
+    names_agent: tuple[str, ...] = ()
 
     @property
     def family(self) -> str:

@@ -42,6 +42,10 @@ class Chain:
         """Everybody, in order."""
         return (self.subject, *self.actors)
 
+    def and_then(self, actor: str) -> "Chain":
+        """The chain in which this actor hands on next."""
+        return Chain(self.subject, (*self.actors, actor))
+
 
 def is_agent(party: str) -> bool:
     """Whether a party is an agent."""
@@ -62,7 +66,7 @@ def extend_chain(chain: Chain, actor: str, target: str, most_actors: int) -> Cha
     Raises:
         Refused: ``delegation.cycle`` or ``delegation.too-deep``, at ``request/audience``.
     """
-    extended = chain if actor == chain.parties[-1] else Chain(chain.subject, (*chain.actors, actor))
+    extended = chain if actor == chain.parties[-1] else chain.and_then(actor)
     check_no_cycle(extended, target)
     check_depth(extended, most_actors)
     return extended
@@ -148,14 +152,14 @@ def parse_external_actors(claims: Mapping[str, JsonValue], issuer: str, registry
     return _actors(claims, party)
 
 
-def check_may_act(claims: Mapping[str, JsonValue], issuer: str, registry: str, actor: str) -> None:
+def check_may_act(claims: Mapping[str, JsonValue], issuer: str, registry: str, *names: str) -> None:
     """Refuse an actor that the subject token does not name, where it names one (RFC 8693 4.4).
 
     Args:
         claims: of the subject token.
         issuer: its ``iss``.
         registry: the ``iss`` of the registry.
-        actor: the party that wants to act. Without ``iss``, ``may_act`` may name it as the registry does.
+        names: of the party that wants to act. Without ``iss``, ``may_act`` may name it as the registry does.
 
     Raises:
         Refused: ``delegation.may-act``, at ``access-token/may_act``, also for a claim that names nobody.
@@ -164,7 +168,8 @@ def check_may_act(claims: Mapping[str, JsonValue], issuer: str, registry: str, a
         return
     named, refusal = claims["may_act"], Refused(Rule.DELEGATION_MAY_ACT, _MAY_ACT)
     issuer_of, subject = _named(named, refusal)
-    if actor != _external_party(issuer_of, subject, issuer, registry) and not (issuer_of is None and actor == subject):
+    permitted = {_external_party(issuer_of, subject, issuer, registry)} | ({subject} if issuer_of is None else set())
+    if permitted.isdisjoint(names):
         raise refusal
 
 

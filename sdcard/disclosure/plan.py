@@ -31,6 +31,7 @@ class DisclosurePlan:
         discloses: the same as paths, with ``*`` for array elements; names, never values.
         nothing_behind: entries asked for that the card has nothing for.
         agreement: the one that decided, if any; never written into the SD-Card either.
+        names_agent: members that identify the agent, as ``CardFormat`` has them.
     """
 
     context: str
@@ -42,6 +43,7 @@ class DisclosurePlan:
     discloses: tuple[str, ...] = field(repr=False)
     nothing_behind: tuple[str, ...] = field(repr=False)
     agreement: Agreement | None = field(repr=False)
+    names_agent: tuple[str, ...] = field(default=(), repr=False)
 
 
 def plan_disclosure(
@@ -88,6 +90,7 @@ def plan_disclosure(
         discloses=tuple(dict.fromkeys([family for _, family in planner.shown])),
         nothing_behind=tuple(scope.entry for scope in asked if not any(map(scope.holds, places))),
         agreement=agreement,
+        names_agent=card.format.names_agent,
     )
 
 

@@ -167,6 +167,7 @@ def card_format(name: str, shape: Object, urls: tuple[ClaimPath, ...]) -> CardFo
         groups=GROUPS,
         facts=frozen({Fact.PROVIDER: (), Fact.ENDPOINT: urls, Fact.SKILL: (path("capabilities", None, "id"),)}),
         found_by=FOUND_BY,
+        names_agent=("agent_id",),
     )
 
 

@@ -62,6 +62,7 @@ def _format(name: str) -> CardFormat:
         facts=FACTS,
         found_by=FOUND_BY,
         private=(*map(path, PERSONA), path("budgetOverride"), path("persona")),
+        names_agent=("id",),
     )
 
 
