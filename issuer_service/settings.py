@@ -55,6 +55,8 @@ class Settings(BaseSettings):
         profile: which draft is written: ``sd-card`` or ``agent-sd-jwt-02``.
         lifetime_days: how long an SD-Card lives at least. It begins and ends on steps as long as this, at most 30 days.
         proof_of_possession: ``accepted``: Holder keys are registered with or without; ``demanded``: never without.
+        subject_per: for what an agent has one ``sub``: ``agent``, as the draft demands; ``context``, each with another
+            name that only this registry can resolve; or ``card``, a new name in each SD-Card.
         body_limit: the longest request body that is read, in bytes. Without card and keys: 131,072 at most.
         host: where to listen. Behind a proxy, loopback is enough.
         port: where to listen.
@@ -101,6 +103,7 @@ class Settings(BaseSettings):
     profile: Literal["sd-card", "agent-sd-jwt-02"] = "sd-card"
     lifetime_days: int = Field(default=7, ge=1, le=90)
     proof_of_possession: Literal["accepted", "demanded"] = "accepted"
+    subject_per: Literal["agent", "context", "card"] = "agent"
     body_limit: int = Field(default=1024 * 1024, ge=1024, le=64 * 1024 * 1024)
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=1, le=65_535)

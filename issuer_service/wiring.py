@@ -19,6 +19,7 @@ from issuer_service.metrics import Metrics
 from issuer_service.rates import Rates
 from issuer_service.readiness import Readiness
 from issuer_service.registration.reading import ProofPolicy
+from issuer_service.registration.subjects import SubjectPer
 from issuer_service.settings import Settings
 from issuer_service.stores.ports import Store
 from issuer_service.stores.sql import open_store
@@ -158,6 +159,7 @@ class Wiring:
         card_signers: whose signatures over an agent card count.
         published_keys: thumbprints of keys that nobody may register.
         proofs: whether Holder keys are registered without proof of possession.
+        subject_per: for what an agent has one ``sub``.
         limits, bounds: how much work a caller may ask for.
         turns: of those who have a Batch made; the others wait.
         authorization_server: whose JWT access tokens count, beside the registry's own tokens.
@@ -171,7 +173,7 @@ class Wiring:
         renewing: whose turn it is to renew SD-Cards for discovery.
         shares: how many look-ups of one caller run at a time.
         decided_by: names all that decides what an SD-Card shows, beside its registration: policy, profile, card
-            formats, Issuer. SD-Cards for discovery follow when it changes.
+            formats, Issuer, ``subject_per``. SD-Cards for discovery follow when it changes.
     """
 
     issuer_url: str
@@ -187,6 +189,7 @@ class Wiring:
     card_signers: CardSigners = NOBODY
     published_keys: frozenset[str] = PUBLISHED_KEYS
     proofs: ProofPolicy = ProofPolicy.ACCEPTED
+    subject_per: SubjectPer = SubjectPer.AGENT
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
     turns: Turns = field(default_factory=lambda: Turns(_BATCHES_AT_ONCE), repr=False)
@@ -206,7 +209,10 @@ class Wiring:
         for key in self.card_signers.keys.values():
             check_not_published(key, self.published_keys, Where(Part.KEY))
         self.metrics.watch_connections(self.store.connections_in_use)
-        decisive = (_plain(self.policy), _plain(self.profile), _plain_formats(), self.issuer_url)
+        if self.subject_per is not SubjectPer.AGENT and self.profile.also_clear:
+            names = ", ".join(self.profile.also_clear)
+            raise Misuse(f"with SDCARD_SUBJECT_PER, no profile may show {names} in every SD-Card: it names the agent")
+        decisive = (_plain(self.policy), _plain(self.profile), _plain_formats(), self.issuer_url, self.subject_per)
         object.__setattr__(self, "decided_by", hashlib.sha256(repr(decisive).encode()).hexdigest())
 
 
@@ -252,6 +258,7 @@ def build_wiring(settings: Settings, vault: Vault) -> Wiring:
         lifetime=settings.lifetime,
         card_signers=_load_signers(settings.card_signers) if settings.card_signers else NOBODY,
         proofs=ProofPolicy(settings.proof_of_possession),
+        subject_per=SubjectPer(settings.subject_per),
         bounds=Bounds(body_bytes=settings.body_limit),
         authorization_server=_authorization_server(settings),
         rates=Rates(

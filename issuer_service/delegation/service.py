@@ -25,7 +25,7 @@ from issuer_service.stores.delegation_ports import (
 )
 from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.wiring import Wiring
-from sdcard.delegation.chain import extend_chain
+from sdcard.delegation.chain import Chain, extend_chain
 from sdcard.delegation.narrowing import check_scopes, narrowed_expiry, one_interaction
 from sdcard.delegation.tokens import (
     ACCESS_TOKEN_TYPE,
@@ -57,15 +57,16 @@ async def exchange(wiring: Wiring, caller: Caller, asked: ExchangeAsked, dpop: S
     now, terms = wiring.clock.now(), wiring.delegation
     holder = verify_holder(wiring, dpop, now)
     held = await read_held(wiring, caller, asked, holder, now)
-    chain = extend_chain(held.chain, held.actor, asked.target, terms.most_actors)
-    grant = await wiring.store.delegations.find_grant(held.actor, asked.target, int(now))
+    target = await wiring.store.delegations.find_own_name(asked.target)
+    chain = extend_chain(held.chain, held.actor, target, terms.most_actors)
+    grant = await wiring.store.delegations.find_grant(held.actor, target, int(now))
     if grant is None:
         raise Refused(Rule.DELEGATION_NO_GRANT, REQUEST.within("audience"))
     check_scopes(asked.scopes, grant.scopes, *held.scopes)
     delegation = Delegation(
         issuer=wiring.issuer_url,
         target=asked.target,
-        chain=chain,
+        chain=held.named if chain == held.chain else held.named.and_then(held.acting),
         client_id=caller.subject,
         scopes=asked.scopes,
         token_id=wiring.salts.draw(1).hex(),
@@ -74,7 +75,7 @@ async def exchange(wiring: Wiring, caller: Caller, asked: ExchangeAsked, dpop: S
         interaction_id=one_interaction(held.interaction_id, asked.interaction_id),
         key=None if holder is None else holder.key.thumbprint,
     )
-    row = _row(delegation, held, grant, holder)
+    row = _row(delegation, held, chain, grant, holder)
     await _approved(wiring, row, grant, asked.approval)
     return await _issue(wiring, delegation, _with_approval(wiring, row, asked.approval), now)
 
@@ -126,13 +127,14 @@ def _with_approval(wiring: Wiring, row: ExchangeRow, handle: str | None) -> Exch
     return replace(row, approval=approval)
 
 
-def _row(delegation: Delegation, held: Held, grant: GrantRow, holder: DpopProof | None) -> ExchangeRow:
+def _row(delegation: Delegation, held: Held, chain: Chain, grant: GrantRow, holder: DpopProof | None) -> ExchangeRow:
+    """What is remembered of an exchange: agents by their own names, whatever the token calls them."""
     link = LinkRow(
         token_id=delegation.token_id,
         parents=held.parents,
         root=held.root,
         actor=held.actor,
-        target=delegation.target,
+        target=grant.target,
         grant_id=grant.grant_id,
         proof=held.proof,
         client=delegation.client_id,
@@ -142,7 +144,7 @@ def _row(delegation: Delegation, held: Held, grant: GrantRow, holder: DpopProof 
     return ExchangeRow(
         at=int(delegation.issued_at),
         link=link,
-        parties=delegation.chain.parties,
+        parties=chain.parties,
         scopes=delegation.scopes,
         interaction_id=delegation.interaction_id,
         nonce=held.nonce,

@@ -18,6 +18,9 @@ from issuer_service.delegation.schemas import (
 )
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.registration.nonces import recognize_given
+from issuer_service.registration.service import subjects_of
+from issuer_service.registration.subjects import SubjectPer
+from issuer_service.stores.delegation_ports import LinkRow
 from issuer_service.stores.rows.agents import GivenNonce
 from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.wiring import Wiring
@@ -61,8 +64,10 @@ class Held:
     """What the subject and actor tokens of a request show together.
 
     Attributes:
-        chain: on whose behalf, and who handed it on before.
-        actor: who hands it on now.
+        chain: on whose behalf, and who handed it on before; agents by their own names.
+        actor: who hands it on now, likewise.
+        named: the same chain as the new token tells it: agents by the names that were shown.
+        acting: the same for the actor.
         scopes: what the subject token permits; empty: nothing by itself, as an SD-Card, so grants decide alone.
         ends: when what was shown ends.
         interaction_id: of the chain.
@@ -73,6 +78,8 @@ class Held:
 
     chain: Chain
     actor: str
+    named: Chain
+    acting: str
     scopes: tuple[tuple[str, ...], ...] = ()
     ends: tuple[Instant, ...] = ()
     interaction_id: str | None = None
@@ -106,7 +113,8 @@ async def read_held(
         token, claims = await _access_token(wiring, asked.subject_token, holder, now)
         acting = await _with_actor(wiring, caller, asked, token, now)
         if wiring.authorization_server is not None:
-            check_may_act(claims, wiring.authorization_server.issuer, wiring.issuer_url, acting.actor)
+            names = acting.actor, acting.acting
+            check_may_act(claims, wiring.authorization_server.issuer, wiring.issuer_url, *names)
         return acting
     if asked.actor_token is not None:
         raise Refused(Rule.REQUEST, _ACTOR, "The subject token says who acts.")
@@ -118,11 +126,12 @@ async def _with_actor(wiring: Wiring, caller: Caller, asked: ExchangeAsked, held
     if asked.actor_token is None:
         if agent_prefixes(caller) is not None:
             raise Refused(Rule.TOKEN_LIMIT, _ACTOR, "The client's token is for agents; show the SD-Card of one.")
-        return replace(held, actor=caller.subject)
+        return replace(held, actor=caller.subject, acting=caller.subject)
     shown = await _shown(wiring, caller, asked.actor_token, _ACTOR, now)
     return replace(
         held,
         actor=shown.actor,
+        acting=shown.acting,
         ends=(*held.ends, *shown.ends),
         interaction_id=one_interaction(held.interaction_id, shown.interaction_id),
         proof=shown.proof,
@@ -140,11 +149,14 @@ async def _shown(wiring: Wiring, caller: Caller, text: str, where: Where, now: I
         subject, bound, digest, end = await asyncio.to_thread(_verify_shown, wiring, keys, text, now)
     if not is_agent(subject):
         raise Refused(Rule.DELEGATION_SUBJECT, where)
-    await check_own_agent(wiring, caller, subject, where)
+    agent = await wiring.store.delegations.find_own_name(subject)
+    await check_own_agent(wiring, caller, agent, where)
     nonce = await recognize_given(wiring, caller, bound.nonce, where, now)
     return Held(
-        chain=Chain(subject),
-        actor=subject,
+        chain=Chain(agent),
+        actor=agent,
+        named=Chain(subject),
+        acting=subject,
         ends=(end,),
         interaction_id=check_interaction_id(bound.interaction_id),
         proof=digest,
@@ -171,21 +183,36 @@ def _verify_shown(wiring: Wiring, keys: KeysInUse, text: str, now: Instant) -> t
 
 
 async def _delegated(wiring: Wiring, caller: Caller, text: str, now: Instant) -> Held:
-    """A token of the registry's own. It was given to an agent, and that agent's owner hands it on."""
+    """A token of the registry's own. It was given to an agent, and that agent's owner hands it on.
+
+    With pairwise ids, the new token has a name for that agent that no other token has: the one that it was asked for by
+    is for those who know it already.
+    """
     delegation = await read_own(wiring, text, now)
-    await check_own_agent(wiring, caller, delegation.target, _SUBJECT)
+    agent = await wiring.store.delegations.find_own_name(delegation.target)
+    await check_own_agent(wiring, caller, agent, _SUBJECT)
     links = await wiring.store.delegations.find_links(delegation.token_id)
     if not links:
         raise Refused(Rule.DELEGATION_REVOKED, _SUBJECT)
+    is_pairwise = wiring.subject_per is not SubjectPer.AGENT
     return Held(
-        chain=delegation.chain,
-        actor=delegation.target,
+        chain=_own_chain(delegation.chain, links),
+        actor=agent,
+        named=delegation.chain,
+        acting=f"{AGENT}{(await subjects_of(wiring)).fresh()}" if is_pairwise else delegation.target,
         scopes=(delegation.scopes,),
         ends=(delegation.expires_at,),
         interaction_id=delegation.interaction_id,
         parents=tuple(link.token_id for link in links),
         root=links[0].root,
     )
+
+
+def _own_chain(named: Chain, links: Sequence[LinkRow]) -> Chain:
+    """The parties of a token's chain by their own names: each link has handed on what the one before had."""
+    before = named.parties[: -len(links)]
+    subject, *actors = (*before, *(link.actor for link in links))
+    return Chain(subject, tuple(actors))
 
 
 async def _access_token(
@@ -212,7 +239,8 @@ async def _access_token(
         scopes, end = row.scopes, row.expires_at
     if limited:
         raise Refused(Rule.TOKEN_LIMIT, _SUBJECT, "A token with limits is not handed on.")
-    return Held(Chain(subject, actors), "", (scopes,), (end,), root=f"{kind}:{digest}"), claims
+    chain = Chain(subject, actors)
+    return Held(chain, "", chain, "", (scopes,), (end,), root=f"{kind}:{digest}"), claims
 
 
 def _check_bound(jkt: str, holder: DpopProof | None) -> None:

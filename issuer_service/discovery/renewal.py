@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from issuer_service.discovery.indexing import as_texts, decided_by
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.registration.schemas import REQUEST
-from issuer_service.registration.service import list_uri
+from issuer_service.registration.service import list_uri, subjects_of
+from issuer_service.registration.subjects import Subjects, kept
 from issuer_service.stores.rows.discovery import DiscoveryCardRow, RenewalRow, SourceRow
 from issuer_service.stores.rows.keys import KeyNotInUse, KeyUse
 from issuer_service.stores.rows.statuses import CardRow, StatusRow, StatusTaken
@@ -55,11 +56,12 @@ async def renew(wiring: Wiring, positions: Sequence[int], now: Instant) -> froze
     sources = await wiring.store.discovery_sources(positions)
     failures = _Failures(sources)
     wanted = Counter(source.audience.context for source in sources)
+    subjects = await subjects_of(wiring)
     for _ in range(_ATTEMPTS):
         statuses = await wiring.store.free_statuses(wanted, wiring.salts)
         async with wiring.turns.of(""):
             keys = await wiring.keys.current()
-            rows = await asyncio.to_thread(_renew_all, wiring, keys, sources, statuses, now, failures)
+            rows = await asyncio.to_thread(_renew_all, wiring, keys, subjects, sources, statuses, now, failures)
         try:
             await _write(wiring, rows, failures)
         except StatusTaken:
@@ -98,6 +100,7 @@ class _Failures:
 def _renew_all(
     wiring: Wiring,
     keys: KeysInUse,
+    subjects: Subjects,
     sources: Sequence[SourceRow],
     statuses: Mapping[str, Sequence[StatusRow]],
     now: Instant,
@@ -111,7 +114,7 @@ def _renew_all(
         try:
             if outages > 1 and failures.outage is not None:
                 raise failures.outage
-            rows.append(_renew(wiring, keys, source, next(left[source.audience.context]), now))
+            rows.append(_renew(wiring, keys, subjects, source, next(left[source.audience.context]), now))
             outages = 0
         except (Refused, LookupError, TypeError, ValueError, StopIteration) as error:
             failures.add(source.position, error)
@@ -143,14 +146,16 @@ async def _write(wiring: Wiring, rows: Sequence[RenewalRow], failures: _Failures
             return
 
 
-def _renew(wiring: Wiring, keys: KeysInUse, source: SourceRow, status: StatusRow, now: Instant) -> RenewalRow:
+def _renew(
+    wiring: Wiring, keys: KeysInUse, subjects: Subjects, source: SourceRow, status: StatusRow, now: Instant
+) -> RenewalRow:
     """What the policy does not permit any more is not found until the agent registers again."""
     signer = keys.signer(KeyUse.CARDS)
     terms, until, prepared = tuple[str, ...](), None, None
     try:
         card = Card(KNOWN_FORMATS[source.card_format], _parse_card(wiring, source))
         plan = _plan(wiring, source, card, now)
-        prepared = _prepare(wiring, signer.public_key, source, plan, status, now)
+        prepared = _prepare(wiring, signer.public_key, subjects, source, plan, status, now)
         terms = as_texts(terms_of(plan, card.format))
         until = plan.agreement.last_end(issuing_step(wiring.lifetime)) if plan.agreement else None
     except Refused as refusal:
@@ -182,12 +187,18 @@ def _plan(wiring: Wiring, source: SourceRow, card: Card, now: Instant) -> Disclo
 
 
 def _prepare(
-    wiring: Wiring, key: PublicKey, source: SourceRow, plan: DisclosurePlan, status: StatusRow, now: Instant
+    wiring: Wiring,
+    key: PublicKey,
+    subjects: Subjects,
+    source: SourceRow,
+    plan: DisclosurePlan,
+    status: StatusRow,
+    now: Instant,
 ) -> PreparedSdCard:
     return prepare_sd_card(
         Issuer(wiring.issuer_url, key),
         plan,
-        agent_id=source.agent_id,
+        agent_id=subjects.id_of(source.agent_id, source.audience),
         holder_key=parse_public_jwk(source.holder_key, _KEY),
         validity=rounded_validity(now, wiring.lifetime),
         salts=wiring.salts,
@@ -210,6 +221,7 @@ def _issue(
             thumbprint=sd_card.holder_key.thumbprint,
             expires_at=expires_at,
             status=status,
+            subject=kept(sd_card.subject),
         ),
         renew_at=expires_at if ends_early else (int(now) + expires_at) // 2,  # with its agreement, so no sooner
         issued_at=sd_card.validity.issued_at,

@@ -74,7 +74,7 @@ class DiscoveryRequest(Section):
 class Found(BaseModel):
     """An agent, as the audience may see it."""
 
-    agent_id: str
+    agent_id: str = Field(description="The agent's id as its SD-Card has it, which may be a pairwise one.")
     sd_card: str = Field(description="An SD-JWT with all Disclosures and no KB-JWT, issued for discovery.")
 
 

@@ -44,8 +44,8 @@ async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
         page = _bounded(page)
         long = [row.position for row in page.rows if row.sd_card is None]
         texts = await _read_long(wiring, caller, long, query.at)
-        read = [(row.agent_id, row.sd_card or texts.get(row.position)) for row in page.rows]
-        found = [(agent_id, text) for agent_id, text in read if text]
+        read = [(row.agent_id, row.sd_card) if row.sd_card else texts.get(row.position) for row in page.rows]
+        found = [(one[0], one[1]) for one in read if one and one[1]]
     after_these = None if page.more is None else seal_cursor(page.more, binding, secret, now, wiring.salts)
     return _answer(found, after_these, asked.ignored)
 
@@ -109,7 +109,9 @@ async def _find(wiring: Wiring, caller: Caller, query: DiscoveryQuery) -> FoundP
         return await wiring.store.find_agents(query)
 
 
-async def _read_long(wiring: Wiring, caller: Caller, positions: Sequence[int], at: int) -> Mapping[int, str]:
+async def _read_long(
+    wiring: Wiring, caller: Caller, positions: Sequence[int], at: int
+) -> Mapping[int, tuple[str, str]]:
     async with wiring.shares.of(caller.subject):
         return await wiring.store.read_discovery_cards(positions, at)
 

@@ -16,7 +16,15 @@ from issuer_service.access import Caller
 from issuer_service.importing.lines import read_line
 from issuer_service.keys.opening import open_vault
 from issuer_service.registration.reading import ProofPolicy, Registration
-from issuer_service.registration.service import Change, asked_for, check_work, content_of, issue_batch, terms_of
+from issuer_service.registration.service import (
+    Change,
+    asked_for,
+    check_work,
+    content_of,
+    issue_batch,
+    subjects_of,
+    terms_of,
+)
 from issuer_service.settings import Settings
 from issuer_service.stores.rows.agents import RegisteredRow, RegistrationRow
 from issuer_service.stores.rows.audit import AuditEvent, Possession
@@ -117,11 +125,11 @@ async def work_on(wiring: Wiring, given: Lines) -> Worked:
         else:
             known[registration.agent_id] = as_asked  # for a later line of the same agent
             new.append((number, registration))
-    rows = []
+    rows, subjects = [], await subjects_of(wiring)
     for place, (number, registration) in enumerate(new):
         entries = {context: [given.statuses[context][place]] for context in given.contexts}
         try:
-            row, _ = issue_batch(wiring, keys, caller, registration, _IMPORTED, entries, now)
+            row, _ = issue_batch(wiring, keys, subjects, caller, registration, _IMPORTED, entries, now)
         except Refused as refusal:
             if refusal.rule in (Rule.SIGNER_UNAVAILABLE, Rule.STORE_UNAVAILABLE):
                 raise

@@ -76,7 +76,7 @@ class AgentShown(BaseModel):
     """An agent as its owner sees it. SD-Cards themselves are not kept."""
 
     agent_id: str
-    sub: str
+    sub: str = Field(description="The agent's own name here, as grants call it. SD-Cards may have another `sub`.")
     card_format: str
     registered_at: int
     updated_at: int

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import PydanticCustomError
 
 from issuer_service.problems import FindingShown
@@ -15,6 +15,7 @@ from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.interactions import INTERACTION_PATTERN, MAX_INTERACTION
 from sdcard.issuer import AGENT_ID
 from sdcard.keybinding.possession import MAX_PROOF_LENGTH
+from sdcard.pairwise import PAIRWISE, is_pairwise
 from sdcard.rules import Rule
 
 REQUEST = Where(Part.REQUEST)
@@ -39,8 +40,15 @@ def _given(value: object) -> object:
     return value
 
 
+def _own(agent_id: str) -> str:
+    """An id that agents may register under: no pairwise id, with which it would pass for another agent."""
+    if is_pairwise(agent_id):
+        raise PydanticCustomError("string_pattern_mismatch", "pairwise")
+    return agent_id
+
+
 Given: TypeAlias = Annotated[T | None, BeforeValidator(_given)]
-AgentId: TypeAlias = Annotated[str, StringConstraints(pattern=f"^{AGENT_ID}$")]
+AgentId: TypeAlias = Annotated[str, StringConstraints(pattern=f"^{AGENT_ID}$"), AfterValidator(_own)]
 Entry: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_ENTRY)]
 InteractionId: TypeAlias = Annotated[
     str, StringConstraints(min_length=1, max_length=MAX_INTERACTION, pattern=f"^{INTERACTION_PATTERN}$")
@@ -81,7 +89,7 @@ class Section(BaseModel):
 class Identity(Section):
     """Which agent."""
 
-    agent_id: AgentId = Field(description="Becomes `sub`, after `agent:`.")
+    agent_id: AgentId = Field(description=f"Becomes `sub`, after `agent:`. It does not begin with `{PAIRWISE}`.")
     name: str
     description: str
     version: str
@@ -180,7 +188,9 @@ def check_no_others(document: Mapping[str, Any]) -> None:
         raise Refused.because([_finding("extra_forbidden", (name,)) for name in unknown])
 
 
-_AGENT_ID_HINT = "Use 1 to 128 letters, digits, `.`, `_` and `-`; the first is a letter or digit."
+_AGENT_ID_HINT = (
+    f"Use 1 to 128 letters, digits, `.`, `_` and `-`; the first is a letter or digit. `{PAIRWISE}` is no beginning."
+)
 _HINTS = {
     "missing": "The member is required.",
     "null": "Leave the member out instead of sending null.",
@@ -228,6 +238,7 @@ class CardIssued(BaseModel):
 
     context: str
     agreement: AgreementShown | None = Field(description="Null where none decided.")
+    sub: str = Field(description="What the SD-Card calls the agent. The setting `subject_per` decides.")
     key_thumbprint: str = Field(description="RFC 7638, SHA-256, of the key that it is bound to.")
     sd_card: str = Field(description="The SD-JWT with all Disclosures: for the agent alone.")
     discloses: list[str] = Field(description="The claims that it can show, as paths; `*` stands for every element.")
@@ -239,7 +250,7 @@ class Registered(BaseModel):
     """What was issued. SD-Cards are in the order of contexts, and within one of keys."""
 
     agent_id: str
-    sub: str
+    sub: str = Field(description="The agent's own name here, as grants call it. SD-Cards may have another `sub`.")
     batch_id: str
     linkable_by: list[str] = Field(description="Claims by which two of these SD-Cards can be told to be one agent's.")
     cards: list[CardIssued]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from issuer_service.access import Caller, check_limits
 from issuer_service.discovery.indexing import decided_by, discovery_rows
@@ -17,9 +18,10 @@ from issuer_service.registration.answers import Repeatable, earlier_answer, open
 from issuer_service.registration.nonces import recognize_given
 from issuer_service.registration.reading import ProofPolicy, Registration, Terms, read_registration
 from issuer_service.registration.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
+from issuer_service.registration.subjects import Subjects, kept
 from issuer_service.stores.rows.agents import GivenNonce, KeyRow, RegistrationRow
 from issuer_service.stores.rows.audit import AuditEvent, Possession
-from issuer_service.stores.rows.discovery import DiscoveryRow
+from issuer_service.stores.rows.discovery import Audience, DiscoveryRow
 from issuer_service.stores.rows.keys import KeyNotInUse, KeyUse
 from issuer_service.stores.rows.statuses import CardRow, StatusRow, StatusTaken
 from issuer_service.wiring import Bounds, Wiring
@@ -140,12 +142,13 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
         given = await recognize_given(wiring, caller, registration.nonce, REQUEST.within("proofs"), now)
         change = replace(change, nonce=given)
     wanted = Counter(plan.context for plan in _plans(registration))
+    subjects = await subjects_of(wiring)
     for _ in range(_ATTEMPTS):
         keys = await wiring.keys.current()
         at_once = _is_small(registration, wiring.bounds) and isinstance(keys.signer(KeyUse.CARDS), InMemorySigner)
         async with nullcontext() if at_once else wiring.turns.of(caller.subject):
             statuses = await wiring.store.free_statuses(wanted, wiring.salts)
-            make = partial(issue_batch, wiring, keys, caller, registration, change, statuses, now)
+            make = partial(issue_batch, wiring, keys, subjects, caller, registration, change, statuses, now)
             row, answer = make() if at_once else await asyncio.to_thread(make)
         try:
             kept = await wiring.store.record_registration(row)
@@ -165,6 +168,7 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
 def issue_batch(
     wiring: Wiring,
     keys: KeysInUse,
+    subjects: Subjects,
     caller: Caller,
     registration: Registration,
     change: Change,
@@ -176,6 +180,7 @@ def issue_batch(
     Args:
         wiring, caller, registration, change, now: as for ``issue``.
         keys: the registry's, one of which signs.
+        subjects: see ``subjects_of``.
         statuses: context → an entry for each of its SD-Cards.
     """
     signer = keys.signer(KeyUse.CARDS)
@@ -184,7 +189,7 @@ def issue_batch(
     prepared = prepare_batch(
         Issuer(wiring.issuer_url, signer.public_key),
         registration.plans,
-        agent_id=registration.agent_id,
+        agent_id=[subjects.id_of(registration.agent_id, one) for one in _audiences(registration)],
         holder_keys=[holder.key for holder in registration.keys],
         validity=rounded_validity(now, wiring.lifetime),
         salts=wiring.salts,
@@ -207,6 +212,11 @@ def issue_batch(
     if change.asked is not None:
         row = replace(row, answer=seal_answer(answer, change.asked, wiring.salts, now, wiring.bounds))
     return row, answer
+
+
+async def subjects_of(wiring: Wiring) -> Subjects:
+    """What SD-Cards call their agents."""
+    return Subjects(wiring.subject_per, await wiring.store.discovery_secret(), wiring.salts)
 
 
 def list_uri(wiring: Wiring, list_id: str) -> str:
@@ -255,6 +265,12 @@ def _plans(registration: Registration) -> list[DisclosurePlan]:
     return [plan for plan in registration.plans for _ in registration.keys]
 
 
+def _audiences(registration: Registration) -> list[Audience]:
+    """The audience of each SD-Card of the Batch: a partner as it was asked for, whether or not an agreement holds."""
+    asked: Any = registration.contexts
+    return [Audience(one["context"], one.get("partner", "")) for one in asked for _ in registration.keys]
+
+
 def _issued(card: SdCard, plan: DisclosurePlan) -> CardIssued:
     agreement = plan.agreement
     assert card.status is not None, "every SD-Card has an entry"
@@ -262,6 +278,7 @@ def _issued(card: SdCard, plan: DisclosurePlan) -> CardIssued:
         context=card.context,
         agreement=AgreementShown(partner=agreement.partner, expires=agreement.expires) if agreement else None,
         key_thumbprint=card.holder_key.thumbprint,
+        sub=card.subject,
         sd_card=str(card),
         discloses=list(card.discloses),
         exp=card.validity.expires_at,
@@ -334,4 +351,5 @@ def _card_row(card: SdCard, status: StatusRow) -> CardRow:
         thumbprint=card.holder_key.thumbprint,
         expires_at=card.validity.expires_at,
         status=status,
+        subject=kept(card.subject),
     )

@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, cast, event, select, update
 
+from issuer_service.stores.pairwise import find_own_id
 from issuer_service.stores.rows.audit import AuditFound, AuditQuery, AuditRow
 from issuer_service.stores.state.digests import state_text
 from issuer_service.stores.tables import audit, audit_head
@@ -114,6 +116,8 @@ def read_head(connection: Connection) -> Head | None:
 
 def read_records(connection: Connection, query: AuditQuery) -> tuple[AuditFound, ...]:
     """Records as they are found, with the text of ``disclosed`` read strictly."""
+    if query.agent_id is not None:
+        query = replace(query, agent_id=find_own_id(connection, query.agent_id))
     found = connection.execute(_asked(query)).all()
     return tuple((row.sequence, _record(row)) for row in found)
 

@@ -39,6 +39,7 @@ from issuer_service.stores.delegation_ports import (
 )
 from issuer_service.stores.lifetimes import in_force
 from issuer_service.stores.nonces import SqlNonces, check_unused, use_nonce
+from issuer_service.stores.pairwise import find_own_name
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.rows.state import Row, Written
 from issuer_service.stores.state.digests import NAME_LENGTH
@@ -97,6 +98,10 @@ class SqlDelegations:
         row = await self._database.read(lambda connection: connection.execute(asked).mappings().first())
         return None if row is None else _grant(row)
 
+    async def find_own_name(self, party: str) -> str:
+        """The agent behind a pairwise name."""
+        return await self._database.read(lambda connection: find_own_name(connection, party))
+
     async def find_links(self, token_id: str) -> tuple[LinkRow, ...]:
         """The chain of a delegated token."""
         return await self._database.read(lambda connection: _links(connection, token_id))
@@ -146,6 +151,8 @@ class SqlDelegations:
 
 
 def _add_grant(connection: Connection, grant: GrantRow) -> None:
+    own = [find_own_name(connection, party) for party in (grant.delegator, grant.target)]
+    grant = replace(grant, delegator=own[0], target=own[1])
     same = grants.c.delegator == grant.delegator, grants.c.target == grant.target
     there = connection.execute(select(grants).where(*same)).mappings().first()
     if there is not None:

@@ -177,6 +177,10 @@ class Delegations(Protocol):
         """The grant for these two that has not ended."""
         ...
 
+    async def find_own_name(self, party: str) -> str:
+        """The agent that a pairwise name stands for, by its own name; any other party as it is."""
+        ...
+
     async def find_links(self, token_id: str) -> tuple[LinkRow, ...]:
         """The chain of a delegated token, its first link first; empty when a link is unknown."""
         ...

@@ -71,6 +71,7 @@ def posted(secret: bytes, registrations: Iterable[RegistrationRow]) -> tuple[lis
             "disclose": None if row.disclose is None else list(row.disclose),
             "terms": _pack(terms),
             "sd_card": "",
+            "subject": None,
         }
         for position, (new, row, terms) in found.items()
     ]
@@ -182,6 +183,7 @@ def _renew(connection: Connection, secret: bytes, new: RenewalRow) -> Row | None
         "expires_at": made.card.expires_at if made else 0,
         "size": len(made.sd_card) if made else 0,
         "sd_card": made.sd_card if made else "",
+        "subject": made.card.subject if made else None,
     }
     wrong = (discovery_cards.c.decided_by != new.decided_by) | (discovery_cards.c.issued_at > new.at)
     due = (discovery_cards.c.renew_at <= new.at) | wrong
@@ -210,6 +212,7 @@ def _card_row(renewal: RenewalRow, issued: DiscoveryCardRow) -> Row:
         "status_list_id": status and status.list_id,
         "status_index": status and status.index,
         "for_discovery": True,
+        "subject": issued.card.subject,
     }
 
 

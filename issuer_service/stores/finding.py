@@ -34,7 +34,8 @@ FEW_EXAMINED = 64
 """With which a page begins."""
 _MOST_COUNTED = 1_000
 _LAST = 2**63 - 1
-_COLUMNS = tuple(discovery_cards.c[name] for name in FoundRow._fields[:-2])
+_NAMED = func.coalesce(discovery_cards.c.subject, discovery_cards.c.agent_id)
+_COLUMNS = tuple(_NAMED if name == "agent_id" else discovery_cards.c[name] for name in FoundRow._fields[:-2])
 """Without the text, which comes with a row when it is not long, and where the postings end."""
 
 _AFTER = bindparam("after", type_=BigInteger)
@@ -71,10 +72,10 @@ async def find_agents(database: Database, secret: bytes, query: DiscoveryQuery) 
     return FoundPage(rows, end)
 
 
-async def read_cards(database: Database, positions: Sequence[int], at: int) -> Mapping[int, str]:
-    """The texts of SD-Cards that are good now."""
+async def read_cards(database: Database, positions: Sequence[int], at: int) -> Mapping[int, tuple[str, str]]:
+    """The SD-Cards that are good now, each with the agent's id in it."""
     read = [(position, await database.look_up(_TEXT, position=position, at=at)) for position in positions]
-    return {position: str(row[0]) for position, found in read for row in found}
+    return {position: (str(row[0]), str(row[1])) for position, found in read for row in found}
 
 
 async def _by_frequency(database: Database, terms: list[int], after: int) -> list[int]:
@@ -148,7 +149,7 @@ def _good() -> tuple[ColumnElement[bool], ...]:
 
 _END = Lookup(_ending())
 _TEXT = Lookup(
-    select(discovery_cards.c.sd_card).where(
+    select(_NAMED, discovery_cards.c.sd_card).where(
         discovery_cards.c.position == bindparam("position", type_=BigInteger),
         discovery_cards.c.expires_at > _AT,
         *_good(),

@@ -219,8 +219,8 @@ class Store(Protocol):
         """
         ...
 
-    async def read_discovery_cards(self, positions: Sequence[int], at: int) -> Mapping[int, str]:
-        """The SD-Cards at these positions that are good at this moment."""
+    async def read_discovery_cards(self, positions: Sequence[int], at: int) -> Mapping[int, tuple[str, str]]:
+        """The SD-Cards at these positions that are good at this moment, each after the agent's id in it."""
         ...
 
     async def discovery_sources(self, positions: Sequence[int]) -> Sequence[SourceRow]:

@@ -163,6 +163,7 @@ def _card_values(batch_id: str, card: CardRow) -> dict[str, object]:
         "status_list_id": card.status and card.status.list_id,
         "status_index": card.status and card.status.index,
         "for_discovery": False,
+        "subject": card.subject,
     }
 
 

@@ -213,7 +213,7 @@ class SqlStore:
         secret = await self.discovery_secret()
         return await finding.find_agents(self.database, secret, query)
 
-    async def read_discovery_cards(self, positions: Sequence[int], at: int) -> Mapping[int, str]:
+    async def read_discovery_cards(self, positions: Sequence[int], at: int) -> Mapping[int, tuple[str, str]]:
         """The SD-Cards at these positions that are good at this moment."""
         return await finding.read_cards(self.database, positions, at)
 

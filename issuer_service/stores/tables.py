@@ -87,7 +87,15 @@ cards = Table(
     Column("status_list_id", StoredText(32)),
     Column("status_index", Integer),
     Column("for_discovery", Boolean, nullable=False, server_default=false()),
+    Column("subject", StoredText(64)),
+    Index(
+        "ix_cards_subject",
+        "subject",
+        sqlite_where=text("subject IS NOT NULL"),
+        postgresql_where=text("subject IS NOT NULL"),
+    ),
 )
+"""``subject``: the pairwise id in its ``sub``, by which its agent is found; NULL where that is the agent's own id."""
 
 status_lists = Table(
     "status_lists",
@@ -213,9 +221,11 @@ discovery_cards = Table(
     Column("disclose", StoredJson()),
     Column("terms", LargeBinary, nullable=False),
     Column("sd_card", StoredText(), nullable=False),
+    Column("subject", StoredText(64)),
 )
 """By whom an agent is found: one row for each context, and for *federation* each partner. ``sd_card`` is empty until
-somebody finds it. ``terms``: the terms of its rows below, eight bytes each, to find those rows again.
+somebody finds it. ``subject``: the pairwise id in it; NULL for the agent's own. ``terms``: the terms of its rows below,
+eight bytes each, to find those rows again.
 """
 
 discovery_postings = Table(

@@ -67,7 +67,7 @@ class FoundRow(NamedTuple):
 
     Attributes:
         position: where it stands in the order of its audience.
-        agent_id: the agent.
+        agent_id: the agent's id, as the SD-Card has it: its own or a pairwise one.
         size: characters of the SD-Card.
         renew_at, issued_at, expires_at: Unix seconds; ``issued_at`` is 0 for one of before that was remembered.
         decided_by: as in ``DiscoveryRow``.

@@ -34,13 +34,17 @@ class StatusTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CardRow:
-    """An issued SD-Card: what identifies it, never its text. ``digest`` is SHA-256 of its Issuer-signed JWT."""
+    """An issued SD-Card: what identifies it, never its text.
+
+    ``digest`` is SHA-256 of its Issuer-signed JWT. ``subject``: its pairwise id; None: it has the agent's own id.
+    """
 
     digest: str
     context: str
     thumbprint: str
     expires_at: int
     status: StatusRow | None = None
+    subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,7 @@ def test_cards_are_remembered_by_their_digests(desk: Desk, registry: OpenDesk) -
     list_id, index = issued["status"]["uri"].rpartition("/")[2], issued["status"]["idx"]
     place = (list_id, index)
     assert rows["cards"] == [
-        (digest, answer["batch_id"], "full", HOLDER.public_key.thumbprint, issued["exp"], *place, False)
+        (digest, answer["batch_id"], "full", HOLDER.public_key.thumbprint, issued["exp"], *place, False, None)
     ]
     assert rows["status_entries"] == [(*place, 0)]
     assert rows["status_lists"] == [(list_id, "full", "full", 1, 0)]

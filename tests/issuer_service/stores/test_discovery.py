@@ -170,8 +170,12 @@ def test_of_many_renewals_one_is_written_whole(url: str) -> None:
     (one,) = find(url, PUBLIC, "y").rows
     assert (one.size, one.renew_at, one.expires_at) == (5, NOW + 50, NOW + 100)
     assert ids(find(url, PUBLIC, "old")) == []
-    assert on(url, lambda store: store.read_discovery_cards([one.position, 1], NOW)) == [{one.position: "text~"}]
-    assert on(url, lambda store: store.read_discovery_cards([one.position], NOW + 100)) == [{}]
+    assert on(url, lambda store: store.read_discovery_cards([one.position, 1], NOW)) == [
+        {one.position: ("agent", "text~")}
+    ]
+    assert on(url, lambda store: store.read_discovery_cards([one.position], NOW + 100)) == [
+        dict[int, tuple[str, str]]()
+    ]
     assert sql(url, "SELECT for_discovery FROM cards ORDER BY digest") == [[(0,), (1,)]]
 
 

@@ -1,0 +1,63 @@
+"""What SD-Cards call their agent: the setting ``subject_per``. Pure but for the salts that are passed in.
+
+``context``: a keyed hash of agent and audience. So the name is the same after each renewal, and there is no race.
+``card``: random. Both are kept with the SD-Card, and by that the registry finds the agent again.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from issuer_service.stores.rows.discovery import Audience
+from sdcard.encoding import encode_json
+from sdcard.pairwise import CODE_BYTES, is_pairwise, pairwise_id
+from sdcard.salts import SaltSource
+
+_PURPOSE = b"sd-card subject"
+"""So that nothing else that is made with the registry's secret is ever a pairwise id."""
+
+
+class SubjectPer(StrEnum):
+    """For what an agent has one ``sub``. A closed set."""
+
+    AGENT = "agent"
+    """Everywhere the same, as the draft demands (SD-Card 3.1)."""
+    CONTEXT = "context"
+    """One for each context, and for *federation* each partner; the same after a renewal."""
+    CARD = "card"
+    """One for each SD-Card."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """Makes the ids in ``sub``.
+
+    Attributes:
+        per: the setting.
+        secret: the registry's own: 32 random bytes.
+        salts: randomness.
+    """
+
+    per: SubjectPer
+    secret: bytes = field(repr=False)
+    salts: SaltSource = field(repr=False)
+
+    def id_of(self, agent_id: str, audience: Audience) -> str:
+        """What a new SD-Card for this audience has in ``sub``, after ``agent:``."""
+        if self.per is SubjectPer.AGENT:
+            return agent_id
+        return self.fresh() if self.per is SubjectPer.CARD else pairwise_id(self._derive(agent_id, audience))
+
+    def fresh(self) -> str:
+        """A pairwise id that was never used."""
+        return pairwise_id(self.salts.draw(1))
+
+    def _derive(self, agent_id: str, audience: Audience) -> bytes:
+        named = encode_json([agent_id, audience.context, audience.partner])
+        return hashlib.blake2b(named, key=self.secret, digest_size=CODE_BYTES, person=_PURPOSE).digest()
+
+
+def kept(subject: str) -> str | None:
+    """What is kept of the ``sub`` of an SD-Card, to find its agent by: a pairwise id; None for the agent's own id."""
+    agent_id = subject.removeprefix("agent:")
+    return agent_id if is_pairwise(agent_id) else None

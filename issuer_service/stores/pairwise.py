@@ -1,0 +1,23 @@
+"""Which agent a pairwise id stands for: the SD-Cards that have it know."""
+
+from sqlalchemy import Connection, select
+
+from issuer_service.stores.tables import batches, cards
+from sdcard.pairwise import is_pairwise
+
+_AGENT = "agent:"
+
+
+def find_own_id(connection: Connection, agent_id: str) -> str:
+    """The agent's own id for a pairwise one; any other id, and an unknown one, as it is."""
+    if not is_pairwise(agent_id):
+        return agent_id
+    asked = select(batches.c.agent_id).join_from(cards, batches).where(cards.c.subject == agent_id).limit(1)
+    found: str | None = connection.execute(asked).scalar()
+    return agent_id if found is None else found
+
+
+def find_own_name(connection: Connection, party: str) -> str:
+    """The same for a party of a delegation: agents are named with ``agent:``, and others stay as they are."""
+    agent_id = party.removeprefix(_AGENT)
+    return party if agent_id == party else _AGENT + find_own_id(connection, agent_id)
