@@ -9,11 +9,12 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import chain, combinations
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sdcard.cards.format import CardFormat
 from sdcard.cards.lint import is_deceptive
 from sdcard.disclosable import Treatment
+from sdcard.disclosure.agreement import Agreement
 from sdcard.disclosure.containment import FORMATS, Grants, missing_from
 from sdcard.disclosure.context import BUILT_IN, EVERYTHING, FEDERATION, PUBLIC, DisclosureContext, Meaning
 from sdcard.disclosure.grant import Grant, Row, Scope, Vocabulary, check_within, nearest, read_rows
@@ -22,9 +23,6 @@ from sdcard.limits import DEFAULT_LIMITS
 from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import ClaimPath
 from sdcard.rules import Rule
-
-if TYPE_CHECKING:
-    from sdcard.disclosure.policy import DisclosurePolicy
 
 POLICY = Where(Part.POLICY)
 _CONTEXTS = POLICY.within("contexts")
@@ -41,7 +39,30 @@ _NAMES = frozenset(name for one in FORMATS for name in (*one.groups, *one.member
 _RESERVED = "No card has a member of this name: in an SD-Card it belongs to a claim with another meaning."
 
 
-def check_policy(policy: "DisclosurePolicy") -> tuple[Finding, ...]:
+class PolicyParts(Protocol):
+    """What the checks need of a policy. ``DisclosurePolicy`` has it, and runs the checks when one is made."""
+
+    @property
+    def contexts(self) -> Mapping[str, DisclosureContext]:
+        """The contexts by name."""
+
+    @property
+    def groups(self) -> Mapping[str, Meaning]:
+        """The operator's own groups by name."""
+
+    @property
+    def members(self) -> frozenset[str]:
+        """Members that cards have and no format names."""
+
+    @property
+    def agreements(self) -> tuple[Agreement, ...]:
+        """Agreements with partners."""
+
+    def grant(self, context: str, card_format: CardFormat, disclose: Sequence[str] | None, where: Where) -> Grant:
+        """Work out what a context may show of cards of one format."""
+
+
+def check_policy(policy: PolicyParts) -> tuple[Finding, ...]:
     """Find everything that is wrong.
 
     Rules: ``policy.malformed``, ``policy.ambiguous``, ``policy.always-disclosed``, ``policy.containment``;
@@ -51,7 +72,7 @@ def check_policy(policy: "DisclosurePolicy") -> tuple[Finding, ...]:
     return tuple(first_findings(_check_all(policy)))
 
 
-def _check_all(policy: "DisclosurePolicy") -> Iterator[Finding]:
+def _check_all(policy: PolicyParts) -> Iterator[Finding]:
     """Each finding once; nothing more is looked for when nobody asks for more."""
     said = set[Finding]()
 
@@ -76,7 +97,7 @@ def _check_all(policy: "DisclosurePolicy") -> Iterator[Finding]:
     yield from new(_check_agreements(policy))
 
 
-def _check_size(policy: "DisclosurePolicy") -> Iterator[Finding]:
+def _check_size(policy: PolicyParts) -> Iterator[Finding]:
     """Find a policy that would take long to look at, before it is looked at."""
     contexts = policy.contexts.values()
     for card_format in FORMATS:
@@ -98,7 +119,7 @@ def _check_size(policy: "DisclosurePolicy") -> Iterator[Finding]:
 # -- names and paths --------------------------------------------------------------------------------------------------
 
 
-def _check_groups(policy: "DisclosurePolicy") -> Iterator[Finding]:
+def _check_groups(policy: PolicyParts) -> Iterator[Finding]:
     for name, meaning in policy.groups.items():
         where = POLICY.within("groups", name)
         if name in _NAMES or name == EVERYTHING:
@@ -106,7 +127,7 @@ def _check_groups(policy: "DisclosurePolicy") -> Iterator[Finding]:
         yield from _check_meaning(policy, meaning, where)
 
 
-def _check_members(policy: "DisclosurePolicy") -> Iterator[Finding]:
+def _check_members(policy: PolicyParts) -> Iterator[Finding]:
     for name in sorted(policy.members):
         where = POLICY.within("members")
         if name in RESERVED_AT_TOP | RESERVED_ANYWHERE:
@@ -115,7 +136,7 @@ def _check_members(policy: "DisclosurePolicy") -> Iterator[Finding]:
             yield Finding(Rule.POLICY_MALFORMED, where.within(name), "A group has this name too; rename the group.")
 
 
-def _check_meaning(policy: "DisclosurePolicy", meaning: Meaning, where: Where) -> Iterator[Finding]:
+def _check_meaning(policy: PolicyParts, meaning: Meaning, where: Where) -> Iterator[Finding]:
     for name, texts in meaning.items():
         if name not in (EVERYTHING, *_FAMILIES):
             yield Finding(Rule.POLICY_MALFORMED, where.within(name), nearest(name, _FAMILIES))
@@ -126,7 +147,7 @@ def _check_meaning(policy: "DisclosurePolicy", meaning: Meaning, where: Where) -
 
 
 def _check_path(
-    policy: "DisclosurePolicy", text: str, where: Where, families: tuple[str, ...], groups: Collection[str] = ()
+    policy: PolicyParts, text: str, where: Where, families: tuple[str, ...], groups: Collection[str] = ()
 ) -> Iterator[Finding]:
     """Find what is wrong with a path for cards of these families, or of any; ``groups`` could be meant too."""
     try:
@@ -148,7 +169,7 @@ def _check_path(
         yield Finding(Rule.DISCLOSE_UNKNOWN, where, hint)
 
 
-def _check_entry(policy: "DisclosurePolicy", entry: str, where: Where) -> Iterator[Finding]:
+def _check_entry(policy: PolicyParts, entry: str, where: Where) -> Iterator[Finding]:
     groups = {*policy.groups, *(group for one in FORMATS for group in one.groups)}
     if entry == EVERYTHING or entry in groups:
         return
@@ -158,7 +179,7 @@ def _check_entry(policy: "DisclosurePolicy", entry: str, where: Where) -> Iterat
 # -- contexts ---------------------------------------------------------------------------------------------------------
 
 
-def _check_context(policy: "DisclosurePolicy", context: DisclosureContext) -> Iterator[Finding]:
+def _check_context(policy: PolicyParts, context: DisclosureContext) -> Iterator[Finding]:
     where = POLICY.within("contexts", context.name)
     wrong = [(entry, list(_check_entry(policy, entry, where.within("claims", entry)))) for entry in context.claims]
     yield from (finding for _, findings in wrong for finding in findings)
@@ -179,7 +200,7 @@ def _check_context(policy: "DisclosurePolicy", context: DisclosureContext) -> It
             yield from _check_rows(rows, where.within("claims"))
 
 
-def _check_narrowed(policy: "DisclosurePolicy", name: str, meaning: Meaning, where: Where) -> Iterator[Finding]:
+def _check_narrowed(policy: PolicyParts, name: str, meaning: Meaning, where: Where) -> Iterator[Finding]:
     """Find what a narrowed group would have to be wider for; such a path would mean nothing."""
     groups = {*policy.groups, *(group for one in FORMATS for group in one.groups)}
     if name not in groups:
@@ -207,7 +228,7 @@ def _narrows(narrower: ClaimPath, scopes: Iterable[Scope]) -> bool:
     return bool(holding) and all(scope.holds(narrower.segments) for scope in holding)
 
 
-def _check_federation(policy: "DisclosurePolicy", context: DisclosureContext, where: Where) -> Iterator[Finding]:
+def _check_federation(policy: PolicyParts, context: DisclosureContext, where: Where) -> Iterator[Finding]:
     hint = "This context shows what an agreement lists, and without one what public shows; give it ceilings only."
     for entry, treatment in context.claims.items():
         if treatment is not Treatment.WITHHELD:
@@ -219,7 +240,7 @@ def _check_federation(policy: "DisclosurePolicy", context: DisclosureContext, wh
 
 
 def _rows(
-    policy: "DisclosurePolicy", context: DisclosureContext, entries: Iterable[str], card_format: CardFormat
+    policy: PolicyParts, context: DisclosureContext, entries: Iterable[str], card_format: CardFormat
 ) -> Iterator[Row]:
     vocabulary = Vocabulary(card_format, policy.groups, context.narrowed)
     for entry in entries:
@@ -275,7 +296,7 @@ def _nested(one: ClaimPath, other: ClaimPath) -> bool:
 
 
 def _check_containment(
-    policy: "DisclosurePolicy", context: DisclosureContext, sound: set[str], grants: Grants
+    policy: PolicyParts, context: DisclosureContext, sound: set[str], grants: Grants
 ) -> Iterator[Finding]:
     for number, name in enumerate(context.contains):
         where = POLICY.within("contexts", context.name, "contains", number)
@@ -314,7 +335,7 @@ def _leads_back(contexts: Mapping[str, DisclosureContext], start: str, name: str
 # -- agreements -------------------------------------------------------------------------------------------------------
 
 
-def _check_agreements(policy: "DisclosurePolicy") -> Iterator[Finding]:
+def _check_agreements(policy: PolicyParts) -> Iterator[Finding]:
     where = POLICY.within("agreements")
     if policy.agreements and FEDERATION.name not in policy.contexts:
         yield Finding(Rule.CONTEXT_UNKNOWN, where, f"Agreements need the context {FEDERATION.name}.")
@@ -345,7 +366,7 @@ def _check_agreements(policy: "DisclosurePolicy") -> Iterator[Finding]:
             yield Finding(Rule.POLICY_AMBIGUOUS, where.within(number), hint)
 
 
-def _ceilings(policy: "DisclosurePolicy") -> list[tuple[Vocabulary, Grant]]:
+def _ceilings(policy: PolicyParts) -> list[tuple[Vocabulary, Grant]]:
     """What *federation* withholds, in each format."""
     context = policy.contexts[FEDERATION.name]
     readings = ((one, tuple(_rows(policy, context, context.claims, one))) for one in FORMATS)
