@@ -16,12 +16,12 @@ from issuer_service.stores.ports import Store
 from issuer_service.stores.rows.agents import TokenRow
 from sdcard.cards.card import Card
 from sdcard.cards.format import Fact
-from sdcard.delegation.chain import EXTERNAL as PARTY_PREFIX
 from sdcard.disclosure.context import PUBLIC
 from sdcard.encoding import JsonValue, encode_base64url
 from sdcard.errors import Finding, Misuse, Part, Refused, Where, first_findings
 from sdcard.instants import Instant
 from sdcard.issuer import AGENT_ID
+from sdcard.oauth.actors import EXTERNAL as PARTY_PREFIX
 from sdcard.oauth.bearer import WHERE, parse_credentials
 from sdcard.paths import value_at
 from sdcard.rules import Rule

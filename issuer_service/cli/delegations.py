@@ -8,10 +8,11 @@ import typer
 
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_on_store
 from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
-from sdcard.delegation.chain import MOST_PARTY, is_agent
+from sdcard.delegation.chain import is_agent
 from sdcard.delegation.narrowing import MOST_SCOPES, is_scope
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse
+from sdcard.oauth.actors import MOST_PARTY
 
 if TYPE_CHECKING:
     from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState, Delegations, GrantRow

@@ -24,7 +24,7 @@ from issuer_service.stores.delegation_ports import LinkRow
 from issuer_service.stores.rows.agents import GivenNonce
 from issuer_service.stores.rows.keys import KeyUse
 from issuer_service.wiring import Wiring
-from sdcard.delegation.chain import Chain, check_may_act, is_agent, parse_external_actors
+from sdcard.delegation.chain import Chain, is_agent
 from sdcard.delegation.narrowing import one_interaction
 from sdcard.delegation.tokens import (
     SD_AGENT_CARD_TYPE,
@@ -41,6 +41,7 @@ from sdcard.keybinding.challenge import NonceUse, Unsolicited
 from sdcard.keybinding.verification import Bound
 from sdcard.names import CNF
 from sdcard.oauth.access_token import is_jwt, parse_access_token
+from sdcard.oauth.actors import check_may_act, parse_external_actors
 from sdcard.oauth.bearer import WHERE
 from sdcard.rules import Rule
 from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt

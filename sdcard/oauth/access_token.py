@@ -8,12 +8,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sdcard.delegation.chain import check_actors
 from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, parse_numeric_date
 from sdcard.jose.claims import required, required_text
 from sdcard.jose.jws import Jws, check_nothing_critical, check_type, parse_jws
+from sdcard.oauth.actors import check_actors
 from sdcard.oauth.keys import ServerKey, names_of
 from sdcard.rules import Rule
 
