@@ -49,6 +49,15 @@ class Buckets:
         if self._per_second:
             self._keep(key, self._check(key, now) - 1, now)
 
+    def check(self, key: str, now: Instant) -> None:
+        """Take nothing.
+
+        Raises:
+            Refused: ``rate.exceeded`` (as ``TooOften``) when there is none.
+        """
+        if self._per_second:
+            self._check(key, now)
+
     def charge(self, key: str, units: int, now: Instant) -> None:
         """Take so many, whether they are there or not: for work that is under way. What is owed fills up first."""
         if self._per_second:
@@ -84,11 +93,14 @@ class Rates:
         addresses: requests of one address, whatever they ask for; with a good token, ``tokens`` limits them instead.
         tokens: requests with one token, or of one subject of an identity provider.
         failures: bad tokens from one address. Good tokens from there are served all the same.
+        conflicts: agent ids and keys in one subject's registrations that are another agent's. Beyond it, the subject
+            registers nothing for a while: to refuse only what is taken would tell as much as the conflict.
     """
 
     addresses: Buckets = field(default_factory=lambda: Rates.for_addresses(12_000))
     tokens: Buckets = field(default_factory=lambda: Rates.for_tokens(6_000))
     failures: Buckets = field(default_factory=lambda: Rates.for_failures(60))
+    conflicts: Buckets = field(default_factory=lambda: Rates.for_conflicts(60))
 
     @staticmethod
     def for_addresses(per_minute: int) -> Buckets:
@@ -105,6 +117,11 @@ class Rates:
         """So many bad tokens from one address."""
         return Buckets(per_minute, "Too many bad tokens come from this address.")
 
+    @staticmethod
+    def for_conflicts(per_minute: int) -> Buckets:
+        """So many conflicts of one subject."""
+        return Buckets(per_minute, "Too many registrations met an agent id or key that is not yours.")
 
-UNLIMITED = Rates(Rates.for_addresses(0), Rates.for_tokens(0), Rates.for_failures(0))
+
+UNLIMITED = Rates(Rates.for_addresses(0), Rates.for_tokens(0), Rates.for_failures(0), Rates.for_conflicts(0))
 """For a registry of a moment, which nobody else can reach."""

@@ -66,7 +66,8 @@ class Settings(BaseSettings):
         trusted_proxies: addresses and networks of proxies whose ``X-Forwarded-For`` says who a client is.
         address_requests_per_minute: of one address, to whatever but status lists, keys and health; 0: no limit.
         token_requests_per_minute: with one token; 0: no limit.
-        bad_tokens_per_minute: from one address; 0: no limit. Good tokens from there are served all the same.
+        bad_tokens_per_minute: from one address; 0: no limit. Good tokens from there are served all the same. As many
+            agent ids and keys in a subject's registrations may be another agent's; then it registers none for a while.
         authorization_server: the ``iss`` of an identity provider whose JWT access tokens count too (RFC 9068).
         authorization_jwks: its keys: an https URL, or a JWKS file.
         authorization_networks: where its keys may be fetched from beside public addresses, such as ``10.0.0.0/8``.

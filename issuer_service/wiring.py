@@ -265,6 +265,7 @@ def build_wiring(settings: Settings, vault: Vault) -> Wiring:
             Rates.for_addresses(settings.address_requests_per_minute),
             Rates.for_tokens(settings.token_requests_per_minute),
             Rates.for_failures(settings.bad_tokens_per_minute),
+            Rates.for_conflicts(settings.bad_tokens_per_minute),
         ),
         trusted_proxies=settings.trusted_proxies,
         delegation=DelegationTerms(

@@ -135,9 +135,11 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
     signed, and claimed in it.
 
     Raises:
-        Refused: as ``register_agent``, after reading; ``signer.unavailable``.
+        Refused: as ``register_agent``, after reading; ``signer.unavailable``; ``rate.exceeded`` after many conflicts.
         AgentChanged: when the agent has another last Batch than ``change.made_from``.
     """
+    if change.event is not AuditEvent.AGENT_RENEWED:  # it brings no id and no key
+        wiring.rates.conflicts.check(caller.subject, now)
     if registration.nonce is not None:
         given = await recognize_given(wiring, caller, registration.nonce, REQUEST.within("proofs"), now)
         change = replace(change, nonce=given)
@@ -157,6 +159,10 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
         except KeyNotInUse:
             wiring.keys.outdate()
             continue
+        except Refused as refusal:
+            if told := _told_by(refusal, registration):
+                wiring.rates.conflicts.charge(caller.subject, told, now)
+            raise
         if kept is not None and change.asked is not None:
             return open_answer(kept, change.asked)
         for card in row.cards:
@@ -237,6 +243,13 @@ def _is_small(registration: Registration, bounds: Bounds) -> bool:
     cards = len(registration.keys) * len(registration.plans)
     weight = _DISCLOSURES_PER_CARD * cards + _disclosures(registration)
     return weight <= bounds.batch_at_once_disclosures and _size(registration) <= bounds.batch_at_once_bytes
+
+
+def _told_by(refusal: Refused, registration: Registration) -> int:
+    """Of how many agent ids or keys a refusal tells whether they are another agent's."""
+    if refusal.rule is Rule.KEY_BOUND_ELSEWHERE:
+        return len(registration.keys)  # of those that it does not name too
+    return 1 if refusal.rule is Rule.AGENT_OWNED else 0
 
 
 def _disclosures(registration: Registration) -> int:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, and_, bindparam, exists, func, insert, not_, 
 
 from issuer_service.stores import discovery, keys, lifecycle, statuses
 from issuer_service.stores.delegation import end_chains
-from issuer_service.stores.nonces import use_nonce
+from issuer_service.stores.nonces import check_unused, use_nonce
 from issuer_service.stores.rows.agents import AgentChanged, AnswerRow, RegisteredRow, RegistrationRow
 from issuer_service.stores.rows.audit import AuditRow, Supersedes
 from issuer_service.stores.rows.state import Row, Written
@@ -86,7 +86,12 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
         kept = lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
         if kept is not None:
             return kept
-    (row,) = write_all(connection, [new], secret)
+    try:
+        (row,) = write_all(connection, [new], secret)
+    except Refused:
+        if new.nonce is not None:
+            check_unused(connection, new.nonce, new.at)  # a used proof proves nothing, and is told of nothing else
+        raise
     if new.nonce is not None:
         use_nonce(connection, new.nonce, new.at)
     return row
