@@ -86,7 +86,10 @@ def verify(
 
 @app.command("export")
 def export(
-    agent: Annotated[str | None, typer.Option("--agent-id", "--agent", help="Only records of this agent.")] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent-id", "--agent", help="Only records of this agent: its id, or the `sub` of its SD-Card."),
+    ] = None,
     interaction_id: Annotated[str | None, typer.Option(help="Only records of this interaction.")] = None,
     since: Annotated[str | None, typer.Option(help="Only records of this instant or later.")] = None,
     database_url: DatabaseUrl = None,
@@ -97,7 +100,7 @@ def export(
     from issuer_service.stores.rows.audit import AuditQuery
 
     instant = None if since is None else int(parse_instant(since, "--since"))
-    query = AuditQuery(agent_id=agent, interaction_id=interaction_id, since=instant)
+    query = AuditQuery(agent_id=agent and agent.removeprefix("agent:"), interaction_id=interaction_id, since=instant)
     _run(lambda store: _export(store, query), read_settings(config, database_url=database_url).database_url)
 
 

@@ -61,7 +61,7 @@ def add(
         raise Misuse("a scope is printable ASCII without space, quote and backslash; a grant has up to 64")
     if not set(sensitive or ()) <= set(scopes):
         raise Misuse("what is sensitive is one of the scopes")
-    grant = GrantRow(
+    asked = GrantRow(
         grant_id=SystemSalts().draw(1).hex(),
         delegator=delegator,
         target=target,
@@ -71,7 +71,7 @@ def add(
         expires_at=now + days * DAY,
     )
     try:
-        _on(lambda delegations: delegations.add_grant(grant), database_url, config)
+        grant = _on(lambda delegations: delegations.add_grant(asked), database_url, config)
     except GrantExists:
         raise Misuse("there is a grant for these two; remove it first: `sdcard grants list`") from None
     if as_json:

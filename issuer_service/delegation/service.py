@@ -57,16 +57,17 @@ async def exchange(wiring: Wiring, caller: Caller, asked: ExchangeAsked, dpop: S
     now, terms = wiring.clock.now(), wiring.delegation
     holder = verify_holder(wiring, dpop, now)
     held = await read_held(wiring, caller, asked, holder, now)
+    named = extend_chain(held.named, held.acting, asked.target, terms.most_actors)
+    grant = await wiring.store.delegations.find_grant(held.actor, asked.target, int(now))
+    if grant is None:  # also for another name of an agent that there is a grant for: it would resolve the name
+        raise Refused(Rule.DELEGATION_NO_GRANT, REQUEST.within("audience"))
     target = await wiring.store.delegations.find_own_name(asked.target)
     chain = extend_chain(held.chain, held.actor, target, terms.most_actors)
-    grant = await wiring.store.delegations.find_grant(held.actor, target, int(now))
-    if grant is None:
-        raise Refused(Rule.DELEGATION_NO_GRANT, REQUEST.within("audience"))
     check_scopes(asked.scopes, grant.scopes, *held.scopes)
     delegation = Delegation(
         issuer=wiring.issuer_url,
         target=asked.target,
-        chain=held.named if chain == held.chain else held.named.and_then(held.acting),
+        chain=named,
         client_id=caller.subject,
         scopes=asked.scopes,
         token_id=wiring.salts.draw(1).hex(),
@@ -75,7 +76,7 @@ async def exchange(wiring: Wiring, caller: Caller, asked: ExchangeAsked, dpop: S
         interaction_id=one_interaction(held.interaction_id, asked.interaction_id),
         key=None if holder is None else holder.key.thumbprint,
     )
-    row = _row(delegation, held, chain, grant, holder)
+    row = _row(delegation, held, chain, replace(grant, target=target), holder)
     await _approved(wiring, row, grant, asked.approval)
     return await _issue(wiring, delegation, _with_approval(wiring, row, asked.approval), now)
 

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, cast, event, select, update
@@ -116,9 +115,10 @@ def read_head(connection: Connection) -> Head | None:
 
 def read_records(connection: Connection, query: AuditQuery) -> tuple[AuditFound, ...]:
     """Records as they are found, with the text of ``disclosed`` read strictly."""
+    asked = _asked(query)
     if query.agent_id is not None:
-        query = replace(query, agent_id=find_own_id(connection, query.agent_id))
-    found = connection.execute(_asked(query)).all()
+        asked = asked.where(audit.c.agent_id.in_({query.agent_id, find_own_id(connection, query.agent_id)}))
+    found = connection.execute(asked).all()
     return tuple((row.sequence, _record(row)) for row in found)
 
 
@@ -128,8 +128,6 @@ def _asked(query: AuditQuery) -> Select[Any]:
         asked = asked.where(audit.c.sequence > query.after)
     if query.up_to is not None:
         asked = asked.where(audit.c.sequence <= query.up_to)
-    if query.agent_id is not None:
-        asked = asked.where(audit.c.agent_id == query.agent_id)
     if query.interaction_id is not None:
         asked = asked.where(audit.c.interaction_id == query.interaction_id)
     if query.since is not None:

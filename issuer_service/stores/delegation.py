@@ -78,9 +78,9 @@ class SqlDelegations:
     def __init__(self, database: Database, nonces: SqlNonces) -> None:
         self._database, self._nonces = database, nonces
 
-    async def add_grant(self, grant: GrantRow) -> None:
+    async def add_grant(self, grant: GrantRow) -> GrantRow:
         """Add a grant."""
-        await self._database.change(lambda connection: _add_grant(connection, grant))
+        return await self._database.change(lambda connection: _add_grant(connection, grant))
 
     async def remove_grant(self, grant_id: str, at: int) -> GrantRow | None:
         """Remove a grant."""
@@ -150,9 +150,9 @@ class SqlDelegations:
 # -- grants
 
 
-def _add_grant(connection: Connection, grant: GrantRow) -> None:
-    own = [find_own_name(connection, party) for party in (grant.delegator, grant.target)]
-    grant = replace(grant, delegator=own[0], target=own[1])
+def _add_grant(connection: Connection, grant: GrantRow) -> GrantRow:
+    """Who hands on is known by its own name. A target is asked for by the very name that was granted."""
+    grant = replace(grant, delegator=find_own_name(connection, grant.delegator))
     same = grants.c.delegator == grant.delegator, grants.c.target == grant.target
     there = connection.execute(select(grants).where(*same)).mappings().first()
     if there is not None:
@@ -163,6 +163,7 @@ def _add_grant(connection: Connection, grant: GrantRow) -> None:
     connection.execute(insert(grants).values(row))
     added = Written(rows={"grants": (row,)})
     append_audit(connection, _grant_audit_row(AuditEvent.GRANT_ADDED, grant, grant.created_at, added))
+    return grant
 
 
 def _remove_grant(connection: Connection, grant_id: str, at: int) -> GrantRow | None:

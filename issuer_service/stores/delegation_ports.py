@@ -157,7 +157,7 @@ class RevocationRow:
 class Delegations(Protocol):
     """Grants, delegated tokens and approvals. Every method may raise ``Refused`` with ``store.unavailable``."""
 
-    async def add_grant(self, grant: GrantRow) -> None:
+    async def add_grant(self, grant: GrantRow) -> GrantRow:
         """Add a grant.
 
         Raises:

@@ -196,6 +196,7 @@ PROBES: dict[Route, list[Probe]] = {
     ],
     ("POST", "/token"): [
         Probe("target", lambda scene, agent: scene.exchange(f"agent:{agent}")),
+        Probe("pairwise", lambda scene, agent: scene.exchange(f"agent:{agent}")),
         Probe("pairwise target", lambda scene, agent: scene.exchange(f"agent:{agent}")),
         Probe("approval", lambda scene, one: scene.exchange("agent:theirs", scope="pay", approval_handle=one)),
         Probe(

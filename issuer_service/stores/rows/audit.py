@@ -91,7 +91,7 @@ class AuditQuery:
 
     Attributes:
         after, up_to: only with a number larger than the one, and no larger than the other; None for all.
-        agent_id: only of this agent.
+        agent_id: only of this agent, by its own id or a pairwise one.
         interaction_id: only of this interaction.
         since: only at this time or later, in Unix seconds.
         limit: how many at most.

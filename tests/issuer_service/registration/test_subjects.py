@@ -33,6 +33,7 @@ from tests.world import RecordingSalts, example, key
 
 CONTEXTS = [{"context": name} for name in ("public", "internal", "diagnostic", "federation", "full")]
 PAIRWISE = re.compile("agent:pairwise[.][0-7][0-9A-HJKMNP-TV-Z]{25}")
+PAIRWISE_OF_NOBODY = f"agent:pairwise.{'0' * 26}"
 NAME = "very-telling-name"
 LOOKED_IN = ("public", "internal", "federation")
 per_context = pytest.mark.parametrize("per", [SubjectPer.CONTEXT], ids=str)
@@ -278,9 +279,9 @@ def told(office: Office, token: str) -> str:
 @both
 @on_both_databases
 def test_a_chain_of_delegations_names_nobody_by_their_own_name(desk: Desk, office: Office) -> None:
-    for one, other in ("ab", "bc", "cd"):
-        office.grant(one, other)
     names = {name: claims(card)["sub"] for name, card in office.cards.items()}
+    for one, other in ("ab", "bc", "cd"):
+        office.grant(one, names[other])
     first = office.issued(office.show("a", names["b"], "read write", interaction_id="task-1"))
     second = office.issued(office.hand_on(first, "bob", names["c"], "read write"))
     third = office.issued(office.hand_on(second, "carol", names["d"]))
@@ -314,16 +315,34 @@ def test_an_agent_that_was_named_by_its_own_name_hands_on_under_another(office: 
 
 @both
 def test_a_loop_is_found_behind_pairwise_names(office: Office) -> None:
-    for pair in ("ab", "ba", "bc", "ca", "cb", "aa"):
-        office.grant(*pair)
-    name = claims(office.cards["a"])["sub"]
-    assert_error(office.show("a", name), "invalid_target", "delegation.cycle")
-    assert_error(office.show("a", "a"), "invalid_target", "delegation.cycle")
+    names = {name: claims(card)["sub"] for name, card in office.cards.items()}
+    for one, other in ("aa", "ab", "ba", "bc", "ca", "cb"):
+        office.grant(one, other)
+        office.grant(one, names[other])
+    for target in ("a", names["a"]):
+        assert_error(office.show("a", target), "invalid_target", "delegation.cycle")
     first = office.issued(office.show("a", "b"))
-    assert_error(office.hand_on(first, "bob", name), "invalid_target", "delegation.cycle")
-    second = office.issued(office.hand_on(first, "bob", "c"))
-    for target in ("a", name, "b", claims(office.cards["b"])["sub"]):
+    for target in ("a", names["a"]):
+        assert_error(office.hand_on(first, "bob", target), "invalid_target", "delegation.cycle")
+    second = office.issued(office.hand_on(first, "bob", names["c"]))
+    for target in ("a", names["a"], "b", names["b"]):
         assert_error(office.hand_on(second, "carol", target), "invalid_target", "delegation.cycle")
+
+
+@both
+@on_both_databases
+def test_nobody_resolves_a_name_by_asking_for_tokens(office: Office) -> None:
+    """A grant for an agent is none for its other names, and a loop is not told of where there is no grant."""
+    again = office.registry.done("POST", "/agents/a/renew", {}, office.tokens["alice"])
+    others = {one["sub"] for one in again["cards"]} | {claims(office.cards["a"])["sub"]}
+    office.grant("b", "a")
+    office.grant("a", "b")
+    office.grant("c", next(iter(others)))
+    first = office.issued(office.show("a", "b"))
+    unknown = [office.show("b", PAIRWISE_OF_NOBODY), office.hand_on(first, "bob", PAIRWISE_OF_NOBODY)]
+    assert_error(unknown[0], "invalid_target", "delegation.no-grant")
+    for name in others - {office.read(first, "b").chain.subject}:
+        assert [office.show("b", name).text, office.hand_on(first, "bob", name).text] == [one.text for one in unknown]
 
 
 @both
@@ -332,7 +351,7 @@ def test_another_agents_card_and_an_unknown_name_are_refused_as_without_pairwise
     others = office.show("a", "b", subject_token=office.presentation("b"))
     assert_error(others, "invalid_request", "delegation.other-agent")
     without_grant = office.show("a", claims(office.cards["c"])["sub"])
-    unknown = office.show("a", f"agent:pairwise.{'0' * 26}")
+    unknown = office.show("a", PAIRWISE_OF_NOBODY)
     assert_error(without_grant, "invalid_target", "delegation.no-grant")
     assert (unknown.status_code, unknown.text) == (without_grant.status_code, without_grant.text)
 
@@ -340,8 +359,8 @@ def test_another_agents_card_and_an_unknown_name_are_refused_as_without_pairwise
 @both
 @on_both_databases
 def test_people_approve_what_they_know_by_name_and_no_owner_of_a_party_can(office: Office) -> None:
-    office.grant("a", "b", sensitive=["pay"])
     target = claims(office.cards["b"])["sub"]
+    office.grant("a", target, sensitive=["pay"])
     waiting = office.show("a", target, "pay").json()
     approver = office.desk.new_token("chief")
     (shown,) = office.registry.done("GET", "/delegations/approvals", token=approver)["approvals"]
@@ -358,9 +377,8 @@ def test_people_approve_what_they_know_by_name_and_no_owner_of_a_party_can(offic
 
 
 @both
-def test_a_grant_for_a_pairwise_name_is_one_for_its_agent(office: Office) -> None:
-    names = {name: claims(card)["sub"] for name, card in office.cards.items()}
-    office.grant(names["a"], names["b"])
+def test_a_grant_to_a_pairwise_name_of_who_hands_on_is_one_for_its_agent(office: Office) -> None:
+    office.grant(claims(office.cards["a"])["sub"], "b")
     office.cards["a"] = office.registry.done("POST", "/agents/a/renew", {}, office.tokens["alice"])["cards"][0][
         "sd_card"
     ]
