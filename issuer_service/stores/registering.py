@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, not_, or_, select, true, update
 
 from issuer_service.stores import discovery, keys, lifecycle, statuses
-from issuer_service.stores.delegation import end_chains
+from issuer_service.stores.chains import end_chains
 from issuer_service.stores.nonces import check_unused, use_nonce
 from issuer_service.stores.rows.agents import AgentChanged, AnswerRow, RegisteredRow, RegistrationRow
 from issuer_service.stores.rows.audit import AuditRow, Supersedes

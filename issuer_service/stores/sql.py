@@ -20,7 +20,8 @@ from sqlalchemy import (
 
 from issuer_service.stores import discovery, finding, keys, lifecycle, sessions, statuses
 from issuer_service.stores.audit import append_all, append_audit, read_head, read_records, touch_head
-from issuer_service.stores.delegation import SqlDelegations, end_chains
+from issuer_service.stores.chains import end_chains
+from issuer_service.stores.delegation import SqlDelegations
 from issuer_service.stores.nonces import SqlNonces
 from issuer_service.stores.registering import find_registered, registered_as, write_all, write_registration
 from issuer_service.stores.revisions import find_revision

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert
 
 from issuer_service.access import Scope
 from issuer_service.delegation.approvals import MOST_LISTED
-from issuer_service.stores.delegation import MOST_OPEN
+from issuer_service.stores.approvals import MOST_OPEN
 from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState
 from issuer_service.stores.tables import approvals
 from sdcard.encoding import encode_base64url

@@ -10,6 +10,11 @@ depends_on = None
 
 
 def upgrade() -> None:
+    _create_agents()
+    _create_cards()
+
+
+def _create_agents() -> None:
     op.create_table(
         "tokens",
         sa.Column("digest", sa.String(64), nullable=False),
@@ -41,6 +46,9 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["agent_id"], ["agents.agent_id"], name="fk_holder_keys_agent_id"),
     )
     op.create_index("ix_holder_keys_agent_id", "holder_keys", ["agent_id"])
+
+
+def _create_cards() -> None:
     op.create_table(
         "batches",
         sa.Column("batch_id", sa.String(32), nullable=False),
