@@ -26,7 +26,7 @@ from sdcard.errors import Misuse
 from sdcard.jose.keys import PublicKey
 
 if TYPE_CHECKING:
-    from sdcard.edge.registry import ListedAgent
+    from sdcard.edge.registry_answers import ListedAgent
 
 app = typer.Typer(no_args_is_help=True)
 

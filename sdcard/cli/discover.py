@@ -31,7 +31,7 @@ from sdcard.status.reference import Unchecked
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 
 if TYPE_CHECKING:
-    from sdcard.edge.registry import Discovered, FoundAgent
+    from sdcard.edge.registry_answers import Discovered, FoundAgent
 
 UNBOUND = Unbound("SD-Cards from discovery come from the registry, not from their Holder")
 UNCHECKED = Unchecked("a registry gives out no SD-Card that was revoked or suspended by then")

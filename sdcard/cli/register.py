@@ -36,7 +36,8 @@ from sdcard.lenient import lenient_token
 from sdcard.trust import TrustedIssuers
 
 if TYPE_CHECKING:
-    from sdcard.edge.registry import IssuedAnswer, Registered, Registry
+    from sdcard.edge.registry import Registry
+    from sdcard.edge.registry_answers import IssuedAnswer, Registered
 
 Supersedes: TypeAlias = Annotated[
     str,

@@ -1,7 +1,6 @@
 """A client of a registry, over HTTP: register agents and see to them, fetch its keys. Needs the ``cli`` extra.
 
-A registry is a stranger until its answer has been read: whatever is not of the documented shape is ``Misuse``. Entries
-of a list are independent: one of another shape is left out and reported, and a list with nothing else is ``Misuse``.
+``registry_answers`` reads what the registry answers.
 """
 
 import logging
@@ -10,16 +9,29 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 import httpx2
 
 from sdcard.edge.fetching import check_token
+from sdcard.edge.registry_answers import (
+    Discovered,
+    ListedAgent,
+    Registered,
+    as_count,
+    as_list,
+    as_text,
+    documented,
+    log_left_out,
+    read_discovered,
+    read_entries,
+    read_listed,
+    read_registered,
+    refusal_of,
+)
 from sdcard.encoding import JsonObject, encode_json, parse_json_object
-from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.hosts import check_secret_url
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
@@ -33,65 +45,7 @@ _REPEATS = 2
 """How often a request that may be repeated is, when the connection breaks."""
 _MOST_PAGES = 10_000
 _Cause = TypeVar("_Cause", bound=BaseException)
-_Entry = TypeVar("_Entry")
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class IssuedAnswer:
-    """One SD-Card of the answer, and what the registry says of it. ``agreement``: the partner, where one decided."""
-
-    context: str
-    agreement: str | None
-    key_thumbprint: str
-    sd_card: str = field(repr=False)
-    claims: int
-    expires_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """The registry's answer to a registration."""
-
-    agent_id: str
-    linkable_by: tuple[str, ...]
-    cards: tuple[IssuedAnswer, ...]
-    findings: tuple[Finding, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ListedAgent:
-    """An agent in its owner's list; ``expires_at``: of its last good SD-Card, in Unix seconds."""
-
-    agent_id: str
-    card_format: str
-    updated_at: int
-    expires_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class FoundAgent:
-    """An agent that was found, and its SD-Card, which nobody has verified yet."""
-
-    agent_id: str
-    sd_card: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Discovered:
-    """One page of the registry's answer to a question.
-
-    Attributes:
-        results: the agents that were found.
-        next_cursor: where the next page begins, if there is one.
-        ignored: criteria that changed nothing.
-        left_out: places of entries that are not of the documented shape, such as ``results/3``.
-    """
-
-    results: tuple[FoundAgent, ...]
-    next_cursor: str | None
-    ignored: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
 
 
 class Registry:
@@ -129,8 +83,8 @@ class Registry:
             Refused, Misuse: as for ``register``.
         """
         answer = self._call("POST", "/nonces", 201)
-        with _documented():
-            return _text(answer["nonce"])
+        with documented():
+            return as_text(answer["nonce"])
 
     def renew(self, agent_id: str, supersedes: str, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
         """``POST /agents/{agent_id}/renew``; ``supersedes`` is ``revoke`` or ``run_out``. The rest as for ``register``.
@@ -160,13 +114,13 @@ class Registry:
         Raises:
             Refused, Misuse: as for ``register``.
         """
-        path, report = "/agents?limit=100", leave_out or _log_left_out
+        path, report = "/agents?limit=100", leave_out or log_left_out
         for number in range(_MOST_PAGES):
             page = self._call("GET", path, 200)
-            with _documented():
-                listed, left_out = _entries(page["agents"], _read_listed, f"page {number + 1}, agents")
+            with documented():
+                listed, left_out = read_entries(page["agents"], read_listed, f"page {number + 1}, agents")
                 cursor = page["next_cursor"]
-                path = f"/agents?limit=100&cursor={quote(_text(cursor), safe='')}" if cursor is not None else ""
+                path = f"/agents?limit=100&cursor={quote(as_text(cursor), safe='')}" if cursor is not None else ""
             for place in left_out:
                 report(place)
             yield from listed
@@ -192,9 +146,9 @@ class Registry:
         known = self.agent(agent_id)
         if known.get("disclosure_contexts", ...) is None:
             raise Refused(Rule.AGENT_NOT_RENEWABLE, Where(Part.REQUEST, ("agent_id",)))
-        with _documented():
-            contexts = [_text(one["context"]) for one in _list(known["disclosure_contexts"])]
-            return contexts, [_text(one) for one in _list(known["key_thumbprints"])]
+        with documented():
+            contexts = [as_text(one["context"]) for one in as_list(known["disclosure_contexts"])]
+            return contexts, [as_text(one) for one in as_list(known["key_thumbprints"])]
 
     def delete(self, agent_id: str) -> int:
         """``DELETE /agents/{agent_id}``; how many SD-Cards were revoked.
@@ -203,8 +157,8 @@ class Registry:
             Refused, Misuse: as for ``register``.
         """
         answer = self._call("DELETE", _agent(agent_id), 200)
-        with _documented():
-            return _count(answer["revoked"])
+        with documented():
+            return as_count(answer["revoked"])
 
     def issuer(self, expected: str | None = None) -> tuple[TrustedIssuers, JsonObject]:
         """The registry as an Issuer: its keys, and the trust document that says the same.
@@ -246,8 +200,8 @@ class Registry:
         if cursor is not None:
             body["cursor"] = cursor
         answer = self._call("POST", "/agents/discover", 200, encode_json(body))
-        with _documented():
-            discovered = _read_discovered(answer)
+        with documented():
+            discovered = read_discovered(answer)
         if len(discovered.results) + len(discovered.left_out) > max_results:
             raise Misuse("the registry's answer has more agents than were asked for")
         return discovered
@@ -268,8 +222,8 @@ class Registry:
 
     def _issue(self, path: str, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
         answer = self._call("POST", path, 201, encode_json(body), secrets.token_urlsafe(24))
-        with _documented():
-            registered = _read_registered(answer)
+        with documented():
+            registered = read_registered(answer)
         asked = [(context, thumbprint) for context in contexts for thumbprint in thumbprints]
         if [(one.context, one.key_thumbprint) for one in registered.cards] != asked:
             raise Misuse("the registry's answer has other SD-Cards than were asked for")
@@ -283,7 +237,7 @@ class Registry:
         if document is None or not (status == success or 400 <= status < 600):
             raise Misuse(f"the registry answered {status}, and not as a registry does")
         if status != success:
-            raise _refusal(document, status)
+            raise refusal_of(document, status)
         return document
 
     def _send(self, method: str, path: str, body: bytes | None, idempotency_key: str | None) -> tuple[int, bytes]:
@@ -360,116 +314,5 @@ def _parse(data: bytes) -> JsonObject | None:
         return None
 
 
-@contextmanager
-def _documented() -> Iterator[None]:
-    try:
-        yield
-    except (KeyError, TypeError, ValueError):
-        raise Misuse("the registry's answer is not of the documented shape") from None
-
-
-def _read_registered(answer: Any) -> Registered:
-    return Registered(
-        agent_id=_text(answer["agent_id"]),
-        linkable_by=tuple(_text(name) for name in _list(answer["linkable_by"])),
-        cards=tuple(
-            IssuedAnswer(
-                context=_text(one["context"]),
-                agreement=None if one.get("agreement") is None else _text(one["agreement"]["partner"]),
-                key_thumbprint=_text(one["key_thumbprint"]),
-                sd_card=_text(one["sd_card"]),
-                claims=len(_list(one["discloses"])),
-                expires_at=_count(one["exp"]),
-            )
-            for one in _list(answer["cards"])
-        ),
-        findings=tuple(_logged(answer["findings"], _finding, "findings")),
-    )
-
-
-def _read_listed(one: Any) -> ListedAgent:
-    return ListedAgent(
-        agent_id=_text(one["agent_id"]),
-        card_format=_text(one["card_format"]),
-        updated_at=_count(one["updated_at"]),
-        expires_at=None if one["expires_at"] is None else _count(one["expires_at"]),
-    )
-
-
 def _agent(agent_id: str) -> str:
     return f"/agents/{quote(agent_id, safe='')}"
-
-
-def _read_discovered(answer: Any) -> Discovered:
-    cursor = answer["next_cursor"]
-    results, left_out = _entries(answer["results"], _read_found, "results")
-    return Discovered(
-        results=tuple(results),
-        next_cursor=None if cursor is None else _text(cursor),
-        ignored=tuple(_text(name) for name in _list(answer["ignored"])),
-        left_out=left_out,
-    )
-
-
-def _read_found(one: Any) -> FoundAgent:
-    return FoundAgent(_text(one["agent_id"]), _text(one["sd_card"]))
-
-
-def _entries(value: object, read: Callable[[Any], _Entry], name: str) -> tuple[list[_Entry], tuple[str, ...]]:
-    """The entries of a list, and the places of those that are not of the documented shape.
-
-    ``TypeError`` when there is no list, or nothing else in it.
-    """
-    good, left_out = list[_Entry](), list[str]()
-    for number, one in enumerate(_list(value)):
-        try:
-            good.append(read(one))
-        except (KeyError, TypeError, ValueError):
-            left_out.append(f"{name}/{number}")
-    if left_out and not good:
-        raise TypeError
-    return good, tuple(left_out)
-
-
-def _logged(value: object, read: Callable[[Any], _Entry], name: str) -> list[_Entry]:
-    good, left_out = _entries(value, read, name)
-    for place in left_out:
-        _log_left_out(place)
-    return good
-
-
-def _log_left_out(place: str) -> None:
-    _log.warning("an entry of the registry's answer is not of the documented shape, and left out: %s", place)
-
-
-def _finding(one: Any) -> Finding:
-    part, *path = _text(one["where"]).split("/")
-    rule = {rule.value: rule for rule in Rule}[_text(one["rule"])]
-    return Finding(rule, Where(Part(part), tuple(path)), _text(one["hint"]), Level(_text(one["level"])))
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _count(value: object) -> int:
-    if type(value) is not int:
-        raise TypeError
-    return value
-
-
-def _list(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError
-    return value
-
-
-def _refusal(problem: JsonObject, status: int) -> Exception:
-    """The registry's problem document as the refusal it came from."""
-    try:
-        findings = _logged(problem["findings"], _finding, "findings")
-    except (KeyError, TypeError, ValueError):
-        findings = []
-    return Refused.because(findings) if findings else Misuse(f"the registry answered {status}")

@@ -142,7 +142,7 @@ READERS = {
 """Functions that read dates, and the places where they do."""
 OTHERS = {
     "sdcard/linkability/traces.py:of": "compares without verifying; what is no instant is text to it",
-    "sdcard/edge/registry.py:_read_registered": "the registry's answer, which only says when to renew; a whole number",
+    "sdcard/edge/registry_answers.py:read_registered": "a whole number, which only says when to renew",
 }
 _DATES = {"exp", "nbf", "iat", "ttl"}
 _PARSERS = {"parse_numeric_date", "read_numeric_date"}

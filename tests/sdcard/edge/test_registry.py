@@ -15,6 +15,7 @@ import trustme
 from sdcard import Misuse, Refused
 from sdcard.edge import registry as client
 from sdcard.edge.registry import Registry
+from sdcard.edge.registry_answers import Registered
 from sdcard.rules import Rule
 from tests.world import key, raises_rule
 
@@ -74,7 +75,7 @@ def stranger() -> Iterator[Stranger]:
     thread.join()
 
 
-def register(stranger: Stranger) -> client.Registered:
+def register(stranger: Stranger) -> Registered:
     return Registry(stranger.address, "token").register({}, ["public"], ["k"])
 
 

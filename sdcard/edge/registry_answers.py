@@ -1,0 +1,194 @@
+"""What a registry answers, read strictly: whatever is not of the documented shape is ``Misuse``.
+
+Entries of a list are independent: one of another shape is left out and reported, and a list with nothing else is
+``Misuse``.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from sdcard.encoding import JsonObject
+from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.rules import Rule
+
+_Entry = TypeVar("_Entry")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedAnswer:
+    """One SD-Card of the answer, and what the registry says of it. ``agreement``: the partner, where one decided."""
+
+    context: str
+    agreement: str | None
+    key_thumbprint: str
+    sd_card: str = field(repr=False)
+    claims: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The registry's answer to a registration."""
+
+    agent_id: str
+    linkable_by: tuple[str, ...]
+    cards: tuple[IssuedAnswer, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedAgent:
+    """An agent in its owner's list; ``expires_at``: of its last good SD-Card, in Unix seconds."""
+
+    agent_id: str
+    card_format: str
+    updated_at: int
+    expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAgent:
+    """An agent that was found, and its SD-Card, which nobody has verified yet."""
+
+    agent_id: str
+    sd_card: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """One page of the registry's answer to a question.
+
+    Attributes:
+        results: the agents that were found.
+        next_cursor: where the next page begins, if there is one.
+        ignored: criteria that changed nothing.
+        left_out: places of entries that are not of the documented shape, such as ``results/3``.
+    """
+
+    results: tuple[FoundAgent, ...]
+    next_cursor: str | None
+    ignored: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+
+
+@contextmanager
+def documented() -> Iterator[None]:
+    """Turn an answer of another shape into ``Misuse``."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError):
+        raise Misuse("the registry's answer is not of the documented shape") from None
+
+
+def read_registered(answer: Any) -> Registered:
+    """Read the answer to a registration or renewal."""
+    return Registered(
+        agent_id=as_text(answer["agent_id"]),
+        linkable_by=tuple(as_text(name) for name in as_list(answer["linkable_by"])),
+        cards=tuple(
+            IssuedAnswer(
+                context=as_text(one["context"]),
+                agreement=None if one.get("agreement") is None else as_text(one["agreement"]["partner"]),
+                key_thumbprint=as_text(one["key_thumbprint"]),
+                sd_card=as_text(one["sd_card"]),
+                claims=len(as_list(one["discloses"])),
+                expires_at=as_count(one["exp"]),
+            )
+            for one in as_list(answer["cards"])
+        ),
+        findings=tuple(_logged(answer["findings"], _finding, "findings")),
+    )
+
+
+def read_listed(one: Any) -> ListedAgent:
+    """Read one agent of its owner's list."""
+    return ListedAgent(
+        agent_id=as_text(one["agent_id"]),
+        card_format=as_text(one["card_format"]),
+        updated_at=as_count(one["updated_at"]),
+        expires_at=None if one["expires_at"] is None else as_count(one["expires_at"]),
+    )
+
+
+def read_discovered(answer: Any) -> Discovered:
+    """Read a page of agents that were found."""
+    cursor = answer["next_cursor"]
+    results, left_out = read_entries(answer["results"], _read_found, "results")
+    return Discovered(
+        results=tuple(results),
+        next_cursor=None if cursor is None else as_text(cursor),
+        ignored=tuple(as_text(name) for name in as_list(answer["ignored"])),
+        left_out=left_out,
+    )
+
+
+def _read_found(one: Any) -> FoundAgent:
+    return FoundAgent(as_text(one["agent_id"]), as_text(one["sd_card"]))
+
+
+def read_entries(value: object, read: Callable[[Any], _Entry], name: str) -> tuple[list[_Entry], tuple[str, ...]]:
+    """The entries of a list, and the places of those that are not of the documented shape.
+
+    ``TypeError`` when there is no list, or nothing else in it.
+    """
+    good, left_out = list[_Entry](), list[str]()
+    for number, one in enumerate(as_list(value)):
+        try:
+            good.append(read(one))
+        except (KeyError, TypeError, ValueError):
+            left_out.append(f"{name}/{number}")
+    if left_out and not good:
+        raise TypeError
+    return good, tuple(left_out)
+
+
+def _logged(value: object, read: Callable[[Any], _Entry], name: str) -> list[_Entry]:
+    good, left_out = read_entries(value, read, name)
+    for place in left_out:
+        log_left_out(place)
+    return good
+
+
+def log_left_out(place: str) -> None:
+    """Log the place of an entry that is left out."""
+    _log.warning("an entry of the registry's answer is not of the documented shape, and left out: %s", place)
+
+
+def _finding(one: Any) -> Finding:
+    part, *path = as_text(one["where"]).split("/")
+    rule = {rule.value: rule for rule in Rule}[as_text(one["rule"])]
+    return Finding(rule, Where(Part(part), tuple(path)), as_text(one["hint"]), Level(as_text(one["level"])))
+
+
+def as_text(value: object) -> str:
+    """Expect a string."""
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def as_count(value: object) -> int:
+    """Expect a whole number."""
+    if type(value) is not int:
+        raise TypeError
+    return value
+
+
+def as_list(value: object) -> list[Any]:
+    """Expect an array."""
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+def refusal_of(problem: JsonObject, status: int) -> Exception:
+    """The registry's problem document as the refusal it came from."""
+    try:
+        findings = _logged(problem["findings"], _finding, "findings")
+    except (KeyError, TypeError, ValueError):
+        findings = []
+    return Refused.because(findings) if findings else Misuse(f"the registry answered {status}")
