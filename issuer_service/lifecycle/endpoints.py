@@ -12,8 +12,7 @@ from issuer_service.calling import authorize
 from issuer_service.lifecycle import service
 from issuer_service.lifecycle.schemas import MOST_LISTED, AgentDeleted, AgentList, AgentShown, KeyChange, Renewal
 from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
-from issuer_service.registration.answers import repeatable
-from issuer_service.registration.endpoints import IDEMPOTENCY_KEY, REFUSALS, issued
+from issuer_service.registration.answers import IDEMPOTENCY_KEY, REFUSALS, issued, repeatable
 from issuer_service.registration.schemas import REQUEST, Registered
 from sdcard.errors import Refused
 from sdcard.rules import Rule

@@ -8,13 +8,17 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from fastapi import Response
 
 from issuer_service.access import Caller
+from issuer_service.openapi import refusals
 from issuer_service.registration.schemas import REQUEST
 from issuer_service.stores.ports import Store
 from issuer_service.stores.rows.agents import KEPT_SECONDS, AnswerRow
@@ -29,6 +33,24 @@ WHERE = REQUEST.within("headers", "idempotency-key")
 
 KEY_PATTERN = r'"[!#-\[\]-~]{1,255}"|[!#-\[\]-~]{1,255}'
 """In quotes, as the header's specification has it, or without, as most clients send it."""
+REFUSALS = refusals(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+IDEMPOTENCY_KEY: dict[str, Any] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "For a day, the same request with the same key and token gets the same answer, and is done once.",
+    "schema": {"type": "string", "pattern": f"^(?:{KEY_PATTERN})$"},
+}
 _SALTS = 2
 _INFO = b"sd-card kept answer"
 _ZERO = bytes(12)
@@ -121,6 +143,11 @@ def open_answer(kept: AnswerRow, asked: Repeatable) -> bytes:
     except InvalidTag:
         hint = "Ask with the bearer token that asked first; or choose a new key, and SD-Cards are issued anew."
         raise Refused(Rule.IDEMPOTENCY_UNREADABLE, WHERE, hint) from None
+
+
+def issued(answer: bytes) -> Response:
+    """Make the response to a request that issued SD-Cards or a nonce."""
+    return Response(answer, HTTPStatus.CREATED, {"Cache-Control": "no-store"}, "application/json")
 
 
 def _cipher(asked: Repeatable, salt: bytes) -> AESGCM:

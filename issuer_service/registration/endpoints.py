@@ -10,31 +10,13 @@ from issuer_service.bodies import read_json_body
 from issuer_service.calling import authorize
 from issuer_service.openapi import BEARER, json_body, refusals, wiring_of
 from issuer_service.registration import service
-from issuer_service.registration.answers import KEY_PATTERN, repeatable
+from issuer_service.registration.answers import IDEMPOTENCY_KEY, REFUSALS, issued, repeatable
 from issuer_service.registration.nonces import NonceIssued, issue_nonce
 from issuer_service.registration.schemas import Registered, RegistrationRequest
 from issuer_service.routing import DirectRoute
 
 router = APIRouter(tags=["registration"], route_class=DirectRoute)
 
-REFUSALS = refusals(
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.UNAUTHORIZED,
-    HTTPStatus.FORBIDDEN,
-    HTTPStatus.REQUEST_TIMEOUT,
-    HTTPStatus.CONFLICT,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    HTTPStatus.UNPROCESSABLE_ENTITY,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-)
-IDEMPOTENCY_KEY: dict[str, Any] = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "description": "For a day, the same request with the same key and token gets the same answer, and is done once.",
-    "schema": {"type": "string", "pattern": f"^(?:{KEY_PATTERN})$"},
-}
 _SECURITY: dict[str, Any] = {"security": [{BEARER.scheme_name: []}]}
 _NONCE_REFUSALS = refusals(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE)
 
@@ -55,11 +37,6 @@ async def register_agent(request: Request) -> Response:
     body = await read_json_body(request, wiring.bounds)
     asked = repeatable(request.headers.getlist("idempotency-key"), authorization, caller, "register", body)
     return issued(await service.register_agent(wiring, caller, body, asked))
-
-
-def issued(answer: bytes) -> Response:
-    """The answer of whatever issues SD-Cards or nonces."""
-    return Response(answer, HTTPStatus.CREATED, {"Cache-Control": "no-store"}, "application/json")
 
 
 @router.post(

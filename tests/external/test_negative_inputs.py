@@ -22,7 +22,7 @@ from sd_jwt.verifier import SDJWTVerifier
 
 from sdcard import Misuse, Refused
 from sdcard.encoding import JsonObject, same_json
-from tests.external import test_public_cases as cases
+from tests.external import public_cases as cases
 from tests.external import vectors
 from tests.external.node_peers import NodePeer, PeerRefused
 from tests.shared import ROOT

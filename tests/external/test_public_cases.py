@@ -4,11 +4,8 @@ One adapter reads the cases' own words. Categories of refusal map to rules of ou
 table. Whatever is raised other than ``Refused`` or ``Misuse`` fails the test.
 """
 
-import json
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,27 +14,22 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from sdcard import (
     DEFAULT_POLICY,
-    SD_CARD,
     Acceptance,
     Answering,
     Card,
     Challenge,
     ClaimPath,
     Expectations,
-    FreshnessWindow,
     InMemorySigner,
     Issuer,
     Misuse,
-    Profile,
     PublicKey,
     Refused,
     Rule,
     SdCard,
     TrustedIssuers,
-    Unbound,
     Unchecked,
     Unsolicited,
-    VerifiedCard,
     accept_sd_card,
     issue_sd_card,
     parse_public_jwk,
@@ -56,14 +48,13 @@ from sdcard.edge.system import SystemSalts
 from sdcard.encoding import decode_base64url, same_json
 from sdcard.errors import Part, Where
 from sdcard.issuer import Validity, issuing_step
-from sdcard.keybinding.challenge import ConsumedByCaller, KeyBinding
+from sdcard.keybinding.challenge import ConsumedByCaller
 from sdcard.keybinding.verification import Bound
-from sdcard.trust import parse_key_set
+from tests.external.public_cases import Case, case, issuers, presentations, profile, verify, window
 from tests.shared import shared_dir
 from tests.world import at_once, decode_part, digest, key, outcome, payload_of
 
 HERE = Where(Part.KEY)
-Case = dict[str, Any]
 
 CATEGORIES: dict[str, set[tuple[Rule, Part]]] = {
     "alg": {(Rule.JWS_ALG, Part.ISSUER_HEADER), (Rule.JWS_FORMAT, Part.ISSUER_JWT)},
@@ -95,58 +86,6 @@ A token of `alg` none has no signature, so it is no compact JWS of three parts; 
 
 INPUTS = 56
 """How many presentations there are, the one inside BUG-038 included."""
-
-
-def case(name: str) -> Case:
-    found: Case = json.loads((shared_dir() / "cases" / f"{name}.json").read_text(encoding="utf-8"))
-    return found
-
-
-def presentations() -> Iterator[tuple[str, Case, Case]]:
-    """Every input of op `verify_presentation`, with its name and what is expected."""
-    for file in sorted((shared_dir() / "cases").glob("*.json")):
-        whole = case(file.stem)
-        for one in whole["input"].get("variants", [whole["input"]]):
-            if isinstance(one, dict) and one.get("op") == "verify_presentation":
-                name = one.get("name", "")
-                yield (
-                    f"{file.stem} {name}".strip(),
-                    one,
-                    whole["expected"].get("variants", {}).get(name, whole["expected"]),
-                )
-
-
-# -- the adapter ------------------------------------------------------------------------------------------------------
-
-
-def profile(types: list[str]) -> Profile:
-    """The cases carry no `vct`; only tests have such a profile."""
-    return replace(
-        SD_CARD, name="test", accepted_types=frozenset(types), required=frozenset({"iss", "sub", "iat", "exp", "cnf"})
-    )
-
-
-def issuers(given: Case) -> TrustedIssuers:
-    return TrustedIssuers({given["trusted_issuer"]: parse_key_set(given["issuer_jwks"], Where(Part.TRUST))})
-
-
-def window(given: Case) -> FreshnessWindow:
-    return FreshnessWindow(given["kb_max_age_s"], given["kb_future_skew_s"])
-
-
-def verify(given: Case, key_binding: KeyBinding | None = None) -> VerifiedCard:
-    if key_binding is None and given["require_key_binding"]:
-        challenge = Challenge(given["expected_nonce"], given["expected_aud"], window(given))
-        key_binding = Answering(challenge, ConsumedByCaller())
-    assert given["status_lists"] is None
-    expectations = Expectations(
-        issuers=issuers(given),
-        profile=profile(given["accepted_typ"]),
-        clock_skew=given["leeway_s"],
-        key_binding=key_binding or Unbound("the case expects none"),
-        status=Unchecked("the case has no list"),
-    )
-    return verify_presentation(given["presentation"], expectations, given["now"])
 
 
 def disagreement(given: Case, expected: Case) -> str | None:

@@ -368,19 +368,3 @@ def findings(response: httpx2.Response) -> list[tuple[str, str]]:
 def assert_refused(response: httpx2.Response, status: int, *expected: tuple[str, str]) -> None:
     """Exactly these findings, under this status."""
     assert (response.status_code, findings(response)) == (status, list(expected))
-
-
-DIES_AT_COMMIT = """
-import asyncio, os, sys
-from sqlalchemy import event
-from issuer_service.stores.sql import open_store
-from tests.issuer_service.stores.test_sql import ROW
-
-async def die() -> None:
-    store = open_store(sys.argv[1])
-    event.listen(store.database.engine, "commit", lambda _: os._exit(9))
-    await store.record_registration(ROW)
-
-asyncio.run(die())
-"""
-"""Writes a whole registration and dies at the last moment."""

@@ -26,7 +26,6 @@ from sdcard import Misuse, Where
 from sdcard.edge.statements import Additions, Statement
 from sdcard.errors import Part
 from tests.issuer_service.desk import (
-    DIES_AT_COMMIT,
     TABLES,
     Desk,
     OpenDesk,
@@ -51,6 +50,22 @@ ROW = RegistrationRow(
     cards=(CardRow("digest", "public", "thumbprint", NOW + 1),),
     disclosed={"public": ("name",)},
 )
+
+
+DIES_AT_COMMIT = """
+import asyncio, os, sys
+from sqlalchemy import event
+from issuer_service.stores.sql import open_store
+from tests.issuer_service.stores.test_sql import ROW
+
+async def die() -> None:
+    store = open_store(sys.argv[1])
+    event.listen(store.database.engine, "commit", lambda _: os._exit(9))
+    await store.record_registration(ROW)
+
+asyncio.run(die())
+"""
+"""Writes a whole registration and dies at the last moment."""
 
 
 def run_on(desk: Desk, *rows: RegistrationRow) -> None:

@@ -30,7 +30,7 @@ from sdcard.edge.system import SystemSalts
 from sdcard.edge.used_nonces import CLOCK_DIFFERENCE, UsedNonces
 from sdcard.errors import Part, Where
 from sdcard.keybinding.challenge import Challenge, NonceUse, RequestTarget, Unsolicited
-from tests.external.test_public_cases import case
+from tests.external.public_cases import case
 from tests.postgres import Cluster, cluster, query
 from tests.sdcard.edge.verifying import go, outcomes, start
 from tests.world import AUDIENCE, ISSUER, NOW, World, raises_rule

@@ -18,6 +18,7 @@ from sdcard.edge.sql_records import SqlChallengeRecord, SqlReplayRecord, open_re
 from sdcard.edge.system import SystemSalts
 from sdcard.encoding import encode_json
 from sdcard.trust import parse_trusted_issuers
+from tests.external.public_cases import issuers, profile, window
 
 AUDIENCE = "https://verifier.example"
 
@@ -58,8 +59,6 @@ def expectations(job: dict[str, Any], seen: SqlReplayRecord, issued: SqlChalleng
     """As the job says: a case of others, an answer to a challenge, or a nonce of the Holder's."""
     unchecked = Unchecked("a test of something else")
     if "case" in job:
-        from tests.external.test_public_cases import issuers, profile, window  # takes as long as all the rest
-
         given = job["case"]
         return Expectations(
             issuers=issuers(given),
