@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.registration.reading import Registration
+from issuer_service.registration.subjects import SubjectPer
 from issuer_service.stores.rows.discovery import Audience, DiscoveryRow
 from issuer_service.wiring import Wiring
 from sdcard.disclosure.terms import Term, terms_of
@@ -21,21 +22,24 @@ def _named(decided_by: str, past: frozenset[str]) -> str:
     return hashlib.sha256(" ".join([decided_by, *sorted(past)]).encode()).hexdigest()
 
 
-def discovery_rows(registration: Registration, decided: str, step: int) -> tuple[DiscoveryRow, ...]:
+def discovery_rows(registration: Registration, decided: str, step: int, per: SubjectPer) -> tuple[DiscoveryRow, ...]:
     """Where an agent is found from its registration on: by the audience of each plan; of two for one, the first counts.
 
     Args:
-        registration: the request; its first key is the one that SD-Cards for discovery are bound to.
+        registration: the request. SD-Cards for discovery are bound to its first key; with pairwise subjects, those of
+            the second context to the second key and so on, as far as there are keys, so that no key links contexts.
         decided: see ``DiscoveryRow.decided_by``.
         step: the step in seconds on which SD-Cards end.
+        per: for what an agent has one ``sub``.
     """
     rows: dict[Audience, DiscoveryRow] = {}
-    for plan, disclose in zip(registration.plans, registration.disclose, strict=True):
+    keys = registration.keys if per is not SubjectPer.AGENT else registration.keys[:1]
+    for number, (plan, disclose) in enumerate(zip(registration.plans, registration.disclose, strict=True)):
         row = DiscoveryRow(
             audience=Audience(plan.context, plan.agreement.partner if plan.agreement else ""),
             terms=as_texts(terms_of(plan, registration.card.format)),
             disclose=disclose,
-            holder_key=dict(registration.keys[0].key.to_jwk()),
+            holder_key=dict(keys[number % len(keys)].key.to_jwk()),
             until=plan.agreement.last_end(step) if plan.agreement else None,
             decided_by=decided,
         )

@@ -211,7 +211,7 @@ def issue_batch(
         batch_id,
         signer.public_key.thumbprint,
         list(zip(cards, entries, strict=True)),
-        discovery_rows(registration, decided_by(wiring, keys), issuing_step(wiring.lifetime)),
+        discovery_rows(registration, decided_by(wiring, keys), issuing_step(wiring.lifetime), subjects.per),
         now,
     )
     answer = _answer(registration, batch_id, cards).model_dump_json().encode()

@@ -41,6 +41,7 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         {"port": 65_536},
         {"body_limit": 10},
         {"proof_of_possession": "off"},
+        {"subject_per": "pairwise"},
     ],
 )
 def test_what_is_out_of_range_is_refused(changes: dict[str, int]) -> None:

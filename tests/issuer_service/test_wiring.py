@@ -31,6 +31,14 @@ def test_a_setting_says_whether_proofs_are_demanded(monkeypatch: pytest.MonkeyPa
     assert build_wiring(Settings(), VAULT).proofs == word
 
 
+@pytest.mark.parametrize("word", ["agent", "context", "card"])
+def test_a_setting_says_for_what_an_agent_has_one_subject(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    assert build_wiring(Settings(), VAULT).subject_per == "agent"
+    monkeypatch.setenv("SDCARD_SUBJECT_PER", word)
+
+    assert build_wiring(Settings(), VAULT).subject_per == word
+
+
 def test_a_policy_file_says_what_is_on_offer(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text("[contexts.partner.claims]\nprovider = 'plain'")
     settings = Settings(policy=tmp_path / "policy.toml")

@@ -121,6 +121,18 @@ def test_imported_agents_are_found_by_what_they_show(desk: Desk, tmp_path: Path)
         assert sorted(registry.found(skills=[skill])) == ["agent-1", "agent-2"]
 
 
+@pytest.mark.parametrize("per", ["context", "card"])
+def test_imported_agents_have_the_subjects_that_the_setting_says(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, per: str
+) -> None:
+    monkeypatch.setenv("SDCARD_SUBJECT_PER", per)
+    run(tmp_path, desk, write(tmp_path, line(1), line(2)))
+
+    ((subjects,),) = query(desk.url, "SELECT count(DISTINCT subject) FROM cards WHERE subject LIKE 'pairwise.%'")
+    assert subjects == (4,)
+    assert desk.differences() == []
+
+
 def test_a_line_that_is_refused_is_named_and_stops_no_other(desk: Desk, tmp_path: Path) -> None:
     file = write(
         tmp_path,

@@ -100,6 +100,20 @@ def test_the_subject_of_a_context_stays_for_renewals_registrations_and_discovery
     assert claims(found[0]["sd_card"])["sub"] == subs(first)[0]
 
 
+@pytest.mark.parametrize("per", list(SubjectPer), ids=str)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_what_is_found_in_several_contexts_has_a_key_for_each_as_far_as_there_are_keys(
+    desk: Desk, registry: OpenDesk, per: SubjectPer, count: int
+) -> None:
+    keys = [jwk(key(40 + number)) for number in range(count)]
+    contexts = [{"context": "public"}, {"context": "internal"}]
+    registry.register(request("a", public_key=None, public_keys=keys, disclosure_contexts=contexts))
+    token = desk.new_token("stranger", limits={Limit.CONTEXTS: LOOKED_IN})
+    found = [registry.look_for(one["context"], token, text="assistant").json()["results"] for one in contexts]
+    bound = [claims(one[0]["sd_card"])["cnf"]["jwk"] for one in found]
+    assert bound == [keys[0], keys[0] if per is SubjectPer.AGENT or count == 1 else keys[1]]
+
+
 @pytest.mark.parametrize("per", [SubjectPer.CARD])
 def test_the_subject_of_a_card_is_never_used_again(desk: Desk, registry: OpenDesk) -> None:
     seen = subs(registry.register(of("a"))) + subs(registry.done("POST", "/agents/a/renew", {}))

@@ -100,6 +100,13 @@ def test_may_act_lets_nobody_act_but_the_party_that_it_names(may_act: Any, actor
         check_may_act(claims, IDP, OURS, actor)
 
 
+@pytest.mark.parametrize("name", ["agent:a", "agent:pairwise.a"])
+def test_may_act_names_a_party_by_any_of_its_names(name: str) -> None:
+    check_may_act({"may_act": {"sub": name}}, IDP, OURS, "agent:a", "agent:pairwise.a")
+    with raises_rule("delegation.may-act", "access-token/may_act"):
+        check_may_act({"may_act": {"sub": name}}, IDP, OURS, "agent:b", "agent:pairwise.b")
+
+
 @pytest.mark.parametrize("malformed", MALFORMED)
 def test_a_may_act_that_names_nobody_lets_nobody_act(malformed: Any) -> None:
     for check in (check_actors, lambda claims: check_may_act(claims, IDP, OURS, "agent:a")):
