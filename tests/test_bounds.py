@@ -4,8 +4,6 @@ import ast
 from collections.abc import Iterator
 from enum import StrEnum
 
-import pytest
-
 from issuer_service.stores.tables import metadata
 from sdcard.edge.sql_records import _METADATA as RECORDS
 from tests.shared import ROOT
@@ -189,12 +187,10 @@ def test_every_table_says_how_it_is_bounded() -> None:
     assert {one for one in RECORDS.tables} == {"sdcard_nonce_uses", "sdcard_answered_challenges"}
 
 
-@pytest.mark.parametrize(
-    "what", ["used nonces", "approvals", "answers", "sessions", "rate buckets", "turns", "metrics"]
-)
-def test_what_strangers_could_fill_is_in_the_threats(what: str) -> None:
+def test_what_strangers_could_fill_is_in_the_threats() -> None:
     section = (ROOT / "docs/threats.md").read_text().partition("## What strangers could fill")[2].partition("\n## ")[0]
-    assert what in section.lower()
+    fillable = ("used nonces", "approvals", "answers", "sessions", "rate buckets", "turns", "metrics")
+    assert [what for what in fillable if what not in section.lower()] == []
 
 
 def test_a_new_place_is_found() -> None:

@@ -3,12 +3,11 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
-
-import pytest
 
 from pages.threats import BOUNDS, NO_RULE, Threat, threats
 from sdcard.rules import Rule
@@ -37,13 +36,15 @@ def test_every_module_is_on_the_map() -> None:
     assert sorted(modules - NAMED) == []
 
 
-@pytest.mark.parametrize("threat", THREATS, ids=lambda threat: threat.text[:40])
-def test_the_rules_of_a_threat_are_shown_by_its_tests(threat: Threat) -> None:
-    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in threat.tests)
+def test_the_rules_of_a_threat_are_shown_by_its_tests() -> None:
+    assert [threat.text for threat in THREATS if not threat.tests] == []
+    assert {name for threat in THREATS for name in threat.rules} - set(Rule) == set()
+    assert [(threat.text, rule) for threat in THREATS for rule in _not_shown(threat)] == []
 
-    assert threat.tests
-    assert [name for name in threat.rules if name not in set(Rule)] == []
-    assert [rule for rule in Rule if rule in threat.rules and f'"{rule}"' not in text and rule.name not in text] == []
+
+def _not_shown(threat: Threat) -> list[str]:
+    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in threat.tests)
+    return [rule for rule in Rule if rule in threat.rules and f'"{rule}"' not in text and rule.name not in text]
 
 
 def test_every_row_of_the_threats_is_in_a_part_and_in_the_picture() -> None:
@@ -65,25 +66,37 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_test_that_is_named_exists(page: Path) -> None:
-    names = re.findall(r"`(tests/[^`\s]*)`", page.read_text(encoding="utf-8"))
+def test_every_test_that_is_named_exists() -> None:
+    named = {page.name: re.findall(r"`(tests/[^`\s]*)`", page.read_text(encoding="utf-8")) for page in PAGES}
+    missing = {
+        (page, name) for page, names in named.items() for name in names if not (ROOT / name.partition("::")[0]).exists()
+    }
 
-    assert names or page.name not in ("evidence.md", "threats.md")
-    assert [name for name in names if not (ROOT / name.partition("::")[0]).exists()] == []
+    assert named["evidence.md"]
+    assert named["threats.md"]
+    assert missing == set()
 
 
 LINK = re.compile(r"\]\(([^()\s:#]*)(?:#([^()\s]*))?\)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_leads_somewhere(page: Path) -> None:
-    for name, anchor in LINK.findall(page.read_text(encoding="utf-8")):
-        target = page.parent / name if name else page
-        assert target.exists(), f"{page.name} leads to {name}, which is not there"
-        assert not anchor or anchor in anchors(target), f"{page.name} leads to {name}#{anchor}, which is not there"
+def test_every_link_leads_somewhere() -> None:
+    links = [
+        (page, page.parent / name if name else page, anchor)
+        for page in PAGES
+        for name, anchor in LINK.findall(page.read_text(encoding="utf-8"))
+    ]
+    dead = [
+        f"{page.name} leads to {target}#{anchor}"
+        for page, target, anchor in links
+        if not target.exists() or (anchor and anchor not in anchors(target))
+    ]
+
+    assert links
+    assert dead == []
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """The headings of a page, as GitHub names them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -110,8 +123,12 @@ def test_the_navigation_of_the_site_leads_to_every_page() -> None:
 OUTSIDE = re.compile(r"\]\((https?:[^)\s]*)\)|<(https?:[^>\s]*)>")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_to_elsewhere_are_whole(page: Path) -> None:
+def test_links_to_elsewhere_are_whole() -> None:
     """Nothing is fetched: that they lead somewhere, only their form can say here."""
-    found = [one or other for one, other in OUTSIDE.findall(page.read_text(encoding="utf-8"))]
-    assert [link for link in found if urlsplit(link).scheme != "https" or "." not in urlsplit(link).netloc] == []
+    found = [
+        (page.name, one or other) for page in PAGES for one, other in OUTSIDE.findall(page.read_text(encoding="utf-8"))
+    ]
+
+    assert [
+        (page, link) for page, link in found if urlsplit(link).scheme != "https" or "." not in urlsplit(link).netloc
+    ] == []

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.shared import ROOT
 
 PAGE = ROOT / "docs" / "decisions" / "0027-members-of-a-set.md"
@@ -37,13 +35,10 @@ def files() -> set[str]:
     return {name for row in ROWS for name in re.findall(r"`([^`]+\.(?:py|js))`", row[1])}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_each_set_has_a_reader_and_a_kind(row: list[str]) -> None:
-    assert len(row) == 4
-    assert row[2] in ("independent", "one document")
-    assert row[3]
-    for name in re.findall(r"`([^`]+\.(?:py|js))`", row[1]):
-        assert (ROOT / name).is_file()
+def test_each_set_has_a_reader_and_a_kind() -> None:
+    assert ROWS
+    assert [row for row in ROWS if len(row) != 4 or row[2] not in ("independent", "one document") or not row[3]] == []
+    assert [name for name in sorted(files()) if not (ROOT / name).is_file()] == []
 
 
 def test_no_set_is_named_twice() -> None:

@@ -76,19 +76,18 @@ def test_every_rule_has_a_vector_or_a_reason_for_having_none() -> None:
     assert shown & NOT_TRIGGERED.keys() == set()
 
 
-@pytest.mark.parametrize(
-    "feature",
-    [
+FEATURES = [
         *(f"algorithms/{one.lower()}-{role}" for one in SignatureAlgorithm for role in ("issuer", "holder", "both")),
         *(f"algorithms/{algorithm}" for algorithm in DigestAlgorithm),
         *(f"sd-card/context-{name}-a2a-{version}" for name in DEFAULT_POLICY.contexts for version in ("0.3", "1.0")),
         *(f"json-forms/{form}{kb}" for form in ("flattened", "general") for kb in ("", "-with-kb-jwt")),
         *("key-binding/answer", "key-binding/unsolicited", "key-binding/interaction", "sd-card/draft-02"),
         *(f"sd-jwt/{name}" for name in ("object-claims", "array-elements", "recursive", "recursive-array", "decoys")),
-    ],
-)  # fmt: skip
-def test_every_feature_has_an_accepting_vector(feature: str) -> None:
-    assert parse_vector(VECTORS[feature]).expected == ACCEPTED
+]  # fmt: skip
+
+
+def test_every_feature_has_an_accepting_vector() -> None:
+    assert [one for one in FEATURES if one not in VECTORS or parse_vector(VECTORS[one]).expected != ACCEPTED] == []
 
 
 def test_every_need_is_used_and_explained() -> None:
