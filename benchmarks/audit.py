@@ -28,7 +28,7 @@ from issuer_service.stores.rows.agents import KeyRow, RegistrationRow
 from issuer_service.stores.rows.audit import AuditRow
 from issuer_service.stores.rows.statuses import CardRow, StatusRow
 from issuer_service.stores.sql import SqlStore, open_store
-from issuer_service.stores.tables import audit
+from issuer_service.stores.tables import audit, status_lists
 from sdcard.errors import Part, Where
 from tests.issuer_service.desk import key_row, seed_keys
 from tests.postgres import cluster
@@ -83,7 +83,10 @@ async def measure(url: str, writers: int, has_statuses: bool, rounds: int, count
     try:
         contexts = [f"{context}-{next(NUMBERS)}" for context in CONTEXTS]  # whose lists are fresh
         lists = {context: f"{next(NUMBERS):032x}" if has_statuses else "" for context in contexts}
-        await _write(store, chain, registration(lists, is_new=True))
+        if has_statuses:
+            rows = [{"list_id": one, "slot": None} for one in lists.values()]
+            await store.database.change(lambda connection: connection.execute(insert(status_lists), rows).rowcount)
+        await _write(store, chain, registration(lists))
         rates = []
         for number in range(rounds + 1):
             kinds = (chain, write_beside) if number % 2 else (write_beside, chain)
@@ -95,7 +98,7 @@ async def measure(url: str, writers: int, has_statuses: bool, rounds: int, count
 
 
 async def _rate(store: SqlStore, kind: Write, lists: dict[str, str], writers: int, count: int) -> float:
-    waiting = iter([registration(lists, is_new=False) for _ in range(count)])
+    waiting = iter([registration(lists) for _ in range(count)])
 
     async def writer() -> None:
         for row in waiting:
@@ -130,17 +133,18 @@ def write_beside(connection: Connection, entry: AuditRow) -> None:
     connection.execute(insert(audit).values(**values, **own, event=entry.event.value, disclosed=disclosed))
 
 
-def registration(lists: dict[str, str], is_new: bool) -> RegistrationRow:
+def registration(lists: dict[str, str]) -> RegistrationRow:
     """A new agent with one key and an SD-Card for each of three contexts."""
     number = next(NUMBERS)
     name = f"{number:032x}"
-    statuses = {context: StatusRow(list_id, number, is_new) for context, list_id in lists.items() if list_id}
+    statuses = {context: StatusRow(list_id, number) for context, list_id in lists.items() if list_id}
     key = KeyRow(f"key-{number}", Where(Part.REQUEST))
     cards = tuple(
         CardRow(f"{context} {number}", context, key.thumbprint, 2**31, statuses.get(context)) for context in lists
     )
     return RegistrationRow(
         at=1_800_000_000,
+        public_at=1_800_000_060,
         subject="team",
         agent_id=f"agent-{number}",
         card_format="a2a/1.0",

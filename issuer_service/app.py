@@ -35,6 +35,7 @@ from issuer_service.registration.schemas import RegistrationRequest
 from issuer_service.routing import Directory, EveryGet
 from issuer_service.status import endpoints as status
 from issuer_service.status.schemas import StatusChange
+from issuer_service.status.upkeep import dropping_lists
 from issuer_service.wiring import Wiring
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
@@ -116,7 +117,7 @@ def _routes() -> _Registry:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     wiring: Wiring = app.state.wiring
     try:
-        async with keeping_checkpoints(wiring):
+        async with keeping_checkpoints(wiring), dropping_lists(wiring):
             yield
     finally:
         await wiring.store.close()

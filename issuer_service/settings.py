@@ -18,6 +18,7 @@ from sdcard.oauth.actors import MOST_ACTORS
 MOST_PER_MINUTE = 10_000_000
 MOST_DELEGATION_SECONDS = 3_600
 MOST_STATUS_TTL = 43_200
+MOST_STATUS_PERIOD = 3_600
 MOST_STATUS_LIFETIME = 604_800
 DEFAULT_DATABASE = "sqlite:///sdcard.sqlite"
 
@@ -42,8 +43,10 @@ class Settings(BaseSettings):
         pkcs11_token: the token's label.
         pkcs11_pin: its user's PIN.
         pkcs11_pin_file: the same in a file, mode 0600.
-        status_ttl_seconds: how long a Verifier may keep a status list, so how long a revocation takes to be seen.
+        status_ttl_seconds: how long a Verifier may keep a status list. A revocation is seen so long after it is public.
         status_lifetime_seconds: how long a status list can be used at all, should the registry be out of reach.
+        status_period_seconds: how often all status lists are published anew, at most the seconds above. A revocation is
+            public at the next such instant that is at least 10 seconds away.
         audit_checkpoints: the file that checkpoints of the audit chain are added to. Keep it, or copies of it, where
             whoever can change the database cannot change it.
         audit_checkpoint_seconds: how often one is made, when something was recorded since the last one.
@@ -96,6 +99,7 @@ class Settings(BaseSettings):
     pkcs11_pin_file: Path | None = None
     status_ttl_seconds: int = Field(default=300, ge=1, le=MOST_STATUS_TTL)
     status_lifetime_seconds: int = Field(default=86_400, ge=60, le=MOST_STATUS_LIFETIME)
+    status_period_seconds: int = Field(default=60, ge=1, le=MOST_STATUS_PERIOD)
     audit_checkpoints: Path = Path("audit.checkpoints")
     audit_checkpoint_seconds: int = Field(default=60, ge=1, le=86_400)
     audit_restored: int | None = Field(default=None, ge=1)

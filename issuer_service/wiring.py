@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import logging
+import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -32,7 +33,7 @@ from sdcard.edge.reach import Reach
 from sdcard.edge.server_keys import ServerKeys, load_from
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse, Part, Where
-from sdcard.instants import Clock, Lifetime
+from sdcard.instants import Clock, Instant
 from sdcard.issuer import DEFAULT_LIFETIME
 from sdcard.jose.key_sets import KeySet
 from sdcard.jose.keys import PUBLISHED_KEYS, check_not_published
@@ -74,24 +75,46 @@ class Bounds:
     """Of all that are kept for one subject together."""
 
 
+_LEAD = 10
+"""Seconds between a change of a status and the first instant that shows it: by then its transaction is over, and the
+clocks of several processes agree on which instant that is."""
+
+
 @dataclass(frozen=True, slots=True)
 class StatusPublishing:
-    """How status lists are published.
+    """How status lists are published: all of them anew at each instant of one schedule.
+
+    An instant is a multiple of ``period`` on the clock. So what a list shows changes when every other list does.
 
     Attributes:
         ttl: seconds for which a Verifier may keep a list.
         lifetime: seconds for which a list can be used at all.
+        period: seconds between two instants. It is never longer than ``ttl``.
         tokens: list id → what was published last; ``turn`` is of whoever makes one.
     """
 
     ttl: int = 300
     lifetime: int = 86_400
+    period: int = 60
     tokens: OrderedDict[str, "PublishedList"] = field(default_factory=OrderedDict, repr=False)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 < 2 * self.ttl <= self.lifetime:
             raise Misuse("a status list lives at least twice as long as Verifiers may keep it")
+        object.__setattr__(self, "period", min(self.period, self.ttl))
+
+    def instant(self, now: Instant) -> int:
+        """The last instant: what lists show now was decided by then."""
+        return math.floor(now) // self.period * self.period
+
+    def public_at(self, at: Instant) -> int:
+        """The instant from which lists show a change that is made now."""
+        return self.instant(math.floor(at) + min(_LEAD, self.period) - 1) + self.period
+
+    def public_by(self, planned: int, now: Instant) -> int:
+        """From when each process shows a change that was committed by now: as planned, unless that was late."""
+        return max(planned, self.instant(now) + self.period) if now >= planned else planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +132,13 @@ class AuditCheckpoints:
 
 @dataclass(frozen=True, slots=True)
 class PublishedList:
-    """A Status List Token: of which version of the list, by which key, and when it may be published.
+    """A Status List Token: of which instant, and by which key.
 
     ``gzipped`` is the same token, compressed once. Each form has an ETag of its own (RFC 9110 8.8.3.3).
     """
 
-    version: int
+    instant: int
     kid: str
-    lifetime: Lifetime
     token: bytes = field(repr=False)
     etag: str
     gzipped: bytes = field(repr=False)
@@ -251,7 +273,9 @@ def build_wiring(settings: Settings, vault: Vault) -> Wiring:
         keys=KeyRing(store, vault, clock, settings.sign_with),
         store=store,
         audit=AuditCheckpoints(settings.audit_checkpoints, settings.audit_checkpoint_seconds),
-        status=StatusPublishing(settings.status_ttl_seconds, settings.status_lifetime_seconds),
+        status=StatusPublishing(
+            settings.status_ttl_seconds, settings.status_lifetime_seconds, settings.status_period_seconds
+        ),
         clock=clock,
         policy=_load_policy(settings.policy) if settings.policy else DEFAULT_POLICY,
         profile=PROFILES[settings.profile],

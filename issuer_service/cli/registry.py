@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings
 from sdcard.cli import completion
 from sdcard.cli.output import AsJson, print_json, print_lines, printable
-from sdcard.edge.system import SystemSalts
+from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Finding
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def _import(
         async def run() -> Outcome:
             store = open_store(settings.database_url, PATIENCE)
             try:
-                asked = Importing(store, SystemSalts(), subject, contexts, settings.body_limit, tell, refuse)
+                asked = Importing(
+                    store, SystemSalts(), SystemClock(), subject, contexts, settings.body_limit, tell, refuse
+                )
                 return await import_agents(asked, source, settings, workers)
             finally:
                 await store.close()

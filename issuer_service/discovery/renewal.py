@@ -10,8 +10,7 @@ The agents of a page are independent: one that cannot be renewed is in the log, 
 import asyncio
 import hashlib
 import logging
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from issuer_service.discovery.indexing import as_texts, decided_by
@@ -55,10 +54,9 @@ async def renew(wiring: Wiring, positions: Sequence[int], now: Instant) -> froze
     """
     sources = await wiring.store.discovery_sources(positions)
     failures = _Failures(sources)
-    wanted = Counter(source.audience.context for source in sources)
     subjects = await subjects_of(wiring)
     for _ in range(_ATTEMPTS):
-        statuses = await wiring.store.free_statuses(wanted, wiring.salts)
+        statuses = await wiring.store.free_statuses(len(sources), wiring.salts, int(now))
         async with wiring.turns.of(""):
             keys = await wiring.keys.current()
             rows = await asyncio.to_thread(_renew_all, wiring, keys, subjects, sources, statuses, now, failures)
@@ -102,21 +100,20 @@ def _renew_all(
     keys: KeysInUse,
     subjects: Subjects,
     sources: Sequence[SourceRow],
-    statuses: Mapping[str, Sequence[StatusRow]],
+    statuses: Sequence[StatusRow],
     now: Instant,
     failures: _Failures,
 ) -> list[RenewalRow]:
     """The rows of all agents but those that fail. Two outages one after the other are one for all of them."""
-    left = {context: iter(rows) for context, rows in statuses.items()}
     failures.positions.clear()
     rows, outages = list[RenewalRow](), 0
-    for source in sources:
+    for source, status in zip(sources, statuses, strict=True):
         try:
             if outages > 1 and failures.outage is not None:
                 raise failures.outage
-            rows.append(_renew(wiring, keys, subjects, source, next(left[source.audience.context]), now))
+            rows.append(_renew(wiring, keys, subjects, source, status, now))
             outages = 0
-        except (Refused, LookupError, TypeError, ValueError, StopIteration) as error:
+        except (Refused, LookupError, TypeError, ValueError) as error:
             failures.add(source.position, error)
             outages += isinstance(error, Refused) and error.rule in _OUTAGES
     return rows

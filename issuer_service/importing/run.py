@@ -7,7 +7,7 @@ is there.
 
 import asyncio
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -20,6 +20,7 @@ from issuer_service.stores.rows.agents import RegistrationRow
 from issuer_service.stores.rows.keys import KeyNotInUse
 from issuer_service.stores.rows.statuses import StatusRow, StatusTaken
 from sdcard.errors import Finding, Misuse, Refused
+from sdcard.instants import Clock
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 
@@ -48,7 +49,7 @@ class Importing:
 
     Attributes:
         store: of the registry.
-        salts: randomness for status entries.
+        salts, clock: randomness and time for status entries.
         subject: who owns the agents.
         contexts: in which each agent is disclosed.
         most_bytes: of a line.
@@ -59,12 +60,13 @@ class Importing:
 
     store: Store
     salts: SaltSource
+    clock: Clock
     subject: str
     contexts: tuple[str, ...]
     most_bytes: int
     tell: Callable[[Outcome], None]
     refuse: Callable[[int, Sequence[Finding]], None]
-    pending: set[tuple[str, int]] = field(default_factory=set, repr=False)
+    pending: set[StatusRow] = field(default_factory=set, repr=False)
 
 
 async def import_agents(asked: Importing, file: BinaryIO, settings: Settings, workers: int) -> Outcome:
@@ -114,7 +116,7 @@ def _pieces(file: BinaryIO, most_bytes: int) -> Iterator[tuple[int, tuple[bytes,
 async def _register(asked: Importing, pool: Executor, outcome: Outcome, first: int, lines: tuple[bytes, ...]) -> None:
     left = dict(enumerate(lines, first))
     for _ in range(_ATTEMPTS):
-        statuses = await _choose(asked, len(left))
+        statuses = await _choose(asked, len(left) * len(asked.contexts))
         given = Lines(tuple(left.items()), asked.subject, asked.contexts, statuses)
         try:
             worked = await asyncio.get_running_loop().run_in_executor(pool, work, given)
@@ -123,7 +125,7 @@ async def _register(asked: Importing, pool: Executor, outcome: Outcome, first: i
             await asyncio.sleep(1)  # a process may know a key for a moment that signs no more
             continue
         finally:
-            asked.pending.difference_update((one.list_id, one.index) for rows in statuses.values() for one in rows)
+            asked.pending.difference_update(statuses)
         for number, findings in worked.refused:
             _refuse(asked, outcome, number, findings)
         outcome.there += len(worked.there)
@@ -133,14 +135,14 @@ async def _register(asked: Importing, pool: Executor, outcome: Outcome, first: i
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
 
 
-async def _choose(asked: Importing, count: int) -> Mapping[str, Sequence[StatusRow]]:
-    """Entries that nobody has, and that this import has not given out."""
-    found: dict[str, list[StatusRow]] = {context: [] for context in asked.contexts}
-    while short := {context: count - len(rows) for context, rows in found.items() if len(rows) < count}:
-        for context, rows in (await asked.store.free_statuses(short, asked.salts)).items():
-            fresh = [one for one in rows if (one.list_id, one.index) not in asked.pending]
-            asked.pending.update((one.list_id, one.index) for one in fresh)
-            found[context] += fresh
+async def _choose(asked: Importing, count: int) -> Sequence[StatusRow]:
+    """Entries that no SD-Card has, and that this import has not given out."""
+    found = list[StatusRow]()
+    while len(found) < count:
+        drawn = await asked.store.free_statuses(count - len(found), asked.salts, int(asked.clock.now()))
+        fresh = [one for one in drawn if one not in asked.pending]
+        asked.pending.update(fresh)
+        found += fresh
     return found
 
 

@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from issuer_service.access import Caller
@@ -45,13 +45,13 @@ class Lines:
         lines: each with its number.
         subject: who will own the agents.
         contexts: in which each is disclosed.
-        statuses: context → as many entries as there are lines.
+        statuses: as many entries as there are lines and contexts.
     """
 
     lines: tuple[tuple[int, bytes], ...]
     subject: str
     contexts: tuple[str, ...]
-    statuses: Mapping[str, Sequence[StatusRow]]
+    statuses: Sequence[StatusRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ async def work_on(wiring: Wiring, given: Lines) -> Worked:
             new.append((number, registration))
     rows, subjects = [], await subjects_of(wiring)
     for place, (number, registration) in enumerate(new):
-        entries = {context: [given.statuses[context][place]] for context in given.contexts}
+        entries = given.statuses[place * len(given.contexts) : (place + 1) * len(given.contexts)]
         try:
             row, _ = issue_batch(wiring, keys, subjects, caller, registration, _IMPORTED, entries, now)
         except Refused as refusal:

@@ -94,3 +94,7 @@ class AgentDeleted(BaseModel):
 
     agent_id: str
     revoked: int
+    public_at: int = Field(
+        description="Unix seconds from which status lists show it. A Verifier may keep an older list for its `ttl` "
+        "after that."
+    )

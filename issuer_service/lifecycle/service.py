@@ -265,5 +265,8 @@ async def delete_agent(wiring: Wiring, caller: Caller, agent_id: str) -> AgentDe
         Refused: ``token.limit``; ``agent.unknown``.
     """
     check_agent(caller, agent_id)
-    deletion = DeletionRow(int(wiring.clock.now()), caller.subject, agent_id)
-    return AgentDeleted(agent_id=agent_id, revoked=await wiring.store.delete_agent(deletion))
+    now = wiring.clock.now()
+    deletion = DeletionRow(int(now), wiring.status.public_at(now), caller.subject, agent_id)
+    revoked = await wiring.store.delete_agent(deletion)
+    public_by = wiring.status.public_by(deletion.public_at, wiring.clock.now())
+    return AgentDeleted(agent_id=agent_id, revoked=revoked, public_at=public_by)

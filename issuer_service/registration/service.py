@@ -3,8 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -143,13 +142,12 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
     if registration.nonce is not None:
         given = await recognize_given(wiring, caller, registration.nonce, REQUEST.within("proofs"), now)
         change = replace(change, nonce=given)
-    wanted = Counter(plan.context for plan in _plans(registration))
     subjects = await subjects_of(wiring)
     for _ in range(_ATTEMPTS):
         keys = await wiring.keys.current()
         at_once = _is_small(registration, wiring.bounds) and isinstance(keys.signer(KeyUse.CARDS), InMemorySigner)
         async with nullcontext() if at_once else wiring.turns.of(caller.subject):
-            statuses = await wiring.store.free_statuses(wanted, wiring.salts)
+            statuses = await wiring.store.free_statuses(len(_plans(registration)), wiring.salts, int(now))
             make = partial(issue_batch, wiring, keys, subjects, caller, registration, change, statuses, now)
             row, answer = make() if at_once else await asyncio.to_thread(make)
         try:
@@ -178,7 +176,7 @@ def issue_batch(
     caller: Caller,
     registration: Registration,
     change: Change,
-    statuses: Mapping[str, Sequence[StatusRow]],
+    statuses: Sequence[StatusRow],
     now: Instant,
 ) -> tuple[RegistrationRow, bytes]:
     """Make the Batch with these status entries: what there is to write, and the answer.
@@ -187,11 +185,9 @@ def issue_batch(
         wiring, caller, registration, change, now: as for ``issue``.
         keys: the registry's, one of which signs.
         subjects: see ``subjects_of``.
-        statuses: context → an entry for each of its SD-Cards.
+        statuses: an entry for each SD-Card.
     """
     signer = keys.signer(KeyUse.CARDS)
-    left = {context: iter(rows) for context, rows in statuses.items()}
-    entries = [next(left[plan.context]) for plan in _plans(registration)]
     prepared = prepare_batch(
         Issuer(wiring.issuer_url, signer.public_key),
         registration.plans,
@@ -199,7 +195,7 @@ def issue_batch(
         holder_keys=[holder.key for holder in registration.keys],
         validity=rounded_validity(now, wiring.lifetime),
         salts=wiring.salts,
-        statuses=[StatusReference(list_uri(wiring, entry.list_id), entry.index) for entry in entries],
+        statuses=[StatusReference(list_uri(wiring, entry.list_id), entry.index) for entry in statuses],
         limits=wiring.limits,
     )
     cards = [one.complete(signer.sign(one.signing_input)) for one in prepared]
@@ -210,7 +206,8 @@ def issue_batch(
         change,
         batch_id,
         signer.public_key.thumbprint,
-        list(zip(cards, entries, strict=True)),
+        wiring.status.public_at(now),
+        list(zip(cards, statuses, strict=True)),
         discovery_rows(registration, decided_by(wiring, keys), issuing_step(wiring.lifetime), subjects.per),
         now,
     )
@@ -305,6 +302,7 @@ def _row(
     change: Change,
     batch_id: str,
     kid: str,
+    public_at: int,
     cards: Sequence[tuple[SdCard, StatusRow]],
     discovery: tuple[DiscoveryRow, ...],
     now: Instant,
@@ -312,6 +310,7 @@ def _row(
     """What is remembered of it: of the SD-Cards their digests, of what they show the names (R-38)."""
     return RegistrationRow(
         at=int(now),
+        public_at=public_at,
         subject=caller.subject,
         agent_id=registration.agent_id,
         card_format=registration.card.format.name,

@@ -18,10 +18,14 @@ class StatusChange(Interaction):
 
 
 class StatusChanged(BaseModel):
-    """How many SD-Cards have another status now. Nought when they had it before, or there are none."""
+    """How many SD-Cards have another status now: 0 when they had it before, or there are none."""
 
     agent_id: str
     changed: int
+    public_at: int = Field(
+        description="Unix seconds from which status lists show it. The registry itself goes by it at once. A Verifier "
+        "may keep an older list for its `ttl` after that."
+    )
 
 
 STATUS_LIST: dict[str, Any] = {MEDIA_TYPE: {"schema": {"type": "string"}}}

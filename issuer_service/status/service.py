@@ -3,8 +3,8 @@
 import asyncio
 import gzip
 import hashlib
-import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from issuer_service.access import Caller, check_agent
@@ -13,12 +13,12 @@ from issuer_service.registration.service import list_uri
 from issuer_service.status.schemas import StatusChange, StatusChanged
 from issuer_service.stores.rows.audit import AuditEvent
 from issuer_service.stores.rows.keys import KeyUse
-from issuer_service.stores.rows.statuses import STATUS_CHANGES, StatusChangeRow, StatusListRow
+from issuer_service.stores.rows.statuses import STATUS_CHANGES, StatusChangeRow
 from issuer_service.stores.statuses import LIST_SIZE
 from issuer_service.wiring import PublishedList, Wiring
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Refused
-from sdcard.instants import Instant, Lifetime
+from sdcard.instants import MAX_SKEW
 from sdcard.issuer import AGENT_ID
 from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
@@ -54,40 +54,43 @@ async def change_statuses(wiring: Wiring, caller: Caller, agent_id: str, change:
     check_agent(caller, agent_id)
     if not re.fullmatch(AGENT_ID, agent_id):
         raise Refused(Rule.AGENT_UNKNOWN, REQUEST.within("agent_id"))
+    now, status = wiring.clock.now(), wiring.status
     row = StatusChangeRow(
-        at=int(wiring.clock.now()),
+        at=int(now),
         subject=caller.subject,
         agent_id=agent_id,
         event=change.event,
         before=tuple(map(int, change.before)),
         after=int(change.after),
+        public_at=status.public_at(now),
         batch_id=asked.batch_id,
         context=asked.context,
         interaction_id=asked.interaction_id,
     )
-    return StatusChanged(agent_id=agent_id, changed=await wiring.store.change_statuses(row))
+    changed = await wiring.store.change_statuses(row)
+    public_by = status.public_by(row.public_at, wiring.clock.now())
+    return StatusChanged(agent_id=agent_id, changed=changed, public_at=public_by)
 
 
 async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
-    """The Status List Token of a list, the same one until a status changes or half of its life is over.
+    """The Status List Token of a list, the same one until the next instant.
+
+    All lists are signed anew at each instant, whether or not they changed: so nothing about a token tells which did.
 
     Raises:
         Refused: ``request.not-found`` when there is no such list; ``signer.unavailable``.
     """
-    known = _LIST_ID.fullmatch(list_id)
-    kept, version = wiring.status.tokens, await wiring.store.status_list_version(list_id) if known else None
-    if version is None:
+    if not _LIST_ID.fullmatch(list_id) or not await wiring.store.has_status_list(list_id):
         raise Refused(Rule.REQUEST_TARGET, REQUEST.within("path"))
-    signer, found = (await wiring.keys.current()).signer(KeyUse.STATUS), kept.get(list_id)
+    signer, kept = (await wiring.keys.current()).signer(KeyUse.STATUS), wiring.status.tokens
     kid = signer.public_key.thumbprint
-    if found is not None and found.version == version and _is_current(found, kid, wiring.clock.now()):
-        return found
     async with wiring.status.turn:
-        now, again = wiring.clock.now(), kept.get(list_id)
-        if again is not None and again.version >= version and _is_current(again, kid, now):
-            return again
-        row = await wiring.store.read_status_list(list_id)
-        made = await asyncio.to_thread(_publish, wiring, signer, list_id, row, now)
+        instant, found = wiring.status.instant(wiring.clock.now()), kept.get(list_id)
+        if found is not None and (found.instant, found.kid) == (instant, kid):
+            return found
+        latest = wiring.status.public_at(wiring.clock.now() + MAX_SKEW)
+        statuses = await wiring.store.read_status_list(list_id, instant, latest)
+        made = await asyncio.to_thread(_publish, wiring, signer, list_id, statuses, instant)
         wiring.metrics.count_status_list()
         kept[list_id] = made
         kept.move_to_end(list_id)
@@ -96,24 +99,17 @@ async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
         return made
 
 
-def _is_current(kept: PublishedList, kid: str, now: Instant) -> bool:
-    """Whether a token may be published now. One that was made by a clock that was ahead is made again."""
-    return kept.kid == kid and kept.lifetime.covers(now)
-
-
-def _publish(wiring: Wiring, signer: Signer, list_id: str, row: StatusListRow, now: Instant) -> PublishedList:
-    """Sign the list. Its time is rounded down, and says no more of when a status changed than it must."""
+def _publish(wiring: Wiring, signer: Signer, list_id: str, statuses: Mapping[int, int], instant: int) -> PublishedList:
+    """Sign the list as of an instant."""
     status = wiring.status
-    issued_at = math.floor(now) // status.ttl * status.ttl
     token = issue_status_list_token(
-        pack_statuses(row.statuses, LIST_SIZE, _BITS),
+        pack_statuses(statuses, LIST_SIZE, _BITS),
         list_uri(wiring, list_id),
         signer,
-        issued_at,
+        instant,
         status.ttl,
-        issued_at + status.ttl + status.lifetime,
+        instant + status.ttl + status.lifetime,
     ).encode("ascii")
     etag = f'"{hashlib.sha256(token).hexdigest()}"'
     kid = signer.public_key.thumbprint
-    lifetime = Lifetime(issued_at, issued_at + status.lifetime // 2)
-    return PublishedList(row.version, kid, lifetime, token, etag, gzip.compress(token, mtime=0))
+    return PublishedList(instant, kid, token, etag, gzip.compress(token, mtime=0))

@@ -1,6 +1,6 @@
 """Agents over time in the database: answers kept for those who ask again, lists, deletion.
 
-Parts of a transaction take rows in the order answers, agents, Holder keys, status lists, nonces, audit.
+Parts of a transaction take rows in the order answers, agents, Holder keys, status entries, nonces, audit.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from issuer_service.stores.rows.agents import (
 )
 from issuer_service.stores.rows.audit import Possession
 from issuer_service.stores.rows.state import Row
-from issuer_service.stores.statuses import live_entries, revoke_entries
+from issuer_service.stores.statuses import revoke_all
 from issuer_service.stores.tables import agents, answers, batches, cards, status_entries
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
@@ -187,7 +187,7 @@ def delete_agent(connection: Connection, deletion: DeletionRow) -> tuple[int, Ro
     if agent is None:
         raise Refused(Rule.AGENT_UNKNOWN, _REQUEST.within("agent_id"))
     remove_postings(connection, agent_id)  # before its SD-Cards are looked up: see ``discovery.change_statuses``
-    revoked = revoke_entries(connection, live_entries(connection, agent_id, deletion.at))
+    revoked = revoke_all(connection, agent_id, deletion.at, deletion.public_at)
     issued = select(batches.c.batch_id).where(batches.c.agent_id == agent_id)
     connection.execute(delete(cards).where(cards.c.batch_id.in_(issued)))
     connection.execute(delete(batches).where(batches.c.agent_id == agent_id))

@@ -19,7 +19,7 @@ from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery
 from issuer_service.stores.rows.discovery import DiscoveryQuery, FoundPage, RenewalRow, SourceRow
 from issuer_service.stores.rows.keys import KeyChange, RegistryKeyRow
 from issuer_service.stores.rows.state import StateVerdict
-from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, StatusRow
+from issuer_service.stores.rows.statuses import StatusChangeRow, StatusRow
 from sdcard.audit.records import Head
 from sdcard.instants import Instant
 from sdcard.salts import SaltSource
@@ -144,8 +144,11 @@ class Store(Protocol):
         """
         ...
 
-    async def free_statuses(self, wanted: Mapping[str, int], salts: SaltSource) -> Mapping[str, tuple[StatusRow, ...]]:
-        """For each context so many random entries that nobody has now (TSL-19). Nothing is written."""
+    async def free_statuses(self, count: int, salts: SaltSource, at: int) -> tuple[StatusRow, ...]:
+        """So many random entries that no SD-Card has now, of all open lists alike (TSL-19). None is taken yet.
+
+        Where a list is missing or half full, another one is opened.
+        """
         ...
 
     async def change_statuses(self, change: StatusChangeRow) -> int:
@@ -156,12 +159,19 @@ class Store(Protocol):
         """
         ...
 
-    async def status_list_version(self, list_id: str) -> int | None:
-        """The version of a status list; None when there is no such list."""
+    async def has_status_list(self, list_id: str) -> bool:
+        """Whether there is such a list. One that was dropped never is again."""
         ...
 
-    async def read_status_list(self, list_id: str) -> StatusListRow:
-        """The statuses of a list, which exists, and a version no newer than they are."""
+    async def read_status_list(self, list_id: str, instant: int, latest: int) -> Mapping[int, int]:
+        """What a list shows from an instant on: index → status, of those that are not VALID.
+
+        A change that says that it becomes public after ``latest`` is public at once, and for ever.
+        """
+        ...
+
+    async def drop_expired_list(self, at: int) -> bool:
+        """Drop a closed list, all entries of which expired long ago; whether there was one."""
         ...
 
     async def latest_expiry(self) -> int | None:

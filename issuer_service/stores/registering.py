@@ -104,14 +104,15 @@ def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: b
     """
     places, postings = discovery.posted(secret, {new.agent_id: new for new in news}.values())  # the last of an agent
     claimed = [_claim(connection, new) for new in news]
-    revoked = [entry for one in claimed for entry in one.revoked]
+    revoked = sum(one.revoked for one in claimed)
     assert len(news) == 1 or not revoked, "of two of one agent, the second would have to revoke the first"
     changed = dict[str, list[Row]]()
     for kid in sorted({new.kid for new in news}):
         until = max(c.expires_at for new in news if new.kid == kid for c in new.cards)
         changed.setdefault("registry_keys", []).extend(keys.record_key_use(connection, kid, until))
     issued = [card for new in news for card in new.cards]
-    if statuses.claim_statuses(connection, issued, revoked):
+    statuses.claim_statuses(connection, issued)
+    if revoked:
         changed["delegations"] = end_chains(connection, news[0].agent_id, news[0].at)
     placed = defaultdict[object, list[Row]](list)
     for place in places:
@@ -139,12 +140,12 @@ class _Claimed:
     Attributes:
         agent: the row of the agent, as it is now.
         keys: the thumbprints that were bound to it.
-        revoked: the status entries to revoke.
+        revoked: how many earlier SD-Cards were revoked.
     """
 
     agent: Row
     keys: list[str]
-    revoked: list[statuses.Entry]
+    revoked: int
 
 
 def _claim(connection: Connection, new: RegistrationRow) -> _Claimed:
@@ -154,8 +155,8 @@ def _claim(connection: Connection, new: RegistrationRow) -> _Claimed:
     if not is_new:
         discovery.remove_postings(connection, new.agent_id)
     if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
-        return _Claimed(agent, bound, statuses.live_entries(connection, new.agent_id, new.at))
-    return _Claimed(agent, bound, [])
+        return _Claimed(agent, bound, statuses.revoke_all(connection, new.agent_id, new.at, new.public_at))
+    return _Claimed(agent, bound, 0)
 
 
 def _card_values(batch_id: str, card: CardRow) -> dict[str, object]:
@@ -241,6 +242,7 @@ def _audit_row(new: RegistrationRow, claimed: _Claimed, rows: Mapping[str, Seque
         rows={table: of_table for table, of_table in {**rows, "agents": [claimed.agent]}.items() if of_table},
         keys={new.at: claimed.keys} if claimed.keys else {},
         runs=[*statuses.runs_of(new.batch_id, new.cards), *discovery.runs_of(rows.get("discovery_cards", ()))],
+        public_at=new.public_at if new.supersedes is Supersedes.REVOKE else None,
     )
     return AuditRow(
         event=new.event,

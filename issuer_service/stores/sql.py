@@ -18,7 +18,7 @@ from sqlalchemy import (
     select,
 )
 
-from issuer_service.stores import discovery, finding, keys, lifecycle, sessions, statuses
+from issuer_service.stores import discovery, finding, keys, lifecycle, sessions, status_lists, statuses
 from issuer_service.stores.audit import append_all, append_audit, read_head, read_records, touch_head
 from issuer_service.stores.chains import end_chains
 from issuer_service.stores.delegation import SqlDelegations
@@ -40,7 +40,7 @@ from issuer_service.stores.rows.audit import AuditEvent, AuditFound, AuditQuery,
 from issuer_service.stores.rows.discovery import DiscoveryQuery, FoundPage, RenewalRow, SourceRow
 from issuer_service.stores.rows.keys import KeyChange, RegistryKeyRow
 from issuer_service.stores.rows.state import Row, StateVerdict, Written
-from issuer_service.stores.rows.statuses import StatusChangeRow, StatusListRow, StatusRow
+from issuer_service.stores.rows.statuses import StatusChangeRow, StatusRow
 from issuer_service.stores.state.comparison import compare_state
 from issuer_service.stores.tables import tokens
 from issuer_service.stores.texts import StoredJson, StoredText
@@ -154,26 +154,30 @@ class SqlStore:
             ended = end_chains(connection, deletion.agent_id, deletion.at)
             rows = {"agents": [agent], **({"delegations": ended} if ended else {})}
             row = AuditRow(AuditEvent.AGENT_DELETED, deletion.at, deletion.subject, deletion.agent_id)
-            append_audit(connection, replace(row, written=Written(rows)))
+            append_audit(connection, replace(row, written=Written(rows, public_at=deletion.public_at)))
             return revoked
 
         return await self.database.change(work)
 
-    async def free_statuses(self, wanted: Mapping[str, int], salts: SaltSource) -> Mapping[str, tuple[StatusRow, ...]]:
-        """For each context so many random entries that nobody has now."""
-        return await statuses.free_statuses(self.database, wanted, salts)
+    async def free_statuses(self, count: int, salts: SaltSource, at: int) -> tuple[StatusRow, ...]:
+        """So many random entries that no SD-Card has now."""
+        return await statuses.free_statuses(self.database, count, salts, at)
 
     async def change_statuses(self, change: StatusChangeRow) -> int:
         """Change statuses in one transaction; how many SD-Cards changed."""
         return await self.database.change(lambda connection: _change_statuses(connection, change))
 
-    async def status_list_version(self, list_id: str) -> int | None:
-        """The version of a status list."""
-        return await self.database.read(lambda connection: statuses.status_list_version(connection, list_id))
+    async def has_status_list(self, list_id: str) -> bool:
+        """Whether there is such a list."""
+        return bool(await self.database.look_up(status_lists.KNOWN, list_id=list_id))
 
-    async def read_status_list(self, list_id: str) -> StatusListRow:
-        """A status list."""
-        return await self.database.read(lambda connection: statuses.read_status_list(connection, list_id))
+    async def read_status_list(self, list_id: str, instant: int, latest: int) -> Mapping[int, int]:
+        """What a list shows from an instant on."""
+        return await statuses.read_status_list(self.database, list_id, instant, latest)
+
+    async def drop_expired_list(self, at: int) -> bool:
+        """Drop a closed list that no SD-Card needs, if there is one."""
+        return await self.database.change(lambda connection: status_lists.drop_expired(connection, at))
 
     async def latest_expiry(self) -> int | None:
         """When the last SD-Card there is expires."""
@@ -258,7 +262,8 @@ def _change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     if changed and change.after == StatusValue.INVALID:
         ended = end_chains(connection, change.agent_id, change.at)
     if changed or hidden:
-        append_audit(connection, _change_audit_row(change, Written({"delegations": ended} if ended else {})))
+        written = Written({"delegations": ended} if ended else {}, public_at=change.public_at)
+        append_audit(connection, _change_audit_row(change, written))
     return changed
 
 

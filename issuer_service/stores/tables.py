@@ -101,12 +101,9 @@ status_lists = Table(
     "status_lists",
     metadata,
     Column("list_id", StoredText(32), primary_key=True),
-    Column("context", StoredText(256), nullable=False),
-    Column("open_for", StoredText(256), unique=True),
-    Column("used", Integer, nullable=False),
-    Column("version", BigInteger, nullable=False),
+    Column("slot", SmallInteger, unique=True),
 )
-"""``open_for``: the context, for as long as entries are given out; so a context has one open list."""
+"""``slot``: which of the open lists it is; null when it is closed, and gives out no more entries."""
 
 status_entries = Table(
     "status_entries",
@@ -114,8 +111,15 @@ status_entries = Table(
     Column("list_id", ForeignKey("status_lists.list_id"), primary_key=True),
     Column("index", Integer, primary_key=True, autoincrement=False),
     Column("status", SmallInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("shown", SmallInteger),
+    Column("public_at", BigInteger),
 )
-"""Entries that were given to an SD-Card, once each. They outlive it: an entry is never used again."""
+"""Entries that were given to an SD-Card, once each; ``expires_at`` is the SD-Card's. An entry is never used again: it
+stays until all entries of its list have expired, and then the list goes too.
+
+The list shows ``status`` from ``public_at`` on, and ``shown`` before. Both are null while nothing has changed.
+"""
 
 used_nonces = used_nonces_table("used_nonces", metadata)
 """Nonces for proofs to the registry that were used, and the key that they are made with."""

@@ -1,6 +1,7 @@
 """A registry in memory's reach: a fresh database, a clock that tests move, counted salts, and ways to ask it."""
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,8 +29,9 @@ from issuer_service.stores.rows.agents import TokenRow
 from issuer_service.stores.rows.audit import AuditFound, AuditQuery
 from issuer_service.stores.rows.keys import KeyState, KeyUse, RegistryKeyRow
 from issuer_service.stores.sql import SqlStore, open_store
-from issuer_service.stores.tables import registry_keys, tokens
-from issuer_service.wiring import AuditCheckpoints, Wiring
+from issuer_service.stores.status_lists import LISTS
+from issuer_service.stores.tables import registry_keys, status_lists, tokens
+from issuer_service.wiring import AuditCheckpoints, StatusPublishing, Wiring
 from sdcard import InMemorySigner
 from sdcard.audit.chain import Verdict
 from sdcard.audit.checkpoints import Checkpoint
@@ -139,6 +141,12 @@ def seed_keys(url: str, *rows: RegistryKeyRow) -> None:
     ask(url, lambda store: store.database.migrate(lambda connection: connection.execute(insert(registry_keys), values)))
 
 
+def seed_lists(url: str) -> None:
+    """Open all status lists as if they had always been: without an audit record."""
+    rows = [{"list_id": hashlib.sha256(bytes([slot])).hexdigest()[:32], "slot": slot} for slot in range(LISTS)]
+    ask(url, lambda store: store.database.migrate(lambda connection: connection.execute(insert(status_lists), rows)))
+
+
 class FixedKeys:
     """Keys as a registry uses them, that never change. The database has them too."""
 
@@ -199,6 +207,7 @@ class Desk:
                 ask(self.url, lambda store: store.add_keys(rows))
             else:
                 seed_keys(self.url, *rows)
+                seed_lists(self.url)
 
     def signers(self) -> dict[KeyUse, InMemorySigner]:
         """What signs what."""
@@ -255,6 +264,11 @@ class Desk:
         """What is wrong with the chain, or not in the tables as it says; but for keys and tokens without a record."""
         return differences(self.url, self.recorded)
 
+    def publish(self) -> None:
+        """Wait until status lists show what has changed by now."""
+        now = self.clock.now()
+        self.clock.advance(StatusPublishing().public_at(now) - now)
+
     def counts(self) -> dict[str, int]:
         return {table: len(rows) for table, rows in self.rows().items()}
 
@@ -278,7 +292,7 @@ def differences(url: str, recorded: bool = True) -> list[tuple[str, str]]:
     ``recorded``: as of a ``Desk``.
     """
     verdict, state = ask(url, lambda store: verify_state(store, (), lambda _: None))
-    own = set() if recorded else {"database/tokens", "database/registry_keys"}
+    own = set() if recorded else {"database/tokens", "database/registry_keys", "database/status_lists"}
     found = [(str(one.rule), str(one.where)) for one in (*verdict.findings, *state.findings)]
     return [(rule, at) for rule, at in found if rule != "audit.state-added" or at.rpartition("/")[0] not in own]
 

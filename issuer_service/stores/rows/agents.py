@@ -160,9 +160,10 @@ class IssuedRow:
 
 @dataclass(frozen=True, slots=True)
 class DeletionRow:
-    """An owner's word that an agent is no more. ``at``: Unix seconds."""
+    """An owner's word that an agent is no more. ``at``, and when status lists show it: Unix seconds."""
 
     at: int
+    public_at: int
     subject: str
     agent_id: str
 
@@ -173,6 +174,7 @@ class RegistrationRow:
 
     Attributes:
         at: Unix seconds.
+        public_at: Unix seconds from which status lists show that earlier SD-Cards are revoked.
         subject: who registers; the owner of a new agent.
         agent_id: the agent.
         card_format, card: the agent's card document, as JSON text; it takes the place of an earlier one.
@@ -194,6 +196,7 @@ class RegistrationRow:
     """
 
     at: int
+    public_at: int
     subject: str
     agent_id: str
     card_format: str

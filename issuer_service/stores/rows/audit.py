@@ -39,6 +39,8 @@ class AuditEvent(StrEnum):
     SESSION_OPENED = "session.opened"
     SESSION_ENDED = "session.ended"
     STATE_ADOPTED = "state.adopted"
+    LISTS_OPENED = "status-lists.opened"
+    LIST_DROPPED = "status-list.dropped"
 
 
 class Supersedes(StrEnum):

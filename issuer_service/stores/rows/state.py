@@ -31,14 +31,6 @@ class StatusRun(NamedTuple):
     indices: tuple[int, ...]
 
 
-class ListVersion(NamedTuple):
-    """A status list and its version at the adoption."""
-
-    list_id: str
-    context: str
-    version: int
-
-
 @dataclass(frozen=True, slots=True)
 class Written:
     """What one transaction wrote.
@@ -48,7 +40,7 @@ class Written:
         gone: table → the names of the rows that it deleted.
         keys: when → the thumbprints of the Holder keys that were bound to the record's agent then.
         runs: the status entries that were given to SD-Cards of the record's agent.
-        lists: only at the adoption: the status lists.
+        public_at: Unix seconds from which status lists show the statuses that it changed.
         adopts: whether the state begins with this record. Records before it say nothing about the tables.
     """
 
@@ -56,7 +48,7 @@ class Written:
     gone: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
     keys: Mapping[int, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     runs: Sequence[StatusRun] = ()
-    lists: Sequence[ListVersion] = ()
+    public_at: int | None = None
     adopts: bool = False
 
 

@@ -1,7 +1,7 @@
 """SD-Cards that were issued, and their status entries."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from issuer_service.stores.rows.audit import AuditEvent
 from sdcard.issuer import MAX_LIFETIME
@@ -21,15 +21,14 @@ EXPIRED_LATELY = MAX_LIFETIME
 
 @dataclass(frozen=True, slots=True)
 class StatusRow:
-    """An entry of a status list. ``is_new``: the list is not written yet."""
+    """An entry of a status list."""
 
     list_id: str
     index: int
-    is_new: bool
 
 
 class StatusTaken(Exception):
-    """Somebody else was given one of these status entries, or opened a list, in the meantime: choose again."""
+    """Another SD-Card was given one of these status entries in the meantime, or its list is gone: choose again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,7 @@ class StatusChangeRow:
         event: what is recorded.
         before: the statuses that change; others stay.
         after: what they become.
+        public_at: Unix seconds from which status lists show it.
         batch_id, context: only those of this Batch or context; None: of all.
         interaction_id: for the audit record.
     """
@@ -68,14 +68,7 @@ class StatusChangeRow:
     event: AuditEvent
     before: tuple[int, ...]
     after: int
+    public_at: int
     batch_id: str | None
     context: str | None
     interaction_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StatusListRow:
-    """A status list. ``version`` changes whenever a status does; ``statuses`` are those that are not VALID."""
-
-    version: int
-    statuses: Mapping[int, int] = field(repr=False)

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, select, tuple_, 
 from issuer_service.stores.audit import append_all
 from issuer_service.stores.discovery import runs_of
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
-from issuer_service.stores.rows.state import ListVersion, Row, StatusRun, Written
+from issuer_service.stores.rows.state import Row, StatusRun, Written
 from issuer_service.stores.state.digests import KEY_BYTES
 from issuer_service.stores.tables import (
     agents,
@@ -34,9 +34,11 @@ from issuer_service.stores.tables import (
     tokens,
 )
 
+_PUBLIC = {"shown": None, "public_at": None}
+"""What changed becomes public at the adoption: records of it are not read again."""
 _AT_ONCE = 200
 """Agents, or rows of another table, that are read together."""
-_WITHOUT_AGENT = (tokens, sessions, registry_keys, grants, delegations, approvals, remembered)
+_WITHOUT_AGENT = (tokens, sessions, registry_keys, status_lists, grants, delegations, approvals, remembered)
 _ENTRY = and_(status_entries.c.list_id == cards.c.status_list_id, status_entries.c.index == cards.c.status_index)
 
 
@@ -52,15 +54,13 @@ def adopt(connection: Connection, at: int) -> None:
         return
     adopts = True
     for written, agent_id in _state(connection):
-        told = Written(written.rows, {}, written.keys, written.runs, written.lists, adopts)
+        told = Written(written.rows, {}, written.keys, written.runs, adopts=adopts)
         append_all(connection, [AuditRow(AuditEvent.STATE_ADOPTED, at, "", agent_id, written=told)])
         adopts = False
 
 
 def _state(connection: Connection) -> Iterator[tuple[Written, str]]:
-    lists = connection.execute(select(status_lists.c.list_id, status_lists.c.context, status_lists.c.version)).all()
-    for start in range(0, len(lists), _AT_ONCE):
-        yield Written(lists=[ListVersion(*row) for row in lists[start : start + _AT_ONCE]]), ""
+    connection.execute(update(status_entries).where(status_entries.c.public_at.is_not(None)).values(_PUBLIC))
     for table in _WITHOUT_AGENT:
         (key,) = table.primary_key.columns
         for rows in _pages(connection, select(table), key):
@@ -120,15 +120,10 @@ def _run(
 
 def _entries_of_nobody(connection: Connection) -> Iterator[tuple[Written, str]]:
     """Status entries of SD-Cards of agents that were deleted. They stay as they are."""
-    rest = (
-        select(status_entries, status_lists.c.context)
-        .join_from(status_entries, status_lists)
-        .join(cards, _ENTRY, isouter=True)
-        .where(cards.c.digest.is_(None))
-    )
+    rest = select(status_entries).join(cards, _ENTRY, isouter=True).where(cards.c.digest.is_(None))
     for rows in _pages(connection, rest, status_entries.c.list_id, status_entries.c.index):
         yield Written(runs=[_orphan(**row) for row in rows]), ""
 
 
-def _orphan(*, context: Any, list_id: Any, index: Any, status: Any) -> StatusRun:
-    return StatusRun(context, list_id, "", 0, status, (index,))
+def _orphan(*, list_id: Any, index: Any, status: Any, expires_at: Any, **_: object) -> StatusRun:
+    return StatusRun("", list_id, "", expires_at, status, (index,))

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import Boolean, Connection, Table, Text, cast, select, type_coerce
 from sqlalchemy.types import NullType
 
-from issuer_service.stores import statuses
 from issuer_service.stores.audit import read_head, read_records
 from issuer_service.stores.discovery import unpack_terms
 from issuer_service.stores.rows.audit import AuditFound, AuditQuery
@@ -20,7 +19,6 @@ from issuer_service.stores.tables import (
     discovery_postings,
     holder_keys,
     status_entries,
-    status_lists,
 )
 from issuer_service.stores.texts import StoredJson
 from sdcard.audit.records import Head
@@ -86,7 +84,6 @@ class _Comparison:
 
     def compare(self) -> None:
         """All tables."""
-        self._compare_lists()
         self._compare_entries()
         self._compare_keys()
         for compared in COMPARED.values():
@@ -123,35 +120,24 @@ class _Comparison:
         values = [(term, position) for term in unpack_terms(terms[: len(terms) // 8 * 8])]
         self._kept.executemany("INSERT OR IGNORE INTO terms VALUES (?, ?)", values)
 
-    def _compare_lists(self) -> None:
-        used = dict(self._kept.execute("SELECT list, count(*) FROM entries GROUP BY list").fetchall())
-        for row in self._stream(status_lists, "list_id"):
-            place = _DATABASE.within("status_lists", row["list_id"])
-            known = self._take("lists", ("list",), (row["list_id"],), "context, version, sequence")
-            if known is None:
-                self._find_added(place)
-                continue
-            context, version, sequence = known
-            count = used.get(row["list_id"], 0)
-            right = {
-                "context": row["context"] == context,
-                "used": row["used"] == count,
-                "open_for": row["open_for"] == (context if count < statuses.MOST_USED else None),
-                "version": isinstance(row["version"], int) and row["version"] >= version,
-            }
-            for column in (name for name, is_right in right.items() if not is_right):
-                self._find_changed(place.within(column), sequence)
-        for list_id, sequence in self._kept.execute("SELECT list, sequence FROM lists"):
-            self._find_missing(_DATABASE.within("status_lists", list_id), sequence)
-
     def _compare_entries(self) -> None:
         for row in self._stream(status_entries, "list_id", "index"):
             place = _DATABASE.within("status_entries", row["list_id"], row["index"])
-            expected = self._take("entries", ("list", "idx"), (row["list_id"], row["index"]), "status, sequence")
+            wanted = "status, sequence, expires, shown, public"
+            expected = self._take("entries", ("list", "idx"), (row["list_id"], row["index"]), wanted)
             if expected is None:
                 self._find_added(place)
-            elif expected[0] != row["status"]:
-                self._find_status(place.within("status"), row["status"], *expected)
+                continue
+            status, sequence, expires, shown, public = expected
+            if status != row["status"]:
+                self._find_status(place.within("status"), row["status"], status, sequence)
+            right = {
+                "expires_at": row["expires_at"] == expires,
+                "shown": row["shown"] == shown,
+                "public_at": row["public_at"] == public or _is_before(row["public_at"], public),
+            }
+            for column in (name for name, is_right in right.items() if not is_right):
+                self._find_changed(place.within(column), sequence)
         for list_id, index, sequence in self._kept.execute(
             "SELECT list, idx, sequence FROM entries WHERE list <> ?", (FOUND,)
         ):
@@ -219,6 +205,11 @@ class _Comparison:
         self._found += 1
         if len(self._findings) < MOST_FINDINGS:
             self._findings.append(Finding(rule, place, hint))
+
+
+def _is_before(one: object, other: object) -> bool:
+    """Whether a change is public sooner than recorded, as one is that was made by a clock that was ahead."""
+    return isinstance(one, int) and isinstance(other, int) and one < other
 
 
 def _status_name(status: object) -> str:

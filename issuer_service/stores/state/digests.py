@@ -20,7 +20,7 @@ from issuer_service.stores.rows.state import Row, Written
 SIZE = 16
 """Bytes of a digest. Without the key nobody can look for two values with one digest."""
 KEY_BYTES = 32
-ADOPTS, GONE, KEYS, LISTS, ROWS, RUNS = "adopts", "gone", "keys", "lists", "rows", "runs"
+ADOPTS, GONE, KEYS, PUBLIC, ROWS, RUNS = "adopts", "gone", "keys", "public_at", "rows", "runs"
 """Members of the JSON text in ``audit.state``."""
 
 NAME_LENGTH = 16
@@ -76,6 +76,7 @@ COMPARED: Mapping[str, Compared] = {
         Compared(tables.cards, _card_name, ("batch_id", "for_discovery", "digest")),
         Compared(tables.registry_keys, _column("kid"), ("kid",)),
         Compared(tables.discovery_cards, _column("position"), ("position",), {"status": _PAIRED}),
+        Compared(tables.status_lists, _column("list_id"), ("list_id",)),
         Compared(tables.grants, _column("grant_id"), ("grant_id",)),
         Compared(tables.delegations, _column("token_id"), ("token_id",)),
         Compared(tables.approvals, _column("approval_id"), ("approval_id",)),
@@ -94,13 +95,9 @@ REPLAYED: Mapping[str, Mapping[str, str]] = {
         "list_id": "records list the entries that they give to SD-Cards",
         "index": "records list the entries that they give to SD-Cards",
         "status": "follows from the registrations, status changes and deletions of the agent",
-    },
-    "status_lists": {
-        "list_id": "records name the list of each entry",
-        "context": "records name the context of each entry",
-        "used": "the number of entries",
-        "open_for": "follows from context and used",
-        "version": "not below the number of recorded changes: a lower one would serve an old list",
+        "expires_at": "records tell when each SD-Card expires",
+        "shown": "follows from the status changes, and from when they become public",
+        "public_at": "not later than records say: a later one would keep a revocation from the list",
     },
     "discovery_postings": {
         "term": "the terms of the row of discovery_cards",
@@ -166,8 +163,8 @@ def state_text(key: bytes, written: Written) -> str | None:
             str(at): [hidden_name(key, "holder_keys", one) for one in thumbprints]
             for at, thumbprints in written.keys.items()
         }
-    if written.lists:
-        state[LISTS] = [list(one) for one in written.lists]
+    if written.public_at is not None:
+        state[PUBLIC] = written.public_at
     if written.rows:
         state[ROWS] = {table: _digested(key, COMPARED[table], rows) for table, rows in written.rows.items()}
     if written.runs:

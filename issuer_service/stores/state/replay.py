@@ -12,7 +12,7 @@ from typing import Any
 from issuer_service.stores.rows.audit import AuditEvent, Supersedes
 from issuer_service.stores.rows.state import FOUND
 from issuer_service.stores.rows.statuses import EXPIRED_LATELY, STATUS_CHANGES
-from issuer_service.stores.state.digests import ADOPTS, GONE, KEYS, LISTS, ROWS, RUNS, unpack
+from issuer_service.stores.state.digests import ADOPTS, GONE, KEYS, PUBLIC, ROWS, RUNS, unpack
 
 _ISSUING = {AuditEvent.AGENT_REGISTERED, AuditEvent.AGENT_RENEWED, AuditEvent.AGENT_KEYS_CHANGED}
 _OF_DELETED = ("batches", "cards", "discovery_cards")
@@ -24,13 +24,18 @@ CREATE INDEX of_agent ON expected (agent, tab);
 CREATE TABLE bound (name TEXT PRIMARY KEY, agent TEXT, at INTEGER, sequence INTEGER) WITHOUT ROWID;
 CREATE TABLE entries (
     list TEXT, idx INTEGER, agent TEXT, batch TEXT, context TEXT, expires INTEGER, status INTEGER, sequence INTEGER,
-    PRIMARY KEY (list, idx)
+    shown INTEGER, public INTEGER, PRIMARY KEY (list, idx)
 ) WITHOUT ROWID;
 CREATE INDEX entries_of_agent ON entries (agent, list);
-CREATE TABLE lists (list TEXT PRIMARY KEY, context TEXT, version INTEGER, sequence INTEGER) WITHOUT ROWID;
 CREATE TABLE terms (term INTEGER, position INTEGER, PRIMARY KEY (term, position)) WITHOUT ROWID;
 """
-_CHANGE = "UPDATE entries SET status = ?, sequence = ? WHERE agent = ? AND expires > ? AND status IN (?, ?)"
+_PENDING = "public > :at AND public <= :public"
+_CHANGE = f"""
+UPDATE entries SET status = :after, sequence = :sequence, shown = iif({_PENDING}, shown, status),
+    public = iif({_PENDING}, public, :public)
+WHERE agent = :agent AND expires > :at - {EXPIRED_LATELY} AND status IN (:before, :or_before)
+"""
+"""As ``statuses.change_statuses``: a change that is not public yet, and the next one, become public together."""
 
 
 class Malformed(ValueError):
@@ -59,7 +64,7 @@ class Replay:
             state = json.loads(record.get("state", "{}"))
             if state.get(ADOPTS):
                 self._begin(sequence)
-            self._happen(sequence, record)
+            self._happen(sequence, record, state.get(PUBLIC))
             self._write(sequence, record, state)
         except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, sqlite3.Error) as error:
             raise Malformed from error
@@ -67,22 +72,22 @@ class Replay:
     def _begin(self, sequence: int) -> None:
         """Forget what records before the adoption say."""
         self.adopted = sequence
-        for table in ("expected", "bound", "entries", "lists"):
+        for table in ("expected", "bound", "entries"):
             self.kept.execute(f"DELETE FROM {table}")
 
-    def _happen(self, sequence: int, record: Mapping[str, Any]) -> None:
+    def _happen(self, sequence: int, record: Mapping[str, Any], public_at: int | None) -> None:
         """What follows from the event itself."""
         event, agent = record["event"], record["agent_id"]
         if event in _ISSUING:
             self._forget(agent, "discovery_cards")
             if record.get("supersedes") == Supersedes.REVOKE:
-                self._change(sequence, AuditEvent.CARDS_REVOKED, agent, record["at"])
+                self._change(sequence, AuditEvent.CARDS_REVOKED, agent, record["at"], public_at)
         elif event == AuditEvent.AGENT_DELETED:
             self._forget(agent, *_OF_DELETED)
-            self._change(sequence, AuditEvent.CARDS_REVOKED, agent, record["at"])
+            self._change(sequence, AuditEvent.CARDS_REVOKED, agent, record["at"], public_at)
         elif event in STATUS_CHANGES:
             narrower = {"batch": record["batch_id"], "context": next(iter(record["disclosed"]), "")}
-            self._change(sequence, AuditEvent(event), agent, record["at"], **narrower)
+            self._change(sequence, AuditEvent(event), agent, record["at"], public_at, **narrower)
 
     def _forget(self, agent: str, *tables: str) -> None:
         for table in tables:
@@ -90,36 +95,30 @@ class Replay:
         self.kept.execute("DELETE FROM entries WHERE agent = ? AND list = ?", (agent, FOUND))
 
     def _change(
-        self, sequence: int, event: AuditEvent, agent: str, at: int, batch: str = "", context: str = ""
+        self, sequence: int, event: AuditEvent, agent: str, at: int, public: int | None, **narrower: str
     ) -> None:
         """Change statuses as the registry did: of one agent, and of SD-Cards that had not expired long ago."""
         before, after = STATUS_CHANGES[event]
-        text, values = _CHANGE, [int(after), sequence, agent, at - EXPIRED_LATELY, int(before[0]), int(before[-1])]
-        for column, value in (("batch", batch), ("context", context)):
-            if value:
-                text, values = f"{text} AND {column} = ?", [*values, value]
-        changed = {row[0] for row in self.kept.execute(f"{text} RETURNING list", values)} - {FOUND}
-        for list_id in changed:
-            self.kept.execute("UPDATE lists SET version = version + 1 WHERE list = ?", (list_id,))
+        values = {"sequence": sequence, "agent": agent, "at": at, "public": public, "after": int(after)}
+        values |= {"before": int(before[0]), "or_before": int(before[-1]), **narrower}
+        narrow = (f" AND {column} = :{column}" for column, value in narrower.items() if value)
+        self.kept.execute(_CHANGE + "".join(narrow), values)
 
     def _write(self, sequence: int, record: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         agent = record["agent_id"]
-        self._write_lists(sequence, state.get(LISTS, ()), state.get(RUNS, ()))
         for context, list_id, of_batch, expires, status, *indices in state.get(RUNS, ()):
-            entry = (agent, of_batch, context, expires, status, sequence)
+            entry = (agent, of_batch, context, expires, status, sequence, None, None)
             self._add("entries", [(list_id, int(index), *entry) for index in indices])
         for at, names in state.get(KEYS, {}).items():
             self._add("bound", [(str(name), agent, int(at), sequence) for name in names])
         for table, names in state.get(GONE, {}).items():
             for name in names:
                 self.kept.execute("DELETE FROM expected WHERE tab = ? AND name = ?", (table, name))
+                if table == "status_lists":
+                    gone = (name, record["at"] - EXPIRED_LATELY)
+                    self.kept.execute("DELETE FROM entries WHERE list = ? AND expires <= ?", gone)
         for table, rows in state.get(ROWS, {}).items():
             self._add("expected", [(table, name, agent, unpack(text), sequence) for name, text in rows.items()])
-
-    def _write_lists(self, sequence: int, lists: Sequence[Any], runs: Sequence[Any]) -> None:
-        known = [(list_id, context, version, sequence) for list_id, context, version in lists]
-        known += [(run[1], run[0], 0, sequence) for run in runs if run[1] != FOUND]
-        self.kept.executemany("INSERT OR IGNORE INTO lists VALUES (?, ?, ?, ?)", known)
 
     def _add(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:

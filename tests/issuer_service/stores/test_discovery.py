@@ -52,9 +52,7 @@ def renewal(
 ) -> RenewalRow:
     """An SD-Card for an agent that has the term ``x`` for an audience."""
     (one,) = [one for one in find(url, audience, "x").rows if one.agent_id == agent_id]
-    card = CardRow(
-        f"for {agent_id} {index}", audience.context, f"key of {agent_id}", NOW + 100, StatusRow("l", index, False)
-    )
+    card = CardRow(f"for {agent_id} {index}", audience.context, f"key of {agent_id}", NOW + 100, StatusRow("l", index))
     whole = RenewalRow(
         at=NOW,
         subject="registry",
@@ -77,11 +75,11 @@ def write(url: str, *renewals: RenewalRow) -> list[BaseException | None]:
 
 
 def open_list(url: str) -> None:
-    sql(url, "INSERT INTO status_lists VALUES ('l', 'public', 'public', 0, 0)")
+    sql(url, "INSERT INTO status_lists VALUES ('l', 0)")
 
 
 def change(event: AuditEvent, after: int, **changes: Any) -> StatusChangeRow:
-    whole = StatusChangeRow(NOW, "alice", "agent", event, (0, 1, 2), after, None, None)
+    whole = StatusChangeRow(NOW, "alice", "agent", event, (0, 1, 2), after, NOW, None, None)
     return replace(whole, **changes)
 
 

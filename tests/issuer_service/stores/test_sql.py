@@ -40,6 +40,7 @@ from tests.world import NOW, at_once, key, raises_rule
 UNAVAILABLE = ("store.unavailable", "request")
 ROW = RegistrationRow(
     at=NOW,
+    public_at=NOW,
     subject="alice",
     agent_id="agent",
     card_format="summary",
