@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from issuer_service.access import Limit, Scope
+from issuer_service.stores.status_lists import LISTS
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.status.token import StatusListToken, verify_status_list_token
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
@@ -41,15 +42,14 @@ def test_a_list_is_large_and_says_nothing_of_its_context(desk: Desk, registry: O
     answer = registry.register(request())
     uris = [card["status"]["uri"] for card in answer["cards"]]
 
-    assert len(set(uris)) == 3
     assert not any(card["context"] in card["status"]["uri"] for card in answer["cards"])
     listed = read(desk, registry, uris[0])
     assert (len(listed.statuses), listed.statuses.bits) == (1 << 17, 2)
-    assert (listed.issued_at % 300, listed.ttl) == (0, 300)
+    assert (listed.issued_at % 60, listed.ttl) == (0, 300)
     assert statuses(desk, registry, answer) == [0, 0, 0]
 
 
-def test_agents_of_one_context_share_a_list_and_no_entry(desk: Desk, registry: OpenDesk) -> None:
+def test_agents_share_lists_and_no_entry(desk: Desk, registry: OpenDesk) -> None:
     answers = [
         registry.register(
             request(f"agent-{n}", public_keys=[jwk(key(40 + 2 * n)), jwk(key(41 + 2 * n))], public_key=None)
@@ -59,7 +59,7 @@ def test_agents_of_one_context_share_a_list_and_no_entry(desk: Desk, registry: O
     places = [tuple(card["status"].values()) for answer in answers for card in answer["cards"]]
 
     assert len(set(places)) == len(places) == 18
-    assert len({uri for uri, _ in places}) == 3
+    assert len({uri for uri, _ in places}) <= LISTS
 
 
 ACCEPTED = {
@@ -104,7 +104,7 @@ def test_a_list_is_compressed_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) 
     assert len(calls) == 1
 
 
-def test_a_list_is_cached_until_it_changes(registry: OpenDesk) -> None:
+def test_a_list_is_cached_until_the_next_instant(desk: Desk, registry: OpenDesk) -> None:
     uri = registry.register(request())["cards"][0]["status"]["uri"]
     first = fetch(registry, uri)
 
@@ -118,22 +118,20 @@ def test_a_list_is_cached_until_it_changes(registry: OpenDesk) -> None:
     assert fetch(registry, uri, if_none_match='"a"').content == first.content
 
     change(registry, "suspend")
+    assert fetch(registry, uri, if_none_match=etag).status_code == 304
+    desk.publish()
 
     assert fetch(registry, uri, if_none_match=etag).status_code == 200
 
 
-def test_a_list_is_signed_again_long_before_it_expires(desk: Desk, registry: OpenDesk) -> None:
+def test_a_list_lives_for_a_day_after_verifiers_may_have_fetched_it(desk: Desk, registry: OpenDesk) -> None:
     uri = registry.register(request())["cards"][0]["status"]["uri"]
-    first = fetch(registry, uri).text
-    desk.clock.advance(43_200 - 301)
-    assert fetch(registry, uri).text == first
-    desk.clock.advance(301)
+    desk.clock.advance(59)
 
     listed = read(desk, registry, uri)
 
-    assert fetch(registry, uri).text != first
     assert listed.expires_at is not None
-    assert listed.expires_at - desk.clock.now() >= 86_400
+    assert listed.expires_at - (desk.clock.now() + 300) >= 86_400 - 60
 
 
 def test_the_past_is_not_kept_and_an_unknown_list_is_not_found(registry: OpenDesk) -> None:
@@ -159,8 +157,10 @@ def test_a_revocation_is_final_and_a_suspension_is_not(desk: Desk, registry: Ope
         ("suspend", 0, 1),
         ("revoke", 0, 1),
     ):
-        response = change(registry, action)
-        assert (response.status_code, response.json()) == (200, {"agent_id": "ai-assistant-v2", "changed": changed})
+        response, public_at = change(registry, action), 60 * (int(desk.clock.now() + 69) // 60)
+        expected = {"agent_id": "ai-assistant-v2", "changed": changed, "public_at": public_at}
+        assert (response.status_code, response.json()) == (200, expected)
+        desk.publish()
         assert statuses(desk, registry, answer) == [after] * 3
 
     events = [record["event"] for record in desk.audit()]
@@ -174,6 +174,7 @@ def test_one_batch_or_context_can_be_changed_alone(desk: Desk, registry: OpenDes
     assert change(registry, "revoke", batch_id=first["batch_id"], context="public").json()["changed"] == 1
     assert change(registry, "revoke", batch_id=second["batch_id"]).json()["changed"] == 3
     assert change(registry, "suspend", context="internal").json()["changed"] == 1
+    desk.publish()
 
     assert statuses(desk, registry, first) == [1, 2, 0]
     assert statuses(desk, registry, second) == [1, 1, 1]
