@@ -251,7 +251,7 @@ def test_what_was_found_can_be_revoked(desk: Desk, registry: OpenDesk, everywher
         "/agents/georoute/revoke", json={}, headers={"authorization": f"Bearer {registry.token}"}
     )
 
-    assert changed.json() == {"agent_id": "georoute", "changed": 2}
+    assert changed.json() == {"agent_id": "georoute", "changed": 2, "public_at": NOW + 60}
     assert place != {"uri": own["cards"][0]["status"]["uri"], "idx": own["cards"][0]["status"]["idx"]}
     statuses = {row[1]: row[2] for row in desk.rows()["status_entries"]}
     assert statuses == {place["idx"]: 1, own["cards"][0]["status"]["idx"]: 1}

@@ -421,7 +421,8 @@ def test_a_process_that_cannot_reach_its_database_goes_on_publishing(
         async def gone(_: Database, __: object) -> Any:
             raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
-        monkeypatch.setattr(Database, "read", gone)
+        for reads in ("read", "look_up"):
+            monkeypatch.setattr(Database, reads, gone)
         desk.clock.advance(10 * STALE)
         assert published(registry) == before
         assert registry.read().status_code == 503

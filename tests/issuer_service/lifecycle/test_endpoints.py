@@ -314,7 +314,7 @@ def test_of_a_deleted_agent_nothing_is_left_but_its_name_and_keys(desk: Desk, re
 
     answer = registry.done("DELETE", f"/agents/{AGENT}")
 
-    assert answer == {"agent_id": AGENT, "revoked": 1}
+    assert answer == {"agent_id": AGENT, "revoked": 1, "public_at": NOW + 60}
     assert statuses(desk, registry, first) == [1]
     rows = desk.rows()
     assert rows["agents"] == [(AGENT, AGENT, "alice", "", "", NOW, NOW, *[None] * 5, NOW)]

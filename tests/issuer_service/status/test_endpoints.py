@@ -27,6 +27,8 @@ def read(desk: Desk, registry: OpenDesk, uri: str) -> StatusListToken:
 
 
 def statuses(desk: Desk, registry: OpenDesk, answer: Any) -> list[int | None]:
+    """What the lists show of a Batch, as soon as they show what has changed by now."""
+    desk.publish()
     places = [card["status"] for card in answer["cards"]]
     return [read(desk, registry, one["uri"]).statuses.status(one["idx"]) for one in places]
 
@@ -160,7 +162,6 @@ def test_a_revocation_is_final_and_a_suspension_is_not(desk: Desk, registry: Ope
         response, public_at = change(registry, action), 60 * (int(desk.clock.now() + 69) // 60)
         expected = {"agent_id": "ai-assistant-v2", "changed": changed, "public_at": public_at}
         assert (response.status_code, response.json()) == (200, expected)
-        desk.publish()
         assert statuses(desk, registry, answer) == [after] * 3
 
     events = [record["event"] for record in desk.audit()]
@@ -174,7 +175,6 @@ def test_one_batch_or_context_can_be_changed_alone(desk: Desk, registry: OpenDes
     assert change(registry, "revoke", batch_id=first["batch_id"], context="public").json()["changed"] == 1
     assert change(registry, "revoke", batch_id=second["batch_id"]).json()["changed"] == 3
     assert change(registry, "suspend", context="internal").json()["changed"] == 1
-    desk.publish()
 
     assert statuses(desk, registry, first) == [1, 2, 0]
     assert statuses(desk, registry, second) == [1, 1, 1]
