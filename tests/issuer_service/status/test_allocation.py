@@ -1,6 +1,7 @@
 """Status entries: drawn at random from all open lists, given away once, and dropped with their lists."""
 
 import asyncio
+import math
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import pytest
 from issuer_service.status.upkeep import drop_expired_lists
 from issuer_service.stores import status_lists, statuses
 from issuer_service.stores.rows.statuses import StatusRow, StatusTaken
+from issuer_service.stores.sql import SqlStore
 from issuer_service.stores.status_lists import LISTS
 from sdcard.issuer import DAY
 from tests.issuer_service.desk import Desk, OpenDesk, ask, assert_refused, jwk, on_both_databases, request
@@ -42,7 +44,9 @@ def is_fair(counted: Counter[int], kinds: int) -> bool:
     found = sum((counted[kind] - mean) ** 2 / mean for kind in range(kinds))
     free = kinds - 1
     spread = 2 / (9 * free)
-    most = free * (1 - spread + 3.72 * spread**0.5) ** 3  # 3.72: a normal value is larger once in 10,000 times
+    most: float = (
+        free * (1 - spread + 3.72 * math.sqrt(spread)) ** 3
+    )  # 3.72: a normal value is larger once in 10,000 times
     return found < most
 
 
@@ -149,7 +153,7 @@ def test_two_that_close_a_list_at_once_open_one_in_its_slot(desk: Desk, monkeypa
     monkeypatch.setattr(status_lists, "MOST_USED", 0)
     first = next(iter(lists_of(desk)))
 
-    async def close(store: statuses.Any) -> None:
+    async def close(store: SqlStore) -> None:
         closing = (status_lists.replace_full(store.database, first, f"{n:032x}", NOW) for n in range(8))
         await asyncio.gather(*closing)
 

@@ -8,8 +8,8 @@ import time
 import sqlalchemy as sa
 from alembic import op
 
-revision = "r0013"
-down_revision = "r0012"
+revision = "r0014"
+down_revision = "r0013"
 branch_labels = None
 depends_on = None
 
