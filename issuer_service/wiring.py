@@ -112,6 +112,11 @@ class StatusPublishing:
         """The instant from which lists show a change that is made now."""
         return self.instant(math.floor(at) + min(_LEAD, self.period) - 1) + self.period
 
+    @property
+    def longest(self) -> int:
+        """Seconds until each Verifier goes by a change: until lists show it, and as long as one may be kept."""
+        return min(_LEAD, self.period) + self.period + self.ttl
+
     def public_by(self, planned: int, now: Instant) -> int:
         """From when each process shows a change that was committed by now: as planned, unless that was late."""
         return max(planned, self.instant(now) + self.period) if now >= planned else planned

@@ -286,7 +286,7 @@ def end_the_middle(town: Town, monkeypatch: pytest.MonkeyPatch, handed: str) -> 
 def end_the_agent(town: Town, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     monkeypatch.setenv("SDCARD_TOKEN", town.owners["alice"].token)
     town.run("revoke", "planner", "--registry", town.registry)
-    time.sleep(1.5)  # so long a verifier may keep a status list
+    time.sleep(3.5)  # two seconds until status lists show it, and one for which a verifier may keep a list
 
     answer = ask_verifier(town, "internal")
     assert (answer.status_code, answer.json()["rule"]) == (403, "status.revoked")

@@ -14,7 +14,7 @@ from issuer_service.rates import UNLIMITED
 from issuer_service.serving import address_of, bind, running
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.sql import open_store
-from issuer_service.wiring import AuditCheckpoints, Wiring
+from issuer_service.wiring import AuditCheckpoints, StatusPublishing, Wiring
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.edge.system import SystemClock, SystemSalts
 
@@ -40,7 +40,8 @@ def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY)
     token = asyncio.run(_prepare(database, vault))
     store = open_store(database)
     keys = KeyRing(store, vault, SystemClock())
-    wiring = Wiring(address_of(listening), keys, store, audit, policy=policy, rates=UNLIMITED)
+    status = StatusPublishing(period=1)  # it does not live for long, and nobody looks for who was revoked with whom
+    wiring = Wiring(address_of(listening), keys, store, audit, status, policy=policy, rates=UNLIMITED)
     with running(wiring, listening) as address:
         yield Desk(address, token)
 

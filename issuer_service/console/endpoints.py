@@ -180,7 +180,7 @@ async def ask_about_statuses(agent_id: str, name: str, wiring: FromWiring, sessi
         agent=shown,
         action=action,
         counts=counts,
-        ttl=wiring.status.ttl,
+        seconds=wiring.status.longest,
     )
 
 
@@ -194,7 +194,7 @@ async def change_agent(agent_id: str, name: str, wiring: FromWiring, session: Fr
     asked: JsonObject = {one: form[one] for one in ("context", "interaction_id") if one in form}
     answer = await change_statuses(wiring, caller, agent_id, change, encode_json(asked))
     return page(
-        "changed.html", session, agent_id=agent_id, action=action, changed=answer.changed, ttl=wiring.status.ttl
+        "changed.html", session, agent_id=agent_id, action=action, changed=answer.changed, seconds=wiring.status.longest
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from sdcard.cli import completion
-from sdcard.cli.output import AsJson, print_json, print_lines
+from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
 from sdcard.cli.register import read_token
 
 Agent: TypeAlias = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id at the registry.")]
@@ -65,8 +65,10 @@ def _change(
 ) -> None:
     from sdcard.edge.registry import Registry
 
-    changed = Registry(registry, read_token(token_file)).change_statuses(action, agent, batch_id, context)
+    answer = Registry(registry, read_token(token_file)).change_status(action, agent, batch_id, context)
+    told = {"changed": answer.changed, "public_at": answer.public_at}
     if as_json:
-        print_json({"agent_id": agent, "action": action, "changed": changed})
+        print_json({"agent_id": agent, "action": action, **told})
     else:
-        print_lines(f"{action} {agent}: {changed} SD-Cards changed")
+        since = show_instant(answer.public_at)
+        print_lines(f"{action} {agent}: {answer.changed} SD-Cards changed", f"status lists show it from {since} on")

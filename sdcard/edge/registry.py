@@ -19,6 +19,7 @@ from sdcard.edge.registry_answers import (
     Discovered,
     ListedAgent,
     Registered,
+    StatusesChanged,
     as_count,
     as_list,
     as_text,
@@ -207,7 +208,11 @@ class Registry:
         return discovered
 
     def change_statuses(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> int:
-        """``POST /agents/{agent_id}/revoke``, ``suspend`` or ``reinstate``; how many SD-Cards changed.
+        """As ``change_status``; how many SD-Cards changed."""
+        return self.change_status(action, agent_id, batch_id, context).changed
+
+    def change_status(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> StatusesChanged:
+        """``POST /agents/{agent_id}/revoke``, ``suspend`` or ``reinstate``.
 
         Raises:
             Refused, Misuse: as for ``register``.
@@ -215,10 +220,8 @@ class Registry:
         named = {"batch_id": batch_id, "context": context}
         body: JsonObject = {name: value for name, value in named.items() if value is not None}
         answer = self._call("POST", f"{_agent(agent_id)}/{action}", 200, encode_json(body))
-        changed = answer.get("changed")
-        if type(changed) is not int:
-            raise Misuse("the registry's answer is not of the documented shape")
-        return changed
+        with documented():
+            return StatusesChanged(as_count(answer["changed"]), as_count(answer["public_at"]))
 
     def _issue(self, path: str, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
         answer = self._call("POST", path, 201, encode_json(body), secrets.token_urlsafe(24))

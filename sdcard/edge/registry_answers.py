@@ -51,6 +51,14 @@ class ListedAgent:
 
 
 @dataclass(frozen=True, slots=True)
+class StatusesChanged:
+    """How many SD-Cards have another status, and from when status lists show it, in Unix seconds."""
+
+    changed: int
+    public_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class FoundAgent:
     """An agent that was found, and its SD-Card, which nobody has verified yet."""
 

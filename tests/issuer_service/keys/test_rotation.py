@@ -418,7 +418,7 @@ def test_a_process_that_cannot_reach_its_database_goes_on_publishing(
     with desk.open() as registry:
         before = published(registry)
 
-        async def gone(_: Database, __: object) -> Any:
+        async def gone(_: Database, __: object, **___: object) -> Any:
             raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
         for reads in ("read", "look_up"):

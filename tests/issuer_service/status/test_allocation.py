@@ -38,15 +38,14 @@ def drop(desk: Desk) -> int:
 def is_fair(counted: Counter[int], kinds: int) -> bool:
     """Whether numbers from 0 on are equally frequent, by a chi-square test (Wilson and Hilferty).
 
-    A fair draw fails it once in 10,000 times. Salts are seeded, so it does so always or never.
+    A fair draw fails it once in 10,000 times, as a normal value is larger than 3.72. Salts are seeded, so it does so
+    always or never.
     """
     mean = counted.total() / kinds
     found = sum((counted[kind] - mean) ** 2 / mean for kind in range(kinds))
     free = kinds - 1
     spread = 2 / (9 * free)
-    most: float = (
-        free * (1 - spread + 3.72 * math.sqrt(spread)) ** 3
-    )  # 3.72: a normal value is larger once in 10,000 times
+    most: float = free * (1 - spread + 3.72 * math.sqrt(spread)) ** 3
     return found < most
 
 

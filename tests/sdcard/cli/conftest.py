@@ -1,12 +1,23 @@
 """A registry that the command line is used with, and an agent that it registered."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from issuer_service.cli.registry_process import Desk, running_registry
+from issuer_service.wiring import StatusPublishing
+from sdcard.edge.system import SystemClock
 from tests.command_line import Ran, Sdcard
 from tests.shared import ROOT
+
+
+def wait_for_lists() -> None:
+    """Wait until status lists of a registry with a period of one second show what has changed by now."""
+    clock = SystemClock()
+    until = StatusPublishing(period=1).public_at(clock.now())
+    while (left := until - clock.now()) > 0:
+        time.sleep(left)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import pytest
 
 from issuer_service.cli.registry_process import running_registry
 from tests.command_line import Ran, Sdcard
+from tests.sdcard.cli.conftest import wait_for_lists
 from tests.shared import ROOT
 
 CARD = str(ROOT / "examples" / "georoute.json")
@@ -60,6 +61,7 @@ def test_a_renewal_takes_the_place_of_the_files(sdcard: Sdcard, registry: tuple[
     ]  # fmt: skip
     assert Path("cards/internal-1.sd-card").read_text(encoding="ascii") != old
     assert verdict(sdcard, "cards/internal-1.sd-card", "two.jwk") == "verified"
+    wait_for_lists()
     assert verdict(sdcard, "old.sd-card", "two.jwk") == "status.revoked"
 
 
@@ -76,6 +78,7 @@ def test_other_keys_take_over(sdcard: Sdcard, registry: tuple[str, str]) -> None
 
     assert ran.status == 0, ran
     assert verdict(sdcard, "cards/internal.sd-card", "new.jwk") == "verified"
+    wait_for_lists()
     assert verdict(sdcard, "cards/internal-0.sd-card", "one.jwk") == "status.revoked"
     assert len(shown(sdcard, registry)["key_thumbprints"]) == 1
 
@@ -102,6 +105,7 @@ def test_a_deleted_agent_is_gone_and_its_cards_with_it(sdcard: Sdcard, registry:
     ran = sdcard("agents", "delete", "georoute", *registry, "--json")
 
     assert (ran.status, ran.json) == (0, {"agent_id": "georoute", "deleted": True, "revoked": 4})
+    wait_for_lists()
     assert verdict(sdcard, "cards/public-0.sd-card", "one.jwk") == "status.revoked"
     assert sdcard("agents", "list", *registry, "--json").json == {"agents": []}
     again: Ran = sdcard("agents", "delete", "georoute", *registry, "--json")

@@ -21,6 +21,7 @@ from sdcard.edge.registry import Registry
 from sdcard.edge.status_lists import FetchedStatusLists
 from sdcard.edge.system import SystemClock, SystemSalts
 from tests.command_line import Sdcard
+from tests.sdcard.cli.conftest import wait_for_lists
 from tests.sdcard.cli.test_mcp import SERVE, ask, read, refusal
 from tests.shared import ROOT
 from tests.world import AUDIENCE, example
@@ -105,6 +106,7 @@ def test_a_presentation_is_verified_through_the_tool_with_its_status_fetched(sdc
 
     good = answer_anew(sdcard, target)
     revoked = Registry(desk.address, desk.token).change_statuses("revoke", "georoute", None, None)
+    wait_for_lists()
     bad = answer_anew(sdcard, target)
 
     assert (good["verified"], good["status"], good["interaction_id"]) == (True, "checked", INTERACTION)

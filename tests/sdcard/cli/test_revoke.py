@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from issuer_service.cli.registry_process import running_registry
+from sdcard.edge.system import SystemClock
 from tests.command_line import Sdcard
+from tests.sdcard.cli.conftest import wait_for_lists
 from tests.shared import ROOT
 
 ASK = ("--trust", "cards/trust.json", "--audience", "https://verifier.example", "--nonce", "n-0S6_WzA2Mj")
@@ -34,7 +36,7 @@ def verify(sdcard: Sdcard) -> str:
     return "verified" if ran.status == 0 else str(ran.json["rule"])
 
 
-def test_a_revoked_card_is_refused(sdcard: Sdcard, address: str) -> None:
+def test_a_revoked_card_is_refused_once_status_lists_show_it(sdcard: Sdcard, address: str) -> None:
     registry = ("georoute", "--registry", address, "--json")
     assert "status_keys" in json.loads(Path("cards/trust.json").read_text(encoding="utf-8"))["issuers"][address]
     assert verify(sdcard) == "verified"
@@ -46,7 +48,11 @@ def test_a_revoked_card_is_refused(sdcard: Sdcard, address: str) -> None:
         ("reinstate", 0, "status.revoked"),
     ):
         ran = sdcard(command, *registry)
-        assert (ran.status, ran.json) == (0, {"agent_id": "georoute", "action": command, "changed": changed})
+        public_at = ran.json["public_at"]
+        told = {"agent_id": "georoute", "action": command, "changed": changed, "public_at": public_at}
+        assert (ran.status, ran.json) == (0, told)
+        wait_for_lists()
+        assert SystemClock().now() >= public_at
         assert verify(sdcard) == outcome
 
     ran = sdcard("verify", "shown.txt", *ASK, "--status-unchecked", "offline", "--json")
