@@ -63,7 +63,6 @@ PLACES: dict[Why, str] = {
         sdcard/sdjwt/processing.py:_Walk.emptied
         issuer_service/importing/run.py:Importing.pending issuer_service/registration/reading.py:_Findings.all
         issuer_service/stores/rows/audit.py:AuditRow.disclosed
-        issuer_service/stores/statuses.py:_Work.claimed issuer_service/stores/statuses.py:_Work.revoked
         sdcard/disclosable.py:DisclosableObject.layout sdcard/disclosable.py:DisclosableArray.layout
     """,
     Why.CODE: """

@@ -10,7 +10,7 @@ from sdcard.edge.sql_records import _METADATA as RECORD_TABLES
 from tests.shared import ROOT
 
 NUMBERS = {
-    *("audit.sequence", "audit_head.sequence", "status_lists.version", "used_nonces.slot"),
+    *("audit.sequence", "audit_head.sequence", "used_nonces.slot"),
     *("discovery_cards.position", "discovery_postings.term", "discovery_postings.position"),
 }
 """Large numbers that are no instants."""
@@ -22,6 +22,8 @@ COLUMNS = {
     "delegations.issued_at, delegations.expires_at": "in_force; revoked whatever the clock says",
     "batches.issued_at, cards.expires_at": "in_force; revoked for 90 days beyond their end, whatever the clock says",
     "discovery_cards.issued_at, discovery_cards.expires_at, discovery_cards.renew_at": "Lifetime; made again",
+    "status_entries.expires_at": "an entry goes with its list, 90 days beyond the end of the last one",
+    "status_entries.public_at": "one that is too far ahead is public at once, and made so (read_status_list)",
     "answers.expires_at": "in_force_for a day; another answer takes its place",
     "used_nonces.until": "the end of a nonce that was recognized; its instant is compared at both ends first",
     "remembered.expires_at": "never asked for its time; kept for 30 days beyond its end",
@@ -90,7 +92,10 @@ COMPARISONS = {
     "issuer_service/stores/lifecycle.py:delete_agent": "empties answers of an agent that is gone",
     "issuer_service/stores/lifecycle.py:issued_for": SHOWN,
     "issuer_service/stores/audit.py:_asked": SHOWN,
-    "issuer_service/stores/statuses.py:live_entries": "revokes for 90 days beyond the end",
+    "issuer_service/stores/statuses.py:_live_entries": "revokes for 90 days beyond the end",
+    "issuer_service/stores/statuses.py:_set_statuses": BOTH,
+    "issuer_service/stores/status_lists.py:drop_expired": "deletes 90 days beyond the end",
+    "issuer_service/wiring.py:StatusPublishing.public_by": NOW,
     "issuer_service/keys/ring.py:is_published": "the end of what was signed; it only ever grows",
     "issuer_service/keys/service.py:rotate": BOTH,
     "issuer_service/keys/service.py:what_breaks": SHOWN,
