@@ -4,12 +4,16 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sdcard.cli import main
+from sdcard.cli import app, main
+
+MADE = cache(app._made)
+"""Each command of the tree is made once for all tests, and not once a run."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ def sdcard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     """Run one command in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(app, "_made", MADE)
 
     def run(*arguments: str) -> Ran:
         monkeypatch.setattr(sys, "argv", ["sdcard", *arguments])

@@ -32,6 +32,18 @@ settings.register_profile(
 settings.register_profile("ci", settings.get_profile("bounded"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "bounded")
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the plugin of schemathesis for the groups that use it: importing it takes two seconds a worker."""
+    if not config.option.markexpr.startswith("not "):
+        config.pluginmanager.import_plugin("schemathesis.pytest.plugin")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one worker more than processors: tests wait for servers and processes a fifth of their time."""
+    return (os.cpu_count() or 1) + 1
+
+
 gc.disable()  # a third of the time of a collection; see below
 
 

@@ -10,12 +10,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import CursorResult, NullPool, create_engine, make_url, text
+from sqlalchemy import CursorResult, Engine, NullPool, create_engine, make_url, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from tests.groups import needs, unavailable
@@ -128,9 +129,8 @@ def cluster(*, crash_safe: bool, standby_of: Cluster | None = None) -> Iterator[
 
 def query(url: str, *statements: str) -> list[list[tuple[Any, ...]]]:
     """The rows of each statement, on a connection of their own, whatever the database."""
-    if url.startswith("sqlite"):  # without an event loop and a thread: that costs tests a third of their time
-        engine = create_engine(make_url(url).set(drivername="sqlite"), isolation_level="AUTOCOMMIT", poolclass=NullPool)
-        with engine.connect() as connection:
+    if url.startswith("sqlite"):
+        with sqlite(url).connect() as connection:
             return [_rows(connection.execute(text(statement))) for statement in statements]
 
     async def ask() -> list[list[tuple[Any, ...]]]:
@@ -142,6 +142,12 @@ def query(url: str, *statements: str) -> list[list[tuple[Any, ...]]]:
             await engine.dispose()
 
     return asyncio.run(ask())
+
+
+@lru_cache(maxsize=8)
+def sqlite(url: str) -> Engine:
+    """Return an engine without event loop, thread or open connection: those cost tests a third of their time."""
+    return create_engine(make_url(url).set(drivername="sqlite"), isolation_level="AUTOCOMMIT", poolclass=NullPool)
 
 
 def _rows(result: CursorResult[Any]) -> list[tuple[Any, ...]]:

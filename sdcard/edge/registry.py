@@ -254,10 +254,11 @@ class Registry:
         deadline = time.monotonic() + self._patience
         while True:
             try:
+                tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+                if not self._address.startswith("http://"):
+                    tls.load_default_certs()  # takes longer than a request on the same machine
                 with (
-                    httpx2.Client(
-                        verify=ssl.create_default_context(), timeout=TIMEOUT, follow_redirects=False, trust_env=False
-                    ) as client,
+                    httpx2.Client(verify=tls, timeout=TIMEOUT, follow_redirects=False, trust_env=False) as client,
                     client.stream(method, self._address + path, content=body, headers=headers) as answer,
                 ):
                     return answer.status_code, _bounded(answer)

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -39,7 +39,7 @@ from sdcard.edge.databases import create_private
 from sdcard.encoding import JsonObject, encode_base64url
 from sdcard.jose.algorithms import EC_PARAMETERS
 from sdcard.jose.signer import Signer
-from tests.postgres import query
+from tests.postgres import query, sqlite
 from tests.world import ISSUER, NOW, MovableClock, RecordingSalts, example, key
 
 T = TypeVar("T")
@@ -162,13 +162,21 @@ class FixedKeys:
 class Unrecorded:
     """Remembers tokens as if they had always been: without an audit record."""
 
-    def __init__(self, store: SqlStore) -> None:
-        self._store = store
+    def __init__(self, url: str) -> None:
+        self._url = url
 
     async def add_token(self, token: TokenRow) -> None:
         values = {name: getattr(token, name) for name in TokenRow.__slots__}
         values |= {"scopes": list(token.scopes), "limits": dict(token.limits)}
-        await self._store.database.migrate(lambda connection: connection.execute(insert(tokens), values))
+        if self._url.startswith("sqlite"):
+            with sqlite(self._url).connect() as connection:
+                connection.execute(insert(tokens), values)
+            return
+        store = open_store(self._url)
+        try:
+            await store.database.migrate(lambda connection: connection.execute(insert(tokens), values))
+        finally:
+            await store.close()
 
 
 class Desk:
@@ -237,15 +245,10 @@ class Desk:
     ) -> str:
         now = self.clock.now()
 
-        async def create() -> str:
-            store = open_store(self.url)
-            to: Any = store if self.recorded else Unrecorded(store)
-            try:
-                return await create_token(to, subject, scopes, limits or {}, int(now) + lifetime, now, self.salts)
-            finally:
-                await store.close()
+        def create(store: Any) -> Coroutine[Any, Any, str]:
+            return create_token(store, subject, scopes, limits or {}, int(now) + lifetime, now, self.salts)
 
-        return asyncio.run(create())
+        return ask(self.url, create) if self.recorded else asyncio.run(create(Unrecorded(self.url)))
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
         """Everything that the registry remembers."""

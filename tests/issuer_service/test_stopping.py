@@ -124,7 +124,7 @@ def test_of_many_registrations_each_is_acknowledged_or_absent(tmp_path: Path) ->
 def test_a_client_that_never_finishes_does_not_keep_it_and_nobody_else_comes_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SDCARD_STOP_SECONDS", "3")
+    monkeypatch.setenv("SDCARD_STOP_SECONDS", "2")
     with served(tmp_path) as (address, server):
         port = int(address.rpartition(":")[2])
         head = (
@@ -136,7 +136,7 @@ def test_a_client_that_never_finishes_does_not_keep_it_and_nobody_else_comes_in(
             time.sleep(0.3)
             began = time.monotonic()
             server.send_signal(signal.SIGTERM)
-            time.sleep(1)
+            time.sleep(0.5)
             with pytest.raises(ConnectionError):
                 socket.create_connection(("127.0.0.1", port), timeout=5).close()
             log_of(server)

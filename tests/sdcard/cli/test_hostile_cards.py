@@ -136,7 +136,7 @@ def host(attacked: str) -> Iterator[str]:
     sealed = json.dumps({"agent_card": Path("cards/full.sd-card").read_text(encoding="ascii").strip()}).encode()
 
     def answer(connection: socket.socket) -> None:
-        asked = connection.recv(65_536)
+        asked = server.requests[-1]
         connection.sendall(ok(sealed, SD_MEDIA_TYPE) if asked.startswith(b"GET /sd") else plain)
 
     with serving(answer) as server:

@@ -264,7 +264,7 @@ def test_a_wrong_token_is_refused(sdcard: Sdcard, desk: Desk, monkeypatch: pytes
     )  # fmt: skip
 
     assert sdcard(*arguments, "--registry", desk.address).json["rule"] == "token.invalid"
-    assert sdcard(*arguments, "--registry", "http://127.0.0.1:9").status == 2
+    assert sdcard(*arguments, "--registry", "http://127.0.0.1:0").status == 2
     monkeypatch.delenv("SDCARD_TOKEN")
     assert sdcard(*arguments, "--registry", desk.address).status == 2
 

@@ -159,7 +159,7 @@ def provider(authority: trustme.CA) -> Iterator[str]:
     authority.issue_cert("127.0.0.1").configure_cert(context)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Provider) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
             yield f"https://127.0.0.1:{server.server_port}"

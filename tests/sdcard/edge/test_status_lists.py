@@ -89,7 +89,7 @@ def server() -> Iterator[Server]:
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     made.address = f"http://127.0.0.1:{http.server_port}"
-    thread = threading.Thread(target=http.serve_forever, daemon=True)
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     yield made
     http.shutdown()
