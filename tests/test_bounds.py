@@ -7,6 +7,7 @@ from enum import StrEnum
 from issuer_service.stores.tables import metadata
 from sdcard.edge.sql_records import _METADATA as RECORDS
 from tests.shared import ROOT
+from tests.sources import PRODUCT, files, name_of, tree
 
 KEEPING = {
     *(
@@ -169,9 +170,8 @@ def _places(node: ast.AST, scope: tuple[str, ...], in_function: bool) -> Iterato
 
 def found() -> set[str]:
     """Where anything is kept for longer than a call: attributes and names of modules that begin empty, and caches."""
-    rooms = (path for room in ("sdcard", "issuer_service") for path in (ROOT / room).rglob("*.py"))
-    paths = [path.relative_to(ROOT) for path in rooms if not {"cli", "migrations"} & set(path.parts)]
-    return {f"{path}:{one}" for path in paths for one in _places(ast.parse((ROOT / path).read_text()), (), False)}
+    paths = [path for path in files(*PRODUCT) if not {"cli", "migrations"} & set(path.parts)]
+    return {f"{name_of(path)}:{one}" for path in paths for one in _places(tree(path), (), False)}
 
 
 def test_every_place_that_keeps_something_says_why_strangers_cannot_fill_it() -> None:

@@ -37,6 +37,7 @@ from sdcard.sdjwt.serialization import parse_sd_jwt
 from sdcard.trust_list import issue_trust_list
 from sdcard.vectors import parse_vector
 from tests.shared import ROOT
+from tests.sources import PRODUCT, files, name_of
 from tests.world import ISSUER, NOW, World, key
 
 BOM = b"\xef\xbb\xbf"
@@ -314,9 +315,8 @@ _READS = re.compile(r"""open\("rb"\)|\.read_bytes\(|\.read_text\(|stdin\.buffer|
 
 def test_every_module_that_reads_files_forgives_or_has_a_reason() -> None:
     reading = set()
-    for path in [*(ROOT / "sdcard").rglob("*.py"), *(ROOT / "issuer_service").rglob("*.py")]:
-        text = path.read_text(encoding="utf-8")
-        name = path.relative_to(ROOT).as_posix()
+    for path in files(*PRODUCT):
+        text, name = path.read_text(encoding="utf-8"), name_of(path)
         if _READS.search(text):
             reading.add(name)
             assert name in ELSEWHERE or "sdcard.lenient" in text, name

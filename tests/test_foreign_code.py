@@ -3,7 +3,6 @@
 A library's call is here once. Who adds a library to ``sdcard`` or ``issuer_service`` says here how it is called.
 """
 
-import ast
 import asyncio
 import inspect
 import os
@@ -55,7 +54,7 @@ from sdcard.jose.signer import InMemorySigner
 from sdcard.oauth import keys as oauth_keys
 from sdcard.rules import Rule
 from sdcard.status import status_list
-from tests.shared import ROOT
+from tests.sources import PRODUCT, files, imported
 from tests.world import key, key_of
 
 WHERE = Where(Part.KEY)
@@ -350,13 +349,7 @@ FRAMES = {
 
 
 def test_every_library_is_wrapped_or_has_a_reason() -> None:
-    found = set()
-    for path in [*(ROOT / "sdcard").rglob("*.py"), *(ROOT / "issuer_service").rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                found |= {one.name.partition(".")[0] for one in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                found.add(node.module.partition(".")[0])
+    found = {name.partition(".")[0] for path in files(*PRODUCT) for name in imported(path)}
     foreign = {one for one in found if one not in sys.stdlib_module_names} - {"sdcard", "issuer_service", "inspector"}
 
     assert foreign - WRAPPED - FRAMES.keys() == set()

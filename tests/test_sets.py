@@ -1,9 +1,9 @@
 """Decision 0027 names every set that is read, and says whether its members are independent."""
 
 import re
-from pathlib import Path
 
 from tests.shared import ROOT
+from tests.sources import PRODUCT, files, name_of
 
 PAGE = ROOT / "docs" / "decisions" / "0027-members-of-a-set.md"
 ROWS = [
@@ -11,7 +11,7 @@ ROWS = [
     for line in PAGE.read_text(encoding="utf-8").splitlines()
     if line.startswith("|") and "---" not in line
 ][1:]
-SOURCES = [path for package in ("sdcard", "issuer_service") for path in sorted((ROOT / package).rglob("*.py"))]
+SOURCES = files(*PRODUCT)
 READS_KEYS = re.compile(r"\b(parse_key_set|read_key_set|load_key_set|load_public_keys|parse_trusted_issuers)\(")
 ONE_KEY = {
     "sdcard/dpop/verification.py",
@@ -27,18 +27,14 @@ ONE_KEY = {
 """Modules that parse single keys: of a token, a request or a row. A key set has one reader."""
 
 
-def named(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
-def files() -> set[str]:
+def listed() -> set[str]:
     return {name for row in ROWS for name in re.findall(r"`([^`]+\.(?:py|js))`", row[1])}
 
 
 def test_each_set_has_a_reader_and_a_kind() -> None:
     assert ROWS
     assert [row for row in ROWS if len(row) != 4 or row[2] not in ("independent", "one document") or not row[3]] == []
-    assert [name for name in sorted(files()) if not (ROOT / name).is_file()] == []
+    assert [name for name in sorted(listed()) if not (ROOT / name).is_file()] == []
 
 
 def test_no_set_is_named_twice() -> None:
@@ -47,13 +43,13 @@ def test_no_set_is_named_twice() -> None:
 
 
 def test_every_module_that_reads_key_sets_is_in_the_table() -> None:
-    readers = {named(path) for path in SOURCES if READS_KEYS.search(path.read_text(encoding="utf-8"))}
+    readers = {name_of(path) for path in SOURCES if READS_KEYS.search(path.read_text(encoding="utf-8"))}
     clients = {"sdcard/jose/key_sets.py", "sdcard/trust_list.py", "sdcard/vectors.py", "sdcard/cli/audit_files.py"}
-    assert readers - clients - files() == set()
+    assert readers - clients - listed() == set()
 
 
 def test_no_module_beside_the_one_reader_parses_the_keys_of_a_set() -> None:
-    parsing = {named(path) for path in SOURCES if "parse_public_jwk" in path.read_text(encoding="utf-8")}
+    parsing = {name_of(path) for path in SOURCES if "parse_public_jwk" in path.read_text(encoding="utf-8")}
     own = {"sdcard/__init__.py", "sdcard/jose/keys.py", "sdcard/jose/key_sets.py", "sdcard/oauth/keys.py"}
     signers = {"sdcard/cards/a2a/signatures/verification.py"}
     assert parsing == ONE_KEY | own | signers

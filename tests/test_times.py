@@ -7,7 +7,7 @@ from sqlalchemy import BigInteger, Double, MetaData
 
 from issuer_service.stores.tables import metadata
 from sdcard.edge.sql_records import _METADATA as RECORD_TABLES
-from tests.shared import ROOT
+from tests.sources import PRODUCT, files, name_of, tree
 
 NUMBERS = {
     *("audit.sequence", "audit_head.sequence", "used_nonces.slot"),
@@ -119,11 +119,10 @@ FILES = {
 
 
 def comparisons() -> Iterator[str]:
-    for folder in ("sdcard", "issuer_service"):
-        for file in sorted((ROOT / folder).rglob("*.py")):
-            if "migrations" not in file.parts:
-                for name in _in(ast.parse(file.read_text("utf-8")), ""):
-                    yield f"{file.relative_to(ROOT).as_posix()}:{name}"
+    for file in files(*PRODUCT):
+        if "migrations" not in file.parts:
+            for name in _in(tree(file), ""):
+                yield f"{name_of(file)}:{name}"
 
 
 def _in(node: ast.AST, name: str) -> Iterator[str]:

@@ -26,6 +26,7 @@ from tests.sdcard.dpop import test_verification as dpop
 from tests.sdcard.keybinding import test_possession as possession
 from tests.sdcard.status import test_token as status_lists
 from tests.shared import ROOT
+from tests.sources import PRODUCT, files, name_of, tree
 from tests.world import ISSUER, NOW, World, decode_part, outcome
 
 MARK = 77_777_777
@@ -149,10 +150,10 @@ _PARSERS = {"parse_numeric_date", "read_numeric_date"}
 
 
 def functions() -> Iterator[tuple[str, ast.AST]]:
-    for file in sorted([*(ROOT / "sdcard").rglob("*.py"), *(ROOT / "issuer_service").rglob("*.py")]):
-        for one in ast.walk(ast.parse(file.read_text("utf-8"))):
+    for file in files(*PRODUCT):
+        for one in ast.walk(tree(file)):
             if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield f"{file.relative_to(ROOT).as_posix()}:{one.name}", one
+                yield f"{name_of(file)}:{one.name}", one
 
 
 def takes_a_date(function: ast.AST) -> bool:

@@ -56,11 +56,10 @@ def test_one_spelling(text: str, data: bytes) -> None:
     assert encode_base64url(data) == text
 
 
-@pytest.mark.parametrize("size", range(1, 70))
-def test_many_of_one_size_are_written_as_each_alone(size: int) -> None:
-    parts = [bytes([(7 * number + place) % 256 for place in range(size)]) for number in range(5)]
-    alone = [encode_base64url(part) for part in parts]
-    assert encode_alike_base64url(parts) == alone
+def test_many_of_one_size_are_written_as_each_alone() -> None:
+    for size in range(1, 70):
+        parts = [bytes([(7 * number + place) % 256 for place in range(size)]) for number in range(5)]
+        assert encode_alike_base64url(parts) == [encode_base64url(part) for part in parts]
     assert encode_alike_base64url([]) == []
 
 

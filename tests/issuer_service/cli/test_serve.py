@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from urllib.request import urlopen
 
+import pytest
+
 from tests.command_line import Sdcard
 
 
@@ -61,3 +63,23 @@ def test_settings_that_make_no_registry_are_misuse(sdcard: Sdcard) -> None:
         assert ran.status == 2, option
         assert "misuse" in ran.json
         assert list(Path().iterdir()) == []
+
+
+def test_a_tls_key_for_everybody_stops_a_registry_before_it_makes_anything(sdcard: Sdcard) -> None:
+    Path("tls.key").touch(mode=0o644)
+
+    ran = sdcard("serve", "--tls-cert", "tls.pem", "--tls-key", "tls.key")
+
+    assert (ran.status, "chmod 600" in ran.err) == (2, True)
+    assert [file.name for file in Path().iterdir()] == ["tls.key"]
+
+
+def test_a_secret_for_development_stops_a_registry_that_others_use(
+    sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SDCARD_DATABASE_URL", "postgresql+asyncpg://sdcard:sdcard@db.example/sdcard")
+
+    ran = sdcard("serve", "--issuer", "https://registry.example")
+
+    assert (ran.status, "SDCARD_DATABASE_URL holds a secret for development" in ran.err) == (2, True)
+    assert list(Path().iterdir()) == []

@@ -1,7 +1,5 @@
 """Names that no card may use."""
 
-from typing import Any
-
 import pytest
 
 from sdcard.cards.card import reserved_members
@@ -36,10 +34,10 @@ def test_the_reserved_names_are_exactly_these() -> None:
 @pytest.mark.parametrize(
     "card", [georoute(), georoute_0_3(), georoute_0_2(), georoute_0_1()], ids=["1.0", "0.3", "0.2", "0.1"]
 )
-@pytest.mark.parametrize("name", [*AT_TOP, "_sd", "..."])
-@pytest.mark.parametrize("value", ["x", None])
-def test_a_reserved_name_at_the_top_is_refused(card: JsonObject, name: str, value: Any) -> None:
-    assert ("error", "card.reserved-member", f"card/{name}") in told(changed(card, (name,), value))
+def test_a_reserved_name_at_the_top_is_refused(card: JsonObject) -> None:
+    for name in (*AT_TOP, "_sd", "..."):
+        for value in ("x", None):
+            assert ("error", "card.reserved-member", f"card/{name}") in told(changed(card, (name,), value))
 
 
 @pytest.mark.parametrize("name", AT_TOP)

@@ -3,7 +3,6 @@
 Every client is tried with every hostile address, while the network is watched: nothing may be resolved or connected to.
 """
 
-import ast
 import json
 import socket
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from sdcard.errors import Refused
 from sdcard.hosts import check_secret_url
 from tests.command_line import Sdcard
 from tests.shared import ROOT
+from tests.sources import files, imported, name_of
 from tests.world import NOW, World, key
 
 HOSTILE = (
@@ -121,16 +121,22 @@ def test_https_and_this_machine_are_served(url: str, path: str) -> None:
 
 def http_modules() -> set[str]:
     """Modules of ``sdcard`` that import something that speaks HTTP, MCP or A2A as a client, inside functions too."""
-    found = set()
-    for path in sorted((ROOT / "sdcard").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
-            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-            if any(one.partition(".")[0] in ("httpx", "httpx2", "urllib3", "requests", "aiohttp") for one in names):
-                found.add(path.relative_to(ROOT / "sdcard").as_posix())
-            if any(one in ("http.client", "urllib.request", "smtplib", "ftplib") for one in names):
-                found.add(path.relative_to(ROOT / "sdcard").as_posix())
-    return found
+    speaking = (
+        "httpx",
+        "httpx2",
+        "urllib3",
+        "requests",
+        "aiohttp",
+        "http.client",
+        "urllib.request",
+        "smtplib",
+        "ftplib",
+    )
+    return {
+        name_of(path).removeprefix("sdcard/")
+        for path in files("sdcard")
+        if any(f"{one}.".startswith(f"{name}.") for one in imported(path) for name in speaking)
+    }
 
 
 def test_every_module_that_can_send_is_tried_here() -> None:
