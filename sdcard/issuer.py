@@ -19,7 +19,7 @@ from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS, Limits
 from sdcard.names import CNF, SD_ALG
-from sdcard.pairwise import shown_id
+from sdcard.pairwise import code_of
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.sdjwt.embedding import embed
@@ -258,7 +258,7 @@ def _prepare(
 
 def _named(payload: JsonObject, plan: DisclosurePlan, agent_id: str) -> JsonObject:
     """The payload, with the pairwise id where the card has its own id."""
-    name = shown_id(agent_id)
+    name = code_of(agent_id)
     return payload if name is None else {**payload, **{one: name for one in plan.names_agent if one in payload}}
 
 

@@ -32,20 +32,12 @@ def pairwise_id(data: bytes) -> str:
     return PAIRWISE + "".join(_DIGITS[number >> 5 * place & 31] for place in reversed(range(_CODE_LENGTH)))
 
 
-def is_pairwise(agent_id: str) -> bool:
-    """Whether an id is kept for pairwise ids. Capitals do not matter, since people would take one for the other."""
+def is_reserved(agent_id: str) -> bool:
+    """Whether no agent registers under an id: people, or a reader that ignores capitals, could take it for pairwise."""
     return agent_id[: len(PAIRWISE)].lower() == PAIRWISE
 
 
-def shown_id(agent_id: str) -> str | None:
-    """What a card says in place of its own id when its SD-Card has a pairwise id; None: the card's own id stays.
-
-    Raises:
-        Misuse: for what begins like a pairwise id and is none.
-    """
-    if not is_pairwise(agent_id):
-        return None
+def code_of(agent_id: str) -> str | None:
+    """The ULID in a pairwise id; None for any other id."""
     code = agent_id.removeprefix(PAIRWISE)
-    if not _CODE.fullmatch(code):
-        raise Misuse(f"an id that begins with {PAIRWISE} is one that `pairwise_id` made")
-    return code
+    return code if code != agent_id and _CODE.fullmatch(code) else None

@@ -15,7 +15,7 @@ from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.interactions import INTERACTION_PATTERN, MAX_INTERACTION
 from sdcard.issuer import AGENT_ID
 from sdcard.keybinding.possession import MAX_PROOF_LENGTH
-from sdcard.pairwise import PAIRWISE, is_pairwise
+from sdcard.pairwise import PAIRWISE, is_reserved
 from sdcard.rules import Rule
 
 REQUEST = Where(Part.REQUEST)
@@ -42,7 +42,7 @@ def _given(value: object) -> object:
 
 def _own(agent_id: str) -> str:
     """An id that agents may register under: no pairwise id, with which it would pass for another agent."""
-    if is_pairwise(agent_id):
+    if is_reserved(agent_id):
         raise PydanticCustomError("string_pattern_mismatch", "pairwise")
     return agent_id
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from issuer_service.stores.rows.discovery import Audience
 from sdcard.encoding import encode_json
-from sdcard.pairwise import CODE_BYTES, is_pairwise, pairwise_id
+from sdcard.pairwise import CODE_BYTES, code_of, pairwise_id
 from sdcard.salts import SaltSource
 
 _PURPOSE = b"sd-card subject"
@@ -60,4 +60,4 @@ class Subjects:
 def kept(subject: str) -> str | None:
     """What is kept of the ``sub`` of an SD-Card, to find its agent by: a pairwise id; None for the agent's own id."""
     agent_id = subject.removeprefix("agent:")
-    return agent_id if is_pairwise(agent_id) else None
+    return None if code_of(agent_id) is None else agent_id

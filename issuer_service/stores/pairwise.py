@@ -3,14 +3,14 @@
 from sqlalchemy import Connection, select
 
 from issuer_service.stores.tables import batches, cards
-from sdcard.pairwise import is_pairwise
+from sdcard.pairwise import code_of
 
 _AGENT = "agent:"
 
 
 def find_own_id(connection: Connection, agent_id: str) -> str:
     """The agent's own id for a pairwise one; any other id, and an unknown one, as it is."""
-    if not is_pairwise(agent_id):
+    if code_of(agent_id) is None:
         return agent_id
     asked = select(batches.c.agent_id).join_from(cards, batches).where(cards.c.subject == agent_id).limit(1)
     found: str | None = connection.execute(asked).scalar()

@@ -83,6 +83,10 @@ class Scene:
     def form(self, path: str, **form: str) -> httpx2.Response:
         return self.office.post(path, "eve", form)
 
+    def as_client(self, name: str, secret: str) -> httpx2.Response:
+        headers = {"authorization": offices.basic(name, secret)}
+        return self.registry.client.post("/introspect", data={"token": "x"}, headers=headers)
+
     def exchange(self, audience: str, **form: str) -> httpx2.Response:
         """Eve's agent asks for a token, with a presentation of its own."""
         with_own = {**form, "audience": audience, "scope": form.get("scope", "read")}
@@ -173,6 +177,7 @@ PROBES: dict[Route, list[Probe]] = {
     ],
     ("GET", "/agents"): [
         Probe("cursor", lambda scene, cursor: scene.ask("GET", f"/agents?cursor={cursor}")),
+        Probe("bad token", lambda scene, token: scene.ask("GET", "/agents", token=token)),
     ],
     ("GET", "/agents/{agent_id}"): about_agents("GET", "/agents/{}"),
     ("POST", "/agents/{agent_id}/renew"): about_agents("POST", "/agents/{}/renew", {}),
@@ -212,7 +217,12 @@ PROBES: dict[Route, list[Probe]] = {
             "a token has a signature of the registry, which whoever has the token verifies without asking",
         ),
     ],
-    ("POST", "/introspect"): [Probe("token", lambda scene, token: scene.form("/introspect", token=token))],
+    ("POST", "/introspect"): [
+        Probe("token", lambda scene, token: scene.form("/introspect", token=token)),
+        Probe("client", lambda scene, name: scene.as_client(name, "sdcard_" + "0" * 43)),
+        Probe("client", lambda scene, name: scene.as_client(name, scene.token)),
+        Probe("bad token", lambda scene, token: scene.as_client("bob", token)),
+    ],
     ("POST", "/revoke"): [Probe("token", lambda scene, token: scene.form("/revoke", token=token))],
     ("GET", "/delegations/approvals"): [
         Probe("client", limited(lambda scene, one: scene.ask("GET", f"/delegations/approvals?client={one}"))),
@@ -284,7 +294,7 @@ NAMES_NOTHING: dict[Route, str] = {
             ("GET", "/console/session"),
             ("GET", "/console/{path:path}"),
         ],
-        "about the caller's own session alone",
+        "about the caller's own session alone; its cookie holds 256 random bits",
     ),
 }
 

@@ -14,7 +14,7 @@ from issuer_service.stores.rows.discovery import Audience
 from issuer_service.wiring import Wiring
 from sdcard import Misuse
 from sdcard.encoding import JsonObject
-from sdcard.pairwise import shown_id
+from sdcard.pairwise import code_of
 from sdcard.profile import AGENT_SD_JWT_02
 from tests.issuer_service.delegation.office import OWNERS, Office, assert_error
 from tests.issuer_service.desk import (
@@ -189,7 +189,7 @@ def test_nothing_that_a_verifier_sees_names_the_agent(
     for one in issued["cards"]:
         said = claims(one["sd_card"])
         member = next((name for name in ("agent_id", "id") if name in said), None)
-        assert member is None or said[member] == shown_id(said["sub"].removeprefix("agent:"))
+        assert member is None or said[member] == code_of(said["sub"].removeprefix("agent:"))
 
 
 @pytest.mark.parametrize("per", list(SubjectPer), ids=str)
