@@ -145,6 +145,7 @@ def status_change(name: str) -> list[Probe]:
     ]
 
 
+RENEWED = request("eve", public_key=jwk(key(90)))
 SEES_ALL = "a token with the scope delegations:approve, and no limit, sees the exchanges of all"
 
 
@@ -173,6 +174,11 @@ PROBES: dict[Route, list[Probe]] = {
         Probe(
             "idempotency",
             lambda scene, name: scene.ask("POST", "/agents/register", {"agent_id": "x"}, idempotency_key=f'"{name}"'),
+        ),
+        Probe(
+            "own idempotency",
+            limited(lambda scene, name: scene.ask("POST", "/agents/register", RENEWED, idempotency_key=f'"{name}"')),
+            "an Idempotency-Key is one subject's, whichever of its tokens asks: a new token must not register twice",
         ),
     ],
     ("GET", "/agents"): [
@@ -315,6 +321,8 @@ def with_more(desk: Desk, scene: Scene) -> Scene:
     scene.none["discovery cursor"] = "A" * len(page["next_cursor"])
     scene.theirs |= {"context": "internal", "client": "alice", "key": "91", "interaction": "task-1"}
     scene.none |= {"context": "external", "client": "nobob", "key": "97", "interaction": "task-2"}
+    scene.theirs["own idempotency"], scene.none["own idempotency"] = "key-c", "key-d"
+    scene.ask("POST", "/agents/register", RENEWED, idempotency_key='"key-c"')
     scene.theirs["list"] = scene.own["cards"][0]["status"]["uri"].rpartition("/")[2]
     scene.none["list"] = "0" * 32
     expired = desk.new_token("bob", lifetime=1)

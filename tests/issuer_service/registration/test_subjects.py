@@ -89,6 +89,7 @@ def test_an_agent_has_one_subject_for_what_the_setting_says(registry: OpenDesk, 
 
 
 @per_context
+@on_both_databases
 def test_the_subject_of_a_context_stays_for_renewals_registrations_and_discovery(registry: OpenDesk) -> None:
     first = registry.register(of("a"))
     again = registry.done("POST", "/agents/a/renew", {})
@@ -115,6 +116,7 @@ def test_what_is_found_in_several_contexts_has_a_key_for_each_as_far_as_there_ar
 
 
 @pytest.mark.parametrize("per", [SubjectPer.CARD])
+@on_both_databases
 def test_the_subject_of_a_card_is_never_used_again(desk: Desk, registry: OpenDesk) -> None:
     seen = subs(registry.register(of("a"))) + subs(registry.done("POST", "/agents/a/renew", {}))
     for _ in range(2):
