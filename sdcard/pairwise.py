@@ -21,7 +21,7 @@ def pairwise_id(data: bytes) -> str:
     """Write 16 bytes as a pairwise id.
 
     Args:
-        data: random, or a keyed hash: whoever can compute it can name the agent.
+        data: random, or a keyed hash. Nobody else may be able to compute them: they would name the agent.
 
     Raises:
         Misuse: for another number of bytes.

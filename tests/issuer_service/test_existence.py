@@ -32,7 +32,7 @@ Ask: TypeAlias = Callable[["Scene", str], httpx2.Response]
 class Scene:
     """A registry in which others have much, and ``eve``, who has a token with all scopes and an agent of her own.
 
-    ``theirs`` and ``none``: by kind, what is somebody else's, and what does not exist.
+    ``theirs`` and ``none``: by kind, what another owner has, and what does not exist.
     """
 
     def __init__(self, desk: Desk, registry: OpenDesk) -> None:
@@ -220,7 +220,7 @@ PROBES: dict[Route, list[Probe]] = {
                 audience="agent:theirs",
                 scope="read",
             ),
-            "a token has a signature of the registry, which whoever has the token verifies without asking",
+            "a token has a signature of the registry, which any bearer verifies without asking",
         ),
     ],
     ("POST", "/introspect"): [
@@ -336,13 +336,13 @@ def routes() -> list[Route]:
     return [(method, route.path) for route in found for method in route.methods - {"HEAD"}]
 
 
-def test_every_route_is_asked_about_what_is_somebody_elses_or_names_nothing() -> None:
+def test_every_route_is_asked_about_what_another_owner_has_or_names_nothing() -> None:
     assert sorted(routes()) == sorted([*PROBES, *NAMES_NOTHING])
     assert all(PROBES.values())
 
 
 @on_both_databases
-def test_what_is_somebody_elses_is_answered_like_what_does_not_exist_and_nothing_changes(scene: Scene) -> None:
+def test_what_another_owner_has_is_answered_like_what_does_not_exist_and_nothing_changes(scene: Scene) -> None:
     before = scene.office.desk.rows()
     asked = [(route, one, *compared(scene, one)) for route, probes in PROBES.items() for one in probes if not one.why]
     differing = [(route, one.kind, none, theirs) for route, one, none, theirs in asked if none != theirs]
@@ -361,7 +361,7 @@ def test_what_may_tell_is_listed_with_a_reason_and_tells(scene: Scene, route: Ro
 
 
 def compared(scene: Scene, probe: Probe) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """What a caller sees of what does not exist, and of what is somebody else's."""
+    """Give what a caller sees of what does not exist, and of what another owner has."""
     values = scene.none[probe.kind], scene.theirs[probe.kind]
     none, theirs = (seen(probe.ask(scene, value), value) for value in values)
     return none, theirs
