@@ -35,9 +35,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from benchmarks import registry
 from benchmarks.work import CARD
-from issuer_service.discovery.indexing import decided_by
 from issuer_service.keys.ring import KeyRing, KeysInUse
 from issuer_service.keys.sealing import KeyEncryptionKey, Vault
+from issuer_service.registration.indexing import decided_by
 from issuer_service.stores import discovery
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.rows.discovery import START, Audience, DiscoveryQuery

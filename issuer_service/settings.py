@@ -1,6 +1,7 @@
 """``Settings``: what an operator chooses, read once, at the edge: ``configuration`` says from where."""
 
 import re
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -23,6 +24,24 @@ MOST_STATUS_LIFETIME = 604_800
 DEFAULT_DATABASE = "sqlite:///sdcard.sqlite"
 
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
+
+
+class ProofPolicy(StrEnum):
+    """Whether keys are registered without proof of possession too. One that is given is always checked."""
+
+    ACCEPTED = "accepted"
+    DEMANDED = "demanded"
+
+
+class SubjectPer(StrEnum):
+    """For what an agent has one ``sub``. A closed set."""
+
+    AGENT = "agent"
+    """Everywhere the same, as the draft demands (SD-Card 3.1)."""
+    CONTEXT = "context"
+    """One for each context, and for *federation* each partner; the same after a renewal."""
+    CARD = "card"
+    """One for each SD-Card."""
 
 
 def _split(value: object) -> object:
@@ -107,8 +126,8 @@ class Settings(BaseSettings):
     card_signers: Path | None = None
     profile: Literal["sd-card", "agent-sd-jwt-02"] = "sd-card"
     lifetime_days: int = Field(default=7, ge=1, le=90)
-    proof_of_possession: Literal["accepted", "demanded"] = "accepted"
-    subject_per: Literal["agent", "context", "card"] = "agent"
+    proof_of_possession: ProofPolicy = ProofPolicy.ACCEPTED
+    subject_per: SubjectPer = SubjectPer.AGENT
     body_limit: int = Field(default=1024 * 1024, ge=1024, le=64 * 1024 * 1024)
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=1, le=65_535)

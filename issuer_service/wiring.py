@@ -13,15 +13,13 @@ from pathlib import Path
 from issuer_service.access import Limit, is_limit
 from issuer_service.addresses import Network
 from issuer_service.authorization_server import AuthorizationServer
-from issuer_service.discovery.shares import Shares, Turns
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault
 from issuer_service.metrics import Metrics
 from issuer_service.rates import Rates
 from issuer_service.readiness import Readiness
-from issuer_service.registration.reading import ProofPolicy
-from issuer_service.registration.subjects import SubjectPer
-from issuer_service.settings import Settings
+from issuer_service.settings import ProofPolicy, Settings, SubjectPer
+from issuer_service.shares import Shares, Turns
 from issuer_service.stores.ports import Store
 from issuer_service.stores.sql import open_store
 from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
@@ -286,8 +284,8 @@ def build_wiring(settings: Settings, vault: Vault) -> Wiring:
         profile=PROFILES[settings.profile],
         lifetime=settings.lifetime,
         card_signers=_load_signers(settings.card_signers) if settings.card_signers else NOBODY,
-        proofs=ProofPolicy(settings.proof_of_possession),
-        subject_per=SubjectPer(settings.subject_per),
+        proofs=settings.proof_of_possession,
+        subject_per=settings.subject_per,
         bounds=Bounds(body_bytes=settings.body_limit),
         authorization_server=_authorization_server(settings),
         rates=Rates(

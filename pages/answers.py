@@ -72,7 +72,7 @@ T-22 | met | sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_v0_3.py | 
 T-23 | met | sdcard/encoding.py sdcard/cards/a2a/detection.py | tests/sdcard/test_encoding.py tests/sdcard/cards/a2a/test_detection.py | Comments are no JSON, and refused; where members and `protocolVersion` disagree, `card.ambiguous` says so.
 T-24 | met | sdcard/linkability/comparing.py:report_linkability | tests/sdcard/test_linkability.py | Confidentiality is promised, not anonymity; what links is told.
 T-25 | met | issuer_service/discovery/schemas.py:RequesterClaims issuer_service/access.py:check_context | tests/issuer_service/discovery/test_endpoints.py | What the asker says of itself gives it nothing.
-T-26 | partly | sdcard/keybinding/possession.py:verify_possession issuer_service/registration/reading.py:ProofPolicy | tests/issuer_service/registration/test_proofs.py | Demanded with `SDCARD_PROOF_OF_POSSESSION=demanded`. By default the draft's request, which has no proof, is accepted, and the audit record says so; a proof that is given is always checked.
+T-26 | partly | sdcard/keybinding/possession.py:verify_possession issuer_service/settings.py:ProofPolicy | tests/issuer_service/registration/test_proofs.py | Demanded with `SDCARD_PROOF_OF_POSSESSION=demanded`. By default the draft's request, which has no proof, is accepted, and the audit record says so; a proof that is given is always checked.
 T-27 | otherwise | sdcard/names.py:RESERVED_AT_TOP | tests/sdcard/test_issuer.py | Card members, `interaction_id` and our `card_format` are claims that nobody registered. A member that would be read as another claim is refused.
 T-28 | met | sdcard/sdjwt/embedding.py:embed sdcard/disclosure/policy.py:DisclosurePolicy.padded_size | tests/sdcard/sdjwt/test_embedding.py | Sorted, and filled with decoys to the steps of a ladder.
 T-29 | met | sdcard/keybinding/verification.py:check_audience | tests/sdcard/keybinding/test_verification.py | Compared as a whole.
@@ -179,7 +179,7 @@ AS-10 | partly | issuer_service/access.py:parse_client_credentials | tests/issue
 
 ISSUANCE = """
 VCI-1 | no | | | The registry has a request of its own, from the draft. What this list says of batches is met, as follows.
-VCI-2 | otherwise | issuer_service/registration/schemas.py:Proofs issuer_service/registration/reading.py:ProofPolicy | tests/issuer_service/registration/test_proofs.py | `proofs` is an array, one for each key.
+VCI-2 | otherwise | issuer_service/registration/schemas.py:Proofs issuer_service/settings.py:ProofPolicy | tests/issuer_service/registration/test_proofs.py | `proofs` is an array, one for each key.
 VCI-3 | otherwise | issuer_service/registration/reading.py:read_registration | tests/issuer_service/registration/test_reading.py | As many as the contexts and keys of the request, within limits.
 VCI-4 | partly | sdcard/issuer.py:prepare_batch | tests/sdcard/test_issuer.py tests/sdcard/test_linkability.py | Within one context. Several contexts in one request share its keys, and so does the SD-Card for discovery; `linkable_by` tells of the first. A request for each context, each with keys of its own, avoids it.
 VCI-5 | otherwise | sdcard/keybinding/possession.py:prove_possession | tests/sdcard/keybinding/test_possession.py | A type of our own, as the request is.

@@ -12,25 +12,34 @@ import sdcard
 from tests.shared import ROOT
 from tests.sources import FOLDERS, PRODUCT, circles, files, import_graph, imported, module_of, name_of, tree
 
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
 SOURCES = files(*PRODUCT)
 CORE = files("sdcard")
 
 PACKAGES = (*FOLDERS[:-3], "helpers of tests", "benchmarks", "tests", ".ci")
 """Each imports from those before it. Helpers of tests are for benchmarks too; tests are for nobody."""
 
-ROOMS = re.findall(
-    r"\w+",
-    """
-    rules frozen names recent interactions errors limits hosts instants profile pairwise encoding paths salts lenient
-    problems disclosable jose trust audit oauth sdjwt trust_list keybinding status dpop delegation cards disclosure
-    linkability issued requesting issuer holder verifier http_auth admission publishing vectors edge cli
-    """,
-)
-"""Folders and modules of the core. Each imports from those before it."""
+ROOMS = {
+    "sdcard": words("""
+        rules frozen names recent interactions errors limits hosts instants profile pairwise encoding paths salts
+        lenient problems disclosable jose trust audit oauth sdjwt trust_list keybinding status dpop delegation cards
+        disclosure linkability issued requesting issuer holder verifier http_auth admission publishing vectors edge cli
+        """),
+    "issuer_service": words("""
+        addresses connections logs metrics pages problems rates routing shares stores access settings
+        authorization_server configuration keys tls readiness wiring audit exchanges openapi bodies calling wellknown
+        registration delegation discovery importing lifecycle status console app serving cli
+        """),
+}
+"""Folders and modules of a package. Each imports from those before it."""
 OUTSIDE = {"edge", "cli"}
 PURE = [path for path in CORE if path.relative_to(ROOT / "sdcard").parts[0] not in OUTSIDE]
 
-SHARED = set(ROOMS[: ROOMS.index("jose")])
+SHARED = set(ROOMS["sdcard"][: ROOMS["sdcard"].index("jose")])
 """What both columns may know."""
 COLUMNS = {
     "jose": set[str](),
@@ -49,17 +58,11 @@ CARDS = {"cards", "card signatures", "disclosure"}
 BRIDGES = {"issuer", "holder", "verifier", "issued", "card signatures"}
 """Where the columns meet."""
 
-REGISTRY = ("stores", "features", "endpoints", "app", "serving", "cli")
-"""The layers of the registry. Each imports from those before it; endpoints do not import one another."""
-
-WORLDLY = re.findall(
-    r"\S+",
-    """
+WORLDLY = words("""
     os sys time random secrets socket ssl select pathlib io tempfile shutil glob subprocess multiprocessing threading
     asyncio concurrent signal sqlite3 logging http httpx httpx2 requests urllib.request ftplib smtplib uuid datetime
     importlib.metadata fastapi starlette uvicorn sqlalchemy alembic typer rich pydantic
-    """,
-)
+    """)
 IMPURE_CALLS = {"open", "print", "input", "eval", "exec", "__import__"}
 IMPURE_METHODS = (".now", ".utcnow", ".today", ".read_text", ".read_bytes", ".write_text")
 CHECKING = re.compile(r"_?(verify|check|validate|parse|decode|issue|present|sign|accept|prepare|select|disclose|bind)")
@@ -79,13 +82,6 @@ def room_of(module: str) -> str:
     if module.startswith("sdcard.cards.a2a.signatures"):
         return "card signatures"
     return module.split(".")[1] if module.startswith("sdcard.") else ""
-
-
-def layer_of(module: str) -> str:
-    parts = module.split(".")[1:] or [""]
-    if parts[-1] == "endpoints":
-        return "endpoints"
-    return parts[0] if parts[0] in REGISTRY else "features"
 
 
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -133,17 +129,13 @@ def test_the_core_names_no_module_of_the_registry() -> None:
     assert naming == []
 
 
-def test_rooms_of_the_core_import_one_way() -> None:
-    place = {room: number for number, room in enumerate(ROOMS)} | {"card signatures": ROOMS.index("cards")}
-    edges = [
-        (module, one)
-        for module, found in import_graph().items()
-        for one in found
-        if module.startswith("sdcard.") and one.startswith("sdcard.") and room_of(module) != room_of(one)
-    ]
-    assert {room_of(module_of(path)) for path in CORE} - {""} <= place.keys()
-    assert set(ROOMS) <= {room_of(module_of(path)) for path in CORE}
-    assert [edge for edge in edges if place[room_of(edge[1])] > place[room_of(edge[0])]] == []
+def test_rooms_of_a_package_import_one_way() -> None:
+    for package, rooms in ROOMS.items():
+        inner = {one: one.split(".")[1] for one in import_graph() if one.startswith(f"{package}.")}
+        edges = [(one, other) for one in inner for other in import_graph()[one] if other in inner]
+
+        assert set(inner.values()) == set(rooms)
+        assert [edge for edge in edges if rooms.index(inner[edge[1]]) > rooms.index(inner[edge[0]])] == []
 
 
 def test_a_column_knows_what_stands_in_its_table() -> None:
@@ -167,16 +159,14 @@ def test_the_columns_meet_in_the_bridges_alone() -> None:
     assert meeting >= {"issuer", "holder"}
 
 
-def test_layers_of_the_registry_import_one_way() -> None:
-    wrong = []
-    for module, found in import_graph().items():
-        if module.startswith("issuer_service."):
-            mine = REGISTRY.index(layer_of(module))
-            for one in found:
-                other = REGISTRY.index(layer_of(one)) if one.startswith("issuer_service.") else -1
-                if other > mine or (other == mine and layer_of(one) == "endpoints"):
-                    wrong.append((module, one))
-    assert wrong == []
+def test_the_application_alone_imports_endpoints() -> None:
+    importing = [
+        (module, one)
+        for module, found in import_graph().items()
+        for one in found
+        if one.endswith(".endpoints") and package_of(module) in PRODUCT and module != "issuer_service.app"
+    ]
+    assert importing == []
 
 
 def test_nothing_is_imported_relatively() -> None:

@@ -76,7 +76,7 @@ PLACES: dict[Why, str] = {
         sdcard/edge/statements.py:Statement._rendered sdcard/edge/statements.py:Additions._rendered
         sdcard/edge/used_nonces.py:_sql sdcard/edge/used_nonces.py:_lookup sdcard/edge/used_nonces.py:_statement
         sdcard/encoding.py:_cutter sdcard/jose/jws.py:encode_header sdcard/sdjwt/disclosure.py:where_of
-        issuer_service/authorization_server.py:AuthorizationServer.limits issuer_service/discovery/indexing.py:_named
+        issuer_service/authorization_server.py:AuthorizationServer.limits issuer_service/registration/indexing.py:_named
         issuer_service/importing/work.py:_process issuer_service/keys/ring.py:KeyRing._opened
         issuer_service/metrics.py:Metrics._of_request issuer_service/settings.py:Settings.authorization_limits
         issuer_service/stores/discovery.py:_key issuer_service/stores/finding.py:_counting
@@ -100,15 +100,15 @@ PLACES: dict[Why, str] = {
         sdcard/edge/records.py:MemoryChallengeRecord._used
     """,
     Why.EACH: """
-        issuer_service/rates.py:Buckets._levels issuer_service/discovery/shares.py:Shares._places
-        issuer_service/discovery/shares.py:Turns._own issuer_service/wiring.py:Wiring.turns
+        issuer_service/rates.py:Buckets._levels issuer_service/shares.py:Shares._places
+        issuer_service/shares.py:Turns._own issuer_service/wiring.py:Wiring.turns
         issuer_service/wiring.py:Wiring.shares
     """,
     Why.OWNED: """
         sdcard/edge/databases.py:Database._turns sdcard/edge/databases.py:Database._threads
         sdcard/edge/lookups.py:SqliteLookups._places sdcard/edge/lookups.py:SqliteLookups._threads
         sdcard/edge/lookups.py:_Lane._places sdcard/edge/lookups.py:_Lane._idle
-        issuer_service/discovery/shares.py:Turns._all issuer_service/readiness.py:Readiness._asked
+        issuer_service/shares.py:Turns._all issuer_service/readiness.py:Readiness._asked
     """,
 }
 TABLES = {

@@ -14,7 +14,8 @@ import pytest
 
 from issuer_service.configuration import read_configuration
 from issuer_service.importing.lines import read_line
-from issuer_service.registration.reading import ProofPolicy, Terms
+from issuer_service.registration.reading import Terms
+from issuer_service.settings import ProofPolicy
 from sdcard import DEFAULT_POLICY, SD_CARD, Misuse, Refused, parse_card, parse_card_file, parse_trusted_issuers
 from sdcard.cards.a2a.signatures.verification import NOBODY
 from sdcard.cli.audit_files import read_lines
@@ -303,7 +304,7 @@ ELSEWHERE = {
     "issuer_service/cli/registry.py": "read_line forgives",
     "issuer_service/wiring.py": "parse_policy forgives",
     "issuer_service/audit/checkpoints.py": "the registry's own file",
-    "issuer_service/audit/restored.py": "the same file",
+    "issuer_service/stores/restored.py": "the same file",
     "sdcard/edge/used_nonces.py": "a file of its own",
     "issuer_service/stores/backups.py": "the registry's own database",
     "issuer_service/cli/demo.py": "our own example",

@@ -18,7 +18,7 @@ ONE_KEY = {
     "sdcard/edge/key_files.py",
     "sdcard/jose/confirmation.py",
     "sdcard/vectors.py",
-    "issuer_service/audit/restored.py",
+    "issuer_service/stores/restored.py",
     "issuer_service/discovery/renewal.py",
     "issuer_service/keys/sealing.py",
     "issuer_service/lifecycle/service.py",

@@ -19,7 +19,7 @@ from issuer_service.delegation.schemas import (
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.registration.nonces import recognize_given
 from issuer_service.registration.service import subjects_of
-from issuer_service.registration.subjects import SubjectPer
+from issuer_service.settings import SubjectPer
 from issuer_service.stores.delegation_ports import LinkRow
 from issuer_service.stores.rows.agents import GivenNonce
 from issuer_service.stores.rows.keys import KeyUse

@@ -13,8 +13,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from issuer_service.discovery.indexing import as_texts, decided_by
 from issuer_service.keys.ring import KeysInUse
+from issuer_service.registration.indexing import as_texts, decided_by
 from issuer_service.registration.schemas import REQUEST
 from issuer_service.registration.service import list_uri, subjects_of
 from issuer_service.registration.subjects import Subjects, kept

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from issuer_service.access import Caller, check_context
 from issuer_service.discovery.cursors import open_cursor, seal_cursor
-from issuer_service.discovery.indexing import as_texts, decided_by
 from issuer_service.discovery.renewal import renew
 from issuer_service.discovery.schemas import DiscoveryRequest, read_discovery
+from issuer_service.registration.indexing import as_texts, decided_by
 from issuer_service.registration.schemas import REQUEST
 from issuer_service.stores.rows.discovery import MOST_CHARACTERS, START, Audience, DiscoveryQuery, FoundPage, FoundRow
 from issuer_service.wiring import Wiring

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from issuer_service.access import Caller
 from issuer_service.importing.lines import read_line
 from issuer_service.keys.opening import open_vault
-from issuer_service.registration.reading import ProofPolicy, Registration
+from issuer_service.registration.reading import Registration
 from issuer_service.registration.service import (
     Change,
     asked_for,
@@ -25,7 +25,7 @@ from issuer_service.registration.service import (
     subjects_of,
     terms_of,
 )
-from issuer_service.settings import Settings
+from issuer_service.settings import ProofPolicy, Settings
 from issuer_service.stores.rows.agents import RegisteredRow, RegistrationRow
 from issuer_service.stores.rows.audit import AuditEvent, Possession
 from issuer_service.stores.rows.statuses import StatusRow

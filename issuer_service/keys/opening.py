@@ -2,7 +2,6 @@
 
 import asyncio
 
-from issuer_service.audit.restored import check_not_older
 from issuer_service.keys.sealing import (
     KeyEncryptionKey,
     Vault,
@@ -14,6 +13,7 @@ from issuer_service.keys.service import check_keys, make_missing
 from issuer_service.settings import Settings
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.ports import Store
+from issuer_service.stores.restored import check_not_older
 from issuer_service.stores.rows.keys import KeyState
 from issuer_service.stores.sql import open_store
 from sdcard.edge.key_files import load_secret

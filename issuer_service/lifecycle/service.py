@@ -20,9 +20,10 @@ from issuer_service.lifecycle.schemas import (
     Renewal,
 )
 from issuer_service.registration.answers import Repeatable, earlier_answer
-from issuer_service.registration.reading import ProofPolicy, read_request
+from issuer_service.registration.reading import read_request
 from issuer_service.registration.schemas import REQUEST, read_section
 from issuer_service.registration.service import Change, issue, read, terms_of
+from issuer_service.settings import ProofPolicy
 from issuer_service.stores.rows.agents import AgentChanged, AgentRow, DeletionRow, IssuedRow
 from issuer_service.stores.rows.audit import AuditEvent, Possession
 from issuer_service.wiring import Wiring

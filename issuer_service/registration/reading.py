@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any, ParamSpec, TypeVar
 
 from issuer_service.registration.schemas import (
@@ -18,6 +17,7 @@ from issuer_service.registration.schemas import (
     check_no_others,
     read_section,
 )
+from issuer_service.settings import ProofPolicy
 from issuer_service.stores.rows.audit import Supersedes
 from issuer_service.stores.texts import check_storable
 from sdcard.cards.a2a.signatures.verification import CardSigners
@@ -43,13 +43,6 @@ T = TypeVar("T")
 _CONTEXTS = REQUEST.within("disclosure_contexts")
 _NAMED_TWICE = ("name", "description", "version")
 """Members that stand in the request and in the card; so does what a format always discloses, as ``agent_id``."""
-
-
-class ProofPolicy(StrEnum):
-    """Whether keys are registered without proof of possession too. One that is given is always checked."""
-
-    ACCEPTED = "accepted"
-    DEMANDED = "demanded"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,15 @@ from functools import partial
 from typing import Any
 
 from issuer_service.access import Caller, check_limits
-from issuer_service.discovery.indexing import decided_by, discovery_rows
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.problems import show_findings
 from issuer_service.registration.answers import Repeatable, earlier_answer, open_answer, seal_answer
+from issuer_service.registration.indexing import decided_by, discovery_rows
 from issuer_service.registration.nonces import recognize_given
-from issuer_service.registration.reading import ProofPolicy, Registration, Terms, read_registration
+from issuer_service.registration.reading import Registration, Terms, read_registration
 from issuer_service.registration.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
 from issuer_service.registration.subjects import Subjects, kept
+from issuer_service.settings import ProofPolicy
 from issuer_service.stores.rows.agents import GivenNonce, KeyRow, RegistrationRow
 from issuer_service.stores.rows.audit import AuditEvent, Possession
 from issuer_service.stores.rows.discovery import Audience, DiscoveryRow

@@ -6,8 +6,8 @@
 
 import hashlib
 from dataclasses import dataclass, field
-from enum import StrEnum
 
+from issuer_service.settings import SubjectPer
 from issuer_service.stores.rows.discovery import Audience
 from sdcard.encoding import encode_json
 from sdcard.pairwise import CODE_BYTES, code_of, pairwise_id
@@ -15,17 +15,6 @@ from sdcard.salts import SaltSource
 
 _PURPOSE = b"sd-card subject"
 """So that nothing else that is made with the registry's secret is ever a pairwise id."""
-
-
-class SubjectPer(StrEnum):
-    """For what an agent has one ``sub``. A closed set."""
-
-    AGENT = "agent"
-    """Everywhere the same, as the draft demands (SD-Card 3.1)."""
-    CONTEXT = "context"
-    """One for each context, and for *federation* each partner; the same after a renewal."""
-    CARD = "card"
-    """One for each SD-Card."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from issuer_service.access import Limit
 from issuer_service.app import _routes
 from issuer_service.console.endpoints import router
 from issuer_service.rates import UNLIMITED, Rates
-from issuer_service.registration.reading import ProofPolicy
-from issuer_service.registration.subjects import SubjectPer
+from issuer_service.settings import ProofPolicy, SubjectPer
 from sdcard import InMemorySigner
 from sdcard.encoding import encode_base64url
 from sdcard.keybinding.possession import prove_possession

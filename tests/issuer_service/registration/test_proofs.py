@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from issuer_service.access import Scope
-from issuer_service.registration.reading import ProofPolicy
+from issuer_service.settings import ProofPolicy
 from issuer_service.stores.backups import back_up
 from sdcard import InMemorySigner
 from sdcard.keybinding.nonces import NoncePurpose, NonceTerms, make_nonce

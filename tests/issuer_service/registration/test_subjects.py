@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from issuer_service.access import Limit
-from issuer_service.registration.subjects import SubjectPer, Subjects
+from issuer_service.registration.subjects import Subjects
+from issuer_service.settings import SubjectPer
 from issuer_service.stores.rows.discovery import Audience
 from issuer_service.wiring import Wiring
 from sdcard import Misuse

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from issuer_service.audit.checkpoints import append_line
-from issuer_service.audit.restored import check_not_older
 from issuer_service.keys.opening import prepare_keys
 from issuer_service.settings import Settings
+from issuer_service.stores.restored import check_not_older
 from issuer_service.stores.rows.keys import KeyState, KeyUse
 from sdcard.audit.checkpoints import issue_checkpoint
 from sdcard.audit.records import Head

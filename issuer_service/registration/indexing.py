@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.registration.reading import Registration
-from issuer_service.registration.subjects import SubjectPer
+from issuer_service.settings import SubjectPer
 from issuer_service.stores.rows.discovery import Audience, DiscoveryRow
 from issuer_service.wiring import Wiring
 from sdcard.disclosure.terms import Term, terms_of

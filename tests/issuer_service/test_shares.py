@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from issuer_service.discovery.shares import AT_ONCE, Shares, Turns
+from issuer_service.shares import AT_ONCE, Shares, Turns
 from sdcard.edge.lookups import QUICK_CONNECTIONS
 from sdcard.errors import Refused
 from sdcard.rules import Rule
