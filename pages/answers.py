@@ -16,7 +16,7 @@ ANSWERS = {
 
 SD_CARD = """
 SDC-1 | met | sdcard/edge/issuer_keys.py:IssuerKeys issuer_service/wellknown.py:issuer_metadata | tests/sdcard/edge/test_issuer_keys.py tests/issuer_service/test_wellknown.py | Resolving refreshes the keys of a listed Issuer, and never makes one trusted.
-SDC-2 | met | sdcard/issuer.py:prepare_sd_card issuer_service/registration/service.py:issue | tests/issuer_service/lifecycle/test_endpoints.py | `sub` is `agent:` and the agent's id.
+SDC-2 | met | sdcard/issuer.py:prepare_sd_card issuer_service/registration/service.py:issue | tests/issuer_service/lifecycle/test_endpoints.py | `sub` is `agent:` and the agent's id, unless the operator chose [pairwise subjects](linkability.md#pairwise-subjects).
 SDC-3 | met | sdcard/issuer.py:Validity sdcard/instants.py:parse_numeric_date sdcard/sdjwt/verification.py:check_validity | tests/sdcard/sdjwt/test_verification.py | Whole seconds are written. A fraction is read; a bool or a string is not.
 SDC-4 | met | sdcard/issued.py:_check_vct sdcard/profile.py:SD_CARD | tests/sdcard/test_issued.py |
 SDC-5 | met | sdcard/sdjwt/verification.py:parse_confirmation sdcard/jose/keys.py:parse_public_jwk | tests/sdcard/sdjwt/test_verification.py tests/sdcard/jose/test_keys.py |

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from issuer_service.access import Limit
+from issuer_service.access import Limit, Scope
 from issuer_service.registration.subjects import Subjects
 from issuer_service.settings import SubjectPer
 from issuer_service.stores.rows.discovery import Audience
 from issuer_service.wiring import Wiring
 from sdcard import Misuse
+from sdcard.delegation.tokens import SD_AGENT_CARD_TYPE
 from sdcard.encoding import JsonObject
 from sdcard.pairwise import code_of
 from sdcard.profile import AGENT_SD_JWT_02
@@ -328,6 +329,24 @@ def test_an_agent_that_was_named_by_its_own_name_hands_on_under_another(office: 
     assert all(map(PAIRWISE.fullmatch, actors))
     assert actors[0] != actors[1]
     assert office.read(second, "c").chain.subject == claims(office.cards["a"])["sub"]
+
+
+@both
+@on_both_databases
+def test_an_agent_acts_for_a_person_under_the_name_that_it_showed(desk: Desk, office: Office) -> None:
+    shown: dict[str, Any] = {"actor_token": office.presentation("a"), "actor_token_type": SD_AGENT_CARD_TYPE}
+    person = desk.new_token("paula", [Scope.AGENTS_DISCOVER, Scope.TOKENS_EXCHANGE])
+    scope = Scope.AGENTS_DISCOVER.value
+    for one, other in (("a", "d"), ("d", "c")):
+        office.grant(one, other, scopes=[scope])
+    first = office.issued(office.exchange("alice", subject_token=person, target="d", scope=scope, **shown))
+    second = office.issued(office.hand_on(first, "dave", "c", scope))
+    said = json.loads(parts(second).split("\n")[1])
+    assert said["sub"] == "paula"
+    assert said["act"]["act"] == {"sub": claims(office.cards["a"])["sub"]}
+    assert PAIRWISE.fullmatch(said["act"]["sub"])
+    recorded = [one["disclosed"]["chain"] for one in desk.audit() if one["event"] == "delegation.issued"]
+    assert recorded == [["paula", "agent:a"], ["paula", "agent:a", "agent:d"]]
 
 
 @both
