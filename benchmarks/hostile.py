@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from benchmarks import ours
 from benchmarks.growth import (
     CHALLENGE,
     EXPECTATIONS,
@@ -26,7 +25,7 @@ from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import join_signature
 from sdcard.keybinding.creation import bind
-from sdcard.sdjwt.values import SdJwt, sd_hash_of
+from sdcard.sdjwt.serialization import SdJwt
 
 DEFAULTS = Limits()
 ROOM = 2_000
@@ -106,7 +105,6 @@ def measure() -> list[dict[str, Any]]:
 
 def verified(text: str, expectations: Expectations = AS_SENT) -> str:
     """What comes of it: ``accepted``, or the rule."""
-    ours.forget()
     try:
         verify_presentation(text, expectations, NOW)
     except Refused as refusal:
@@ -135,7 +133,7 @@ def presentation(claim: bytes, disclosures: tuple[str, ...]) -> str:
     header = encode_json({"alg": "ES256", "typ": SD_CARD.typ})
     signing_input = f"{encode_base64url(header)}.{encode_base64url(payload)}".encode()
     sd_jwt = SdJwt(join_signature(signing_input, SIGNER.sign(signing_input)), disclosures)
-    return str(bind(sd_jwt, sd_hash_of(sd_jwt, DigestAlgorithm.SHA_256), CHALLENGE, HOLDER, int(NOW)))
+    return str(bind(sd_jwt, DigestAlgorithm.SHA_256.digest(str(sd_jwt)), CHALLENGE, HOLDER, int(NOW)))
 
 
 _SKILL = encode_json(

@@ -17,18 +17,17 @@ from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DEFAULT_POLICY
 from sdcard.edge.system import SystemSalts
 from sdcard.holder import HeldSdCard, accept_sd_card, select_paths
-from sdcard.holder import forget as forget_accepted
 from sdcard.holder import present as present_sd_card
 from sdcard.issued import Acceptance
 from sdcard.issuer import Issuer, issue_sd_card, rounded_validity
-from sdcard.jose import jws, keys
 from sdcard.jose.signer import InMemorySigner
 from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller
+from sdcard.parallel_verifier import verify_many
 from sdcard.paths import path
-from sdcard.sdjwt import seen
 from sdcard.status.reference import Unchecked
 from sdcard.trust import TrustedIssuers
-from sdcard.verifier import Expectations, VerifiedCard, verify_many, verify_presentation
+from sdcard.verification_cache import VerificationCache
+from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 
 NOW = time.time()
 VALIDITY = rounded_validity(NOW)
@@ -70,21 +69,21 @@ def issue_first(work: Work) -> str:
     return issue(work)
 
 
-def accept(work: Work, text: str) -> HeldSdCard:
-    """Text → parsed and verified holder state."""
+def accept(work: Work, text: str, cache: VerificationCache | None = None) -> HeldSdCard:
+    """Parse and check an SD-Card as its Holder."""
     _, _, holder, acceptance, _ = _parties(work)
-    return accept_sd_card(text, acceptance, holder.public_key, NOW)
+    return accept_sd_card(text, acceptance, holder.public_key, NOW, cache)
 
 
-def present(work: Work, held: HeldSdCard) -> str:
-    """Three claims of seven, with a KB-JWT, as text."""
+def present(work: Work, held: HeldSdCard, cache: VerificationCache | None = None) -> str:
+    """Present three claims of seven, with a KB-JWT, as text."""
     _, _, holder, _, _ = _parties(work)
-    return str(present_sd_card(held, select_paths(held, PATHS), CHALLENGE, holder, NOW))
+    return str(present_sd_card(held, select_paths(held, PATHS), CHALLENGE, holder, NOW, cache))
 
 
-def verify(work: Work, presentation: str) -> VerifiedCard:
-    """Text → verified card."""
-    return verify_presentation(presentation, _parties(work)[4], NOW)
+def verify(work: Work, presentation: str, cache: VerificationCache | None = None) -> VerifiedCard:
+    """Verify a presentation."""
+    return verify_presentation(presentation, _parties(work)[4], NOW, cache)
 
 
 def presentations(work: Work, count: int) -> list[str]:
@@ -93,10 +92,12 @@ def presentations(work: Work, count: int) -> list[str]:
     return [present(other, accept(other, issue(other))) for other in others]
 
 
-def verify_batch(work: Work, texts: Sequence[str], threads: int) -> list[VerifiedCard]:
-    """Presentations → verified cards, by so many threads."""
+def verify_batch(
+    work: Work, texts: Sequence[str], threads: int, cache: VerificationCache | None = None
+) -> list[VerifiedCard]:
+    """Verify presentations in several threads."""
     expectations = _parties(work)[4]
-    cards = verify_many([(text, expectations) for text in texts], NOW, POOL, threads)
+    cards = verify_many([(text, expectations) for text in texts], NOW, POOL, threads, cache)
     return [card for card in cards if isinstance(card, VerifiedCard)]
 
 
@@ -108,16 +109,3 @@ def forget_layout(plan: DisclosurePlan) -> None:
             part.layout.clear()
             inside = part.members.values() if isinstance(part, DisclosableObject) else part.elements
             waiting += [inner for _, inner in inside]
-
-
-def forget() -> None:
-    """Make this a process that has seen no Issuer's JWT, no header and no Holder's key."""
-    keys.forget()
-    jws.forget()
-    forget_tokens()
-
-
-def forget_tokens() -> None:
-    """Make this a process that has seen Holders' keys, but none of these SD-Cards: each copy of a batch is new."""
-    forget_accepted()
-    seen.forget()

@@ -18,18 +18,17 @@ from sdcard.disclosure.context import BUILT_IN, DisclosureContext
 from sdcard.disclosure.schema import SCHEMA
 from sdcard.instants import MAX_INSTANT, FreshnessWindow
 from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
-from sdcard.jose.confirmation import UNCHECKED_METHODS
+from sdcard.jose.claims import MAX_NONCE_LENGTH, UNCHECKED_METHODS
 from sdcard.jose.ed25519 import _SMALL_ORDER
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
 from sdcard.jose.ml_dsa import ML_DSA_PARAMETERS
-from sdcard.keybinding.challenge import MAX_NONCE_LENGTH
 from sdcard.limits import BYTES_PER_CONTAINER, DEFAULT_LIMITS, MOST_CONTAINERS
 from sdcard.linkability import comparing, report, traces
 from sdcard.names import KB_TYP, NEVER_SELECTIVE, RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import ClaimPath
 from sdcard.profile import PROFILES, Profile
 from sdcard.rules import Rule
-from sdcard.sdjwt.steps import RESERVED_NAMES
+from sdcard.sdjwt.processing import RESERVED_NAMES
 from sdcard.status.token import TYP
 
 NOT_HERE: Mapping[Rule, str] = {

@@ -33,11 +33,11 @@ from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse, Part, Where
 from sdcard.instants import Clock, Instant
 from sdcard.issuer import DEFAULT_LIFETIME
-from sdcard.jose.key_sets import KeySet
-from sdcard.jose.keys import PUBLISHED_KEYS, check_not_published
+from sdcard.jose.keys import PUBLISHED_KEYS, KeySet, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.profile import PROFILES, SD_CARD, Profile
 from sdcard.salts import SaltSource
+from sdcard.verification_cache import VerificationCache
 
 _log = logging.getLogger(__name__)
 
@@ -197,6 +197,7 @@ class Wiring:
         console: whether ``/console`` is served.
         renewing: whose turn it is to renew SD-Cards for discovery.
         shares: how many look-ups of one caller run at a time.
+        verification_cache: verified SD-Cards of this process.
         decided_by: names all that decides what an SD-Card shows, beside its registration: policy, profile, card
             formats, Issuer, ``subject_per``. SD-Cards for discovery follow when it changes.
     """
@@ -228,6 +229,7 @@ class Wiring:
     console: bool = False
     renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
     shares: Shares = field(default_factory=Shares, repr=False)
+    verification_cache: VerificationCache = field(default_factory=VerificationCache, repr=False)
     decided_by: str = field(init=False)
 
     def __post_init__(self) -> None:

@@ -17,13 +17,13 @@ ANSWERS = {
 SD_CARD = """
 SDC-1 | met | sdcard/edge/issuer_keys.py:IssuerKeys issuer_service/wellknown.py:issuer_metadata | tests/sdcard/edge/test_issuer_keys.py tests/issuer_service/test_wellknown.py | Resolving refreshes the keys of a listed Issuer, and never makes one trusted.
 SDC-2 | met | sdcard/issuer.py:prepare_sd_card issuer_service/registration/service.py:issue | tests/issuer_service/lifecycle/test_endpoints.py | `sub` is `agent:` and the agent's id, unless the operator chose [pairwise subjects](linkability.md#pairwise-subjects).
-SDC-3 | met | sdcard/issuer.py:Validity sdcard/instants.py:parse_numeric_date sdcard/sdjwt/verification.py:check_validity | tests/sdcard/sdjwt/test_verification.py | Whole seconds are written. A fraction is read; a bool or a string is not.
-SDC-4 | met | sdcard/issued.py:_check_vct sdcard/profile.py:SD_CARD | tests/sdcard/test_issued.py |
-SDC-5 | met | sdcard/sdjwt/verification.py:parse_confirmation sdcard/jose/keys.py:parse_public_jwk | tests/sdcard/sdjwt/test_verification.py tests/sdcard/jose/test_keys.py |
+SDC-3 | met | sdcard/issuer.py:Validity sdcard/instants.py:parse_numeric_date sdcard/issued.py:check_terms | tests/sdcard/sdjwt/test_verification.py | Whole seconds are written. A fraction is read; a bool or a string is not.
+SDC-4 | met | sdcard/issued.py:check_issued sdcard/profile.py:SD_CARD | tests/sdcard/test_issued.py |
+SDC-5 | met | sdcard/jose/claims.py:parse_confirmed_key sdcard/jose/keys.py:parse_public_jwk | tests/sdcard/sdjwt/test_verification.py tests/sdcard/jose/test_keys.py |
 SDC-6 | met | sdcard/names.py:NEVER_SELECTIVE sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_shared.py tests/sdcard/test_profile.py | For A2A cards. AgentCard and KNO show an id always, and `description` selectively; `url` is selective but in the profile `agent-sd-jwt-02`.
 SDC-7 | met | sdcard/disclosure/context.py sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_shared.py tests/sdcard/disclosure/test_plan.py | By element and member too, not only whole claims.
 SDC-8 | met | sdcard/disclosure/context.py:INTERNAL sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_shared.py tests/sdcard/disclosure/test_plan.py | Operational information: from *internal* on, and in *public* where a registration asks for it.
-SDC-9 | met | sdcard/sdjwt/disclosure.py:make_disclosure sdcard/sdjwt/embedding.py:embed | tests/sdcard/sdjwt/test_disclosure.py tests/sdcard/sdjwt/test_embedding.py |
+SDC-9 | met | sdcard/sdjwt/serialization.py:make_disclosure sdcard/sdjwt/embedding.py:embed | tests/sdcard/sdjwt/test_disclosure.py tests/sdcard/sdjwt/test_embedding.py |
 SDC-10 | met | issuer_service/access.py:check_limits sdcard/keybinding/possession.py:verify_possession | tests/issuer_service/test_access.py tests/issuer_service/registration/test_proofs.py | Bearer tokens with limits; proof of possession where it is demanded or given.
 SDC-11 | met | sdcard/issuer.py:prepare_batch | tests/sdcard/test_issuer.py |
 SDC-12 | met | sdcard/edge/publishing.py:CardApp | tests/sdcard/edge/test_publishing.py |
@@ -32,37 +32,37 @@ SDC-14 | met | sdcard/disclosure/context.py sdcard/disclosure/policy.py issuer_s
 SDC-15 | met | issuer_service/delegation/service.py:exchange | tests/issuer_service/delegation/test_oauth.py tests/issuer_service/delegation/test_attacks.py | A scope is what an operator granted; the id of a skill is none.
 SDC-16 | met | sdcard/trust.py:TrustedIssuers.key_for | tests/sdcard/test_trust.py |
 SDC-17 | met | sdcard/keybinding/verification.py:verify_key_binding sdcard/dpop/verification.py:verify_dpop_proof | tests/sdcard/dpop/test_verification.py |
-SDC-18 | met | sdcard/keybinding/verification.py:check_freshness | tests/sdcard/keybinding/test_verification.py | At most 60 seconds ahead too.
-SDC-19 | met | sdcard/keybinding/verification.py:check_audience | tests/sdcard/keybinding/test_verification.py |
-SDC-20 | met | sdcard/keybinding/verification.py:check_sd_hash | tests/sdcard/keybinding/test_verification.py |
-SDC-21 | stricter | sdcard/keybinding/verification.py:check_interaction | tests/sdcard/keybinding/test_verification.py | `nonce` is always demanded, as RFC 9901 does; `interaction_id` where one is expected.
+SDC-18 | met | sdcard/jose/claims.py:check_freshness | tests/sdcard/keybinding/test_verification.py | At most 60 seconds ahead too.
+SDC-19 | met | sdcard/keybinding/verification.py:verify_key_binding sdcard/jose/claims.py:check_equal | tests/sdcard/keybinding/test_verification.py |
+SDC-20 | met | sdcard/keybinding/verification.py:verify_key_binding | tests/sdcard/keybinding/test_verification.py |
+SDC-21 | stricter | sdcard/keybinding/verification.py:verify_key_binding | tests/sdcard/keybinding/test_verification.py | `nonce` is always demanded, as RFC 9901 does; `interaction_id` where one is expected.
 SDC-22 | met | sdcard/verifier.py:verify_presentation | tests/sdcard/test_verifier.py | The Issuer's signature first.
 SDC-23 | partly | sdcard/delegation/narrowing.py:check_scopes issuer_service/delegation/approvals.py:approve | tests/sdcard/delegation/test_narrowing.py tests/issuer_service/delegation/test_approvals.py | Never more permissions, and a person approves sensitive scopes. An interaction id holds for the whole chain where a client names one; it need not.
-SDC-24 | met | sdcard/requesting.py:ClaimRequest sdcard/holder.py:select_requested | tests/sdcard/test_requesting.py | The Holder's own ceiling holds whatever is asked.
+SDC-24 | met | sdcard/claim_request.py:ClaimRequest sdcard/holder.py:select_requested | tests/sdcard/test_requesting.py | The Holder's own ceiling holds whatever is asked.
 SDC-25 | partly | sdcard/cards/lint.py:suspicious sdcard/linkability/comparing.py:report_linkability | tests/sdcard/cards/test_lint.py | A program can only guess what is personal: warnings. Rotating cards, and one for each domain, are the owner's to ask for.
 SDC-26 | partly | issuer_service/tls.py:tls_context sdcard/edge/fetching.py:fetch | tests/issuer_service/test_tls.py | TLS 1.3 where the registry serves or anything is fetched. A proxy, an agent's own server, and the HTTP client that presents are set up by others. No channel binding.
 SDC-27 | partly | sdcard/edge/pkcs11.py:Pkcs11Signer issuer_service/keys/sealing.py:Vault | tests/issuer_service/keys/test_hsm.py | In a PKCS#11 token, where the operator has one; by default sealed in the database, which is no HSM.
-SDC-28 | met | issuer_service/status/service.py:change_statuses sdcard/status/reference.py:judge_status | tests/issuer_service/status/test_endpoints.py | Short life and status lists; nothing is pushed.
+SDC-28 | met | issuer_service/status/service.py:change_statuses sdcard/status/reference.py:check_status_value | tests/issuer_service/status/test_endpoints.py | Short life and status lists; nothing is pushed.
 SDC-29 | met | issuer_service/stores/rows/audit.py:AuditRow | tests/issuer_service/registration/test_endpoints.py tests/issuer_service/audit/test_verification.py | The claims that an SD-Card can show, by name.
 SDC-30 | met | sdcard/jose/algorithms.py:SignatureAlgorithm | tests/sdcard/test_agility.py tests/sdcard/jose/test_jws.py |
 SDC-31 | met | sdcard/sdjwt/serialization.py | tests/sdcard/sdjwt/test_serialization.py |
 SDC-32 | met | sdcard/publishing/published.py:SD_MEDIA_TYPE sdcard/publishing/published.py:represent | tests/sdcard/edge/test_publishing.py |
 T-1 | met | sdcard/profile.py:AGENT_SD_JWT_02 | tests/sdcard/test_profile.py | The first is written; the second is read under the profile `agent-sd-jwt-02` alone.
-T-2 | met | sdcard/sdjwt/disclosure.py:Disclosure | tests/sdcard/sdjwt/test_disclosure.py | Over the received base64url text.
+T-2 | met | sdcard/sdjwt/serialization.py:Disclosure | tests/sdcard/sdjwt/test_disclosure.py | Over the received base64url text.
 T-3 | otherwise | vectors/generate.py | tests/test_vectors.py | The printed digests are no vectors; ours are computed, and checked by other implementations.
 T-4 | stricter | sdcard/instants.py:FreshnessWindow | tests/sdcard/keybinding/test_verification.py | A bound on both sides.
-T-5 | stricter | sdcard/keybinding/verification.py:check_nonce | tests/sdcard/keybinding/test_verification.py | Always demanded.
+T-5 | stricter | sdcard/jose/claims.py:read_nonce | tests/sdcard/keybinding/test_verification.py | Always demanded.
 T-6 | met | sdcard/salts.py sdcard/edge/system.py:SystemSalts | tests/sdcard/test_salts.py tests/sdcard/sdjwt/test_embedding.py | 128 bits, one for each Disclosure of each SD-Card.
 T-7 | otherwise | sdcard/cards/a2a/shared.py:WITH_VERSION sdcard/profile.py:Profile | tests/sdcard/cards/a2a/test_shared.py tests/sdcard/test_profile.py tests/sdcard/disclosure/test_plan.py | `protocolVersion` is in the clear up to A2A 0.3; `url` is an endpoint, so it is selective but in the profile `agent-sd-jwt-02`.
 T-8 | otherwise | sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_shared.py tests/sdcard/disclosure/test_plan.py tests/sdcard/cards/test_partial.py | `security` and the schemes are one group: a context has both or neither. A Holder can show one alone, and then the card is incomplete.
 T-9 | met | sdcard/cards/format.py:CardFormat sdcard/disclosure/grant.py | tests/sdcard/cards/a2a/test_shared.py tests/issuer_service/registration/test_endpoints.py | The names are claim groups, each with a meaning in every card format; one with nothing behind it is noted.
 T-10 | otherwise | sdcard/disclosure/context.py sdcard/disclosure/checking.py | tests/sdcard/disclosure/test_policy_properties.py tests/issuer_service/discovery/test_endpoints.py | As Table 1: each context contains the one before it, which is checked; a registration may ask for less, or in *public* for endpoints too. `availability` is said to be ignored.
 T-11 | met | sdcard/sdjwt/embedding.py:embed sdcard/cards/partial.py:PartialCard | tests/sdcard/disclosure/test_plan.py tests/sdcard/cards/test_partial.py | Recursive Disclosures; a skill shows id and name together, and the card says what it lacks.
-T-12 | met | sdcard/publishing/published.py:SD_MEDIA_TYPE sdcard/sdjwt/json_form.py:to_flattened | tests/sdcard/edge/test_publishing.py tests/sdcard/sdjwt/test_json_form.py | The draft's type for its body; RFC 9901's JSON forms are something else, and read too.
+T-12 | met | sdcard/publishing/published.py:SD_MEDIA_TYPE sdcard/sdjwt/serialization.py:to_flattened | tests/sdcard/edge/test_publishing.py tests/sdcard/sdjwt/test_json_form.py | The draft's type for its body; RFC 9901's JSON forms are something else, and read too.
 T-13 | met | sdcard/publishing/published.py:PATHS | tests/sdcard/edge/test_publishing.py | Both paths; a plain card or 406 for who asks for JSON.
 T-14 | otherwise | sdcard/profile.py:SD_CARD | tests/sdcard/test_profile.py | `dc+sd-jwt`; `JWT` in the profile of the draft.
-T-15 | met | sdcard/sdjwt/steps.py:check_claim_is_new | tests/sdcard/sdjwt/test_processing.py | Refused, `disclosure.claim-exists`.
-T-16 | met | sdcard/sdjwt/steps.py:check_all_referenced | tests/sdcard/sdjwt/test_processing.py | Refused, `disclosure.unreferenced`.
+T-15 | met | sdcard/sdjwt/processing.py:process_payload | tests/sdcard/sdjwt/test_processing.py | Refused, `disclosure.claim-exists`.
+T-16 | met | sdcard/sdjwt/processing.py:process_payload | tests/sdcard/sdjwt/test_processing.py | Refused, `disclosure.unreferenced`.
 T-17 | met | sdcard/salts.py | tests/sdcard/test_issuer.py | Fresh salts, so no digest is that of another card.
 T-18 | met | sdcard/keybinding/creation.py:bind | tests/sdcard/keybinding/test_verification.py |
 T-19 | met | sdcard/jose/keys.py:check_not_published | tests/sdcard/test_issued.py tests/sdcard/sdjwt/test_verification.py tests/issuer_service/registration/test_reading.py | Refused, `key.published`, as an Issuer's key and as a Holder's.
@@ -75,7 +75,7 @@ T-25 | met | issuer_service/discovery/schemas.py:RequesterClaims issuer_service/
 T-26 | partly | sdcard/keybinding/possession.py:verify_possession issuer_service/settings.py:ProofPolicy | tests/issuer_service/registration/test_proofs.py | Demanded with `SDCARD_PROOF_OF_POSSESSION=demanded`. By default the draft's request, which has no proof, is accepted, and the audit record says so; a proof that is given is always checked.
 T-27 | otherwise | sdcard/names.py:RESERVED_AT_TOP | tests/sdcard/test_issuer.py | Card members, `interaction_id` and our `card_format` are claims that nobody registered. A member that would be read as another claim is refused.
 T-28 | met | sdcard/sdjwt/embedding.py:embed sdcard/disclosure/policy.py:DisclosurePolicy.padded_size | tests/sdcard/sdjwt/test_embedding.py | Sorted, and filled with decoys to the steps of a ladder.
-T-29 | met | sdcard/keybinding/verification.py:check_audience | tests/sdcard/keybinding/test_verification.py | Compared as a whole.
+T-29 | met | sdcard/keybinding/verification.py:verify_key_binding sdcard/jose/claims.py:check_equal | tests/sdcard/keybinding/test_verification.py | Compared as a whole.
 T-30 | met | sdcard/cards/card.py:reserved_members | tests/sdcard/cards/test_card.py | Refused, `card.reserved-member`.
 T-31 | met | sdcard/cards/partial.py:PartialCard | tests/sdcard/cards/test_partial.py | Nothing is filled in; `missing` names what the format demands and nobody showed.
 T-32 | met | sdcard/cards/a2a/signatures/verification.py:check_signatures | tests/sdcard/cards/a2a/signatures/test_verification.py tests/issuer_service/registration/test_endpoints.py | Verified when the card is registered, then dropped, with a finding.
@@ -96,8 +96,8 @@ TSL-9 | met | sdcard/status/reference.py:parse_status | tests/sdcard/status/test
 TSL-10 | met | sdcard/verifier.py:verify_presentation | tests/sdcard/status/test_reference.py |
 TSL-11 | met | sdcard/edge/status_lists.py:FetchedStatusLists | tests/sdcard/edge/test_status_lists.py | At most twelve hours.
 TSL-12 | met | sdcard/status/status_list.py:StatusList.status sdcard/edge/status_lists.py:FetchedStatusLists | tests/sdcard/edge/test_status_lists.py |
-TSL-13 | stricter | sdcard/status/reference.py:judge_status sdcard/edge/status_lists.py:FetchedStatusLists | tests/sdcard/edge/test_status_lists.py | Always refused, `status.unavailable`, unless the Verifier decided not to look, and said why.
-TSL-14 | met | sdcard/status/reference.py:judge_status | tests/sdcard/status/test_reference.py |
+TSL-13 | stricter | sdcard/status/reference.py:check_status_value sdcard/edge/status_lists.py:FetchedStatusLists | tests/sdcard/edge/test_status_lists.py | Always refused, `status.unavailable`, unless the Verifier decided not to look, and said why.
+TSL-14 | met | sdcard/status/reference.py:check_status_value | tests/sdcard/status/test_reference.py |
 TSL-15 | met | sdcard/status/status_list.py:pack_statuses sdcard/status/status_list.py:StatusList.status | tests/sdcard/status/test_status_list.py |
 TSL-16 | met | issuer_service/status/endpoints.py:status_list sdcard/edge/fetching.py:fetch | tests/issuer_service/status/test_endpoints.py tests/sdcard/edge/test_status_lists.py | CORS for everybody; gzip in both directions; three redirects at most, and no loop.
 TSL-17 | met | issuer_service/status/endpoints.py:status_list | tests/issuer_service/status/test_endpoints.py | 501; our Verifier never asks for the past.
@@ -111,17 +111,17 @@ TSL-23 | partly | sdcard/edge/status_lists.py:FetchedStatusLists | tests/sdcard/
 
 DPOP = """
 DPOP-1 | met | sdcard/dpop/verification.py:parse_field | tests/sdcard/dpop/test_verification.py |
-DPOP-2 | met | sdcard/dpop/verification.py:verify_dpop_proof sdcard/dpop/verification.py:check_jti | tests/sdcard/dpop/test_verification.py |
+DPOP-2 | met | sdcard/dpop/verification.py:verify_dpop_proof | tests/sdcard/dpop/test_verification.py |
 DPOP-3 | met | sdcard/jose/jws.py:check_type | tests/sdcard/dpop/test_verification.py |
-DPOP-4 | met | sdcard/jose/jws.py:check_algorithm | tests/sdcard/dpop/test_verification.py |
+DPOP-4 | met | sdcard/jose/jws.py:verify_jws | tests/sdcard/dpop/test_verification.py |
 DPOP-5 | met | sdcard/dpop/verification.py:parse_proof_key | tests/sdcard/dpop/test_verification.py |
 DPOP-6 | met | sdcard/dpop/verification.py:parse_proof_key | tests/sdcard/dpop/test_verification.py |
 DPOP-7 | met | sdcard/dpop/verification.py:check_method | tests/sdcard/dpop/test_verification.py |
 DPOP-8 | met | sdcard/dpop/verification.py:check_url sdcard/dpop/targets.py:parse_target | tests/sdcard/dpop/test_verification.py tests/sdcard/dpop/test_targets.py | The caller says its public URL.
 DPOP-9 | no | sdcard/dpop/verification.py:DpopProof | | No server nonces are handed out or demanded; a verified proof says its own.
-DPOP-10 | met | sdcard/dpop/verification.py:check_freshness | tests/sdcard/dpop/test_verification.py |
-DPOP-11 | met | sdcard/dpop/verification.py:check_jti sdcard/edge/sql_records.py:SqlReplayRecord | tests/sdcard/dpop/test_verification.py tests/sdcard/edge/test_sql_records.py | Single use is not optional.
-DPOP-12 | met | sdcard/dpop/verification.py:check_token_hash | tests/sdcard/dpop/test_verification.py |
+DPOP-10 | met | sdcard/jose/claims.py:check_freshness | tests/sdcard/dpop/test_verification.py |
+DPOP-11 | met | sdcard/jose/claims.py:read_nonce sdcard/edge/sql_records.py:SqlReplayRecord | tests/sdcard/dpop/test_verification.py tests/sdcard/edge/test_sql_records.py | Single use is not optional.
+DPOP-12 | met | sdcard/dpop/verification.py:verify_dpop_proof | tests/sdcard/dpop/test_verification.py |
 DPOP-13 | met | sdcard/dpop/verification.py:check_token_key | tests/sdcard/dpop/test_verification.py |
 DPOP-14 | partly | sdcard/dpop/binding.py:check_unbound | tests/sdcard/dpop/test_binding.py | A bound token as a bearer token is refused; the header `Authorization: DPoP` is its server's to read.
 DPOP-15 | met | issuer_service/delegation/schemas.py:TokenIssued | tests/issuer_service/delegation/test_oauth.py |
@@ -149,17 +149,17 @@ TX-12 | met | sdcard/delegation/narrowing.py:check_scopes sdcard/delegation/toke
 
 KEYS = """
 JWK-1 | met | sdcard/jose/keys.py:parse_public_jwk | tests/sdcard/jose/test_keys.py |
-JWK-2 | met | sdcard/jose/keys.py:_read_point | tests/sdcard/jose/test_keys.py |
+JWK-2 | met | sdcard/jose/keys.py:parse_public_jwk | tests/sdcard/jose/test_keys.py |
 JWK-3 | met | sdcard/jose/keys.py:check_purpose | tests/sdcard/jose/test_keys.py |
 JWK-4 | met | sdcard/trust.py:TrustedIssuers.key_for sdcard/jose/key_sets.py:read_key_set | tests/sdcard/test_trust.py tests/sdcard/jose/test_key_sets.py |
 JWK-5 | met | sdcard/jose/key_sets.py:read_key_set | tests/sdcard/jose/test_key_sets.py |
 JWK-6 | met | sdcard/jose/keys.py:PRIVATE_MEMBERS | tests/sdcard/jose/test_keys.py |
 JWK-7 | met | sdcard/jose/keys.py:PublicKey | tests/sdcard/jose/test_keys.py |
 JWK-8 | met | sdcard/jose/keys.py:PublicKey.verifies | tests/sdcard/jose/test_keys.py tests/external/test_wycheproof.py |
-JWK-9 | met | sdcard/jose/jws.py:check_nothing_critical | tests/sdcard/jose/test_jws.py |
+JWK-9 | met | sdcard/jose/jws.py:verify_jws | tests/sdcard/jose/test_jws.py |
 JWK-10 | met | sdcard/encoding.py | tests/sdcard/test_encoding.py |
 JWK-11 | stricter | sdcard/encoding.py | tests/sdcard/test_encoding.py | Repeated names are refused in all JSON.
-JWK-12 | met | sdcard/instants.py:parse_numeric_date sdcard/sdjwt/verification.py:check_not_expired | tests/sdcard/sdjwt/test_verification.py |
+JWK-12 | met | sdcard/instants.py:parse_numeric_date sdcard/jose/claims.py:check_not_expired | tests/sdcard/sdjwt/test_verification.py |
 JWK-13 | met | sdcard/trust.py:TrustedIssuers.key_for | tests/sdcard/sdjwt/test_verification.py |
 JWK-14 | met | sdcard/jose/jws.py:check_type | tests/sdcard/jose/test_jws.py tests/sdcard/keybinding/test_verification.py | In the profile `agent-sd-jwt-02` an SD-Card may have `typ` `JWT`, as the draft prints it; `vct` and the required claims still tell it from others.
 """

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sdcard.cards.converting import convert_card
     from sdcard.cards.partial import PartialCard
     from sdcard.cards.reading import parse_card, parse_card_file
+    from sdcard.claim_request import ClaimRequest
     from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
     from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
     from sdcard.dpop.binding import binding_claim, check_unbound, parse_binding
@@ -49,15 +50,16 @@ if TYPE_CHECKING:
     from sdcard.jose.signer import InMemorySigner, Signer
     from sdcard.keybinding.challenge import Answering, Challenge, Unbound, Unsolicited, new_challenge
     from sdcard.limits import Limits
+    from sdcard.parallel_verifier import verify_many
     from sdcard.paths import ClaimPath
     from sdcard.profile import AGENT_SD_JWT_02, SD_CARD, Profile
-    from sdcard.requesting import ClaimRequest
     from sdcard.rules import Rule
-    from sdcard.sdjwt.json_form import to_flattened, to_general
+    from sdcard.sdjwt.serialization import to_flattened, to_general
     from sdcard.status.reference import Checked, CheckedAsync, Unchecked
     from sdcard.trust import TrustedIssuers, parse_trusted_issuers
     from sdcard.trust_list import issue_trust_list, verify_trust_list
-    from sdcard.verifier import Expectations, VerifiedCard, verify_many, verify_presentation, verify_presentation_async
+    from sdcard.verification_cache import VerificationCache
+    from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
 
 __all__ = [
     "AGENT_SD_JWT_02",
@@ -101,6 +103,7 @@ __all__ = [
     "Unbound",
     "Unchecked",
     "Unsolicited",
+    "VerificationCache",
     "VerifiedCard",
     "Where",
     "WithToken",
@@ -150,6 +153,7 @@ _HOMES = {
     "cards.converting": "convert_card",
     "cards.partial": "PartialCard",
     "cards.reading": "parse_card parse_card_file",
+    "claim_request": "ClaimRequest",
     "disclosure.plan": "DisclosurePlan plan_disclosure",
     "disclosure.policy": "DEFAULT_POLICY DisclosurePolicy",
     "dpop.binding": "binding_claim check_unbound parse_binding",
@@ -165,15 +169,16 @@ _HOMES = {
     "jose.signer": "InMemorySigner Signer",
     "keybinding.challenge": "Answering Challenge Unbound Unsolicited new_challenge",
     "limits": "Limits",
+    "parallel_verifier": "verify_many",
     "paths": "ClaimPath",
     "profile": "AGENT_SD_JWT_02 SD_CARD Profile",
-    "requesting": "ClaimRequest",
     "rules": "Rule",
-    "sdjwt.json_form": "to_flattened to_general",
+    "sdjwt.serialization": "to_flattened to_general",
     "status.reference": "Checked CheckedAsync Unchecked",
     "trust": "TrustedIssuers parse_trusted_issuers",
     "trust_list": "issue_trust_list verify_trust_list",
-    "verifier": "Expectations VerifiedCard verify_many verify_presentation verify_presentation_async",
+    "verification_cache": "VerificationCache",
+    "verifier": "Expectations VerifiedCard verify_presentation verify_presentation_async",
 }
 """Module → its names, as they stand above for type checkers; a test compares the two."""
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -9,9 +9,10 @@ from typing import TypeAlias
 
 from sdcard.cards.format import Fact
 from sdcard.cards.reading import KNOWN_FORMATS
+from sdcard.claim_request import ClaimRequest
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.paths import ClaimPath, value_at
-from sdcard.requesting import ClaimRequest, is_shown
+from sdcard.requesting import is_shown
 from sdcard.rules import Rule
 from sdcard.trust import TrustedIssuers
 from sdcard.verifier import VerifiedCard

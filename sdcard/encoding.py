@@ -9,11 +9,9 @@ import marshal
 from array import array
 from binascii import a2b_base64, b2a_base64
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
 from itertools import accumulate
-from operator import itemgetter
 from typing import Any, AnyStr, NoReturn, TypeAlias
 
 from sdcard.errors import Refused, Where
@@ -50,7 +48,7 @@ _EXPECTED = (
     ("Invalid \\", "an escape stands there that JSON does not have"),
 )
 """How messages of ``json`` begin → what they mean for a person."""
-_MOST_CUT_AT_ONCE = 64
+_NO_OBJECT = "A JSON object is expected."
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
@@ -73,20 +71,17 @@ def encode_alike_base64url(parts: Sequence[bytes]) -> list[str]:
 
 
 def cut(whole: AnyStr, step: int, size: int) -> list[AnyStr]:
-    """The first ``size`` of each ``step`` characters or bytes, of which there is a whole number."""
-    count: int = len(whole) // step
-    if 1 < count <= _MOST_CUT_AT_ONCE:
-        return [*_cutter(count, step, size)(whole)]
+    """Return the first ``size`` of each ``step`` characters or bytes, of which there is a whole number."""
     return [whole[start : start + size] for start in range(0, len(whole), step)]
 
 
-@lru_cache(maxsize=64)
-def _cutter(count: int, step: int, size: int) -> Callable[[Any], tuple[Any, ...]]:
-    return itemgetter(*[slice(start, start + size) for start in range(0, count * step, step)])
+def decode_base64url(text: str, where: Where, *within: str) -> bytes:
+    """Decode base64url without padding; every byte string has exactly one text that is accepted (R-5).
 
-
-def decode_base64url(text: str, where: Where) -> bytes:
-    """Base64url without padding → bytes; every byte string has exactly one text that is accepted (R-5).
+    Args:
+        text: the base64url.
+        where: its place, or what it is a member of.
+        within: the member, if any.
 
     Raises:
         Refused: ``encoding.base64url`` for an empty text, another character, padding, or bits left over.
@@ -100,7 +95,7 @@ def decode_base64url(text: str, where: Where) -> bytes:
     except ValueError:
         data = b""
     if not data or encode_base64url(data) != text:  # some bytes come of most texts; each has only one that is accepted
-        raise Refused(Rule.BASE64URL, where)
+        raise Refused(Rule.BASE64URL, where.within(*within))
     return data
 
 
@@ -129,7 +124,10 @@ def decode_json_object(text: str, where: Where, depth: int) -> JsonObject:
     Raises:
         Refused: as ``decode_json``; ``json.malformed`` also for any other JSON value.
     """
-    return _object(decode_json(text, where, depth)[1], where)
+    value = decode_json(text, where, depth)[1]
+    if not isinstance(value, dict):
+        raise Refused(Rule.JSON_MALFORMED, where, _NO_OBJECT)
+    return value
 
 
 def check_containers(text: str, where: Where, depth: int) -> None:
@@ -193,12 +191,9 @@ def parse_json_object(data: bytes, where: Where, depth: int) -> JsonObject:
     Raises:
         Refused: as ``parse_json``; ``json.malformed`` also for any other JSON value.
     """
-    return _object(parse_json(data, where, depth), where)
-
-
-def _object(value: JsonValue, where: Where) -> JsonObject:
+    value = parse_json(data, where, depth)
     if not isinstance(value, dict):
-        raise Refused(Rule.JSON_MALFORMED, where, "A JSON object is expected.")
+        raise Refused(Rule.JSON_MALFORMED, where, _NO_OBJECT)
     return value
 
 

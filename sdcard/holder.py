@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from sdcard.cards.card import Card
 from sdcard.cards.partial import PartialCard
 from sdcard.cards.reading import format_of
+from sdcard.claim_request import ClaimRequest
 from sdcard.disclosable import Treatment, shows, treatments
 from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
 from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.issued import Acceptance, IssuedSdCard, card_members, read_issued
+from sdcard.issued import Acceptance, IssuedSdCard, card_members, check_issued
 from sdcard.jose.jws import parse_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
@@ -21,52 +21,36 @@ from sdcard.keybinding.creation import bind
 from sdcard.limits import DEEPEST, Limits
 from sdcard.paths import ClaimPath, Place
 from sdcard.profile import Profile
-from sdcard.recent import Recent
-from sdcard.requesting import ClaimRequest, scope_of, survey
+from sdcard.requesting import scope_of, survey
 from sdcard.rules import Rule
 from sdcard.sdjwt.processing import process_payload
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
-from sdcard.sdjwt.values import sd_hash_of
-from sdcard.sdjwt.verification import check_validity
 from sdcard.status.reference import parse_status
-from sdcard.trust import TrustedIssuers
+from sdcard.verification_cache import VerificationCache
 
-_KEPT = 16
-"""Selections that a ``HeldSdCard`` remembers."""
-_MOST_ACCEPTED = 33_554_432
-_OBJECTS = 10
-"""Bytes of the objects that are made of one character of an SD-Card, at most of cards as they are."""
 _ACCEPTED = Limits(json_depth=DEEPEST, digests=2**53)
-"""What was accepted was within limits, whichever they were."""
-_Shown: TypeAlias = tuple[SdJwt, str]
-_UNCHANGEABLE = (Acceptance, TrustedIssuers, Profile, frozenset, Limits)
+"""An accepted SD-Card was within limits, whichever they were."""
+_TEXT_BYTES = 2_000
+"""Of a cache entry for an accepted text or a presented selection, beside its texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldSdCard:
-    """An SD-Card that its Holder has checked, by this profile, and may present. ``accept_sd_card`` makes it.
+    """An SD-Card that its Holder has checked and may present. ``accept_sd_card`` makes it.
 
     Attributes:
         sd_jwt: as text, with all Disclosures.
-        profile: what it was checked by.
+        profile: the profile by which it was checked.
     """
 
     sd_jwt: SdJwt
     _issued: IssuedSdCard
     profile: Profile
-    _shown: dict[tuple[str, ...], _Shown] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What was presented of it before, by selection, with its ``sd_hash``; kept for speed alone."""
 
     @property
     def issued(self) -> IssuedSdCard:
-        """What was found of it, in objects of the caller's own: whoever accepts the same text again shares the rest."""
+        """The checked SD-Card, in JSON objects of the caller's own."""
         return self._issued.copied()
-
-
-_accepted: Recent[tuple[Acceptance, HeldSdCard]] = Recent(64, _MOST_ACCEPTED)
-
-forget = _accepted.forget
-"""Drop what is kept of accepted SD-Cards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,57 +76,40 @@ class RequestAnswered:
     not_held: tuple[ClaimPath, ...]
 
 
-def accept_sd_card(text: str, acceptance: Acceptance, holder_key: PublicKey, now: Instant) -> HeldSdCard:
-    """Check an SD-Card on receipt as a Verifier would, and that it is bound to our key (R-75, R-76).
+def accept_sd_card(
+    text: str,
+    acceptance: Acceptance,
+    holder_key: PublicKey,
+    now: Instant,
+    cache: VerificationCache | None = None,
+) -> HeldSdCard:
+    """Check an SD-Card on receipt as a Verifier would, and that it is bound to the Holder's key (R-75, R-76).
 
     Args:
         text: compact or in a JSON form, as issued: without a KB-JWT.
-        acceptance: the Issuer we registered with, its keys, the profile.
-        holder_key: ours.
+        acceptance: the Issuer that the Holder registered with, its keys, the profile.
+        holder_key: the Holder's own.
         now: the present instant.
+        cache: stores SD-Cards that passed. None stores nothing.
 
     Raises:
         Refused: ``kb.unexpected`` for an SD-JWT+KB; ``cnf.other-key``; ``status.malformed``; and every rule of
             RFC 9901 7.1.
     """
-    before = _accepted_before(text, acceptance, now)
-    held = before or _accept(text, acceptance, now)
-    if held._issued.holder_key != holder_key:
-        raise Refused(Rule.CNF_OTHER_KEY, Where(Part.ISSUER_JWT, ("cnf", "jwk")))
-    if before is None and held._issued.verified.known_hash and _can_be_kept(text, acceptance):
-        _accepted.keep(text, (acceptance, held), _OBJECTS * len(text))  # it comes again and again
-    return held
-
-
-def _accept(text: str, acceptance: Acceptance, now: Instant) -> HeldSdCard:
-    """Everything but whose key it is bound to (R-75)."""
-    sd_jwt = parse_sd_jwt(text, acceptance.limits)
+    entry = (text, acceptance.limits)
+    known: SdJwt | None = cache.find(entry) if cache is not None and type(text) is str else None
+    sd_jwt = known or parse_sd_jwt(text, acceptance.limits)
     if isinstance(sd_jwt, SdJwtWithKeyBinding):
         raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT), "An Issuer sends no KB-JWT.")
-    issued = read_issued(sd_jwt, acceptance, check_instant(now))
+    issued = check_issued(sd_jwt, acceptance, check_instant(now), None, cache)
     claims = issued.verified.processed.claims
     if "status" in claims:
         parse_status(claims["status"])
+    if issued.holder_key != holder_key:
+        raise Refused(Rule.CNF_OTHER_KEY, Where(Part.ISSUER_JWT, ("cnf", "jwk")))
+    if cache is not None and known is None:
+        cache.store(entry, issued.verified.sd_jwt, _TEXT_BYTES + len(text))
     return HeldSdCard(issued.verified.sd_jwt, issued, acceptance.profile)
-
-
-def _can_be_kept(text: str, acceptance: Acceptance) -> bool:
-    """Whether nothing can change in either, which is sure of no type but our own."""
-    parts = acceptance, acceptance.issuers, acceptance.profile, acceptance.published_keys, acceptance.limits
-    return type(text) is str and tuple(map(type, parts)) == _UNCHANGEABLE
-
-
-def _accepted_before(text: str, acceptance: Acceptance, now: Instant) -> HeldSdCard | None:
-    """What was made of this text, if the same was acceptable then; what time decides is decided anew."""
-    if type(text) is not str:
-        return None
-    before = _accepted.find(text)
-    if before is None or (before[0] is not acceptance and before[0] != acceptance):
-        return None
-    held = before[1]
-    acceptance.issuers.check_current(check_instant(now))
-    check_validity(held._issued.verified.processed.claims, now, acceptance.clock_skew, None)
-    return held
 
 
 def select_all(held: HeldSdCard) -> Selection:
@@ -256,24 +223,38 @@ def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
 
 
 def present(
-    held: HeldSdCard, selection: Selection, challenge: Challenge, signer: Signer, now: Instant
+    held: HeldSdCard,
+    selection: Selection,
+    challenge: Challenge,
+    signer: Signer,
+    now: Instant,
+    cache: VerificationCache | None = None,
 ) -> SdJwtWithKeyBinding:
     """Answer a Challenge; ``str()`` of the result is the text to send (7.2 steps 2 to 5, R-77 to R-80).
 
-    To present unsolicited, make a challenge of one's own with ``new_challenge``.
+    To present unsolicited, make a challenge with ``new_challenge``.
+
+    Args:
+        held: the SD-Card.
+        selection: the Disclosures to show.
+        challenge: the Verifier's.
+        signer: holds the key in ``cnf``.
+        now: becomes ``iat``, in whole seconds.
+        cache: stores the ``sd_hash`` of the selection. None stores nothing.
 
     Raises:
         Misuse: when the signer does not hold the key in ``cnf``, or the selection is another SD-Card's.
     """
     if signer.public_key != held._issued.holder_key:
         raise Misuse("the signer does not hold the key that the SD-Card is bound to")
-    shown = held._shown.get(selection.disclosures)
+    entry = (held.sd_jwt, selection.disclosures)
+    shown: tuple[SdJwt, str] | None = cache.find(entry) if cache is not None else None
     if shown is None:
         sd_jwt = disclose(held, selection)
-        shown = sd_jwt, sd_hash_of(sd_jwt, held._issued.verified.processed.algorithm)
-        if len(held._shown) >= _KEPT:
-            held._shown.clear()
-        held._shown[selection.disclosures] = shown
+        shown = sd_jwt, held._issued.verified.processed.algorithm.digest(str(sd_jwt))
+        if cache is not None:
+            texts = (held.sd_jwt.issuer_jwt, *held.sd_jwt.disclosures)
+            cache.store(entry, shown, _TEXT_BYTES + 2 * sum(map(len, texts)) + 100 * len(texts))
     return bind(*shown, challenge, signer, now)
 
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from sdcard.claim_request import ClaimRequest
 from sdcard.encoding import parse_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.interactions import MAX_INTERACTION, is_interaction_id
 from sdcard.keybinding.challenge import Challenge
-from sdcard.requesting import ClaimRequest
 from sdcard.rules import Rule
 
 SCHEME = "SD-Card"

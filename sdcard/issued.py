@@ -1,6 +1,9 @@
-"""What Holder and Verifier alike ask of an SD-Card: trusted Issuer, sound SD-JWT, profile, times, a usable ``cnf``."""
+"""Check an SD-Card as Holder and Verifier both do: RFC 9901 7.1 in its order, the profile, and the key in ``cnf``.
 
-from collections.abc import Generator
+``check_issued`` is the whole list. With a ``VerificationCache``, an SD-Card that passed before is not parsed again;
+trust, times, ``aud`` and published keys are still checked at every call.
+"""
+
 from dataclasses import dataclass
 from itertools import filterfalse
 from typing import NamedTuple
@@ -8,41 +11,47 @@ from typing import NamedTuple
 from sdcard.encoding import JsonObject, copied
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, is_instant, read_numeric_date
-from sdcard.jose.claims import required_text
-from sdcard.jose.jws import SignatureQuestion, computed
+from sdcard.jose.claims import (
+    check_addressed,
+    check_already_issued,
+    check_already_valid,
+    check_not_expired,
+    parse_confirmed_key,
+    read_audiences,
+    required_text,
+)
+from sdcard.jose.jws import SignatureCheck, parse_jws, verify_jws
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
-from sdcard.names import NEVER_SELECTIVE, RESERVED_AT_TOP
+from sdcard.names import CNF, NEVER_SELECTIVE, RESERVED_AT_TOP
 from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
+from sdcard.sdjwt.processing import ProcessedPayload, process_payload
 from sdcard.sdjwt.serialization import SdJwt
-from sdcard.sdjwt.verification import (
-    CONFIRMED,
-    VerifiedSdJwt,
-    check_in_clear,
-    check_lifetime,
-    check_validity,
-    parse_confirmation,
-    read_audiences,
-    verifying_sd_jwt,
-)
 from sdcard.trust import TrustedIssuers
+from sdcard.verification_cache import VerificationCache
 
 _WHERE = Where(Part.ISSUER_JWT)
+_CNF = Where(Part.ISSUER_JWT, (CNF,))
+_KEY = Where(Part.ISSUER_JWT, (CNF, "jwk"))
 _KID = Where(Part.ISSUER_HEADER, ("kid",))
+_BYTES_PER_CHARACTER = 24
+"""Of the objects that are made of an SD-Card: 10 for usual cards, 24 for an array of empty objects."""
+_ENTRY_BYTES = 4_000
+"""Of a cache entry beside what grows with the SD-Card."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """Which SD-Cards are acceptable at all.
+    """Terms on which an SD-Card is acceptable, whoever presents it.
 
     Attributes:
         issuers: the trusted ones, with their keys.
         profile: what a well-formed SD-Card is.
         clock_skew: seconds by which an Issuer's clock may differ, at most 60.
-        published_keys: thumbprints of keys that anybody can sign with; they neither issue nor hold.
+        published_keys: thumbprints of keys that anyone can sign with; they neither issue nor hold.
         limits: bounds the work.
-        max_lifetime: seconds from ``iat`` to ``exp``, at most; None: as long as the Issuer likes.
+        max_lifetime: the most seconds from ``iat`` to ``exp``; None for no bound.
     """
 
     issuers: TrustedIssuers
@@ -59,20 +68,37 @@ class Acceptance:
             raise Misuse("a longest lifetime is a number of seconds above 0")
 
 
+class VerifiedSdJwt(NamedTuple):
+    """An SD-JWT whose signature and Disclosures are valid. It says nothing about the claims.
+
+    Attributes:
+        processed: the Processed SD-JWT Payload and the place of each Disclosure.
+        sd_jwt: the text.
+        sd_hash: the digest that a KB-JWT over exactly these Disclosures must name (4.3.1, R-46, R-47).
+    """
+
+    processed: ProcessedPayload
+    sd_jwt: SdJwt
+    sd_hash: str
+
+    def __repr__(self) -> str:
+        return f"VerifiedSdJwt({self.processed!r}, …)"
+
+
 class IssuedSdCard(NamedTuple):
-    """An SD-Card that its Issuer stands behind.
+    """An SD-Card that a trusted Issuer signed.
 
     Attributes:
         issuer, subject: ``iss`` and ``sub``.
         issued_at, expires_at: Unix seconds.
         holder_key: the key in ``cnf``.
-        vct: the type that the SD-Card says it is; None where the profile lets it say none.
-        not_before: ``nbf``, in Unix seconds, where it is there.
-        audience: whom ``aud`` names; nobody where it is not there.
-        token_id: ``jti``, where it is there.
+        vct: the type of the SD-Card; None where the profile does not require one.
+        not_before: ``nbf``, in Unix seconds, where present.
+        audience: the names in ``aud``; empty where it is absent.
+        token_id: ``jti``, where present.
         card_format: the claim of this name, where the SD-Card has one.
-        members: the card's members that the Disclosures at hand show. Others may exist.
-        verified: the SD-JWT beneath.
+        members: the card's members that these Disclosures show. Others may exist.
+        verified: the SD-JWT.
     """
 
     issuer: str
@@ -89,7 +115,7 @@ class IssuedSdCard(NamedTuple):
     verified: VerifiedSdJwt
 
     def copied(self) -> "IssuedSdCard":
-        """The same, of which nothing that can be changed is anybody else's."""
+        """Return a copy that shares no JSON object with this one."""
         claims = copied(self.verified.processed.claims)
         processed = self.verified.processed._replace(claims=claims)
         return self._replace(members=card_members(claims), verified=self.verified._replace(processed=processed))
@@ -98,44 +124,61 @@ class IssuedSdCard(NamedTuple):
         return f"IssuedSdCard(issuer={self.issuer!r}, subject={self.subject!r}, …)"
 
 
-def read_issued(sd_jwt: SdJwt, acceptance: Acceptance, now: Instant) -> IssuedSdCard:
-    """Check an SD-Card in every respect that does not depend on who presents it, and to whom (RFC 9901 7.1).
+class _Known(NamedTuple):
+    """A cache entry: an SD-Card that passed every check, the names of the key in its header, and the key."""
+
+    kid: object
+    alg: object
+    issuer_key: PublicKey
+    issued: IssuedSdCard
+
+    def __repr__(self) -> str:
+        return f"_Known({self.issued!r})"
+
+
+def check_issued(
+    sd_jwt: SdJwt,
+    acceptance: Acceptance,
+    now: Instant,
+    audience: str | None,
+    cache: VerificationCache | None = None,
+    signature_is_valid: SignatureCheck | None = None,
+) -> IssuedSdCard:
+    """Check an SD-Card in every respect that does not depend on who presents it (RFC 9901 7.1, R-50).
+
+    The Issuer's key comes first (2.c), since the right algorithm (2.a) follows from it. The profile accepts ``vct``
+    (SDC-4, VC-3). A caller that passes a cache must not change the JSON objects in the result.
 
     Args:
         sd_jwt: the SD-JWT, with some or all Disclosures.
-        acceptance: what is acceptable.
+        acceptance: the terms.
         now: the present instant.
+        audience: the Verifier, which an ``aud`` claim must name; None for a Holder.
+        cache, signature_is_valid: as for ``check_presentation``.
 
     Raises:
-        Refused: for the first rule that says no.
+        Refused: for the first rule that is broken.
     """
-    return computed(reading_issued(sd_jwt, acceptance, now, None))
-
-
-def reading_issued(
-    sd_jwt: SdJwt, acceptance: Acceptance, now: Instant, audience: str | None
-) -> Generator[SignatureQuestion, bool, IssuedSdCard]:
-    """As ``read_issued``, step by step; whoever takes the steps computes the signature.
-
-    ``audience``: who we are, should the SD-Card have an ``aud`` claim; nobody for a Holder.
-    """
-
-    def key_for(issuer: object, kid: object, alg: object) -> PublicKey:
-        key = acceptance.issuers.key_for(issuer, kid, alg)
-        check_not_published(key, acceptance.published_keys, _KID)
-        return key
-
-    acceptance.issuers.check_current(now)
-    verified = yield from verifying_sd_jwt(sd_jwt, key_for, acceptance.profile.accepted_types, acceptance.limits)
-    check_in_clear(verified, acceptance.profile.required, NEVER_SELECTIVE)
-    claims = verified.processed.claims
-    check_validity(claims, now, acceptance.clock_skew, audience)
-    if acceptance.max_lifetime is not None:
-        check_lifetime(claims, acceptance.max_lifetime)
-    _check_vct(claims, acceptance.profile)
-    holder_key = parse_confirmation(claims)
-    check_not_published(holder_key, acceptance.published_keys, CONFIRMED)
-    return IssuedSdCard(
+    issuers, profile, limits = acceptance.issuers, acceptance.profile, acceptance.limits
+    issuers.check_current(now)
+    entry = (sd_jwt.issuer_jwt, sd_jwt.disclosures, profile, limits)
+    known: _Known | None = cache.find(entry) if cache is not None else None
+    if known is not None and issuers.key_for(known.issued.issuer, known.kid, known.alg) == known.issuer_key:
+        return _check_again(known, acceptance, now, audience)
+    jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
+    kid, alg = jws.header.get("kid"), jws.header.get("alg")
+    key = issuers.key_for(jws.payload.get("iss"), kid, alg)
+    check_not_published(key, acceptance.published_keys, _KID)
+    verify_jws(jws, key, profile.accepted_types, signature_is_valid)
+    processed = process_payload(jws.payload, sd_jwt.disclosures, limits)
+    claims = processed.claims
+    check_in_clear(processed, profile.required)
+    check_terms(claims, acceptance, now, audience)
+    if "vct" in claims and _text(claims, "vct") not in profile.accepted_vcts:
+        raise Refused(Rule.VCT, _WHERE.within("vct"), f"Profile: {profile.name}.")
+    holder_key = parse_confirmed_key(claims.get(CNF), _CNF, cache)
+    check_not_published(holder_key, acceptance.published_keys, _KEY)
+    issued = IssuedSdCard(
         issuer=_text(claims, "iss"),
         subject=_text(claims, "sub"),
         issued_at=read_numeric_date(claims, "iat", _WHERE),
@@ -143,23 +186,65 @@ def reading_issued(
         holder_key=holder_key,
         vct=_text(claims, "vct") if "vct" in claims else None,
         not_before=read_numeric_date(claims, "nbf", _WHERE) if "nbf" in claims else None,
-        audience=read_audiences(claims, _WHERE),
+        audience=read_audiences(claims, _WHERE) if "aud" in claims else (),
         token_id=required_text(claims, "jti", _WHERE) if "jti" in claims else None,
         card_format=_text(claims, "card_format") if "card_format" in claims else None,
         members=card_members(claims),
-        verified=verified,
+        verified=VerifiedSdJwt(processed, sd_jwt, processed.algorithm.digest(str(sd_jwt))),
     )
+    if cache is not None:
+        characters = len(sd_jwt.issuer_jwt) + sum(map(len, sd_jwt.disclosures))
+        cache.store(entry, _Known(kid, alg, key, issued), _ENTRY_BYTES + _BYTES_PER_CHARACTER * characters)
+    return issued
+
+
+def _check_again(known: _Known, acceptance: Acceptance, now: Instant, audience: str | None) -> IssuedSdCard:
+    """Check what may have changed since an SD-Card was stored, in the order of ``check_issued``."""
+    check_not_published(known.issuer_key, acceptance.published_keys, _KID)
+    check_terms(known.issued.verified.processed.claims, acceptance, now, audience)
+    check_not_published(known.issued.holder_key, acceptance.published_keys, _KEY)
+    return known.issued
+
+
+def check_in_clear(processed: ProcessedPayload, required: frozenset[str]) -> None:
+    """Refuse an SD-JWT that lacks a required claim, or lets a Holder hide a claim that decides whether it counts.
+
+    A Holder may withhold no part of such a claim: RFC 9901 9.7 (R-34); SD-JWT VC 2.2.2.2, sub-claims included (VC-5);
+    HAIP 6.1 (HAIP-4). Then a required claim that is present is in the clear, and one that is absent may have been
+    withheld: 7.1 step 6, 9.7 (R-72).
+
+    Raises:
+        Refused: ``claim.not-in-clear`` or ``claim.missing``, at the claim.
+    """
+    for name in processed.selective:
+        if name in required or name in NEVER_SELECTIVE:
+            raise Refused(Rule.CLAIM_NOT_IN_CLEAR, _WHERE.within(name))
+    if not processed.claims.keys() >= required:
+        raise Refused(Rule.CLAIM_MISSING, _WHERE.within(min(required - processed.claims.keys())))
+
+
+def check_terms(claims: JsonObject, acceptance: Acceptance, now: Instant, audience: str | None) -> None:
+    """Check times and ``aud`` of the processed payload: step 6 (R-71). No result of it is ever stored.
+
+    The longest lifetime is inclusive: RFC 7519 4.1.4.
+
+    Raises:
+        Refused: ``time.*``, ``audience.mismatch``, ``claim.type`` or ``claim.value``, at the claim.
+    """
+    skew, longest = acceptance.clock_skew, acceptance.max_lifetime
+    check_not_expired(claims, now - skew, _WHERE)
+    check_already_valid(claims, now + skew, _WHERE)
+    check_already_issued(claims, now + skew, _WHERE)
+    check_addressed(claims, audience, _WHERE)
+    if longest is not None:
+        lifetime = read_numeric_date(claims, "exp", _WHERE) - read_numeric_date(claims, "iat", _WHERE)
+        if lifetime > longest:
+            raise Refused(Rule.LIFETIME, _WHERE.within("exp"), f"At most {longest} s are accepted.")
 
 
 def card_members(claims: JsonObject) -> JsonObject:
-    """What of the claims is the card's own."""
+    """Select the claims that are members of the card."""
     return {name: claims[name] for name in filterfalse(RESERVED_AT_TOP.__contains__, claims)}
-
-
-def _check_vct(claims: JsonObject, profile: Profile) -> None:
-    """Refuse a token of another type (SDC-4, VC-3)."""
-    if "vct" in claims and _text(claims, "vct") not in profile.accepted_vcts:
-        raise Refused(Rule.VCT, _WHERE.within("vct"), f"Profile: {profile.name}.")
 
 
 def _text(claims: JsonObject, name: str) -> str:

@@ -11,9 +11,8 @@ from sdcard.encoding import JsonObject, JsonValue, parse_json_object
 from sdcard.errors import Finding, Part, Refused, Where, first_findings
 from sdcard.frozen import frozen
 from sdcard.instants import Instant, check_instant, parse_numeric_date
-from sdcard.jose.key_sets import KeySet
 from sdcard.jose.key_sets import parse_key_set as parse_key_set
-from sdcard.jose.keys import PublicKey
+from sdcard.jose.keys import KeySet, PublicKey
 from sdcard.lenient import lenient_document
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
@@ -57,7 +56,7 @@ class TrustedIssuers:
         Raises:
             Refused: ``trust.expired``.
         """
-        if not self.is_current(now):
+        if self.expires_at is not None and now >= self.expires_at:
             raise Refused(Rule.TRUST_EXPIRED, Where(Part.TRUST, ("exp",)), "Get the present trust document.")
 
     def key_for(self, issuer: object, kid: object, alg: object = None) -> PublicKey:
@@ -72,7 +71,8 @@ class TrustedIssuers:
         keys = self.keys.get(issuer) if isinstance(issuer, str) else None
         if keys is None:
             raise Refused(Rule.ISSUER_UNKNOWN, Where(Part.ISSUER_JWT, ("iss",)), "Add the Issuer if you trust it.")
-        key = KeySet.of(keys).find(kid, alg)
+        assert isinstance(keys, KeySet), "made with the list"
+        key: PublicKey | None = keys.find(kid, alg)
         if key is None:
             where = Where(Part.ISSUER_HEADER, ("kid",))
             raise Refused(Rule.ISSUER_KEY_UNKNOWN, where, "The Issuer is trusted; this key of it is not known.")

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from sdcard.encoding import JsonValue
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, check_instant, parse_numeric_date
+from sdcard.jose.claims import check_addressed, check_already_valid
 from sdcard.jose.jws import encode_signing_input, join_signature, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
-from sdcard.sdjwt.verification import check_addressed, check_already_valid
 from sdcard.trust import TrustedIssuers, encode_trusted_issuers, read_trusted_issuers
 
 TYP = "sdcard-trust+jwt"

@@ -1,53 +1,59 @@
-"""The front door: a presentation, Expectations and an instant in; a verified card out, or ``Refused``.
+"""Verify presentations: text, ``Expectations`` and an instant in, a ``VerifiedCard`` out, or ``Refused``.
 
-The order of RFC 9901 7.3: decide about key binding, the SD-JWT (7.1), the KB-JWT; then status; then single use.
+``check_presentation`` applies every rule of RFC 9901 7.1 and 7.3, in this order: key binding as decided, the SD-JWT
+(7.1, ``check_issued``), the KB-JWT (7.3, ``verify_key_binding``). Then ``check_status`` asks the status source, and
+``check_single_use`` uses up the nonce, last of all. The async version awaits the last two.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from inspect import isawaitable
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple
 
 from sdcard.cards.partial import PartialCard
+from sdcard.claim_request import ClaimRequest
+from sdcard.encoding import copied
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.issued import Acceptance, IssuedSdCard, reading_issued
-from sdcard.jose.jws import SignatureQuestion
+from sdcard.issued import Acceptance, IssuedSdCard, check_issued
+from sdcard.jose.jws import SignatureCheck
 from sdcard.jose.keys import PublicKey
 from sdcard.keybinding.challenge import Answering, KeyBinding, Unbound, Unsolicited, has_awaited_record
-from sdcard.keybinding.verification import Bound, ask_single_use, judge_single_use, verifying_key_binding
+from sdcard.keybinding.verification import Bound, check_single_use, check_single_use_async, verify_key_binding
 from sdcard.paths import ClaimPath
-from sdcard.requesting import ClaimRequest, undisclosed
 from sdcard.rules import Rule
-from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.status.reference import (
     Checked,
     CheckedAsync,
     Status,
-    StatusQuestion,
     StatusReference,
     Unchecked,
-    judge_status,
+    check_status_value,
     parse_status,
     without_source,
 )
+from sdcard.verification_cache import VerificationCache
+
+MUST_AWAIT = "await verify_presentation_async for a status source or record that is awaited"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectations(Acceptance):
-    """What a Verifier demands. The decisions about key binding and status have no default.
+    """A Verifier's demands. The decisions about key binding and status have no default.
 
     Attributes:
         key_binding: ``Answering``, ``Unsolicited`` or ``Unbound``; the first two name the audience.
         status: ``Checked``, ``CheckedAsync`` or ``Unchecked``.
-        requested: what the Holder was asked to show. It decides nothing: what is required, ``check_admission`` checks.
+        requested: the claims that the Holder was asked to show. ``check_admission`` checks the required claims.
     """
 
     key_binding: KeyBinding
     status: Status
     requested: ClaimRequest = field(default_factory=ClaimRequest)
     is_awaited: bool = field(init=False, repr=False, compare=False)
-    """Whether the status or the record is to be awaited."""
+    """Whether the status source or the record must be awaited."""
+    status_in_result: Status = field(init=False, repr=False, compare=False)
+    """The decision about status as a ``VerifiedCard`` has it: without the source."""
 
     def __post_init__(self) -> None:
         Acceptance.__post_init__(self)
@@ -57,26 +63,27 @@ class Expectations(Acceptance):
             raise Misuse("decide about the status: Checked, CheckedAsync or Unchecked")
         awaited = isinstance(self.status, CheckedAsync) or has_awaited_record(self.key_binding)
         object.__setattr__(self, "is_awaited", awaited)
+        object.__setattr__(self, "status_in_result", without_source(self.status))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedCard(PartialCard):
-    """A partial card, and who stands behind it. It can be pickled, copied and compared.
+    """A verified partial card. It can be pickled, copied and compared.
 
     Attributes:
-        issuer: who stands behind it.
+        issuer: the trusted Issuer, ``iss``.
         subject: ``agent:`` and the agent's id.
         issued_at, expires_at: Unix seconds.
         holder_key: the key that the SD-Card is bound to.
         key_binding: the verified KB-JWT, or ``Unbound`` with the Verifier's reason.
         status: the Verifier's decision: ``Checked`` or ``CheckedAsync``, without the source, or ``Unchecked``.
-        status_reference: the entry of a status list that speaks for the SD-Card; None where it has none.
-        vct: the type that the SD-Card says it is, one that the profile accepts; None where it says none.
-        not_before: ``nbf``, in Unix seconds; None where it is not there.
-        audience: whom ``aud`` names, the Verifier among them; empty where it is not there.
-        token_id: ``jti``; None where it is not there.
-        hidden: digests without a Disclosure: decoys, and members that were not shown; nobody can tell which.
-        requested: what the Verifier asked for.
+        status_reference: the SD-Card's entry in a status list; None without ``status``.
+        vct: the type of the SD-Card, which the profile accepts; None where it is absent.
+        not_before: ``nbf``, in Unix seconds; None where it is absent.
+        audience: the names in ``aud``, the Verifier among them; empty where it is absent.
+        token_id: ``jti``; None where it is absent.
+        hidden: digests without a Disclosure: decoys and members that were not shown, which cannot be told apart.
+        requested: the claims that the Verifier asked for.
     """
 
     issuer: str
@@ -96,207 +103,138 @@ class VerifiedCard(PartialCard):
 
     @property
     def undisclosed(self) -> tuple[ClaimPath, ...]:
-        """What was requested and is not shown: withheld or not there; nobody can tell which."""
+        """The requested claims that are not shown: withheld or absent, which cannot be told apart."""
+        from sdcard.requesting import undisclosed  # which imports every card format
+
         return undisclosed(self, self.requested)
 
 
-class Task(Protocol):
-    """Work that was handed to a pool, such as a ``concurrent.futures.Future``."""
+class CheckedPresentation(NamedTuple):
+    """A presentation that passed every rule that needs no status list and no record of used nonces.
 
-    def cancel(self) -> bool:
-        """Take it back; false when it has begun."""
-        ...
+    Attributes:
+        issued: the SD-Card.
+        key_binding: the verified KB-JWT, or ``Unbound``.
+        status_reference: the SD-Card's entry in a status list; None without ``status``.
+    """
 
-    def result(self) -> object:
-        """Wait until it is done; what went wrong in it goes on here."""
-        ...
-
-
-class ThreadPool(Protocol):
-    """Threads of this process, such as a ``concurrent.futures.ThreadPoolExecutor``."""
-
-    def submit(self, work: Callable[[], None], /) -> Task:
-        """Do the work at some time, in another thread."""
-        ...
+    issued: IssuedSdCard
+    key_binding: Bound | Unbound
+    status_reference: StatusReference | None
 
 
-class _UseQuestion(NamedTuple):
-    """Whether a verified KB-JWT is presented for the first time."""
-
-    bound: Bound
-    expected: Answering | Unsolicited
-
-
-_Question: TypeAlias = SignatureQuestion | StatusQuestion | _UseQuestion
-_Steps: TypeAlias = Generator[_Question, Any, VerifiedCard]
-
-
-def verify_presentation(presentation: str, expectations: Expectations, now: Instant) -> VerifiedCard:
-    """Verify a presentation in every respect, or refuse it; nothing in between is released (R-73, R-94).
+def verify_presentation(
+    presentation: str, expectations: Expectations, now: Instant, cache: VerificationCache | None = None
+) -> VerifiedCard:
+    """Verify a presentation in every respect, or refuse it; no part of a refused one is released (R-73, R-94).
 
     Args:
         presentation: an SD-JWT or SD-JWT+KB, compact or in a JSON form.
-        expectations: what the Verifier demands, decided before it looks (R-81).
+        expectations: the Verifier's demands, decided before it looks (R-81).
         now: the present instant, in Unix seconds.
+        cache: stores SD-Cards that passed; its module documents what an observer can measure. None stores nothing.
 
     Raises:
-        Refused: with the rule that says no, and where.
-        Misuse: when ``presentation`` is no text, ``now`` no instant, or a status or record is to be awaited.
+        Refused: with the rule that is broken, and where.
+        Misuse: when ``presentation`` is not a text, ``now`` not an instant, or a status source or record must be
+            awaited.
     """
     if expectations.is_awaited:
-        raise Misuse("await verify_presentation_async for a status source or record that is awaited")
-    steps = _verification(presentation, expectations, now)
-    step = _next_step(steps, None)
-    while not isinstance(step, VerifiedCard):
-        step = _next_step(steps, _ask(step, expectations, now))
-    return step
+        raise Misuse(MUST_AWAIT)
+    checked = check_presentation(presentation, expectations, now, cache)
+    check_status(checked, expectations.status, now)
+    check_single_use(checked.key_binding, expectations.key_binding, now)
+    return verified_card(checked, expectations, cache)
 
 
-async def verify_presentation_async(presentation: str, expectations: Expectations, now: Instant) -> VerifiedCard:
-    """As ``verify_presentation``, by the same rules; status source and record are awaited where they have to be."""
-    steps = _verification(presentation, expectations, now)
-    step = _next_step(steps, None)
-    while not isinstance(step, VerifiedCard):
-        answer = _ask(step, expectations, now)
-        step = _next_step(steps, await answer if isawaitable(answer) else answer)
-    return step
+async def verify_presentation_async(
+    presentation: str, expectations: Expectations, now: Instant, cache: VerificationCache | None = None
+) -> VerifiedCard:
+    """Verify a presentation by the same rules as ``verify_presentation``; await the status source and the record."""
+    checked = check_presentation(presentation, expectations, now, cache)
+    await check_status_async(checked, expectations.status, now)
+    await check_single_use_async(checked.key_binding, expectations.key_binding, now)
+    return verified_card(checked, expectations, cache)
 
 
-def verify_many(
-    presentations: Sequence[tuple[str, Expectations]], now: Instant, pool: ThreadPool, threads: int
-) -> list[VerifiedCard | Refused]:
-    """Verify presentations as ``verify_presentation`` does, several at once; none has a say in what becomes of another.
+def check_presentation(
+    presentation: str,
+    expectations: Expectations,
+    now: Instant,
+    cache: VerificationCache | None = None,
+    signature_is_valid: SignatureCheck | None = None,
+) -> CheckedPresentation:
+    """Apply every rule of RFC 9901 7.1 and 7.3, in order. Status and single use are left to the caller.
 
-    Signatures are computed by several threads; all else is done by the calling one. Statuses and records are asked
-    last, in the order given: of two answers to one challenge the first is the one that counts.
+    A presentation of the kind that was not decided on is refused first (R-3, R-4, R-82, R-93). 7.1 comes before the
+    KB-JWT (R-84), and the status is asked for when no other rule is broken (VC-15).
 
     Args:
-        presentations: each with what the Verifier demands of it.
-        now: the present instant, in Unix seconds.
-        pool: where other threads are to be had; its owner shuts it down.
-        threads: how many work at a time, the calling one among them.
-
-    Returns:
-        For each presentation, in order, the verified card, or the refusal.
+        presentation, expectations, now, cache: as for ``verify_presentation``.
+        signature_is_valid: computes whether a key made a signature; by default, the key itself.
 
     Raises:
-        Misuse: as ``verify_presentation``, or when ``threads`` is not at least 1; nothing was asked then.
-        Exception: what a status source or record raises, but ``Refused``; those after it are not asked any more.
-    """
-    if type(threads) is not int or threads < 1:
-        raise Misuse("at least one thread works")
-    presentations = tuple(presentations)
-    if any(expectations.is_awaited for _, expectations in presentations):
-        raise Misuse("await verify_presentation_async for a status source or record that is awaited")
-    begun = [_verification(presentation, expectations, now) for presentation, expectations in presentations]
-    reached = [_step_or_refusal(steps, None) for steps in begun]
-    while asked := {number: step for number, step in enumerate(reached) if isinstance(step, SignatureQuestion)}:
-        verified = _computed(list(asked.values()), pool, threads)
-        for number, answer in zip(asked, verified, strict=True):
-            reached[number] = _step_or_refusal(begun[number], answer)
-    results: list[VerifiedCard | Refused] = []
-    for steps, step, (_, expectations) in zip(begun, reached, presentations, strict=True):
-        while not isinstance(step, (VerifiedCard, Refused)):
-            try:
-                step = _next_step(steps, _ask(step, expectations, now))
-            except Refused as refusal:
-                step = refusal
-        results.append(step)
-    return results
-
-
-def _computed(questions: Sequence[SignatureQuestion], pool: ThreadPool, threads: int) -> list[bool]:
-    """The answers, by several threads, which take one question after the other."""
-    answers = [False] * len(questions)
-    waiting = iter(range(len(questions)))
-
-    def work() -> None:
-        for number in waiting:
-            answers[number] = questions[number].answer()
-
-    helpers = [pool.submit(work) for _ in range(min(threads, len(questions)) - 1)]
-    work()
-    for helper in helpers:
-        if not helper.cancel():  # one that never began has nothing left to do
-            helper.result()
-    return answers
-
-
-def _next_step(steps: _Steps, answer: object) -> _Question | VerifiedCard:
-    try:
-        return steps.send(answer)
-    except StopIteration as end:
-        card: VerifiedCard = end.value
-        return card
-
-
-def _step_or_refusal(steps: _Steps, answer: object) -> _Question | VerifiedCard | Refused:
-    try:
-        return _next_step(steps, answer)
-    except Refused as refusal:
-        return refusal
-
-
-def _ask(question: _Question, expectations: Expectations, now: Instant) -> object:
-    """The answer, or what to await for it."""
-    if isinstance(question, SignatureQuestion):
-        return question.answer()
-    if isinstance(question, _UseQuestion):
-        return ask_single_use(question.bound, question.expected, now)
-    assert not isinstance(expectations.status, Unchecked), "nothing is asked of an unchecked status"
-    return expectations.status.source.status(question.reference, question.issuer, now)
-
-
-def _verification(presentation: str, expectations: Expectations, now: Instant) -> _Steps:
-    """Every rule, in order; gives out the questions about signatures, status and single use, and goes on with answers.
-
-    A presentation that is not of the kind that was decided on goes no further (R-3, R-4, R-82, R-93); 7.1 comes before
-    the KB-JWT (R-84), and the status is asked for when nothing else speaks against the SD-Card (VC-15).
+        Refused: for the first rule that is broken.
+        Misuse: when ``presentation`` is not a text, or ``now`` not an instant.
     """
     check_instant(now)
-    arrived = parse_sd_jwt(presentation, expectations.limits)
-    match arrived, expectations.key_binding:
-        case SdJwtWithKeyBinding(), (Answering() | Unsolicited()) as expected:
-            issued = yield from reading_issued(arrived.sd_jwt, expectations, now, expected.audience)
-            sd_hash, limits = issued.verified.sd_hash, expectations.limits
-            bound = yield from verifying_key_binding(arrived.kb_jwt, issued.holder_key, sd_hash, expected, now, limits)
-            reference = yield from _check_status(issued, expectations.status)
-            judge_single_use((yield _UseQuestion(bound, expected)))
-            return _verified(issued, bound, reference, expectations)
-        case SdJwt(), Unbound() as unbound:
-            issued = yield from reading_issued(arrived, expectations, now, None)
-            reference = yield from _check_status(issued, expectations.status)
-            return _verified(issued, unbound, reference, expectations)
-        case SdJwt(), _:
-            raise Refused(Rule.KB_MISSING, Where(Part.PRESENTATION))
-        case _:
+    arrived, expected, limits = (
+        parse_sd_jwt(presentation, expectations.limits),
+        expectations.key_binding,
+        expectations.limits,
+    )
+    key_binding: Bound | Unbound
+    if isinstance(arrived, SdJwtWithKeyBinding):
+        if isinstance(expected, Unbound):
             raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT))
-
-
-def _check_status(issued: IssuedSdCard, status: Status) -> Generator[StatusQuestion, object, StatusReference | None]:
+        audience = expected.challenge.audience if isinstance(expected, Answering) else expected.audience
+        issued = check_issued(arrived.sd_jwt, expectations, now, audience, cache, signature_is_valid)
+        holder_key, sd_hash = issued.holder_key, issued.verified.sd_hash
+        key_binding = verify_key_binding(arrived.kb_jwt, holder_key, sd_hash, expected, now, limits, signature_is_valid)
+    else:
+        if not isinstance(expected, Unbound):
+            raise Refused(Rule.KB_MISSING, Where(Part.PRESENTATION))
+        issued = check_issued(arrived, expectations, now, None, cache, signature_is_valid)
+        key_binding = expected
     claims = issued.verified.processed.claims
-    reference = parse_status(claims["status"]) if "status" in claims else None
-    if reference is not None and not isinstance(status, Unchecked):
-        judge_status((yield StatusQuestion(reference, issued.issuer)))
-    return reference
+    return CheckedPresentation(issued, key_binding, parse_status(claims["status"]) if "status" in claims else None)
 
 
-def _verified(
-    issued: IssuedSdCard, key_binding: Bound | Unbound, reference: StatusReference | None, expectations: Expectations
+def check_status(checked: CheckedPresentation, status: Status, now: Instant) -> None:
+    """Ask the status source, unless the Verifier decided not to, or the SD-Card has no status.
+
+    Raises:
+        Refused: ``status.revoked``, ``status.suspended`` or ``status.unavailable``.
+    """
+    if checked.status_reference is not None and not isinstance(status, Unchecked):
+        check_status_value(status.source.status(checked.status_reference, checked.issued.issuer, now))
+
+
+async def check_status_async(checked: CheckedPresentation, status: Status, now: Instant) -> None:
+    """Ask the status source as ``check_status`` does; await one that is awaited."""
+    if checked.status_reference is not None and not isinstance(status, Unchecked):
+        answer = status.source.status(checked.status_reference, checked.issued.issuer, now)
+        check_status_value(await answer if isinstance(answer, Awaitable) else answer)
+
+
+def verified_card(
+    checked: CheckedPresentation, expectations: Expectations, cache: VerificationCache | None
 ) -> VerifiedCard:
+    """Make the result of a presentation that passed every rule. With a cache the members are shared, so copy them."""
+    issued = checked.issued
     processed = issued.verified.processed
     return VerifiedCard(
         declared_format=issued.card_format,
-        members=issued.members,
+        members=issued.members if cache is None else copied(issued.members),
         emptied=processed.emptied,
         issuer=issued.issuer,
         subject=issued.subject,
         issued_at=issued.issued_at,
         expires_at=issued.expires_at,
         holder_key=issued.holder_key,
-        key_binding=key_binding,
-        status=without_source(expectations.status),
-        status_reference=reference,
+        key_binding=checked.key_binding,
+        status=expectations.status_in_result,
+        status_reference=checked.status_reference,
         vct=issued.vct,
         not_before=issued.not_before,
         audience=issued.audience,

@@ -25,9 +25,10 @@ PACKAGES = (*FOLDERS[:-3], "helpers of tests", "benchmarks", "tests", ".ci")
 
 ROOMS = {
     "sdcard": words("""
-        rules frozen names recent interactions errors limits hosts instants profile pairwise encoding paths salts
-        lenient problems disclosable jose trust audit oauth sdjwt trust_list keybinding status dpop delegation cards
-        disclosure linkability issued requesting issuer holder verifier http_auth admission publishing vectors edge cli
+        rules frozen names interactions errors limits verification_cache hosts instants profile pairwise encoding paths
+        claim_request salts lenient problems disclosable jose trust audit oauth sdjwt trust_list keybinding status dpop
+        delegation cards disclosure linkability issued requesting issuer holder verifier parallel_verifier http_auth
+        admission publishing vectors edge cli
         """),
     "issuer_service": words("""
         addresses connections logs metrics pages problems rates routing shares stores access settings

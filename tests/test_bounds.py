@@ -12,7 +12,7 @@ from tests.sources import PRODUCT, files, name_of, tree
 KEEPING = {
     *(
         "OrderedDict",
-        "Recent",
+        "VerificationCache",
         "Semaphore",
         "WeakValueDictionary",
         "WeakKeyDictionary",
@@ -61,7 +61,8 @@ PLACES: dict[Why, str] = {
         sdcard/salts.py:SaltPool._waiting sdcard/salts.py:SaltPool._drawn
         sdcard/sdjwt/embedding.py:_Embedder.disclosures sdcard/sdjwt/processing.py:_Walk.met
         sdcard/sdjwt/processing.py:_Walk.revealed sdcard/sdjwt/processing.py:_Walk.partly
-        sdcard/sdjwt/processing.py:_Walk.emptied
+        sdcard/sdjwt/processing.py:_Walk.emptied sdcard/parallel_verifier.py:_PendingCache._waiting
+        sdcard/parallel_verifier.py:_Attempt.noted
         issuer_service/importing/run.py:Importing.pending issuer_service/registration/reading.py:_Findings.all
         issuer_service/stores/rows/audit.py:AuditRow.disclosed
         sdcard/disclosable.py:DisclosableObject.layout sdcard/disclosable.py:DisclosableArray.layout
@@ -75,7 +76,6 @@ PLACES: dict[Why, str] = {
         sdcard/edge/pkcs11.py:Pkcs11Token._keys sdcard/edge/registry.py:Registry._headers
         sdcard/edge/statements.py:Statement._rendered sdcard/edge/statements.py:Additions._rendered
         sdcard/edge/used_nonces.py:_sql sdcard/edge/used_nonces.py:_lookup sdcard/edge/used_nonces.py:_statement
-        sdcard/encoding.py:_cutter sdcard/jose/jws.py:encode_header sdcard/sdjwt/disclosure.py:where_of
         issuer_service/authorization_server.py:AuthorizationServer.limits issuer_service/registration/indexing.py:_named
         issuer_service/importing/work.py:_process issuer_service/keys/ring.py:KeyRing._opened
         issuer_service/metrics.py:Metrics._of_request issuer_service/settings.py:Settings.authorization_limits
@@ -85,13 +85,14 @@ PLACES: dict[Why, str] = {
         issuer_service/wiring.py:_plain_formats
     """,
     Why.SPEED: """
-        sdcard/recent.py:Recent._values sdcard/holder.py:HeldSdCard._shown sdcard/holder.py:_accepted
-        sdcard/jose/keys.py:_read_point sdcard/cards/shapes.py:snake_case sdcard/cards/shapes.py:_spellings
+        sdcard/cards/shapes.py:snake_case sdcard/cards/shapes.py:_spellings
         issuer_service/addresses.py:_parse issuer_service/exchanges.py:digest_of issuer_service/stores/sql.py:_token_of
         issuer_service/wiring.py:StatusPublishing.tokens
     """,
     Why.VERIFIED: """
-        sdcard/jose/jws.py:_headers sdcard/sdjwt/seen.py:_seen
+        sdcard/verification_cache.py:VerificationCache._entries sdcard/verification_cache.py:VerificationCache._order
+        sdcard/edge/demanding.py:Demanding._cache sdcard/edge/presenting.py:Presenter.cache
+        issuer_service/wiring.py:Wiring.verification_cache
         sdcard/edge/status_lists.py:FetchedStatusLists._kept sdcard/edge/status_lists.py:FetchedStatusLists._coming
     """,
     Why.ADMITTED: """
@@ -152,26 +153,26 @@ def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[tuple[ast.expr, ast.
             yield target, node.value
 
 
-def _places(node: ast.AST, scope: tuple[str, ...], in_function: bool) -> Iterator[str]:
+def places(node: ast.AST, scope: tuple[str, ...], in_function: bool) -> Iterator[str]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             if any(_name(one) in {"lru_cache", "cache"} for one in child.decorator_list):
                 yield ".".join((*scope, child.name))
-            yield from _places(child, scope, True)
+            yield from places(child, scope, True)
         elif isinstance(child, ast.ClassDef):
-            yield from _places(child, (*scope, child.name), False)
+            yield from places(child, (*scope, child.name), False)
         elif isinstance(child, ast.Assign | ast.AnnAssign):
             for target, value in _assigned(child):
                 if _keeps(value) and (isinstance(target, ast.Attribute) or not in_function):
                     yield ".".join((*scope, target.attr if isinstance(target, ast.Attribute) else ast.unparse(target)))
         else:
-            yield from _places(child, scope, in_function)
+            yield from places(child, scope, in_function)
 
 
 def found() -> set[str]:
     """Where anything is kept for longer than a call: attributes and names of modules that begin empty, and caches."""
     paths = [path for path in files(*PRODUCT) if not {"cli", "migrations"} & set(path.parts)]
-    return {f"{name_of(path)}:{one}" for path in paths for one in _places(tree(path), (), False)}
+    return {f"{name_of(path)}:{one}" for path in paths for one in places(tree(path), (), False)}
 
 
 def test_every_place_that_keeps_something_says_why_strangers_cannot_fill_it() -> None:
@@ -205,4 +206,4 @@ class A:
 @lru_cache(64)
 def f(): ...
 """
-    assert set(_places(ast.parse(source), (), False)) == {"_kept", "_known", "A.most", "A._a", "f"}
+    assert set(places(ast.parse(source), (), False)) == {"_kept", "_known", "A.most", "A._a", "f"}

@@ -33,8 +33,7 @@ from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.oauth.bearer import parse_credentials
 from sdcard.oauth.keys import parse_server_keys
-from sdcard.sdjwt.json_form import to_flattened, to_general
-from sdcard.sdjwt.serialization import parse_sd_jwt
+from sdcard.sdjwt.serialization import parse_sd_jwt, to_flattened, to_general
 from sdcard.trust_list import issue_trust_list
 from sdcard.vectors import parse_vector
 from tests.shared import ROOT

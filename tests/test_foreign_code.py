@@ -233,7 +233,6 @@ def policy(patch: pytest.MonkeyPatch, fail: Callable[..., Any]) -> Callable[[], 
 
 
 def read_key(jwk: Any) -> Any:
-    jose_keys.forget()
     return jose_keys.parse_public_jwk(jwk, WHERE)
 
 

@@ -16,7 +16,7 @@ READS_KEYS = re.compile(r"\b(parse_key_set|read_key_set|load_key_set|load_public
 ONE_KEY = {
     "sdcard/dpop/verification.py",
     "sdcard/edge/key_files.py",
-    "sdcard/jose/confirmation.py",
+    "sdcard/jose/claims.py",
     "sdcard/vectors.py",
     "issuer_service/stores/restored.py",
     "issuer_service/discovery/renewal.py",

@@ -37,6 +37,7 @@ from sdcard import (
     TrustedIssuers,
     Unchecked,
     Unsolicited,
+    VerificationCache,
     VerifiedCard,
     accept_sd_card,
     disclose,
@@ -58,8 +59,7 @@ from sdcard.jose.jws import join_signature
 from sdcard.jose.ml_dsa import private_key_of
 from sdcard.keybinding.challenge import KeyBinding
 from sdcard.salts import SALT_BYTES
-from sdcard.sdjwt.disclosure import Disclosure, make_disclosure
-from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding
+from sdcard.sdjwt.serialization import Disclosure, SdJwt, SdJwtWithKeyBinding, make_disclosure
 from sdcard.status.reference import StatusReference
 from tests.shared import ROOT
 
@@ -292,19 +292,21 @@ class WorldIssuer:
 class WorldHolder:
     """Accepts and presents, and as a cheat binds anything."""
 
-    def __init__(self, clock: MovableClock) -> None:
-        self._clock = clock
+    def __init__(self, clock: MovableClock, cache: VerificationCache) -> None:
+        self._clock, self._cache = clock, cache
         self.signer = key(2)
         self.key = self.signer.public_key
         self.acceptance: Acceptance
         self.card: SdCard
 
     def accept(self, card: SdCard | SdJwt | str | None = None) -> HeldSdCard:
-        return accept_sd_card(str(self.card if card is None else card), self.acceptance, self.key, self._clock.now())
+        text = card if isinstance(card, str) else str(self.card if card is None else card)
+        return accept_sd_card(text, self.acceptance, self.key, self._clock.now(), self._cache)
 
     def present(self, challenge: Challenge, card: SdCard | None = None, selection: Selection | None = None) -> str:
         held = self.accept(card)
-        return str(present(held, selection or select_all(held), challenge, self.signer, self._clock.now()))
+        shown = selection or select_all(held)
+        return str(present(held, shown, challenge, self.signer, self._clock.now(), self._cache))
 
     def unbound(self) -> SdJwt:
         """The world's own SD-Card with everything, unbound."""
@@ -340,8 +342,10 @@ class WorldHolder:
 class WorldVerifier:
     """Asks and verifies."""
 
-    def __init__(self, clock: MovableClock, salts: RecordingSalts, trust: TrustedIssuers) -> None:
-        self._clock, self._trust = clock, trust
+    def __init__(
+        self, clock: MovableClock, salts: RecordingSalts, trust: TrustedIssuers, cache: VerificationCache
+    ) -> None:
+        self._clock, self._trust, self._cache = clock, trust, cache
         self.issued = MemoryChallengeRecord(AUDIENCE, salts)
         self.seen = MemoryReplayRecord()
 
@@ -360,17 +364,21 @@ class WorldVerifier:
 
     def verify(self, presentation: str, expected: KeyBinding | Challenge, **changes: Any) -> VerifiedCard:
         key_binding = self.answering(expected) if isinstance(expected, Challenge) else expected
-        return verify_presentation(presentation, self.expectations(key_binding, **changes), self._clock.now())
+        expectations = self.expectations(key_binding, **changes)
+        return verify_presentation(presentation, expectations, self._clock.now(), self._cache)
 
 
 class World:
-    """One Issuer, one Holder with an SD-Card of context ``full``, one Verifier that has asked for it."""
+    """One Issuer, one Holder with an SD-Card of context ``full``, one Verifier that has asked for it.
+
+    Holder and Verifier share a cache, so that tests meet what is stored as well as what is new.
+    """
 
     def __init__(self) -> None:
-        self.clock, self.salts = MovableClock(), RecordingSalts()
-        self.holder = WorldHolder(self.clock)
+        self.clock, self.salts, self.cache = MovableClock(), RecordingSalts(), VerificationCache()
+        self.holder = WorldHolder(self.clock, self.cache)
         self.issuer = WorldIssuer(self.clock, self.salts, self.holder.key)
-        self.verifier = WorldVerifier(self.clock, self.salts, self.issuer.trust)
+        self.verifier = WorldVerifier(self.clock, self.salts, self.issuer.trust, self.cache)
         self.holder.acceptance = Acceptance(issuers=self.issuer.trust)
         self.holder.card = self.issuer.issue()
         self.challenge = self.verifier.challenge()

@@ -17,8 +17,7 @@ from sdcard.jose.keys import public_key
 from sdcard.jose.ml_dsa import private_key_of
 from sdcard.profile import SD_CARD
 from sdcard.salts import SALT_BYTES
-from sdcard.sdjwt.disclosure import make_disclosure
-from sdcard.sdjwt.values import SdJwt
+from sdcard.sdjwt.serialization import SdJwt, make_disclosure
 
 NOW = 1_800_000_000
 ISSUER_ID = "https://registry.example"

@@ -15,8 +15,7 @@ from sdcard.issuer import Issuer, Validity, issue_sd_card
 from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
 from sdcard.profile import AGENT_SD_JWT_02, SD_CARD
 from sdcard.rules import Rule
-from sdcard.sdjwt.json_form import to_flattened, to_general
-from sdcard.sdjwt.values import SdJwt, SdJwtWithKeyBinding
+from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, to_flattened, to_general
 from vectors.actors import (
     AUDIENCE,
     CARD_SIGNER,

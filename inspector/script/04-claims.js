@@ -73,7 +73,7 @@ function checkVct(claims, profile) {
   }
 }
 
-// RFC 7800 3.1: one key, in one form. As sdcard/jose/confirmation.py.
+// RFC 7800 3.1: one key, in one form. As sdcard/jose/claims.py.
 async function parseConfirmation(claims) {
   const cnf = claims.get("cnf");
   const jwk = isObject(cnf) ? cnf.get("jwk") : undefined;

@@ -19,7 +19,6 @@ from sdcard.keybinding.creation import bind
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.sdjwt.serialization import SdJwt
-from sdcard.sdjwt.values import sd_hash_of
 from sdcard.trust import TrustedIssuers
 
 
@@ -41,7 +40,7 @@ class Scene:
 
     def bind(self, sd_jwt: SdJwt, challenge: Challenge) -> str:
         """Any SD-JWT with a genuine KB-JWT over it: the Holder itself may be the attacker."""
-        sd_hash = sd_hash_of(sd_jwt, self.held.issued.verified.processed.algorithm)
+        sd_hash = self.held.issued.verified.processed.algorithm.digest(str(sd_jwt))
         return str(bind(sd_jwt, sd_hash, challenge, self.holder, self.now))
 
 

@@ -175,7 +175,7 @@ def _verify_shown(wiring: Wiring, keys: KeysInUse, text: str, now: Instant) -> t
         key_binding=Unsolicited(token_endpoint(wiring), _UsedUpByTheTransaction()),
         status=Unchecked("the registry's own records are asked in the transaction"),
     )
-    card = verify_presentation(text, expectations, now)
+    card = verify_presentation(text, expectations, now, wiring.verification_cache)
     arrived = parse_sd_jwt(text, wiring.limits)
     assert isinstance(card.key_binding, Bound), "it was demanded"
     assert isinstance(arrived, SdJwtWithKeyBinding), "it was demanded"

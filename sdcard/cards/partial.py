@@ -1,17 +1,22 @@
-"""``PartialCard``: what somebody disclosed of a card, and the whole card where nothing that matters is missing.
+"""``PartialCard``: the disclosed members of a card, and the whole card where nothing that matters is missing.
 
-A member that is not there may exist and not be shown, so nothing is filled in for it: no ``[]``, no ``{}``, no default
-(SD-Card T-31, DECISIONS 6).
+An absent member may exist and be withheld, so nothing is filled in for it: no ``[]``, no ``{}``, no default (SD-Card
+T-31, DECISIONS 6).
+
+The card formats are imported when a card is examined: to verify a presentation takes none of them.
 """
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from sdcard.cards.card import Card
-from sdcard.cards.reading import Examination, examine_as, format_of
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Refused
 from sdcard.paths import Place
 from sdcard.rules import Rule
+
+if TYPE_CHECKING:
+    from sdcard.cards.card import Card
+    from sdcard.cards.reading import Examination
 
 _ASK = "Ask for it: it was not disclosed, or the card has none."
 
@@ -36,6 +41,8 @@ class PartialCard:
 
         An unknown declaration is returned unchanged.
         """
+        from sdcard.cards.reading import format_of
+
         known = format_of(self.declared_format, self.members)
         return self.declared_format if known is None else known.name
 
@@ -48,7 +55,7 @@ class PartialCard:
         """
         return _missing(self._examine())
 
-    def complete(self) -> Card:
+    def complete(self) -> "Card":
         """The card for software that knows nothing of selective disclosure: the disclosed members and no others.
 
         What is ``emptied`` is left out: an empty array would say that there is nothing.
@@ -62,12 +69,14 @@ class PartialCard:
             raise Refused.because(missing)
         return examination.card
 
-    def _examine(self) -> Examination:
+    def _examine(self) -> "Examination":
+        from sdcard.cards.reading import examine_as
+
         shown = _without(self.members, (), self.emptied)
         return examine_as(self.card_format or "", shown if isinstance(shown, dict) else {})
 
 
-def _missing(examination: Examination) -> tuple[Finding, ...]:
+def _missing(examination: "Examination") -> tuple[Finding, ...]:
     """An error counts whatever it is about: the Issuer saw the whole card, and found none."""
     return tuple(
         Finding(Rule.CARD_INCOMPLETE, finding.where, _ASK if finding.rule is Rule.CARD_MEMBER_MISSING else finding.hint)

@@ -18,7 +18,7 @@ from sdcard.cli.exit_status import EXIT_REFUSED
 from sdcard.cli.output import cell, console, describe_findings, printable, read_bytes, show_left_out
 from sdcard.edge.key_files import load_card_signers
 from sdcard.errors import Finding, Level, Misuse, Part, Refused
-from sdcard.jose.key_sets import KeySet
+from sdcard.jose.keys import KeySet
 
 HELP = "Say what is wrong with agent cards. Example: sdcard card check --strict agent-card.json cards/"
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sdcard.keybinding.challenge import MAX_NONCE_LENGTH
+from sdcard.jose.claims import MAX_NONCE_LENGTH
 
 MOST_FOUND = 20
 """Agents on one page."""

@@ -13,7 +13,7 @@ from sdcard.dpop.verification import DpopExpectations, WithToken, verify_dpop_pr
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
-from sdcard.jose.confirmation import parse_confirmed_thumbprint
+from sdcard.jose.claims import parse_confirmed_thumbprint
 from sdcard.jose.jws import encode_signing_input
 from sdcard.jose.keys import PublicKey
 from sdcard.keybinding.challenge import ReplayRecord

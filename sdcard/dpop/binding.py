@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
-from sdcard.jose.confirmation import parse_confirmed_thumbprint
+from sdcard.jose.claims import parse_confirmed_thumbprint
 from sdcard.jose.keys import PublicKey
 from sdcard.rules import Rule
 

@@ -10,19 +10,28 @@ from sdcard.dpop.creation import DPOP_TYP, token_hash
 from sdcard.dpop.targets import parse_target
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.instants import MAX_PAST, FreshnessWindow, Instant, check_instant, parse_numeric_date
-from sdcard.jose.claims import required, required_text, same_text
+from sdcard.instants import MAX_PAST, FreshnessWindow, Instant, check_instant
+from sdcard.jose.claims import (
+    MAX_NONCE_LENGTH,
+    check_already_valid,
+    check_equal,
+    check_freshness,
+    check_not_expired,
+    read_nonce,
+    required_text,
+    same_text,
+)
 from sdcard.jose.jws import Jws, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey, parse_public_jwk
-from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, AsyncReplayRecord, NonceUse, ReplayRecord, is_awaited
+from sdcard.keybinding.challenge import AsyncReplayRecord, NonceUse, ReplayRecord, is_awaited
 from sdcard.rules import Rule
-from sdcard.sdjwt.verification import check_already_valid, check_not_expired
 
 MAX_DPOP_LENGTH = 16_384
 """Characters: the longest key and signature (ML-DSA-87) have 10,800 of them."""
 
 _DEPTH = 8
 _PROOF = Where(Part.DPOP)
+_JTI_HINT = f"A `jti` has 1 to {MAX_NONCE_LENGTH} characters."
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +138,23 @@ async def verify_dpop_proof_async(values: Sequence[str], expected: DpopExpectati
 
 
 def _check_but_use(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
+    """Apply every rule of RFC 9449 4.3 except single use.
+
+    Checks 1 to 7; ``jti`` (check 3, 11.1); method and URL (checks 8, 9); ``iat`` (check 11); the access token (12).
+    """
     check_instant(now)
     jws = parse_jws(parse_field(values), Part.DPOP_HEADER, Part.DPOP, _DEPTH)
     key = parse_proof_key(jws)
     verify_jws(jws, key, (DPOP_TYP,))
     claims = jws.payload
-    jti = check_jti(claims)
+    jti = read_nonce(claims, "jti", _PROOF, Rule.CLAIM_VALUE, _JTI_HINT)
     check_method(claims, expected.method)
     check_url(claims, expected.target)
-    issued_at = check_freshness(claims, expected.window, now)
+    issued_at = check_freshness(claims, expected.window, now, _PROOF, Rule.DPOP_STALE, Rule.DPOP_FROM_FUTURE)
     check_not_expired(claims, now, _PROOF, "The DPoP proof has expired.")
     check_already_valid(claims, now, _PROOF, "The DPoP proof is not valid yet.")
     if isinstance(expected.token, WithToken):
-        check_token_hash(claims, expected.token.text)
+        check_equal(claims, "ath", token_hash(expected.token.text), _PROOF, Rule.DPOP_TOKEN_HASH)
         check_token_key(key, expected.token.jkt)
     return DpopProof(key, issued_at, jti, required_text(claims, "nonce", _PROOF) if "nonce" in claims else None)
 
@@ -175,18 +188,6 @@ def parse_proof_key(jws: Jws) -> PublicKey:
     return parse_public_jwk(jws.header["jwk"], where)
 
 
-def check_jti(claims: JsonObject) -> str:
-    """The proof's id, when a record can keep one of its length. 4.3 check 3, 11.1.
-
-    Raises:
-        Refused: ``claim.missing``, ``claim.type`` or ``claim.value``, at ``dpop/jti``.
-    """
-    jti = required_text(claims, "jti", _PROOF)
-    if not 1 <= len(jti) <= MAX_NONCE_LENGTH:
-        raise Refused(Rule.CLAIM_VALUE, _PROOF.within("jti"), f"A `jti` has 1 to {MAX_NONCE_LENGTH} characters.")
-    return jti
-
-
 def check_method(claims: JsonObject, method: str) -> None:
     """Refuse a proof for another method, compared exactly. 4.3 check 8.
 
@@ -205,31 +206,6 @@ def check_url(claims: JsonObject, target: str) -> None:
     """
     if parse_target(required_text(claims, "htu", _PROOF)) != target:
         raise Refused(Rule.DPOP_URL, _PROOF.within("htu"))
-
-
-def check_freshness(claims: JsonObject, window: FreshnessWindow, now: Instant) -> Instant:
-    """Refuse a proof created too long ago, or in the future. Both bounds are inclusive. 4.3 check 11, 11.1.
-
-    Raises:
-        Refused: ``dpop.stale``, ``dpop.from-future`` or ``claim.…``, at ``dpop/iat``.
-    """
-    where = _PROOF.within("iat")
-    issued_at = parse_numeric_date(required(claims, "iat", _PROOF), where)
-    if issued_at < now - window.past:
-        raise Refused(Rule.DPOP_STALE, where)
-    if issued_at > now + window.future:
-        raise Refused(Rule.DPOP_FROM_FUTURE, where)
-    return issued_at
-
-
-def check_token_hash(claims: JsonObject, access_token: str) -> None:
-    """Refuse a proof that was made for another access token, or for none. 4.3 check 12.
-
-    Raises:
-        Refused: ``dpop.token-hash`` or ``claim.…``, at ``dpop/ath``.
-    """
-    if not same_text(required_text(claims, "ath", _PROOF), token_hash(access_token)):
-        raise Refused(Rule.DPOP_TOKEN_HASH, _PROOF.within("ath"))
 
 
 def check_token_key(key: PublicKey, jkt: str) -> None:

@@ -23,8 +23,8 @@ from sdcard.http_auth import (
 from sdcard.instants import Clock, FreshnessWindow, Instant
 from sdcard.interactions import MAX_INTERACTION, is_interaction_id
 from sdcard.issued import Acceptance
+from sdcard.jose.claims import MAX_NONCE_LENGTH
 from sdcard.keybinding.challenge import (
-    MAX_NONCE_LENGTH,
     Answering,
     AsyncChallengeRecord,
     Challenge,
@@ -32,7 +32,7 @@ from sdcard.keybinding.challenge import (
     ConsumedByCaller,
     RequestTarget,
 )
-from sdcard.keybinding.verification import Bound, judge_single_use
+from sdcard.keybinding.verification import Bound, check_first_use
 from sdcard.limits import Limits
 from sdcard.names import INTERACTION_ID
 from sdcard.problems import PROBLEM, RETRY_AFTER, problem_document
@@ -41,6 +41,7 @@ from sdcard.rules import Rule
 from sdcard.sdjwt.unverified import read_nonce
 from sdcard.status.reference import Status
 from sdcard.trust import TrustedIssuers
+from sdcard.verification_cache import VerificationCache
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation_async
 
 T = TypeVar("T")
@@ -155,6 +156,7 @@ class Demanding:
         origin: our own ``https://host``, when it is not the audience. A challenge is for one origin, method and path.
         issuer_keys: the present keys of the policy's Issuers, such as ``IssuerKeys(policy.issuers)``; without, those
             that the policy lists. Nobody whom the policy does not list is admitted, nor anybody once it has expired.
+        cache: stores verified SD-Cards; give the middlewares of one process the same. None creates one.
 
     Raises:
         Misuse: when a challenge could not be written into a header, or the longest lifetime is none.
@@ -174,10 +176,12 @@ class Demanding:
         issuer_keys: PresentKeys | None = None,
         max_lifetime: int | float | None = None,
         origin: str | None = None,
+        cache: VerificationCache | None = None,
     ) -> None:
         self._app, self._policy, self._audience, self._challenges = app, policy, audience, challenges
         self._status, self._clock, self._window, self._profile = status, clock, window or FreshnessWindow(), profile
         self._issuer_keys, self._max_lifetime, self._origin = issuer_keys, max_lifetime, origin or audience
+        self._cache = VerificationCache() if cache is None else cache
         Acceptance(issuers=policy.issuers, max_lifetime=max_lifetime)
         longest = Challenge("n" * MAX_NONCE_LENGTH, audience, self._window, '"' * MAX_INTERACTION)
         encode_challenge(longest, policy.request)
@@ -227,10 +231,10 @@ class Demanding:
             limits=_LIMITS,
             max_lifetime=self._max_lifetime,
         )
-        card = await verify_presentation_async(presentation, expectations, now)
+        card = await verify_presentation_async(presentation, expectations, now, self._cache)
         _check_interaction(card)
         check_admission(card, self._policy)
-        judge_single_use(await _answer_of(self._challenges.consume(challenge, now)))
+        check_first_use(await _answer_of(self._challenges.consume(challenge, now)))
         return card
 
     async def _answer(self, send: Send, refusal: Refused, request: _Request) -> None:

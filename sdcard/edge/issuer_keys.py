@@ -20,8 +20,7 @@ from sdcard.encoding import JsonObject, JsonValue, parse_json_object
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.jose.jws import parse_jws
-from sdcard.jose.key_sets import KeySet
-from sdcard.jose.keys import PublicKey
+from sdcard.jose.keys import KeySet, PublicKey
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.oauth.keys import MOST_BYTES
 from sdcard.rules import Rule

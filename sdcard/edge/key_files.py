@@ -17,8 +17,8 @@ from sdcard.cards.a2a.signatures.verification import CardSigners, parse_card_sig
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where, foreign_code
 from sdcard.jose.algorithms import EC_PARAMETERS, SignatureAlgorithm
-from sdcard.jose.key_sets import KeySet, read_key_set
-from sdcard.jose.keys import PRIVATE_MEMBERS, PublicKey, parse_public_jwk
+from sdcard.jose.key_sets import read_key_set
+from sdcard.jose.keys import PRIVATE_MEMBERS, KeySet, PublicKey, parse_public_jwk
 from sdcard.jose.ml_dsa import ML_DSA_PARAMETERS, SEED_SIZE, private_key_of
 from sdcard.jose.signer import InMemorySigner
 from sdcard.lenient import lenient_document

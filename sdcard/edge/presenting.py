@@ -21,6 +21,7 @@ from sdcard.instants import Clock
 from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import Challenge
 from sdcard.rules import Rule
+from sdcard.verification_cache import VerificationCache
 
 _PORTS = {"https": 443, "http": 80}
 
@@ -42,6 +43,7 @@ class Presenter:
         clock: says when.
         report: is told what was requested and not shown, in a thread of its own where the client is asynchronous. The
             server does not learn whether it was withheld.
+        cache: stores what was presented before.
     """
 
     origin: str
@@ -51,6 +53,7 @@ class Presenter:
     signer: Signer
     clock: Clock
     report: Callable[[RequestAnswered], None] = field(default=_no_report)
+    cache: VerificationCache = field(default_factory=VerificationCache, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_origin(self.origin)
@@ -87,7 +90,9 @@ class Presenter:
         if answered.withheld or answered.not_held:
             self.report(answered)
         challenge = Challenge(asked.nonce, self.audience, interaction_id=interaction_id)
-        return encode_credentials(str(present(self.held, answered.selection, challenge, self.signer, self.clock.now())))
+        now = self.clock.now()
+        presented = present(self.held, answered.selection, challenge, self.signer, now, self.cache)
+        return encode_credentials(str(presented))
 
 
 class AnswersChallenges:

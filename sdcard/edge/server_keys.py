@@ -13,7 +13,7 @@ from sdcard.edge.reach import PUBLIC, Reach, parse_url
 from sdcard.edge.refreshing import Schedule
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant
-from sdcard.jose.key_sets import KeySet
+from sdcard.jose.keys import KeySet
 from sdcard.lenient import lenient_document
 from sdcard.oauth.access_token import parse_access_token
 from sdcard.oauth.keys import MOST_BYTES, ServerKey, parse_server_keys

@@ -17,8 +17,43 @@ from sdcard.errors import Refused, Where
 from sdcard.rules import Rule
 
 
+class DigestAlgorithm(StrEnum):
+    """Names of ``_sd_alg`` (IANA Named Information Hash Algorithm Registry); truncated ones are unfit (9.4)."""
+
+    SHA_256 = "sha-256"
+    SHA_384 = "sha-384"
+    SHA_512 = "sha-512"
+
+    def digest(self, text: str) -> str:
+        """Base64url digest over the ASCII bytes of a text (RFC 9901 4.2.3, R-23, R-24)."""
+        return encode_base64url(_HASHES[self](text.encode("ascii")).digest())
+
+    def digests(self, texts: Sequence[str]) -> list[str]:
+        """As ``digest``, for each of many texts."""
+        hashed = _HASHES[self]
+        return encode_alike_base64url([one.digest() for one in map(hashed, map(str.encode, texts))])
+
+
+_HASHES: dict[DigestAlgorithm, Callable[[bytes], "hashlib._Hash"]] = {
+    DigestAlgorithm.SHA_256: hashlib.sha256,
+    DigestAlgorithm.SHA_384: hashlib.sha384,
+    DigestAlgorithm.SHA_512: hashlib.sha512,
+}
+
+
 class SignatureAlgorithm(StrEnum):
-    """JWS algorithms (RFC 7518 3.4, RFC 8037 3.1, RFC 9964 4); HAIP asks for ES256 (HAIP-1)."""
+    """JWS algorithms (RFC 7518 3.4, RFC 8037 3.1, RFC 9964 4); HAIP asks for ES256 (HAIP-1).
+
+    Attributes:
+        signature_size: bytes of every signature, in JOSE form.
+        digest: the algorithm of the digests that an Issuer with such a key writes (RFC 9901 9.4, R-33): the shortest
+            whose collisions are as hard to find as a signature is to forge (decision 0005).
+        header_names: spellings of ``alg`` that mean it; RFC 9864 gives EdDSA over Ed25519 the name ``Ed25519``.
+    """
+
+    signature_size: int
+    digest: DigestAlgorithm
+    header_names: tuple[str, ...]
 
     ES256 = "ES256"
     ES384 = "ES384"
@@ -28,32 +63,17 @@ class SignatureAlgorithm(StrEnum):
     ML_DSA_65 = "ML-DSA-65"
     ML_DSA_87 = "ML-DSA-87"
 
-    @property
-    def header_names(self) -> tuple[str, ...]:
-        """Spellings of ``alg`` that mean this one; RFC 9864 gives EdDSA over Ed25519 the name ``Ed25519``."""
-        return _HEADER_NAMES[self]
-
-    @property
-    def digest(self) -> "DigestAlgorithm":
-        """What an Issuer that signs with this one writes digests with (RFC 9901 9.4, R-33)."""
-        return _DIGESTS[self]
-
-    @property
-    def signature_size(self) -> int:
-        """How many bytes a signature in JOSE form has, always."""
-        return _SIGNATURE_SIZES[self]
+    def _with(self, signature_size: int, digest: DigestAlgorithm, *other_names: str) -> None:
+        self.signature_size, self.digest, self.header_names = signature_size, digest, (self.value, *other_names)
 
 
-_HEADER_NAMES = {one: (one.value,) for one in SignatureAlgorithm} | {SignatureAlgorithm.EDDSA: ("EdDSA", "Ed25519")}
-_SIGNATURE_SIZES = {
-    SignatureAlgorithm.ES256: 64,
-    SignatureAlgorithm.ES384: 96,
-    SignatureAlgorithm.ES512: 132,
-    SignatureAlgorithm.EDDSA: 64,
-    SignatureAlgorithm.ML_DSA_44: 2_420,
-    SignatureAlgorithm.ML_DSA_65: 3_309,
-    SignatureAlgorithm.ML_DSA_87: 4_627,
-}
+SignatureAlgorithm.ES256._with(64, DigestAlgorithm.SHA_256)
+SignatureAlgorithm.ES384._with(96, DigestAlgorithm.SHA_384)
+SignatureAlgorithm.ES512._with(132, DigestAlgorithm.SHA_512)
+SignatureAlgorithm.EDDSA._with(64, DigestAlgorithm.SHA_256, "Ed25519")
+SignatureAlgorithm.ML_DSA_44._with(2_420, DigestAlgorithm.SHA_256)
+SignatureAlgorithm.ML_DSA_65._with(3_309, DigestAlgorithm.SHA_384)
+SignatureAlgorithm.ML_DSA_87._with(4_627, DigestAlgorithm.SHA_512)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,51 +110,13 @@ EC_PARAMETERS = {
 EC_ALGORITHMS = {parameters.crv: algorithm for algorithm, parameters in EC_PARAMETERS.items()}
 
 
-class DigestAlgorithm(StrEnum):
-    """Names of ``_sd_alg`` (IANA Named Information Hash Algorithm Registry); truncated ones are unfit (9.4)."""
-
-    SHA_256 = "sha-256"
-    SHA_384 = "sha-384"
-    SHA_512 = "sha-512"
-
-    def digest(self, text: str) -> str:
-        """Base64url digest over the ASCII bytes of a text (RFC 9901 4.2.3, R-23, R-24)."""
-        return encode_base64url(_HASHES[self](text.encode("ascii")).digest())
-
-    def digests(self, texts: Sequence[str]) -> list[str]:
-        """As ``digest``, for each of many texts."""
-        hashed = _HASHES[self]
-        return encode_alike_base64url([one.digest() for one in map(hashed, map(str.encode, texts))])
-
-
-_HASHES: dict[DigestAlgorithm, Callable[[bytes], "hashlib._Hash"]] = {
-    DigestAlgorithm.SHA_256: hashlib.sha256,
-    DigestAlgorithm.SHA_384: hashlib.sha384,
-    DigestAlgorithm.SHA_512: hashlib.sha512,
-}
-
-
-_DIGEST_NAMES = {one.value: one for one in DigestAlgorithm}
-
-_DIGESTS = {
-    SignatureAlgorithm.ES256: DigestAlgorithm.SHA_256,
-    SignatureAlgorithm.ES384: DigestAlgorithm.SHA_384,
-    SignatureAlgorithm.ES512: DigestAlgorithm.SHA_512,
-    SignatureAlgorithm.EDDSA: DigestAlgorithm.SHA_256,
-    SignatureAlgorithm.ML_DSA_44: DigestAlgorithm.SHA_256,
-    SignatureAlgorithm.ML_DSA_65: DigestAlgorithm.SHA_384,
-    SignatureAlgorithm.ML_DSA_87: DigestAlgorithm.SHA_512,
-}
-"""The shortest whose collisions are as hard to find as a signature is to forge: 128, 192, 256 bits (decision 0005)."""
-
-
 def parse_digest_algorithm(value: object, where: Where) -> DigestAlgorithm:
     """Read ``_sd_alg``: exactly one of the known names, compared case-sensitively (RFC 9901 4.1.1, R-13, R-54).
 
     Raises:
         Refused: ``sd.alg``; there is no fall-back.
     """
-    algorithm = _DIGEST_NAMES.get(value) if isinstance(value, str) else None
+    algorithm = next((one for one in _HASHES if one.value == value), None)
     if algorithm is None:
         raise Refused(Rule.SD_ALG, where)
     return algorithm

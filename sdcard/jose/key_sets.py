@@ -9,79 +9,10 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
 
 from sdcard.errors import Finding, Refused, Where
-from sdcard.frozen import frozen
-from sdcard.jose.keys import PublicKey, parse_public_jwk
+from sdcard.jose.keys import K, KeySet, NamedKey, PublicKey, parse_public_jwk
 from sdcard.rules import Rule
-
-
-class NamedKey(Protocol):
-    """A key that verifies one algorithm."""
-
-    @property
-    def header_names(self) -> tuple[str, ...]:
-        """The values of ``alg`` that mean its algorithm."""
-        ...
-
-    @property
-    def thumbprint(self) -> str:
-        """RFC 7638, SHA-256."""
-        ...
-
-
-K = TypeVar("K", bound=NamedKey)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KeySet(Mapping[str, K], Generic[K]):
-    """Keys by ``kid``. As a mapping, a ``kid`` with alternatives has the first of them.
-
-    Attributes:
-        by_kid: every key of each ``kid``; several only for different algorithms.
-        left_out: why entries of the set were left out, with their places.
-    """
-
-    by_kid: Mapping[str, tuple[K, ...]]
-    left_out: tuple[Finding, ...] = field(default=(), repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_kid", frozen(self.by_kid))
-
-    @classmethod
-    def of(cls, keys: Mapping[str, K]) -> "KeySet[K]":
-        """Wrap keys that a caller chose, each with a ``kid`` of its own."""
-        return keys if isinstance(keys, cls) else cls({kid: (key,) for kid, key in keys.items()})
-
-    def __eq__(self, other: object) -> bool:
-        return self.by_kid == other.by_kid if isinstance(other, KeySet) else Mapping.__eq__(self, other)
-
-    def __getitem__(self, kid: str) -> K:
-        return self.by_kid[kid][0]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.by_kid)
-
-    def __len__(self) -> int:
-        return len(self.by_kid)
-
-    def pairs(self) -> Iterator[tuple[str, K]]:
-        """Every key with its ``kid``, alternatives too."""
-        return ((kid, key) for kid, keys in self.by_kid.items() for key in keys)
-
-    def find(self, kid: object, alg: object = None) -> K | None:
-        """The one key that a header names. Without ``kid``, only a set with a single key has one (JWK-4).
-
-        Keys are not tried one after another: of alternatives, ``alg`` chooses.
-        """
-        if kid is None and len(self.by_kid) == 1:
-            kid = next(iter(self.by_kid))
-        keys = self.by_kid.get(kid, ()) if isinstance(kid, str) else ()
-        if len(keys) > 1:
-            keys = tuple(key for key in keys if alg in key.header_names)
-        return keys[0] if len(keys) == 1 else None
 
 
 def read_key_set(

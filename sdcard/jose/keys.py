@@ -4,10 +4,9 @@ RFC 7517 4, RFC 7518 6.2, RFC 8037 2, RFC 9964 3, RFC 7638.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TypeAlias, TypeVar, cast
+from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 
 from cryptography import exceptions
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -15,23 +14,26 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from sdcard.encoding import decode_base64url, encode_base64url, encode_json
-from sdcard.errors import Misuse, Part, Refused, Where, foreign_code
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
+from sdcard.frozen import frozen
 from sdcard.jose import ed25519 as edwards
 from sdcard.jose import ml_dsa
 from sdcard.jose.algorithms import EC_ALGORITHMS, EC_PARAMETERS, SignatureAlgorithm
 from sdcard.rules import Rule
+from sdcard.verification_cache import VerificationCache
 
 _RawKey: TypeAlias = ed25519.Ed25519PublicKey | ml_dsa.MlDsaPublicKey
 _T = TypeVar("_T")
 LIBRARY_FAILS = (
     *(exceptions.InvalidSignature, exceptions.InternalError, UnsupportedAlgorithm, exceptions.InvalidKey),
     *(exceptions.InvalidTag, exceptions.AlreadyFinalized, exceptions.AlreadyUpdated, exceptions.NotYetFinalized),
-    *(ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError),
+    *(ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, LookupError, MemoryError),
+    *(RuntimeError, TypeError, ValueError),
 )
-"""What ``cryptography`` raises instead of verifying."""
+"""What ``cryptography`` raises when it cannot make a key or verify a signature."""
 _Key: TypeAlias = ec.EllipticCurvePublicKey | _RawKey
-
-_KEPT = 1024
+_KEY_BYTES = 4_000
+"""Of a key and what OpenSSL allocates for it."""
 
 PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"})
 """JWK members that only a private or symmetric key has (RFC 7518 6, RFC 9964 for ``priv``)."""
@@ -123,9 +125,70 @@ class PublicKey:
         return True
 
 
-def forget() -> None:
-    """Drop every key that is kept for speed alone."""
-    _read_point.cache_clear()
+class NamedKey(Protocol):
+    """A key that verifies one algorithm."""
+
+    @property
+    def header_names(self) -> tuple[str, ...]:
+        """The values of ``alg`` that mean its algorithm."""
+        ...
+
+    @property
+    def thumbprint(self) -> str:
+        """RFC 7638, SHA-256."""
+        ...
+
+
+K = TypeVar("K", bound=NamedKey)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeySet(Mapping[str, K], Generic[K]):
+    """Keys by ``kid``. As a mapping, a ``kid`` with alternatives has the first of them.
+
+    Attributes:
+        by_kid: every key of each ``kid``; several only for different algorithms.
+        left_out: why entries of the set were left out, with their places.
+    """
+
+    by_kid: Mapping[str, tuple[K, ...]]
+    left_out: tuple[Finding, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_kid", frozen(self.by_kid))
+
+    @classmethod
+    def of(cls, keys: Mapping[str, K]) -> "KeySet[K]":
+        """Wrap keys that a caller chose, each with a ``kid`` of its own."""
+        return keys if isinstance(keys, cls) else cls({kid: (key,) for kid, key in keys.items()})
+
+    def __eq__(self, other: object) -> bool:
+        return self.by_kid == other.by_kid if isinstance(other, KeySet) else Mapping.__eq__(self, other)
+
+    def __getitem__(self, kid: str) -> K:
+        return self.by_kid[kid][0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_kid)
+
+    def __len__(self) -> int:
+        return len(self.by_kid)
+
+    def pairs(self) -> Iterator[tuple[str, K]]:
+        """Every key with its ``kid``, alternatives too."""
+        return ((kid, key) for kid, keys in self.by_kid.items() for key in keys)
+
+    def find(self, kid: object, alg: object = None) -> K | None:
+        """The one key that a header names. Without ``kid``, only a set with a single key has one (JWK-4).
+
+        Keys are not tried one after another: of alternatives, ``alg`` chooses.
+        """
+        if kid is None and len(self.by_kid) == 1:
+            kid = next(iter(self.by_kid))
+        keys = self.by_kid.get(kid, ()) if isinstance(kid, str) else ()
+        if len(keys) > 1:
+            keys = tuple(key for key in keys if alg in key.header_names)
+        return keys[0] if len(keys) == 1 else None
 
 
 def public_key(key: object) -> PublicKey:
@@ -149,8 +212,13 @@ def public_key(key: object) -> PublicKey:
     raise Misuse("only P-256, P-384, P-521, Ed25519 and ML-DSA keys are supported")
 
 
-def parse_public_jwk(value: object, where: Where) -> PublicKey:
-    """Public JWK → key. Unknown public members are ignored; private ones are refused (JWK-1, -2, -3, -6).
+def parse_public_jwk(value: object, where: Where, cache: VerificationCache | None = None) -> PublicKey:
+    """Parse a public JWK. Unknown public members are ignored; private ones are refused (JWK-1, -2, -3, -6).
+
+    Args:
+        value: the JWK.
+        where: its place.
+        cache: stores EC keys by their coordinates.
 
     Raises:
         Refused: ``key.private``, ``key.unsupported`` or ``key.malformed``, at the member that is wrong.
@@ -161,7 +229,7 @@ def parse_public_jwk(value: object, where: Where) -> PublicKey:
         raise Refused(Rule.KEY_PRIVATE, where, "Send the public half only, and replace this key: it was sent.")
     kty, crv = value.get("kty"), value.get("crv")
     if kty == "EC" and isinstance(crv, str) and crv in EC_ALGORITHMS:
-        key = _parse_ec(value, EC_ALGORITHMS[crv], where)
+        key = _parse_ec(value, EC_ALGORITHMS[crv], where, cache)
     elif kty == "OKP" and crv == "Ed25519":
         key = _parse_ed25519(value, where)
     elif kty == "AKP":
@@ -182,25 +250,28 @@ def check_not_published(key: PublicKey, published: frozenset[str], where: Where)
         raise Refused(Rule.KEY_PUBLISHED, where, "Make a key of your own; this one stands in a public document.")
 
 
-def _parse_ec(jwk: Mapping[str, object], algorithm: SignatureAlgorithm, where: Where) -> PublicKey:
-    return _read_point(algorithm, _text(jwk, "x", where), _text(jwk, "y", where), where)
-
-
-@lru_cache(maxsize=_KEPT)
-def _read_point(algorithm: SignatureAlgorithm, x_text: str, y_text: str, where: Where) -> PublicKey:
-    """A key follows from these texts alone, so one that was read is kept; what is refused is read again."""
+def _parse_ec(
+    jwk: Mapping[str, object], algorithm: SignatureAlgorithm, where: Where, cache: VerificationCache | None
+) -> PublicKey:
+    """Parse an EC key. The coordinates alone decide which key it is, so the cache stores it by them."""
     parameters = EC_PARAMETERS[algorithm]
-    x = _sized(x_text, parameters.size, where.within("x"))
-    y = _sized(y_text, parameters.size, where.within("y"))
+    x, y = _sized(jwk, ("x", "y"), parameters.size, where)
+    entry = (algorithm, x, y)
+    known: PublicKey | None = cache.find(entry) if cache is not None else None
+    if known is not None:
+        return known
     numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), parameters.curve)
     if max(numbers.x, numbers.y) >= parameters.prime:
         raise Refused(Rule.KEY_MALFORMED, where, "A coordinate is not below the curve's prime.")
-    key = _made(numbers.public_key, where, parameters.crv, "The point is not on the curve.")
-    return _wrap(algorithm, {"crv": parameters.crv, "kty": "EC", "x": x_text, "y": y_text}, key)
+    public = _made(numbers.public_key, where, parameters.crv, "The point is not on the curve.")
+    key = _wrap(algorithm, {"crv": parameters.crv, "kty": "EC", "x": str(jwk["x"]), "y": str(jwk["y"])}, public)
+    if cache is not None:
+        cache.store(entry, key, _KEY_BYTES)
+    return key
 
 
 def _parse_ed25519(jwk: Mapping[str, object], where: Where) -> PublicKey:
-    x = _bytes(jwk, "x", 32, where)
+    [x] = _sized(jwk, ("x",), 32, where)
     if not edwards.is_usable(x):
         raise Refused(Rule.KEY_MALFORMED, where.within("x"), "This is no point that a key can be.")
     key = _made(lambda: ed25519.Ed25519PublicKey.from_public_bytes(x), where, "Ed25519", "This is no Ed25519 key.")
@@ -215,7 +286,7 @@ def _parse_ml_dsa(jwk: Mapping[str, object], where: Where) -> PublicKey:
     algorithm = next((one for one in ml_dsa.ML_DSA_PARAMETERS if one == alg), None)
     if algorithm is None:
         raise Refused(Rule.KEY_UNSUPPORTED, where.within("alg"), "Use ML-DSA-44, ML-DSA-65 or ML-DSA-87.")
-    pub = _bytes(jwk, "pub", ml_dsa.ML_DSA_PARAMETERS[algorithm].public_size, where)
+    [pub] = _sized(jwk, ("pub",), ml_dsa.ML_DSA_PARAMETERS[algorithm].public_size, where)
     if not ml_dsa.is_usable(pub):
         raise Refused(Rule.KEY_MALFORMED, where.within("pub"), "Anybody could sign under this key.")
     key = _made(lambda: ml_dsa.public_key_of(algorithm, pub), where, "ML-DSA", "This is no ML-DSA key.")
@@ -223,12 +294,13 @@ def _parse_ml_dsa(jwk: Mapping[str, object], where: Where) -> PublicKey:
 
 
 def _made(make: Callable[[], _T], where: Where, kind: str, hint: str) -> _T:
-    """A key of ``cryptography``, or a refusal for whatever it raises."""
-    with foreign_code(Refused(Rule.KEY_MALFORMED, where, hint)):
-        try:
-            return make()
-        except UnsupportedAlgorithm:
-            raise Refused(Rule.KEY_UNSUPPORTED, where, f"This build of cryptography has no {kind}.") from None
+    """Make a key of ``cryptography``, and refuse the JWK for whatever the library raises."""
+    try:
+        return make()
+    except UnsupportedAlgorithm:
+        raise Refused(Rule.KEY_UNSUPPORTED, where, f"This build of cryptography has no {kind}.") from None
+    except LIBRARY_FAILS:
+        raise Refused(Rule.KEY_MALFORMED, where, hint) from None
 
 
 def _wrap_ml_dsa(algorithm: SignatureAlgorithm, key: ml_dsa.MlDsaPublicKey) -> PublicKey:
@@ -237,22 +309,18 @@ def _wrap_ml_dsa(algorithm: SignatureAlgorithm, key: ml_dsa.MlDsaPublicKey) -> P
     )
 
 
-def _bytes(jwk: Mapping[str, object], name: str, size: int, where: Where) -> bytes:
-    return _sized(_text(jwk, name, where), size, where.within(name))
-
-
-def _text(jwk: Mapping[str, object], name: str, where: Where) -> str:
-    text = jwk.get(name)
-    if not isinstance(text, str):
-        raise Refused(Rule.KEY_MALFORMED, where.within(name), "The member must be a string.")
-    return text
-
-
-def _sized(text: str, size: int, where: Where) -> bytes:
-    data = decode_base64url(text, where)
-    if len(data) != size:
-        raise Refused(Rule.KEY_MALFORMED, where, f"The member must encode exactly {size} bytes.")
-    return data
+def _sized(jwk: Mapping[str, object], names: Sequence[str], size: int, where: Where) -> list[bytes]:
+    """Decode members that each encode exactly ``size`` bytes."""
+    decoded = []
+    for name in names:
+        if not isinstance(jwk.get(name), str):
+            raise Refused(Rule.KEY_MALFORMED, where.within(name), "The member must be a string.")
+    for name in names:
+        data = decode_base64url(str(jwk[name]), where, name)
+        if len(data) != size:
+            raise Refused(Rule.KEY_MALFORMED, where.within(name), f"The member must encode exactly {size} bytes.")
+        decoded.append(data)
+    return decoded
 
 
 def check_purpose(jwk: Mapping[str, object], names: tuple[str, ...], where: Where) -> None:

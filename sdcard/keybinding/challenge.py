@@ -11,9 +11,8 @@ from typing import Protocol, TypeAlias
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Misuse, Part
 from sdcard.instants import FreshnessWindow, Instant
+from sdcard.jose.claims import MAX_NONCE_LENGTH
 from sdcard.salts import SaltSource, draw_salts
-
-MAX_NONCE_LENGTH = 256
 
 
 @dataclass(frozen=True, slots=True)

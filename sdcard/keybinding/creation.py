@@ -1,12 +1,17 @@
-"""Challenge and Signer → KB-JWT (RFC 9901 4.3)."""
+"""Create KB-JWTs (RFC 9901 4.3)."""
 
 from sdcard.encoding import JsonObject
+from sdcard.frozen import frozen
 from sdcard.instants import Instant, check_instant
+from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.jws import add_payload, encode_header, join_signature
 from sdcard.jose.signer import Signer
 from sdcard.keybinding.challenge import Challenge
 from sdcard.names import INTERACTION_ID, KB_TYP, SD_HASH
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding
+
+_HEADERS = frozen({algorithm: encode_header(algorithm, KB_TYP) for algorithm in SignatureAlgorithm})
+"""The header of every KB-JWT of an algorithm, encoded."""
 
 
 def bind(sd_jwt: SdJwt, sd_hash: str, challenge: Challenge, signer: Signer, now: Instant) -> SdJwtWithKeyBinding:
@@ -27,5 +32,5 @@ def bind(sd_jwt: SdJwt, sd_hash: str, challenge: Challenge, signer: Signer, now:
     }
     if challenge.interaction_id is not None:
         payload[INTERACTION_ID] = challenge.interaction_id
-    signing_input = add_payload(encode_header(signer.public_key.algorithm, KB_TYP), payload)
+    signing_input = add_payload(_HEADERS[signer.public_key.algorithm], payload)
     return SdJwtWithKeyBinding(sd_jwt, join_signature(signing_input, signer.sign(signing_input)))

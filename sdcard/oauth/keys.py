@@ -21,11 +21,12 @@ from sdcard.encoding import (
     parse_json_object,
 )
 from sdcard.errors import Finding, Part, Refused, Where, foreign_code
-from sdcard.jose.key_sets import KeySet, read_key_set
+from sdcard.jose.key_sets import read_key_set
 from sdcard.jose.keys import (
     LIBRARY_FAILS,
     PRIVATE_MEMBERS,
     PUBLISHED_KEYS,
+    KeySet,
     PublicKey,
     check_not_published,
     check_purpose,
@@ -61,11 +62,6 @@ class RsaKey:
 
 
 ServerKey: TypeAlias = PublicKey | RsaKey
-
-
-def names_of(key: ServerKey) -> tuple[str, ...]:
-    """The values of ``alg`` that the key signs with; an algorithm follows from the key, never from a token."""
-    return key.header_names
 
 
 def parse_server_keys(data: bytes) -> KeySet[ServerKey]:

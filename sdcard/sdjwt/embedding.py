@@ -1,18 +1,22 @@
 """Claims with treatments → payload with digests, Disclosures and decoys (RFC 9901 4.2.4 to 4.2.6).
 
 Children are embedded before their parents, so a Disclosure's value holds the digests of what is beneath it.
+
+From one SD-Card of a plan to the next, only the salts of a Disclosure differ, unless there are salts beneath it
+(4.2.6). So the layout, the parts that all SD-Cards of a plan share, is worked out once.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from sdcard.disclosable import DisclosableArray, DisclosableObject, Layout
+from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Layout, Treatment, Varying
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.names import ELLIPSIS, SD
 from sdcard.salts import SALT_BYTES, SaltPool, SaltSource, draw_salts
-from sdcard.sdjwt.disclosure import encode_disclosures, encode_ending
-from sdcard.sdjwt.layout import layout_of_array, layout_of_object
+from sdcard.sdjwt.serialization import encode_disclosures, encode_ending
+
+_PLAIN, _SELECTIVE, _ = Treatment
 
 
 class Embedded(NamedTuple):
@@ -110,3 +114,68 @@ class _Embedder:
             spread.append(next(rest) if is_element else next(filling))
             waiting -= is_element
         return spread
+
+
+def layout_of_object(disclosable: DisclosableObject) -> Layout[JsonObject]:
+    """Return the object's layout, and work it out for the first SD-Card of a plan."""
+    if disclosable.layout:
+        return disclosable.layout[0]
+    shown: JsonObject = {}
+    heads, endings, varying = list[str](), list[str](), list[Varying]()
+    for name, (treatment, part) in disclosable.members.items():
+        if treatment is _PLAIN:
+            value, varies = _value_of(part)
+            shown[name] = value
+            if varies:
+                varying.append((name, None, varies))
+        elif treatment is _SELECTIVE:
+            value, varies = _value_of(part)
+            head, ending = encode_ending(name, value)
+            if varies:
+                varying.append((name, len(endings), varies))
+            heads.append(head)
+            endings.append(ending)
+    made = Layout(shown, (), "".join(heads), endings, varying)
+    disclosable.layout[:] = [made]
+    return made
+
+
+def layout_of_array(disclosable: DisclosableArray) -> Layout[list[JsonValue]]:
+    """Return the array's layout, as ``layout_of_object`` does."""
+    if disclosable.layout:
+        return disclosable.layout[0]
+    shown, places = list[JsonValue](), list[int]()
+    heads, endings, varying = list[str](), list[str](), list[Varying]()
+    for treatment, part in disclosable.elements:
+        if treatment is _PLAIN:
+            value, varies = _value_of(part)
+            if varies:
+                varying.append((len(shown), None, varies))
+            shown.append(value)
+        elif treatment is _SELECTIVE:
+            value, varies = _value_of(part)
+            head, ending = encode_ending(None, value)
+            if varies:
+                varying.append((len(shown), len(endings), varies))
+            places.append(len(shown))
+            shown.append(None)
+            heads.append(head)
+            endings.append(ending)
+    made = Layout(shown, places, "".join(heads), endings, varying)
+    disclosable.layout[:] = [made]
+    return made
+
+
+def _value_of(part: Disclosable) -> tuple[JsonValue, DisclosableObject | DisclosableArray | None]:
+    """Return the value; for a part with salts beneath it, an empty value of its kind, and the part."""
+    if isinstance(part, DisclosableObject):
+        of_object = layout_of_object(part)
+        return ({}, part) if _varies(of_object, part.least) else (of_object.shown, None)
+    if isinstance(part, DisclosableArray):
+        of_array = layout_of_array(part)
+        return ([], part) if _varies(of_array, part.least) else (of_array.shown, None)
+    return part, None
+
+
+def _varies(layout: Layout[Any], least: int) -> bool:
+    return bool(least or layout.endings or layout.varying)

@@ -1,34 +1,22 @@
-"""Payload and Disclosures → Processed SD-JWT Payload (RFC 9901 7.1, steps 2.d to 5). What is refused: ``steps.py``.
+"""Replace digests by Disclosures: RFC 9901 7.1, steps 2.d to 5, one function or one ``if`` for each rule, in its order.
 
-One walk over the payload: each digest met is looked up once, so the work is linear in digests and Disclosures.
+One walk over the payload looks up each digest once, so the work is linear in digests and Disclosures.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
-from sdcard.jose.algorithms import DigestAlgorithm
+from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
 from sdcard.limits import Limits
-from sdcard.names import ELLIPSIS, SD, SD_ALG
+from sdcard.names import ELLIPSIS, RESERVED_ANYWHERE, SD, SD_ALG
 from sdcard.paths import Place
 from sdcard.rules import Rule
-from sdcard.sdjwt.disclosure import Disclosure, read_disclosure, where_of
-from sdcard.sdjwt.steps import (
-    RESERVED_NAMES,
-    check_all_referenced,
-    check_claim_is_new,
-    check_digests_are_new,
-    check_is_claim,
-    check_is_element,
-    check_name_is_free,
-    check_no_algorithm,
-    check_no_placeholder,
-    index_by_digest,
-    read_digest_algorithm,
-    read_digest_list,
-    read_placeholder,
-)
+from sdcard.sdjwt.serialization import Disclosure, parse_disclosure
+
+RESERVED_NAMES = RESERVED_ANYWHERE | {SD_ALG}
+"""Names that no Disclosure may have: ``_sd_alg`` has a meaning only at the top of the Issuer-signed payload."""
 
 _CONTAINERS = (dict, list)
 
@@ -66,9 +54,12 @@ class ProcessedPayload(NamedTuple):
 
 
 def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Limits) -> ProcessedPayload:
-    """Replace digests by what their Disclosures say, remove the others, and account for every Disclosure.
+    """Replace digests by the claims of their Disclosures, remove the other digests, and account for every Disclosure.
 
-    ``_sd_alg`` is not part of the result (step 3.f, R-68).
+    - Step 2.d, 4.1.1: the digest algorithm is sha-256 unless ``_sd_alg`` names another (R-12, R-13, R-14, R-54).
+    - Step 3.a: the digest of a Disclosure is over its text as received (R-55).
+    - Step 3.f: ``_sd_alg`` is not part of the result (R-68).
+    - Step 5: a digest refers to every Disclosure, and no Disclosure was sent twice (R-70, R-78).
 
     Args:
         payload: of the Issuer-signed JWT.
@@ -77,16 +68,23 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
 
     Raises:
         Refused: ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.digests``, ``encoding.*`` or ``json.*``. A place
-            inside a Disclosure is given as that Disclosure's number.
+            inside a Disclosure is given as the number of that Disclosure.
     """
-    algorithm = read_digest_algorithm(payload)
-    sent = [read_disclosure(text, where_of(number), limits.json_depth) for number, text in enumerate(disclosures)]
-    unreferenced = index_by_digest(disclosures, algorithm)
-    walk = _Walk(unreferenced, sent, limits)
+    algorithm = DigestAlgorithm.SHA_256
+    if SD_ALG in payload:
+        algorithm = parse_digest_algorithm(payload[SD_ALG], Where(Part.ISSUER_JWT, (SD_ALG,)))
+    places = [Where(Part.DISCLOSURE, (number,)) for number in range(len(disclosures))]
+    sent = [parse_disclosure(text, where, limits.json_depth) for text, where in zip(disclosures, places, strict=True)]
+    unreferenced: dict[str, int] = {}
+    for number, text in enumerate(disclosures):
+        if unreferenced.setdefault(algorithm.digest(text), number) != number:
+            raise Refused(Rule.DISCLOSURE_REPEATED, places[number])
+    walk = _Walk(unreferenced, sent, places, limits)
     signed = payload.copy()
     signed.pop(SD_ALG, None)
     claims = walk.object(signed, _TOP)
-    check_all_referenced(unreferenced)
+    if unreferenced:
+        raise Refused(Rule.DISCLOSURE_UNREFERENCED, places[min(unreferenced.values())])
     return ProcessedPayload(
         claims,
         revealed=tuple(walk.revealed),
@@ -98,7 +96,7 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
 
 
 def is_without_digests(value: JsonValue, depth: int) -> bool:
-    """Whether a value has no place for a digest, and nests no deeper than that."""
+    """Tell whether a value has no place for a digest, and nests no deeper than ``depth``."""
     if depth == 0:
         return False
     inside: Iterable[JsonValue] = ()
@@ -112,7 +110,7 @@ def is_without_digests(value: JsonValue, depth: int) -> bool:
 
 
 class _Spot(NamedTuple):
-    """Where the walk is: in the processed payload, and in the text that a refusal may name."""
+    """A position of the walk: in the processed payload, and in the text that a refusal may name."""
 
     place: Place
     where: Where
@@ -128,10 +126,16 @@ _TOP = _Spot((), Where(Part.ISSUER_JWT), None)
 
 
 class _Walk:
-    """Step 3, and 4 on the way. Takes every Disclosure that it puts in its place out of ``unreferenced``."""
+    """Step 3, and 4 on the way. Takes every Disclosure that it places out of ``unreferenced``."""
 
-    def __init__(self, unreferenced: dict[str, int], sent: list[tuple[Disclosure, JsonValue]], limits: Limits) -> None:
-        self._unreferenced, self._sent = unreferenced, sent
+    def __init__(
+        self,
+        unreferenced: dict[str, int],
+        sent: list[tuple[Disclosure, JsonValue]],
+        places: Sequence[Where],
+        limits: Limits,
+    ) -> None:
+        self._unreferenced, self._sent, self._places = unreferenced, sent, places
         self._depth, self._digests = limits.json_depth, limits.digests
         self.met: set[str] = set()
         self.revealed: list[Revealed] = []
@@ -139,22 +143,34 @@ class _Walk:
         self.emptied: list[Place] = []
 
     def value(self, value: JsonValue, spot: _Spot) -> JsonValue:
+        """A value below the top: an object there must not have ``_sd_alg``. 4.1.1 (R-11)."""
         if isinstance(value, dict):
-            check_no_algorithm(value, spot.where)
+            if SD_ALG in value:
+                raise Refused(Rule.SD_RESERVED_NAME, spot.where, "`_sd_alg` belongs at the top level.")
             return self.object(value, spot)
         if isinstance(value, list):
             return self._array(value, spot)
         return value
 
     def object(self, members: JsonObject, spot: _Spot) -> JsonObject:
-        """An object's own members, without ``_sd`` (3.e), then what its ``_sd`` discloses (R-56, R-67)."""
+        """An object's own members, without ``_sd`` (3.e), then what its ``_sd`` discloses (R-56, R-67).
+
+        ``...`` belongs to elements of arrays (step 3.b, 4.1, R-7, R-56). ``_sd`` is an array of strings (4.2.4.1, R-25,
+        R-26, R-56).
+        """
         place, where, _ = spot
-        self._check_depth(spot)
-        check_no_placeholder(members, where)
-        digests: Sequence[str] = read_digest_list(members, where) if SD in members else ()
+        if len(place) >= self._depth:
+            raise Refused(Rule.JSON_DEPTH, where)
+        if ELLIPSIS in members:
+            raise Refused(Rule.SD_PLACEHOLDER, where)
+        digests: Any = members.get(SD, [])
+        if not isinstance(digests, list) or not {str}.issuperset(map(type, digests)):
+            raise Refused(Rule.SD_DIGEST_LIST, where)
         result = members.copy()
         result.pop(SD, None)
-        for name, value in [one for one in result.items() if type(one[1]) in _CONTAINERS]:
+        for name, value in members.items():
+            if type(value) not in _CONTAINERS or name == SD:
+                continue
             if not place and is_without_digests(value, self._depth - 1):
                 continue
             if not place:
@@ -170,18 +186,30 @@ class _Walk:
         return result
 
     def _insert(self, number: int, result: JsonObject, spot: _Spot) -> None:
-        """Step 3.c.ii: a disclosed claim, beside the ``_sd`` that has its digest (R-62, R-63)."""
-        where, (disclosure, value) = where_of(number), self._sent[number]
-        name = check_is_claim(disclosure, where)
-        check_name_is_free(name, where)
-        check_claim_is_new(name, result, where)
+        """Step 3.c.ii: add a disclosed claim beside the ``_sd`` that has its digest (R-62, R-63).
+
+        It has a name (R-59) that is not reserved (4.2.1, R-11, R-18, R-60) and not taken (R-18, R-61).
+        """
+        where, (disclosure, value) = self._places[number], self._sent[number]
+        name = disclosure.name
+        if name is None:
+            raise Refused(Rule.DISCLOSURE_KIND, where, "An object's claim needs salt, name and value.")
+        if name in RESERVED_NAMES:
+            raise Refused(Rule.DISCLOSURE_NAME, where)
+        if name in result:
+            raise Refused(Rule.DISCLOSURE_COLLISION, where)
         place = (*spot.place, name)
         self.revealed.append(Revealed(place, disclosure, spot.holder))
         result[name] = self._disclosed(value, disclosure, place, where)
 
     def _array(self, elements: list[JsonValue], spot: _Spot) -> JsonValue:
-        """Step 3.c.iii and 3.d: disclosed elements take their place, the others vanish (R-65, R-66)."""
-        self._check_depth(spot)
+        """Step 3.c.iii and 3.d: disclosed elements take their place, other digests are removed (R-65, R-66).
+
+        A ``...`` is a string, and the only member of its element (step 3.b, 4.2.4.2, R-28, R-56). A disclosed element
+        has no name (R-64).
+        """
+        if len(spot.place) >= self._depth:
+            raise Refused(Rule.JSON_DEPTH, spot.where)
         result: list[JsonValue] = []
         for position, element in enumerate(elements):
             if not isinstance(element, _CONTAINERS):
@@ -191,12 +219,15 @@ class _Walk:
             if not isinstance(element, dict) or ELLIPSIS not in element:
                 result.append(self.value(element, here))
                 continue
-            digest = read_placeholder(element, here.where)
+            digest: Any = element[ELLIPSIS]
+            if len(element) != 1 or not isinstance(digest, str):
+                raise Refused(Rule.SD_PLACEHOLDER, here.where)
             self._meet((digest,), here.where)
             number = self._unreferenced.pop(digest, None)
             if number is not None:
-                where, (disclosure, value) = where_of(number), self._sent[number]
-                check_is_element(disclosure, where)
+                where, (disclosure, value) = self._places[number], self._sent[number]
+                if disclosure.name is not None:
+                    raise Refused(Rule.DISCLOSURE_KIND, where, "An array element has a salt and a value only.")
                 self.revealed.append(Revealed(here.place, disclosure, spot.holder))
                 result.append(self._disclosed(value, disclosure, here.place, where))
         if elements and not result:
@@ -204,7 +235,7 @@ class _Walk:
         return result
 
     def _disclosed(self, value: JsonValue, disclosure: Disclosure, place: Place, where: Where) -> JsonValue:
-        """Look for digests in a disclosed value, unless its text shows that the look would find nothing (R-63).
+        """Look for digests in a disclosed value, unless its text shows that it has none (R-63).
 
         A claim at the top nests as deeply in the result as in its Disclosure, whose depth is bounded already.
         """
@@ -213,12 +244,12 @@ class _Walk:
         return self.value(value, _Spot(place, where, disclosure))
 
     def _meet(self, digests: Collection[str], where: Where) -> None:
-        """Step 3.c.i looks for the Disclosure of each; a digest without one is no fault (R-58)."""
-        check_digests_are_new(digests, self.met, where)
+        """Step 4: refuse a digest that was met before, whether or not a Disclosure matches it. 4.1 (R-8, R-69).
+
+        Step 3.c.i: a digest without a Disclosure is no fault (R-58).
+        """
+        if not self.met.isdisjoint(digests) or (len(digests) > 1 and len(set(digests)) != len(digests)):
+            raise Refused(Rule.DIGEST_REPEATED, where)
         self.met.update(digests)
         if len(self.met) > self._digests:
             raise Refused(Rule.LIMIT_DIGESTS, where)
-
-    def _check_depth(self, spot: _Spot) -> None:
-        if len(spot.place) >= self._depth:
-            raise Refused(Rule.JSON_DEPTH, spot.where)

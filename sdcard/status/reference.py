@@ -58,14 +58,6 @@ class AsyncStatusSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class StatusQuestion:
-    """What a Verifier must be told before it can go on: the status of this entry, in a list of this Issuer."""
-
-    reference: StatusReference
-    issuer: str
-
-
-@dataclass(frozen=True, slots=True)
 class Checked:
     """The status, where the SD-Card has one, is asked from ``source``; no answer refuses."""
 
@@ -129,8 +121,8 @@ def parse_status(value: JsonValue) -> StatusReference:
     raise Refused(Rule.STATUS_MALFORMED, _WHERE)
 
 
-def judge_status(value: object) -> None:
-    """Refuse every answer but VALID (TSL-13, TSL-14).
+def check_status_value(value: object) -> None:
+    """Refuse every answer except VALID (TSL-13, TSL-14).
 
     Raises:
         Refused: ``status.revoked``, ``status.suspended`` or ``status.unavailable``.

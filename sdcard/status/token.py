@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant, parse_numeric_date
-from sdcard.jose.claims import required
+from sdcard.jose.claims import check_addressed, check_already_valid, required
 from sdcard.jose.jws import encode_signing_input, join_signature, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.jose.signer import Signer
 from sdcard.limits import Limits
 from sdcard.rules import Rule
-from sdcard.sdjwt.verification import check_addressed, check_already_valid
 from sdcard.status.status_list import StatusList, parse_status_list
 
 TYP = "statuslist+jwt"

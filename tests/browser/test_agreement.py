@@ -11,7 +11,7 @@ from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.errors import Part, Where
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS, VECTOR_KEYS
 from sdcard.linkability.comparing import report_linkability
-from sdcard.status.reference import judge_status
+from sdcard.status.reference import check_status_value
 from sdcard.status.status_list import StatusList, pack_statuses
 from sdcard.status.token import issue_status_list_token, verify_status_list_token
 from sdcard.vectors import ACCEPTED
@@ -297,7 +297,7 @@ def signed(claims: dict[str, Any]) -> str:
 def judged_list(text: str, index: int) -> str:
     try:
         token = verify_status_list_token(text, LIST, SIGNER.public_key, NOW, Limits())
-        judge_status(token.statuses.status(index))
+        check_status_value(token.statuses.status(index))
     except Refused as refusal:
         return f"{refusal.rule} at {refusal.where}"
     return ACCEPTED

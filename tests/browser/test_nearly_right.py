@@ -15,8 +15,7 @@ from sdcard.errors import Part, Where
 from sdcard.keybinding.challenge import ConsumedByCaller
 from sdcard.lenient import lenient_document, lenient_token
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.sdjwt.json_form import to_flattened, to_general
-from sdcard.sdjwt.serialization import parse_sd_jwt
+from sdcard.sdjwt.serialization import parse_sd_jwt, to_flattened, to_general
 from tests.browser.pages import Watched
 from tests.shared import ROOT
 

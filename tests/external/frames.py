@@ -17,7 +17,7 @@ from sdcard.paths import Place
 from sdcard.sdjwt.embedding import embed
 from sdcard.sdjwt.processing import ProcessedPayload, Revealed
 from sdcard.sdjwt.serialization import SdJwt
-from sdcard.sdjwt.verification import verify_sd_jwt
+from tests.external.layer import verify_sd_jwt
 from tests.external.vectors import TYPES
 from tests.world import RecordingSalts, key
 
@@ -37,7 +37,7 @@ def issue(root: DisclosableObject, decoys: int, algorithm: DigestAlgorithm = Dig
 
 
 def process(sd_jwt: SdJwt) -> ProcessedPayload:
-    return verify_sd_jwt(sd_jwt, lambda *_: ISSUER.public_key, TYPES, Limits()).processed
+    return verify_sd_jwt(sd_jwt, ISSUER.public_key, TYPES, Limits()).processed
 
 
 def show(sd_jwt: SdJwt, wanted: Callable[[Place], bool]) -> JsonObject:

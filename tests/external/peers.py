@@ -26,10 +26,11 @@ from sdcard import (
 )
 from sdcard.encoding import JsonObject, encode_base64url
 from sdcard.errors import Part, Where
+from sdcard.issued import VerifiedSdJwt
 from sdcard.keybinding.challenge import ConsumedByCaller
 from sdcard.keybinding.verification import verify_key_binding
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
-from sdcard.sdjwt.verification import VerifiedSdJwt, parse_confirmation, verify_sd_jwt
+from tests.external.layer import holder_key_of, verify_sd_jwt
 from tests.world import AGENT_ID, AUDIENCE, ISSUER, World, key
 
 CONTEXTS = tuple(DEFAULT_POLICY.contexts)
@@ -63,11 +64,11 @@ def ours(
     issuer_key = issuer.public_key if isinstance(issuer, InMemorySigner) else issuer
     limits, arrived = Limits(), parse_sd_jwt(text, Limits())
     sd_jwt = arrived if isinstance(arrived, SdJwt) else arrived.sd_jwt
-    verified = verify_sd_jwt(sd_jwt, lambda *_: issuer_key, types, limits)
+    verified = verify_sd_jwt(sd_jwt, issuer_key, types, limits)
     if nonce is not None:
         assert isinstance(arrived, SdJwtWithKeyBinding)
         expected = Answering(Challenge(nonce, AUDIENCE), ConsumedByCaller())
-        holder_key = parse_confirmation(verified.processed.claims)
+        holder_key = holder_key_of(verified.processed.claims)
         bound = verify_key_binding(arrived.kb_jwt, holder_key, verified.sd_hash, expected, time.time(), limits)
         assert bound.holder_key == holder
     return verified, sd_jwt

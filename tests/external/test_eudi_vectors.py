@@ -8,7 +8,7 @@ from sdcard.errors import Part, Where
 from sdcard.jose.jws import parse_jws
 from sdcard.sdjwt.processing import process_payload
 from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
-from sdcard.sdjwt.verification import check_validity
+from tests.external.layer import check_validity
 from tests.external.otherwise import OTHERWISE
 from tests.external.vectors import manifest, read_json, run
 from tests.world import outcome
@@ -59,7 +59,7 @@ def structure(case: dict[str, Any]) -> str | None:
     if not isinstance(sd_jwt, SdJwt):
         raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT))
     jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, Limits().json_depth)
-    check_validity(process_payload(jws.payload, sd_jwt.disclosures, Limits()).claims, case["clock"], 0, None)
+    check_validity(process_payload(jws.payload, sd_jwt.disclosures, Limits()).claims, case["clock"], None)
     return None
 
 

@@ -14,7 +14,7 @@ from sdcard.encoding import same_json
 from sdcard.errors import Part, Where
 from sdcard.limits import Limits
 from sdcard.sdjwt.unverified import read_unverified
-from sdcard.sdjwt.verification import parse_confirmation
+from tests.external.layer import holder_key_of
 from tests.external.otherwise import OTHERWISE
 from tests.external.vectors import Case, manifest, read_json, run, without_added
 from tests.world import outcome
@@ -70,7 +70,7 @@ def test_of_the_figures_of_sd_jwt_vc_we_read_typ_cnf_and_paths() -> None:
     figure = figures()
     assert len(figure) == 11
     assert figure[0]["typ"] == "dc+sd-jwt"
-    assert parse_confirmation(figure[1]).to_jwk() == figure[1]["cnf"]["jwk"]
+    assert holder_key_of(figure[1]).to_jwk() == figure[1]["cnf"]["jwk"]
     found = {}
     for claim in figure[11]["claims"]:
         path = ClaimPath(tuple(claim["path"]))

@@ -13,7 +13,6 @@ from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.keybinding.creation import bind
 from sdcard.limits import Limits
 from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
-from sdcard.sdjwt.values import sd_hash_of
 from tests.external.node_peers import NodePeer, PeerRefused
 from tests.external.peers import (
     CLAIMS,
@@ -201,7 +200,7 @@ def test_we_accept_their_key_binding_and_see_what_they_select(node: NodePeer, pe
     else:
         arrived = parse_sd_jwt(node.ask(peer, "present", text=text, select=SELECTED[name][1]), Limits())
         assert isinstance(arrived, SdJwt)
-        text = str(bind(arrived, sd_hash_of(arrived, DigestAlgorithm.SHA_256), Challenge(NONCE, AUDIENCE), HOLDER, now))
+        text = str(bind(arrived, DigestAlgorithm.SHA_256.digest(str(arrived)), Challenge(NONCE, AUDIENCE), HOLDER, now))
     verified, sd_jwt = ours(text, SIGNER, TYPES, nonce=NONCE)
     assert same_json(verified.processed.claims, theirs(node, peer, text, nonce=NONCE, now=now))
     assert (len(sd_jwt.disclosures) > 0) is (name != "nothing hidden")

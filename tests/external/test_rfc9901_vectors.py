@@ -8,7 +8,7 @@ from sdcard import Refused, Rule
 from sdcard.encoding import same_json
 from sdcard.errors import Part, Where
 from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.sdjwt.disclosure import parse_disclosure
+from sdcard.sdjwt.serialization import parse_disclosure
 from tests.external.vectors import manifest, read_json, run
 
 FOLDER = "rfc9901"
@@ -71,7 +71,7 @@ def test_every_derived_negative_is_refused_for_its_reason() -> None:
 def test_every_disclosure_has_its_contents_and_its_digest() -> None:
     steps = read_json(FOLDER, "disclosure_steps.json")["disclosures"]
     for step in steps:
-        disclosure = parse_disclosure(step["disclosure"], Where(Part.DISCLOSURE, (0,)), 16)
+        disclosure = parse_disclosure(step["disclosure"], Where(Part.DISCLOSURE, (0,)), 16)[0]
         if "contents" in step:
             contents = [disclosure.salt, *([disclosure.name] if disclosure.name else []), disclosure.value]
             assert same_json(contents, step["contents"]), step["id"]

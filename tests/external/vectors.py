@@ -11,11 +11,12 @@ from typing import Any, TypeAlias
 from sdcard import Answering, Challenge, Instant, Limits, PublicKey, Refused, Rule
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
+from sdcard.issued import VerifiedSdJwt
 from sdcard.jose.keys import parse_public_jwk
 from sdcard.keybinding.challenge import ConsumedByCaller
-from sdcard.keybinding.verification import ask_single_use, judge_single_use, verify_key_binding
+from sdcard.keybinding.verification import check_single_use, verify_key_binding
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
-from sdcard.sdjwt.verification import VerifiedSdJwt, check_validity, parse_confirmation, verify_sd_jwt
+from tests.external.layer import check_validity, holder_key_of, verify_sd_jwt
 from tests.shared import shared_dir
 
 Case: TypeAlias = dict[str, Any]
@@ -55,14 +56,14 @@ def verified(text: str, key: PublicKey, now: Instant, challenge: Challenge | Non
     if isinstance(arrived, SdJwt) and challenge is not None:
         raise Refused(Rule.KB_MISSING, Where(Part.PRESENTATION))
     sd_jwt = arrived if isinstance(arrived, SdJwt) else arrived.sd_jwt
-    found = verify_sd_jwt(sd_jwt, lambda *_: key, TYPES, limits)
+    found = verify_sd_jwt(sd_jwt, key, TYPES, limits)
     claims = found.processed.claims
-    check_validity(claims, now, 0, challenge.audience if challenge else None)
+    check_validity(claims, now, challenge.audience if challenge else None)
     if isinstance(arrived, SdJwtWithKeyBinding) and challenge is not None:
         expected = Answering(challenge, ConsumedByCaller())
-        holder_key = parse_confirmation(claims)
+        holder_key = holder_key_of(claims)
         bound = verify_key_binding(arrived.kb_jwt, holder_key, found.sd_hash, expected, now, limits)
-        judge_single_use(ask_single_use(bound, expected, now))
+        check_single_use(bound, expected, now)
     return found
 
 

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from sdcard import Refused, TrustedIssuers, VerifiedCard
 from sdcard.admission import AdmissionPolicy, Required
+from sdcard.claim_request import ClaimRequest
 from sdcard.delegation.tokens import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE, Delegation, verify_delegated_token
 from sdcard.edge.demanding import Demanding
 from sdcard.edge.issuer_keys import IssuerKeys
@@ -22,7 +23,6 @@ from sdcard.edge.server_keys import ServerKeys, load_from
 from sdcard.edge.status_lists import AsyncFetchedStatusLists
 from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.oauth.bearer import parse_credentials
-from sdcard.requesting import ClaimRequest
 from sdcard.status.reference import CheckedAsync
 
 EVERYTHING = ClaimRequest.of("skills", "endpoints", "operational_info", "provider", "security_context")

@@ -122,14 +122,12 @@ def test_a_date_is_never_refused_as_a_number(place: Place) -> None:
 
 
 READERS = {
-    "sdcard/sdjwt/verification.py:check_not_expired": ("issuer-jwt/exp", "kb-jwt/exp", "dpop/exp"),
-    "sdcard/sdjwt/verification.py:check_already_valid": ("issuer-jwt/nbf", "kb-jwt/nbf", "dpop/nbf"),
-    "sdcard/sdjwt/verification.py:check_already_issued": ("issuer-jwt/iat",),
-    "sdcard/sdjwt/verification.py:check_lifetime": ("issuer-jwt/iat", "issuer-jwt/exp"),
-    "sdcard/issued.py:reading_issued": ("issuer-jwt/iat", "issuer-jwt/exp", "issuer-jwt/nbf"),
-    "sdcard/keybinding/verification.py:check_freshness": ("kb-jwt/iat",),
-    "sdcard/keybinding/possession.py:check_proof_freshness": ("possession/iat",),
-    "sdcard/dpop/verification.py:check_freshness": ("dpop/iat",),
+    "sdcard/jose/claims.py:check_not_expired": ("issuer-jwt/exp", "kb-jwt/exp", "dpop/exp"),
+    "sdcard/jose/claims.py:check_already_valid": ("issuer-jwt/nbf", "kb-jwt/nbf", "dpop/nbf"),
+    "sdcard/jose/claims.py:check_already_issued": ("issuer-jwt/iat",),
+    "sdcard/jose/claims.py:check_freshness": ("kb-jwt/iat", "possession/iat", "dpop/iat"),
+    "sdcard/issued.py:check_terms": ("issuer-jwt/iat", "issuer-jwt/exp"),
+    "sdcard/issued.py:check_issued": ("issuer-jwt/iat", "issuer-jwt/exp", "issuer-jwt/nbf"),
     "sdcard/oauth/access_token.py:_check_times": ("access-token/iat", "access-token/exp", "access-token/nbf"),
     "sdcard/trust_list.py:verify_trust_list": ("trust/iat", "trust/exp"),
     "sdcard/trust.py:_expiry": ("trust/exp",),

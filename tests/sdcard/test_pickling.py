@@ -154,6 +154,7 @@ SAMPLES: dict[str, Callable[[World], object]] = {
 }
 """Public name → a value of it."""
 NOT_VALUES = {
+    "VerificationCache": "belongs to one process",
     "InMemorySigner": "holds a private key: it refuses, as the test below shows",
     "Instant": "another name for int and float",
     "Signer": "a protocol",

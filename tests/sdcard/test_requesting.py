@@ -18,11 +18,12 @@ from sdcard import (
     select_requested,
 )
 from sdcard.cards.partial import PartialCard
+from sdcard.claim_request import MAX_ENTRIES, MAX_ENTRY
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
 from sdcard.holder import Selection
 from sdcard.paths import value_at
-from sdcard.requesting import MAX_ENTRIES, MAX_ENTRY, is_shown, leaves
+from sdcard.requesting import is_shown, leaves
 from tests.groups import examples
 from tests.world import World, example, raises_rule
 

@@ -184,7 +184,7 @@ def test_an_issuer_jwt_that_was_seen_is_judged_anew(world: World) -> None:
         world.verifier.verify(good, unbound, profile=profile)
     with raises_rule("time.expired", at="issuer-jwt/exp"):
         expires_at = payload_of(world.holder.card.sd_jwt)["exp"]
-        verify_presentation(good, world.verifier.expectations(unbound), int(str(expires_at)))
+        verify_presentation(good, world.verifier.expectations(unbound), int(str(expires_at)), world.cache)
 
 
 def test_a_verified_card_tells_its_other_claims(world: World) -> None:

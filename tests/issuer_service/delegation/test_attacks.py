@@ -11,7 +11,7 @@ from issuer_service.wiring import DelegationTerms
 from sdcard.delegation.tokens import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, claims_of
 from sdcard.errors import Part, Where
 from sdcard.jose.jws import encode_signing_input, join_signature
-from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure
+from sdcard.sdjwt.serialization import Disclosure, parse_disclosure
 from tests.issuer_service.delegation.office import TOKEN_ENDPOINT, Office, assert_error, basic
 from tests.issuer_service.desk import Desk, jwk
 from tests.world import ISSUER, NOW, example, key
@@ -21,7 +21,7 @@ TYPE = "urn:ietf:params:oauth:token-type:"
 
 def disclosures(sd_card: str) -> list[Disclosure]:
     """All that an SD-Card can show."""
-    return [parse_disclosure(one, Where(Part.DISCLOSURE), 64) for one in sd_card.split("~")[1:-1]]
+    return [parse_disclosure(one, Where(Part.DISCLOSURE), 64)[0] for one in sd_card.split("~")[1:-1]]
 
 
 def forged(office: Office, token: str, audience: str, signer: Any = None, **changes: Any) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 from sdcard import Acceptance, TrustedIssuers
 from sdcard.errors import Part, Where
-from sdcard.issued import IssuedSdCard, read_issued
+from sdcard.issued import IssuedSdCard, check_issued
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
 from sdcard.trust import parse_key_set
@@ -34,7 +34,7 @@ def read(desk: Desk, registry: OpenDesk, sd_card: str) -> IssuedSdCard:
     acceptance = Acceptance(issuers=TrustedIssuers({ISSUER: keys}))
     sd_jwt = parse_sd_jwt(sd_card, DEFAULT_LIMITS)
     assert isinstance(sd_jwt, SdJwt)
-    return read_issued(sd_jwt, acceptance, desk.clock.now())
+    return check_issued(sd_jwt, acceptance, desk.clock.now(), None)
 
 
 def status_of(card: IssuedSdCard) -> Any:

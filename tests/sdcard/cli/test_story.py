@@ -12,8 +12,7 @@ from issuer_service.cli.registry_process import Desk
 from sdcard import Limits, to_flattened, to_general
 from sdcard.edge.key_files import load_signer
 from sdcard.jose.algorithms import SignatureAlgorithm
-from sdcard.sdjwt.serialization import parse_sd_jwt
-from sdcard.sdjwt.values import AnySdJwt
+from sdcard.sdjwt.serialization import AnySdJwt, parse_sd_jwt
 from tests.command_line import Ran, Sdcard
 from tests.sdcard.cards.kno.cards import CANARY, kno
 from tests.shared import ROOT

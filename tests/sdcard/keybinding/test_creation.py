@@ -5,16 +5,16 @@ import pytest
 from sdcard import Challenge, Misuse
 from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
 from sdcard.keybinding.creation import bind
-from sdcard.sdjwt.values import SdJwt, sd_hash_of
+from sdcard.sdjwt.serialization import SdJwt
 from tests.world import AUDIENCE, NOW, decode_part, key, key_of
 
 SD_JWT = SdJwt("h.p.s", ("d1", "d2"))
-SD_HASH = sd_hash_of(SD_JWT, DigestAlgorithm.SHA_256)
+SD_HASH = DigestAlgorithm.SHA_256.digest(str(SD_JWT))
 
 
 @pytest.mark.parametrize("algorithm", DigestAlgorithm)
 def test_a_kb_jwt_says_what_it_must_and_no_more(algorithm: DigestAlgorithm) -> None:
-    bound = bind(SD_JWT, sd_hash_of(SD_JWT, algorithm), Challenge("n", AUDIENCE), key(2), NOW + 0.9)
+    bound = bind(SD_JWT, algorithm.digest(str(SD_JWT)), Challenge("n", AUDIENCE), key(2), NOW + 0.9)
     header, payload, _ = bound.kb_jwt.split(".")
     assert decode_part(header) == {"alg": "ES256", "typ": "kb+jwt"}
     assert decode_part(payload) == {

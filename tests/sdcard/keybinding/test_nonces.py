@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from sdcard import FreshnessWindow, Misuse
 from sdcard.encoding import encode_base64url
-from sdcard.keybinding.challenge import MAX_NONCE_LENGTH, Challenge, RequestTarget
+from sdcard.jose.claims import MAX_NONCE_LENGTH
+from sdcard.keybinding.challenge import Challenge, RequestTarget
 from sdcard.keybinding.nonces import (
     KEY_BYTES,
     ChallengeMaker,

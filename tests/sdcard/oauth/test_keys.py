@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
 from sdcard.encoding import encode_base64url
-from sdcard.oauth.keys import names_of, parse_server_keys
+from sdcard.oauth.keys import parse_server_keys
 from tests.identity import RSA, jwks, rsa_jwk
 from tests.world import key, raises_rule
 
@@ -14,7 +14,7 @@ from tests.world import key, raises_rule
 def test_a_key_says_what_it_is_for() -> None:
     keys = parse_server_keys(jwks())
 
-    assert {kid: names_of(one) for kid, one in keys.items()} == {"es": ("ES256",), "rs": ("RS256",)}
+    assert {kid: one.header_names for kid, one in keys.items()} == {"es": ("ES256",), "rs": ("RS256",)}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sdcard.encoding import JsonValue, encode_base64url, same_json
 from sdcard.errors import Part, Where
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.salts import SALT_BYTES
-from sdcard.sdjwt.disclosure import encode_disclosures, encode_ending, make_disclosure, parse_disclosure
+from sdcard.sdjwt.serialization import encode_disclosures, encode_ending, make_disclosure, parse_disclosure
 from tests.groups import examples
 from tests.world import decode_part, raises_rule
 
@@ -35,7 +35,7 @@ JSON: st.SearchStrategy[JsonValue] = st.recursive(
 )
 def test_any_spelling_of_the_json_is_kept_as_received(text: str) -> None:
     encoded = encode_base64url(text.encode())
-    disclosure = parse_disclosure(encoded, HERE, 8)
+    disclosure = parse_disclosure(encoded, HERE, 8)[0]
     assert (disclosure.encoded, disclosure.salt, disclosure.name, disclosure.value) == (encoded, "s", "n", "v")
 
 
@@ -43,7 +43,7 @@ def test_any_spelling_of_the_json_is_kept_as_received(text: str) -> None:
 @pytest.mark.parametrize("name", [None, "", "name", "\u00f6"])
 def test_made_disclosures_parse_to_what_they_were_made_of(name: str | None, value: JsonValue) -> None:
     made = make_disclosure(b"sixteen bytes...", name, value)
-    parsed = parse_disclosure(made.encoded, HERE, 8)
+    parsed = parse_disclosure(made.encoded, HERE, 8)[0]
     assert (parsed.salt, parsed.name) == (made.salt, made.name) == (made.salt, name)
     assert made.without_digests is False, "nobody looked"
     assert same_json(parsed.value, value)

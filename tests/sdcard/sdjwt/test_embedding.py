@@ -16,9 +16,9 @@ from sdcard.errors import Where
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.salts import SALT_BYTES, SaltPool
-from sdcard.sdjwt.disclosure import Disclosure, parse_disclosure
 from sdcard.sdjwt.embedding import Embedded, embed
 from sdcard.sdjwt.processing import process_payload
+from sdcard.sdjwt.serialization import Disclosure, parse_disclosure
 from tests.groups import examples
 from tests.world import RecordingSalts, at_once, digest
 
@@ -46,7 +46,7 @@ def embedded(
 
 
 def parsed(result: Embedded) -> list[Disclosure]:
-    return [parse_disclosure(text, Where(Document.DISCLOSURE), 64) for text in result.disclosures]
+    return [parse_disclosure(text, Where(Document.DISCLOSURE), 64)[0] for text in result.disclosures]
 
 
 def everything(result: Embedded) -> JsonObject:
@@ -94,7 +94,7 @@ def test_a_plan_is_embedded_as_often_as_one_likes_and_no_salt_or_digest_comes_ag
     assert everything(one) == everything(two) == everything(three)
     texts = [text for result in (one, two, three) for text in result.disclosures]
     assert len(set(texts)) == len(texts) == 3 * 6
-    assert len({parse_disclosure(text, Where(Document.DISCLOSURE), 64).salt for text in texts}) == len(texts)
+    assert len({parse_disclosure(text, Where(Document.DISCLOSURE), 64)[0].salt for text in texts}) == len(texts)
 
 
 def by_the_letter(part: Disclosable, salts: SaltPool, made: list[str]) -> JsonValue:

@@ -10,8 +10,7 @@ import pytest
 from sdcard import Misuse, Unbound, accept_sd_card, to_flattened, to_general
 from sdcard.encoding import encode_base64url, encode_json
 from sdcard.limits import Limits
-from sdcard.sdjwt.json_form import parse_json_form
-from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_json_form, parse_sd_jwt
 from tests.world import World, raises_rule
 
 FORMS = {"flattened": to_flattened, "general": to_general}

@@ -8,11 +8,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from sdcard import SD_CARD
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
+from sdcard.errors import Part, Where
 from sdcard.instants import MAX_INSTANT
+from sdcard.jose.claims import check_addressed, parse_confirmed_key
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
 from sdcard.names import NEVER_SELECTIVE
 from sdcard.sdjwt.serialization import SdJwt
-from sdcard.sdjwt.verification import check_validity, parse_confirmation
 from tests.world import AUDIENCE, NOW, REMOVED, World, digest, key, raises_rule, seal_claim, seal_element, unsigned
 
 
@@ -249,7 +250,7 @@ def test_an_sd_card_for_others_is_refused(world: World, aud: Any, rule: str) -> 
 
 def test_nobody_is_no_audience() -> None:
     with raises_rule("audience.mismatch", at="issuer-jwt/aud"):
-        check_validity({"aud": AUDIENCE}, NOW, 0, None)
+        check_addressed({"aud": AUDIENCE}, None, Where(Part.ISSUER_JWT))
 
 
 def test_times_in_a_disclosure_count(world: World) -> None:
@@ -305,7 +306,7 @@ RFC_HOLDER: JsonObject = {
 
 
 def test_a_published_key_is_refused_before_anybody_signs_with_it(world: World) -> None:
-    assert parse_confirmation({"cnf": {"jwk": RFC_HOLDER}}).thumbprint in PUBLISHED_KEYS
+    assert parse_confirmed_key({"jwk": RFC_HOLDER}, Where(Part.ISSUER_JWT)).thumbprint in PUBLISHED_KEYS
     with raises_rule("key.published", at="issuer-jwt/cnf/jwk"):
         world.show_claims({"cnf": {"jwk": RFC_HOLDER}})
 

@@ -12,8 +12,8 @@ from sdcard.cards.a2a.signatures.forms import Canonical, canonical_forms, forms_
 from sdcard.cards.format import CardFormat
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, parse_json, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
-from sdcard.jose.key_sets import KeySet, read_key_set
-from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published, parse_public_jwk
+from sdcard.jose.key_sets import read_key_set
+from sdcard.jose.keys import PUBLISHED_KEYS, KeySet, PublicKey, check_not_published, parse_public_jwk
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
 

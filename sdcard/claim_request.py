@@ -1,0 +1,83 @@
+"""``ClaimRequest``: the claims that a Verifier asks a Holder to show.
+
+An entry is a claim path such as ``provider`` or ``skills.*.id``, or the name of a claim group of the card's format such
+as ``endpoints``, so that one request fits every version of a card. It has no indices: what is not shown of an array is
+not counted either, so a Verifier and a Holder would not mean the same element (SD-Card 7.4.2, SDC-24).
+
+It knows no card format, so that verifying a presentation imports none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.paths import ClaimPath
+from sdcard.rules import Rule
+
+MAX_ENTRIES = 32
+"""A route that needs more than this of a card should ask for groups. All of them must fit into a header."""
+MAX_ENTRY = 128
+"""Characters of an entry's text."""
+CALLERS = Where(Part.CHALLENGE, ("requested",))
+"""The place of a request that the caller wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """The claims that a Verifier asks for. Without entries: only what every SD-Card shows."""
+
+    entries: tuple[ClaimPath, ...] = ()
+
+    def __post_init__(self) -> None:
+        problem = _problem(self.entries)
+        if problem:
+            raise Misuse(problem)
+
+    @classmethod
+    def of(cls, *texts: str) -> "ClaimRequest":
+        """Make a request of texts that the caller wrote.
+
+        Raises:
+            Misuse: when a text is not a claim path, or they are too many or too long.
+        """
+        try:
+            return cls.parse(texts, CALLERS)
+        except Refused as refusal:
+            raise Misuse(f"a request lists claim paths: {refusal.findings[0].hint or refusal.rule.sentence}") from None
+
+    @classmethod
+    def parse(cls, texts: Sequence[object], where: Where) -> "ClaimRequest":
+        """Parse the texts of a challenge.
+
+        Raises:
+            Refused: ``challenge.malformed`` for too many texts, or one that is too long, repeated or has an index;
+                ``path.malformed``.
+        """
+        entries = tuple(_parse_entry(text, where.within(number)) for number, text in enumerate(texts))
+        problem = _problem(entries)
+        if problem:
+            raise Refused(Rule.CHALLENGE_MALFORMED, where, f"{problem[0].upper()}{problem[1:]}.")
+        return cls(entries)
+
+
+def _parse_entry(text: object, where: Where) -> ClaimPath:
+    if not isinstance(text, str) or len(text) > MAX_ENTRY:
+        raise Refused(
+            Rule.CHALLENGE_MALFORMED, where, f"A requested claim is a text of at most {MAX_ENTRY} characters."
+        )
+    return ClaimPath.parse(text, where)
+
+
+def _problem(entries: tuple[ClaimPath, ...]) -> str:
+    """Say why these are not the entries of a request; return an empty text if they are."""
+    if not isinstance(entries, tuple) or not all(isinstance(entry, ClaimPath) for entry in entries):
+        return "a request is a tuple of claim paths"
+    if len(entries) > MAX_ENTRIES or any(len(str(entry)) > MAX_ENTRY for entry in entries):
+        return f"a request has at most {MAX_ENTRIES} claim paths of at most {MAX_ENTRY} characters"
+    if any(not entry.segments or entry.segments[0] is None for entry in entries):
+        return "a requested path begins with a member's name: everything at once is not asked for"
+    if any(isinstance(segment, int) for entry in entries for segment in entry.segments):
+        return "a requested path has member names and `*`, and no index"
+    if len(set(entries)) != len(entries):
+        return "a claim is requested once"
+    return ""

@@ -1,0 +1,170 @@
+"""Verify several presentations at once. Threads compute the signatures; the rules are those of ``verify_presentation``.
+
+``cryptography`` releases the interpreter while it verifies a signature. Whole verifications in threads were slower than
+one thread, because every signature hands the interpreter over.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from sdcard.errors import Misuse, Refused
+from sdcard.instants import Instant
+from sdcard.jose.jws import SignatureCheck, VerifyingKey
+from sdcard.keybinding.verification import check_single_use
+from sdcard.verification_cache import VerificationCache
+from sdcard.verifier import (
+    MUST_AWAIT,
+    CheckedPresentation,
+    Expectations,
+    VerifiedCard,
+    check_presentation,
+    check_status,
+    verified_card,
+)
+
+
+class Task(Protocol):
+    """Work in a pool, such as a ``concurrent.futures.Future``."""
+
+    def cancel(self) -> bool:
+        """Cancel the work; false when it has begun."""
+        ...
+
+    def result(self) -> object:
+        """Wait until the work is done, and raise what it raised."""
+        ...
+
+
+class ThreadPool(Protocol):
+    """Threads of this process, such as a ``concurrent.futures.ThreadPoolExecutor``."""
+
+    def submit(self, work: Callable[[], None], /) -> Task:
+        """Schedule the work in another thread."""
+        ...
+
+
+_Signature: TypeAlias = tuple[VerifyingKey, bytes, bytes]
+
+
+class _PendingCache(VerificationCache):
+    """Reads a cache, and holds back new entries until ``commit``."""
+
+    def __init__(self, cache: VerificationCache) -> None:
+        super().__init__()
+        self._cache = cache
+        self._waiting: list[tuple[Hashable, object, int]] = []
+
+    def find(self, key: Hashable) -> Any:
+        """Return the entry of the cache."""
+        return self._cache.find(key)
+
+    def store(self, key: Hashable, entry: object, size: int) -> None:
+        """Hold the entry back."""
+        self._waiting.append((key, entry, size))
+
+    def commit(self) -> None:
+        """Store the entries."""
+        for waiting in self._waiting:
+            self._cache.store(*waiting)
+
+
+class _Attempt:
+    """A presentation of a batch, checked before its signatures are computed.
+
+    The first pass takes every signature for valid and notes it, so that threads can compute the signatures of all
+    presentations together. Its outcome counts only if each of them is valid; otherwise the presentation is checked
+    again by itself. New cache entries wait until then.
+    """
+
+    def __init__(
+        self, presentation: str, expectations: Expectations, now: Instant, cache: VerificationCache | None
+    ) -> None:
+        self._arguments = presentation, expectations, now
+        self._cache, self._pending = cache, None if cache is None else _PendingCache(cache)
+        self.noted: list[_Signature] = []
+        self._outcome = self._check(self._pending, self._note)
+
+    def _note(self, key: VerifyingKey, message: bytes, signature: bytes) -> bool:
+        self.noted.append((key, message, signature))
+        return True
+
+    def _check(self, cache: VerificationCache | None, check: SignatureCheck | None) -> CheckedPresentation | Refused:
+        try:
+            return check_presentation(*self._arguments, cache, check)
+        except Refused as refusal:
+            return refusal
+
+    def settle(self, valid: Sequence[bool]) -> None:
+        """Keep the outcome if every noted signature is valid."""
+        if not all(valid):
+            self._outcome = self._check(self._cache, None)
+        elif self._pending is not None:
+            self._pending.commit()
+
+    def finish(self) -> VerifiedCard | Refused:
+        """Ask for status and single use, and return the card or the refusal."""
+        if isinstance(self._outcome, Refused):
+            return self._outcome
+        _, expectations, now = self._arguments
+        try:
+            check_status(self._outcome, expectations.status, now)
+            check_single_use(self._outcome.key_binding, expectations.key_binding, now)
+        except Refused as refusal:
+            return refusal
+        return verified_card(self._outcome, expectations, self._cache)
+
+
+def verify_many(
+    presentations: Sequence[tuple[str, Expectations]],
+    now: Instant,
+    pool: ThreadPool,
+    threads: int,
+    cache: VerificationCache | None = None,
+) -> list[VerifiedCard | Refused]:
+    """Verify presentations as ``verify_presentation`` does, several at once; none affects the outcome of another.
+
+    Several threads compute signatures; the calling thread does all other work. Status sources and records are asked
+    last, in the order given: of two answers to one challenge the first counts.
+
+    Args:
+        presentations: each with the Verifier's demands.
+        now: the present instant, in Unix seconds.
+        pool: provides other threads; its owner shuts it down.
+        threads: how many work at a time, the calling thread included.
+        cache: as for ``verify_presentation``.
+
+    Returns:
+        For each presentation, in order, the verified card, or the refusal.
+
+    Raises:
+        Misuse: as ``verify_presentation``, or when ``threads`` is not at least 1; no source or record was asked then.
+        Exception: raised by a status source or record, other than ``Refused``; those after it are not asked.
+    """
+    if type(threads) is not int or threads < 1:
+        raise Misuse("at least one thread works")
+    presentations = tuple(presentations)
+    if any(expectations.is_awaited for _, expectations in presentations):
+        raise Misuse(MUST_AWAIT)
+    attempts = [_Attempt(presentation, expectations, now, cache) for presentation, expectations in presentations]
+    valid = iter(_computed([one for attempt in attempts for one in attempt.noted], pool, threads))
+    for attempt in attempts:
+        attempt.settle([next(valid) for _ in attempt.noted])
+    return [attempt.finish() for attempt in attempts]
+
+
+def _computed(signatures: Sequence[_Signature], pool: ThreadPool, threads: int) -> list[bool]:
+    """Compute whether each signature is valid, in several threads, which take one after the other."""
+    valid = [False] * len(signatures)
+    waiting = iter(range(len(signatures)))
+
+    def work() -> None:
+        for number in waiting:
+            key, message, signature = signatures[number]
+            valid[number] = key.verifies(message, signature)
+
+    helpers = [pool.submit(work) for _ in range(min(threads, len(signatures)) - 1)]
+    work()
+    for helper in helpers:
+        if not helper.cancel():  # cancelled: it had not begun, and no signature is left
+            helper.result()
+    return valid

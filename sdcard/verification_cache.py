@@ -1,0 +1,76 @@
+"""A bounded cache of what a verification found and what stays true of the same bytes.
+
+A caller creates one ``VerificationCache`` for its process and passes it to ``verify_presentation``, ``verify_many``,
+``accept_sd_card`` and ``present``. Without one, nothing is kept between calls. The core has no cache of its own.
+
+What is stored:
+
+- an SD-Card: the exact Issuer-signed JWT and Disclosures, the key that verified the JWT, the profile and the limits
+  identify it. Its signature, its digests, the claims that the profile requires and its ``cnf`` were checked.
+- a public key of a ``cnf`` claim, by its coordinates.
+- a presentation's ``sd_hash``, by the JWT and the selected Disclosures.
+
+What is never stored: trust, times, ``aud``, status, published keys and single use are checked at every call. Only what
+passed every check is stored, so an unsigned text takes no space.
+
+Side channel: a stored SD-Card verifies in about a third of the time. An attacker who has an SD-Card, presents it to
+this process and measures its answers precisely learns whether the process verified it before. Do not share a cache
+between tenants that must not learn this from each other. A stored SD-Card stays in memory, with its Disclosures, until
+newer entries replace it.
+"""
+
+from collections import deque
+from collections.abc import Hashable
+from contextlib import suppress
+from typing import Any
+
+from sdcard.errors import Misuse
+
+DEFAULT_CACHE_BYTES = 67_108_864
+"""About 500 SD-Cards of the usual size."""
+_SLOT = 4_096
+"""Bytes. The size of an entry is counted in slots, so that the oldest entries leave without a lock."""
+
+
+class VerificationCache:
+    """A bounded cache of verified SD-Cards and parsed keys; the oldest entries leave first.
+
+    Threads may share a cache. Each step is one call into a dict or a deque, which the interpreter does not interrupt.
+    Two threads that store the same entry only make it leave earlier.
+
+    Args:
+        max_bytes: the most that all entries take, by an estimate that is high for usual SD-Cards.
+
+    Raises:
+        Misuse: if ``max_bytes`` is not a whole number from 4,096 on.
+    """
+
+    def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
+        if type(max_bytes) is not int or max_bytes < _SLOT:
+            raise Misuse(f"a cache has at least {_SLOT} bytes")
+        self._slots = max_bytes // _SLOT
+        self._entries: dict[Hashable, Any] = {}
+        self._order: deque[Hashable] = deque()
+
+    def __repr__(self) -> str:
+        return f"VerificationCache({len(self._entries)} entries)"
+
+    def find(self, key: Hashable) -> Any:
+        """Return the entry of a key, or None."""
+        return self._entries.get(key)
+
+    def store(self, key: Hashable, entry: object, size: int) -> None:
+        """Store an entry that takes about ``size`` bytes, and drop the oldest entries beyond the bound."""
+        slots = max(1, -(-size // _SLOT))
+        if slots > self._slots:
+            return
+        self._entries[key] = entry
+        self._order.extend([key] * slots)
+        while len(self._order) > self._slots:
+            with suppress(IndexError):  # another thread dropped it
+                self._entries.pop(self._order.popleft(), None)
+
+    def clear(self) -> None:
+        """Drop every entry."""
+        self._order.clear()  # first: an entry without a slot would never leave
+        self._entries.clear()

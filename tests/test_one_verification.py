@@ -1,0 +1,103 @@
+"""Laws of the core verifier: no memory of its own, no card format loaded, few functions in few files."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+
+from benchmarks import ours
+from benchmarks import work as work_card
+from benchmarks.work import make_work
+from sdcard import Answering, Challenge, Expectations, TrustedIssuers, Unchecked, verify_presentation
+from sdcard.jose.keys import public_key
+from tests.shared import ROOT
+from tests.sources import files, name_of, tree
+from tests.test_bounds import places
+
+PURE = [path for path in files("sdcard") if path.relative_to(ROOT / "sdcard").parts[0] not in {"edge", "cli"}]
+
+TABLES_OF_CODE = {
+    "sdcard/cards/shapes.py:snake_case": "of the names in the tables of card formats",
+    "sdcard/cards/shapes.py:_spellings": "as `snake_case`",
+    "sdcard/requesting.py:_known_scope": "of the claim groups of the card formats",
+    "sdcard/requesting.py:_known_about": "as `_known_scope`",
+    "sdcard/requesting.py:_NOTHING": "an empty tree",
+}
+"""Module-level memory that is allowed: a function of names that stand in the code, so a table that is filled when used.
+
+No document, key or instant can put anything into it.
+"""
+
+
+def test_the_core_has_no_memory_of_its_own() -> None:
+    """DECISIONS 27: caches are arguments. Whoever owns a process creates one and passes it."""
+    found = {f"{name_of(path)}:{place}" for path in PURE for place in places(tree(path), (), False) if "." not in place}
+    assert found == set(TABLES_OF_CODE)
+    for path in PURE:
+        for node in ast.walk(tree(path)):
+            assert not isinstance(node, ast.Global), f"{name_of(path)}: line {node.lineno}"
+
+
+VERIFYING = """
+import json, pathlib, sys
+from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller
+from sdcard.status.reference import Unchecked
+from sdcard.trust import parse_trusted_issuers
+from sdcard.verifier import Expectations, verify_presentation
+vector = json.loads(pathlib.Path("vectors/key-binding/answer.json").read_text())
+asked = vector["expectations"]["key_binding"]
+challenge = Challenge(asked["nonce"], asked["audience"])
+expectations = Expectations(
+    issuers=parse_trusted_issuers(json.dumps(vector["trust"]).encode()),
+    key_binding=Answering(challenge, ConsumedByCaller()),
+    status=Unchecked("a test"),
+    published_keys=frozenset(),
+)
+card = verify_presentation(vector["document"], expectations, vector["now"])
+assert card.members and "sdcard.cards.reading" not in sys.modules
+print(*sys.modules)
+assert card.card_format == "a2a/1.0" and "sdcard.cards.reading" in sys.modules
+"""
+
+
+def test_verifying_loads_no_card_format() -> None:
+    loaded = subprocess.run([sys.executable, "-c", VERIFYING], check=True, capture_output=True, text=True, cwd=ROOT)
+    ours = {name for name in loaded.stdout.split() if name.startswith("sdcard.")}
+    assert {name for name in ours if name.startswith(("sdcard.cards.", "sdcard.disclosure"))} == {
+        "sdcard.cards.partial"
+    }
+    assert len(ours) < 40
+
+
+# -- one verification -------------------------------------------------------------------------------------------------
+
+
+class Once:
+    """A record of used nonces that is no part of the library."""
+
+    def consume(self, challenge: Challenge, now: float) -> bool:
+        return True
+
+
+def test_one_verification_runs_through_few_functions_in_few_files() -> None:
+    """A new SD-Card with a KB-JWT, seven selective claims, three shown. Comprehensions are no functions."""
+    work = make_work()
+    presented = ours.present(work, ours.accept(work, ours.issue(work)))
+    issuers = TrustedIssuers.of(work_card.ISSUER, public_key(work.issuer_key.public_key()))
+    decision = Answering(Challenge(work_card.NONCE, work_card.AUDIENCE), Once())
+    expectations = Expectations(issuers=issuers, key_binding=decision, status=Unchecked("a test"))
+    called: set[tuple[str, str]] = set()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        name, path = frame.f_code.co_qualname, Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(ROOT / "sdcard") and not name.endswith(">"):
+            called.add((name_of(path), name))
+
+    sys.setprofile(note)
+    try:
+        verify_presentation(presented, expectations, ours.NOW)
+    finally:
+        sys.setprofile(None)
+    assert len(called) <= 60, sorted(called)
+    assert len({path for path, _ in called}) <= 12, sorted(called)
