@@ -144,9 +144,14 @@ def query(url: str, *statements: str) -> list[list[tuple[Any, ...]]]:
     return asyncio.run(ask())
 
 
-@lru_cache(maxsize=8)
 def sqlite(url: str) -> Engine:
     """Return an engine without event loop, thread or open connection: those cost tests a third of their time."""
+    return _engine(url, os.getcwd())
+
+
+@lru_cache(maxsize=8)
+def _engine(url: str, _: str) -> Engine:
+    """An engine for files relative to the working directory of the time."""
     return create_engine(make_url(url).set(drivername="sqlite"), isolation_level="AUTOCOMMIT", poolclass=NullPool)
 
 

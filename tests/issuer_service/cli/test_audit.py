@@ -265,4 +265,4 @@ def test_the_tables_are_compared_with_the_chain(
     ]
     assert any("it is invalid" in one["message"] for one in found), "the revocation that was undone"
     shown = sdcard("audit", "verify", "--state")
-    assert (shown.status, "Record 6 says otherwise" in shown.out) == (1, True)
+    assert (shown.status, "Record 7 says otherwise" in shown.out) == (1, True)
