@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from issuer_service.stores.audit import append_audit
 from issuer_service.stores.migrations import upgrade
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from sdcard.edge.databases import open_database
-from tests.issuer_service.desk import Desk
+from sdcard.issuer import DAY
+from tests.issuer_service.desk import Desk, ask, request
 from tests.postgres import Cluster, query
 from tests.world import NOW
 
@@ -115,3 +117,64 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
 def _dump(file: Path) -> list[Any]:
     with closing(sqlite3.connect(file)) as connection:
         return list(connection.iterdump())
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def of_contexts(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """A database with two lists of one context each: a card that is good, one that is revoked, one of nobody."""
+    if request.param == "sqlite":
+        (tmp_path / "registry.sqlite").touch()
+        url = f"sqlite+aiosqlite:///{tmp_path}/registry.sqlite"
+    else:
+        server: Cluster = request.getfixturevalue("postgres")
+        url = server.url(server.new_database())
+    prepare(url, "r0013")
+    agent = "'a', 'a', 'alice', 'summary', '{}', 1, 1, NULL, NULL, 'not-proven', 'b', NULL, NULL"
+    names = "agent_id, folded_id, subject, card_format, card, registered_at, updated_at, asked, deleted_at, possession"
+    query(
+        url,
+        f"INSERT INTO agents ({names}, batch_id, card_version, content) VALUES ({agent})",
+        "INSERT INTO holder_keys VALUES ('k', 'a', 1)",
+        "INSERT INTO batches VALUES ('b', 'a', 1)",
+        f"INSERT INTO status_lists VALUES ('{PUBLIC}', 'public', 'public', 2, 1), ('{FULL}', 'full', 'full', 1, 0)",
+        f"INSERT INTO status_entries VALUES ('{PUBLIC}', 5, 1), ('{PUBLIC}', 9, 1), ('{FULL}', 7, 0)",
+        "INSERT INTO cards (digest, batch_id, context, thumbprint, expires_at, status_list_id, status_index) VALUES"
+        f" ('x', 'b', 'public', 'k', {NOW + DAY}, '{PUBLIC}', 5),"
+        f" ('y', 'b', 'full', 'k', {NOW + 2 * DAY}, '{FULL}', 7)",
+    )
+    return url
+
+
+PUBLIC, FULL = "a" * 32, "b" * 32
+
+
+def test_lists_of_one_context_close_and_live_on_until_their_cards_have_expired(
+    of_contexts: str, tmp_path: Path
+) -> None:
+    upgrade(of_contexts)
+    now = int(time.time())
+
+    lists, entries = query(
+        of_contexts,
+        "SELECT list_id, slot FROM status_lists ORDER BY list_id",
+        'SELECT list_id, "index", status, expires_at, shown, public_at FROM status_entries ORDER BY list_id, "index"',
+    )
+    assert [tuple(row) for row in lists] == [(PUBLIC, None), (FULL, None)]
+    (good, nobodys, full) = (tuple(row) for row in entries)
+    assert good == (PUBLIC, 5, 1, NOW + DAY, None, None)
+    assert full == (FULL, 7, 0, NOW + 2 * DAY, None, None)
+    assert nobodys[:3] == (PUBLIC, 9, 1)
+    assert now + 89 * DAY < nobodys[3] <= now + 90 * DAY, "no SD-Card lives longer"
+    desk = Desk(tmp_path, of_contexts, recorded=True)
+    assert desk.differences() == []
+    with desk.open() as registry:
+        assert [registry.get(f"/status/{list_id}").status_code for list_id in (PUBLIC, FULL)] == [200, 200]
+        uris = {card["status"]["uri"] for card in registry.register(request("new"))["cards"]}
+        assert not [uri for uri in uris if PUBLIC in uri or FULL in uri]
+        desk.clock.advance(max(NOW, now) - NOW + 181 * DAY)
+        assert ask(of_contexts, lambda store: store.drop_expired_list(int(desk.clock.now()))) is True
+        assert ask(of_contexts, lambda store: store.drop_expired_list(int(desk.clock.now()))) is True
+        assert ask(of_contexts, lambda store: store.drop_expired_list(int(desk.clock.now()))) is False
+        assert [registry.get(f"/status/{list_id}").status_code for list_id in (PUBLIC, FULL)] == [404, 404]
+    assert desk.differences() == []
+    assert desk.counts()["status_lists"] == 16
