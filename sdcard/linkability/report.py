@@ -69,7 +69,7 @@ class What(StrEnum):
     KEY_TYPE = "key-type"
     """What says of which kind the Holder's key is."""
     STATUS_LIST = "status-list"
-    """The address of a list, which many should share. Of 16 lists that all cards share, two cards have one once in 16."""
+    """The address of a list, which many should share. Of 16 lists that all share, two cards have the same once in 16."""
     KB_AUD = "kb-aud"
     KB_HEADER = "kb-header"
 
