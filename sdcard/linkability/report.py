@@ -43,8 +43,8 @@ class What(StrEnum):
     STATUS_STEP = "status-step"
     """Of three or more: neighbours in one status list, or all of them at a constant distance."""
     STATUS_LISTS_OF_ONE = "status-lists-of-one"
-    """Of a whole batch: a list for each card, so that asking for a list tells whose status is asked. Where few lists are
-    shared by many, a few cards show it by chance: a text does not tell how many cards share a list."""
+    """Of a whole batch: a list for each card, so that asking for a list tells whose status is asked. A text does
+    not tell how many cards share a list: where few lists are shared by many, a few cards show this by chance."""
     HEADER = "header"
     """Header parameters that are not known to be the Issuer's."""
     KB_NONCE = "kb-nonce"
@@ -69,7 +69,7 @@ class What(StrEnum):
     KEY_TYPE = "key-type"
     """What says of which kind the Holder's key is."""
     STATUS_LIST = "status-list"
-    """The address of a list, which many should share. Of 16 lists that all share, two cards have the same once in 16."""
+    """The address of a list, which many should share. Of 16 lists, two cards have the same once in 16."""
     KB_AUD = "kb-aud"
     KB_HEADER = "kb-header"
 
