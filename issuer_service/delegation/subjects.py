@@ -263,15 +263,15 @@ async def _find_opaque(wiring: Wiring, text: str, now: Instant) -> Any:
 
 
 async def check_own_agent(wiring: Wiring, caller: Caller, agent: str, where: Where) -> None:
-    """Refuse an agent that is not the client's, or not its token's.
+    """Refuse an agent that is not the client's, or not its token's. Of others' agents the limits tell nothing.
 
     Raises:
         Refused: ``delegation.other-agent``, ``token.limit``.
     """
     agent_id = agent.removeprefix(AGENT)
-    check_agent(caller, agent_id)
     if await wiring.store.find_agent(caller.subject, agent_id) is None:
         raise Refused(Rule.DELEGATION_SUBJECT, where)
+    check_agent(caller, agent_id)
 
 
 def is_own(wiring: Wiring, text: str) -> bool:

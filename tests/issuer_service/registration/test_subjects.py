@@ -382,6 +382,18 @@ def test_nobody_resolves_a_name_by_asking_for_tokens(office: Office) -> None:
 
 
 @both
+def test_the_limits_of_a_clients_token_tell_nothing_of_a_pairwise_name(office: Office) -> None:
+    names = {name: claims(card)["sub"] for name, card in office.cards.items()}
+    for name in "bc":
+        office.grant("a", names[name])
+    tokens = [office.issued(office.show("a", names[name])) for name in "bc"]
+    office.tokens["eve"] = office.desk.new_token("eve", limits={Limit.AGENT_ID_PREFIXES: ["b"]})
+    answers = [office.hand_on(token, "eve", "d") for token in tokens]
+    assert_error(answers[0], "invalid_request", "delegation.other-agent")
+    assert answers[0].text == answers[1].text
+
+
+@both
 def test_another_agents_card_and_an_unknown_name_are_refused_as_without_pairwise_names(office: Office) -> None:
     office.grant("a", "b")
     others = office.show("a", "b", subject_token=office.presentation("b"))
