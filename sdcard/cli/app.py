@@ -225,8 +225,7 @@ def _outcome(error: Exception, as_json: bool) -> int:
         return EXIT_MISUSE if error.rule is Rule.STORE_UNAVAILABLE else EXIT_REFUSED
     if isinstance(error, ModuleNotFoundError):
         extra = "mcp" if (error.name or "").partition(".")[0] == "mcp" else "service"
-        text = f"this command needs {error.name}, of the extra `{extra}`: pip install 'sdcard[{extra}]'"
-        return _misused(Misuse(text), as_json)
+        return _misused(Misuse(f"it needs {error.name}: pip install 'sdcard[{extra}]'"), as_json)
     if isinstance(error, Misuse | TyperException):
         return _misused(error, as_json)
     traceback.print_exception(error)

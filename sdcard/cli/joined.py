@@ -29,7 +29,7 @@ def load_joined(name: str) -> Any:
 
     for found in distribution("sdcard").entry_points.select(group=ENTRY_POINTS, name=name):
         return found.load()
-    raise Misuse(f"the installed `sdcard` has no command {name}: pip install 'sdcard[service]'")
+    raise Misuse(f"`{name}` is not installed: pip install 'sdcard[service]'")
 
 
 def make_command(found: Any, name: str, text: str | None) -> Any:

@@ -120,4 +120,4 @@ def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch, sdcard: Sdcard
     ran = sdcard("keys", "new", "x.jwk", "--json")
 
     assert ran.status == 2
-    assert "the extra `service`" in ran.json["misuse"]
+    assert ran.json == {"misuse": "it needs sdcard.edge.key_files: pip install 'sdcard[service]'"}

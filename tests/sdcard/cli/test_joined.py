@@ -50,7 +50,7 @@ def run_lines(lines: list[list[str]], where: Path, *blocked: str) -> tuple[list[
 
 
 def names_the_extra(status: int, out: str, err: str) -> bool:
-    return (status, out) == (2, "") and "pip install 'sdcard[service]'" in " ".join(err.split())
+    return (status, out) == (2, "") and "pip install 'sdcard[service]'" in err
 
 
 def commands() -> dict[bool, list[list[str]]]:
