@@ -24,7 +24,10 @@ CALLERS = Where(Part.CHALLENGE, ("requested",))
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """The claims that a Verifier asks for. Without entries: only what every SD-Card shows."""
+    """The claims that a Verifier asks for.
+
+    A request without entries asks only for the claims that every SD-Card shows.
+    """
 
     entries: tuple[ClaimPath, ...] = ()
 
@@ -69,7 +72,7 @@ def _parse_entry(text: object, where: Where) -> ClaimPath:
 
 
 def _problem(entries: tuple[ClaimPath, ...]) -> str:
-    """Say why these are not the entries of a request; return an empty text if they are."""
+    """Say why these are not entries of a request; an empty text if they are."""
     if not isinstance(entries, tuple) or not all(isinstance(entry, ClaimPath) for entry in entries):
         return "a request is a tuple of claim paths"
     if len(entries) > MAX_ENTRIES or any(len(str(entry)) > MAX_ENTRY for entry in entries):

@@ -71,12 +71,17 @@ def encode_alike_base64url(parts: Sequence[bytes]) -> list[str]:
 
 
 def cut(whole: AnyStr, step: int, size: int) -> list[AnyStr]:
-    """Return the first ``size`` of each ``step`` characters or bytes, of which there is a whole number."""
+    """Cut a text into steps, and return the first ``size`` characters of each.
+
+    Its length is a multiple of ``step``.
+    """
     return [whole[start : start + size] for start in range(0, len(whole), step)]
 
 
 def decode_base64url(text: str, where: Where, *within: str) -> bytes:
-    """Decode base64url without padding; every byte string has exactly one text that is accepted (R-5).
+    """Decode base64url without padding.
+
+    Every byte string has exactly one text that is accepted (R-5).
 
     Args:
         text: the base64url.

@@ -1,4 +1,4 @@
-"""The Holder: accept an SD-Card, choose what to show, answer a Challenge (RFC 9901 7.2)."""
+"""Accept an SD-Card, select Disclosures, answer a Challenge (RFC 9901 7.2)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,9 @@ _TEXT_BYTES = 2_000
 
 @dataclass(frozen=True, slots=True)
 class HeldSdCard:
-    """An SD-Card that its Holder has checked and may present. ``accept_sd_card`` makes it.
+    """An SD-Card that its Holder has checked and may present.
+
+    ``accept_sd_card`` makes it.
 
     Attributes:
         sd_jwt: as text, with all Disclosures.
@@ -55,17 +57,22 @@ class HeldSdCard:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Disclosures that belong together: with each one come those that hold its digest (R-77, R-79)."""
+    """Disclosures of one SD-Card.
+
+    Each comes with the Disclosures that hold its digest (R-77, R-79).
+    """
 
     disclosures: tuple[str, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestAnswered:
-    """What a Holder shows of what was requested; the rest is for the Holder's eyes alone.
+    """The answer of a Holder to a request.
+
+    Only ``selection`` goes to the Verifier.
 
     Attributes:
-        selection: what to present.
+        selection: the Disclosures to present.
         withheld: requested and held, and not or not wholly shown: the Holder does not allow it, or the SD-Card can only
             show it together with something that was not requested.
         not_held: requested, and not in this SD-Card.
@@ -83,7 +90,9 @@ def accept_sd_card(
     now: Instant,
     cache: VerificationCache | None = None,
 ) -> HeldSdCard:
-    """Check an SD-Card on receipt as a Verifier would, and that it is bound to the Holder's key (R-75, R-76).
+    """Check an SD-Card on receipt, as a Verifier would (R-75, R-76).
+
+    It must be bound to the Holder's key.
 
     Args:
         text: compact or in a JSON form, as issued: without a KB-JWT.
@@ -113,14 +122,15 @@ def accept_sd_card(
 
 
 def select_all(held: HeldSdCard) -> Selection:
-    """Everything the SD-Card holds."""
+    """Select every Disclosure."""
     return Selection(held.sd_jwt.disclosures)
 
 
 def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
-    """The places that the paths name, all that is beneath them, and nothing else but what leads there.
+    """Select the places that the paths name, with everything beneath them.
 
-    ``skills.0`` shows one skill whole; ``skills.0.name`` no more of it than stands in the clear beside the name.
+    Of other Disclosures, only those that lead there are selected. ``skills.0`` shows one skill whole; ``skills.0.name``
+    no more of it than stands in the clear beside the name.
 
     Raises:
         Refused: ``selection.not-held``, at the number of the path that names nothing here.
@@ -138,7 +148,9 @@ def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
 def select_context(
     held: HeldSdCard, policy: DisclosurePolicy, context: str, disclose: Sequence[str] | None = None
 ) -> Selection:
-    """What a context shows, of what the SD-Card holds, and never more but what its profile has in the clear.
+    """Select the claims that a context shows.
+
+    The selection shows nothing else, except claims that the profile has in the clear.
 
     Raises:
         Refused: ``context.unknown``, ``disclose.*``; ``card.format`` when the card's format is not known here;
@@ -156,10 +168,10 @@ def select_context(
 
 
 def select_requested(held: HeldSdCard, request: ClaimRequest, allowed: Selection) -> RequestAnswered:
-    """At most what a Verifier requested, and at most what the Holder allows (SD-Card 7.4.2, SDC-24).
+    """Select requested claims, as far as the Holder allows.
 
-    A Disclosure is chosen when everything in it was requested, or goes with what was, as a skill's id and name do.
-    Nothing is shown merely because it leads to something that is withheld.
+    SD-Card 7.4.2 (SDC-24). A Disclosure is chosen when everything in it was requested, or goes with what was, as a
+    skill's id and name do. Nothing is shown merely because it leads to something that is withheld.
 
     Args:
         held: the SD-Card.
@@ -192,7 +204,9 @@ def select_requested(held: HeldSdCard, request: ClaimRequest, allowed: Selection
 
 
 def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
-    """The SD-JWT with the selected Disclosures, in the Issuer's order and once each, without key binding (R-78).
+    """Make the SD-JWT with the selected Disclosures, without key binding.
+
+    They are in the Issuer's order, and once each (R-78).
 
     Raises:
         Misuse: when the selection was made from another SD-Card, or lacks a Disclosure that holds another's digest
@@ -209,7 +223,7 @@ def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
 
 
 def partial_card(held: HeldSdCard, selection: Selection) -> PartialCard:
-    """What whoever gets the selection can see of the card.
+    """Return the partial card that the selection shows.
 
     Raises:
         Misuse: as ``disclose``.
@@ -230,9 +244,9 @@ def present(
     now: Instant,
     cache: VerificationCache | None = None,
 ) -> SdJwtWithKeyBinding:
-    """Answer a Challenge; ``str()`` of the result is the text to send (7.2 steps 2 to 5, R-77 to R-80).
+    """Answer a Challenge (7.2 steps 2 to 5, R-77 to R-80).
 
-    To present unsolicited, make a challenge with ``new_challenge``.
+    ``str()`` of the result is the text to send. To present unsolicited, make a challenge with ``new_challenge``.
 
     Args:
         held: the SD-Card.
@@ -259,7 +273,7 @@ def present(
 
 
 def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
-    """The Disclosures of these places, of all that is beneath them, and of what leads there."""
+    """Select the Disclosures of places, of everything beneath, and on the way there."""
     if () in wanted:
         return select_all(held)
     leading = wanted | {place[:length] for place in wanted for length in range(1, len(place))}
@@ -276,7 +290,10 @@ def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
 
 
 def _check_not_beyond(held: HeldSdCard, selection: Selection, plan: DisclosurePlan) -> None:
-    """A withheld part is shown by the Disclosure nearest above it, if that one is selected; without one, always."""
+    """Refuse a selection that shows a withheld part.
+
+    The Disclosure nearest above a part shows it, if it is selected; without such a Disclosure the part is in the clear.
+    """
     carriers = {one.place: one.disclosure.encoded for one in held._issued.verified.processed.revealed}
     selected = set(selection.disclosures)
     for place, treatment in treatments(plan.root):

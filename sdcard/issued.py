@@ -1,7 +1,8 @@
-"""Check an SD-Card as Holder and Verifier both do: RFC 9901 7.1 in its order, the profile, and the key in ``cnf``.
+"""Check an SD-Card as Holder and Verifier both do.
 
-``check_issued`` is the whole list. With a ``VerificationCache``, an SD-Card that passed before is not parsed again;
-trust, times, ``aud`` and published keys are still checked at every call.
+``check_issued`` applies RFC 9901 7.1 in its order, the profile, and the rules for ``cnf``. With a
+``VerificationCache``, an SD-Card that passed before is not parsed again; trust, times, ``aud`` and published keys are
+still checked at every call.
 """
 
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ _ENTRY_BYTES = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """Terms on which an SD-Card is acceptable, whoever presents it.
+    """The terms on which a Holder or Verifier accepts an SD-Card.
 
     Attributes:
         issuers: the trusted ones, with their keys.
@@ -69,7 +70,9 @@ class Acceptance:
 
 
 class VerifiedSdJwt(NamedTuple):
-    """An SD-JWT whose signature and Disclosures are valid. It says nothing about the claims.
+    """An SD-JWT whose signature and Disclosures are valid.
+
+    Its claims are not checked.
 
     Attributes:
         processed: the Processed SD-JWT Payload and the place of each Disclosure.
@@ -125,7 +128,10 @@ class IssuedSdCard(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A cache entry: an SD-Card that passed every check, the names of the key in its header, and the key."""
+    """A cache entry for an SD-Card that passed every check.
+
+    ``kid`` and ``alg`` are those of its header; ``issuer_key`` is the key that they selected.
+    """
 
     kid: object
     alg: object
@@ -144,15 +150,15 @@ def check_issued(
     cache: VerificationCache | None = None,
     signature_is_valid: SignatureCheck | None = None,
 ) -> IssuedSdCard:
-    """Check an SD-Card in every respect that does not depend on who presents it (RFC 9901 7.1, R-50).
+    """Apply RFC 9901 7.1 and the profile to an SD-Card, in order.
 
-    The Issuer's key comes first (2.c), since the right algorithm (2.a) follows from it. The profile accepts ``vct``
-    (SDC-4, VC-3). A caller that passes a cache must not change the JSON objects in the result.
+    Nothing here depends on who presents the SD-Card (R-50). The Issuer's key comes first (2.c), since the right
+    algorithm (2.a) follows from it. The profile accepts ``vct`` (SDC-4, VC-3). A caller that passes a cache must not
+    change the JSON objects in the result.
 
     Args:
         sd_jwt: the SD-JWT, with some or all Disclosures.
-        acceptance: the terms.
-        now: the present instant.
+        acceptance, now: the terms, and the present instant.
         audience: the Verifier, which an ``aud`` claim must name; None for a Holder.
         cache, signature_is_valid: as for ``check_presentation``.
 
@@ -199,7 +205,10 @@ def check_issued(
 
 
 def _check_again(known: _Known, acceptance: Acceptance, now: Instant, audience: str | None) -> IssuedSdCard:
-    """Check what may have changed since an SD-Card was stored, in the order of ``check_issued``."""
+    """Check the conditions that may have changed since an SD-Card was stored.
+
+    The order is that of ``check_issued``.
+    """
     check_not_published(known.issuer_key, acceptance.published_keys, _KID)
     check_terms(known.issued.verified.processed.claims, acceptance, now, audience)
     check_not_published(known.issued.holder_key, acceptance.published_keys, _KEY)
@@ -207,11 +216,11 @@ def _check_again(known: _Known, acceptance: Acceptance, now: Instant, audience: 
 
 
 def check_in_clear(processed: ProcessedPayload, required: frozenset[str]) -> None:
-    """Refuse an SD-JWT that lacks a required claim, or lets a Holder hide a claim that decides whether it counts.
+    """Refuse an SD-JWT without a required claim, or with one that can be hidden.
 
-    A Holder may withhold no part of such a claim: RFC 9901 9.7 (R-34); SD-JWT VC 2.2.2.2, sub-claims included (VC-5);
-    HAIP 6.1 (HAIP-4). Then a required claim that is present is in the clear, and one that is absent may have been
-    withheld: 7.1 step 6, 9.7 (R-72).
+    A Holder may withhold no part of a claim that decides whether the SD-JWT counts: RFC 9901 9.7 (R-34); SD-JWT VC
+    2.2.2.2, sub-claims included (VC-5); HAIP 6.1 (HAIP-4). Then a required claim that is present is in the clear, and
+    one that is absent may have been withheld: 7.1 step 6, 9.7 (R-72).
 
     Raises:
         Refused: ``claim.not-in-clear`` or ``claim.missing``, at the claim.
@@ -224,9 +233,9 @@ def check_in_clear(processed: ProcessedPayload, required: frozenset[str]) -> Non
 
 
 def check_terms(claims: JsonObject, acceptance: Acceptance, now: Instant, audience: str | None) -> None:
-    """Check times and ``aud`` of the processed payload: step 6 (R-71). No result of it is ever stored.
+    """Check times and ``aud`` of the processed payload.
 
-    The longest lifetime is inclusive: RFC 7519 4.1.4.
+    Step 6 (R-71). The result is never stored. The longest lifetime is inclusive: RFC 7519 4.1.4.
 
     Raises:
         Refused: ``time.*``, ``audience.mismatch``, ``claim.type`` or ``claim.value``, at the claim.

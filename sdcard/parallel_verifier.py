@@ -1,7 +1,8 @@
-"""Verify several presentations at once. Threads compute the signatures; the rules are those of ``verify_presentation``.
+"""Verify several presentations at once.
 
-``cryptography`` releases the interpreter while it verifies a signature. Whole verifications in threads were slower than
-one thread, because every signature hands the interpreter over.
+Threads compute the signatures; the rules are those of ``verify_presentation``. ``cryptography`` releases the
+interpreter while it verifies a signature. Whole verifications in threads were slower than one thread, because every
+signature hands the interpreter over.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -121,10 +122,11 @@ def verify_many(
     threads: int,
     cache: VerificationCache | None = None,
 ) -> list[VerifiedCard | Refused]:
-    """Verify presentations as ``verify_presentation`` does, several at once; none affects the outcome of another.
+    """Verify several presentations at once, as ``verify_presentation`` does.
 
-    Several threads compute signatures; the calling thread does all other work. Status sources and records are asked
-    last, in the order given: of two answers to one challenge the first counts.
+    No presentation affects the outcome of another. Several threads compute signatures; the calling thread does all
+    other work. Status sources and records are asked last, in the order given: of two answers to one challenge the first
+    counts.
 
     Args:
         presentations: each with the Verifier's demands.
@@ -153,7 +155,7 @@ def verify_many(
 
 
 def _computed(signatures: Sequence[_Signature], pool: ThreadPool, threads: int) -> list[bool]:
-    """Compute whether each signature is valid, in several threads, which take one after the other."""
+    """Compute in several threads whether each signature is valid."""
     valid = [False] * len(signatures)
     waiting = iter(range(len(signatures)))
 

@@ -1,4 +1,7 @@
-"""Match a ``ClaimRequest`` with a card: the places of its entries, and whether the card shows something there."""
+"""Match a ``ClaimRequest`` with a card.
+
+This is where the entries of a request become places of a card format.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -16,7 +19,10 @@ _CONTAINERS = (dict, list)
 
 
 def scope_of(entry: ClaimPath, card_format: CardFormat | None) -> Scope:
-    """The places that an entry stands for in cards of this format; of an unknown format, those of the path."""
+    """Return the places that an entry stands for in cards of a format.
+
+    Of an unknown format, they are those of the path.
+    """
     if card_format is None or (len(entry.segments) > 1 and entry.segments[0] not in card_format.groups):
         return Scope("", (entry,))
     if KNOWN_FORMATS.get(card_format.name) is card_format and entry.segments[0] in card_format.groups:
@@ -26,7 +32,10 @@ def scope_of(entry: ClaimPath, card_format: CardFormat | None) -> Scope:
 
 @cache
 def _known_scope(name: str, group: tuple[Segment, ...]) -> Scope:
-    """What a group of a known format stands for. There are a few of each, and it is the same in every card."""
+    """Return the places of a claim group of a known format.
+
+    There are a few of each, and they are the same in every card.
+    """
     return _read(ClaimPath(group), KNOWN_FORMATS[name])
 
 
@@ -51,7 +60,10 @@ def _is_shown(card: PartialCard, entry: ClaimPath, card_format: CardFormat | Non
 
 
 def undisclosed(card: PartialCard, request: ClaimRequest) -> tuple[ClaimPath, ...]:
-    """Return the entries that are not shown: withheld or absent, which cannot be told apart."""
+    """Return the entries that the card does not show.
+
+    Withheld and absent claims cannot be told apart.
+    """
     card_format = KNOWN_FORMATS.get(card.card_format or "") if request.entries else None
     return tuple(entry for entry in request.entries if not _is_shown(card, entry, card_format))
 
@@ -69,7 +81,7 @@ def leaves(value: JsonValue, place: Place = ()) -> Iterator[Place]:
 
 
 def _about(group: Scope, card_format: CardFormat) -> tuple[ClaimPath, ...]:
-    """Where the facts are that a group of claims is there for; the whole group, where it has none."""
+    """Return the places of the facts in a claim group, or of the whole group."""
     facts = tuple(f for paths in card_format.facts.values() for f in paths if any(p.includes(f) for p in group.paths))
     return facts or group.paths
 
@@ -106,7 +118,7 @@ class Survey(NamedTuple):
 
 
 class _Fork:
-    """A step on the way of some paths: what they say of the parts here, and the steps that follow."""
+    """A node of the tree of paths: the entries that apply here, and its children."""
 
     __slots__ = ("along", "apart", "every", "holds", "named")
 
@@ -131,7 +143,9 @@ class _Fork:
 def survey(
     members: JsonObject, scopes: Sequence[Scope], together: Iterable[ClaimPath], carriers: Iterable[tuple[Place, str]]
 ) -> Survey:
-    """Walk through a card once. A part below which no path and no Disclosure begins is one step, however large it is.
+    """Walk through a card once.
+
+    A part below which no path and no Disclosure begins is one step, however large it is.
 
     Args:
         members: the card.

@@ -1,4 +1,4 @@
-"""A bounded cache of what a verification found and what stays true of the same bytes.
+"""A bounded cache of verified SD-Cards and parsed keys.
 
 A caller creates one ``VerificationCache`` for its process and passes it to ``verify_presentation``, ``verify_many``,
 ``accept_sd_card`` and ``present``. Without one, nothing is kept between calls. The core has no cache of its own.
@@ -8,10 +8,10 @@ What is stored:
 - an SD-Card: the exact Issuer-signed JWT and Disclosures, the key that verified the JWT, the profile and the limits
   identify it. Its signature, its digests, the claims that the profile requires and its ``cnf`` were checked.
 - a public key of a ``cnf`` claim, by its coordinates.
-- a presentation's ``sd_hash``, by the JWT and the selected Disclosures.
+- for a Holder, the SD-JWT of an accepted text, and the ``sd_hash`` of a presented selection.
 
 What is never stored: trust, times, ``aud``, status, published keys and single use are checked at every call. Only what
-passed every check is stored, so an unsigned text takes no space.
+a trusted Issuer signed is stored, so a forged text takes no space.
 
 Side channel: a stored SD-Card verifies in about a third of the time. An attacker who has an SD-Card, presents it to
 this process and measures its answers precisely learns whether the process verified it before. Do not share a cache
@@ -33,10 +33,10 @@ _SLOT = 4_096
 
 
 class VerificationCache:
-    """A bounded cache of verified SD-Cards and parsed keys; the oldest entries leave first.
+    """A bounded cache of verified SD-Cards and parsed keys.
 
-    Threads may share a cache. Each step is one call into a dict or a deque, which the interpreter does not interrupt.
-    Two threads that store the same entry only make it leave earlier.
+    The oldest entries leave first. Threads may share a cache. Each step is one call into a dict or a deque, which the
+    interpreter does not interrupt. Two threads that store the same entry only make it leave earlier.
 
     Args:
         max_bytes: the most that all entries take, by an estimate that is high for usual SD-Cards.
@@ -60,7 +60,7 @@ class VerificationCache:
         return self._entries.get(key)
 
     def store(self, key: Hashable, entry: object, size: int) -> None:
-        """Store an entry that takes about ``size`` bytes, and drop the oldest entries beyond the bound."""
+        """Store an entry of about ``size`` bytes, and drop the oldest ones."""
         slots = max(1, -(-size // _SLOT))
         if slots > self._slots:
             return

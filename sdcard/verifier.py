@@ -1,12 +1,14 @@
-"""Verify presentations: text, ``Expectations`` and an instant in, a ``VerifiedCard`` out, or ``Refused``.
+"""Verify presentations of SD-Cards.
+
+A text, ``Expectations`` and an instant go in; a ``VerifiedCard`` comes out, or ``Refused`` is raised.
 
 ``check_presentation`` applies every rule of RFC 9901 7.1 and 7.3, in this order: key binding as decided, the SD-JWT
 (7.1, ``check_issued``), the KB-JWT (7.3, ``verify_key_binding``). Then ``check_status`` asks the status source, and
 ``check_single_use`` uses up the nonce, last of all. The async version awaits the last two.
 """
 
-from collections.abc import Awaitable
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from typing import NamedTuple
 
 from sdcard.cards.partial import PartialCard
@@ -39,7 +41,9 @@ MUST_AWAIT = "await verify_presentation_async for a status source or record that
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectations(Acceptance):
-    """A Verifier's demands. The decisions about key binding and status have no default.
+    """The demands of a Verifier.
+
+    The decisions about key binding and status have no default.
 
     Attributes:
         key_binding: ``Answering``, ``Unsolicited`` or ``Unbound``; the first two name the audience.
@@ -103,14 +107,19 @@ class VerifiedCard(PartialCard):
 
     @property
     def undisclosed(self) -> tuple[ClaimPath, ...]:
-        """The requested claims that are not shown: withheld or absent, which cannot be told apart."""
+        """The requested claims that are not shown.
+
+        Withheld and absent claims cannot be told apart.
+        """
         from sdcard.requesting import undisclosed  # which imports every card format
 
         return undisclosed(self, self.requested)
 
 
 class CheckedPresentation(NamedTuple):
-    """A presentation that passed every rule that needs no status list and no record of used nonces.
+    """A presentation that passed every rule of RFC 9901 7.1 and 7.3.
+
+    Its status and the single use of its nonce are not checked yet.
 
     Attributes:
         issued: the SD-Card.
@@ -126,7 +135,9 @@ class CheckedPresentation(NamedTuple):
 def verify_presentation(
     presentation: str, expectations: Expectations, now: Instant, cache: VerificationCache | None = None
 ) -> VerifiedCard:
-    """Verify a presentation in every respect, or refuse it; no part of a refused one is released (R-73, R-94).
+    """Verify a presentation in every respect, or refuse it.
+
+    No part of a refused presentation is released (R-73, R-94).
 
     Args:
         presentation: an SD-JWT or SD-JWT+KB, compact or in a JSON form.
@@ -150,7 +161,10 @@ def verify_presentation(
 async def verify_presentation_async(
     presentation: str, expectations: Expectations, now: Instant, cache: VerificationCache | None = None
 ) -> VerifiedCard:
-    """Verify a presentation by the same rules as ``verify_presentation``; await the status source and the record."""
+    """Verify a presentation, and await the status source and the record.
+
+    The rules are those of ``verify_presentation``.
+    """
     checked = check_presentation(presentation, expectations, now, cache)
     await check_status_async(checked, expectations.status, now)
     await check_single_use_async(checked.key_binding, expectations.key_binding, now)
@@ -164,10 +178,11 @@ def check_presentation(
     cache: VerificationCache | None = None,
     signature_is_valid: SignatureCheck | None = None,
 ) -> CheckedPresentation:
-    """Apply every rule of RFC 9901 7.1 and 7.3, in order. Status and single use are left to the caller.
+    """Apply every rule of RFC 9901 7.1 and 7.3, in order.
 
-    A presentation of the kind that was not decided on is refused first (R-3, R-4, R-82, R-93). 7.1 comes before the
-    KB-JWT (R-84), and the status is asked for when no other rule is broken (VC-15).
+    Status and single use are left to the caller. A presentation of the kind that was not decided on is refused first
+    (R-3, R-4, R-82, R-93). 7.1 comes before the KB-JWT (R-84), and the status is asked for when no other rule is broken
+    (VC-15).
 
     Args:
         presentation, expectations, now, cache: as for ``verify_presentation``.
@@ -178,11 +193,8 @@ def check_presentation(
         Misuse: when ``presentation`` is not a text, or ``now`` not an instant.
     """
     check_instant(now)
-    arrived, expected, limits = (
-        parse_sd_jwt(presentation, expectations.limits),
-        expectations.key_binding,
-        expectations.limits,
-    )
+    expected, limits = expectations.key_binding, expectations.limits
+    arrived = parse_sd_jwt(presentation, limits)
     key_binding: Bound | Unbound
     if isinstance(arrived, SdJwtWithKeyBinding):
         if isinstance(expected, Unbound):
@@ -201,7 +213,9 @@ def check_presentation(
 
 
 def check_status(checked: CheckedPresentation, status: Status, now: Instant) -> None:
-    """Ask the status source, unless the Verifier decided not to, or the SD-Card has no status.
+    """Ask the status source for the status of an SD-Card.
+
+    Nothing is asked if the Verifier decided not to, or if the SD-Card has no status.
 
     Raises:
         Refused: ``status.revoked``, ``status.suspended`` or ``status.unavailable``.
@@ -214,13 +228,16 @@ async def check_status_async(checked: CheckedPresentation, status: Status, now: 
     """Ask the status source as ``check_status`` does; await one that is awaited."""
     if checked.status_reference is not None and not isinstance(status, Unchecked):
         answer = status.source.status(checked.status_reference, checked.issued.issuer, now)
-        check_status_value(await answer if isinstance(answer, Awaitable) else answer)
+        check_status_value(await answer if isawaitable(answer) else answer)
 
 
 def verified_card(
     checked: CheckedPresentation, expectations: Expectations, cache: VerificationCache | None
 ) -> VerifiedCard:
-    """Make the result of a presentation that passed every rule. With a cache the members are shared, so copy them."""
+    """Make the result of a presentation that passed every rule.
+
+    An SD-Card in a cache is shared, so the members are copied.
+    """
     issued = checked.issued
     processed = issued.verified.processed
     return VerifiedCard(

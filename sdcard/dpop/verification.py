@@ -1,4 +1,7 @@
-"""DPoP verification: RFC 9449 4.3, one function a check, in its order; single use comes last (11.1)."""
+"""Verify DPoP proofs: RFC 9449 4.3 in its order.
+
+Single use comes last (11.1).
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -57,7 +60,9 @@ DpopToken: TypeAlias = WithToken | WithoutToken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DpopExpectations:
-    """What a server knows of the request that a proof must be for. No decision has a default, but for the window.
+    """The request that a DPoP proof must be for.
+
+    No decision has a default, except the window.
 
     Attributes:
         method: of the request, compared exactly.
@@ -91,7 +96,7 @@ class DpopExpectations:
 
 @dataclass(frozen=True, slots=True)
 class DpopProof:
-    """A proof that verified: whoever sent the request has the key.
+    """A verified proof: the sender of the request has the key.
 
     Attributes:
         key: from the proof's header; an access token can be bound to it.
@@ -160,7 +165,9 @@ def _check_but_use(values: Sequence[str], expected: DpopExpectations, now: Insta
 
 
 def parse_field(values: Sequence[str]) -> str:
-    """The one proof of a request. 4.3 checks 1 and 2: several fields may have been joined with commas on their way.
+    """Read the one proof of a request.
+
+    4.3 checks 1 and 2: a proxy may have joined several fields with commas.
 
     Raises:
         Refused: ``dpop.missing``, ``dpop.repeated``, or ``jws.format`` for a text longer than any proof.
@@ -177,7 +184,9 @@ def parse_field(values: Sequence[str]) -> str:
 
 
 def parse_proof_key(jws: Jws) -> PublicKey:
-    """The public key in the header. 4.3 checks 5 and 7: the key says which algorithm, never a MAC, never ``none``.
+    """Read the public key in the header.
+
+    4.3 checks 5 and 7: the key decides the algorithm, which is never a MAC or ``none``.
 
     Raises:
         Refused: ``jws.header`` without ``jwk``; ``key.private``, ``key.malformed`` or ``key.unsupported``.
@@ -199,7 +208,9 @@ def check_method(claims: JsonObject, method: str) -> None:
 
 
 def check_url(claims: JsonObject, target: str) -> None:
-    """Refuse a proof for another URL; query, fragment and ways to spell the same play no part. 4.3 check 9.
+    """Refuse a proof for another URL. 4.3 check 9.
+
+    Query, fragment and equivalent spellings are ignored.
 
     Raises:
         Refused: ``dpop.url`` or ``claim.…``, at ``dpop/htu``.
@@ -209,7 +220,7 @@ def check_url(claims: JsonObject, target: str) -> None:
 
 
 def check_token_key(key: PublicKey, jkt: str) -> None:
-    """Refuse an access token that is bound to another key than the proof's. 4.3 check 12, 6.
+    """Refuse an access token that is bound to another key. 4.3 check 12, 6.
 
     Raises:
         Refused: ``dpop.other-key``, at ``dpop-header/jwk``.

@@ -1,4 +1,4 @@
-"""Check the claims that JWTs have in common, each rule once for every kind of token.
+"""Check the claims that all kinds of JWT have in common.
 
 - RFC 7519 4.1: a token counts from ``nbf`` until before ``exp``; ``iat`` is its creation, ``aud`` its recipients.
 - A proof (KB-JWT, proof of possession, DPoP proof) also has a freshness window around ``iat``, exactly one audience,
@@ -32,7 +32,9 @@ UNCHECKED_METHODS = ("jwe", "jku", "x5t#S256", "osc")
 
 
 def required(claims: Mapping[str, JsonValue], name: str, where: Where) -> JsonValue:
-    """Read a claim that must be present, such as those of a KB-JWT (RFC 9901 4.3, R-43 to R-46).
+    """Read a claim that must be present.
+
+    A KB-JWT has several (RFC 9901 4.3, R-43 to R-46).
 
     Raises:
         Refused: ``claim.missing``, at ``where/name``.
@@ -43,7 +45,9 @@ def required(claims: Mapping[str, JsonValue], name: str, where: Where) -> JsonVa
 
 
 def required_text(claims: Mapping[str, JsonValue], name: str, where: Where) -> str:
-    """Read a claim that must be one string. An array is refused, even with one entry (R-44, R-45, R-46).
+    """Read a claim that must be one string.
+
+    An array is refused, even with one entry (R-44, R-45, R-46).
 
     Raises:
         Refused: ``claim.missing`` or ``claim.type``, at ``where/name``.
@@ -66,7 +70,9 @@ def same_text(one: str, other: str) -> bool:
 
 
 def check_not_expired(claims: JsonObject, now: Instant, where: Where, hint: str = "") -> None:
-    """Refuse a token from its ``exp`` on: the bound is exclusive. RFC 7519 4.1.4 (R-71, R-92).
+    """Refuse a token from its ``exp`` on.
+
+    The bound is exclusive. RFC 7519 4.1.4 (R-71, R-92).
 
     Raises:
         Refused: ``time.expired``; ``claim.type`` or ``claim.value`` if ``exp`` is not a NumericDate.
@@ -96,7 +102,9 @@ def check_already_issued(claims: JsonObject, now: Instant, where: Where) -> None
 
 
 def check_addressed(claims: JsonObject, audience: str | None, where: Where) -> None:
-    """Refuse a token whose ``aud`` does not include ``audience``. RFC 7519 4.1.3 (R-71).
+    """Refuse a token whose ``aud`` does not include ``audience``.
+
+    RFC 7519 4.1.3 (R-71).
 
     Raises:
         Refused: ``audience.mismatch``, or ``claim.type`` when ``aud`` is neither a string nor an array of strings.
@@ -106,7 +114,9 @@ def check_addressed(claims: JsonObject, audience: str | None, where: Where) -> N
 
 
 def read_audiences(claims: JsonObject, where: Where) -> tuple[str, ...]:
-    """Read an ``aud`` that is present: one string, or an array of strings. RFC 7519 4.1.3.
+    """Read an ``aud`` that is present: one string, or an array of strings.
+
+    RFC 7519 4.1.3.
 
     Raises:
         Refused: ``claim.type``, at ``where/aud``.
@@ -145,7 +155,9 @@ def check_freshness(
 
 
 def check_equal(claims: JsonObject, name: str, expected: str, where: Where, mismatch: Rule) -> None:
-    """Refuse a claim that is not exactly the expected string, such as the ``aud`` of a proof (R-44, R-90).
+    """Refuse a claim that is not exactly the expected string.
+
+    One such claim is the ``aud`` of a proof (R-44, R-90).
 
     Raises:
         Refused: ``mismatch``, ``claim.missing`` or ``claim.type``, at ``where/name``.
@@ -155,7 +167,9 @@ def check_equal(claims: JsonObject, name: str, expected: str, where: Where, mism
 
 
 def read_nonce(claims: JsonObject, name: str, where: Where, unusable: Rule, hint: str = "") -> str:
-    """Read the ``nonce`` or ``jti`` of a proof, and refuse one that a replay cache cannot store (R-45).
+    """Read the ``nonce`` or ``jti`` of a proof.
+
+    A value that a replay cache cannot store is refused (R-45).
 
     Raises:
         Refused: ``unusable`` for other than 1 to 256 characters; ``claim.missing`` or ``claim.type``.
@@ -192,7 +206,9 @@ def parse_confirmed_key(cnf: JsonValue, where: Where, cache: VerificationCache |
 
 
 def parse_confirmed_thumbprint(cnf: JsonValue, where: Where) -> str:
-    """Read the thumbprint in ``cnf.jkt`` of an access token (RFC 9449 6; RFC 7800 3.1, R-15).
+    """Read the thumbprint in ``cnf.jkt`` of an access token.
+
+    RFC 9449 6; RFC 7800 3.1 (R-15).
 
     Raises:
         Refused: ``cnf.malformed``, at ``where``, without a ``jkt`` or with a second key; ``key.…``, at a ``jwk``.
@@ -206,7 +222,10 @@ def parse_confirmed_thumbprint(cnf: JsonValue, where: Where) -> str:
 
 
 def _check_confirmation_members(cnf: Mapping[str, JsonValue], where: Where) -> None:
-    """Refuse a second binding, and a ``kid`` that is not a string (RFC 7800 3.1, 3.4, VC-8)."""
+    """Refuse a second binding, and a ``kid`` that is not a string.
+
+    RFC 7800 3.1, 3.4 (VC-8).
+    """
     if not cnf.keys().isdisjoint(UNCHECKED_METHODS):
         raise Refused(Rule.CNF, where, f"A token is bound to one key: {', '.join(UNCHECKED_METHODS)} say another.")
     if not isinstance(cnf.get("kid", ""), str):

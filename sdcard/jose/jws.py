@@ -1,4 +1,7 @@
-"""Compact JWS (RFC 7515): parse, sign, verify; the reader always says which ``typ`` it expects (RFC 8725 3.11)."""
+"""Parse, sign and verify compact JWSs (RFC 7515).
+
+The reader always says which ``typ`` it expects (RFC 8725 3.11).
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, Protocol, TypeAlias
@@ -52,7 +55,9 @@ class Jws(NamedTuple):
 
 
 def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> Jws:
-    """Parse a compact JWS (R-5, JWK-10, JWK-11). The caller bounds the size of the text.
+    """Parse a compact JWS (R-5, JWK-10, JWK-11).
+
+    The caller bounds the size of the text.
 
     Raises:
         Refused: ``jws.format``, ``jws.header``, or a rule of the encodings.
@@ -77,7 +82,7 @@ def verify_jws(
     types: Collection[str],
     signature_is_valid: SignatureCheck | None = None,
 ) -> None:
-    """Check ``alg``, ``crit``, signature and ``typ``, with a key that the caller chose.
+    """Check ``alg``, ``crit``, signature and ``typ`` with a key that is given.
 
     - ``alg`` is one of the key's own names: never ``none``, never a MAC. RFC 8725 3.1; RFC 9901 7.1 step 2, 7.3 step
       5.b (R-6, R-42, R-51, R-86).
@@ -114,7 +119,9 @@ def verify_jws(
 
 
 def check_type(jws: Jws, types: Collection[str]) -> None:
-    """Refuse a token of another type. RFC 8725 3.11; RFC 9901 9.11, 7.3 step 5.d (R-9, R-41, R-88, VC-1, JWK-14).
+    """Refuse a token of another type.
+
+    RFC 8725 3.11; RFC 9901 9.11, 7.3 step 5.d (R-9, R-41, R-88, VC-1, JWK-14).
 
     Raises:
         Refused: ``jws.typ``.

@@ -1,4 +1,4 @@
-"""Public keys: JWK in, JWK out, thumbprint, and the one algorithm that each key verifies with.
+"""Public keys: JWK, thumbprint, and the one algorithm of each key.
 
 RFC 7517 4, RFC 7518 6.2, RFC 8037 2, RFC 9964 3, RFC 7638.
 """
@@ -76,7 +76,9 @@ PUBLISHED_KEYS = VECTOR_KEYS | frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicKey:
-    """A key that verifies signatures of exactly one algorithm. Two keys are equal when their thumbprints are.
+    """A key that verifies signatures of exactly one algorithm.
+
+    Two keys are equal when their thumbprints are.
 
     Attributes:
         algorithm: the only one it is used with.
@@ -108,7 +110,10 @@ class PublicKey:
         return dict(self._jwk)
 
     def verifies(self, message: bytes, signature: bytes) -> bool:
-        """Whether the signature, in JOSE form, is this key's over the message. ES*: r and s, each of fixed size."""
+        """Tell whether the signature, in JOSE form, is this key's over the message.
+
+        ES*: r and s, each of fixed size.
+        """
         if len(signature) != self.algorithm.signature_size:
             return False
         parameters = EC_PARAMETERS.get(self.algorithm)
@@ -144,7 +149,9 @@ K = TypeVar("K", bound=NamedKey)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeySet(Mapping[str, K], Generic[K]):
-    """Keys by ``kid``. As a mapping, a ``kid`` with alternatives has the first of them.
+    """Keys by ``kid``.
+
+    As a mapping, a ``kid`` with alternatives has the first of them.
 
     Attributes:
         by_kid: every key of each ``kid``; several only for different algorithms.
@@ -179,9 +186,10 @@ class KeySet(Mapping[str, K], Generic[K]):
         return ((kid, key) for kid, keys in self.by_kid.items() for key in keys)
 
     def find(self, kid: object, alg: object = None) -> K | None:
-        """The one key that a header names. Without ``kid``, only a set with a single key has one (JWK-4).
+        """Find the one key that a header names.
 
-        Keys are not tried one after another: of alternatives, ``alg`` chooses.
+        Without ``kid``, only a set with a single key has one (JWK-4). Keys are not tried one after another: of
+        alternatives, ``alg`` selects.
         """
         if kid is None and len(self.by_kid) == 1:
             kid = next(iter(self.by_kid))
@@ -213,7 +221,9 @@ def public_key(key: object) -> PublicKey:
 
 
 def parse_public_jwk(value: object, where: Where, cache: VerificationCache | None = None) -> PublicKey:
-    """Parse a public JWK. Unknown public members are ignored; private ones are refused (JWK-1, -2, -3, -6).
+    """Parse a public JWK.
+
+    Unknown public members are ignored; private members are refused (JWK-1, -2, -3, -6).
 
     Args:
         value: the JWK.
@@ -241,7 +251,7 @@ def parse_public_jwk(value: object, where: Where, cache: VerificationCache | Non
 
 
 def check_not_published(key: PublicKey, published: frozenset[str], where: Where) -> None:
-    """Refuse a key that anybody can sign with (SD-Card T-19).
+    """Refuse a key that anyone can sign with (SD-Card T-19).
 
     Raises:
         Refused: ``key.published``.
@@ -253,7 +263,10 @@ def check_not_published(key: PublicKey, published: frozenset[str], where: Where)
 def _parse_ec(
     jwk: Mapping[str, object], algorithm: SignatureAlgorithm, where: Where, cache: VerificationCache | None
 ) -> PublicKey:
-    """Parse an EC key. The coordinates alone decide which key it is, so the cache stores it by them."""
+    """Parse an EC key.
+
+    The coordinates alone decide which key it is, so the cache stores it by them.
+    """
     parameters = EC_PARAMETERS[algorithm]
     x, y = _sized(jwk, ("x", "y"), parameters.size, where)
     entry = (algorithm, x, y)
@@ -279,7 +292,10 @@ def _parse_ed25519(jwk: Mapping[str, object], where: Where) -> PublicKey:
 
 
 def _parse_ml_dsa(jwk: Mapping[str, object], where: Where) -> PublicKey:
-    """``alg`` is part of what an AKP key is: it must be there, and says how long ``pub`` is (RFC 9964 3)."""
+    """Parse an ML-DSA key.
+
+    ``alg`` is required, and decides the length of ``pub`` (RFC 9964 3).
+    """
     alg = jwk.get("alg")
     if not isinstance(alg, str):
         raise Refused(Rule.KEY_MALFORMED, where.within("alg"), "An AKP key names its algorithm.")
@@ -294,7 +310,7 @@ def _parse_ml_dsa(jwk: Mapping[str, object], where: Where) -> PublicKey:
 
 
 def _made(make: Callable[[], _T], where: Where, kind: str, hint: str) -> _T:
-    """Make a key of ``cryptography``, and refuse the JWK for whatever the library raises."""
+    """Make a key of ``cryptography``; refuse the JWK if the library raises."""
     try:
         return make()
     except UnsupportedAlgorithm:
@@ -324,7 +340,9 @@ def _sized(jwk: Mapping[str, object], names: Sequence[str], size: int, where: Wh
 
 
 def check_purpose(jwk: Mapping[str, object], names: tuple[str, ...], where: Where) -> None:
-    """Honour ``use``, ``key_ops`` and ``alg`` where they are present (RFC 7517 4.2 to 4.4).
+    """Honour ``use``, ``key_ops`` and ``alg`` where they are present.
+
+    RFC 7517 4.2 to 4.4.
 
     Args:
         jwk: the key.

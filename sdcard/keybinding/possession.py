@@ -1,4 +1,6 @@
-"""Proof that a Holder has the private key that it registers: a JWT over a nonce of the registry (SD-Card T-26).
+"""Proof that a Holder has the private key that it registers (SD-Card T-26).
+
+The proof is a JWT over a nonce of the registry.
 
 Header: ``alg`` and ``typ: sd-card-possession+jwt``, so that it is never taken for a KB-JWT nor a KB-JWT for it.
 Payload: ``aud`` (the Issuer that is to bind the key), ``sub`` (the agent that it is to be bound to), ``iat`` and
@@ -46,7 +48,9 @@ def prove_possession(signer: Signer, audience: str, agent_id: str, nonce: str, n
 def verify_possession(
     proof: str, key: PublicKey, audience: str, agent_id: str, now: Instant, window: FreshnessWindow
 ) -> str:
-    """Apply every rule to a proof except single use, and return its nonce; the caller's replay cache checks single use.
+    """Apply every rule to a proof except single use, and return its nonce.
+
+    The replay cache of the caller checks single use.
 
     Args:
         proof: a compact JWS.

@@ -1,6 +1,10 @@
-"""Verify a KB-JWT: RFC 9901 7.3 step 5, and single use (9.5), which comes last of all checks."""
+"""Verify a KB-JWT: RFC 9901 7.3 step 5, and single use (9.5).
+
+Single use comes last of all checks.
+"""
 
 from collections.abc import Awaitable
+from inspect import isawaitable
 from typing import NamedTuple
 
 from sdcard.errors import Part, Refused, Where
@@ -45,10 +49,11 @@ def verify_key_binding(
     limits: Limits,
     signature_is_valid: SignatureCheck | None = None,
 ) -> Bound:
-    """Apply every rule of RFC 9901 7.3 step 5 to a KB-JWT except single use, for which ``check_single_use`` comes last.
+    """Apply every rule of RFC 9901 7.3 step 5 to a KB-JWT, in order.
 
-    Steps 5.b to 5.d (``verify_jws``), 5.e ``iat`` (R-89), 5.f ``nonce`` and ``aud`` (R-44, R-90), 5.g ``sd_hash``
-    (4.3.1, R-46, R-47, R-91), the interaction (SD-Card 5.2.2, SDC-13), 5.h ``exp`` and ``nbf`` where present (R-92).
+    ``check_single_use`` comes last, after the status. Steps 5.b to 5.d (``verify_jws``), 5.e ``iat`` (R-89), 5.f
+    ``nonce`` and ``aud`` (R-44, R-90), 5.g ``sd_hash`` (4.3.1, R-46, R-47, R-91), the interaction (SD-Card 5.2.2,
+    SDC-13), 5.h ``exp`` and ``nbf`` where present (R-92).
 
     Args:
         kb_jwt: the text after the SD-JWT, which the caller has verified.
@@ -81,9 +86,10 @@ def verify_key_binding(
 
 
 def check_single_use(key_binding: Bound | Unbound, expected: KeyBinding, now: Instant) -> None:
-    """Use up the nonce, after every other check: else failing presentations could burn nonces (R-90, 9.5).
+    """Use up the nonce of a KB-JWT.
 
-    Without key binding there is no nonce.
+    It comes after every other check: else failing presentations could burn nonces (R-90, 9.5). Without key binding
+    there is no nonce.
 
     Raises:
         Refused: ``kb.replayed`` or ``kb.record-unavailable``, at ``kb-jwt/nonce``.
@@ -96,7 +102,7 @@ async def check_single_use_async(key_binding: Bound | Unbound, expected: KeyBind
     """Use up the nonce as ``check_single_use`` does; await a record that is awaited."""
     if isinstance(key_binding, Bound) and not isinstance(expected, Unbound):
         answer = _first_use(key_binding, expected, now)
-        check_first_use(await answer if isinstance(answer, Awaitable) else answer)
+        check_first_use(await answer if isawaitable(answer) else answer)
 
 
 def _first_use(bound: Bound, expected: Answering | Unsolicited, now: Instant) -> bool | Awaitable[bool]:

@@ -1,6 +1,7 @@
-"""Replace digests by Disclosures: RFC 9901 7.1, steps 2.d to 5, one function or one ``if`` for each rule, in its order.
+"""Replace digests by Disclosures: RFC 9901 7.1, steps 2.d to 5.
 
-One walk over the payload looks up each digest once, so the work is linear in digests and Disclosures.
+The rules stand in the order of the standard. One walk over the payload looks up each digest once, so the work is linear
+in digests and Disclosures.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -22,7 +23,13 @@ _CONTAINERS = (dict, list)
 
 
 class Revealed(NamedTuple):
-    """One Disclosure in its place: ``place`` in the processed payload, and the Disclosure that holds its digest."""
+    """A Disclosure in its place.
+
+    Attributes:
+        place: in the processed payload.
+        disclosure: the Disclosure.
+        parent: the Disclosure that holds its digest; None if the Issuer-signed JWT does.
+    """
 
     place: Place
     disclosure: Disclosure
@@ -30,15 +37,16 @@ class Revealed(NamedTuple):
 
 
 class ProcessedPayload(NamedTuple):
-    """What the Issuer signed and the Disclosures show.
+    """The Processed SD-JWT Payload, and the place of each Disclosure.
 
     Attributes:
         claims: the Processed SD-JWT Payload.
         revealed: every Disclosure with its place, parents before children.
-        hidden: how many digests no Disclosure matched: decoys and what is withheld; nobody can tell which (R-58, R-74).
+        hidden: the number of digests without a Disclosure: decoys and withheld claims, which cannot be told apart
+            (R-58, R-74).
         selective: names of claims at the top that a Holder can withhold in whole, then, sorted, those of which it can
             withhold parts.
-        emptied: the objects and arrays of which digests were removed and nothing is left. Absence is not emptiness.
+        emptied: objects and arrays that are empty because digests were removed. Absence is not emptiness.
         algorithm: of the digests, as ``_sd_alg`` names it, sha-256 by default (R-12); ``sd_hash`` uses it too.
     """
 
@@ -54,7 +62,7 @@ class ProcessedPayload(NamedTuple):
 
 
 def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Limits) -> ProcessedPayload:
-    """Replace digests by the claims of their Disclosures, remove the other digests, and account for every Disclosure.
+    """Replace each digest by the claim of its Disclosure, or remove it.
 
     - Step 2.d, 4.1.1: the digest algorithm is sha-256 unless ``_sd_alg`` names another (R-12, R-13, R-14, R-54).
     - Step 3.a: the digest of a Disclosure is over its text as received (R-55).
@@ -96,7 +104,7 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
 
 
 def is_without_digests(value: JsonValue, depth: int) -> bool:
-    """Tell whether a value has no place for a digest, and nests no deeper than ``depth``."""
+    """Tell whether a value has no place for a digest, and its depth is bounded."""
     if depth == 0:
         return False
     inside: Iterable[JsonValue] = ()
@@ -110,14 +118,20 @@ def is_without_digests(value: JsonValue, depth: int) -> bool:
 
 
 class _Spot(NamedTuple):
-    """A position of the walk: in the processed payload, and in the text that a refusal may name."""
+    """A position of the walk.
+
+    ``place`` is in the processed payload, ``where`` in the text that a refusal may name.
+    """
 
     place: Place
     where: Where
     holder: Disclosure | None
 
     def member(self, name: str | int) -> "_Spot":
-        """One step down. Inside a Disclosure the names are values, so the refusal's place stays at its number."""
+        """Go one step down.
+
+        Inside a Disclosure the names are hidden values, so the place of a refusal stays at its number.
+        """
         where = self.where if self.holder else self.where.within(name)
         return _Spot((*self.place, name), where, self.holder)
 
@@ -126,7 +140,10 @@ _TOP = _Spot((), Where(Part.ISSUER_JWT), None)
 
 
 class _Walk:
-    """Step 3, and 4 on the way. Takes every Disclosure that it places out of ``unreferenced``."""
+    """The walk of steps 3 and 4.
+
+    It takes each Disclosure that it places out of ``unreferenced``.
+    """
 
     def __init__(
         self,
@@ -143,7 +160,7 @@ class _Walk:
         self.emptied: list[Place] = []
 
     def value(self, value: JsonValue, spot: _Spot) -> JsonValue:
-        """A value below the top: an object there must not have ``_sd_alg``. 4.1.1 (R-11)."""
+        """Process a value below the top, where ``_sd_alg`` is refused. 4.1.1 (R-11)."""
         if isinstance(value, dict):
             if SD_ALG in value:
                 raise Refused(Rule.SD_RESERVED_NAME, spot.where, "`_sd_alg` belongs at the top level.")
@@ -153,10 +170,10 @@ class _Walk:
         return value
 
     def object(self, members: JsonObject, spot: _Spot) -> JsonObject:
-        """An object's own members, without ``_sd`` (3.e), then what its ``_sd`` discloses (R-56, R-67).
+        """Process an object: its own members, then the claims that ``_sd`` discloses.
 
-        ``...`` belongs to elements of arrays (step 3.b, 4.1, R-7, R-56). ``_sd`` is an array of strings (4.2.4.1, R-25,
-        R-26, R-56).
+        ``_sd`` is removed (3.e, R-56, R-67). ``...`` belongs to elements of arrays (step 3.b, 4.1, R-7, R-56). ``_sd``
+        is an array of strings (4.2.4.1, R-25, R-26, R-56).
         """
         place, where, _ = spot
         if len(place) >= self._depth:
@@ -186,9 +203,10 @@ class _Walk:
         return result
 
     def _insert(self, number: int, result: JsonObject, spot: _Spot) -> None:
-        """Step 3.c.ii: add a disclosed claim beside the ``_sd`` that has its digest (R-62, R-63).
+        """Add a disclosed claim beside the ``_sd`` that has its digest.
 
-        It has a name (R-59) that is not reserved (4.2.1, R-11, R-18, R-60) and not taken (R-18, R-61).
+        Step 3.c.ii (R-62, R-63). It has a name (R-59) that is not reserved (4.2.1, R-11, R-18, R-60) and not taken
+        (R-18, R-61).
         """
         where, (disclosure, value) = self._places[number], self._sent[number]
         name = disclosure.name
@@ -203,10 +221,10 @@ class _Walk:
         result[name] = self._disclosed(value, disclosure, place, where)
 
     def _array(self, elements: list[JsonValue], spot: _Spot) -> JsonValue:
-        """Step 3.c.iii and 3.d: disclosed elements take their place, other digests are removed (R-65, R-66).
+        """Process an array: disclosed elements take their place.
 
-        A ``...`` is a string, and the only member of its element (step 3.b, 4.2.4.2, R-28, R-56). A disclosed element
-        has no name (R-64).
+        Steps 3.c.iii and 3.d: other digests are removed (R-65, R-66). A ``...`` is a string, and the only member of its
+        element (step 3.b, 4.2.4.2, R-28, R-56). A disclosed element has no name (R-64).
         """
         if len(spot.place) >= self._depth:
             raise Refused(Rule.JSON_DEPTH, spot.where)
@@ -235,18 +253,19 @@ class _Walk:
         return result
 
     def _disclosed(self, value: JsonValue, disclosure: Disclosure, place: Place, where: Where) -> JsonValue:
-        """Look for digests in a disclosed value, unless its text shows that it has none (R-63).
+        """Process a disclosed value, unless its text shows that it has no digests.
 
-        A claim at the top nests as deeply in the result as in its Disclosure, whose depth is bounded already.
+        R-63. A claim at the top nests as deeply in the result as in its Disclosure, whose depth is bounded already.
         """
         if disclosure.without_digests and len(place) == 1:
             return value
         return self.value(value, _Spot(place, where, disclosure))
 
     def _meet(self, digests: Collection[str], where: Where) -> None:
-        """Step 4: refuse a digest that was met before, whether or not a Disclosure matches it. 4.1 (R-8, R-69).
+        """Refuse a digest that was met before.
 
-        Step 3.c.i: a digest without a Disclosure is no fault (R-58).
+        Step 4: whether or not a Disclosure matches it. 4.1 (R-8, R-69). Step 3.c.i: a digest without a Disclosure is no
+        fault (R-58).
         """
         if not self.met.isdisjoint(digests) or (len(digests) > 1 and len(set(digests)) != len(digests)):
             raise Refused(Rule.DIGEST_REPEATED, where)

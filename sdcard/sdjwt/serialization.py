@@ -36,7 +36,9 @@ _NAMES = frozenset({"payload", "protected", "signature", "signatures"})
 
 
 class Disclosure(NamedTuple):
-    """A salted value. The digest is over ``encoded`` exactly as received, never over a second encoding (R-21, R-23).
+    """A salted value.
+
+    Its digest is over ``encoded`` exactly as received, never over a second encoding (R-21, R-23).
 
     Attributes:
         encoded: the base64url text.
@@ -62,23 +64,29 @@ class Disclosure(NamedTuple):
 
 
 def make_disclosure(salt: bytes, name: str | None, value: JsonValue) -> Disclosure:
-    """Make a Disclosure of a salt, a name (None for an array element) and a value (R-16, R-20, R-22)."""
+    """Make a Disclosure of a salt, a name and a value (R-16, R-20, R-22).
+
+    An array element has no name.
+    """
     text = encode_base64url(salt)
     encoded = encode_base64url(encode_json([text, value] if name is None else [text, name, value]))
     return Disclosure(encoded, text, name, without_digests=False)
 
 
 def encode_ending(name: str | None, value: JsonValue) -> tuple[str, str]:
-    """Encode the parts around the salt of a Disclosure: its head, as JSON with ``%s`` for the salt, and its ending.
+    """Encode the parts around the salt of a Disclosure: head and ending.
 
-    The head is JSON of 27 bytes, so it fills whole groups of base64url, and the ending can be encoded once.
+    The head has ``%s`` for the salt. The head is JSON of 27 bytes, so it fills whole groups of base64url, and the
+    ending can be encoded once.
     """
     json = encode_json([value] if name is None else [name, value])
     return '["%s",' + chr(json[1]), encode_base64url(json[2:])
 
 
 def encode_disclosures(salts: Sequence[str], heads: str, endings: Sequence[str]) -> list[str]:
-    """Encode Disclosures, each as ``make_disclosure`` does, with salts of ``SALT_BYTES`` bytes.
+    """Encode Disclosures with salts of ``SALT_BYTES`` bytes.
+
+    Each has the text that ``make_disclosure`` gives it.
 
     Args:
         salts: one for each Disclosure.
@@ -91,7 +99,9 @@ def encode_disclosures(salts: Sequence[str], heads: str, endings: Sequence[str])
 
 
 def parse_disclosure(encoded: str, where: Where, depth: int) -> tuple[Disclosure, JsonValue]:
-    """Parse a Disclosure and its value: salt, perhaps a name, any JSON value (R-5, R-16, R-17, R-19, R-22).
+    """Parse a Disclosure, and return it with its value.
+
+    It has a salt, a name unless it is an array element, and any JSON value (R-5, R-16, R-17, R-19, R-22).
 
     Raises:
         Refused: ``disclosure.format``, or a rule of the encodings.
@@ -114,7 +124,7 @@ def parse_disclosure(encoded: str, where: Where, depth: int) -> tuple[Disclosure
 
 @dataclass(frozen=True, slots=True)
 class SdJwt:
-    """An Issuer-signed JWT and the Disclosures sent with it, as text and in the order sent.
+    """An Issuer-signed JWT and its Disclosures, as text and in the order sent.
 
     ``str()`` of it is the compact form, up to and including the last ``~``. ``sd_hash`` is the digest of that text, by
     the algorithm that ``_sd_alg`` names (4.3.1, R-46, R-47).
@@ -142,10 +152,11 @@ AnySdJwt: TypeAlias = SdJwt | SdJwtWithKeyBinding
 
 
 def parse_sd_jwt(text: str, limits: Limits) -> AnySdJwt:
-    """Parse a text that starts with ``{`` as a JSON form (R-95), any other as compact (VC-2, HAIP-6).
+    """Parse an SD-JWT or SD-JWT+KB.
 
-    Text after the last ``~`` of a compact form is the KB-JWT (R-1 to R-5, R-50, R-83). JWTs and Disclosures are checked
-    where they are decoded; an empty Disclosure is refused there.
+    A text that starts with ``{`` is a JSON form (R-95), any other is compact (VC-2, HAIP-6). Text after the last ``~``
+    of a compact form is the KB-JWT (R-1 to R-5, R-50, R-83). JWTs and Disclosures are checked where they are decoded;
+    an empty Disclosure is refused there.
 
     Raises:
         Refused: ``sd-jwt.format``, ``limit.bytes`` or ``limit.disclosures``; for a JSON form also what
@@ -176,7 +187,9 @@ def parse_sd_jwt(text: str, limits: Limits) -> AnySdJwt:
 
 
 def read_issuer_jwt(text: str, limits: Limits) -> str:
-    """Read the Issuer-signed JWT of a text without verifying it. Of the compact form nothing else is read.
+    """Read the Issuer-signed JWT of a text without verifying it.
+
+    Of the compact form nothing else is read.
 
     Raises:
         Refused: ``sd-jwt.format`` or ``limit.bytes``; for a JSON form as ``parse_sd_jwt``.
@@ -197,10 +210,10 @@ def read_issuer_jwt(text: str, limits: Limits) -> str:
 
 
 def parse_json_form(text: str, limits: Limits) -> AnySdJwt:
-    """JSON text → SD-JWT, or SD-JWT+KB when its first unprotected header has a ``kb_jwt`` (R-95 to R-101).
+    """Parse a JSON form (R-95 to R-101).
 
-    Members that RFC 7515 does not know are ignored, as its 7.2.1 demands. The base64url of payload, signature and
-    Disclosures is checked where these are read.
+    It is an SD-JWT+KB when its first unprotected header has a ``kb_jwt``. Members that RFC 7515 does not know are
+    ignored, as its 7.2.1 demands. The base64url of payload, signature and Disclosures is checked where these are read.
 
     Raises:
         Refused: ``sd-jwt.format`` for a shape that is neither form, or ``disclosures`` or ``kb_jwt`` in the wrong
@@ -227,19 +240,22 @@ def parse_json_form(text: str, limits: Limits) -> AnySdJwt:
 
 
 def to_flattened(sd_jwt: AnySdJwt) -> str:
-    """SD-JWT or SD-JWT+KB → flattened JSON (R-96, R-97). ``str()`` of the same value is the compact form."""
+    """Encode as flattened JSON (R-96, R-97).
+
+    ``str()`` of the same value is the compact form.
+    """
     payload, signature = _split(sd_jwt)
     return encode_json({"payload": payload, **signature}).decode()
 
 
 def to_general(sd_jwt: AnySdJwt) -> str:
-    """SD-JWT or SD-JWT+KB → general JSON with the one signature there is (R-96, R-97)."""
+    """Encode as general JSON with one signature (R-96, R-97)."""
     payload, signature = _split(sd_jwt)
     return encode_json({"payload": payload, "signatures": [signature]}).decode()
 
 
 def _check_kind(document: JsonObject) -> None:
-    """Refuse what has nothing of a JWS, such as a card or a key, in words that tell."""
+    """Refuse JSON of another kind, such as a card or a key, with a hint."""
     if not document.keys() & _NAMES:
         raise Refused(
             Rule.SD_JWT_FORMAT, _WHERE, "This is JSON of another kind: an SD-JWT has `payload` and `signature`."
@@ -247,7 +263,10 @@ def _check_kind(document: JsonObject) -> None:
 
 
 def _first_signature(document: JsonObject) -> tuple[JsonObject, Where]:
-    """The signature to verify, and its place. Others are looked at only for what must not be there (8.3, R-99)."""
+    """Read the signature to verify, and its place.
+
+    Other signatures are only checked for members that must be absent (8.3, R-99).
+    """
     if "signatures" not in document:
         return document, _WHERE
     _check_absent(document, _OF_A_SIGNATURE, _WHERE, "The general form has it within `signatures`.")

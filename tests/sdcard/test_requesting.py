@@ -18,14 +18,13 @@ from sdcard import (
     select_requested,
 )
 from sdcard.cards.partial import PartialCard
-from sdcard.claim_request import MAX_ENTRIES, MAX_ENTRY
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
 from sdcard.holder import Selection
 from sdcard.paths import value_at
 from sdcard.requesting import is_shown, leaves
 from tests.groups import examples
-from tests.world import World, example, raises_rule
+from tests.world import World, example
 
 HERE = Where(Part.CHALLENGE, ("requested",))
 CLEAR = {"name", "description", "version"}
@@ -44,51 +43,6 @@ def shown(world: World, held: HeldSdCard, selection: Selection, request: ClaimRe
 
 def members(card: Any) -> JsonObject:
     return {name: value for name, value in card.members.items() if name not in CLEAR}
-
-
-# -- what may be asked ------------------------------------------------------------------------------------------------
-
-
-def test_as_many_and_as_long_entries_as_are_allowed_are_read() -> None:
-    texts = [f"{number:0>{MAX_ENTRY}}x"[1:] for number in range(MAX_ENTRIES)]
-
-    assert [str(entry) for entry in ClaimRequest.parse(texts, HERE).entries] == texts
-    assert ClaimRequest.of(*texts) == ClaimRequest.parse(texts, HERE)
-
-
-@pytest.mark.parametrize(
-    ("texts", "rule", "at"),
-    [
-        ([f"a{n}" for n in range(MAX_ENTRIES + 1)], "challenge.malformed", ""),
-        (["a" * (MAX_ENTRY + 1)], "challenge.malformed", "/0"),
-        (["a", 5], "challenge.malformed", "/1"),
-        (["a", None], "challenge.malformed", "/1"),
-        (["a", ["a"]], "challenge.malformed", "/1"),
-        (["a", "a"], "challenge.malformed", ""),
-        (["skills.0"], "challenge.malformed", ""),
-        (["skills.*.0.id"], "challenge.malformed", ""),
-        (["*"], "challenge.malformed", ""),
-        (["a", "*.id"], "challenge.malformed", ""),
-        (["a", ""], "path.malformed", "/1"),
-        (["a..b"], "path.malformed", "/0"),
-        (['"a'], "path.malformed", "/0"),
-    ],
-)
-def test_anything_else_is_refused_where_it_stands(texts: list[object], rule: str, at: str) -> None:
-    with raises_rule(rule, at=f"challenge/requested{at}"):
-        ClaimRequest.parse(texts, HERE)
-    if all(isinstance(text, str) for text in texts):
-        with pytest.raises(Misuse):
-            ClaimRequest.of(*map(str, texts))
-
-
-@pytest.mark.parametrize(
-    "entries",
-    [(ClaimPath(()),), (ClaimPath(("a", 0)),), ("a",), [ClaimPath(("a",))], (ClaimPath(("a" * 129,)),)],
-)
-def test_a_request_is_made_of_paths_without_indices(entries: Any) -> None:
-    with pytest.raises(Misuse):
-        ClaimRequest(entries)
 
 
 # -- what a Holder shows ----------------------------------------------------------------------------------------------
