@@ -16,16 +16,16 @@ STORED = Path(__file__).parent / "results" / "figures.json"
 PACKAGES = ("cryptography", "orjson", "pybase64", "sd-jwt", "openvc-core", "vouchkit", "jwcrypto", "typer")
 
 
-def load() -> dict[str, Any]:
+def load(file: Path = STORED) -> dict[str, Any]:
     """What was stored last."""
-    stored: dict[str, Any] = json.loads(STORED.read_text(encoding="utf-8"))
+    stored: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return stored
 
 
-def store(figures: dict[str, Any]) -> None:
+def store(figures: dict[str, Any], file: Path = STORED) -> None:
     """Keep these in place of the last ones."""
-    STORED.parent.mkdir(exist_ok=True)
-    STORED.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def surroundings(rounds: int, repeats: int) -> dict[str, Any]:

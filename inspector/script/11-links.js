@@ -27,11 +27,26 @@ async function observe(text) {
 function addCrypto(jws, processed, add) {
   add("signature", "issuer-jwt", [], encodeBase64url(jws.signature), "issuer-jwt/signature");
   for (const [digest, path] of digestsIn(jws.payload, [])) add("digest", "issuer-jwt", [], digest, ["issuer-jwt", ...path].join("/"));
-  for (const { disclosure } of processed.revealed) {
+  addCounts(jws.payload, [], "issuer-jwt", add);
+  for (const { place, disclosure } of processed.revealed) {
     const where = `disclosure/${disclosure.number}`;
     add("disclosure", "disclosure", [], disclosure.encoded, where);
     add("salt", "disclosure", [], disclosure.salt, where);
     for (const [digest, path] of digestsIn(disclosure.value, [])) add("digest", "issuer-jwt", [], digest, [where, ...path].join("/"));
+    addCounts(disclosure.value, place, where, add);
+  }
+}
+
+function addCounts(value, place, where, add) {
+  const counts = new Map();
+  for (const [, path] of digestsIn(value, [])) {
+    const key = JSON.stringify(path.slice(0, -1));
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  for (const [key, count] of counts) {
+    const path = JSON.parse(key);
+    const named = [...place, ...path].map((step) => (typeof step === "number" ? "*" : step)).join("/");
+    add("digest-count", "issuer-jwt", [named], String(count), [where, ...path].join("/"));
   }
 }
 
@@ -49,14 +64,19 @@ function* digestsIn(value, path) {
 
 function addClaims(jws, processed, add) {
   const claims = new Map(processed);
+  const names = new Set();
   if (jws.payload.has("_sd_alg")) claims.set("_sd_alg", jws.payload.get("_sd_alg"));
   for (const [name, value] of claims) {
     if (Object.hasOwn(DATA.link.claims, name)) addWhole(DATA.link.claims[name], "issuer-jwt", name, value, add);
     else if (["iat", "nbf", "exp"].includes(name)) add(name, "issuer-jwt", [name], isInstant(value) ? String(Number(numberOf(value))) : sortedText(value), `issuer-jwt/${name}`);
     else if (name === "cnf") addConfirmation(value, add);
     else if (name === "status") addStatus(value, add);
-    else addWhole("member", "card", name, value, add);
+    else {
+      addWhole("member", "card", name, value, add);
+      for (const [path] of leavesOf(value, [name])) names.add(JSON.stringify(path));
+    }
   }
+  if (names.size > 0) add("member-names", "card", [], JSON.stringify([...names].sort()), "card");
 }
 
 function addConfirmation(value, add) {
@@ -121,7 +141,8 @@ function linksBetween(one, other) {
     const tells = [time, other.times.get(what)].some((each) => each !== undefined && !isRounded(what, each));
     const binding = what === "kb-iat";
     const where = binding ? "kb-jwt/iat" : `issuer-jwt/${what}`;
-    if (apart > 0 && apart <= (binding ? DATA.link.close_binding : DATA.link.close) && tells) add(what, "close", "avoidable", [where, where]);
+    const near = apart > 0 && apart <= (binding ? DATA.link.close_binding : DATA.link.close);
+    if (near && (tells || binding)) add(what, "close", tells ? "avoidable" : "unavoidable", [where, where]);
   }
   const order = (link) => [DATA.link.order_of_verdicts.indexOf(link.verdict), DATA.link.order.indexOf(link.what)];
   return [...links.values()].sort((a, b) => order(a)[0] - order(b)[0] || order(a)[1] - order(b)[1]);

@@ -6,7 +6,7 @@ const WHATS = {
   "kb-nonce": "The nonce", "kb-interaction-id": "The interaction id", "kb-iat": "When it was presented", "kb-sd-hash": "What was presented",
   "kb-signature": "The Holder's signature", "kb-other": "Other claims of the KB-JWT", member: "Members of the card", sub: "The agent", iss: "The Issuer",
   aud: "The audience", vct: "The type", card_format: "The card format", _sd_alg: "The digest algorithm", alg: "The signature algorithm", typ: "The token type",
-  kid: "The Issuer's key", "key-type": "The kind of the Holder's key", "status-list": "The status list", "kb-aud": "The Verifier", "kb-header": "The KB-JWT's header",
+  kid: "The Issuer's key", "digest-count": "Numbers of digests", "member-names": "Which members there are", "key-type": "The kind of the Holder's key", "status-list": "The status list", "kb-aud": "The Verifier", "kb-header": "The KB-JWT's header",
 };
 const VERDICTS = {
   avoidable: ["refused", "Links them, and need not", "An Issuer or the Holder could have made these differ."],
@@ -25,7 +25,7 @@ async function drawLinks() {
     const links = linksBetween(...seen);
     const avoidable = links.filter((link) => link.verdict === "avoidable");
     const title = avoidable.length === 0 ? "Nothing avoidable links them" : `${avoidable.length} ${avoidable.length === 1 ? "thing links" : "things link"} them that need not`;
-    const head = banner(avoidable.length === 0 ? "passed" : "refused", title, [one === other ? "The two texts are the same." : "Compared value by value; a report names places, never values."], [], "Not compared: when and from where they were seen, and how many digests there are.");
+    const head = banner(avoidable.length === 0 ? "passed" : "refused", title, [one === other ? "The two texts are the same." : "Compared value by value; a report names places, never values."], [], "Not compared: when and from where they were seen, and texts that are alike without being equal.");
     show("links", head, ...Object.entries(VERDICTS).map(([name, words]) => linkBlock(links.filter((link) => link.verdict === name), words)));
   } catch (problem) {
     if (!(problem instanceof Refused)) throw problem;

@@ -4,6 +4,6 @@ Whoever sees two texts can compare them; this does the same, so that an Issuer a
 text becomes the set of its traces, and two texts are linked by the traces that both have. Nothing is verified, and no
 clock is read. A report names claims and places, never a value.
 
-What it does not compare: when and from where texts were seen, how many digests or Disclosures there are, texts that
-resemble one another without being equal, and anything that one party knows beside the two texts.
+What it does not compare: when and from where texts were seen, texts that resemble one another
+without being equal, and anything that one party knows beside the two texts.
 """

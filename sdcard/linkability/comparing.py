@@ -66,8 +66,8 @@ def _links(one: Observed, other: Observed, received: Fraction | None) -> tuple[L
             if trace.what in one.times and not _tells(trace.what, one.times[trace.what], received):
                 verdict = Verdict.UNAVOIDABLE
             places[trace.what, How.SAME, verdict].append((one.traces[trace], other.traces[trace]))
-    for what, where in _close(one, other, received):
-        places[what, How.CLOSE, Verdict.AVOIDABLE].append((where, where))
+    for what, where, verdict in _close(one, other, received):
+        places[what, How.CLOSE, verdict].append((where, where))
     verdicts, whats = list(Verdict), list(What)
     return tuple(
         Link(what, how, verdict, tuple(sorted(where, key=_in_order)))
@@ -84,13 +84,15 @@ def _in_order(places: tuple[Where, Where]) -> list[tuple[str, list[tuple[int, st
     ]
 
 
-def _close(one: Observed, other: Observed, received: Fraction | None) -> Iterator[tuple[What, Where]]:
+def _close(one: Observed, other: Observed, received: Fraction | None) -> Iterator[tuple[What, Where, Verdict]]:
+    """Times that are near each other. Rounded ones of KB-JWTs count too: a minute may end between two presentations."""
     for what in one.times.keys() & other.times.keys():
         first, second = one.times[what], other.times[what]
-        bound = CLOSE_BINDING if what is What.KB_IAT else CLOSE
-        if 0 < abs(first - second) <= bound and any(_tells(what, time, received) for time in (first, second)):
-            part = Part.KB_JWT if what is What.KB_IAT else Part.ISSUER_JWT
-            yield what, Where(part, ("iat" if what is What.KB_IAT else what.value,))
+        binding = what is What.KB_IAT
+        tells = any(_tells(what, time, received) for time in (first, second))
+        if 0 < abs(first - second) <= (CLOSE_BINDING if binding else CLOSE) and (tells or binding):
+            where = Where(Part.KB_JWT, ("iat",)) if binding else Where(Part.ISSUER_JWT, (what.value,))
+            yield what, where, Verdict.AVOIDABLE if tells else Verdict.UNAVOIDABLE
 
 
 def _tells(what: What, time: Fraction, received: Fraction | None) -> bool:

@@ -32,6 +32,8 @@ class What(StrEnum):
     CNF = "cnf"
     SALT = "salt"
     DIGEST = "digest"
+    DIGEST_COUNT = "digest-count"
+    """How many digests stand at one place, decoys among them."""
     DISCLOSURE = "disclosure"
     SIGNATURE = "signature"
     JTI = "jti"
@@ -56,6 +58,8 @@ class What(StrEnum):
     """Everything else that the Holder says in a KB-JWT."""
     MEMBER = "member"
     """Members of the card, in the clear or disclosed, and claims that no standard names."""
+    MEMBER_NAMES = "member-names"
+    """Which of these there are, whatever they say."""
     SUB = "sub"
     ISS = "iss"
     AUD = "aud"
@@ -76,10 +80,11 @@ class What(StrEnum):
 
 VERDICTS: Mapping[What, Verdict] = {
     What.MEMBER: Verdict.BY_CONTENT,
+    What.MEMBER_NAMES: Verdict.BY_CONTENT,
     **dict.fromkeys(
         (
             *(What.SUB, What.ISS, What.AUD, What.VCT, What.CARD_FORMAT, What.SD_ALG, What.ALG, What.TYP, What.KID),
-            *(What.KEY_TYPE, What.STATUS_LIST, What.KB_AUD, What.KB_HEADER),
+            *(What.KEY_TYPE, What.STATUS_LIST, What.KB_AUD, What.KB_HEADER, What.DIGEST_COUNT),
         ),
         Verdict.UNAVOIDABLE,
     ),

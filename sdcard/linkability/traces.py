@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -11,6 +12,7 @@ from sdcard.errors import Part, Refused, Where
 from sdcard.instants import is_instant
 from sdcard.linkability.report import What
 from sdcard.names import CNF, ELLIPSIS, INTERACTION_ID, SD, SD_ALG, SD_HASH
+from sdcard.paths import Place
 from sdcard.sdjwt.unverified import UnverifiedSdJwt
 from sdcard.status.reference import StatusReference, parse_status
 
@@ -82,6 +84,7 @@ def _crypto(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
     yield Trace(What.SIGNATURE, Part.ISSUER_JWT, (), encode_base64url(read.jws.signature)), where
     for digest, path in _digests(read.jws.payload, ()):
         yield Trace(What.DIGEST, Part.ISSUER_JWT, (), digest), Where(Part.ISSUER_JWT, path)
+    yield from _counts(read.jws.payload, (), Where(Part.ISSUER_JWT))
     numbers = {text: number for number, text in enumerate(read.sd_jwt.disclosures)}
     for revealed in read.processed.revealed:
         disclosure = revealed.disclosure
@@ -91,6 +94,14 @@ def _crypto(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
         if not disclosure.without_digests:
             for digest, path in _digests(disclosure.value, ()):
                 yield Trace(What.DIGEST, Part.ISSUER_JWT, (), digest), where.within(*path)
+            yield from _counts(disclosure.value, revealed.place, where)
+
+
+def _counts(value: JsonValue, place: Place, where: Where) -> Iterator[tuple[Trace, Where]]:
+    """How many digests each object and array has, by its place in the card; a size that few cards have links them."""
+    for path, count in Counter(path[:-1] for _, path in _digests(value, ())).items():
+        named = "/".join("*" if isinstance(step, int) else step for step in (*place, *path))
+        yield Trace(What.DIGEST_COUNT, Part.ISSUER_JWT, (named,), str(count)), where.within(*path)
 
 
 def _digests(value: JsonValue, path: tuple[str | int, ...]) -> Iterator[tuple[str, tuple[str | int, ...]]]:
@@ -115,7 +126,7 @@ def _header(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
 
 def _claims(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
     """The claims of the Processed SD-JWT Payload, in the clear or disclosed, each by the meaning of its name."""
-    claims = dict(read.processed.claims)
+    claims, names = dict(read.processed.claims), set[tuple[str, ...]]()
     if SD_ALG in read.jws.payload:
         claims[SD_ALG] = read.jws.payload[SD_ALG]
     for name, value in claims.items():
@@ -134,6 +145,9 @@ def _claims(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
             yield from _status(claims)
         else:
             yield from _whole(What.MEMBER, Where(Part.CARD, (name,)), value)
+            names.update(path for path, _ in _leaves(value, (name,)))
+    if names:
+        yield Trace(What.MEMBER_NAMES, Part.CARD, (), json.dumps(sorted(names))), Where(Part.CARD)
 
 
 def _status(claims: JsonObject) -> Iterator[tuple[Trace, Where]]:

@@ -334,7 +334,7 @@ def test_links_are_those_of_the_core(watched: Watched) -> None:
         for one, ours in zip(expected.links, links, strict=True):
             assert sorted(ours["places"]) == sorted([str(here), str(there)] for here, there in one.places)
             kinds[one.what] += 1
-    assert (len(pairs), len(kinds)) == (105, 23)
+    assert (len(pairs), len(kinds)) == (105, 25)
 
 
 def test_keys_of_wycheproof_are_read_as_the_core_reads_them(watched: Watched) -> None:

@@ -17,7 +17,19 @@ from sdcard.linkability.comparing import CLOSE, CLOSE_BINDING, HOUR, NEAR, repor
 from sdcard.linkability.report import How, LinkabilityReport, Pair, Verdict, What
 from sdcard.names import RESERVED_AT_TOP
 from sdcard.status.reference import StatusReference
-from tests.world import AGENT_ID, AUDIENCE, NOW, REMOVED, World, digest, key, raises_rule, seal_claim, seal_element
+from tests.world import (
+    AGENT_ID,
+    AUDIENCE,
+    NOW,
+    REMOVED,
+    World,
+    digest,
+    example,
+    key,
+    raises_rule,
+    seal_claim,
+    seal_element,
+)
 
 LIST = "https://registry.example/statuslists/1"
 U, V, W = (f"https://{name}.example/1" for name in "uvw")
@@ -214,7 +226,7 @@ def test_headers(world: World, header: dict[str, Any], what: str, verdict: str) 
 def test_what_the_card_says_is_by_content(world: World) -> None:
     one: JsonObject = {"name": "A", "skills": [{"id": "a", "name": "x"}, {"id": "b"}], "provider": {"url": "u"}}
     other: JsonObject = {"name": "A", "skills": [{"id": "b", "name": "z"}], "provider": {"url": "v"}}
-    assert both(world, one, other) == {"member": "by-content"}
+    assert both(world, one, other) == {"member": "by-content", "member-names": "by-content"}
     assert where(signed(world, one), signed(world, other), What.MEMBER) == [
         ("card/name", "card/name"),
         ("card/skills/*/id", "card/skills/*/id"),
@@ -222,9 +234,25 @@ def test_what_the_card_says_is_by_content(world: World) -> None:
 
 
 def test_numbers_and_truth_are_not_the_same(world: World) -> None:
-    assert both(world, {"x": 1}, {"x": True}) == {}
-    assert both(world, {"x": 1}, {"x": 1.0}) == {}
-    assert both(world, {"x": {"a": 1, "b": 2}}, {"x": {"b": 2, "a": 1}}) == {"member": "by-content"}
+    assert "member" not in both(world, {"x": 1}, {"x": True})
+    assert "member" not in both(world, {"x": 1}, {"x": 1.0})
+    assert "member" in both(world, {"x": {"a": 1, "b": 2}}, {"x": {"b": 2, "a": 1}})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"x": 1, "y": 2}, {"y": 3, "x": 4}, True),
+        ({"x": 1}, {"x": 1, "y": 2}, False),
+        ({"x": {"a": 1}}, {"x": {"b": 1}}, False),
+        ({"x": [{"a": 1}]}, {"x": [{"a": 2}, {"a": 3}]}, True),
+        ({"x": 1, "jti": "a"}, {"x": 2}, True),
+        ({"jti": "a"}, {"jti": "b"}, False),
+    ],
+)
+def test_the_same_members_link_whatever_they_say(world: World, one: Any, other: Any, same: bool) -> None:
+    links = both(world, one, other)
+    assert links.get("member-names") == ("by-content" if same else None)
 
 
 # -- salts, Disclosures, digests, signature ---------------------------------------------------------------------------
@@ -253,13 +281,41 @@ def test_a_digest_within_a_disclosure_is_found(world: World) -> None:
     assert where(first, second, What.DIGEST) == [("disclosure/0/0", "disclosure/0/0")]
 
 
+def test_as_many_digests_at_one_place_are_found(world: World) -> None:
+    """In the payload, in an array, in an object of an array, and in a Disclosure, whatever the index of the element."""
+    skill = seal_element({"id": "a", "_sd": ["d", "e"]})
+    skills = seal_claim("skills", [{"...": "f"}, {"...": digest(skill)}])
+    one = signed(world, {"_sd": [digest(skills), "g", "h"], "x": [{"...": "i"}, {"_sd": ["j"]}]}, skills, skill)
+    other_skill = seal_element({"id": "b", "_sd": ["D", "E"]}, "s")
+    other_skills = seal_claim("skills", [{"...": digest(other_skill)}, {"...": "F"}, {"...": "G"}])
+    claims: JsonObject = {"_sd": [digest(other_skills), "H", "I"], "x": [{"_sd": ["J"]}]}
+    other = signed(world, claims, other_skills, other_skill)
+    assert found(one, other)["digest-count"] == "unavoidable"
+    assert where(one, other, What.DIGEST_COUNT) == [
+        ("disclosure/1/_sd", "disclosure/1/_sd"),
+        ("issuer-jwt/_sd", "issuer-jwt/_sd"),
+        ("issuer-jwt/x/1/_sd", "issuer-jwt/x/0/_sd"),
+    ]
+
+
+def test_a_card_that_is_larger_than_the_others_is_known_by_its_digests(world: World) -> None:
+    """More than sixteen skills take the next step, whichever skill is shown."""
+    document = example()
+    skill: JsonObject = {"name": "n", "description": "d", "tags": []}
+    many: JsonObject = {**document, "skills": [{**skill, "id": f"s{number}"} for number in range(17)]}
+    few, large, again = (world.issuer.issue("public", one) for one in (document, many, many))
+    assert ("disclosure/1", "disclosure/1") not in where(few, large, What.DIGEST_COUNT)
+    at = [places for places in where(large, again, What.DIGEST_COUNT) if places[0].startswith("disclosure")]
+    assert len(at) == 1
+
+
 def test_a_disclosure_that_both_have_shares_everything_about_it(world: World) -> None:
     one = seal_claim("name", "x")
     first, second = (signed(world, {"_sd": [digest(one)], "jti": jti}, one) for jti in ("1", "2"))
     assert found(first, second) == {
         **dict.fromkeys(("salt", "digest", "disclosure"), "avoidable"),
-        "member": "by-content",
-        "alg": "unavoidable",
+        **dict.fromkeys(("member", "member-names"), "by-content"),
+        **dict.fromkeys(("alg", "digest-count"), "unavoidable"),
     }
 
 
@@ -291,7 +347,9 @@ def test_two_presentations_of_one_card(world: World) -> None:
         (NOW + 1, CLOSE_BINDING, How.CLOSE, "avoidable"),
         (NOW + 1, CLOSE_BINDING + 1, None, None),
         (NOW, 0, How.SAME, "unavoidable"),
-        (NOW, 60, None, None),
+        (NOW, 60, How.CLOSE, "unavoidable"),
+        (NOW, CLOSE_BINDING, How.CLOSE, "unavoidable"),
+        (NOW, CLOSE_BINDING + 60, None, None),
     ],
 )
 def test_presentations_at_near_instants_are_linked_by_them(
@@ -376,7 +434,7 @@ def test_fresh_keys_leave_nothing_avoidable(world: World) -> None:
     assert (result.avoidable, result.patterns) == ((), ())
     assert {link.what for one in result.pairs for link in one.links} == {
         *(What.MEMBER, What.SUB, What.ISS, What.VCT, What.CARD_FORMAT, What.SD_ALG, What.ALG, What.TYP, What.KID),
-        *(What.IAT, What.EXP, What.KEY_TYPE),
+        *(What.IAT, What.EXP, What.KEY_TYPE, What.MEMBER_NAMES, What.DIGEST_COUNT),
     }
 
 
@@ -479,7 +537,7 @@ def test_every_claim_of_two_equal_cards_is_found(claims: JsonObject) -> None:
     world = World()
     text = signed(world, claims)
     places = {str(here) for link in pair(text, text).links for here, _ in link.places}
-    assert {place.split("/")[1] for place in places if place.split("/")[0] in {"card", "issuer-jwt"}} == {
+    assert {place.split("/")[1] for place in places - {"card"} if place.split("/")[0] in {"card", "issuer-jwt"}} == {
         *claims,
         "signature",
     }
