@@ -23,6 +23,7 @@ from sdcard import (
     Required,
     Rule,
     TrustedIssuers,
+    VerificationCache,
     select_context,
     select_requested,
 )
@@ -478,6 +479,24 @@ def test_the_status_is_checked(world: World, status: int | None, expected: tuple
 
     assert (given.status, *([given.json["rule"]] if given.status != 200 else [])) == expected
     assert (given.headers.get("retry-after") == "5") == (given.status == 503)
+
+
+def test_middlewares_that_share_a_cache_decide_for_themselves(world: World) -> None:
+    """The first one admits an SD-Card that the others refuse: by its status, by whom they trust, by the time."""
+    world.holder.card = world.issuer.issue(status=StatusReference("https://registry.example/s/1", 5))
+    cache = VerificationCache()
+    trusts = policy(world, issuers=TrustedIssuers.of("https://other.example", world.issuer.signer.public_key))
+    admits = protected(world, AUDIENCE, status=Checked(Says(0)), cache=cache)
+    others = {
+        "status.revoked": protected(world, AUDIENCE, status=Checked(Says(1)), cache=cache),
+        "issuer.unknown": protected(world, AUDIENCE, policy=trusts, cache=cache),
+        "time.lifetime": protected(world, AUDIENCE, max_lifetime=1, cache=cache),
+    }
+    for _ in range(2):
+        assert call(admits, credentials(answer(world, challenged(admits)))).status == 200
+        assert repr(cache) != "VerificationCache(0 entries)"
+        for rule, app in others.items():
+            assert call(app, credentials(answer(world, challenged(app)))).json["rule"] == rule
 
 
 class Awaited:
