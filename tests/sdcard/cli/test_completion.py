@@ -22,7 +22,7 @@ ASKED = [
     ("sdcard verify --status", ["--status", "--status-unchecked"]),
     ("sdcard present x --context f", ["federation", "full"]),
     ("sdcard keys new x --algorithm ML", ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"]),
-    ("sdcard token create --scope tok", ["tokens:exchange", "tokens:introspect"]),
+    ("sdcard keys published a", ["audit"]),
 ]
 
 SCRIPTS = {
