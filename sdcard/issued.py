@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import filterfalse
 from typing import NamedTuple
 
-from sdcard.encoding import JsonObject, copied
+from sdcard.encoding import JsonObject, copied, encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, is_instant, read_numeric_date
 from sdcard.jose.claims import (
@@ -36,10 +36,11 @@ _WHERE = Where(Part.ISSUER_JWT)
 _CNF = Where(Part.ISSUER_JWT, (CNF,))
 _KEY = Where(Part.ISSUER_JWT, (CNF, "jwk"))
 _KID = Where(Part.ISSUER_HEADER, ("kid",))
-_BYTES_PER_CHARACTER = 24
-"""Of the objects that are made of an SD-Card: 10 for usual cards, 24 for an array of empty objects."""
 _ENTRY_BYTES = 4_000
-"""Of a cache entry beside what grows with the SD-Card."""
+"""Bytes of a cache entry that do not grow with the SD-Card."""
+_DISCLOSURE_BYTES = 500
+_VALUE_BYTES = 100
+"""Bytes of the objects for a Disclosure, and for a comma, colon or bracket of JSON: a bound for every kind of value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,9 +200,20 @@ def check_issued(
         verified=VerifiedSdJwt(processed, sd_jwt, processed.algorithm.digest(str(sd_jwt))),
     )
     if cache is not None:
-        characters = len(sd_jwt.issuer_jwt) + sum(map(len, sd_jwt.disclosures))
-        cache.store(entry, _Known(kid, alg, key, issued), _ENTRY_BYTES + _BYTES_PER_CHARACTER * characters)
+        cache.store(entry, _Known(kid, alg, key, issued), _size_of(sd_jwt, claims))
     return issued
+
+
+def _size_of(sd_jwt: SdJwt, claims: JsonObject) -> int:
+    """Estimate the bytes of a cache entry; usual SD-Cards take half of it.
+
+    One character of JSON can take four bytes of a text, since Python stores a text as wide as its widest character.
+    """
+    json = encode_json(claims)
+    values = sum(map(json.count, b",:{["))
+    texts = len(sd_jwt.issuer_jwt) + sum(map(len, sd_jwt.disclosures))
+    shown = _DISCLOSURE_BYTES * len(sd_jwt.disclosures)
+    return _ENTRY_BYTES + 2 * texts + 4 * len(json) + _VALUE_BYTES * values + shown
 
 
 def _check_again(known: _Known, acceptance: Acceptance, now: Instant, audience: str | None) -> IssuedSdCard:

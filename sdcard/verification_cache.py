@@ -27,7 +27,7 @@ from typing import Any
 from sdcard.errors import Misuse
 
 DEFAULT_CACHE_BYTES = 67_108_864
-"""About 500 SD-Cards of the usual size."""
+"""Room for about 1,000 SD-Cards of the usual size."""
 _SLOT = 4_096
 """Bytes. The size of an entry is counted in slots, so that the oldest entries leave without a lock."""
 
