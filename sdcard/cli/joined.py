@@ -4,6 +4,8 @@ Only the entry points of the distribution ``sdcard`` are read, so no other insta
 A command is loaded when it is named; the list of commands loads none.
 """
 
+import sys
+from pathlib import Path
 from typing import Any, Final
 
 import typer
@@ -21,15 +23,26 @@ def load_joined(name: str) -> Any:
 
     Raises:
         ModuleNotFoundError: without the package that has it.
-        Misuse: when the installed distribution names no such entry point.
+        Misuse: when no installed distribution names such an entry point.
     """
-    from importlib.metadata import distribution
+    from importlib.metadata import distributions
 
     from sdcard.errors import Misuse
 
-    for found in distribution("sdcard").entry_points.select(group=ENTRY_POINTS, name=name):
+    ours = next(iter(distributions(name="sdcard", path=_places())), None)
+    for found in ours.entry_points.select(group=ENTRY_POINTS, name=name) if ours else ():
         return found.load()
     raise Misuse(f"`{name}` is not installed: pip install 'sdcard[service]'")
+
+
+def _places() -> list[str]:
+    """List where our distribution may be: beside this package, where packages are installed, then anywhere else.
+
+    In that order, a folder early on ``sys.path``, such as the working directory, cannot pass for our distribution.
+    """
+    import sysconfig
+
+    return [str(Path(__file__).parents[2]), sysconfig.get_path("purelib"), *sys.path]
 
 
 def make_command(found: Any, name: str, text: str | None) -> Any:

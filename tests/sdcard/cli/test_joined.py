@@ -69,12 +69,13 @@ def test_entry_points_bring_the_commands_that_the_tree_leaves_to_them() -> None:
     assert [one.name for one in OURS if not one.value.startswith("issuer_service.cli.")] == []
 
 
+@pytest.mark.parametrize("name", ["other", "sdcard"])
 def test_another_package_neither_adds_nor_replaces_a_command(
-    sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = tmp_path / "other" / "other-1.dist-info"
+    there = tmp_path / "other" / f"{name}-9.dist-info"
     there.mkdir(parents=True)
-    (there / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1\n")
+    (there / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9\n")
     (there / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\nserve = evil:command\nevil = evil:command\n")
     (there.parent / "evil.py").write_text("raise SystemExit('loaded')\n")
     monkeypatch.syspath_prepend(there.parent)
