@@ -18,7 +18,6 @@ from sqlalchemy import (
     case,
     exc,
     insert,
-    or_,
     select,
     tuple_,
     update,
@@ -33,7 +32,7 @@ from issuer_service.stores.rows.statuses import (
     StatusTaken,
 )
 from issuer_service.stores.status_lists import LISTS, open_missing, replace_full
-from issuer_service.stores.tables import agents, batches, cards, status_entries, status_lists
+from issuer_service.stores.tables import CHANGED, agents, batches, cards, status_entries, status_lists
 from sdcard.edge.databases import Database
 from sdcard.edge.lookups import Lookup
 from sdcard.edge.statements import Statement
@@ -229,5 +228,5 @@ def _shown(connection: Connection, list_id: str, instant: int) -> Sequence[Any]:
         status_entries.c.index,
         case((is_pending, status_entries.c.shown), else_=status_entries.c.status),
         status_entries.c.public_at,
-    ).where(status_entries.c.list_id == list_id, or_(status_entries.c.status != 0, is_pending))
+    ).where(status_entries.c.list_id == list_id, CHANGED)
     return connection.execute(asked).all()

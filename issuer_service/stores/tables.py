@@ -105,6 +105,9 @@ status_lists = Table(
 )
 """``slot``: which of the open lists it is; null when it is closed, and gives out no more entries."""
 
+CHANGED = text("(status <> 0 OR public_at IS NOT NULL)")
+"""That an entry is not as it was given: what a list is published from, by an index of its own."""
+
 status_entries = Table(
     "status_entries",
     metadata,
@@ -114,6 +117,7 @@ status_entries = Table(
     Column("expires_at", BigInteger, nullable=False),
     Column("shown", SmallInteger),
     Column("public_at", BigInteger),
+    Index("ix_status_entries_changed", "list_id", sqlite_where=CHANGED, postgresql_where=CHANGED),
 )
 """Entries that were given to an SD-Card, once each; ``expires_at`` is the SD-Card's. An entry is never used again: it
 stays until all entries of its list have expired, and then the list goes too.

@@ -13,6 +13,7 @@ down_revision = "r0013"
 branch_labels = None
 depends_on = None
 
+_CHANGED = sa.text("(status <> 0 OR public_at IS NOT NULL)")
 _MOST = 90 * 86_400
 """No SD-Card lives longer. So long an entry may be needed whose SD-Card nobody remembers."""
 
@@ -39,6 +40,8 @@ def upgrade() -> None:
             sa.Column("slot", sa.SmallInteger),
             sa.UniqueConstraint("slot", name="uq_status_lists_slot"),
         )
+    named = ("ix_status_entries_changed", "status_entries", ["list_id"])
+    op.create_index(*named, sqlite_where=_CHANGED, postgresql_where=_CHANGED)
     op.execute("UPDATE audit_head SET state_key = NULL")  # rows have columns that no record has: adopt them
 
 
@@ -58,6 +61,7 @@ def _make_again(kept: str, *columns: sa.schema.SchemaItem) -> None:
 
 
 def downgrade() -> None:
+    op.drop_index("ix_status_entries_changed", "status_entries")
     used = "UPDATE status_lists SET used = (SELECT count(*) FROM status_entries WHERE list_id = status_lists.list_id)"
     columns = (
         sa.Column("context", sa.String(256), nullable=False, server_default=""),
