@@ -51,6 +51,8 @@ class CardFormat:
             and a member that is true by its name.
         private: places that ``*`` does not stand for; only an entry that names them shows them.
         names_agent: those of ``always_disclosed`` that identify the agent. A pairwise id replaces their values.
+        members_of_family: the top-level members that SD-Cards of the whole family can have; empty where these are
+            ``members``. Numbers of digests follow them: hidden members can decide which format a card has.
     """
 
     name: str
@@ -63,6 +65,7 @@ class CardFormat:
     found_by: Mapping[Criterion, tuple[ClaimPath, ...]]
     private: tuple[ClaimPath, ...] = ()
     names_agent: tuple[str, ...] = ()
+    members_of_family: frozenset[str] = frozenset()
 
     @property
     def family(self) -> str:

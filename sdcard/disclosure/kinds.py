@@ -103,7 +103,8 @@ class Kinds:
 
     def _count_at_top(self) -> int:
         """Few members are counted. Many, or any that a card may have, are as many as a card could have."""
-        hidden = self.card_format.members.difference(self.card_format.always_disclosed)
+        members = self.card_format.members_of_family or self.card_format.members
+        hidden = members.difference(self.card_format.always_disclosed)
         shown = sum(1 for name in hidden if self._may_show((name,)))
         few = shown <= _FEW and not self._may_show(_UNNAMED)
         return max(shown, 1 if few else _MEMBERS_OF_CARDS)

@@ -155,9 +155,9 @@ def _shuffled(value: JsonValue, dice: random.Random) -> "JsonObject":
     return walked
 
 
-def issued(card: Card, context: str) -> tuple[str, str]:
+def issued(card: Card, context: str, disclose: list[str] | None = None) -> tuple[str, str]:
     """What the SD-Card of the card shows, and its text without the signature; the salts are the same each time."""
-    plan = plan_disclosure(card, DEFAULT_POLICY, context)
+    plan = plan_disclosure(card, DEFAULT_POLICY, context, disclose)
     world = WorldIssuer(MovableClock(), RecordingSalts(), key(2).public_key)
     sd_jwt = world.issue(plan).sd_jwt
     signed = sd_jwt.issuer_jwt.rpartition(".")[0]

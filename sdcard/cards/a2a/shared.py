@@ -44,9 +44,19 @@ def _both_spellings(*paths: ClaimPath) -> tuple[ClaimPath, ...]:
     return tuple(dict.fromkeys((*paths, *spelt)))
 
 
-ALWAYS_DISCLOSED = ("name", "description", "version")
-WITH_VERSION = (*ALWAYS_DISCLOSED, "protocolVersion", "protocol_version")
-"""Up to 0.3 the card has a version of A2A, without which nobody can read it (DECISIONS 3)."""
+ALWAYS_DISCLOSED = ("name", "description", "version", "protocolVersion", "protocol_version")
+"""Up to 0.3 a card has a version of A2A, without which nobody can read it (DECISIONS 3). A card of 1.0 that has it too
+shows it as well: otherwise its absence would tell of hidden interfaces.
+"""
+OF_FAMILY = frozenset(
+    {
+        *("name", "description", "version", "protocolVersion", "provider", "iconUrl", "documentationUrl"),
+        *("url", "preferredTransport", "additionalInterfaces", "supportedInterfaces", "capabilities"),
+        *("defaultInputModes", "defaultOutputModes", "skills", "supportsAuthenticatedExtendedCard"),
+        *("authentication", "security", "securitySchemes", "securityRequirements"),
+    }
+)
+"""The members of all generations but ``signatures``, which no SD-Card has."""
 
 _TENANTS = (path("supportedInterfaces", None, "tenant"), path("additionalInterfaces", None, "tenant"))
 

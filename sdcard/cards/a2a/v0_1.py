@@ -6,6 +6,7 @@ A2A 0.1.0, ``specification/json/a2a.json``. It had no ``protocolVersion``. Much 
 from collections.abc import Iterator
 
 from sdcard.cards.a2a.shared import (
+    ALWAYS_DISCLOSED,
     CAPABILITIES_ADVICE,
     CARD,
     COMMON,
@@ -20,6 +21,7 @@ from sdcard.cards.a2a.shared import (
     LINK,
     MODES,
     NAMED,
+    OF_FAMILY,
     PROVIDER,
     REQUIREMENTS,
     SAID,
@@ -30,7 +32,6 @@ from sdcard.cards.a2a.shared import (
     TEXTS,
     TOGETHER,
     UNITS,
-    WITH_VERSION,
     claimed_version,
     repeated_skill_ids,
 )
@@ -81,8 +82,9 @@ SHAPE = Object(
 
 FORMAT = CardFormat(
     name="a2a/0.1",
-    always_disclosed=WITH_VERSION,
+    always_disclosed=ALWAYS_DISCLOSED,
     members=frozenset(SHAPE.members),
+    members_of_family=OF_FAMILY,
     units=UNITS,
     together=TOGETHER,
     groups=GROUPS,

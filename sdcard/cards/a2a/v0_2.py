@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from sdcard.cards.a2a.shared import (
     ALTERNATIVES,
+    ALWAYS_DISCLOSED,
     API_KEY_NAME,
     CAPABILITIES_ADVICE,
     CARD,
@@ -25,6 +26,7 @@ from sdcard.cards.a2a.shared import (
     KEY_PLACE,
     NAMED,
     OAUTH_FLOWS,
+    OF_FAMILY,
     OLD_AUTHENTICATION,
     OPEN_ID_CONNECT,
     REQUIREMENTS,
@@ -32,7 +34,6 @@ from sdcard.cards.a2a.shared import (
     TEXT,
     TOGETHER,
     UNITS,
-    WITH_VERSION,
     another_version,
     claimed_version,
     default_modes,
@@ -102,8 +103,9 @@ SHAPE = Object(MEMBERS, legacy=OTHER_MEMBERS, notes_unknown=True)
 
 FORMAT = CardFormat(
     name="a2a/0.2",
-    always_disclosed=WITH_VERSION,
+    always_disclosed=ALWAYS_DISCLOSED,
     members=frozenset(SHAPE.members),
+    members_of_family=OF_FAMILY,
     units=UNITS,
     together=TOGETHER,
     groups=GROUPS,

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from sdcard.cards.a2a import v0_2
 from sdcard.cards.a2a.shared import (
     ALTERNATIVES,
+    ALWAYS_DISCLOSED,
     CARD,
     FACTS,
     FOUND_BY,
     GROUPS,
     LINK,
+    OF_FAMILY,
     REQUIREMENTS,
     SAID,
     SIGNATURES,
@@ -20,7 +22,6 @@ from sdcard.cards.a2a.shared import (
     TEXT,
     TOGETHER,
     UNITS,
-    WITH_VERSION,
     another_version,
     repeated_skill_ids,
     requirements,
@@ -60,8 +61,9 @@ SHAPE = Object(
 
 FORMAT = CardFormat(
     name="a2a/0.3",
-    always_disclosed=WITH_VERSION,
+    always_disclosed=ALWAYS_DISCLOSED,
     members=frozenset(SHAPE.members),
+    members_of_family=OF_FAMILY,
     units=UNITS,
     together=TOGETHER,
     groups=GROUPS,

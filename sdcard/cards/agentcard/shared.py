@@ -19,6 +19,8 @@ CARD = Where(Part.CARD)
 # -- what may be disclosed apart --------------------------------------------------------------------------------------
 
 ALWAYS_DISCLOSED = ("agent_id", "name", "version")
+OF_FAMILY = frozenset({*ALWAYS_DISCLOSED, "capabilities", "endpoint", "pricing", "metadata", "goal_subscriptions"})
+"""The members of all dialects."""
 UNITS = (
     path("capabilities", None),
     path("capabilities", None, None),
@@ -162,6 +164,7 @@ def card_format(name: str, shape: Object, urls: tuple[ClaimPath, ...]) -> CardFo
         name=f"agentcard/{name}",
         always_disclosed=ALWAYS_DISCLOSED,
         members=frozenset(shape.members),
+        members_of_family=OF_FAMILY,
         units=UNITS,
         together=TOGETHER,
         groups=GROUPS,
