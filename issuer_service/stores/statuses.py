@@ -6,7 +6,7 @@ other. Whatever writes several entries, or several lists, takes them in the orde
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import (
@@ -68,7 +68,7 @@ async def free_statuses(database: Database, count: int, salts: SaltSource, at: i
         lists, taken = await _open_lists(database, drawn)
         if not {slot for slot, _ in drawn} <= lists.keys():
             fresh = [salts.draw(1).hex() for _ in range(LISTS)]
-            await database.change(lambda connection, fresh=fresh: open_missing(connection, fresh, at))  # type: ignore[misc]
+            await database.change(partial(open_missing, fresh=fresh, at=at))
             continue
         entries = [StatusRow(lists[slot], index) for slot, index in drawn]
         for list_id in sorted({entry.list_id for entry in entries if entry.index % COUNTED_EACH == 0}):

@@ -84,3 +84,9 @@ def test_a_published_key_signs_no_card(desk: Desk) -> None:
 def test_a_status_list_lives_longer_than_it_may_be_kept() -> None:
     with pytest.raises(Misuse, match="twice"):
         build_wiring(Settings(status_lifetime_seconds=599), VAULT)
+
+
+@pytest.mark.parametrize(("ttl", "period", "used"), [(300, 60, 60), (300, 300, 300), (30, 60, 30), (1, 60, 1)])
+def test_status_lists_are_made_anew_at_least_as_often_as_verifiers_fetch_them(ttl: int, period: int, used: int) -> None:
+    wiring = build_wiring(Settings(status_ttl_seconds=ttl, status_period_seconds=period), VAULT)
+    assert (wiring.status.ttl, wiring.status.period) == (ttl, used)
