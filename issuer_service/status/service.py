@@ -48,7 +48,7 @@ async def change_statuses(wiring: Wiring, caller: Caller, agent_id: str, change:
     """Change the statuses of SD-Cards that have not expired.
 
     Raises:
-        Refused: for the request; ``token.limit``; ``agent.unknown`` for somebody else's agent too.
+        Refused: for the request; ``token.limit``; ``agent.unknown`` for another owner's agent too.
     """
     asked = read_section(StatusChange, parse_json_object(body, REQUEST, wiring.limits.json_depth))
     check_agent(caller, agent_id)

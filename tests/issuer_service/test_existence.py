@@ -186,7 +186,14 @@ PROBES: dict[Route, list[Probe]] = {
     ],
     ("GET", "/agents/{agent_id}"): about_agents("GET", "/agents/{}"),
     ("POST", "/agents/{agent_id}/renew"): about_agents("POST", "/agents/{}/renew", {}),
-    ("POST", "/agents/{agent_id}/keys"): about_agents("POST", "/agents/{}/keys", KEY_CHANGE),
+    ("POST", "/agents/{agent_id}/keys"): [
+        *about_agents("POST", "/agents/{}/keys", KEY_CHANGE),
+        Probe(
+            "key",
+            lambda scene, one: scene.ask("POST", "/agents/eve/keys", {"public_key": jwk(key(int(one)))}),
+            "as for registrations, and at the same rate",
+        ),
+    ],
     ("POST", "/agents/{agent_id}/revoke"): status_change("revoke"),
     ("POST", "/agents/{agent_id}/suspend"): status_change("suspend"),
     ("POST", "/agents/{agent_id}/reinstate"): status_change("reinstate"),
