@@ -346,7 +346,7 @@ def prepare_batch(
 
 
 def linkable_by(cards: Sequence[SdCard | PreparedSdCard]) -> tuple[str, ...]:
-    """The claims by which somebody who sees two of these SD-Cards of one agent can tell that they are one's.
+    """Name the claims that link two of these SD-Cards of one agent.
 
     ``cnf`` when two share a key, ``sub`` when two share a subject. It is what ``report_linkability`` finds of these two
     claims, known without a signature. Names and texts of the card itself link too and are not listed.

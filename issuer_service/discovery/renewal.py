@@ -1,8 +1,8 @@
-"""SD-Cards for discovery, made when somebody finds the agent: the first one, and each next one while it still holds.
+"""SD-Cards for discovery, made when a caller finds the agent: the first one, and each next one while it still holds.
 
 A registration writes by what its agent is found, and signs nothing for that. Everything here starts from the same
 registration again, so by what an agent is found and what its SD-Card shows come from one plan. Several processes may
-renew at once: whoever writes first is right, and nobody overwrites what an owner did in between.
+renew at once: the first to write is right, and none overwrites what an owner did in between.
 
 The agents of a page are independent: one that cannot be renewed is in the log, and the others are renewed.
 """
@@ -146,7 +146,7 @@ async def _write(wiring: Wiring, rows: Sequence[RenewalRow], failures: _Failures
 def _renew(
     wiring: Wiring, keys: KeysInUse, subjects: Subjects, source: SourceRow, status: StatusRow, now: Instant
 ) -> RenewalRow:
-    """What the policy does not permit any more is not found until the agent registers again."""
+    """What the policy no longer permits is not found until the agent registers again."""
     signer = keys.signer(KeyUse.CARDS)
     terms, until, prepared = tuple[str, ...](), None, None
     try:

@@ -60,7 +60,7 @@ def _answer(found: Sequence[tuple[str, str]], cursor: str | None, ignored: Seque
 def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: Instant) -> Audience:
     """Who asks, as far as the token says. A partner with an agreement sees the agents that registered for it.
 
-    What the requester claims can only take that away: whoever says to be somebody else is not shown it.
+    What the requester claims can only take that away: one who claims to be another partner is not shown it.
     """
     check_context(caller, request.context)
     if request.context not in wiring.policy.contexts:
@@ -121,7 +121,7 @@ def _due(page: FoundPage, decided: str, now: Instant) -> list[FoundRow]:
 
 
 def _is_stale(row: FoundRow, decided: str, now: Instant) -> bool:
-    """Whether nobody may be given it: it does not hold now, or was made by what does not hold any more."""
+    """Whether nobody may be given it: it does not hold now, or its policy, setting or keys were replaced."""
     return row.decided_by != decided or not Lifetime(row.issued_at, row.expires_at).covers(now)
 
 

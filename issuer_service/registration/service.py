@@ -36,8 +36,8 @@ from sdcard.rules import Rule
 from sdcard.status.reference import StatusReference
 
 _ATTEMPTS = 5
-"""Whoever loses a race for status entries, or against a change of keys, chooses and signs again. Two in a row are rare:
-entries are random, and keys change seldom."""
+"""A registration that loses a race for status entries, or against a change of keys, is signed again. Two races in a
+row are rare: entries are random, and keys change seldom."""
 _MARKS = (b",", b"[", b"{")
 """Before each value stands one of them, and sometimes a name."""
 _DISCLOSURES_PER_CARD = 16
@@ -128,7 +128,7 @@ def _is_read_at_once(body: bytes, bounds: Bounds) -> bool:
 
 
 async def issue(wiring: Wiring, caller: Caller, registration: Registration, change: Change, now: Instant) -> bytes:
-    """Issue the Batch of a registration. Gives the answer, or the one that somebody was given who was first.
+    """Issue the Batch of a registration. Gives the answer, or that of the same request if it was first.
 
     A large Batch is made in a thread, by few at a time, so that the event loop is free for others, and so is one that
     another machine signs; the transaction comes last and is short. Status entries are chosen before, since they are

@@ -1,6 +1,6 @@
 """Which values two SD-Cards or presentations share, and which of them need not be shared.
 
-An attacker who sees two texts compares them; this does the same, so that an Issuer and a Holder know what it finds. Every
+An attacker who sees two texts compares them; this does the same, so that Issuers and Holders know what it finds. Every
 text becomes the set of its traces, and two texts are linked by the traces that both have. Nothing is verified, and no
 clock is read. A report names claims and places, never a value.
 
