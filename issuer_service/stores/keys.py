@@ -45,7 +45,7 @@ def read_keys(connection: Connection) -> tuple[RegistryKeyRow, ...]:
 def record_key_use(connection: Connection, kid: str, until: int) -> list[Row]:
     """Note until when something counts that the key signed, so that it is published for so long. The changed row.
 
-    Times of SD-Cards are whole hours, so this writes about once an hour, and else only looks.
+    SD-Cards of one step end at one instant, so this writes about once a step, and else only looks.
 
     Raises:
         KeyNotInUse: when the key signs nothing any more.
