@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import results
 from benchmarks.linking import page
 from benchmarks.linking.hidden import guess_all
-from benchmarks.linking.lists import agents_from_revocations, contexts_from_addresses, partners_from_ends
+from benchmarks.linking.lists import agents_from_revocations, contexts_told, partners_from_cards
 from benchmarks.linking.matching import learn, match
 from benchmarks.linking.predicted import predict
 from benchmarks.linking.seeing import see
@@ -32,9 +32,14 @@ def link(setting: Setting, count: int, known: int) -> dict[str, Any]:
     first, second = make_pairs(setting, SEED, count)
     ones, others = make_pairs(setting, OTHER_SEED, known)
     weights = learn(list(map(see, ones)), list(map(see, others)), OTHER_SEED)
-    linked = match(list(map(see, first)), list(map(see, second)), weights, SEED)
-    row = {"setting": setting.name, "linked": linked, "predicted": round(predict(first, second), 1), "of": count}
-    _say(f"{setting.name}: {linked} of {count}, {row['predicted']} predicted")
+    linked = match(list(map(see, first)), list(map(see, second)), weights, f"{SEED} {setting.name}")
+    row = {
+        "setting": setting.name,
+        "linked": round(linked, 1),
+        "predicted": round(predict(first, second), 1),
+        "of": count,
+    }
+    _say(f"{setting.name}: {linked:.1f} of {count}, {row['predicted']} predicted")
     return row
 
 
@@ -68,8 +73,9 @@ def main() -> None:
 def _lists() -> dict[str, Any]:
     """The attacks on status lists and on the ends of SD-Cards."""
     return {
-        "contexts": asdict(contexts_from_addresses(SEED)),
-        "partners": {str(days): asdict(partners_from_ends(SEED, days)) for days in LIFETIMES},
+        "contexts": {name: asdict(told) for name, told in contexts_told(SEED).items()},
+        "partners": {str(days): asdict(partners_from_cards(SEED, days)) for days in LIFETIMES},
+        "partners, lists of their own": asdict(partners_from_cards(SEED, LIFETIMES[0], broad=True)),
         "revocations": {str(rate): agents_from_revocations(SEED, rate) for rate in A_MINUTE},
     }
 

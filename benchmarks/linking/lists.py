@@ -34,28 +34,37 @@ class Told:
     chance: float
 
 
-def contexts_from_addresses(seed: str, cards: int = 354) -> Told:
-    """Guess the context of an SD-Card from the address of its status list, by other cards of which it is known."""
+def contexts_told(seed: str, cards: int = 354) -> dict[str, Told]:
+    """Guess the context of an SD-Card by other cards of which it is known, with nothing shown.
+
+    Once from the address of its status list, and once from its number of digests.
+    """
     dice = random.Random(f"addresses {seed}")
-    found = []
+    found: dict[str, list[tuple[Hashable, str]]] = {"address": [], "digests": []}
     with registry(seed) as open_registry:
         for agent in agents(f"addresses {seed}", -(-2 * cards // len(CONTEXTS))):
             issued = open_registry.register(agent, [{"context": name} for name in CONTEXTS], [new_key(dice)], START)
-            found += [(card.answer["status"]["uri"], card.answer["context"]) for card in issued]
-    return _told(found[: 2 * cards], dice)
+            for card in issued:
+                context = card.answer["context"]
+                found["address"].append((card.answer["status"]["uri"], context))
+                found["digests"].append((len(_payload(card.text)["_sd"]), context))
+    return {name: _told(each[: 2 * cards], dice) for name, each in found.items()}
 
 
-def partners_from_ends(seed: str, lifetime_days: int, cards: int = 250) -> Told:
-    """Guess for which partner an SD-Card of *federation* is, from its times, by other cards of which it is known."""
+def partners_from_cards(seed: str, lifetime_days: int, broad: bool = False, cards: int = 250) -> Told:
+    """Guess for which partner an SD-Card of *federation* is, by other cards of which it is known.
+
+    The attacker looks at its times and at its numbers of digests. ``broad``: as for ``with_partners``.
+    """
     dice = random.Random(f"ends {seed}")
     found = []
-    with registry(seed, lifetime_days * DAY, with_partners(lifetime_days)) as open_registry:
+    with registry(seed, lifetime_days * DAY, with_partners(lifetime_days, broad)) as open_registry:
         for agent in agents(f"ends {seed}", 2 * cards):
             partner = partner_name(dice.randrange(PARTNERS))
             asked = [{"context": "federation", "partner": partner}]
             (card,) = open_registry.register(agent, asked, [new_key(dice)], START)
             claims = _payload(card.text)
-            found.append(((claims["iat"], claims["exp"]), partner))
+            found.append(((claims["iat"], claims["exp"], len(claims["_sd"])), partner))
     return _told(found, dice)
 
 

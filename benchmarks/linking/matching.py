@@ -20,6 +20,7 @@ _NOISE = 4.0
 """Standard deviations by which an agreement must exceed chance to count: there are hundreds of kinds."""
 _CANDIDATES = 40
 _SWAPS = 200
+_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,16 @@ def learn(first: Sequence[Seen], second: Sequence[Seen], seed: str) -> Weights:
     return Weights(_learn_copied(first, second), _learn_nearness(first, second, random.Random(f"learn {seed}")))
 
 
-def match(first: Sequence[Seen], second: Sequence[Seen], weights: Weights, seed: str) -> int:
-    """How many of the texts the attacker assigns to the text of the same number."""
-    dice = random.Random(f"match {seed}")
-    hidden = dice.sample(range(len(second)), len(second))  # the attacker gets the second texts in another order
-    scores = _scores(first, [second[number] for number in hidden], weights)
-    chosen = _assign(scores, dice)
-    return sum(hidden[other] == number for number, other in enumerate(chosen))
+def match(first: Sequence[Seen], second: Sequence[Seen], weights: Weights, seed: str) -> float:
+    """How many of the texts the attacker assigns to the text of the same number, on average of its attempts.
+
+    Nothing in an attempt depends on these numbers: what is alike is chosen at random.
+    """
+    scores, right = _scores(first, second, weights), 0
+    for attempt in range(_ATTEMPTS):
+        chosen = _assign(scores, random.Random(f"match {seed} {attempt}"))
+        right += sum(other == number for number, other in enumerate(chosen))
+    return right / _ATTEMPTS
 
 
 def _learn_copied(first: Sequence[Seen], second: Sequence[Seen]) -> dict[str, float]:

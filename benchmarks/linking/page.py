@@ -29,7 +29,7 @@ def in_step(text: str, figures: dict[str, Any]) -> str:
 
 def links_table(figures: dict[str, Any]) -> str:
     """Pairs linked in each setting."""
-    rows = [[one["setting"], f"{one['linked']:,}", f"{one['predicted']:,.1f}"] for one in figures["links"]]
+    rows = [[one["setting"], f"{one['linked']:,.1f}", f"{one['predicted']:,.1f}"] for one in figures["links"]]
     return page.table([f"setting, {figures['links'][0]['of']:,} pairs", "linked", "predicted by the report"], rows)
 
 
@@ -51,11 +51,15 @@ def _accuracy(one: dict[str, Any]) -> str:
 def lists_table(figures: dict[str, Any]) -> str:
     """Status lists, and the ends of SD-Cards."""
     found = figures["lists"]
-    rows = [_told("the context, from the address of the status list", found["contexts"])]
+    rows = [
+        _told("which of five contexts, from the address of the status list", found["contexts"]["address"]),
+        _told("which of five contexts, from the number of digests", found["contexts"]["digests"]),
+    ]
     rows += [
         _told(f"which of 20 partners, from `exp`, lifetime of {days} days", one)
         for days, one in found["partners"].items()
     ]
+    rows.append(_told("the same, 7 days, each agreement with a list of its own", found["partners, lists of their own"]))
     rows += [
         [f"an agent's six SD-Cards, from two looks, {rate} revoked a minute", f"{right} of 20", "0"]
         for rate, right in found["revocations"].items()

@@ -79,12 +79,12 @@ SETTINGS = (
     Setting("lifetime of 7 days, registered over 7 days", lifetime_days=7, spread_days=7),
     Setting("lifetime of 7 days, registered over 60 days", lifetime_days=7, spread_days=60),
     Setting("lifetime of 1 day, registered over 60 days", lifetime_days=1, spread_days=60),
-    Setting("one skill of its own shown", shows="skill"),
-    Setting("one skill of 40 common ones shown", shows="skill", catalog=40),
-    Setting("all skills of 40 common ones shown", shows="all", catalog=40),
-    Setting("all shown, internal, 40 common skills", ("internal", "internal"), shows="all", catalog=40),
-    Setting("12 writers, one common skill shown", shows="skill", catalog=1, writers=12),
-    Setting("50 writers, one common skill shown", shows="skill", catalog=1, writers=50),
+    Setting("one skill of 540 shown", shows="skill"),
+    Setting("one skill of 40 shown", shows="skill", catalog=40),
+    Setting("all skills shown, of 40", shows="all", catalog=40),
+    Setting("all shown, internal, skills of 40", ("internal", "internal"), shows="all", catalog=40),
+    Setting("12 writers, the same skill shown", shows="skill", catalog=1, writers=12),
+    Setting("50 writers, the same skill shown", shows="skill", catalog=1, writers=50),
     Setting("two Verifiers within 5 s, exact iat", same_task=True, step=1),
     Setting("two Verifiers within 5 s, iat rounded to a minute", same_task=True),
     Setting("two Verifiers within 5 s, iat rounded to four minutes", same_task=True, step=240),
@@ -155,13 +155,19 @@ def partner_name(number: int) -> str:
     return f"https://partner-{number}.example"
 
 
-def with_partners(lifetime_days: int) -> DisclosurePolicy:
-    """Agreements with partners, each of which ends on a day of its own within the life of an SD-Card."""
+GROUPS = ("description", "skills", "provider", "endpoints", "operational_info")
+"""What agreements list."""
+
+
+def with_partners(lifetime_days: int, broad: bool = False) -> DisclosurePolicy:
+    """Agreements with partners, each of which ends on a day of its own within the life of an SD-Card.
+
+    ``broad``: each lists groups of its own choice; else all list the same.
+    """
     dice = random.Random("partners")
-    agreed = [
-        Agreement(
-            partner_name(number), ("description", "skills"), int(START + dice.uniform(1, 2) * lifetime_days * DAY)
-        )
-        for number in range(PARTNERS)
-    ]
+    agreed = []
+    for number in range(PARTNERS):
+        ends = int(START + dice.uniform(1, 2) * lifetime_days * DAY)
+        listed = tuple(dice.sample(GROUPS, dice.randint(1, 5))) if broad else GROUPS[:2]
+        agreed.append(Agreement(partner_name(number), listed, ends))
     return DisclosurePolicy(DEFAULT_POLICY.contexts, agreements=tuple(agreed))

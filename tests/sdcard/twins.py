@@ -6,13 +6,11 @@ import random
 from collections.abc import Iterator
 
 from sdcard import DEFAULT_POLICY, Card, Refused
-from sdcard.cards.documents import read_document
 from sdcard.cards.reading import read_card
 from sdcard.disclosable import shown
 from sdcard.disclosure.plan import plan_disclosure
 from sdcard.encoding import JsonObject, JsonValue
 from tests.sdcard.cards.agentcard.cards import mcp, readme
-from tests.shared import shared_dir
 from tests.world import MovableClock, RecordingSalts, WorldIssuer, example, key
 
 CAPABILITIES: JsonObject = {"streaming": True, "pushNotifications": False}
@@ -34,10 +32,17 @@ INTERFACE: JsonObject = {
 }
 AGENT: JsonObject = example("georoute.agentcard.json")
 KNO: JsonObject = {
-    "schema": "kno-agent-card/v0.1",
-    "id": "echo",
-    "name": "Echo",
-    "version": "1.0.0",
+    "$schema": "agent-card@0.1.0",
+    "id": "01KKSY8ABC123DEF456GHJ789",
+    "slug": "echo-agent",
+    "name": "Echo Agent",
+    "description": "Says what it hears.",
+    "url": "https://agent.example/kno",
+    "version": "0.1.0",
+    "provider": {"organization": "O", "url": "https://o.example"},
+    "capabilities": {"streaming": False, "push_notifications": False},
+    "skills": [{"id": "echo", "name": "Echo", "description": "d", "tags": ["t"]}],
+    "ownership": {"context": "platform"},
 }
 BASES: dict[str, list[JsonObject]] = {
     "a2a": [
@@ -52,7 +57,7 @@ BASES: dict[str, list[JsonObject]] = {
         example("georoute-0.3.json"),
     ],
     "agentcard": [AGENT, readme(), mcp()],
-    "kno": [],
+    "kno": [KNO],
 }
 
 REMOVED = object()
@@ -111,13 +116,6 @@ MEMBERS: dict[str, dict[tuple[str | int, ...], tuple[object, ...]]] = {
         ("x-own",): (1, REMOVED),
     },
 }
-
-
-def family_bases(family: str) -> list[JsonObject]:
-    if family != "kno":
-        return BASES[family]
-    files = sorted((shared_dir() / "cards" / "kno").glob("*.kno"))
-    return [read_document(file.read_bytes()).document for file in files]
 
 
 def twin_of(document: JsonObject, family: str, dice: random.Random) -> JsonObject:
