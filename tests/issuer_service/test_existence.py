@@ -485,6 +485,17 @@ def test_each_key_of_a_refused_registration_counts(desk: Desk) -> None:
         assert_refused(later, 429, ("rate.exceeded", "request"))
 
 
+def test_keys_of_others_count_in_a_change_of_keys_too(desk: Desk) -> None:
+    eve = desk.new_token("eve")
+    with desk.open(rates=rates(60)) as registry:
+        registry.register(request("theirs", public_key=jwk(key(91))))
+        registry.register(request("eve", public_key=jwk(key(92))), eve)
+        answers = [registry.ask("POST", "/agents/eve/keys", {"public_key": jwk(key(91))}, eve) for _ in range(11)]
+        for answer in answers[:10]:
+            assert_refused(answer, 409, ("key.bound-elsewhere", "request/public_key"))
+        assert_refused(answers[10], 429, ("rate.exceeded", "request"))
+
+
 def test_other_refusals_do_not_count(desk: Desk) -> None:
     eve = desk.new_token("eve")
     with desk.open(rates=rates(60)) as registry:
