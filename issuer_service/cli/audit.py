@@ -23,9 +23,10 @@ from sdcard.cli.output import (
     print_lines,
     printable,
     show_instant,
+    show_left_out,
 )
 from sdcard.cli.progress import progress
-from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.errors import Finding, Misuse, Part, Where
 from sdcard.rules import Rule
 
 if TYPE_CHECKING:
@@ -95,13 +96,15 @@ def export(
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
 ) -> None:
-    """Print audit records as JSON Lines; only a complete export can be verified. Example:
+    """Print audit records as JSON Lines; only a complete export can be verified. Exit status 1: a record cannot be read
+    and is left out. Example:
     sdcard audit export --agent-id georoute --since 2026-01-31T00:00:00Z"""
     from issuer_service.stores.rows.audit import AuditQuery
 
     instant = None if since is None else int(parse_instant(since, "--since"))
     query = AuditQuery(agent_id=agent and agent.removeprefix("agent:"), interaction_id=interaction_id, since=instant)
-    _run(lambda store: _export(store, query), read_settings(config, database_url=database_url).database_url)
+    if _run(lambda store: _export(store, query), read_settings(config, database_url=database_url).database_url):
+        raise typer.Exit(EXIT_REFUSED)
 
 
 @app.command("checkpoint")
@@ -174,14 +177,19 @@ def _along_chain(
     return _run(work, read_settings(config, database_url=url).database_url)
 
 
-async def _export(store: "SqlStore", query: "AuditQuery") -> None:
+async def _export(store: "SqlStore", query: "AuditQuery") -> int:
+    """Print the records that can be read; how many cannot."""
     from issuer_service.audit.verification import find_records
 
+    left_out = 0
     async for sequence, record in find_records(store, query):
         if record is None:
-            hint = "Nothing behind it was exported; `sdcard audit verify` says more."
-            raise Refused(Rule.AUDIT_RECORD, Where(Part.AUDIT, (sequence,)), hint)
-        sys.stdout.write(json.dumps(record, ensure_ascii=True, separators=(",", ":")) + "\n")
+            hint = "The record cannot be read; `sdcard audit verify` says more."
+            show_left_out([Finding(Rule.AUDIT_RECORD, Where(Part.AUDIT, (sequence,)), hint)])
+            left_out += 1
+        else:
+            sys.stdout.write(json.dumps(record, ensure_ascii=True, separators=(",", ":")) + "\n")
+    return left_out
 
 
 def _show(verdict: Verdict, compared: "StateVerdict | None", checkpoints: Sequence[Checkpoint], as_json: bool) -> None:

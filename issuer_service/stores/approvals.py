@@ -5,13 +5,14 @@ import json
 import unicodedata
 from dataclasses import replace
 
-from sqlalchemy import ColumnElement, Connection, func, insert, not_, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, not_, select, tuple_, update
 
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.chains import check_chain
 from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState, DecisionRow, ExchangeRow
 from issuer_service.stores.delegation_rows import (
     AGENT,
+    READ_APPROVAL,
     approval_audit_row,
     approval_is_open,
     approval_of,
@@ -19,6 +20,7 @@ from issuer_service.stores.delegation_rows import (
     columns_of,
 )
 from issuer_service.stores.nonces import check_unused
+from issuer_service.stores.readable import as_stored, read_page
 from issuer_service.stores.rows.audit import AuditEvent
 from issuer_service.stores.rows.state import Row, Written
 from issuer_service.stores.tables import agents, approvals
@@ -34,6 +36,19 @@ _HANDLE = Where(Part.REQUEST, ("approval_handle",))
 def waiting(at: int) -> tuple[ColumnElement[bool], ...]:
     """Whether an approval waits for a decision."""
     return approvals.c.state == ApprovalState.PENDING.value, approval_is_open(at)
+
+
+def list_waiting(
+    connection: Connection, at: int, count: int, after: tuple[int, str] | None, client: str | None
+) -> tuple[ApprovalRow, ...]:
+    """Give approvals that wait for a decision, from an instant and name on. Rows that cannot be read do not count."""
+    order = approvals.c.asked_at, approvals.c.approval_id
+    asked = select(*as_stored(approvals)).where(*waiting(at)).order_by(*order)
+    if client is not None:
+        asked = asked.where(approvals.c.client == client)
+    if after is not None:
+        asked = asked.where(tuple_(*order) > after)
+    return read_page(connection, approvals, asked, count, READ_APPROVAL)
 
 
 def ask_approval(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:

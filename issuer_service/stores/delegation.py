@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection, delete, insert, select, tuple_
+from sqlalchemy import Connection, delete, insert, select
 
-from issuer_service.stores.approvals import ask_approval, decide_approval, use_approval, waiting
+from issuer_service.stores.approvals import ask_approval, decide_approval, list_waiting, use_approval, waiting
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.chains import check_chain, end_links, find_end, find_links
 from issuer_service.stores.delegation_ports import (
@@ -18,6 +18,7 @@ from issuer_service.stores.delegation_ports import (
     RevocationRow,
 )
 from issuer_service.stores.delegation_rows import (
+    READ_GRANT,
     approval_of,
     clear_old,
     columns_of,
@@ -28,6 +29,7 @@ from issuer_service.stores.delegation_rows import (
 )
 from issuer_service.stores.nonces import SqlNonces, use_nonce
 from issuer_service.stores.pairwise import find_own_name
+from issuer_service.stores.readable import as_stored, fetch_as_stored, read_rows
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.rows.state import Row, Written
 from issuer_service.stores.state.digests import NAME_LENGTH
@@ -54,8 +56,9 @@ class SqlDelegations:
 
     async def list_grants(self) -> tuple[GrantRow, ...]:
         """All grants."""
-        asked = select(grants).order_by(grants.c.delegator, grants.c.target)
-        return tuple(map(grant_of, await self._database.read(lambda one: one.execute(asked).mappings().all())))
+        asked = select(*as_stored(grants)).order_by(grants.c.delegator, grants.c.target)
+        rows = await self._database.read(lambda connection: fetch_as_stored(connection, asked))
+        return read_rows(grants, rows, READ_GRANT)
 
     async def find_grant(self, delegator: str, target: str, at: int) -> GrantRow | None:
         """The grant for these two."""
@@ -90,13 +93,7 @@ class SqlDelegations:
         self, at: int, count: int, after: tuple[int, str] | None = None, client: str | None = None
     ) -> tuple[ApprovalRow, ...]:
         """Give approvals that wait for a decision."""
-        order = approvals.c.asked_at, approvals.c.approval_id
-        asked = select(approvals).where(*waiting(at)).order_by(*order).limit(count)
-        if after is not None:
-            asked = asked.where(tuple_(*order) > after)
-        if client is not None:
-            asked = asked.where(approvals.c.client == client)
-        return tuple(map(approval_of, await self._database.read(lambda one: one.execute(asked).mappings().all())))
+        return await self._database.read(lambda connection: list_waiting(connection, at, count, after, client))
 
     async def find_waiting(self, approval_id: str, at: int) -> ApprovalRow | None:
         """Give the approval of this name, if it waits for a decision."""

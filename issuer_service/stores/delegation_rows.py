@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, Connection, RowMapping, Table, delete, select
 
-from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState, ExchangeRow, GrantRow, LinkRow
+from issuer_service.stores.delegation_ports import ApprovalRow, ExchangeRow, GrantRow, LinkRow
 from issuer_service.stores.lifetimes import in_force
+from issuer_service.stores.readable import Read, read_row
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.rows.state import Written
 from issuer_service.stores.tables import approvals, delegations, grants
@@ -15,6 +17,10 @@ _KEPT = 30 * 86_400
 """Seconds for which what has ended is kept: a clock that is ahead by less deletes nothing that still counts."""
 _CLEARED = 100
 """Rows that one write clears away at most."""
+
+READ_GRANT: Read[GrantRow] = TypeAdapter(GrantRow).validate_python
+READ_LINK: Read[LinkRow] = TypeAdapter(LinkRow).validate_python
+READ_APPROVAL: Read[ApprovalRow] = TypeAdapter(ApprovalRow).validate_python
 
 
 def grant_holds(at: int) -> ColumnElement[bool]:
@@ -46,20 +52,17 @@ def columns_of(row: GrantRow | LinkRow | ApprovalRow, *lists: str) -> dict[str, 
 
 def grant_of(row: RowMapping) -> GrantRow:
     """Read a grant."""
-    return GrantRow(**{**row, "scopes": tuple(row["scopes"]), "sensitive": tuple(row["sensitive"])})
+    return read_row(grants, row, READ_GRANT)
 
 
 def link_of(row: RowMapping) -> LinkRow:
     """Read a link."""
-    known = {name: value for name, value in row.items() if name != "revoked_at"}
-    return LinkRow(**{**known, "parents": tuple(row["parents"])})
+    return read_row(delegations, row, READ_LINK)
 
 
 def approval_of(row: RowMapping) -> ApprovalRow:
     """Read an approval."""
-    known = {name: value for name, value in row.items() if name != "open_for"}
-    lists = {name: tuple(row[name]) for name in ("parties", "scopes", "owners")}
-    return ApprovalRow(**{**known, **lists, "state": ApprovalState(row["state"])})
+    return read_row(approvals, row, READ_APPROVAL)
 
 
 def grant_audit_row(event: AuditEvent, grant: GrantRow, at: int, written: Written) -> AuditRow:

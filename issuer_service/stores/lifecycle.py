@@ -4,8 +4,10 @@ Parts of a transaction take rows in the order answers, agents, Holder keys, stat
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -26,6 +28,7 @@ from sqlalchemy import (
 
 from issuer_service.stores.discovery import remove_postings
 from issuer_service.stores.lifetimes import in_force, in_force_for
+from issuer_service.stores.readable import fetch_as_stored, read_page, read_rows
 from issuer_service.stores.rows.agents import (
     KEPT_SECONDS,
     AgentListed,
@@ -54,6 +57,7 @@ _ANSWERS_BYTES = select(func.coalesce(func.sum(answers.c.bytes), 0)).where(
     answers.c.subject == bindparam("this_subject"), _ANSWER_COUNTS
 )
 _ADD_ANSWER = insert(answers)
+_LISTED, _ISSUED = TypeAdapter(AgentListed), TypeAdapter(IssuedRow)
 
 
 def _clearing(table: Table) -> Delete:
@@ -126,10 +130,10 @@ def list_agents(
     """Some of the subject's agents."""
     mine = agents.c.subject == subject, agents.c.deleted_at.is_(None), agents.c.agent_id > after
     columns = (agents.c.agent_id, agents.c.card_format, agents.c.registered_at, agents.c.updated_at)
-    asked = select(*columns).where(*mine).order_by(agents.c.agent_id).limit(count)
+    asked = select(*columns).where(*mine).order_by(agents.c.agent_id)
     if prefixes is not None:  # not LIKE: SQLite's does not tell A from a
         asked = asked.where(or_(false(), *(func.substr(agents.c.agent_id, 1, len(one)) == one for one in prefixes)))
-    rows = connection.execute(asked).all()
+    rows = read_page(connection, agents, asked, count, lambda row: _LISTED.validate_python({**row, "expires_at": None}))
     lasting = (
         select(batches.c.agent_id, func.max(cards.c.expires_at))
         .join_from(cards, batches)
@@ -139,8 +143,8 @@ def list_agents(
         .where(_status() != int(StatusValue.INVALID))
         .group_by(batches.c.agent_id)
     )
-    expires = {agent_id: expires_at for agent_id, expires_at in connection.execute(lasting)}
-    return tuple(AgentListed(*row, expires_at=expires.get(row.agent_id)) for row in rows)
+    expires = {agent_id: ends for agent_id, ends in connection.execute(lasting) if isinstance(ends, int)}
+    return tuple(replace(row, expires_at=expires.get(row.agent_id)) for row in rows)
 
 
 def issued_for(connection: Connection, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
@@ -155,14 +159,19 @@ def issued_for(connection: Connection, agent_id: str, most_batches: int, at: int
     )
     kind = batches.c.batch_id, batches.c.issued_at, cards.c.context, _status()
     asked = (
-        select(*kind, func.count(), func.max(cards.c.expires_at))
+        select(
+            *kind[:3],
+            _status().label("status"),
+            func.count().label("cards"),
+            func.max(cards.c.expires_at).label("expires_at"),
+        )
         .join_from(cards, batches)
         .join(status_entries, _entry(), isouter=True)
         .where(batches.c.batch_id.in_(newest), *held)
         .group_by(*kind)
         .order_by(batches.c.issued_at.desc(), batches.c.batch_id, cards.c.context, _status())
     )
-    return tuple(IssuedRow(*row) for row in connection.execute(asked))
+    return read_rows(batches, fetch_as_stored(connection, asked), _ISSUED.validate_python)
 
 
 def _entry() -> ColumnElement[bool]:

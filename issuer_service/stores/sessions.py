@@ -3,13 +3,15 @@
 Each change is recorded in the audit chain: by the beginning of a digest, which opens nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.lifetimes import in_force, is_made
+from issuer_service.stores.readable import Read, read_row
 from issuer_service.stores.rows.agents import SessionRow, TokenRow
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
 from issuer_service.stores.rows.state import Written
@@ -18,6 +20,7 @@ from issuer_service.stores.tables import sessions, tokens
 
 MOST_SESSIONS = 16
 """Of one token; when there is one more, the oldest ends."""
+READ_TOKEN: Read[TokenRow] = TypeAdapter(TokenRow).validate_python
 _CLEARED = 100
 """Expired rows that one who signs in clears away at most."""
 
@@ -96,13 +99,9 @@ def _audit_row(event: AuditEvent, at: int, subject: str, digest: str, written: W
 
 
 def _session(row: Mapping[str, Any]) -> SessionRow:
-    limits: Mapping[str, Sequence[str]] = row["limits"]
-    token = TokenRow(
-        digest=row["token"],
-        subject=row["subject"],
-        scopes=tuple(row["scopes"]),
-        limits={kind: tuple(values) for kind, values in limits.items()},
-        created_at=row["created_at"],
-        expires_at=row["expires_at"],
+    return SessionRow(
+        row["digest"],
+        read_row(sessions, {**row, "digest": row["token"]}, READ_TOKEN),
+        row["created_at"],
+        row["expires_at"],
     )
-    return SessionRow(row["digest"], token, row["created_at"], row["expires_at"])

@@ -4,25 +4,20 @@ A registration is one short transaction, and signing lies before it. What is rec
 chain as its last step.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    bindparam,
-    cast,
-    select,
-)
+from sqlalchemy import Connection, bindparam, select
 
 from issuer_service.stores import discovery, finding, keys, lifecycle, sessions, status_lists, statuses
 from issuer_service.stores.audit import append_all, append_audit, read_head, read_records, touch_head
 from issuer_service.stores.chains import end_chains
 from issuer_service.stores.delegation import SqlDelegations
 from issuer_service.stores.nonces import SqlNonces
+from issuer_service.stores.readable import as_stored, fetch_as_stored, read_row, read_rows
 from issuer_service.stores.registering import find_registered, registered_as, write_all, write_registration
 from issuer_service.stores.revisions import find_revision
 from issuer_service.stores.rows.agents import (
@@ -43,7 +38,6 @@ from issuer_service.stores.rows.state import Row, StateVerdict, Written
 from issuer_service.stores.rows.statuses import StatusChangeRow, StatusRow
 from issuer_service.stores.state.comparison import compare_state
 from issuer_service.stores.tables import tokens
-from issuer_service.stores.texts import StoredJson, StoredText
 from sdcard.audit.records import Head
 from sdcard.edge.databases import Database, open_database
 from sdcard.edge.lookups import Lookup
@@ -67,13 +61,13 @@ class SqlStore:
     async def find_token(self, digest: str) -> TokenRow | None:
         """The token of this digest."""
         rows = await self.database.look_up(_TOKEN, digest=digest)
-        return _token_of(*rows[0]) if rows else None
+        return _token_of(rows[0]) if rows else None
 
     async def read_tokens(self) -> tuple[TokenRow, ...]:
         """All tokens, in the order in which they were made."""
-        ordered = select(tokens).order_by(tokens.c.created_at, tokens.c.digest)
-        rows = await self.database.read(lambda connection: connection.execute(ordered).mappings().all())
-        return tuple(_token(dict(row)) for row in rows)
+        ordered = select(*as_stored(tokens)).order_by(tokens.c.created_at, tokens.c.digest)
+        rows = await self.database.read(lambda connection: fetch_as_stored(connection, ordered))
+        return read_rows(tokens, rows, sessions.READ_TOKEN)
 
     async def delete_token(self, digest: str, at: int) -> None:
         """Forget a token, if it is there."""
@@ -280,27 +274,11 @@ def _change_audit_row(change: StatusChangeRow, written: Written) -> AuditRow:
     )
 
 
-_TOKEN = Lookup(
-    select(
-        *(cast(column, StoredText()) if isinstance(column.type, StoredJson) else column for column in tokens.c)
-    ).where(tokens.c.digest == bindparam("digest"))
-)
+_TOKEN = Lookup(select(*as_stored(tokens)).where(tokens.c.digest == bindparam("digest")))
 
 
 @lru_cache(1024)
-def _token_of(digest: str, subject: str, scopes: str, limits: str, created_at: int, expires_at: int) -> TokenRow:
+def _token_of(row: tuple[Any, ...]) -> TokenRow:
     """As a look-up gives it: the columns in the order of the table."""
-    permitted = MappingProxyType({kind: tuple(values) for kind, values in json.loads(limits).items()})
-    return TokenRow(digest, subject, tuple(json.loads(scopes)), permitted, created_at, expires_at)
-
-
-def _token(row: Mapping[str, Any]) -> TokenRow:
-    limits: Mapping[str, Sequence[str]] = row["limits"]
-    return TokenRow(
-        digest=row["digest"],
-        subject=row["subject"],
-        scopes=tuple(row["scopes"]),
-        limits={kind: tuple(values) for kind, values in limits.items()},
-        created_at=row["created_at"],
-        expires_at=row["expires_at"],
-    )
+    token = read_row(tokens, dict(zip(tokens.c.keys(), row, strict=True)), sessions.READ_TOKEN)
+    return replace(token, limits=MappingProxyType(token.limits))

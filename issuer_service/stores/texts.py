@@ -6,6 +6,8 @@ surrogate, because it has no UTF-8. So the types check a value before the driver
 JSON is stored as text with escapes, so a JSON value may contain U+0000. ``JSONB`` could not store it.
 """
 
+import logging
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import JSON, Dialect, String, Text, exc
@@ -15,6 +17,7 @@ from sdcard.encoding import encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 
+_log = logging.getLogger(__name__)
 _REQUEST = Where(Part.REQUEST)
 _SURROGATE = "A text cannot contain a lone surrogate."
 
@@ -81,3 +84,16 @@ class StoredJson(TypeDecorator[Any]):
         except UnicodeEncodeError:
             raise UnstorableText(_REQUEST, _SURROGATE) from None
         return value
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
+        """Refuse a stored text that is no JSON as an unavailable database: only the registry writes it."""
+        read = super().result_processor(dialect, coltype)
+
+        def checked(value: Any) -> Any:
+            try:
+                return value if read is None else read(value)
+            except (ValueError, RecursionError):
+                _log.error("a column with JSON cannot be read")
+                raise Refused(Rule.STORE_UNAVAILABLE, _REQUEST) from None
+
+        return checked

@@ -12,9 +12,10 @@ from sdcard.cli.exit_status import EXIT_REFUSED
 from sdcard.cli.output import AsJson, console, print_json, print_lines, read_bytes, table
 from sdcard.cli.progress import progress
 from sdcard.errors import Misuse
-from sdcard.vectors import Vector, parse_vector
+from sdcard.vectors import parse_vector
 
 app = typer.Typer(no_args_is_help=True)
+_MOST_NAMED = 10
 
 
 @app.callback()
@@ -27,24 +28,27 @@ def check(
     directories: Annotated[list[Path] | None, typer.Argument(metavar="[DIR]...", help="Default: vectors.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run every vector beneath the directories. Exit status 0: all as expected; 1: some not; 2: no such vectors.
+    """Run every vector beneath the directories. Exit status 0: all as expected; 1: some not, or some files
+    are no vectors; 2: there are no vectors.
     Example: sdcard vectors check vectors/sd-jwt vectors/key-binding"""
     passed, failed = Counter[str](), Counter[str]()
-    failures: list[dict[str, str]] = []
+    failures, read = list[dict[str, str]](), 0
     files = list(_files(directories or [Path("vectors")]))
     with progress("vectors", len(files)) as tell:
         for number, file in enumerate(files, 1):
-            vector, got = _run(file)
+            about, expected, got = _run(file)
+            read += bool(about)
             folder = str(file.parent)
-            if got == vector.expected:
+            if got == expected:
                 passed[folder] += 1
             else:
                 failed[folder] += 1
-                failures.append({"file": str(file), "about": vector.about, "expected": vector.expected, "got": got})
+                failures.append({"file": str(file), "about": about, "expected": expected, "got": got})
             tell(number)
+    if not read:
+        broken = [f"{one['file']}: {one['got']}" for one in failures]
+        raise Misuse("; ".join(["there are no vectors", *broken[:_MOST_NAMED]]))
     folders = sorted(passed.keys() | failed.keys())
-    if not folders:
-        raise Misuse("there are no vectors")
     if as_json:
         counts = {folder: {"passed": passed[folder], "failed": failed[folder]} for folder in folders}
         total = {"passed": passed.total(), "failed": failed.total()}
@@ -60,12 +64,13 @@ def check(
         raise typer.Exit(EXIT_REFUSED)
 
 
-def _run(file: Path) -> tuple[Vector, str]:
+def _run(file: Path) -> tuple[str, str, str]:
+    """What a vector is about, and what was expected and came out. A file that is no vector is about nothing."""
     try:
         vector = parse_vector(read_bytes(str(file)))
-        return vector, vector.run()
     except Misuse as misuse:
-        raise Misuse(f"{file}: {misuse}") from None
+        return "", "a vector", str(misuse)
+    return vector.about, vector.expected, vector.run()
 
 
 def _files(directories: list[Path]) -> Iterator[Path]:

@@ -48,6 +48,19 @@ def test_what_is_no_grant(sdcard: Sdcard, wrong: tuple[str, str]) -> None:
     assert sdcard("grants", "list", "--json").json == {"grants": []}
 
 
+def test_a_grant_that_cannot_be_read_leaves_the_others_and_is_named(
+    sdcard: Sdcard, caplog: pytest.LogCaptureFixture
+) -> None:
+    added = sdcard(*GRANT, "--json").json
+    broken = sdcard("grants", "add", "--delegator", "x", "--target", "agent:b", "--scope", "read", "--json").json
+    query(URL, f"UPDATE grants SET scopes = '[' WHERE grant_id = '{broken['grant_id']}'")
+
+    ran = sdcard("grants", "list", "--json")
+
+    assert ran.json == {"grants": [added]}
+    assert broken["grant_id"][:16] in caplog.text, "on standard error, where no test captures the log"
+
+
 def test_an_operator_approves_for_a_person_and_denies(sdcard: Sdcard) -> None:
     added = sdcard(*GRANT, "--sensitive", "pay", "--json").json
     waiting(added["grant_id"], "1" * 32, "task\u202e")

@@ -31,6 +31,19 @@ def test_the_command_names_what_fails(sdcard: Sdcard) -> None:
     assert re.search(r"all +1 +1", ran.out)
 
 
+def test_a_file_that_is_no_vector_leaves_the_others(sdcard: Sdcard) -> None:
+    folder = Path("mine")
+    folder.mkdir()
+    (folder / "b.json").write_bytes((BINDING / "answer.json").read_bytes())
+    (folder / "a.json").write_text("{}")
+    (folder / "c.json").write_bytes(b"\xff")
+
+    ran = sdcard("vectors", "check", "mine", "--json")
+
+    assert (ran.status, ran.json["passed"], ran.json["failed"]) == (1, 1, 2)
+    assert [one["file"] for one in ran.json["failures"]] == ["mine/a.json", "mine/c.json"]
+
+
 def test_what_is_no_directory_of_vectors_is_misuse(sdcard: Sdcard) -> None:
     Path("empty").mkdir()
     Path("wrong").mkdir()
