@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
@@ -49,11 +50,25 @@ def see(text: str) -> Seen:
     _jws(seen, "issuer", issuer_jwt)
     for number, disclosure in enumerate(disclosures):
         _disclosure(seen, number, disclosure)
+    _places(seen, [issuer_jwt.split(".")[1], *disclosures], disclosures)
     seen.add("lengths of disclosures in order", tuple(map(len, disclosures)))
     if kb_jwt:
         _jws(seen, "kb", kb_jwt)
     _times(seen)
     return seen
+
+
+def _places(seen: Seen, texts: list[str], disclosures: list[str]) -> None:
+    """Where in an array the digests of disclosed elements stand."""
+    known = {base64.urlsafe_b64encode(sha256(one.encode()).digest()).decode().rstrip("=") for one in disclosures}
+    for text in texts:
+        for path, found in _walk(json.loads(_decoded(text)), ""):
+            if isinstance(found, list):
+                digests = [one.get("...") if isinstance(one, dict) else None for one in found]
+                places = [place for place, digest in enumerate(digests) if digest in known]
+                if places:
+                    seen.count(f"place of the first element{path}", places[0])
+                    seen.count(f"place of the last element{path}", places[-1])
 
 
 def _jws(seen: Seen, part: str, jws: str) -> None:

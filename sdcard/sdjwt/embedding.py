@@ -13,7 +13,7 @@ from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject,
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.names import ELLIPSIS, SD
-from sdcard.salts import SALT_BYTES, SaltPool, SaltSource, draw_salts
+from sdcard.salts import SaltPool, SaltSource, draw_salts
 from sdcard.sdjwt.serialization import encode_disclosures, encode_ending
 
 _PLAIN, _SELECTIVE, _ = Treatment
@@ -71,7 +71,7 @@ class _Embedder:
         return members
 
     def _array(self, disclosable: DisclosableArray) -> list[JsonValue]:
-        """Selective elements keep their order; decoys stand between them at random (4.2.4.2, R-28)."""
+        """Selective elements keep their order; decoys stand before and behind them at random (4.2.4.2, R-28)."""
         layout = layout_of_array(disclosable)
         elements = layout.shown.copy()
         digests = self._digests(layout, self._endings(layout, elements), disclosable.least)
@@ -101,19 +101,16 @@ class _Embedder:
         return self._algorithm.digests(disclosures + salts[real:])
 
     def _spread(self, elements: list[JsonValue], decoys: list[JsonValue]) -> list[JsonValue]:
-        """Every way to put decoys between elements is as likely as any other."""
+        """Put some decoys before the elements and the rest behind them; how many is random.
+
+        The place of an element that is shown must not tell how many elements there are. With decoys between elements,
+        the first of many would stand further to the front than the first of few.
+        """
         if not decoys:
             return elements
-        total = len(elements) + len(decoys)
-        drawn = draw_salts(self._source, total)
-        rest, filling, waiting = iter(elements), iter(decoys), len(elements)
-        spread: list[JsonValue] = []
-        for place in range(total):  # 128 bits make the bias of the remainder vanish
-            chance = int.from_bytes(drawn[place * SALT_BYTES : (place + 1) * SALT_BYTES], "big")
-            is_element = chance % (total - place) < waiting
-            spread.append(next(rest) if is_element else next(filling))
-            waiting -= is_element
-        return spread
+        most = min(len(decoys), (len(elements) + len(decoys)) * 5 // 8)
+        before = int.from_bytes(draw_salts(self._source, 1), "big") % (most + 1)  # 128 bits make its bias vanish
+        return [*decoys[:before], *elements, *decoys[before:]]
 
 
 def layout_of_object(disclosable: DisclosableObject) -> Layout[JsonObject]:
