@@ -78,9 +78,11 @@ async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
     All lists are signed anew at each instant, whether or not they changed: so nothing about a token tells which did.
 
     Raises:
-        Refused: ``request.not-found`` when there is no such list; ``signer.unavailable``.
+        Refused: ``request.not-found`` when there is no such list, or all its SD-Cards have expired;
+            ``signer.unavailable``.
     """
-    if not _LIST_ID.fullmatch(list_id) or not await wiring.store.has_status_list(list_id):
+    needed_at = int(wiring.clock.now()) - MAX_SKEW
+    if not _LIST_ID.fullmatch(list_id) or not await wiring.store.has_status_list(list_id, needed_at):
         raise Refused(Rule.REQUEST_TARGET, REQUEST.within("path"))
     signer, kept = (await wiring.keys.current()).signer(KeyUse.STATUS), wiring.status.tokens
     kid = signer.public_key.thumbprint

@@ -159,8 +159,8 @@ class Store(Protocol):
         """
         ...
 
-    async def has_status_list(self, list_id: str) -> bool:
-        """Whether there is such a list. One that was dropped never is again."""
+    async def has_status_list(self, list_id: str, at: int) -> bool:
+        """Whether there is a list that is open or has an SD-Card that expires later than ``at``."""
         ...
 
     async def read_status_list(self, list_id: str, instant: int, latest: int) -> Mapping[int, int]:

@@ -161,9 +161,9 @@ class SqlStore:
         """Change statuses in one transaction; how many SD-Cards changed."""
         return await self.database.change(lambda connection: _change_statuses(connection, change))
 
-    async def has_status_list(self, list_id: str) -> bool:
-        """Whether there is such a list."""
-        return bool(await self.database.look_up(status_lists.KNOWN, list_id=list_id))
+    async def has_status_list(self, list_id: str, at: int) -> bool:
+        """Whether there is such a list, and an SD-Card may need it."""
+        return bool(await self.database.look_up(status_lists.KNOWN, list_id=list_id, at=at))
 
     async def read_status_list(self, list_id: str, instant: int, latest: int) -> Mapping[int, int]:
         """What a list shows from an instant on."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, delete, exists, func, insert, or_, select, update
 
 from issuer_service.stores.audit import append_audit
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
@@ -15,7 +15,15 @@ from sdcard.edge.lookups import Lookup
 LISTS = 16
 """Open lists, a power of two. More of them hide an SD-Card among fewer others; fewer make more of two SD-Cards of one
 agent share a list."""
-KNOWN = Lookup(select(status_lists.c.list_id).where(status_lists.c.list_id == bindparam("list_id")))
+_CURRENT = exists().where(
+    status_entries.c.list_id == status_lists.c.list_id, status_entries.c.expires_at > bindparam("at", type_=BigInteger)
+)
+KNOWN = Lookup(
+    select(status_lists.c.list_id).where(
+        status_lists.c.list_id == bindparam("list_id"), or_(status_lists.c.slot.is_not(None), _CURRENT)
+    )
+)
+"""A list that is open, or has an entry of an SD-Card that has not expired."""
 MOST_USED = 1 << 16
 """Entries of a list, half of it. Then another list opens: what is free stays quick to find at random."""
 
@@ -63,7 +71,10 @@ async def replace_full(database: Database, list_id: str, fresh: str, at: int) ->
 
 
 def drop_expired(connection: Connection, at: int) -> bool:
-    """Drop a closed list whose entries have all expired, and not lately; whether there was one.
+    """Delete a closed list whose entries have all expired, and not lately; whether there was one.
+
+    From the expiry on nobody is served the list. Its rows stay for a while, so a clock that is ahead takes no list away
+    for longer than it is ahead.
 
     Its id is random and was never given twice, so nothing else will have its address.
     """
