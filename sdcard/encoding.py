@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import accumulate
 from typing import Any, AnyStr, NoReturn, TypeAlias
 
-from sdcard.errors import Refused, Where
+from sdcard.errors import Misuse, Refused, Where
 from sdcard.limits import BYTES_PER_CONTAINER, MOST_CONTAINERS
 from sdcard.rules import Rule
 
@@ -147,7 +147,11 @@ def check_containers(text: str, where: Where, depth: int) -> None:
 
 
 def encode_json(value: JsonValue) -> bytes:
-    """JSON value → compact UTF-8 text."""
+    """JSON value → compact UTF-8 text.
+
+    Raises:
+        Misuse: for a value that no JSON text has: a lone surrogate, NaN or an infinity, or one that nests without end.
+    """
     if _orjson:
         try:
             text: bytes = _orjson.dumps(value, None, _AS_JSON_ALONE)
@@ -155,7 +159,12 @@ def encode_json(value: JsonValue) -> bytes:
             text = _NULL
         if text.rfind(_NULL) < 0:
             return text
-    return _ENCODER.encode(value).encode()
+    try:
+        return _ENCODER.encode(value).encode()
+    except (ValueError, RecursionError):
+        raise Misuse(
+            "no JSON text has this value: lone surrogates, NaN, infinities and great depth are not JSON"
+        ) from None
 
 
 def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
@@ -350,6 +359,6 @@ def _excess(data: bytes, depth: int) -> Rule | None:
 def _has_lone_surrogate(value: JsonValue) -> bool:
     try:
         encode_json(value)
-    except UnicodeEncodeError:
+    except Misuse:
         return True
     return False

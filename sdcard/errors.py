@@ -119,7 +119,13 @@ class Refused(Exception):
 
     @classmethod
     def because(cls, findings: Sequence[Finding]) -> "Refused":
-        """Refuse for every finding at once, of very many the first; the first one names the refusal."""
+        """Refuse for every finding at once, of very many the first; the first one names the refusal.
+
+        Raises:
+            Misuse: without a finding.
+        """
+        if not findings:
+            raise Misuse("a refusal has one finding or more")
         refusal = cls(findings[0].rule, findings[0].where, findings[0].hint)
         refusal.findings = tuple(first_findings(findings))
         return refusal

@@ -47,7 +47,12 @@ class TrustedIssuers:
         return cls({issuer: {key.thumbprint: key for key in keys}})
 
     def is_current(self, now: Instant) -> bool:
-        """Whether the list still says who is trusted."""
+        """Whether the list still says who is trusted.
+
+        Raises:
+            Misuse: for a ``now`` that is no instant.
+        """
+        check_instant(now)
         return self.expires_at is None or now < self.expires_at
 
     def check_current(self, now: Instant) -> None:
@@ -55,8 +60,9 @@ class TrustedIssuers:
 
         Raises:
             Refused: ``trust.expired``.
+            Misuse: for a ``now`` that is no instant.
         """
-        if self.expires_at is not None and now >= self.expires_at:
+        if not self.is_current(now):
             raise Refused(Rule.TRUST_EXPIRED, Where(Part.TRUST, ("exp",)), "Get the present trust document.")
 
     def key_for(self, issuer: object, kid: object, alg: object = None) -> PublicKey:

@@ -62,6 +62,7 @@ def verify_trust_list(
         Refused: ``limit.bytes``, ``jws.…``, ``encoding.…``, ``json.…``, ``trust.signer-unknown``, ``trust.expired``,
             ``trust.malformed``, ``claim.…``, ``time.issued-in-future`` or a rule of the keys.
     """
+    check_instant(now)
     if len(text) > MOST_BYTES:
         raise Refused(Rule.LIMIT_BYTES, _WHERE)
     if not text.isascii():

@@ -81,7 +81,7 @@ class StoredJson(TypeDecorator[Any]):
         """Check a value on its way to the driver."""
         try:
             encode_json(value)
-        except UnicodeEncodeError:
+        except ValueError:
             raise UnstorableText(_REQUEST, _SURROGATE) from None
         return value
 

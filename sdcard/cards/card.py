@@ -7,6 +7,7 @@ from itertools import chain
 from sdcard.cards.format import CardFormat
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Part, Refused, Where, first_findings
+from sdcard.limits import DEEPEST
 from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import Place
 from sdcard.rules import Rule
@@ -25,7 +26,7 @@ class Card:
         findings: what a careful author would still mend; never an error.
 
     Raises:
-        Refused: ``card.reserved-member`` for a document that no reader checked.
+        Refused: ``card.reserved-member`` or ``json.depth``, for a document that no reader checked.
     """
 
     format: CardFormat
@@ -36,6 +37,19 @@ class Card:
         reserved = reserved_members(self.document)
         if reserved:
             raise Refused.because(reserved)
+        if _is_deeper(self.document, DEEPEST):
+            raise Refused(Rule.JSON_DEPTH, Where(Part.CARD), f"A card nests at most {DEEPEST} deep.")
+
+
+def _is_deeper(document: JsonObject, most: int) -> bool:
+    """Whether arrays and objects nest deeper than functions that are recursive can go."""
+    level: list[JsonObject | list[JsonValue]] = [document]
+    for _ in range(most):
+        inner = (part for one in level for part in (one.values() if isinstance(one, dict) else one))
+        level = [part for part in inner if isinstance(part, _HAS_PARTS)]
+        if not level:
+            return False
+    return True
 
 
 def reserved_members(document: JsonObject) -> tuple[Finding, ...]:

@@ -10,7 +10,7 @@ from sdcard.cards.agentcard import conversion as agentcard
 from sdcard.cards.card import Card
 from sdcard.cards.conversion import Conversion
 from sdcard.cards.kno import conversion as kno
-from sdcard.cards.reading import examine_document
+from sdcard.cards.reading import examine_as, examine_document
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
 from sdcard.frozen import frozen
 from sdcard.rules import Rule
@@ -47,7 +47,8 @@ def convert_card(card: Card, target: str) -> Conversion:
 
     Raises:
         Refused: ``card.not-convertible`` where nothing leads from the card's format to that one, or what would come
-            out is no valid card of that format, at every place that stands in the way.
+            out is no valid card of that format, at every place that stands in the way. As ``parse_card`` for a card
+            that was made by hand and breaks the rules of its format.
         Misuse: for another target.
     """
     if target not in TARGETS:
@@ -57,7 +58,13 @@ def convert_card(card: Card, target: str) -> Conversion:
         ours = card.format.name == target
         hint = "The card is of that format already." if ours else f"A card of {card.format.name} cannot become one."
         raise Refused(Rule.CARD_UNCONVERTIBLE, Where(Part.CARD), hint)
-    conversion = convert(card)
+    try:
+        conversion = convert(card)
+    except (AttributeError, LookupError, TypeError):
+        judged = examine_as(card.format.name, card.document)
+        if judged.card is not None:
+            raise
+        raise Refused.because(judged.findings) from None  # of a card that no reader checked
     _check_result(conversion, target)
     return conversion
 

@@ -1,6 +1,7 @@
 """A request and a Signer → DPoP proof (RFC 9449 4.2)."""
 
 import hashlib
+import re
 
 from sdcard.dpop.targets import parse_target
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url
@@ -12,6 +13,8 @@ from sdcard.jose.signer import Signer
 from sdcard.salts import SaltSource, draw_salts
 
 DPOP_TYP = "dpop+jwt"
+_METHOD = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
+"""A token (RFC 9110 9.1 and 5.6.2)."""
 
 
 def create_dpop_proof(
@@ -35,8 +38,11 @@ def create_dpop_proof(
         nonce: the server's ``DPoP-Nonce``, where it sent one (RFC 9449 8).
 
     Raises:
-        Misuse: when the URL is not an absolute https URL, or http on this machine (``check_secret_url``).
+        Misuse: when the method is no token; when the URL is not an absolute https URL, or http on this machine
+            (``check_secret_url``).
     """
+    if not _METHOD.fullmatch(method):
+        raise Misuse("the method of a request is a token, such as POST")
     if parse_target(url) is None:
         raise Misuse("a DPoP proof is for an absolute https URL")
     check_secret_url(url.partition("#")[0], "a DPoP proof")

@@ -22,10 +22,18 @@ class StatusValue(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class StatusReference:
-    """Which entry of which list speaks for an SD-Card."""
+    """Which entry of which list speaks for an SD-Card.
+
+    Raises:
+        Misuse: when no list has this address or this entry.
+    """
 
     uri: str
     index: int
+
+    def __post_init__(self) -> None:
+        if not self.uri or self.index < 0:
+            raise Misuse("a status has the address of its list, and an index from 0 on")
 
     def to_claim(self) -> JsonObject:
         """The value of the ``status`` claim."""

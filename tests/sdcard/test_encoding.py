@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdcard import Refused, encoding
+from sdcard import Misuse, Refused, encoding
 from sdcard.encoding import (
     JsonValue,
     cut,
@@ -370,9 +370,9 @@ def test_what_orjson_alone_would_mend(text: str) -> None:
     assert repr(one) == repr(other)
 
 
-@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": -float("inf")}])
+@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": -float("inf")}, "\ud800", {"\udfff": 1}])
 def test_what_is_no_json_is_not_written(value: Any) -> None:
-    with pytest.raises(ValueError, match="JSON compliant"):
+    with pytest.raises(Misuse, match="no JSON text"):
         encode_json(value)
 
 
