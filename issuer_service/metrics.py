@@ -4,12 +4,23 @@ Labels are bounded: routes and contexts of the code and the policy, a few method
 label holds what a client chose. The names of contexts are the operator's, and shown to whoever may read the figures.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    make_wsgi_app,
+    start_http_server,
+)
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -82,9 +93,30 @@ def offered(metrics: Metrics, port: int | None) -> Iterator[None]:
         yield
         return
     server, thread = start_http_server(port, LOOPBACK, metrics.registry)
+    server.set_app(_with_head(make_wsgi_app(metrics.registry)))
     try:
         yield
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _with_head(app: "WSGIApplication") -> "WSGIApplication":
+    """Answer HEAD as GET without the content (RFC 9110 9.3.2)."""
+
+    def answer(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] != "HEAD":
+            return app(environ, start_response)
+        begun: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def begin(status: str, headers: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:
+            begun.append((status, headers))
+            return lambda content: None
+
+        size = sum(map(len, app({**environ, "REQUEST_METHOD": "GET"}, begin)))
+        status, headers = begun[0]
+        start_response(status, [*headers, ("Content-Length", str(size))])
+        return []
+
+    return answer

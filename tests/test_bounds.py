@@ -58,6 +58,7 @@ PLACES: dict[Why, str] = {
         issuer_service/stores/state/comparison.py:_Comparison._findings
         sdcard/requesting.py:_Fork.named
         issuer_service/discovery/renewal.py:_Failures.positions
+        issuer_service/discovery/renewal.py:_Failures.not_tried
         sdcard/salts.py:SaltPool._waiting sdcard/salts.py:SaltPool._drawn
         sdcard/sdjwt/embedding.py:_Embedder.disclosures sdcard/sdjwt/processing.py:_Walk.met
         sdcard/sdjwt/processing.py:_Walk.revealed sdcard/sdjwt/processing.py:_Walk.partly

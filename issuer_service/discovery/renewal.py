@@ -50,7 +50,8 @@ async def renew(wiring: Wiring, positions: Sequence[int], now: Instant) -> froze
         The positions of agents that could not be renewed, each for a reason of its own.
 
     Raises:
-        Refused: ``signer.unavailable`` or ``store.unavailable``, when no agent could be renewed for that reason.
+        Refused: ``signer.unavailable`` or ``store.unavailable``, when no agent could be renewed for that reason, and
+            the registry is not ready either. A signer and a database that work refuse single agents.
     """
     sources = await wiring.store.discovery_sources(positions)
     failures = _Failures(sources)
@@ -71,18 +72,40 @@ async def renew(wiring: Wiring, positions: Sequence[int], now: Instant) -> froze
         for row in written:
             if row.issued is not None:
                 wiring.metrics.count_card(row.audience.context)
-        if failures.outage is not None and not written:
+        tried = frozenset(failures.positions - failures.not_tried)
+        if failures.outage is None:
+            return tried
+        if await _is_ready(wiring, now):
+            return tried | await renew(wiring, sorted(failures.not_tried), now) if failures.not_tried else tried
+        if not written:
             raise failures.outage
         return frozenset(failures.positions)
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
 
 
+async def _is_ready(wiring: Wiring, now: Instant) -> bool:
+    """Whether the keys sign and the database commits: what failed is then about the agents."""
+    try:
+        await wiring.readiness.check(wiring.store, wiring.keys, now)
+    except Refused:
+        return False
+    return True
+
+
 @dataclass(slots=True)
 class _Failures:
-    """The agents that could not be renewed. ``outage``: of a failure that concerns every agent, the refusal."""
+    """The agents that could not be renewed.
+
+    Attributes:
+        sources: all agents.
+        positions: those that failed, and those that were not tried.
+        not_tried: those behind two outages one after the other.
+        outage: the last refusal of the signer or the database.
+    """
 
     sources: Sequence[SourceRow]
     positions: set[int] = field(default_factory=set)
+    not_tried: set[int] = field(default_factory=set)
     outage: Refused | None = None
 
     def add(self, position: int, error: Exception) -> None:
@@ -94,6 +117,11 @@ class _Failures:
         what = str(error.findings[0]) if isinstance(error, Refused) else type(error).__name__
         _log.error("the SD-Card for discovery of agent %s cannot be renewed: %s", named, what)
 
+    def skip(self, position: int) -> None:
+        """Note that an agent was not tried."""
+        self.positions.add(position)
+        self.not_tried.add(position)
+
 
 def _renew_all(
     wiring: Wiring,
@@ -104,13 +132,15 @@ def _renew_all(
     now: Instant,
     failures: _Failures,
 ) -> list[RenewalRow]:
-    """The rows of all agents but those that fail. Two outages one after the other are one for all of them."""
+    """The rows of all agents but those that fail. After two outages one after the other, no more are tried."""
     failures.positions.clear()
+    failures.not_tried.clear()
     rows, outages = list[RenewalRow](), 0
     for source, status in zip(sources, statuses, strict=True):
+        if outages > 1:
+            failures.skip(source.position)
+            continue
         try:
-            if outages > 1 and failures.outage is not None:
-                raise failures.outage
             rows.append(_renew(wiring, keys, subjects, source, status, now))
             outages = 0
         except (Refused, LookupError, TypeError, ValueError) as error:
@@ -139,7 +169,7 @@ async def _write(wiring: Wiring, rows: Sequence[RenewalRow], failures: _Failures
         await _write(wiring, [row], failures)
         if number and failures.outage is not None and {rows[0].position, rows[1].position} <= failures.positions:
             for other in rows[2:]:
-                failures.add(other.position, failures.outage)
+                failures.skip(other.position)
             return
 
 

@@ -156,7 +156,16 @@ def test_chunked_before_http_1_1_is_refused(port: int) -> None:
     assert answered.count(b"HTTP/1.1 ") == 1
 
 
-@pytest.mark.parametrize("framed", [b"Transfer-Encoding: chunked\r\n\r\n" + BODY, b"Content-Length: 5\r\n\r\nhello"])
+FRAMED = [
+    b"Transfer-Encoding: chunked\r\n\r\n" + BODY,
+    b"Content-Length: 5\r\n\r\nhello",
+    b"Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+    b"Content-Length: 5, 5\r\n\r\nhello",
+]
+"""The same length twice is one length (RFC 9112 6.3 permits that)."""
+
+
+@pytest.mark.parametrize("framed", FRAMED)
 def test_a_request_with_one_length_is_read_to_its_end(port: int, framed: bytes) -> None:
     answered = exchange(port, b"POST /nonces HTTP/1.1\r\nHost: x\r\n" + framed + SMUGGLED)
 

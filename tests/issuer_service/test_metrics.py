@@ -100,6 +100,10 @@ def test_they_are_read_on_a_port_of_their_own_and_not_on_the_registrys(desk: Des
         assert registry.get("/metrics").status_code == 404
         with offered(metrics, port):
             text = httpx2.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
+            head = httpx2.head(f"http://127.0.0.1:{port}/metrics", trust_env=False)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"].startswith("text/plain")
+    assert int(head.headers["content-length"]) > 100
     assert 'sdcard_requests_total{method="GET",route="none",status="4xx"} 1.0' in text
     with pytest.raises(httpx2.TransportError):
         httpx2.get(f"http://127.0.0.1:{port}/metrics", trust_env=False)

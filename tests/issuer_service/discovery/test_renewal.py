@@ -20,8 +20,9 @@ from sdcard.edge.databases import open_database
 from sdcard.errors import Part, Where
 from sdcard.issued import IssuedSdCard
 from sdcard.issuer import DAY, issuing_step
+from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
-from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, on_both_databases
+from tests.issuer_service.desk import Desk, FixedKeys, OpenDesk, assert_refused, on_both_databases
 from tests.issuer_service.discovery.seekers import found_cards, register, status_of
 from tests.issuer_service.keys.test_rotation import add, remove, rotate
 from tests.world import NOW, RecordingSalts
@@ -80,6 +81,9 @@ class ReadOnly(SqlStore):
     async def renew_discovery(self, renewals: Sequence[RenewalRow]) -> None:
         raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
+    async def check_commit(self) -> None:
+        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+
 
 def test_what_still_holds_is_given_when_it_cannot_be_renewed(desk: Desk, everywhere: str) -> None:
     with desk.open() as registry:
@@ -93,12 +97,13 @@ def test_what_still_holds_is_given_when_it_cannot_be_renewed(desk: Desk, everywh
 
 
 class OneCannotBeWritten(SqlStore):
-    """A store that cannot write one agent."""
+    """A store that cannot write one agent, or some."""
 
     failure: Exception = Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+    refused = frozenset({"agent-1"})
 
     async def renew_discovery(self, renewals: Sequence[RenewalRow]) -> None:
-        if any(one.agent_id == "agent-1" for one in renewals):
+        if any(one.agent_id in self.refused for one in renewals):
             raise self.failure
         await super().renew_discovery(renewals)
 
@@ -134,6 +139,52 @@ def test_an_agent_that_cannot_be_written_leaves_the_others_of_its_page(
         assert sorted(registry.found("public", everywhere, **ROUTE)) == OTHERS
     assert "agent-1" in caplog.text
     assert "canary" not in caplog.text
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_agents_that_the_database_refuses_hide_no_others(
+    desk: Desk, everywhere: str, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever the pages are: a page that holds only agents that are refused is empty, and leads on."""
+    names = [f"agent-{number}" for number in range(6)]
+    store = OneCannotBeWritten(open_database(desk.url))
+    store.refused = frozenset(names[:count])
+    with desk.open(store) as registry:
+        for name in names:
+            register(registry, "public", agent_id=name)
+        assert found_page_by_page(registry, everywhere) == names[count:]
+        assert sorted(registry.found("public", everywhere, **ROUTE)) == names[count:]
+    assert all(name in caplog.text for name in names[:count])
+
+
+def test_a_page_of_agents_that_are_all_refused_is_empty(desk: Desk, everywhere: str) -> None:
+    store = OneCannotBeWritten(open_database(desk.url))
+    with desk.open(store) as registry:
+        register(registry, "public", agent_id="agent-1")
+        assert registry.found("public", everywhere, **ROUTE) == []
+
+
+class FailingSigner:
+    """A signer of which every signature fails, or only those of SD-Cards."""
+
+    def __init__(self, signer: Signer, everything: bool) -> None:
+        self.public_key, self._signer, self._everything = signer.public_key, signer, everything
+
+    def sign(self, message: bytes) -> bytes:
+        if self._everything or b"." in message:
+            raise Refused(Rule.SIGNER_UNAVAILABLE, Where(Part.KEY))
+        return self._signer.sign(message)
+
+
+@pytest.mark.parametrize(("everything", "status"), [(True, 503), (False, 200)])
+def test_only_a_signer_that_is_down_is_an_outage(desk: Desk, everywhere: str, everything: bool, status: int) -> None:
+    with desk.open() as registry:
+        register(registry, "public")
+    keys = FixedKeys({use: FailingSigner(one, everything) for use, one in desk.signers().items()})
+    with desk.open(keys=keys) as registry:
+        answer = registry.look_for("public", everywhere, **ROUTE)
+    assert answer.status_code == status
+    assert status == 503 or answer.json()["results"] == []
 
 
 @pytest.mark.parametrize("damage", [{"card_format": "unheard/9"}, {"card": "no JSON"}], ids=["format", "text"])
