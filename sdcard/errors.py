@@ -4,10 +4,11 @@
 of a function. Neither carries a value that a Holder may have chosen not to show: a refusal names a rule and a place.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from sdcard.rules import Rule
 
@@ -156,8 +157,8 @@ class Misuse(ValueError):
 
 
 @contextmanager
-def foreign_code(instead: Exception) -> Iterator[None]:
-    """Raise ``instead`` for whatever a library raises within the block; refusals and misuse of ours pass.
+def foreign_code(instead: Callable[..., Exception], *arguments: Any) -> Iterator[None]:
+    """Raise ``instead(*arguments)`` for any error of a library within the block; refusals and misuse of ours pass.
 
     Libraries document some exceptions and raise others. Their messages may quote what they were given, so nothing of
     them is kept. Put nothing but the call of the library into the block.
@@ -167,4 +168,4 @@ def foreign_code(instead: Exception) -> Iterator[None]:
     except (Refused, Misuse):
         raise
     except Exception:
-        raise instead from None
+        raise instead(*arguments) from None

@@ -21,7 +21,7 @@ from sdcard.keybinding.creation import bind
 from sdcard.limits import DEEPEST, Limits
 from sdcard.paths import ClaimPath, Place
 from sdcard.profile import Profile
-from sdcard.requesting import scope_of, survey
+from sdcard.requesting import entry_of, survey
 from sdcard.rules import Rule
 from sdcard.sdjwt.processing import process_payload
 from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
@@ -184,10 +184,10 @@ def select_requested(held: HeldSdCard, request: ClaimRequest, allowed: Selection
     if not set(allowed.disclosures) <= set(held.sd_jwt.disclosures):
         raise Misuse("the selection was made from another SD-Card")
     card_format = format_of(held._issued.card_format, held._issued.members)
-    scopes = [scope_of(entry, card_format) for entry in request.entries]
+    asked = [entry_of(entry, card_format) for entry in request.entries]
     revealed = held._issued.verified.processed.revealed
     carriers = [(one.place, one.disclosure.encoded) for one in revealed]
-    found = survey(held._issued.members, scopes, card_format.together if card_format else (), carriers)
+    found = survey(held._issued.members, asked, card_format.together if card_format else (), carriers)
     open_to = set(allowed.disclosures) - found.beyond
     chosen: set[str] = set()
     held_ones = withheld_ones = 0

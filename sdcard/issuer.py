@@ -50,14 +50,25 @@ MAX_STEP = 30 * DAY
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """Who issues: ``iss``, a URL, and the key that signs; ``kid`` is its thumbprint (SDC-1)."""
+    """Who issues: ``iss``, a URL, and the key that signs; ``kid`` is its thumbprint (SDC-1).
+
+    An Issuer keeps the encoded header for each ``typ``, because all its SD-Cards of a profile have the same one.
+    """
 
     identifier: str
     key: PublicKey
+    _headers: dict[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.identifier, str) or not _URL.fullmatch(self.identifier):
             raise Misuse("an Issuer is named by an http or https URL")
+
+    def encoded_header(self, typ: str) -> str:
+        """Return the JOSE header of SD-Cards of this ``typ``, encoded."""
+        header = self._headers.get(typ)
+        if header is None:
+            header = self._headers[typ] = encode_header(self.key.algorithm, typ, self.key.thumbprint)
+        return header
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +262,7 @@ def _prepare(
     lacking = profile.required - claims.keys()
     if lacking:
         raise Misuse(f"the profile requires claims that this SD-Card would lack: {', '.join(sorted(lacking))}")
-    signing_input = add_payload(encode_header(key.algorithm, profile.typ, key.thumbprint), claims)
+    signing_input = add_payload(issuer.encoded_header(profile.typ), claims)
     _check_size(signing_input, embedded.disclosures, limits)
     return signing_input, embedded.disclosures, validity
 

@@ -53,7 +53,7 @@ class ClaimPath:
         return cls(tuple(_parse_segment(match.group(), where) for match in matches))
 
     def __str__(self) -> str:
-        return ".".join(map(_encode_segment, self.segments))
+        return ".".join(map(encode_segment, self.segments))
 
     def covers(self, place: tuple[Segment, ...]) -> bool:
         """Whether the place is the path's own or lies beneath it. ``None`` in it: a segment that no path names."""
@@ -94,7 +94,7 @@ class ClaimPath:
 
     def includes(self, other: "ClaimPath") -> bool:
         """Whether the path covers every place that the other one covers."""
-        return len(self.segments) <= len(other.segments) and self._agrees(other.segments)
+        return self.covers(other.segments)
 
     def overlap(self, other: "ClaimPath") -> "ClaimPath | None":
         """The path that covers exactly the places that both cover; None where there are none."""
@@ -120,6 +120,35 @@ class ClaimPath:
             if mine is not theirs and mine is not None and not _are_same(mine, theirs):
                 return False
         return True
+
+
+class PathNode:
+    """A node of a trie of claim paths, such as the rules of a context.
+
+    A walk through a value keeps the nodes that its place leads to: several, since ``*`` is a branch of its own.
+
+    Attributes:
+        parts: the next node, by name or index; by None for ``*``.
+        covers: bit set of the rules that begin here and apply to everything beneath.
+        excludes: bit set of the rules that end here.
+        flags: bit set of what else is true of the place; the owner of the trie gives each bit its meaning.
+    """
+
+    __slots__ = ("covers", "excludes", "flags", "parts")
+
+    def __init__(self) -> None:
+        self.parts: dict[Segment, PathNode] = {}
+        self.covers = self.excludes = self.flags = 0
+
+    def add(self, claim_path: ClaimPath) -> "list[PathNode]":
+        """Add a path. Return the nodes on its way, this one first and the path's own last."""
+        nodes = [self]
+        for segment in claim_path.segments:
+            parts = nodes[-1].parts
+            if segment not in parts:
+                parts[segment] = PathNode()
+            nodes.append(parts[segment])
+        return nodes
 
 
 def _are_same(mine: Segment, theirs: Segment) -> bool:
@@ -180,7 +209,8 @@ def _unquote(text: str) -> str | None:
         return None
 
 
-def _encode_segment(segment: Segment) -> str:
+def encode_segment(segment: Segment) -> str:
+    """Write one segment of a path."""
     if segment is None:
         return "*"
     if isinstance(segment, int):

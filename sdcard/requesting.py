@@ -11,27 +11,27 @@ from sdcard.cards.format import CardFormat
 from sdcard.cards.partial import PartialCard
 from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.claim_request import CALLERS, ClaimRequest
-from sdcard.disclosure.grant import Scope, Vocabulary
+from sdcard.disclosure.entries import Entry, read_entry
 from sdcard.encoding import JsonObject, JsonValue
-from sdcard.paths import ClaimPath, Place, Segment, value_at
+from sdcard.paths import ClaimPath, PathNode, Place, Segment, value_at
 
 _CONTAINERS = (dict, list)
 
 
-def scope_of(entry: ClaimPath, card_format: CardFormat | None) -> Scope:
+def entry_of(entry: ClaimPath, card_format: CardFormat | None) -> Entry:
     """Return the places that an entry stands for in cards of a format.
 
     Of an unknown format, they are those of the path.
     """
     if card_format is None or (len(entry.segments) > 1 and entry.segments[0] not in card_format.groups):
-        return Scope("", (entry,))
+        return Entry("", (entry,))
     if KNOWN_FORMATS.get(card_format.name) is card_format and entry.segments[0] in card_format.groups:
-        return _known_scope(card_format.name, entry.segments) if len(entry.segments) == 1 else _read(entry, card_format)
+        return _known_group(card_format.name, entry.segments) if len(entry.segments) == 1 else _read(entry, card_format)
     return _read(entry, card_format)
 
 
 @cache
-def _known_scope(name: str, group: tuple[Segment, ...]) -> Scope:
+def _known_group(name: str, group: tuple[Segment, ...]) -> Entry:
     """Return the places of a claim group of a known format.
 
     There are a few of each, and they are the same in every card.
@@ -39,8 +39,8 @@ def _known_scope(name: str, group: tuple[Segment, ...]) -> Scope:
     return _read(ClaimPath(group), KNOWN_FORMATS[name])
 
 
-def _read(entry: ClaimPath, card_format: CardFormat) -> Scope:
-    return Vocabulary(card_format, {}, {}).read(str(entry), CALLERS)
+def _read(entry: ClaimPath, card_format: CardFormat) -> Entry:
+    return read_entry(str(entry), card_format, CALLERS)
 
 
 def is_shown(card: PartialCard, entry: ClaimPath) -> bool:
@@ -53,8 +53,8 @@ def is_shown(card: PartialCard, entry: ClaimPath) -> bool:
 
 
 def _is_shown(card: PartialCard, entry: ClaimPath, card_format: CardFormat | None) -> bool:
-    scope = scope_of(entry, card_format)
-    paths = _known_about(card_format.name, entry.segments) if scope.is_group and card_format else scope.paths
+    asked = entry_of(entry, card_format)
+    paths = _known_about(card_format.name, entry.segments) if asked.is_group and card_format else asked.paths
     places = (found for path in paths for found in path.find(card.members))
     return any(_is_something(card, place) for place in places)
 
@@ -80,7 +80,7 @@ def leaves(value: JsonValue, place: Place = ()) -> Iterator[Place]:
         yield place
 
 
-def _about(group: Scope, card_format: CardFormat) -> tuple[ClaimPath, ...]:
+def _about(group: Entry, card_format: CardFormat) -> tuple[ClaimPath, ...]:
     """Return the places of the facts in a claim group, or of the whole group."""
     facts = tuple(f for paths in card_format.facts.values() for f in paths if any(p.includes(f) for p in group.paths))
     return facts or group.paths
@@ -89,7 +89,7 @@ def _about(group: Scope, card_format: CardFormat) -> tuple[ClaimPath, ...]:
 @cache
 def _known_about(name: str, group: tuple[Segment, ...]) -> tuple[ClaimPath, ...]:
     """The same for a group of a known format."""
-    return _about(_known_scope(name, group), KNOWN_FORMATS[name])
+    return _about(_known_group(name, group), KNOWN_FORMATS[name])
 
 
 def _is_something(card: PartialCard, place: Place) -> bool:
@@ -117,31 +117,8 @@ class Survey(NamedTuple):
     beyond: set[str]
 
 
-class _Fork:
-    """A node of the tree of paths: the entries that apply here, and its children."""
-
-    __slots__ = ("along", "apart", "every", "holds", "named")
-
-    def __init__(self) -> None:
-        self.named: dict[str | int, _Fork] = {}
-        self.every: _Fork | None = None
-        self.holds = self.apart = 0
-        self.along = False
-
-    def at(self, path: ClaimPath) -> "_Fork":
-        """The last step of a path; what is not there yet is made."""
-        here = self
-        for segment in path.segments:
-            if segment is None:
-                here.every = here.every or _Fork()
-                here = here.every
-            else:
-                here = here.named.setdefault(segment, _Fork())
-        return here
-
-
 def survey(
-    members: JsonObject, scopes: Sequence[Scope], together: Iterable[ClaimPath], carriers: Iterable[tuple[Place, str]]
+    members: JsonObject, entries: Sequence[Entry], together: Iterable[ClaimPath], carriers: Iterable[tuple[Place, str]]
 ) -> Survey:
     """Walk through a card once.
 
@@ -149,29 +126,30 @@ def survey(
 
     Args:
         members: the card.
-        scopes: what each entry asks for; entry ``n`` is bit ``n``.
+        entries: what is asked for; entry ``n`` is bit ``n``.
         together: places that are shown with their parent.
         carriers: place → the Disclosure that shows it.
     """
     asked, beyond = dict[tuple[int, Chain], None](), set[str]()
-    root = _forks(scopes, together)
-    waiting: list[tuple[Any, dict[Any, Any], Chain, list[_Fork], int, int]] = [
+    root = _trie(entries, together)
+    waiting: list[tuple[Any, dict[Any, Any], Chain, list[PathNode], int, int]] = [
         (members, _tree(carriers), (), [root], 0, 0)
     ]
-    for value, shown, chain, forks, holds, apart in waiting:  # which grows
+    for value, shown, chain, nodes, covers, excludes in waiting:  # which grows
         own = shown.get(_OWN)
         chain = chain if own is None else (*chain, own)
-        for fork in forks:
-            holds, apart = holds | fork.holds, apart | fork.apart
-        divided = len(shown) > (own is not None) or any([fork.named or fork.every for fork in forks])
+        for node in nodes:
+            covers, excludes = covers | node.covers, excludes | node.excludes
+        divided = len(shown) > (own is not None) or any([node.parts for node in nodes])
         if divided and value and isinstance(value, _CONTAINERS):
             for segment, part in value.items() if isinstance(value, dict) else enumerate(value):
-                ahead = [fork.named[segment] for fork in forks if segment in fork.named]
-                ahead += [fork.every for fork in forks if fork.every]
-                waiting.append((part, shown.get(segment, _NOTHING), chain, ahead, holds, apart))
-        elif holds & ~apart:
-            asked[holds & ~apart, chain] = None
-        elif chain and not (any([fork.along for fork in forks]) and not (value and isinstance(value, _CONTAINERS))):
+                ahead = [node.parts[key] for node in nodes for key in (segment, None) if key in node.parts]
+                waiting.append((part, shown.get(segment, _NOTHING), chain, ahead, covers, excludes))
+        elif covers & ~excludes:
+            asked[covers & ~excludes, chain] = None
+        elif chain and not (
+            any([node.flags & _ALONG for node in nodes]) and not (value and isinstance(value, _CONTAINERS))
+        ):
             beyond.add(chain[-1])
     return Survey([*asked], beyond)
 
@@ -191,13 +169,17 @@ def _tree(carriers: Iterable[tuple[Place, str]]) -> dict[Any, Any]:
     return tree
 
 
-def _forks(scopes: Sequence[Scope], together: Iterable[ClaimPath]) -> _Fork:
-    root = _Fork()
-    for number, scope in enumerate(scopes):
-        for path in scope.paths:
-            root.at(path).holds |= 1 << number
-        for path in scope.apart:
-            root.at(path).apart |= 1 << number
+_ALONG = 1
+"""The flag of a place that is shown with its parent."""
+
+
+def _trie(entries: Sequence[Entry], together: Iterable[ClaimPath]) -> PathNode:
+    root = PathNode()
+    for number, entry in enumerate(entries):
+        for path in entry.paths:
+            root.add(path)[-1].covers |= 1 << number
+        for path in entry.excluded:
+            root.add(path)[-1].excludes |= 1 << number
     for path in together:
-        root.at(path).along = True
+        root.add(path)[-1].flags |= _ALONG
     return root

@@ -54,9 +54,9 @@ PLACES: dict[Why, str] = {
         sdcard/cards/a2a/losses.py:Losses._found sdcard/cards/a2a/losses.py:Losses._spelt
         sdcard/cards/a2a/signatures/forms.py:_Reading.unsigned
         sdcard/cards/documents.py:_Builder.findings sdcard/cards/documents.py:_Builder._open
-        sdcard/cards/kno/conversion.py:_Carrier._lost sdcard/disclosure/plan.py:_Planner.shown
+        sdcard/cards/kno/conversion.py:_Carrier._lost sdcard/disclosure/plan.py:_Walk.shown
         issuer_service/stores/state/comparison.py:_Comparison._findings
-        sdcard/requesting.py:_Fork.named
+        sdcard/paths.py:PathNode.parts sdcard/disclosure/context_rules.py:Position._inside
         issuer_service/discovery/renewal.py:_Failures.positions
         issuer_service/discovery/renewal.py:_Failures.not_tried
         sdcard/salts.py:SaltPool._waiting sdcard/salts.py:SaltPool._drawn
@@ -72,8 +72,9 @@ PLACES: dict[Why, str] = {
         sdcard/cards/a2a/signatures/members.py:Message.variants
         sdcard/cards/shapes.py:Object.members sdcard/cards/shapes.py:Object.legacy
         sdcard/disclosure/context.py:DisclosureContext.narrowed sdcard/disclosure/policy.py:DisclosurePolicy.groups
-        sdcard/disclosure/policy.py:DisclosurePolicy._kinds sdcard/trust.py:TrustedIssuers.status_keys
-        sdcard/requesting.py:_NOTHING sdcard/requesting.py:_known_scope sdcard/requesting.py:_known_about
+        sdcard/disclosure/policy.py:DisclosurePolicy._rules sdcard/issuer.py:Issuer._headers
+        sdcard/trust.py:TrustedIssuers.status_keys
+        sdcard/requesting.py:_NOTHING sdcard/requesting.py:_known_group sdcard/requesting.py:_known_about
         sdcard/edge/pkcs11.py:Pkcs11Token._keys sdcard/edge/registry.py:Registry._headers
         sdcard/edge/statements.py:Statement._rendered sdcard/edge/statements.py:Additions._rendered
         sdcard/edge/used_nonces.py:_sql sdcard/edge/used_nonces.py:_lookup sdcard/edge/used_nonces.py:_statement

@@ -289,11 +289,11 @@ def test_the_fast_readers_of_json_are_only_believed(monkeypatch: pytest.MonkeyPa
 
 def test_refusals_and_misuse_of_ours_pass() -> None:
     for ours in (Refused(Rule.CNF, WHERE), Misuse("m")):
-        with pytest.raises(type(ours)) as raised, foreign_code(Misuse("another")):
+        with pytest.raises(type(ours)) as raised, foreign_code(Misuse, "another"):
             raise ours
         assert raised.value is ours
     for passing in (KeyboardInterrupt, asyncio.CancelledError, SystemExit):
-        with pytest.raises(passing), foreign_code(Misuse("another")):
+        with pytest.raises(passing), foreign_code(Misuse, "another"):
             raise passing
 
 

@@ -30,7 +30,7 @@ from sdcard import (
 )
 from sdcard.cards.reading import KNOWN_FORMATS, examine_document
 from sdcard.disclosure.document import parse_policy
-from sdcard.disclosure.grant import Scope
+from sdcard.disclosure.entries import Entry
 from sdcard.disclosure.terms import terms_of
 from sdcard.edge.status_lists import AsyncFetchedStatusLists, FetchedStatusLists, _Kept
 from sdcard.encoding import JsonObject, JsonValue, encode_json
@@ -38,7 +38,7 @@ from sdcard.errors import MOST_FINDINGS
 from sdcard.instants import Lifetime
 from sdcard.limits import MOST_CARD_VALUES
 from sdcard.paths import Place
-from sdcard.requesting import leaves, scope_of, survey
+from sdcard.requesting import entry_of, leaves, survey
 from sdcard.status.status_list import pack_statuses
 from sdcard.status.token import issue_status_list_token, verify_status_list_token
 from tests.sdcard.cards.agentcard import cards as agentcard
@@ -147,21 +147,21 @@ def places(value: JsonValue, place: Place = ()) -> list[Place]:
 @given(st.data())
 def test_one_walk_finds_what_comparing_every_part_with_every_entry_finds(data: st.DataObject) -> None:
     card: JsonObject = data.draw(CARDS)
-    entries = data.draw(st.lists(st.sampled_from(TEXTS), unique=True, max_size=4))
+    texts = data.draw(st.lists(st.sampled_from(TEXTS), unique=True, max_size=4))
     every = [place for place in places(card) if place]
     shown = data.draw(st.lists(st.sampled_from(every), unique=True, max_size=6)) if every else []
-    scopes: list[Scope] = [scope_of(entry, FORMAT) for entry in ClaimRequest.of(*entries).entries]
+    entries: list[Entry] = [entry_of(one, FORMAT) for one in ClaimRequest.of(*texts).entries]
     carriers = {place: f"d{number}" for number, place in enumerate(shown)}
     asked, beyond = set(), set()
     for place in leaves(card):
         ends = range(1, len(place) + 1)
         chain = tuple(carriers[place[:end]] for end in ends if place[:end] in carriers)
-        bits = sum(1 << number for number, scope in enumerate(scopes) if scope.holds(place))
+        bits = sum(1 << number for number, entry in enumerate(entries) if entry.covers(place))
         if bits:
             asked.add((bits, chain))
         elif chain and not FORMAT.goes_with_parent(place):
             beyond.add(chain[-1])
-    found = survey(card, scopes, FORMAT.together, carriers.items())
+    found = survey(card, entries, FORMAT.together, carriers.items())
     assert (set(found.asked), found.beyond) == (asked, beyond)
 
 

@@ -35,7 +35,7 @@ class KeyEncryptionKey:
 
     def seal(self, content: JsonObject, key: PublicKey, use: KeyUse) -> str:
         """Content → compact JWE, bound to the key and its use. Two of the same content differ."""
-        with foreign_code(Misuse("the key cannot be sealed: the library for JWE fails")):
+        with foreign_code(Misuse, "the key cannot be sealed: the library for JWE fails"):
             token = JWE(encode_json(content), encode_json(_header(key, use)).decode())
             token.add_recipient(self._key)
             text: str = token.serialize(compact=True)
@@ -47,18 +47,18 @@ class KeyEncryptionKey:
         Raises:
             Misuse: when it is no such JWE, or was sealed with another key-encryption key.
         """
-        unopened = Misuse(
+        unopened = (
             f"the key {key.thumbprint} in the database cannot be opened: it was sealed with another key-encryption "
             "key, or changed"
         )
         if text.count(".") != 4:
-            raise unopened
-        with foreign_code(unopened):
+            raise Misuse(unopened)
+        with foreign_code(Misuse, unopened):
             token = JWE(algs=["dir", "A256GCM"])
             token.deserialize(text, key=self._key)
             bound, content = json.loads(token.objects["protected"]), token.payload
         if bound != _header(key, use):
-            raise unopened
+            raise Misuse(unopened)
         return parse_json_object(content, _WHERE, _DEPTH)
 
 

@@ -46,6 +46,6 @@ def record_digest(record: Mapping[str, JsonValue]) -> str:
         Misuse: when RFC 8785 has no text for it.
     """
     signed = {name: value for name, value in record.items() if name != "digest"}
-    with foreign_code(Misuse("RFC 8785 has no text for this record")):
+    with foreign_code(Misuse, "RFC 8785 has no text for this record"):
         text = rfc8785.dumps(signed)
     return hashlib.sha256(DOMAIN + text).hexdigest()

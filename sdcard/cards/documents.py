@@ -116,7 +116,7 @@ def _decode(data: bytes, where: Where) -> str:
 def _events(text: str, where: Where) -> Iterator[Any]:
     parser = yaml.parse(text, Loader=yaml.SafeLoader)
     while True:
-        with foreign_code(Refused(Rule.YAML_MALFORMED, where, "This is no JSON object, and no YAML that can be read.")):
+        with foreign_code(Refused, Rule.YAML_MALFORMED, where, "This is no JSON object, and no YAML that can be read."):
             event = _next(parser, text)
         if isinstance(event, str):
             raise Refused(Rule.YAML_MALFORMED, where, f"This is no JSON object, and as YAML it breaks in {event}.")

@@ -72,12 +72,6 @@ class CardFormat:
         """The name without its version."""
         return self.name.partition("/")[0]
 
-    def is_unit(self, place: tuple[Segment, ...]) -> bool:
-        """Whether the place gets a Disclosure of its own when it is not always disclosed."""
-        if len(place) == 1:
-            return True
-        return any(unit.matches(place) for unit in self.units) and not self.goes_with_parent(place)
-
     def goes_with_parent(self, place: tuple[Segment, ...]) -> bool:
         """Whether the place is shown whenever its parent is."""
         return any(one.matches(place) for one in self.together)

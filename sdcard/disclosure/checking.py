@@ -7,17 +7,17 @@ of a card of any known format, what is always disclosed is in the clear, and wha
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from itertools import chain, combinations
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from sdcard.cards.format import CardFormat
 from sdcard.cards.lint import is_deceptive
 from sdcard.disclosable import Treatment
 from sdcard.disclosure.agreement import Agreement
-from sdcard.disclosure.containment import FORMATS, Grants, missing_from
+from sdcard.disclosure.containment import FORMATS, missing_from
 from sdcard.disclosure.context import BUILT_IN, EVERYTHING, FEDERATION, PUBLIC, DisclosureContext, Meaning
-from sdcard.disclosure.grant import Grant, Row, Scope, Vocabulary, check_within, nearest, read_rows
+from sdcard.disclosure.context_rules import ContextRules
+from sdcard.disclosure.entries import Entry, nearest, read_context_entry, read_entry
 from sdcard.errors import Finding, Part, Refused, Where, first_findings
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
@@ -37,6 +37,9 @@ PAIRS_OF_AN_ENTRY = 256
 _FAMILIES = tuple(dict.fromkeys(one.family for one in FORMATS))
 _NAMES = frozenset(name for one in FORMATS for name in (*one.groups, *one.members, *one.always_disclosed))
 _RESERVED = "No card has a member of this name: in an SD-Card it belongs to a claim with another meaning."
+
+_Path: TypeAlias = tuple[ClaimPath, Entry]
+"""A path of an entry of a context."""
 
 
 class PolicyParts(Protocol):
@@ -58,8 +61,8 @@ class PolicyParts(Protocol):
     def agreements(self) -> tuple[Agreement, ...]:
         """Agreements with partners."""
 
-    def grant(self, context: str, card_format: CardFormat, disclose: Sequence[str] | None, where: Where) -> Grant:
-        """Work out what a context may show of cards of one format."""
+    def rules(self, context: str, card_format: CardFormat) -> ContextRules:
+        """Compile what a context may show of cards of one format."""
 
 
 def check_policy(policy: PolicyParts) -> tuple[Finding, ...]:
@@ -91,9 +94,8 @@ def _check_all(policy: PolicyParts) -> Iterator[Finding]:
         yield from new(_check_context(policy, context))
         if len(said) == before and not about_groups:
             sound.add(context.name)
-    grants = cache(lambda name, number: policy.grant(name, FORMATS[number], None, POLICY))
     for context in policy.contexts.values():
-        yield from new(_check_containment(policy, context, sound, grants))
+        yield from new(_check_containment(policy, context, sound))
     yield from new(_check_agreements(policy))
 
 
@@ -101,7 +103,10 @@ def _check_size(policy: PolicyParts) -> Iterator[Finding]:
     """Find a policy that would take long to look at, before it is looked at."""
     contexts = policy.contexts.values()
     for card_format in FORMATS:
-        sizes = {one.name: sum(1 for _ in _rows(policy, one, one.claims, card_format)) for one in contexts}
+        sizes = {
+            one.name: sum(len(entry.paths) for entry in _entries(policy, one, one.claims, card_format))
+            for one in contexts
+        }
         edges = [(one.name, _basis(name)) for one in contexts for name in one.contains]
         pairs = sum(sizes[outer] * sizes.get(inner, 0) + PAIRS_OF_AN_ENTRY for outer, inner in edges)
         if sum(sizes.values()) > MOST_PATHS_IN_ALL:
@@ -188,16 +193,16 @@ def _check_context(policy: PolicyParts, context: DisclosureContext) -> Iterator[
     if context.name == FEDERATION.name:
         yield from _check_federation(policy, context, where)
     entries = [entry for entry, findings in wrong if not findings]
-    said, looked_at = set[Where](), set[tuple[Row, ...]]()
+    said, looked_at = set[Where](), set[tuple[_Path, ...]]()
     for card_format in FORMATS:
-        rows = tuple(_rows(policy, context, entries, card_format))
-        for finding in _check_always(rows, card_format, where.within("claims")):
+        paths = tuple((p, one) for one in _entries(policy, context, entries, card_format) for p in one.paths)
+        for finding in _check_always(paths, card_format, where.within("claims")):
             if finding.where not in said:
                 said.add(finding.where)
                 yield finding
-        if rows not in looked_at:
-            looked_at.add(rows)
-            yield from _check_rows(rows, where.within("claims"))
+        if paths not in looked_at:
+            looked_at.add(paths)
+            yield from _check_paths(paths, where.within("claims"))
 
 
 def _check_narrowed(policy: PolicyParts, name: str, meaning: Meaning, where: Where) -> Iterator[Finding]:
@@ -212,20 +217,20 @@ def _check_narrowed(policy: PolicyParts, name: str, meaning: Meaning, where: Whe
         return
     for one, texts in meaning.items():
         formats = [card_format for card_format in FORMATS if one in (card_format.family, EVERYTHING)]
-        scopes = dict[Scope, None]()
+        groups_read = dict[Entry, None]()
         for each in formats:
             with suppress(Refused):  # a path of the group; it has a finding of its own
-                scopes[Vocabulary(each, policy.groups, {}).read(name, POLICY)] = None
+                groups_read[read_entry(name, each, POLICY, policy.groups)] = None
         for text in texts:
-            if not _narrows(ClaimPath.parse(text, POLICY), scopes):
+            if not _narrows(ClaimPath.parse(text, POLICY), groups_read):
                 hint = f"The group {name} does not hold {text}; a narrowed group means a part of it."
                 yield Finding(Rule.POLICY_MALFORMED, where, hint)
 
 
-def _narrows(narrower: ClaimPath, scopes: Iterable[Scope]) -> bool:
+def _narrows(narrower: ClaimPath, groups: Iterable[Entry]) -> bool:
     """Whether the path lies in a group, and in no format in a part of it that is another group's."""
-    holding = [scope for scope in scopes if any(p.includes(narrower) for p in scope.paths)]
-    return bool(holding) and all(scope.holds(narrower.segments) for scope in holding)
+    holding = [group for group in groups if any(p.includes(narrower) for p in group.paths)]
+    return bool(holding) and all(group.covers(narrower.segments) for group in holding)
 
 
 def _check_federation(policy: PolicyParts, context: DisclosureContext, where: Where) -> Iterator[Finding]:
@@ -239,52 +244,51 @@ def _check_federation(policy: PolicyParts, context: DisclosureContext, where: Wh
         yield Finding(Rule.CONTEXT_UNKNOWN, where, f"Without an agreement it shows what {PUBLIC.name} shows.")
 
 
-def _rows(
+def _entries(
     policy: PolicyParts, context: DisclosureContext, entries: Iterable[str], card_format: CardFormat
-) -> Iterator[Row]:
-    vocabulary = Vocabulary(card_format, policy.groups, context.narrowed)
-    for entry in entries:
+) -> Iterator[Entry]:
+    for text in entries:
         with suppress(Refused):  # a path of a group; it has a finding of its own
-            yield from read_rows(context, entry, vocabulary, POLICY)
+            yield read_context_entry(context, text, card_format, policy.groups)
 
 
-def _check_always(rows: Iterable[Row], card_format: CardFormat, where: Where) -> Iterator[Finding]:
-    for row in rows:
-        first = row.path.segments[:1]
-        if first and first[0] in card_format.always_disclosed and not _gives_way(first[0], row.treatment):
+def _check_always(paths: Iterable[_Path], card_format: CardFormat, where: Where) -> Iterator[Finding]:
+    for claim_path, entry in paths:
+        first = claim_path.segments[:1]
+        if first and first[0] in card_format.always_disclosed and not _gives_way(first[0], entry.treatment):
             hint = f"Every SD-Card of {card_format.name} shows {first[0]}; leave it out."
-            yield Finding(Rule.POLICY_ALWAYS, where.within(row.scope.entry), hint)
+            yield Finding(Rule.POLICY_ALWAYS, where.within(entry.text), hint)
 
 
-def _check_rows(rows: Sequence[Row], where: Where) -> Iterator[Finding]:
-    if len(rows) > MOST_PATHS:
+def _check_paths(paths: Sequence[_Path], where: Where) -> Iterator[Finding]:
+    if len(paths) > MOST_PATHS:
         yield Finding(Rule.POLICY_MALFORMED, where, f"A context has at most {MOST_PATHS} paths, those of groups too.")
     else:
-        yield from _ambiguities(rows, where)
+        yield from _ambiguities(paths, where)
 
 
-def _gives_way(name: object, treatment: Treatment) -> bool:
+def _gives_way(name: object, treatment: Treatment | None) -> bool:
     """Whether an entry may name a member that this format always shows: it shows it too, or cards of another format."""
     having = [one for one in FORMATS if name in one.members or name in one.always_disclosed]
     elsewhere = any(name not in one.always_disclosed for one in having)
     return treatment is Treatment.PLAIN or (elsewhere and treatment is Treatment.SELECTIVE)
 
 
-def _ambiguities(rows: Sequence[Row], where: Where) -> Iterator[Finding]:
+def _ambiguities(paths: Sequence[_Path], where: Where) -> Iterator[Finding]:
     """Find two entries that say different things of one place when neither has the narrower path."""
-    paths = {row.path for row in rows}
-    for one, other in combinations(rows, 2):
-        if one.scope is other.scope:
+    own = {claim_path for claim_path, _ in paths}
+    for (one, entry), (other, later) in combinations(paths, 2):
+        if entry is later:
             continue
-        here = where.within(other.scope.entry)
-        if one.path == other.path:
-            if one.treatment is not other.treatment or not (one.scope.is_group or other.scope.is_group):
-                hint = f"The entry {one.scope.entry} is about {one.path} too; keep one of them."
+        here = where.within(later.text)
+        if one == other:
+            if entry.treatment is not later.treatment or not (entry.is_group or later.is_group):
+                hint = f"The entry {entry.text} is about {one} too; keep one of them."
                 yield Finding(Rule.POLICY_AMBIGUOUS, here, hint)
-        elif one.treatment is not other.treatment and not _nested(one.path, other.path):
-            shared = one.path.overlap(other.path)
-            if shared and shared not in paths and one.decides(shared.segments) and other.decides(shared.segments):
-                hint = f"The entry {one.scope.entry} says something else of {shared}; add an entry for that."
+        elif entry.treatment is not later.treatment and not _nested(one, other):
+            shared = one.overlap(other)
+            if shared and shared not in own and entry.covers(shared.segments) and later.covers(shared.segments):
+                hint = f"The entry {entry.text} says something else of {shared}; add an entry for that."
                 yield Finding(Rule.POLICY_AMBIGUOUS, here, hint)
 
 
@@ -295,9 +299,7 @@ def _nested(one: ClaimPath, other: ClaimPath) -> bool:
 # -- containment ------------------------------------------------------------------------------------------------------
 
 
-def _check_containment(
-    policy: PolicyParts, context: DisclosureContext, sound: set[str], grants: Grants
-) -> Iterator[Finding]:
+def _check_containment(policy: PolicyParts, context: DisclosureContext, sound: set[str]) -> Iterator[Finding]:
     for number, name in enumerate(context.contains):
         where = POLICY.within("contexts", context.name, "contains", number)
         if name not in policy.contexts:
@@ -307,7 +309,7 @@ def _check_containment(
                 Rule.POLICY_CONTAINMENT, where, "A context would contain itself; name it the other way round only."
             )
         elif {_basis(context.name), _basis(name)} <= sound:
-            found = missing_from(grants, context.name, name)
+            found = missing_from(policy.rules, context.name, name)
             if found:
                 hint = f"The context {name} shows {str(found) or EVERYTHING}, and {context.name} does not."
                 hint += " It is built in: say in the policy what it shows." if context in BUILT_IN else ""
@@ -358,7 +360,7 @@ def _check_agreements(policy: PolicyParts) -> Iterator[Finding]:
             place = here.within("discloses", index)
             if entry not in found:
                 findings = list(_check_entry(policy, entry, place))
-                found[entry] = findings or list(_check_agreed(ceilings, entry, place))
+                found[entry] = findings or list(_check_agreed(policy, ceilings, entry, place))
             yield from (replace(finding, where=place) for finding in found[entry])
     for (number, one), (_, other) in combinations(list(enumerate(policy.agreements))[::-1], 2):
         if one.overlaps(other):
@@ -366,20 +368,20 @@ def _check_agreements(policy: PolicyParts) -> Iterator[Finding]:
             yield Finding(Rule.POLICY_AMBIGUOUS, where.within(number), hint)
 
 
-def _ceilings(policy: PolicyParts) -> list[tuple[Vocabulary, Grant]]:
+def _ceilings(policy: PolicyParts) -> list[ContextRules]:
     """What *federation* withholds, in each format."""
     context = policy.contexts[FEDERATION.name]
-    readings = ((one, tuple(_rows(policy, context, context.claims, one))) for one in FORMATS)
-    return [(Vocabulary(one, policy.groups, context.narrowed), Grant(context.name, rows)) for one, rows in readings]
+    return [ContextRules(context.name, one, tuple(_entries(policy, context, context.claims, one))) for one in FORMATS]
 
 
-def _check_agreed(ceilings: Sequence[tuple[Vocabulary, Grant]], entry: str, where: Where) -> Iterator[Finding]:
+def _check_agreed(policy: PolicyParts, ceilings: Sequence[ContextRules], text: str, where: Where) -> Iterator[Finding]:
     looked_at = set[tuple[object, ...]]()
-    for vocabulary, grant in ceilings:
+    narrowed = policy.contexts[FEDERATION.name].narrowed
+    for rules in ceilings:
         try:
-            scope = vocabulary.read(entry, where)
-            if (scope, grant.rows) not in looked_at:
-                looked_at.add((scope, grant.rows))
-                check_within(grant, scope, where)
+            entry = read_entry(text, rules.card_format, where, policy.groups, narrowed)
+            if (entry, rules.paths) not in looked_at:
+                looked_at.add((entry, rules.paths))
+                rules.check_within(entry, where)
         except Refused as refusal:
             yield from (finding for finding in refusal.findings if finding.rule is Rule.DISCLOSE_BEYOND_CEILING)

@@ -5,21 +5,22 @@ from typing import TypeAlias
 
 from sdcard.cards.format import CardFormat
 from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.disclosure.grant import Grant
+from sdcard.disclosable import Treatment
+from sdcard.disclosure.context_rules import ContextRules, Position
 from sdcard.paths import ClaimPath, Segment
 
 FORMATS = tuple(KNOWN_FORMATS.values())
-Grants: TypeAlias = Callable[[str, int], Grant]
-"""What a context shows in cards of a format, by its number in ``FORMATS``."""
+CompiledRules: TypeAlias = Callable[[str, CardFormat], ContextRules]
+"""The rules of a context, by its name, for cards of a format."""
 
 
-def missing_from(grants: Grants, outer: str, inner: str) -> ClaimPath | None:
+def missing_from(compiled: CompiledRules, outer: str, inner: str) -> ClaimPath | None:
     """A place that the inner context may show, in a card of any format, where the outer one shows nothing."""
     looked_at = set[tuple[object, ...]]()
-    for number, card_format in enumerate(FORMATS):
-        less, more = (grants(name, number) for name in (inner, outer))
-        same = (less.rows, more.rows, *_told_apart(less, card_format))
-        if less.rows == more.rows or same in looked_at:
+    for card_format in FORMATS:
+        less, more = (compiled(name, card_format) for name in (inner, outer))
+        same = (less.paths, more.paths, *_told_apart(less, card_format))
+        if less.paths == more.paths or same in looked_at:
             continue
         found = _first_missing(less, more, card_format)
         if found:
@@ -28,23 +29,23 @@ def missing_from(grants: Grants, outer: str, inner: str) -> ClaimPath | None:
     return None
 
 
-def _told_apart(grant: Grant, card_format: CardFormat) -> tuple[object, ...]:
+def _told_apart(rules: ContextRules, card_format: CardFormat) -> tuple[object, ...]:
     """What of a format matters for the paths of a context: nothing of members that none of them can begin with."""
-    firsts = {segment for row in grant.rows for segment in row.path.segments[:1]}
-    if None in firsts or not all(row.path.segments for row in grant.rows):
+    firsts = {segment for p, _ in rules.paths for segment in p.segments[:1]}
+    if None in firsts or not all(p.segments for p, _ in rules.paths):
         return card_format.always_disclosed, card_format.together
     always = tuple(name for name in card_format.always_disclosed if name in firsts)
     return always, tuple(path for path in card_format.together if path.segments[0] in firsts)
 
 
-def _first_missing(less: Grant, more: Grant, card_format: CardFormat) -> ClaimPath | None:
+def _first_missing(less: ContextRules, more: ContextRules, card_format: CardFormat) -> ClaimPath | None:
     """A place that the one may show where the other shows nothing.
 
     If there is one, there is one at which the paths that decide about it meet: a path that the one shows, a path of the
     other, and perhaps a path that belongs to another group. About a place on the way to what is shown, only paths that
     are no longer decide.
     """
-    holes = tuple(dict.fromkeys(p for row in (*less.rows, *more.rows) for p in row.scope.apart))
+    holes = tuple(dict.fromkeys(p for _, entry in (*less.paths, *more.paths) for p in entry.excluded))
     edges = tuple(dict.fromkeys((*more.edges(), *holes)))
     clear = [(name,) for name in card_format.always_disclosed]
     shown = dict.fromkeys(_shown_places(less, card_format))
@@ -54,18 +55,19 @@ def _first_missing(less: Grant, more: Grant, card_format: CardFormat) -> ClaimPa
         met |= dict.fromkeys(p for edge in edges if len(edge.segments) <= len(way.segments) if (p := way.overlap(edge)))
     apart = dict.fromkeys(p for one in met for hole in holes if (p := one.overlap(hole)))
     places = (place for place in {**met, **apart} if place.segments[:1] not in clear)
-    return next((place for place in places if not _is_contained(less, more, place.segments, card_format)), None)
+    start, start_of_more = less.start(), more.start()
+    return next((p for p in places if not _is_contained(start, start_of_more, p.segments)), None)
 
 
-def _ways(grant: Grant) -> Iterator[ClaimPath]:
+def _ways(rules: ContextRules) -> Iterator[ClaimPath]:
     """What lies on the way to what the context shows."""
-    for shown in grant.shown:
+    for shown in rules.shown:
         yield from (ClaimPath(shown.segments[:length]) for length in range(1, len(shown.segments)))
 
 
-def _shown_places(grant: Grant, card_format: CardFormat) -> Iterator[ClaimPath]:
+def _shown_places(rules: ContextRules, card_format: CardFormat) -> Iterator[ClaimPath]:
     """What the context shows, and what goes along with it."""
-    for shown in grant.shown:
+    for shown in rules.shown:
         yield shown
         for along in card_format.together:
             above = ClaimPath(along.segments[:-1]).overlap(ClaimPath(shown.segments[: len(along.segments) - 1]))
@@ -73,12 +75,13 @@ def _shown_places(grant: Grant, card_format: CardFormat) -> Iterator[ClaimPath]:
                 yield ClaimPath((*above.segments, along.segments[-1]))
 
 
-def _is_contained(less: Grant, more: Grant, place: tuple[Segment, ...], card_format: CardFormat) -> bool:
+def _is_contained(less: Position, more: Position, place: tuple[Segment, ...]) -> bool:
     """Whether the one context shows the place whenever the other does: an empty container on the way, too."""
-    if less.permits(place):
-        return more.permits(place)
-    if less.forbids(place):
+    shown, other = less.at(place), more.at(place)
+    if shown.treatment is not Treatment.WITHHELD:
+        return other.treatment is not Treatment.WITHHELD
+    if shown.forbidden:
         return True
-    above = place[:-1]
-    along = card_format.goes_with_parent(place) and (less.permits(above) or less.leads_to(above))
-    return not more.forbids(place) if along or less.leads_to(place) else True
+    above = less.at(place[:-1])
+    along = shown.along and (above.treatment is not Treatment.WITHHELD or above.leads)
+    return not other.forbidden if along or shown.leads else True

@@ -12,7 +12,7 @@ from sdcard.disclosable import Treatment
 from sdcard.disclosure.agreement import Agreement
 from sdcard.disclosure.checking import POLICY
 from sdcard.disclosure.context import BUILT_IN, EVERYTHING, DisclosureContext, Meaning
-from sdcard.disclosure.grant import nearest
+from sdcard.disclosure.entries import nearest
 from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.disclosure.schema import SCHEMA
 from sdcard.encoding import JsonObject, JsonValue, has_more_values, parse_json_object, why_not_utf8
@@ -61,7 +61,7 @@ def read_policy(document: JsonObject) -> DisclosurePolicy:
     """
     if has_more_values(document, _MOST_VALUES):
         raise Refused(Rule.POLICY_MALFORMED, POLICY, f"A policy has at most {_MOST_VALUES} values.")
-    with foreign_code(Refused(Rule.POLICY_MALFORMED, POLICY, "It cannot be compared with the schema of policies.")):
+    with foreign_code(Refused, Rule.POLICY_MALFORMED, POLICY, "It cannot be compared with the schema of policies."):
         findings = first_findings(finding for error in _VALIDATOR.iter_errors(document) for finding in _findings(error))
     ladder = _ladder(document.get("ladder"), findings)
     agreements = tuple(_agreements(document.get("agreements"), findings))

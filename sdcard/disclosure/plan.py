@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from sdcard.cards.card import Card
 from sdcard.cards.format import Fact
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
 from sdcard.disclosure.agreement import Agreement, Partner
-from sdcard.disclosure.grant import Grant
-from sdcard.disclosure.kinds import Kind, Kinds
+from sdcard.disclosure.context_rules import ContextRules, Position
 from sdcard.disclosure.policy import DisclosurePolicy
-from sdcard.encoding import JsonObject, JsonValue
+from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Refused, Where
-from sdcard.paths import Place, Segment
+from sdcard.paths import Place, encode_segment
 from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 
@@ -72,122 +72,132 @@ def plan_disclosure(
     """
     unnamed = [name for name in card.document if name not in card.format.members]
     agreement = policy.agreement(context, partner, where)
-    kinds = policy.kinds(context, card.format, disclose, where, unnamed, agreement)
-    permitted = kinds.grant
+    rules = policy.rules(context, card.format, disclose, where, unnamed, agreement)
     clear = {*card.format.always_disclosed, *profile.also_clear}
-    _check_clear(clear & card.document.keys(), permitted, where)
-    planner = _Planner(card, kinds, clear, policy.skills)
-    root = planner.object(card.document, (), (), covered=False)
-    places = [place for place, _ in planner.shown]
-    asked = permitted.lists[-1] if disclose is not None else ()
+    _check_clear(clear & card.document.keys(), rules, where)
+    walk = _Walk(card, rules, clear, policy.skills)
+    members, _ = walk.members(card.document, (), walk.start, "", covered=False)
+    asked = [] if disclose is None else rules.listed()
     return DisclosurePlan(
         context=context,
         card_format=card.format.family,
         profile=profile,
-        root=root,
+        root=DisclosableObject(members, rules.top_digests),
         policy=policy,
-        places=frozenset(places),
-        discloses=tuple(dict.fromkeys([family for _, family in planner.shown])),
-        nothing_behind=tuple(scope.entry for scope in asked if not any(map(scope.holds, places))),
+        places=frozenset([place for place, _ in walk.shown]),
+        discloses=tuple(dict.fromkeys([family for _, family in walk.shown])),
+        nothing_behind=tuple(entry.text for entry, bit in asked if not walk.applied & bit),
         agreement=agreement,
         names_agent=card.format.names_agent,
     )
 
 
-def _check_clear(clear: set[str], permitted: Grant, where: Where) -> None:
+def _check_clear(clear: set[str], rules: ContextRules, where: Where) -> None:
     """Refuse a context that must not show what every SD-Card shows: one of the two would silently give way.
 
     Withholding ``*`` means everything else.
     """
+    start = rules.start()
     for name in sorted(clear):
-        row = permitted.row((name,))
-        if row and row.path.segments and row.treatment is Treatment.WITHHELD:
-            hint = f"The context {permitted.context} must not show {name}, which the format or profile always shows."
+        if rules.withholds_by_name(start.into(name)):
+            hint = f"The context {rules.context} must not show {name}, which the format or profile always shows."
             raise Refused(Rule.DISCLOSE_BEYOND_CEILING, where, hint)
 
 
-class _Planner:
-    """Walks a card.
+_Treated: TypeAlias = tuple[Treatment, Disclosable]
+_NOT_SHOWN: _Treated = (Treatment.WITHHELD, None)
 
-    ``like``: a part's place as ``Grant.kind`` has it. ``covered``: it lies within one that has a Disclosure of its own.
+
+class _Walk:
+    """One walk through a card, beside the trie of the rules.
 
     Attributes:
-        shown: the parts that are shown, each with its family, and before what is in it.
+        start: the position of the card.
+        shown: the parts that are shown, each with its path, and before what is in it.
+        applied: bits of the rules that apply to these parts.
     """
 
-    def __init__(self, card: Card, kinds: Kinds, clear: set[str], skills: int) -> None:
-        self._kinds, self._clear, self._numbered, self._skills = kinds, clear, kinds.grant.numbered, skills
+    def __init__(self, card: Card, rules: ContextRules, clear: set[str], skills: int) -> None:
+        self._document, self._rules, self._clear, self._skills = card.document, rules, clear, skills
         self._of_skills = {claim_path.segments[:-2] for claim_path in card.format.facts[Fact.SKILL]}
-        self._bare = frozenset(_bare(card.document, kinds))
+        self.start = rules.start()
+        self._bare = frozenset(self._places_around_plain()) if rules.plain else frozenset()
         self.shown: list[tuple[Place, str]] = []
+        self.applied = 0
 
-    def object(
-        self, members: Mapping[str, JsonValue], place: Place, like: tuple[Segment, ...], covered: bool
-    ) -> DisclosableObject:
-        """Treat each member, in sorted order: the author's order of members would link this author's cards."""
-        parts = {name: self._part(members[name], (*place, name), (*like, name), covered) for name in sorted(members)}
-        return DisclosableObject(parts, self._kinds.room(place, covered))
+    def members(
+        self, members: Mapping[str, JsonValue], place: Place, at: Position, family: str, covered: bool
+    ) -> tuple[dict[str, _Treated], bool]:
+        """Treat each member, in sorted order: the author's order of members would link this author's cards.
 
-    def _array(
-        self, elements: Sequence[JsonValue], place: Place, like: tuple[Segment, ...], covered: bool
-    ) -> DisclosableArray:
+        Also return whether a member is shown that was asked for: a container that its context emptied would be false.
+        """
+        parts, shows = dict[str, _Treated](), False
+        for name in sorted(members):
+            inner = at.into(name)
+            path = family + (name if name.isidentifier() else encode_segment(name))
+            parts[name] = part = self._part(members[name], (*place, name), inner, path, covered)
+            shows = shows or (part is not _NOT_SHOWN and inner.counts)
+        return parts, shows
+
+    def _elements(
+        self, elements: Sequence[JsonValue], place: Place, at: Position, family: str, covered: bool
+    ) -> tuple[DisclosableArray, bool]:
         parts = [
-            self._part(element, (*place, index), (*like, index if self._numbered else None), covered)
+            self._part(element, (*place, index), at.into(index), family, covered)
             for index, element in enumerate(elements)
         ]
-        room = self._kinds.room(place, covered)
-        return DisclosableArray(tuple(parts), max(room, self._skills) if room and place in self._of_skills else room)
+        room = at.room(covered)
+        least = max(room, self._skills) if room and place in self._of_skills else room
+        return DisclosableArray(tuple(parts), least), any([part is not _NOT_SHOWN for part in parts])
 
-    def _part(
-        self, value: JsonValue, place: Place, like: tuple[Segment, ...], covered: bool
-    ) -> tuple[Treatment, Disclosable]:
-        kind, before = self._kinds.like(like), len(self.shown)
+    def _part(self, value: JsonValue, place: Place, at: Position, family: str, covered: bool) -> _Treated:
+        """Treat one part. ``covered``: it lies within one that has a Disclosure of its own."""
         if len(place) == 1 and place[0] in self._clear:
-            self.shown.append((place, kind.family))
+            self._show(place, at, family)
             return Treatment.PLAIN, _in_order(value)
-        if not kind.permitted and not (kind.on_the_way and isinstance(value, dict | list)):
-            return Treatment.WITHHELD, None
-        self.shown.append((place, kind.family))
-        treatment = self._how(place, kind, covered)
-        inside: Disclosable = _in_order(value)
-        if kind.divided or not kind.permitted:  # else nothing inside is treated differently
-            within = covered or treatment is Treatment.SELECTIVE
-            if isinstance(value, dict):
-                inside = self.object(value, place, like, within)
-            elif isinstance(value, list):
-                inside = self._array(value, place, like, within)
-            must_show = value or (kind.forbidden and not kind.permitted)
-            if must_show and not self._shows_something(inside, like):
-                del self.shown[before:]
-                return Treatment.WITHHELD, None
+        if not at.permitted and not (at.leads and isinstance(value, dict | list)):
+            return _NOT_SHOWN
+        before, applied = len(self.shown), self.applied
+        self._show(place, at, family)
+        treatment = self._how(place, at, covered)
+        if not isinstance(value, dict | list):
+            return treatment, value
+        if at.permitted and not at.divided:  # nothing inside is treated differently
+            return treatment, _in_order(value)
+        within = covered or treatment is Treatment.SELECTIVE
+        inside: Disclosable
+        if isinstance(value, dict):
+            parts, shows = self.members(value, place, at, family + ".", within)
+            inside = DisclosableObject(parts, at.room(within))
+        else:
+            inside, shows = self._elements(value, place, at, family + ".*", within)
+        if not shows and (value or at.forbidden):
+            del self.shown[before:]
+            self.applied = applied
+            return _NOT_SHOWN
         return treatment, inside
 
-    def _how(self, place: Place, kind: Kind, covered: bool) -> Treatment:
-        """How a part that is shown is shown: in the clear only where the policy or the card format says so."""
-        if kind.plain or kind.along or place in self._bare:
-            return Treatment.PLAIN
-        return Treatment.SELECTIVE if kind.own or not covered else Treatment.PLAIN
+    def _show(self, place: Place, at: Position, family: str) -> None:
+        self.shown.append((place, family))
+        self.applied |= at.applying
 
-    def _shows_something(self, inside: Disclosable, like: tuple[Segment, ...]) -> bool:
-        """Whether a part that was asked for is shown: a container emptied by its context would say what is not so."""
-        if isinstance(inside, DisclosableObject):
-            shown = (name for name, (treatment, _) in inside.members.items() if treatment is not Treatment.WITHHELD)
-            return any(not self._kinds.like((*like, name)).only_along for name in shown)
-        if isinstance(inside, DisclosableArray):
-            return any(treatment is not Treatment.WITHHELD for treatment, _ in inside.elements)
-        return True
+    def _how(self, place: Place, at: Position, covered: bool) -> Treatment:
+        """How a part that is shown is shown: in the clear only where the policy or the card format says so."""
+        if at.treatment is Treatment.PLAIN or at.along or place in self._bare:
+            return Treatment.PLAIN
+        return Treatment.SELECTIVE if at.own or not covered else Treatment.PLAIN
+
+    def _places_around_plain(self) -> Iterator[Place]:
+        """The places in which something is in the clear, and which are therefore in the clear too."""
+        for claim_path in self._rules.plain:
+            for place in claim_path.find(self._document):
+                if self.start.at(place).treatment is Treatment.PLAIN:
+                    yield from (place[:length] for length in range(1, len(place)))
 
 
 def _in_order(value: JsonValue) -> JsonValue:
-    """The same value with the members of all its objects sorted; JSON gives their order no meaning."""
+    """Sort the members of all objects in a value; JSON gives their order no meaning."""
     if isinstance(value, dict):
         return {name: _in_order(value[name]) for name in sorted(value)}
     return [_in_order(element) for element in value] if isinstance(value, list) else value
-
-
-def _bare(document: JsonObject, kinds: Kinds) -> Iterator[Place]:
-    """The places in which something is in the clear, and which therefore are so themselves."""
-    for claim_path in kinds.plain:
-        for place in claim_path.find(document):
-            if kinds.grant.treatment(place) is Treatment.PLAIN:
-                yield from (place[:length] for length in range(1, len(place)))

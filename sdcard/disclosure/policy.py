@@ -8,9 +8,8 @@ from sdcard.cards.format import CardFormat
 from sdcard.disclosure.agreement import Agreement, Partner
 from sdcard.disclosure.checking import check_policy
 from sdcard.disclosure.context import BUILT_IN, FEDERATION, PUBLIC, DisclosureContext, Meaning, frozen_meanings
-from sdcard.disclosure.grant import Grant, Vocabulary, read_grant
-from sdcard.disclosure.kinds import Kinds
-from sdcard.errors import Misuse, Refused, Where
+from sdcard.disclosure.context_rules import ContextRules
+from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.frozen import frozen
 from sdcard.rules import Rule
 
@@ -39,7 +38,7 @@ class DisclosurePolicy:
     members: frozenset[str] = frozenset()
     agreements: tuple[Agreement, ...] = ()
     skills: int = 16
-    _kinds: dict[tuple[str, str], Kinds] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _rules: dict[tuple[str, str], ContextRules] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.ladder or list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1:
@@ -78,21 +77,21 @@ class DisclosurePolicy:
         holding = (one for one in self.agreements if one.decides(partner))
         return next(holding, None)
 
-    def grant(
+    def rules(
         self,
         context: str,
         card_format: CardFormat,
-        disclose: Sequence[str] | None,
-        where: Where,
+        disclose: Sequence[str] | None = None,
+        where: Where = Where(Part.POLICY),
         unnamed: Sequence[str] = (),
         agreement: Agreement | None = None,
-    ) -> Grant:
-        """What a context may show of cards of one format.
+    ) -> ContextRules:
+        """Compile what a context may show of cards of one format. The policy keeps what depends on nothing else.
 
         Args:
             context: its name. Without an agreement, *federation* is *public* by another name.
             card_format: gives groups and members their meaning.
-            disclose: a registration's own list, in place of the context's choice; None keeps that.
+            disclose: a registration's own list; it replaces the context's choice. None keeps the choice.
             where: the list's place, for refusals; entry ``i`` is at ``where/i``.
             unnamed: members that the card has beyond its format; they may be named too.
             agreement: what *federation* shows; a registration's list then picks from it.
@@ -104,30 +103,14 @@ class DisclosurePolicy:
         decisive = self.context(context, where)
         if context == FEDERATION.name and agreement is None:
             decisive = self.context(PUBLIC.name, where)
-        vocabulary = Vocabulary(card_format, self.groups, decisive.narrowed)
-        agreed = agreement.discloses if agreement else None
-        return read_grant(context, decisive, vocabulary, agreed, disclose, where, unnamed)
-
-    def kinds(
-        self,
-        context: str,
-        card_format: CardFormat,
-        disclose: Sequence[str] | None,
-        where: Where,
-        unnamed: Sequence[str] = (),
-        agreement: Agreement | None = None,
-    ) -> Kinds:
-        """What ``grant`` gives means for the places of cards; the contexts' own choices are worked out once.
-
-        Arguments and refusals as ``grant``.
-        """
-        if disclose is not None or agreement is not None:
-            return Kinds(card_format, self.grant(context, card_format, disclose, where, unnamed, agreement))
-        key = self.context(context, where).name, card_format.name
-        kinds = self._kinds.get(key)
-        if kinds is None or kinds.card_format is not card_format:
-            kinds = self._kinds[key] = Kinds(card_format, self.grant(context, card_format, None, where))
-        return kinds
+        key = context, card_format.name
+        rules = self._rules.get(key) if agreement is None else None
+        if rules is None or rules.card_format is not card_format:
+            agreed = agreement.discloses if agreement else None
+            rules = ContextRules.compile(context, decisive, card_format, self.groups, agreed)
+            if agreement is None:
+                self._rules[key] = rules
+        return rules if disclose is None else rules.limited_to(disclose, decisive, self.groups, where, unnamed)
 
     def padded_size(self, count: int) -> int:
         """The step of the ladder that ``count`` digests are filled to."""

@@ -153,7 +153,7 @@ async def _visit(
     """Ask one address, on connections of its own."""
     addresses = await _permitted(target, reach)
     timeout = _share(ends_at, len(addresses))
-    with foreign_code(_failed("The client of HTTP cannot be set up on this machine.")):
+    with foreign_code(_failed, "The client of HTTP cannot be set up on this machine."):
         tls = _tls(reach.authorities) if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         connecting = httpx2.AsyncClient(verify=tls, timeout=timeout, follow_redirects=False, trust_env=False)
     async with connecting as client:
@@ -300,7 +300,7 @@ async def _read(answer: httpx2.Response, wanted: _Wanted) -> Fetched | _Moved:
 
 def _inflate(data: bytes, most_bytes: int) -> bytes:
     """Decompress one gzip member, and stop as soon as there is too much of it."""
-    with foreign_code(_failed("It answered with gzip that is damaged.")):
+    with foreign_code(_failed, "It answered with gzip that is damaged."):
         inflater = zlib.decompressobj(_GZIP_FORMAT)
         inflated = inflater.decompress(data, most_bytes + 1)
     if len(inflated) > most_bytes:
@@ -315,7 +315,7 @@ def _tls(authorities: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     if authorities:
-        with foreign_code(Misuse("the authorities are no certificates in PEM")):
+        with foreign_code(Misuse, "the authorities are no certificates in PEM"):
             context.load_verify_locations(cadata=authorities)
     else:
         context.load_default_certs()

@@ -199,7 +199,7 @@ def _read_bytes(file: BinaryIO) -> bytes:
 
 def _generate(algorithm: SignatureAlgorithm) -> JsonObject:
     """A new private JWK."""
-    with foreign_code(Refused(Rule.KEY_UNSUPPORTED, _WHERE, "This machine cannot make such a key.")):
+    with foreign_code(Refused, Rule.KEY_UNSUPPORTED, _WHERE, "This machine cannot make such a key."):
         return _made(algorithm)
 
 
@@ -231,7 +231,7 @@ def _private_half(document: JsonObject, algorithm: SignatureAlgorithm) -> InMemo
     where = _private_place(algorithm)
     if where.path[-1] not in document:
         raise Refused(Rule.KEY_MALFORMED, where, "The file holds no private key.")
-    with foreign_code(Refused(Rule.KEY_MALFORMED, where, "The private half is malformed.")):
+    with foreign_code(Refused, Rule.KEY_MALFORMED, where, "The private half is malformed."):
         if algorithm in ML_DSA_PARAMETERS:
             return _ml_dsa_signer(algorithm, _seed(document, where))
         return _signer(JWK(**document))

@@ -10,6 +10,8 @@ from sdcard.jose.keys import PublicKey, public_key
 from sdcard.jose.ml_dsa import MlDsaPrivateKey
 from sdcard.rules import Rule
 
+_KEY = Where(Part.KEY)
+
 
 class Signer(Protocol):
     """Holds a private key, perhaps somewhere else."""
@@ -47,7 +49,7 @@ class InMemorySigner:
             Refused: ``signer.unavailable`` when the library fails.
         """
         parameters = self._parameters
-        with foreign_code(Refused(Rule.SIGNER_UNAVAILABLE, Where(Part.KEY))):
+        with foreign_code(Refused, Rule.SIGNER_UNAVAILABLE, _KEY):
             if parameters is None:
                 return cast("ed25519.Ed25519PrivateKey | MlDsaPrivateKey", self._key).sign(message)
             key = cast("ec.EllipticCurvePrivateKey", self._key)

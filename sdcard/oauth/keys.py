@@ -109,7 +109,7 @@ def _parse_rsa(entry: Mapping[str, JsonValue], where: Where) -> RsaKey:
         raise Refused(Rule.KEY_UNSUPPORTED, where.within("e"), f"The public exponent is {_RSA_EXPONENT}.")
     members: JsonObject = {"e": entry["e"], "kty": "RSA", "n": entry["n"]}
     thumbprint = encode_base64url(hashlib.sha256(encode_json(members)).digest())
-    with foreign_code(Refused(Rule.KEY_MALFORMED, where, "This is no RSA key.")):
+    with foreign_code(Refused, Rule.KEY_MALFORMED, where, "This is no RSA key."):
         key = RSAPublicNumbers(e, n).public_key()
     return RsaKey(key, thumbprint)
 

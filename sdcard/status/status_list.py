@@ -80,7 +80,7 @@ def parse_status_list(value: JsonValue, where: Where, most_bytes: int) -> Status
 
 
 def _inflate(data: bytes, where: Where, most_bytes: int) -> bytes:
-    with foreign_code(Refused(Rule.STATUS_LIST_MALFORMED, where, "This is no ZLIB stream.")):
+    with foreign_code(Refused, Rule.STATUS_LIST_MALFORMED, where, "This is no ZLIB stream."):
         inflater = zlib.decompressobj()
         inflated = inflater.decompress(data, most_bytes + 1)
     if len(inflated) > most_bytes:

@@ -36,5 +36,5 @@ def new_agent_id(now: Instant, randomness: bytes) -> str:
         raise Misuse(f"an agent id takes {RANDOM_BYTES} random bytes")
     from ulid import ULID  # here, since few who read cards make ids
 
-    with foreign_code(Misuse("the library for ULIDs fails")):
+    with foreign_code(Misuse, "the library for ULIDs fails"):
         return str(ULID.from_bytes(milliseconds.to_bytes(_TIME_BYTES, "big") + randomness))

@@ -9,6 +9,7 @@ from sdcard import DEFAULT_POLICY, DisclosurePolicy, Misuse, Refused
 from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.disclosable import Treatment
 from sdcard.disclosure.context import DisclosureContext
+from sdcard.disclosure.context_rules import ContextRules
 from sdcard.errors import Part, Where
 from sdcard.paths import Place, path
 from tests.world import raises_rule
@@ -17,8 +18,12 @@ HERE = Where(Part.REQUEST, ("disclose",))
 FORMAT = KNOWN_FORMATS["a2a/1.0"]
 
 
+def shows(rules: ContextRules, place: Place) -> bool:
+    return rules.start().at(place).treatment is not Treatment.WITHHELD
+
+
 def permits(context: str, disclose: list[str] | None, place: Place) -> bool:
-    return DEFAULT_POLICY.grant(context, FORMAT, disclose, HERE, ["x-vendor"]).permits(place)
+    return shows(DEFAULT_POLICY.rules(context, FORMAT, disclose, HERE, ["x-vendor"]), place)
 
 
 @pytest.mark.parametrize(
@@ -128,15 +133,15 @@ PRIVATE = replace(FORMAT, members=FORMAT.members | {"goals"}, private=(path("goa
 
 @pytest.mark.parametrize("place", [("goals",), ("goals", 0), ("skills", 1, "mood")])
 def test_everything_is_all_but_what_the_format_calls_private(place: Place) -> None:
-    shown = [DEFAULT_POLICY.grant("full", PRIVATE, disclose, HERE).permits(place) for disclose in (None, ["*"])]
-    named = DEFAULT_POLICY.grant("full", PRIVATE, ["goals", "skills.*.mood"], HERE)
+    shown = [shows(DEFAULT_POLICY.rules("full", PRIVATE, disclose, HERE), place) for disclose in (None, ["*"])]
+    named = DEFAULT_POLICY.rules("full", PRIVATE, ["goals", "skills.*.mood"], HERE)
 
-    assert (shown, named.permits(place)) == ([False, False], True)
-    assert not named.permits(("skills", 1, "tags"))
+    assert (shown, shows(named, place)) == ([False, False], True)
+    assert not shows(named, ("skills", 1, "tags"))
 
 
 def test_withholding_everything_withholds_what_is_private_too() -> None:
     closed = DisclosurePolicy({"closed": DisclosureContext("closed", {"*": Treatment.WITHHELD})})
 
     with raises_rule("disclose.beyond-ceiling", at="request/disclose/0"):
-        closed.grant("closed", PRIVATE, ["goals"], HERE)
+        closed.rules("closed", PRIVATE, ["goals"], HERE)

@@ -63,7 +63,7 @@ def canonical_json(value: JsonValue) -> bytes:
     Raises:
         Misuse: for such an integer, for NaN and infinities, and for lone surrogates.
     """
-    with foreign_code(Misuse("RFC 8785 has no text for this value")):
+    with foreign_code(Misuse, "RFC 8785 has no text for this value"):
         return rfc8785.dumps(_as_doubles(value))
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sdcard import DEFAULT_POLICY
 from sdcard.cards.format import CardFormat
 from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.paths import Place
@@ -90,4 +91,5 @@ def test_each_claim_belongs_to_its_group(card_format: CardFormat, place: Place, 
     ],
 )
 def test_what_gets_a_disclosure_of_its_own(card_format: CardFormat, place: Place, unit: bool) -> None:
-    assert card_format.is_unit(place) is unit
+    position = DEFAULT_POLICY.rules("full", card_format).start().at(place)
+    assert (position.own and not position.along) is unit

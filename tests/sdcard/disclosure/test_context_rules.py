@@ -1,14 +1,13 @@
-"""What is worked out once for a context and a card format is what would be worked out for each card alone."""
+"""Rules that are compiled once for a context and a card format treat each card as rules of its own would."""
 
 import dataclasses
+import pickle
 
 import pytest
 
 from sdcard import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.cards.card import Card
 from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.disclosure import grant
-from sdcard.disclosure.grant import PlaceMemory
 from sdcard.disclosure.plan import plan_disclosure
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
@@ -53,24 +52,37 @@ def test_unknown_contexts_are_refused_each_time() -> None:
     policy = fresh()
     for _ in range(2):
         with raises_rule("context.unknown", at="policy"):
-            policy.kinds("nobody", FORMAT, None, HERE)
+            policy.rules("nobody", FORMAT, None, HERE)
 
 
-def test_what_strangers_name_is_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grant, "_MOST_REMEMBERED", 10_000)
-    memory = PlaceMemory[int]()
-    for number in range(1_000):
-        assert memory.keep((f"{number:0>50}", None), number) == number
-        assert memory.get((f"{number:0>50}", None)) == number
-    assert sum(memory.get((f"{number:0>50}", None)) is not None for number in range(1_000)) <= 10_000 / 150 + 1
+def test_names_of_cards_are_not_kept() -> None:
+    policy, names = fresh(), [f"name-{number}" for number in range(1_000)]
+    document: JsonObject = {**example(), **dict.fromkeys(names), "skills": [dict.fromkeys(names)]}
+    plan_disclosure(Card(FORMAT, document), policy, "full")
+    assert "name-" not in repr(pickle.dumps(policy))
+
+
+def test_parts_that_no_rule_tells_apart_share_a_position() -> None:
+    skills = fresh().rules("full", FORMAT, None, HERE).start().into("skills")
+    assert skills.into(0).into("one") is skills.into(99).into("other")
+    assert skills.into(0).into("one") is not skills.into(0).into("id")
+
+
+@pytest.mark.parametrize(
+    ("context", "digests"),
+    [
+        pytest.param("public", 1, id="few members are counted"),
+        pytest.param("internal", 16, id="many are as many as a card could have"),
+    ],
+)
+def test_decoys_at_the_top_depend_on_what_the_context_could_show(context: str, digests: int) -> None:
+    assert fresh().rules(context, FORMAT, None, HERE).top_digests == digests
 
 
 @pytest.mark.parametrize(
     ("context", "place", "alone", "within"),
     [
         pytest.param("public", "skills", 8, 8, id="a skill has a Disclosure of its own"),
-        pytest.param("public", "", 1, 1, id="at the top few members are counted"),
-        pytest.param("internal", "", 16, 16, id="many are as many as a card could have"),
         pytest.param("public", "skills.*", 1, 0, id="id and name go with their skill"),
         pytest.param("public", "provider", 0, 0, id="nothing of it is shown"),
         pytest.param("internal", "skills.*", 8, 8, id="whatever a skill has, it is shown by itself"),
@@ -84,6 +96,6 @@ def test_what_strangers_name_is_not_kept_without_end(monkeypatch: pytest.MonkeyP
 )
 def test_decoys_stand_where_a_part_could_be_shown_by_itself(context: str, place: str, alone: int, within: int) -> None:
     """``within``: in something that has a Disclosure of its own already."""
-    kinds = fresh().kinds(context, FORMAT, None, HERE)
-    segments = ClaimPath.parse(place, HERE).segments if place else ()
-    assert (kinds.room(segments, False), kinds.room(segments, True)) == (alone, within)
+    rules = fresh().rules(context, FORMAT, None, HERE)
+    position = rules.start().at(ClaimPath.parse(place, HERE).segments)
+    assert (position.room(False), position.room(True)) == (alone, within)
