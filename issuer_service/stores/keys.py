@@ -7,15 +7,18 @@ transactions wait for each other.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, bindparam, exc, func, insert, or_, select, update
+from pydantic import TypeAdapter
+from sqlalchemy import BigInteger, Connection, RowMapping, bindparam, exc, func, insert, or_, select, update
 
 from issuer_service.stores.audit import append_audit
+from issuer_service.stores.readable import read_row
 from issuer_service.stores.rows.audit import AuditEvent, AuditRow
-from issuer_service.stores.rows.keys import KeyChange, KeyNotInUse, KeysChanged, KeyState, KeyUse, RegistryKeyRow
+from issuer_service.stores.rows.keys import KeyChange, KeyNotInUse, KeysChanged, KeyState, RegistryKeyRow
 from issuer_service.stores.rows.state import Row, Written
 from issuer_service.stores.tables import cards, registry_keys
 from sdcard.edge.statements import Statement
 
+_KEY = TypeAdapter(RegistryKeyRow)
 _OPERATOR = ""
 """Who changes keys: nobody with a token, but whoever runs commands on the registry's database."""
 _SIGNING = (KeyState.ACTIVE.value, KeyState.NEXT.value)
@@ -37,9 +40,11 @@ def latest_expiry(connection: Connection) -> int | None:
 
 
 def read_keys(connection: Connection) -> tuple[RegistryKeyRow, ...]:
-    """All keys, the oldest first."""
+    """All keys, the oldest first. One row that cannot be read refuses all: it could be the key that signs, or one that
+    is removed. A process that runs goes on with the keys that it knows.
+    """
     asked = select(registry_keys).order_by(registry_keys.c.created_at, registry_keys.c.kid)
-    return tuple(_row(dict(found)) for found in connection.execute(asked).mappings())
+    return tuple(_row(found) for found in connection.execute(asked).mappings())
 
 
 def record_key_use(connection: Connection, kid: str, until: int) -> list[Row]:
@@ -117,16 +122,5 @@ def row_values(key: RegistryKeyRow) -> dict[str, Any]:
     }
 
 
-def _row(found: Mapping[str, Any]) -> RegistryKeyRow:
-    return RegistryKeyRow(
-        kid=found["kid"],
-        use=KeyUse(found["use"]),
-        public_jwk=found["public_jwk"],
-        sealed=found["sealed"],
-        state=KeyState(found["state"]),
-        created_at=found["created_at"],
-        not_before=found["not_before"],
-        activated_at=found["activated_at"],
-        retired_at=found["retired_at"],
-        signs_until=found["signs_until"],
-    )
+def _row(found: Mapping[str, Any] | RowMapping) -> RegistryKeyRow:
+    return read_row(registry_keys, found, _KEY.validate_python)

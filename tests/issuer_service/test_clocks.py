@@ -27,11 +27,13 @@ from issuer_service.stores.rows.keys import KeyUse
 from sdcard import (
     DEFAULT_POLICY,
     Acceptance,
+    AdmissionPolicy,
     Challenge,
     Checked,
     Expectations,
     HeldSdCard,
     Misuse,
+    NothingRequired,
     Refused,
     TrustedIssuers,
     Unsolicited,
@@ -43,17 +45,20 @@ from sdcard import (
     verify_presentation,
 )
 from sdcard.audit.checkpoints import verify_checkpoint
+from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.delegation.tokens import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE
 from sdcard.edge.databases import open_database
+from sdcard.edge.demanding import Demanding
 from sdcard.edge.issuer_keys import IssuerKeys
 from sdcard.edge.reach import LOOPBACK
-from sdcard.edge.records import MemoryReplayRecord
+from sdcard.edge.records import MemoryChallengeRecord, MemoryReplayRecord
 from sdcard.edge.status_lists import FetchedStatusLists
 from sdcard.instants import MAX_SKEW
 from sdcard.issuer import DAY
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.keybinding.challenge import Unbound
 from sdcard.keybinding.possession import prove_possession
+from tests.issuer_service.console.visitor import Visitor
 from tests.issuer_service.desk import (
     HOLDER,
     VAULT,
@@ -67,6 +72,8 @@ from tests.issuer_service.desk import (
     request,
     request_with_card,
 )
+from tests.sdcard.edge.protecting import shows
+from tests.sdcard.edge.test_demanding import call, challenged, credentials
 from tests.world import AUDIENCE, ISSUER, decode_part, key
 
 JUMPS = {"+1 h": 3_600, "-1 h": -3_600, "+10 d": 10 * DAY, "-10 d": -10 * DAY}
@@ -87,6 +94,20 @@ class Life:
         self.signers: dict[str, Any] = {}
         self.cards: dict[str, str] = {}
         self.revoked: dict[str, str] = {}
+        self.app = Demanding(
+            shows,
+            policy=AdmissionPolicy(
+                issuers=TrustedIssuers({issuer: {}}),
+                formats=frozenset(KNOWN_FORMATS),
+                requirement=NothingRequired("a walk through wrong clocks"),
+            ),
+            audience=AUDIENCE,
+            challenges=MemoryChallengeRecord(AUDIENCE, desk.salts),
+            status=Checked(self.lists),
+            clock=desk.clock,
+            issuer_keys=self.keys,
+        )
+        self.visitor = Visitor(registry)
         limits = {Limit.CONTEXTS: list(DEFAULT_POLICY.contexts)}
         self.seeker = desk.new_token("seeker", (Scope.AGENTS_DISCOVER,), limits, lifetime=400 * DAY)
         self.owner = desk.new_token("alice", lifetime=400 * DAY)
@@ -126,6 +147,19 @@ class Life:
         trusted = self.keys.for_presentation(text, self.now)
         expected = Expectations(issuers=trusted, key_binding=Unbound("found"), status=Checked(self.lists))
         return verify_presentation(text, expected, self.now)
+
+    def call(self, agent: str) -> int:
+        """The status that the middleware answers a Holder with, who answers its challenge now."""
+        asked = challenged(self.app)
+        held = self.held(agent)
+        text = str(present(held, select_all(held), asked.challenge, self.signers[agent], self.now))
+        return call(self.app, credentials(text)).status
+
+    def use_console(self) -> int:
+        """Sign in anew, and the status of the first page then."""
+        checked(self.visitor.get("/agents"))
+        checked(self.visitor.sign_in(self.owner))
+        return checked(self.visitor.get("/agents")).status_code
 
     def find(self) -> dict[str, str]:
         """Everybody who is found, with the SD-Card of each."""
@@ -221,7 +255,7 @@ def living(desk: Desk, **changes: Any) -> Iterator[Life]:
     thread = threading.Thread(target=http.serve_forever, daemon=True, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        with desk.open(issuer=issuer, rates=Rates(), **changes) as registry:
+        with desk.open(issuer=issuer, rates=Rates(), console=True, **changes) as registry:
             opened.append(registry)
             yield Life(desk, registry, issuer)
     finally:
@@ -256,6 +290,16 @@ def verify(life: Life) -> None:
             life.verify(agent)
         except Refused:
             continue
+
+
+def call_protected(life: Life) -> None:
+    for agent in life.cards:
+        with suppress(Refused):
+            assert life.call(agent) < 500
+
+
+def use_console(life: Life) -> None:
+    life.use_console()
 
 
 def revoke(life: Life) -> None:
@@ -311,7 +355,7 @@ STEPS: dict[str, Callable[[Life], None]] = {
     one.__name__: one
     for one in (
         *(register, register_again, find, fetch_lists, verify, revoke, delete, suspend_and_reinstate, renew),
-        *(add_keys, rotate_keys, delegate, revoke_token, checkpoint),
+        *(add_keys, rotate_keys, delegate, revoke_token, checkpoint, call_protected, use_console),
     )
 }
 
@@ -329,6 +373,8 @@ def assert_everything_works(life: Life) -> None:
         life.cards[agent] = answer.json()["cards"][0]["sd_card"]
         life.desk.clock.advance(301)  # status lists are kept by Verifiers for so long
         assert life.verify(agent).subject == f"agent:{agent}"
+        assert life.call(agent) == 200
+    assert life.use_console() == 200
     nonce = life.post("/nonces").json()["nonce"]
     signer = life.signers["proven"] = key(next(life.numbers))
     proof = prove_possession(signer, life.issuer, "proven", nonce, life.now)

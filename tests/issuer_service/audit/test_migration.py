@@ -148,6 +148,44 @@ def of_contexts(tmp_path: Path, request: pytest.FixtureRequest) -> str:
 PUBLIC, FULL = "a" * 32, "b" * 32
 
 
+def test_rows_of_an_earlier_version_are_adopted_and_compared_from_then_on(of_contexts: str, tmp_path: Path) -> None:
+    upgrade(of_contexts)
+    desk = Desk(tmp_path, of_contexts)
+
+    assert {one["event"] for one in desk.audit()} == {"state.adopted"}
+    assert desk.differences() == []
+    query(of_contexts, "UPDATE agents SET subject = 'mallory'")
+    assert desk.differences() == [("audit.state-changed", "database/agents/a/subject")]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def before_state(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """A database of before records named the rows that they write, with a token and a grant."""
+    if request.param == "sqlite":
+        (tmp_path / "registry.sqlite").touch()
+        url = f"sqlite+aiosqlite:///{tmp_path}/registry.sqlite"
+    else:
+        server: Cluster = request.getfixturevalue("postgres")
+        url = server.url(server.new_database())
+    prepare(url, "r0008")
+    query(
+        url,
+        f"INSERT INTO tokens VALUES ('{'d' * 64}', 'alice', '[\"read\"]', '{{}}', {NOW}, {NOW + DAY})",
+        f"INSERT INTO grants VALUES ('{'e' * 32}', 'alice', 'agent:b', '[\"read\"]', '[]', {NOW}, {NOW + DAY})",
+    )
+    return url
+
+
+def test_tokens_and_grants_of_before_are_adopted(before_state: str, tmp_path: Path) -> None:
+    upgrade(before_state)
+    desk = Desk(tmp_path, before_state)
+
+    assert desk.verdict().findings == ()
+    assert desk.differences() == []
+    query(before_state, "DELETE FROM grants", "UPDATE tokens SET expires_at = 2")
+    assert sorted(rule for rule, _ in desk.differences()) == ["audit.state-changed", "audit.state-missing"]
+
+
 def test_lists_of_one_context_close_and_live_on_until_their_cards_have_expired(
     of_contexts: str, tmp_path: Path
 ) -> None:

@@ -15,12 +15,17 @@ from unittest import mock
 import pytest
 
 import issuer_service.importing.run as importing
+import issuer_service.importing.work as working
+from issuer_service.registration.service import issue_batch
+from issuer_service.stores.sql import SqlStore
+from sdcard import Refused, Rule, Where
 from sdcard.cli import main
 from sdcard.edge.key_files import create_private_file
 from sdcard.encoding import encode_base64url
+from sdcard.errors import Part
 from tests.issuer_service.desk import KEK_SECRET, Desk, ask, jwk, on_both_databases, request_with_card
 from tests.postgres import query
-from tests.world import ISSUER, key
+from tests.world import ISSUER, NOW, key
 
 pytestmark = on_both_databases
 
@@ -206,3 +211,24 @@ def test_of_lines_about_one_agent_that_stand_together_the_last_counts(desk: Desk
 
     assert outcome == {"registered": 2, "already": 1, "refused": 0}
     assert ask(desk.url, lambda store: store.registered(["agent-1"])) == before
+
+
+def test_an_agent_that_is_refused_when_it_is_issued_stops_no_other(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not when it is read: then everything else of its line is good."""
+
+    def refuse(*given: Any) -> Any:
+        if given[4].agent_id == "agent-1":
+            raise Refused(Rule.LIMIT_BYTES, Where(Part.CARD))
+        return issue_batch(*given)
+
+    monkeypatch.setattr(working, "issue_batch", refuse)
+    lines = tuple((number, json.dumps(line(number)).encode()) for number in range(3))
+
+    async def work(store: SqlStore) -> working.Worked:
+        entries = await store.free_statuses(len(lines), desk.salts, NOW)
+        return await working.work_on(desk.wiring(store), working.Lines(lines, "alice", ("public",), entries))
+
+    worked = ask(desk.url, work)
+
+    assert [number for number, _ in worked.rows] == [0, 2]
+    assert [(number, str(finding.rule)) for number, (finding,) in worked.refused] == [(1, "limit.bytes")]

@@ -37,6 +37,7 @@ from tests.issuer_service.desk import (
     VAULT,
     Desk,
     OpenDesk,
+    ask,
     assert_refused,
     jwk,
     key_row,
@@ -444,6 +445,20 @@ def test_what_somebody_put_into_the_database_is_not_published(desk: Desk, caplog
         assert published(registry) == [desk.signer.public_key.thumbprint]
         assert card_of(registry)
     assert caplog.text.count(" is left out: ") == 3
+
+
+@pytest.mark.parametrize("spoilt", ["use = 'cooking'", "public_jwk = '['", "public_jwk = '5'", "created_at = 'abc'"])
+def test_a_row_of_a_key_that_cannot_be_read_refuses_all_and_a_process_goes_on(desk: Desk, spoilt: str) -> None:
+    if desk.url.startswith("postgresql"):
+        pytest.skip("its columns have types")
+    with desk.open() as registry:
+        registry.register(request())
+        spoil = f"UPDATE registry_keys SET {spoilt} WHERE use = 'tokens'"
+        query(desk.url, "PRAGMA ignore_check_constraints = ON", spoil)
+        desk.clock.advance(STALE)
+        registry.register(request())
+    with pytest.raises(Refused, match=r"store\.unavailable"):
+        ask(desk.url, lambda store: store.read_keys())
 
 
 def test_a_use_whose_active_key_cannot_be_opened_waits(desk: Desk) -> None:
