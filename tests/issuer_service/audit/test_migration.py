@@ -44,15 +44,19 @@ def prepare(url: str, revision: str) -> None:
     asyncio.run(run())
 
 
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database without tables, of the kind that the fixture's parameter names."""
+    if request.param == "sqlite":
+        (tmp_path / "registry.sqlite").touch()
+        return f"sqlite+aiosqlite:///{tmp_path}/registry.sqlite"
+    server: Cluster = request.getfixturevalue("postgres")
+    return server.url(server.new_database())
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database of the version before, with records."""
-    if request.param == "sqlite":
-        (tmp_path / "registry.sqlite").touch()
-        url = f"sqlite+aiosqlite:///{tmp_path}/registry.sqlite"
-    else:
-        server: Cluster = request.getfixturevalue("postgres")
-        url = server.url(server.new_database())
+    url = empty(request, tmp_path)
     prepare(url, "r0002")
     disclosed = r"""{"public"\: ["name", "\u0000 \u2603"]}"""
     values = ", ".join(f"({n}, 'agent.registered', {NOW}, '{who}', 'a', 'b', '{disclosed}')" for n, who in OLD)
@@ -122,12 +126,7 @@ def _dump(file: Path) -> list[Any]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def of_contexts(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     """A database with two lists of one context each: a card that is good, one that is revoked, one of nobody."""
-    if request.param == "sqlite":
-        (tmp_path / "registry.sqlite").touch()
-        url = f"sqlite+aiosqlite:///{tmp_path}/registry.sqlite"
-    else:
-        server: Cluster = request.getfixturevalue("postgres")
-        url = server.url(server.new_database())
+    url = empty(request, tmp_path)
     prepare(url, "r0013")
     agent = "'a', 'a', 'alice', 'summary', '{}', 1, 1, NULL, NULL, 'not-proven', 'b', NULL, NULL"
     names = "agent_id, folded_id, subject, card_format, card, registered_at, updated_at, asked, deleted_at, possession"
@@ -161,12 +160,7 @@ def test_rows_of_an_earlier_version_are_adopted_and_compared_from_then_on(of_con
 @pytest.fixture(params=["sqlite", "postgresql"])
 def before_state(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     """A database of before records named the rows that they write, with a token and a grant."""
-    if request.param == "sqlite":
-        (tmp_path / "registry.sqlite").touch()
-        url = f"sqlite+aiosqlite:///{tmp_path}/registry.sqlite"
-    else:
-        server: Cluster = request.getfixturevalue("postgres")
-        url = server.url(server.new_database())
+    url = empty(request, tmp_path)
     prepare(url, "r0008")
     query(
         url,
