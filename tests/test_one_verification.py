@@ -21,7 +21,7 @@ PURE = [path for path in files("sdcard") if path.relative_to(ROOT / "sdcard").pa
 TABLES_OF_CODE = {
     "sdcard/cards/shapes.py:snake_case": "of the names in the tables of card formats",
     "sdcard/cards/shapes.py:_spellings": "as `snake_case`",
-    "sdcard/requesting.py:_known_scope": "of the claim groups of the card formats",
+    "sdcard/requesting.py:_known_group": "of the claim groups of the card formats",
     "sdcard/requesting.py:_known_about": "as `_known_scope`",
     "sdcard/requesting.py:_NOTHING": "an empty tree",
 }

@@ -77,6 +77,7 @@ COMPARISONS = {
     "sdcard/status/token.py:_expiry": CLAIM,
     "sdcard/trust_list.py:verify_trust_list": CLAIM,
     "sdcard/trust.py:TrustedIssuers.is_current": DOCUMENT,
+    "sdcard/trust.py:TrustedIssuers.check_current": DOCUMENT,
     "sdcard/publishing/tokens.py:OwnTokens.scopes": "the end that an operator chose; no clock made it",
     "issuer_service/stores/finding.py:_good": DOCUMENT,
     "issuer_service/stores/finding.py:": "texts of rows whose both ends were looked at with the page",
