@@ -96,7 +96,7 @@ def speed_table(figures: dict[str, Any]) -> str:
 
 
 def behind(figures: dict[str, Any]) -> str:
-    """The rows in which somebody is ahead of us, or that miss what they must reach."""
+    """List the rows where a peer is faster, or that miss their target."""
     lines = []
     for row in figures["speed"]["rows"]:
         ahead = [

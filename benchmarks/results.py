@@ -23,7 +23,7 @@ def load(file: Path = STORED) -> dict[str, Any]:
 
 
 def store(figures: dict[str, Any], file: Path = STORED) -> None:
-    """Keep these in place of the last ones."""
+    """Replace the stored results with these."""
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""The registry at size: ``python -m benchmarks.scale WHAT``; seeded, so that whoever runs it again has the same agents.
+"""The registry at size: ``python -m benchmarks.scale WHAT``; seeded, so that each run has the same agents.
 
 - ``write FILE --agents N``: agents with whole cards and keys, as JSON lines, for ``sdcard registry import``.
 - ``fill URL --agents N``: agents that are only found: rows and postings without a signature, in bulk, beside what is
@@ -280,7 +280,7 @@ async def _cost(server: registry.Server, request: bytes, clients: int, count: in
 
 
 async def worst(url: str, seconds: int = 15) -> None:
-    """The slowest question there is, by 24 clients who never pause, while somebody asks quick ones."""
+    """Send the slowest query from 24 clients without pause, while another client sends quick ones."""
     slow: Counter[int] = Counter()
     longest, times, ends_at = 0.0, list[float](), math.inf
     with tempfile.TemporaryDirectory() as name, registry._registry(Path(name), url) as server:

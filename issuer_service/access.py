@@ -93,7 +93,7 @@ _LIMIT_VALUES: Mapping[Limit, re.Pattern[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever presented a good token. ``token`` is its digest; ``limits``: a kind that is absent is not limited."""
+    """An authenticated caller. ``token`` is its digest; ``limits``: a kind that is absent is not limited."""
 
     subject: str
     token: str = field(repr=False)
@@ -121,7 +121,7 @@ async def create_token(
     now: Instant,
     salts: SaltSource,
 ) -> str:
-    """Make a bearer token. The text that is returned is kept nowhere: whoever loses it needs another.
+    """Make a bearer token. The returned text is stored nowhere: a lost token cannot be recovered.
 
     Args:
         store: remembers its digest.
@@ -177,7 +177,7 @@ async def find_token(store: Store, text: str, now: Instant) -> TokenRow:
 
 
 def token_name(token: TokenRow) -> str:
-    """What to call a token by, to whoever runs the registry: the beginning of its digest, which opens nothing."""
+    """Name a token for the operator: the beginning of its digest, which authenticates nothing."""
     return token.digest[:16]
 
 
@@ -272,7 +272,7 @@ def _digest(text: str) -> str:
 def parse_client_credentials(authorization: Sequence[str]) -> tuple[str | None, str]:
     """A client of the token endpoint: its name, where it says one, and its token.
 
-    As everywhere, it sends the bearer token; or as OAuth clients do, its subject and that token in place of name and
+    As everywhere, it sends the bearer token; or as OAuth clients do, its subject and that token instead of name and
     password (``client_secret_basic``, RFC 6749 2.3.1).
 
     Raises:

@@ -1,7 +1,7 @@
 """Whose request it is: the address of the other end, or what a trusted proxy says of it.
 
 ``X-Forwarded-For`` is a list that anybody can begin; each proxy adds, on the right, whom it heard it from. So it is
-read from the right, for as long as whoever added a hop is trusted. Without trusted proxies it is not looked at, and
+read from the right, as long as the proxy that added a hop is trusted. Without trusted proxies it is not looked at, and
 nothing else that forwards (``Host``, ``Forwarded``, ``X-Forwarded-Host``, ``-Proto``, ``-Port``) ever is.
 """
 
@@ -13,9 +13,9 @@ from typing import TypeAlias
 Network: TypeAlias = IPv4Network | IPv6Network
 
 MOST_HOPS = 32
-"""Of which a chain of proxies consists; more were added by somebody else."""
+"""Longest chain of proxies; a client added the addresses beyond it."""
 _NEIGHBOURHOOD = 64
-"""Whoever has one IPv6 address has as many as this prefix has."""
+"""A client with one IPv6 address usually has all addresses of this prefix."""
 
 
 def client_address(peer: str, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> str:

@@ -26,7 +26,7 @@ async def authorize(request: Request, wiring: Wiring, *scopes: Scope) -> Caller:
 
     Args:
         request: with the ``Authorization`` header.
-        wiring: knows tokens, and how often somebody may ask.
+        wiring: has the tokens and the rate limits.
         scopes: one of which the token must have.
 
     Raises:

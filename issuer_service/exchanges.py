@@ -130,7 +130,7 @@ class Exchanges:
             self._end(scope, exchange)
 
     def _weigh(self, scope: Scope, exchange: Exchange, message: Message) -> None:
-        """Charge whoever asked for each further ``UNIT_BYTES``, before the work that they make is done."""
+        """Charge the caller for each further ``UNIT_BYTES``, before the work is done."""
         weight = BODY_WEIGHT if message["type"] == "http.request" else 1
         before, exchange.size = exchange.size // UNIT_BYTES, exchange.size + weight * len(message.get("body", b""))
         units = exchange.size // UNIT_BYTES - before
@@ -180,7 +180,7 @@ class Exchanges:
 
 
 def _route_of(scope: Scope) -> str:
-    """The path of the route that answers, with the names of its parameters in place of their values."""
+    """The path of the route that answers, with the names of its parameters instead of their values."""
     return getattr(scope.get("route"), "path", _UNKNOWN_ROUTE)
 
 

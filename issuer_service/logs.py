@@ -1,6 +1,6 @@
 """What is logged, and how: one line an event, as JSON or for a person, on standard error.
 
-Whoever sends requests chooses texts; JSON escapes their line breaks and control characters. The message of an exception
+Clients choose texts; JSON escapes their line breaks and control characters. The message of an exception
 may quote what was sent, or a secret, so an exception is logged by its type and the places it passed. Of what other
 libraries log, the first line is kept, and nothing below a warning.
 """

@@ -1,7 +1,7 @@
 """Figures for Prometheus, in a collection of this registry's own, on a port of its own on loopback.
 
 Labels are bounded: routes and contexts of the code and the policy, a few methods, classes of status, ids of rules. No
-label holds what a client chose. The names of contexts are the operator's, and shown to whoever may read the figures.
+label holds what a client chose. The names of contexts are the operator's, and shown to all who may read the metrics.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -78,7 +78,7 @@ class Metrics:
         self._lists.inc()
 
     def watch_connections(self, in_use: Callable[[], int]) -> None:
-        """Ask for the number of connections whenever somebody looks."""
+        """Read the number of connections at each scrape."""
         self._connections.set_function(in_use)
 
 

@@ -1,9 +1,9 @@
-"""How much somebody may ask: token buckets in the memory of this process, so that N processes allow N times as much.
+"""Rate limits: token buckets in the memory of this process, so N processes allow N times as much.
 
 Each key has a bucket that holds ten seconds' worth and fills at a steady rate. A request takes one, and one more for
 each ``UNIT_BYTES`` of its answer and of four times its body: its work grows with the card that it brings and the
 SD-Cards that it gets. Keys that were not heard of for longest are forgotten, and begin again with a full bucket: memory
-is bounded, and only somebody with more addresses than are remembered gains by it.
+is bounded, and only a client with more addresses than are remembered gains by it.
 """
 
 import math

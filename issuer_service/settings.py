@@ -57,7 +57,7 @@ class Settings(BaseSettings):
         database_url: of SQLAlchemy: `sqlite:///FILE` or `postgresql+asyncpg://…`.
         key_encryption_key: what the keys in the database are sealed with: 32 random bytes in base64url.
         key_encryption_key_file: the same in a file, mode 0600; it is made for a new database.
-        sign_with: ``kid`` of a key that signs SD-Cards in this process in place of the active one, until it is retired.
+        sign_with: ``kid`` of a key that signs SD-Cards in this process instead of the active one, until it is retired.
         pkcs11_module: the shared library of a PKCS#11 token (HSM) that has keys of the registry.
         pkcs11_token: the token's label.
         pkcs11_pin: its user's PIN.
@@ -67,7 +67,7 @@ class Settings(BaseSettings):
         status_period_seconds: how often all status lists are published anew, at most the seconds above. A revocation is
             public at the next such instant that is at least 10 seconds away.
         audit_checkpoints: the file that checkpoints of the audit chain are added to. Keep it, or copies of it, where
-            whoever can change the database cannot change it.
+            an attacker who can change the database cannot change it.
         audit_checkpoint_seconds: how often one is made, when something was recorded since the last one.
         audit_restored: the number of the last record that a restored backup lacks. A registry does not start on a
             database that is older than its checkpoints say, except for checkpoints up to this record.

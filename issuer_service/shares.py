@@ -1,4 +1,4 @@
-"""How many look-ups of one caller run at a time: whoever asks much holds up themselves, and leaves room for others."""
+"""A limit on concurrent look-ups of one caller: a busy caller delays only itself."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from sdcard.rules import Rule
 
 AT_ONCE = QUICK_CONNECTIONS // 2
 SECONDS = 2.0
-"""For which somebody may wait for their own look-ups."""
+"""Longest wait of a caller for its own look-ups."""
 
 
 class Turns:

@@ -62,7 +62,7 @@ class Bounds:
     batch_at_once_disclosures: int = 512
     """The same in Disclosures, with sixteen more for each SD-Card: 32 KiB of small cards are hundreds of signatures."""
     body_seconds: float = 30.0
-    """From its first byte to its last. Whoever sends more slowly only holds a place."""
+    """Seconds from its first byte to its last. A slower client only occupies a connection."""
     batch_disclosures: int = 131_072
     """Of all SD-Cards of one Batch together; each costs a hash."""
     batch_bytes: int = 33_554_432
@@ -88,7 +88,7 @@ class StatusPublishing:
         ttl: seconds for which a Verifier may keep a list.
         lifetime: seconds for which a list can be used at all.
         period: seconds between two instants. It is never longer than ``ttl``.
-        tokens: list id → what was published last; ``turn`` is of whoever makes one.
+        tokens: list id → what was published last; ``turn`` is held while one is made.
     """
 
     ttl: int = 300
@@ -135,7 +135,7 @@ class AuditCheckpoints:
 
 @dataclass(frozen=True, slots=True)
 class PublishedList:
-    """A Status List Token: of which instant, and by which key.
+    """A Status List Token with its instant and its signing key.
 
     ``gzipped`` is the same token, compressed once. Each form has an ETag of its own (RFC 9110 8.8.3.3).
     """
@@ -189,8 +189,8 @@ class Wiring:
         turns: of those who have a Batch made; the others wait.
         authorization_server: whose JWT access tokens count, beside the registry's own tokens.
         metrics: what is counted.
-        readiness: what was found out last of whether all parts work.
-        rates: how often somebody may ask.
+        readiness: the last result of the check that all parts work.
+        rates: the rate limits.
         trusted_proxies: where proxies are whose ``X-Forwarded-For`` counts.
         request_ids: randomness that names requests; apart from ``salts``, of which nobody may see any.
         delegation: what delegation is bounded by.

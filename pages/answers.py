@@ -10,7 +10,7 @@ ANSWERS = {
     "otherwise": "in another way, which the note says",
     "partly": "some of it; the note says what not",
     "no": "not done; the note says why",
-    "others": "for somebody else to do: an operator, a caller, a host",
+    "others": "for others to do: an operator, a caller, a host",
 }
 """Answer → what it means."""
 
@@ -92,7 +92,7 @@ TSL-5 | met | sdcard/status/token.py:verify_status_list_token | tests/sdcard/sta
 TSL-6 | met | sdcard/status/token.py:issue_status_list_token | tests/sdcard/status/test_token.py |
 TSL-7 | met | sdcard/status/token.py:_check_subject | tests/sdcard/status/test_token.py |
 TSL-8 | met | sdcard/status/token.py:verify_status_list_token sdcard/trust.py:TrustedIssuers.status_key_for | tests/sdcard/status/test_token.py tests/sdcard/edge/test_status_lists.py | Signatures only, by keys listed for it.
-TSL-9 | met | sdcard/status/reference.py:parse_status | tests/sdcard/status/test_reference.py | That `uri` is a URI, whoever fetches it sees.
+TSL-9 | met | sdcard/status/reference.py:parse_status | tests/sdcard/status/test_reference.py | The client that fetches `uri` checks that it is a URI.
 TSL-10 | met | sdcard/verifier.py:verify_presentation | tests/sdcard/status/test_reference.py |
 TSL-11 | met | sdcard/edge/status_lists.py:FetchedStatusLists | tests/sdcard/edge/test_status_lists.py | At most twelve hours.
 TSL-12 | met | sdcard/status/status_list.py:StatusList.status sdcard/edge/status_lists.py:FetchedStatusLists | tests/sdcard/edge/test_status_lists.py |
@@ -212,7 +212,7 @@ AEV-16 | met | sdcard/cards/shapes.py | tests/sdcard/cards/agentcard/test_dialec
 AEV-17 | met | sdcard/cards/agentcard/shared.py | tests/sdcard/cards/agentcard/test_dialects.py |
 AEV-18 | met | sdcard/cards/agentcard/embedding.py:parse_embedded | tests/sdcard/cards/agentcard/test_embedding.py tests/sdcard/cards/agentcard/test_dialects.py | From files and bytes; a registration carries an object.
 AEV-19 | met | sdcard/publishing/published.py:ALL_PATHS sdcard/cards/agentcard/discovery.py:MAX_AGE | tests/sdcard/edge/test_publishing.py |
-AEV-20 | met | sdcard/cards/agentcard/discovery.py:compare_with_source | tests/sdcard/cards/agentcard/test_discovery.py | A warning; whoever fetches decides.
+AEV-20 | met | sdcard/cards/agentcard/discovery.py:compare_with_source | tests/sdcard/cards/agentcard/test_discovery.py | A warning; the client decides.
 AEV-21 | partly | sdcard/cards/agentcard/dialects.py:_self_declared | tests/sdcard/cards/agentcard/test_dialects.py | A note, and never a reason to trust; stopping at `banned` is the reader's.
 AEV-22 | met | sdcard/cards/lint.py:suspicious | tests/sdcard/cards/test_lint.py | Warnings, for what has a form: mail addresses, telephone and payment card numbers. A person's name has none.
 AEV-23 | met | sdcard/cards/agentcard/dialects.py:DIALECTS | tests/sdcard/cards/agentcard/test_dialects.py |

@@ -39,7 +39,7 @@ class Required:
 
 @dataclass(frozen=True, slots=True)
 class NothingRequired:
-    """Whoever a trusted Issuer stands behind is admitted, whatever it shows. ``reason`` is for who reads the policy."""
+    """Admit every Holder of a trusted Issuer, whatever it shows. ``reason`` documents the choice."""
 
     reason: str
 

@@ -113,7 +113,7 @@ def shows(disclosable: Disclosable, place: Place) -> bool:
 
 
 def shown(disclosable: Disclosable) -> JsonValue:
-    """What somebody sees who is given every Disclosure: the value without what is withheld."""
+    """Return the value with every Disclosure, without what is withheld."""
     if isinstance(disclosable, DisclosableObject):
         members = disclosable.members.items()
         return {name: shown(part) for name, (treatment, part) in members if treatment is not Treatment.WITHHELD}

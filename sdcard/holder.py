@@ -42,7 +42,7 @@ class HeldSdCard:
 
     Attributes:
         sd_jwt: as text, with all Disclosures.
-        profile: the profile by which it was checked.
+        profile: the profile that it was checked against.
     """
 
     sd_jwt: SdJwt

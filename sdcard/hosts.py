@@ -72,7 +72,7 @@ def literal_address(host: str) -> Address | None:
 
 
 def is_loopback_address(host: str) -> bool:
-    """Whether the host is an address of this machine itself. A name is none: somebody else may answer for it."""
+    """Whether the host is an address of this machine itself. A name is none: it may resolve to another machine."""
     literal = literal_address(host)
     return literal in _LOOPBACK_V4 if isinstance(literal, IPv4Address) else literal == _LOOPBACK_V6
 

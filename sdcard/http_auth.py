@@ -2,7 +2,7 @@
 
 ``WWW-Authenticate: SD-Card nonce="…", audience="…"``, with ``interaction_id`` where there is one and ``requested``, a
 JSON array of claim paths, where something is asked for; ``Authorization: SD-Card <presentation>``. A compact SD-JWT+KB
-is a ``token68`` as it is. What is written is printable ASCII in quotes, so nothing in it can begin another header.
+is a ``token68`` already. What is written is printable ASCII in quotes, so nothing in it can begin another header.
 """
 
 import json

@@ -93,7 +93,7 @@ def parse_rfc3339(text: str) -> Instant | None:
 class Lifetime:
     """When something that was stored may be used: from the instant that it was made, until its end, exclusive.
 
-    The clock that made it may have been wrong. What was made later than now is not usable now: whoever keeps it makes
+    The clock that made it may have been wrong. A value from the future is not usable now: its owner makes
     it again, or refuses it. With the end alone it would count for as long as the clock was ahead.
     """
 
@@ -101,7 +101,7 @@ class Lifetime:
     ends_at: Instant
 
     def covers(self, now: Instant, skew: int | float = 0) -> bool:
-        """Whether it may be used. ``skew``: seconds by which the clock that made it may be ahead of this one."""
+        """Whether it may be used. ``skew``: seconds that the clock that made it may be ahead of this one."""
         return self.made_at <= now + skew and now < self.ends_at
 
 

@@ -50,7 +50,7 @@ class Acceptance:
     Attributes:
         issuers: the trusted ones, with their keys.
         profile: what a well-formed SD-Card is.
-        clock_skew: seconds by which an Issuer's clock may differ, at most 60.
+        clock_skew: seconds that an Issuer's clock may differ, at most 60.
         published_keys: thumbprints of keys that anyone can sign with; they neither issue nor hold.
         limits: bounds the work.
         max_lifetime: the most seconds from ``iat`` to ``exp``; None for no bound.

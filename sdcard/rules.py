@@ -231,7 +231,7 @@ class Rule(StrEnum):
     )
     FETCHED_UNBOUND = (
         "fetched.unbound",
-        "Whoever answers need not be the Holder: a card that is published can be copied.",
+        "The server need not be the Holder: anyone can copy a published card.",
         "RFC 9901 9.5",
     )
     FETCHED_UNSIGNED = "fetched.unsigned", "Nobody vouches for the card: it is no SD-Card.", "SD-Card 5.1"
@@ -369,7 +369,7 @@ class Rule(StrEnum):
     DELEGATION_GRANT_ENDED = "delegation.grant-ended", "A grant of the chain was removed, or has ended.", "SD-Card 7.3"
     DELEGATION_AGENT_ENDED = (
         "delegation.agent-ended",
-        "An agent of the chain has no valid SD-Card any more, or the one that it showed is not.",
+        "The SD-Card of an agent in the chain is no longer valid.",
         "SD-Card 7.3",
     )
     APPROVAL_PENDING = "approval.pending", "A person has to approve this first.", "SD-Card 7.3, RFC 8628 3.5"
@@ -378,4 +378,4 @@ class Rule(StrEnum):
     APPROVAL_DENIED = "approval.denied", "A person has denied this.", "SD-Card 7.3, RFC 8628 3.5"
     APPROVAL_EXPIRED = "approval.expired", "The time in which this could be approved and used is over.", "SD-Card 7.3"
     APPROVAL_DECIDED = "approval.decided", "There is no such approval that waits for a decision.", "SD-Card 7.3"
-    APPROVAL_SELF = "approval.self", "Whoever asked, or takes part in the chain, cannot approve it.", "SD-Card 7.3"
+    APPROVAL_SELF = "approval.self", "A party that asked, or is in the chain, cannot approve it.", "SD-Card 7.3"

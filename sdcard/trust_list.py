@@ -1,8 +1,8 @@
-"""Trust lists: trusted Issuers and their keys, signed by somebody whose key the Verifier has pinned.
+"""Trust lists: trusted Issuers and their keys, signed with a key that the Verifier has pinned.
 
 A compact JWS of its own ``typ``. It is the trust document of ``sdcard.trust`` as a payload, with ``iat`` and ``exp``;
-whoever has it and the pinned key verifies SD-Cards offline until it expires. A list that was replaced is good until
-then: only its lifetime bounds for how long an old one can be passed off as the present one.
+with it and the pinned key, a Verifier verifies SD-Cards offline until it expires. A list that was replaced is good
+until then: only its lifetime bounds for how long an old one can be passed off as the present one.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def issue_trust_list(issuers: TrustedIssuers, signer: Signer, issued_at: int, ex
     """Trusted Issuers → compact JWS.
 
     Args:
-        issuers: whom to trust; not after their own expiry.
+        issuers: trusted Issuers; not after their own expiry.
         signer: holds a key that signs nothing else.
         issued_at: Unix seconds.
         expires_at: likewise.

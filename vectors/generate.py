@@ -37,7 +37,7 @@ NOT_TRIGGERED = {
     Rule.SIGNER_UNAVAILABLE: "It is about a registry whose key is out of reach.",
     Rule.KEY_REPEATED: "It is about two keys of one registration.",
     Rule.KEY_BOUND_ELSEWHERE: "It is about the records of a registry.",
-    **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),
+    **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion, which is no verification."),
     Rule.CARD_INCOMPLETE: "It is about handing over what was verified.",
     **dict.fromkeys(
         (Rule.CONTEXT_UNKNOWN, Rule.PATH_MALFORMED, Rule.DISCLOSE_UNKNOWN, Rule.DISCLOSE_BEYOND_CEILING,
@@ -62,7 +62,7 @@ NOT_TRIGGERED = {
          Rule.TOKEN_KEYS, Rule.RATE_EXCEEDED, Rule.NOT_READY, Rule.CONSOLE_FORGED),
         _REGISTRY,
     ),
-    **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion that somebody asked for."),
+    **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion, which is no verification."),
     **dict.fromkeys(
         (Rule.AUDIT_RECORD, Rule.AUDIT_CHANGED, Rule.AUDIT_MISSING, Rule.AUDIT_ORDER, Rule.AUDIT_LINK, Rule.AUDIT_HEAD,
          Rule.AUDIT_CHECKPOINT, Rule.AUDIT_ROLLED_BACK, Rule.AUDIT_STATE_CHANGED, Rule.AUDIT_STATE_MISSING,
@@ -149,7 +149,7 @@ def _kept_signatures() -> Iterator[tuple[bytes, bytes]]:
 
 
 def stale(files: Mapping[str, bytes]) -> list[str]:
-    """Files that are not as they should be, and vectors that nothing makes any more."""
+    """List files that differ from the generated ones, and vectors that nothing generates."""
     written = {
         file.relative_to(ROOT).as_posix() for topic in TOPICS for file in (ROOT / "vectors" / topic).glob("*.json")
     }

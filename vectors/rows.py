@@ -87,14 +87,14 @@ NOT_SUPPORTED = "[not supported](not-supported.md): "
 _TYPE_METADATA = NOT_SUPPORTED + "type metadata"
 
 ELSEWHERE = {
-    "R-39": "whoever sends a presentation: we open no connection for one, and put none into a URL",
+    "R-39": "the sender of a presentation: we open no connection for one, and put none into a URL",
     "R-40": "`sdcard/edge/key_files.py` for keys in files, `sdcard/jose/signer.py` for keys elsewhere; rotation: "
     "[post-quantum](post-quantum.md)",
     "VC-4": NOT_SUPPORTED + "`aka_vcts` is never looked at, so it gives nobody authority",
     "VC-6": "stricter: our profiles require `sub` and `iat` in the clear, `sdcard/profile.py`",
     "VC-9": NOT_SUPPORTED + "an SD-Card without `iss`",
     **dict.fromkeys(("VC-16", "VC-17", "VC-18", "VC-19", "VC-20", "VC-21"), _TYPE_METADATA),
-    "VC-23": "no member of a card is binary; whoever reads a card treats its texts as a stranger's",
+    "VC-23": "no member of a card is binary; its readers treat its texts as untrusted",
     "HAIP-5": NOT_SUPPORTED + "`x5c` in headers",
     "HAIP-7": NOT_SUPPORTED + "OpenID4VCI: nothing in it is about SD-JWT",
     "HAIP-8": NOT_SUPPORTED + "key attestations",

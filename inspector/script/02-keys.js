@@ -185,7 +185,7 @@ function unambiguous(keys, leftOut) {
 const saidOf = (refusals) => refusals.map((one) => `${one.rule} at ${one.where}`).join(", ");
 
 // What a person pastes as keys: a trust document, issuer metadata, a JWK set, or one JWK.
-// `issuer` is null where the keys come without one: then they count as those of whoever the card names.
+// `issuer` is null where the keys come without one: then they count as keys of the Issuer that the card names.
 async function parseTrust(text, depth, check = () => {}) {
   const document = parseJsonObject(utf8(text), "trust", depth);
   if (document.has("kty")) {

@@ -134,7 +134,7 @@ function readRows(context, entry, vocabulary, where) {
   return scope.paths.map((path) => ({ path, scope, treatment }));
 }
 
-// What the context of this name may show; `agreed`: what an agreement lists in place of the context's own choice.
+// What the context of this name may show; `agreed`: what an agreement lists instead of the context's own choice.
 function grantOf(policy, name, format, agreed = null) {
   const decisive = policy.contexts.get(name === "federation" && agreed === null ? "public" : name);
   const vocabulary = new Vocabulary(format, policy.groups, decisive.narrowed);

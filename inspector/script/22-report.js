@@ -1,4 +1,4 @@
-// What was found, for a person: the verdict, the facts, the tree, every rule.
+// The report for a person: the verdict, the facts, the tree, every rule.
 
 function verdict(found) {
   const { report } = found;

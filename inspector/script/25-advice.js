@@ -1,4 +1,4 @@
-// What people paste that is nearly right, or belongs elsewhere. No verdict comes of it: what was pasted is judged as it is.
+// Advice for pasted texts that are nearly right, or belong elsewhere. It changes no verdict: the text is checked unchanged.
 
 // A token begins where a word does: looked for anywhere, a long text of eyJeyJ… would take for ever.
 const TOKEN_IN_TEXT = /(?<![\w-])eyJ[\w-]*\.[\w-]+\.[\w-]+(?:~[\w-]+(?:\.[\w-]+\.[\w-]+)?)*~?/;
@@ -27,7 +27,7 @@ function adviceOnJson(text) {
   const document = tryOr(() => parseJsonObject(utf8(text), "card", DATA.limits.json_depth), null);
   if (!document) return null;
   if (has(document, "kty") && DATA.private_members.some((name) => document.has(name))) {
-    return { title: "This is a private key", sentence: "It is not drawn here. Whoever sees it can sign with it: keep it to yourself." };
+    return { title: "This is a private key", sentence: "It is not drawn here. Anyone who sees it can sign with it: keep it secret." };
   }
   if (has(document, "kty") || (Array.isArray(document.get("keys")) && !document.has("name")) || has(document, "issuer", "jwks") || (isObject(document.get("issuers")) && !document.has("name"))) {
     return { title: "These are keys", sentence: "They verify something else: they belong to what you trust.", offer: ["Use them as keys you trust", "keys", text] };

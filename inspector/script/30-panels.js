@@ -62,7 +62,7 @@ async function drawInspection() {
   try {
     const found = await INSPECTORS[kind](text, chosenOptions());
     if (mine === turn) drawFound(found, token);
-  } catch (problem) { // a fault of the page: what was found before must not stay there as if it were about this text
+  } catch (problem) { // a fault of the page: the report of an earlier text must not stay there
     show("verdict", banner("unchecked", "Nothing was checked", ["This page has a fault, and cannot say anything about this text."], [], ""));
     show("result");
     throw problem;
@@ -205,7 +205,7 @@ function start() {
     const link = event.target.closest("a[href^='#disclosure-']");
     if (link) byId(link.getAttribute("href").slice(1))?.querySelector("details")?.setAttribute("open", "");
   });
-  for (const name of ["expect", "explain-by"]) byId(name).open = matchMedia("(min-width: 62rem)").matches; // where it would push what was found out of sight
+  for (const name of ["expect", "explain-by"]) byId(name).open = matchMedia("(min-width: 62rem)").matches; // where it would push the report out of sight
   setNow(Date.now() / 1000);
   drawInspection();
   drawLinks();

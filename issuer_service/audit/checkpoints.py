@@ -97,7 +97,7 @@ def append_line(file: Path, text: str) -> None:
 
 
 def _cause(error: Exception) -> str:
-    """What a log may say: no message of somebody else's, which could quote anything."""
+    """Describe an error for the log: never a foreign message, which could quote anything."""
     if isinstance(error, Refused):
         return str(error.rule)
     said = error.strerror if isinstance(error, OSError) else None

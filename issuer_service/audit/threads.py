@@ -15,7 +15,7 @@ _INTERACTION = Where(Part.REQUEST, ("interaction_id",))
 async def read_thread(
     wiring: Wiring, caller: Caller, interaction_id: str, after: int
 ) -> tuple[tuple[AuditFound, ...], bool]:
-    """Records of an interaction with numbers greater than ``after``, whoever's they are; and whether there are more.
+    """Records of an interaction with numbers greater than ``after``, of all owners; and whether there are more.
 
     They are as they are found: whether the chain is whole, ``sdcard audit verify`` says. That the caller's token is
     for reading them was checked before.

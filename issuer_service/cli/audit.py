@@ -58,7 +58,7 @@ def verify(
     key: Annotated[
         Path | None, typer.Option(help="A JWKS with the keys that sign checkpoints: `sdcard keys published audit`.")
     ] = None,
-    file: Annotated[Path | None, typer.Option(help="A complete export, in place of the database.")] = None,
+    file: Annotated[Path | None, typer.Option(help="A complete export, instead of the database.")] = None,
     state: WithState = False,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
@@ -109,7 +109,7 @@ def export(
 
 @app.command("checkpoint")
 def checkpoint(
-    file: Annotated[Path | None, typer.Option(help="What to add it to, in place of SDCARD_AUDIT_CHECKPOINTS.")] = None,
+    file: Annotated[Path | None, typer.Option(help="The file to use instead of SDCARD_AUDIT_CHECKPOINTS.")] = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -140,7 +140,7 @@ def checkpoint(
 
 
 def _run(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
-    """Run ``work`` on the database as it is: values that cannot be read are findings, not errors."""
+    """Run ``work`` on a database without repairs: unreadable values are findings, not errors."""
     from issuer_service.stores.audit import read_as_found
 
     async def run(store: "SqlStore") -> _T:

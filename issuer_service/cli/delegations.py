@@ -48,7 +48,7 @@ def add(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let somebody hand scopes on. Example: sdcard grants add --delegator agent:a --target agent:b --scope read"""
+    """Permit a delegation. Example: sdcard grants add --delegator agent:a --target agent:b --scope read"""
     from issuer_service.stores.delegation_ports import GrantExists, GrantRow
 
     scopes, now = tuple(sorted(set(scope))), int(SystemClock().now())

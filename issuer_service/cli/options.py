@@ -58,7 +58,7 @@ def run_on_store(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
 
 
 def run_as_found(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
-    """Run ``work`` on a database as it is, and close the database."""
+    """Run ``work`` on a database without migrating it, and close the database."""
     from issuer_service.stores.sql import open_store
 
     async def run() -> _T:

@@ -48,7 +48,7 @@ def import_file(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Register the agents of a file, as their owner would, but that nobody proves a key: whoever runs this vouches.
+    """Register the agents of a file without proof of their keys: you vouch for the file.
     Those that are registered so already are left out, so it can be run again. 1 when a line was refused. Example:
     sdcard registry import agents.jsonl --subject team-a --context public --context internal"""
     settings = read_settings(config, database_url=database_url)

@@ -134,7 +134,7 @@ def withdraw(
     if as_json:
         print_json({"withdrawn": name, "subject": token.subject})
     else:
-        print_lines(f"{name}, a token of {token.subject}, opens nothing any more")
+        print_lines(f"{name}, a token of {token.subject}, is revoked")
 
 
 def _scopes(texts: list[str]) -> "list[Scope]":

@@ -1,4 +1,4 @@
-"""What an agent's card says, for its owner to recognise it by. Its text is hostile; whoever shows it escapes it."""
+"""Summaries of cards for their owners. The text is hostile: templates must escape it."""
 
 from dataclasses import dataclass
 

@@ -109,4 +109,4 @@ def no_such_page() -> Refused:
 
 FromSession: TypeAlias = Annotated[Session, Depends(_signed_in)]
 FromForm: TypeAlias = Annotated[Mapping[str, str], Depends(_form)]
-"""Only with a session: whoever is not signed in is told so before anything is read."""
+"""Require a session before anything of the request is read."""

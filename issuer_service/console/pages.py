@@ -34,7 +34,7 @@ def _shown(value: Any) -> Any:
 
 
 def is_link(value: object) -> bool:
-    """Whether somebody can follow it: https, and nothing else."""
+    """Whether the console may link to it: https only."""
     return isinstance(value, str) and len(value) <= _MOST_LINK and _HTTPS.fullmatch(value) is not None
 
 
@@ -52,7 +52,7 @@ _ENVIRONMENT.globals |= {"Scope": Scope, "CSRF_FIELD": CSRF_FIELD}
 
 
 def page(template: str, session: Session | None, status: HTTPStatus = HTTPStatus.OK, **values: Any) -> Response:
-    """A page for whoever is signed in, or nobody."""
+    """A page for a signed-in user, or for nobody."""
     text = _ENVIRONMENT.get_template(template).render(session=session, **values)
     return Response(text, status, {**HEADERS, **NO_STORE}, "text/html; charset=utf-8")
 

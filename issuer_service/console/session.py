@@ -24,7 +24,7 @@ from sdcard.rules import Rule
 
 COOKIE = "__Host-sdcard-console"
 FIRST_COOKIE = "__Host-sdcard-console-sign-in"
-"""Of somebody who is about to sign in: their form is bound to their browser too, and to nothing else."""
+"""A session before sign-in: it binds the form to the browser, and to nothing else."""
 CSRF_FIELD = "csrf"
 SESSION_SECONDS = 3_600
 FIRST_SECONDS = 900

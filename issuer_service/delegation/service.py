@@ -158,7 +158,7 @@ def _row(delegation: Delegation, held: Held, chain: Chain, grant: GrantRow, hold
 
 
 async def introspect(wiring: Wiring, caller: Caller, text: str) -> Introspection:
-    """Whether a delegated token counts now, and what it says: for the owner of its target, and for whoever asked for it
+    """Introspect a delegated token, for the owner of its target and for the client that requested it
     or for a token before it in the chain (RFC 7662 4).
 
     Raises:

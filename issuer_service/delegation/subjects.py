@@ -123,7 +123,7 @@ async def read_held(
 
 
 async def _with_actor(wiring: Wiring, caller: Caller, asked: ExchangeAsked, held: Held, now: Instant) -> Held:
-    """Somebody's access token, and who acts with it: the agent that shows its SD-Card, or the client itself."""
+    """A subject's access token and its actor: the agent that shows its SD-Card, or the client itself."""
     if asked.actor_token is None:
         if agent_prefixes(caller) is not None:
             raise Refused(Rule.TOKEN_LIMIT, _ACTOR, "The client's token is for agents; show the SD-Card of one.")
@@ -219,10 +219,10 @@ def _own_chain(named: Chain, links: Sequence[LinkRow]) -> Chain:
 async def _access_token(
     wiring: Wiring, text: str, holder: DpopProof | None, now: Instant
 ) -> tuple[Held, Mapping[str, JsonValue]]:
-    """Somebody's access token, an opaque one of the registry or a JWT of its authorization server, and its claims.
+    """Check a subject token: opaque, or a JWT of the authorization server.
 
     One that has limits is not handed on: a delegated token could not say them. One that is bound to a key is handed on
-    by whoever has that key.
+    by the holder of that key.
     """
     server, digest = wiring.authorization_server, hashlib.sha256(text.encode()).hexdigest()
     claims: Mapping[str, JsonValue] = {}
@@ -283,7 +283,7 @@ def is_own(wiring: Wiring, text: str) -> bool:
 
 
 async def read_own(wiring: Wiring, text: str, now: Instant) -> Delegation:
-    """What a token of the registry's own says, whoever it is for.
+    """Return the claims of a token of the registry, for any audience.
 
     Raises:
         Refused: as ``read_delegated_token``.

@@ -79,7 +79,7 @@ class Found(BaseModel):
 
 
 class Discovered(BaseModel):
-    """What was found. Its order is random and means nothing; nobody counts what else there is."""
+    """One page of results, in random order. There is no total."""
 
     results: list[Found]
     next_cursor: str | None = Field(description="Where to go on; null at the end. What follows may be empty.")

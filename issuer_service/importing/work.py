@@ -74,7 +74,7 @@ _process: list[_Process] = []
 
 
 def start(settings: Settings) -> None:
-    """Prepare this process, once. Whoever started it stops it: an interrupt from the terminal reaches both."""
+    """Prepare this process, once. Its parent stops it: an interrupt from the terminal reaches both."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     loop = asyncio.new_event_loop()

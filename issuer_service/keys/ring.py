@@ -35,7 +35,7 @@ class KeyStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KeysInUse:
-    """The registry's keys at a moment. Whoever signs takes one of these and stays with it.
+    """The registry's keys at an instant. A signing operation uses one ring throughout.
 
     Attributes:
         signers: use → what signs.
@@ -72,7 +72,7 @@ class KeyRing:
         store: has them, sealed.
         vault: opens them.
         clock: says when they are to be read again.
-        sign_with: ``kid`` of a key that signs SD-Cards here in place of the active one, until it is retired.
+        sign_with: ``kid`` of a key that signs SD-Cards here instead of the active one, until it is retired.
     """
 
     def __init__(self, store: KeyStore, vault: Vault, clock: Clock, sign_with: str | None = None) -> None:
@@ -97,7 +97,7 @@ class KeyRing:
             return self._known
 
     def outdate(self) -> None:
-        """Read them again next time: somebody has found out that they have changed."""
+        """Read the keys again next time: they have changed."""
         self._read_at = 0
 
     def _is_fresh(self) -> bool:
@@ -148,7 +148,7 @@ def keys_in_use(
 
 
 def is_published(row: RegistryKeyRow, now: Instant) -> bool:
-    """Whether others are told of the key: until nothing counts any more that it signed, by any Verifier's clock."""
+    """Whether the key is published: until all that it signed has expired by any Verifier's clock."""
     if row.state is not KeyState.RETIRED:
         return row.state is not KeyState.REMOVED
     return row.signs_until is None or now < row.signs_until + MAX_SKEW

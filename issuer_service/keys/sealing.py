@@ -1,7 +1,7 @@
 """Private keys as the database has them: each a JWE (RFC 7516) under a key-encryption key that is kept elsewhere.
 
-What is sealed is bound to the key's ``kid``, use and algorithm, which are authenticated with it. So whoever can only
-write to the database can neither read a key nor add one, nor have one key do another's work.
+What is sealed is bound to the key's ``kid``, use and algorithm, which are authenticated with it. So an attacker who can
+only write to the database can neither read a key nor add one, nor have one key do another's work.
 """
 
 import json

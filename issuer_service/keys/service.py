@@ -116,7 +116,7 @@ async def add_key(
     """Make a key: the next one of its use, or the first one, which is active at once.
 
     Raises:
-        KeysChanged: when somebody else made the first one just now.
+        KeysChanged: when another process made the first one meanwhile.
     """
     jwk = generate_jwk(algorithm)
     return await _add(store, vault.kek, use, parse_private_jwk(jwk).public_key, {"jwk": jwk}, now)
@@ -165,7 +165,7 @@ async def import_private_key(store: Store, vault: Vault, use: KeyUse, jwk: JsonO
 
 
 async def import_public_key(store: Store, vault: Vault, use: KeyUse, key: PublicKey, now: Instant) -> RegistryKeyRow:
-    """Take over the public half of a key that signs nothing any more: it is published like a retired one.
+    """Import the public half of a former signing key: it is published like a retired one.
 
     Raises:
         Misuse, Refused: as ``import_private_key``.
@@ -232,7 +232,7 @@ async def rotate(store: Store, vault: Vault, use: KeyUse, now: Instant, *, at_on
     Raises:
         Misuse: without a next key; before it was published for long enough.
         Refused: ``signer.unavailable`` when it does not sign; nothing has changed then.
-        KeysChanged: when somebody else changes them just now.
+        KeysChanged: when another process changes them meanwhile.
     """
     active, following = _active_and_next(await store.read_keys(), use)
     if following.created_at > now + MAX_SKEW:  # by a clock that was ahead: since when it is published, nobody can tell
@@ -258,7 +258,7 @@ async def remove(store: Store, vault: Vault, kid: str, now: Instant) -> Registry
 
     Raises:
         Misuse: when there is no such key, or it is active and there is no next one.
-        KeysChanged: when somebody else changes them just now.
+        KeysChanged: when another process changes them meanwhile.
     """
     rows = await store.read_keys()
     removed = find_key(rows, kid)
@@ -279,7 +279,7 @@ def what_breaks(row: RegistryKeyRow, now: Instant) -> str:
         return "Nothing was signed with this key, so nothing breaks."
     what = _SIGNED[row.use]
     if until is not None and row.state is KeyState.RETIRED and until <= now:
-        return f"Nothing counts any more that this key signed ({what}), so nothing breaks."
+        return f"All that this key signed has expired ({what}), so nothing breaks."
     return (
         f"Verifiers that fetch the registry's keys will refuse {what} as issuer.key-unknown once they fetch again; "
         "those with a trust document of their own have to be told. " + _INSTEAD[row.use]
@@ -303,7 +303,7 @@ async def reseal(store: Store, old: KeyEncryptionKey, new: KeyEncryptionKey, now
 
     Raises:
         Misuse: when one does not open with the old one.
-        KeysChanged: when somebody else changes them just now.
+        KeysChanged: when another process changes them meanwhile.
     """
     rows = [row for row in await store.read_keys() if row.state is not KeyState.REMOVED]
     changes = []

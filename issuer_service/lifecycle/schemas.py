@@ -30,8 +30,8 @@ class KeyChange(Interaction, Proofs, HolderKeys):
 
     supersedes: Literal["revoke", "run_out"] = Field(
         default="revoke",
-        description="`revoke`: all earlier SD-Cards are revoked as these are issued, since whoever changes keys may "
-        "have lost one; `run_out`: they hold until they expire.",
+        description="`revoke`: all earlier SD-Cards are revoked as these are issued, since a replaced key may "
+        "have been lost; `run_out`: they hold until they expire.",
     )
 
 

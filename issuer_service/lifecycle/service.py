@@ -1,4 +1,4 @@
-"""What an owner does with an agent that is registered. Somebody else's agent, and one that was deleted, is none."""
+"""Operations on a registered agent. An agent of another owner, or a deleted one, is unknown."""
 
 import asyncio
 import re
@@ -91,7 +91,7 @@ async def _issue_again(
     request: Callable[[AgentRow], JsonObject],
     asked: Repeatable | None,
 ) -> bytes:
-    """Issue for the agent as it is; begin again when somebody registers it meanwhile."""
+    """Issue for the stored agent; retry when it is registered again meanwhile."""
     check_agent(caller, agent_id)
     now = wiring.clock.now()
     if asked is not None:
@@ -129,7 +129,7 @@ async def find_agent(wiring: Wiring, caller: Caller, agent_id: str) -> AgentRow:
 
 
 def remembered(wiring: Wiring, agent: AgentRow) -> JsonObject:
-    """The request that would register the agent as it is.
+    """Rebuild the request that would register the stored agent.
 
     Raises:
         Refused: ``agent.not-renewable``.

@@ -108,7 +108,7 @@ class ContextRequested(Section):
     model_config = ConfigDict(extra="forbid")
 
     context: str = Field(description="The name of a disclosure context, such as `public`.")
-    disclose: Given[Entries] = Field(default=None, description="Groups, claims or paths, in place of the default.")
+    disclose: Given[Entries] = Field(default=None, description="Groups, claims or paths, instead of the default.")
     partner: Given[Partner] = Field(
         default=None,
         description="For `federation` alone: whom it is for, by issuer URL or token subject. It shows what the "
@@ -139,7 +139,7 @@ class CardGiven(Section):
 
 
 class Proofs(Section):
-    """That whoever registers the keys has them."""
+    """Proof of possession of the registered keys."""
 
     proofs: Given[ProofTexts] = Field(
         default=None,
@@ -252,6 +252,6 @@ class Registered(BaseModel):
     agent_id: str
     sub: str = Field(description="The agent's own name here, as grants call it. SD-Cards may have another `sub`.")
     batch_id: str
-    linkable_by: list[str] = Field(description="Claims by which two of these SD-Cards can be told to be one agent's.")
+    linkable_by: list[str] = Field(description="Claims that link two of these SD-Cards to one agent.")
     cards: list[CardIssued]
     findings: list[FindingShown] = Field(description="What a careful author would still mend.")

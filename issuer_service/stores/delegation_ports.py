@@ -54,7 +54,7 @@ class LinkRow:
         root: with what the chain began: ``opaque:`` or ``jwt:`` and the digest of an access token; empty: an SD-Card.
         actor: who handed on.
         target: to which agent, with ``agent:``.
-        grant_id: by which grant.
+        grant_id: the grant that permits it.
         proof: digest of the SD-Card that an agent showed for it; empty when none was shown.
         client: the subject that asked.
         issued_at, expires_at: Unix seconds.
@@ -137,7 +137,7 @@ class DecisionRow:
 
 @dataclass(frozen=True, slots=True)
 class RevocationRow:
-    """That a token shall not count any more.
+    """The revocation of a token.
 
     Attributes:
         at: Unix seconds.
@@ -178,7 +178,7 @@ class Delegations(Protocol):
         ...
 
     async def find_own_name(self, party: str) -> str:
-        """The agent that a pairwise name stands for, by its own name; any other party as it is."""
+        """Resolve the pairwise name of an agent to its id; return any other party unchanged."""
         ...
 
     async def find_links(self, token_id: str) -> tuple[LinkRow, ...]:
@@ -190,7 +190,7 @@ class Delegations(Protocol):
         ...
 
     async def ask_approval(self, exchange: ExchangeRow) -> ApprovalRow:
-        """Ask for an approval; whoever asks for the same again while it is open is given the same.
+        """Request an approval; a repeated request returns the open one.
 
         Raises:
             Refused: as ``record_exchange``; ``rate.exceeded`` when the client has asked for too many.

@@ -2,7 +2,7 @@
 
 A term and a position are keyed hashes, each of one audience. So nothing that an audience sees, neither order nor
 postings, depends on what another one sees, on what is hidden from it, or on when an agent registered; and a position
-stays what it is when an agent registers again, so whoever is turning pages meets nobody twice.
+stays what it is when an agent registers again, so no agent appears on two pages.
 """
 
 import hashlib
@@ -88,7 +88,7 @@ def _run(*, context: Any, batch_id: Any, status: Any, position: Any, **_: object
 
 
 def remove_postings(connection: Connection, agent_id: str) -> None:
-    """Let nobody find the agent any more. SD-Cards that were given out are revoked, if at all, by their statuses."""
+    """Remove the agent from discovery. Its issued SD-Cards stay valid unless their status is set."""
     this = {"this_agent": agent_id}
     for position, terms in connection.execute(_PLACES, this).all():
         _unpost(connection, position, unpack_terms(terms))
@@ -145,7 +145,7 @@ def sources(connection: Connection, positions: Sequence[int]) -> list[SourceRow]
 
 
 def renew(connection: Connection, secret: bytes, renewals: Sequence[RenewalRow]) -> None:
-    """Write new SD-Cards in place of the old ones, where the agent is still as it was when they were made."""
+    """Replace SD-Cards of agents that have not changed since the new ones were made."""
     renewed = [(one, row) for one in sorted(renewals, key=_by_position) if (row := _renew(connection, secret, one))]
     issued = [(one, one.issued) for one, _ in renewed if one.issued]
     noted = list[Row]()

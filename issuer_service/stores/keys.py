@@ -20,7 +20,7 @@ from sdcard.edge.statements import Statement
 
 _KEY = TypeAdapter(RegistryKeyRow)
 _OPERATOR = ""
-"""Who changes keys: nobody with a token, but whoever runs commands on the registry's database."""
+"""Actor of key changes: no token, but the operator of the registry's database."""
 _SIGNING = (KeyState.ACTIVE.value, KeyState.NEXT.value)
 """A next key signs where a process was told to sign with it."""
 _THIS = (registry_keys.c.kid == bindparam("this_key"), or_(*(registry_keys.c.state == state for state in _SIGNING)))
@@ -53,7 +53,7 @@ def record_key_use(connection: Connection, kid: str, until: int) -> list[Row]:
     SD-Cards of one step end at one instant, so this writes about once a step, and else only looks.
 
     Raises:
-        KeyNotInUse: when the key signs nothing any more.
+        KeyNotInUse: when the key is no longer used for signing.
     """
     use = {"this_key": kid, "until": until}
     if _NOTED.read(connection, use):

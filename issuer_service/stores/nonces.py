@@ -38,7 +38,7 @@ class SqlNonces:
         return await self._shared(salts).current()
 
     async def recognize(self, check: Callable[[bytes], T], salts: SaltSource, now: Instant) -> tuple[bytes, T]:
-        """The key by which a check passes, and what it gives."""
+        """Return the key that passes a check, and the result of the check."""
         return await self._shared(salts).recognize(check, now)
 
     @contextmanager

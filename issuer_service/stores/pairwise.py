@@ -9,7 +9,7 @@ _AGENT = "agent:"
 
 
 def find_own_id(connection: Connection, agent_id: str) -> str:
-    """The agent's own id for a pairwise one; any other id, and an unknown one, as it is."""
+    """Resolve a pairwise id to the agent's id; return any other or unknown id unchanged."""
     if code_of(agent_id) is None:
         return agent_id
     asked = select(batches.c.agent_id).join_from(cards, batches).where(cards.c.subject == agent_id).limit(1)

@@ -39,7 +39,7 @@ class Nonces(Protocol):
         ...
 
     async def recognize(self, check: Callable[[bytes], T], salts: SaltSource, now: Instant) -> tuple[bytes, T]:
-        """Give the key by which a check passes, and what it gives. Another process may have drawn a new key.
+        """Return the key that passes a check, and its result. Another process may have drawn a new key.
 
         Raises:
             Refused: what ``check`` raises; ``store.unavailable``.
@@ -97,7 +97,7 @@ class Store(Protocol):
         Raises:
             Refused: ``agent.taken``, or ``key.bound-elsewhere`` at each such key; ``proof.nonce``; ``limit.bytes`` when
                 there is no room for the answer.
-            StatusTaken: when a status entry is somebody else's by now; nothing is written then.
+            StatusTaken: when another process has taken a status entry; nothing is written then.
             KeyNotInUse: when the key that signed is in use no more; nothing is written then.
             AgentChanged: when ``made_from`` is not the agent's last Batch; nothing is written then.
             KeyNotInUse: when the key that signed is in use no more; nothing is written then.

@@ -62,7 +62,7 @@ _ADD_KEY = Statement(
         ),
     )
 )
-"""Unless somebody has it. Most registrations bring one key, which is new."""
+"""Insert a key unless it exists. Most registrations bring one key, which is new."""
 _ADD_KEYS = Statement(insert(holder_keys))
 _ADD = Additions(batches, discovery_cards, discovery_postings, cards)
 

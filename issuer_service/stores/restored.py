@@ -87,7 +87,7 @@ def _read(file: Path) -> Sequence[str]:
 
 
 def _sequence_of(line: str) -> int:
-    """What a line says, whoever signed it; a line that is no checkpoint says less than any."""
+    """Read a line without its signature; a line that is no checkpoint sorts before all."""
     try:
         sequence = parse_jws(line, Part.CHECKPOINT, Part.CHECKPOINT, _DEPTH).payload.get("sequence")
     except Refused:

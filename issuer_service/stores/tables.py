@@ -95,7 +95,7 @@ cards = Table(
         postgresql_where=text("subject IS NOT NULL"),
     ),
 )
-"""``subject``: the pairwise id in its ``sub``, by which its agent is found; NULL where that is the agent's own id."""
+"""``subject``: the pairwise id in its ``sub``, which identifies its agent; NULL where that is the agent's own id."""
 
 status_lists = Table(
     "status_lists",
@@ -139,7 +139,7 @@ answers = Table(
     Column("bytes", Integer, nullable=False),
     Column("expires_at", BigInteger, nullable=False, index=True),
 )
-"""Kept for whoever asks again with the same Idempotency-Key; sealed with what is not in the database."""
+"""Responses for retries with the same Idempotency-Key; the sealing key is not in the database."""
 
 audit = Table(
     "audit",
@@ -232,8 +232,8 @@ discovery_cards = Table(
     Column("subject", StoredText(64)),
 )
 """By whom an agent is found: one row for each context, and for *federation* each partner. ``sd_card`` is empty until
-somebody finds it. ``subject``: the pairwise id in it; NULL for the agent's own. ``terms``: the terms of its rows below,
-eight bytes each, to find those rows again.
+discovery first returns it. ``subject``: the pairwise id in it; NULL for the agent's own. ``terms``: the terms of its
+rows below, eight bytes each, to find those rows again.
 """
 
 discovery_postings = Table(

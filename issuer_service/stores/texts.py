@@ -23,7 +23,7 @@ _SURROGATE = "A text cannot contain a lone surrogate."
 
 
 class UnstorableText(Refused, exc.DontWrapMixin):
-    """A text that a column cannot store. SQLAlchemy lets it through as it is."""
+    """A text that a column cannot store. SQLAlchemy does not refuse it."""
 
     def __init__(self, where: Where, hint: str) -> None:
         super().__init__(Rule.REQUEST, where, hint)

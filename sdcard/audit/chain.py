@@ -1,7 +1,7 @@
 """The way along an audit chain: what was changed, taken out, put in, moved or cut off, and where.
 
-A record vouches for itself by its digest and for those before it by ``previous``. Whoever can write everywhere can make
-a chain that is whole again, so only a checkpoint from before tells that, and ``Verdict.not_known`` says so.
+A record vouches for itself by its digest and for those before it by ``previous``. An attacker who can write everywhere
+can make a chain that is whole again, so only a checkpoint from before tells that, and ``Verdict.not_known`` says so.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Checkpoints: the head of a chain, signed, and kept where whoever can change the chain cannot.
+"""Checkpoints: signed chain heads, stored where an attacker on the chain cannot write.
 
 A compact JWS of its own ``typ``, with a key that signs nothing else. It says that the registry saw this head, and when.
 """

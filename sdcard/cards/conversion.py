@@ -21,7 +21,7 @@ class Conversion:
     Attributes:
         document: of the other format. It is not signed: signatures are over the card as it was.
         lost: what is not in the document as it was in the card, with its place in the card; warnings where something
-            that the card says is gone, notes where it is said in another way. Whoever converts the document back gets
+            that the card says is gone, notes where it is said in another way. Converting the document back gives
             the card again, apart from this.
     """
 

@@ -32,7 +32,7 @@ _CONVERSIONS: Mapping[tuple[str, str], Callable[[Card], Conversion]] = frozen(
         ("kno/0.2", "a2a/1.0"): kno.to_1_0,
     }
 )
-"""From which format, to which, by which function."""
+"""(Source format, target format) → conversion function."""
 
 TARGETS = tuple(sorted({target for _, target in _CONVERSIONS}))
 """The formats that some card can be converted to."""

@@ -202,7 +202,7 @@ class _Builder:
 
     def _take_node(self, event: Any, where: Where) -> None:
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise Refused(Rule.YAML_FEATURE, where, "Write the value out in place of the anchor or alias.")
+            raise Refused(Rule.YAML_FEATURE, where, "Write the value out instead of the anchor or alias.")
         if event.tag is not None:
             raise Refused(Rule.YAML_FEATURE, where, "Remove the tag; put quotes around what must be a string.")
         container = self._open[-1] if self._open else None
@@ -242,7 +242,7 @@ class _Builder:
             return text
         kind = _kind(text, _YAML_1_2)
         if kind is not _kind(text, _YAML_1_1):
-            hint = "Put it in quotes, or write null, true, false or a plain number: as it is, readers differ on it."
+            hint = "Put it in quotes, or write null, true, false or a plain number: YAML readers differ on this value."
             self.findings.append(Finding(Rule.YAML_AMBIGUOUS, where, hint, Level.WARNING))
             return text
         if kind is _Kind.NUMBER:

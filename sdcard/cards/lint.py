@@ -77,7 +77,7 @@ _HARMLESS = re.compile(r"(?:[!-,./;<>?A-~-]{0,18} )*+[!-,./;<>?A-~-]{0,18}|[ -*,
 """Most texts: short words of ASCII, and no digits unless it is short; without a sign of anything looked for here."""
 
 _BESIDE_CLIENT = frozenset({"mcp", "stdio"})
-"""Schemes of programs that run on the machine of whoever uses them, so that its own address says what is meant."""
+"""Schemes of programs that run on the user's machine, where an address of that machine is right."""
 
 
 def suspicious(document: JsonObject) -> Iterator[Finding]:
@@ -153,7 +153,7 @@ def _suspicious_text(text: str, place: Place) -> Iterator[Finding]:
     if holds_secret(text):
         yield _secret(place)
     if _is_personal(text):
-        hint = "Name a role instead of a person, such as support@example.com: whoever gets the card keeps this."
+        hint = "Name a role instead of a person, such as support@example.com: every recipient keeps the card."
         yield _warning(Rule.CARD_PERSONAL, place, hint)
     host = _host(text)
     if host and _is_inside(host):

@@ -150,7 +150,7 @@ def examine_document(document: JsonObject, signers: CardSigners = NOBODY, expect
     Args:
         document: the document.
         signers: as in ``read_card``.
-        expected: what it is said to be: a format, such as ``agentcard/readme-1.0``, by which it is then judged; or a
+        expected: what it is said to be: a format, such as ``agentcard/readme-1.0``, whose rules then apply; or a
             family, such as ``agentcard``, within which its marks decide. Without it they decide alone.
 
     Raises:
@@ -175,7 +175,7 @@ def _examine(
 
 
 def examine_as(name: str, document: JsonObject, signers: CardSigners = NOBODY) -> Examination:
-    """As ``examine_document``, for a document of which somebody says what it follows: a value of ``card_format``."""
+    """Examine a document as the card format that the caller names, a value of ``card_format``."""
     if name not in _CHECKS:
         return Examination("", (Finding(Rule.CARD_FORMAT, _WHERE, "Name a format that documents can have."),), None)
     return _judge(document, KNOWN_FORMATS[name], (), signers)

@@ -231,7 +231,7 @@ class Object:
         known = {spelling for name in (*self.members, *self.legacy) for spelling in _spellings(name)}
         unknown = (name for name, content in value.items() if name not in known and content is not None)
         for name in islice(unknown, MOST_FINDINGS + 1):
-            hint = "The specification has no such member; it is kept as it is."
+            hint = "The specification has no such member; it is kept unchanged."
             yield Finding(Rule.CARD_MEMBER_UNKNOWN, where.within(name), hint, Level.NOTE)
 
 

@@ -201,7 +201,7 @@ def _left_open(card: VerifiedCard) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Discovering:
-    """Where agents are looked for, with the token that the registry's client has, and whom to trust."""
+    """The registry to search, the client with its token, and the trusted Issuers."""
 
     registry: Registry
     context: str
@@ -244,7 +244,7 @@ class Discovering:
             next_cursor=answer.next_cursor,
             ignored=list(answer.ignored),
             not_known=[
-                f"whether somebody is the agent: {UNBOUND.reason}",
+                f"whether the sender is the agent: {UNBOUND.reason}",
                 f"whether an SD-Card was revoked since: {UNCHECKED.reason}",
                 *(f"an agent that is left out: {one}" for one in page.left_out),
             ],

@@ -1,4 +1,4 @@
-"""What somebody at a command line can do about a refusal. The rule says what is wrong, and this what to try next.
+"""Next steps on the command line for a refusal. The rule says what is wrong, and this what to try.
 
 Rules that have no entry say it themselves, or there is nothing to do: a presentation that is forged stays refused.
 """
@@ -10,8 +10,8 @@ from sdcard.rules import Rule
 NEXT_STEPS: Final = {
     Rule.SELECTION: "`sdcard inspect` lists the places that the SD-Card has.",
     Rule.CNF_OTHER_KEY: "Give the key that it was registered with; `sdcard agents change-keys` binds others.",
-    Rule.KB_MISSING: "`sdcard present` makes a presentation; to look at an SD-Card as it is, say --unbound REASON.",
-    Rule.KB_UNEXPECTED: "This is a presentation: say --audience and --nonce, in place of --unbound.",
+    Rule.KB_MISSING: "`sdcard present` makes a presentation; to read an SD-Card without one, give --unbound REASON.",
+    Rule.KB_UNEXPECTED: "This is a presentation: give --audience and --nonce instead of --unbound.",
     Rule.EXPIRED: "`sdcard agents renew` has new SD-Cards made.",
     Rule.ISSUER_UNKNOWN: "`sdcard register` writes a trust document for its registry: trust.json.",
     Rule.ISSUER_KEY_UNKNOWN: "--refresh asks a trusted Issuer for the keys that it has now.",

@@ -1,4 +1,4 @@
-"""``sdcard trust``: trust lists; and what every command that trusts somebody has in common."""
+"""``sdcard trust``: trust lists; and the options of all commands that need trusted Issuers."""
 
 from ipaddress import ip_network
 from pathlib import Path

@@ -45,9 +45,9 @@ def is_agent(party: str) -> bool:
 
 
 def extend_chain(chain: Chain, actor: str, target: str, most_actors: int) -> Chain:
-    """The chain of a token by which ``actor`` hands the subject's authority to ``target``.
+    """Build the chain of a token that delegates the subject's authority from ``actor`` to ``target``.
 
-    Whoever holds the authority already, the subject or the last actor, is not added once more.
+    A party that holds the authority already, the subject or the last actor, is not added again.
 
     Args:
         chain: as it was.
@@ -65,7 +65,7 @@ def extend_chain(chain: Chain, actor: str, target: str, most_actors: int) -> Cha
 
 
 def check_no_cycle(chain: Chain, target: str) -> None:
-    """Refuse to hand authority to somebody who had it already, and chains in which somebody is twice.
+    """Refuse delegation to an earlier member of the chain, and chains that name a party twice.
 
     Raises:
         Refused: ``delegation.cycle``, at ``request/audience``.
@@ -94,7 +94,7 @@ def act_claim(chain: Chain) -> JsonObject | None:
 
 
 def parse_chain(claims: Mapping[str, JsonValue]) -> Chain:
-    """Claims of a delegated token → chain. What an actor has beside ``sub`` and ``act`` would make it somebody else.
+    """Claims of a delegated token → chain. A further member beside ``sub`` and ``act`` would change the actor.
 
     Raises:
         Refused: ``delegation.act``, at ``access-token/act…``; ``claim.type``, at ``access-token/sub``.

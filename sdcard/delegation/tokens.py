@@ -42,7 +42,7 @@ class Delegation:
         token_id: its ``jti``.
         issued_at, expires_at: Unix seconds; ``expires_at`` is exclusive.
         interaction_id: the interaction that all of the chain belongs to, if any.
-        key: thumbprint of the key that it is bound to (``cnf.jkt``); None: whoever bears it can use it.
+        key: thumbprint of the key that it is bound to (``cnf.jkt``); None: a bearer token.
     """
 
     issuer: str

@@ -32,7 +32,7 @@ def check_unbound(claims: Mapping[str, JsonValue]) -> None:
     """Refuse an access token that was sent as ``Authorization: Bearer`` and is bound to a key (RFC 9449 7.2).
 
     Raises:
-        Refused: ``dpop.missing``, for any ``cnf``: whoever stole the token could send it without a proof.
+        Refused: ``dpop.missing``, for any ``cnf``: a thief of the token could send it without a proof.
     """
     if "cnf" in claims:
         raise Refused(Rule.DPOP_MISSING, _WHERE)

@@ -26,7 +26,7 @@ def create_dpop_proof(
     now: Instant,
     nonce: str | None = None,
 ) -> str:
-    """Sign that one request comes from whoever has the key: the value of its ``DPoP`` header field.
+    """Sign a DPoP proof for one request: the value of its ``DPoP`` header field.
 
     Args:
         signer: holds the key that the access token is bound to, or is to be bound to.

@@ -28,8 +28,8 @@ EXTENSION_URI = "urn:sd-card:a2a:presentation:1"
 def presentation_extension(audience: str) -> AgentExtension:
     """What a card has among its ``capabilities.extensions`` when the agent demands an SD-Card.
 
-    The audience is there for people who set up a ``Presenter``. A card is no reason to believe it: whoever copies the
-    card of another agent would have that one's challenges answered.
+    The audience is there for people who set up a ``Presenter``. A card is no reason to believe it: an attacker who
+    copies the card of another agent would have that one's challenges answered.
     """
     extension = AgentExtension(
         uri=EXTENSION_URI,

@@ -181,7 +181,7 @@ def _plain(found: Fetched, url: str, wrong: tuple[Finding, ...]) -> FetchedCard:
     card = parse_card(found.data)
 
     def findings() -> Iterator[Finding]:
-        yield Finding(Rule.FETCHED_UNSIGNED, _CARD, "Whoever answers there may have made it up.", Level.WARNING)
+        yield Finding(Rule.FETCHED_UNSIGNED, _CARD, "The server may have made it up.", Level.WARNING)
         yield from _elsewhere(card.document, card.format.name, url)
         if card.format.family == "agentcard":
             yield from discovery.compare_with_source(card, url)

@@ -62,7 +62,7 @@ CONNECTION_SECONDS, BETWEEN_ATTEMPTS = 5.0, 0.05
 """How long a request waits while PostgreSQL has no connection to spare, and how long between two attempts."""
 
 _ATTEMPTS = 3
-"""Whoever loses a race finds the winner's rows when it looks again; keys can be lost to one winner after another."""
+"""Attempts per transaction: the loser of a race sees the winner's rows, but can lose again."""
 
 Work = Callable[[Connection], _T]
 """What is done on a connection, and on nothing else: it can run in another thread, and again when a race was lost."""
@@ -106,7 +106,7 @@ class Database:
         return await self.read(lambda connection: lookup.read(connection, values))
 
     async def look_up_to_write(self, lookup: Lookup, **values: object) -> Rows:
-        """The same for somebody who will write, and waits for that as long as it takes: so for a slow look-up too.
+        """Begin a writing transaction; wait without a timeout, for a slow look-up too.
 
         Raises:
             Refused: ``store.unavailable``.
@@ -145,7 +145,7 @@ class Database:
 
         Raises:
             Refused: ``store.unavailable``, also when it lost every time; then nothing was written, unless the
-                connection broke during the commit itself: then nobody can know, and whoever asked has to ask again.
+                connection broke during the commit itself: then the outcome is unknown, and the caller has to retry.
         """
         with reachable():
             for _ in range(_ATTEMPTS):
@@ -167,7 +167,7 @@ class Database:
             raise StoreUnavailable(Reason.LOCKED) from None
 
     def _end_turn(self, work: "asyncio.Future[Any]") -> None:
-        """Let the next one write. Whoever asked may be gone, and then nobody else looks at what came of it."""
+        """Release the write lock. The caller may be gone, and then nothing else reads the outcome."""
         self._turns.release()
         if not work.cancelled():
             work.exception()
@@ -262,7 +262,7 @@ def _run(engine: Engine, work: Work[_T], writes: bool) -> _T:
 
 def _whole(work: Work[_T]) -> Work[_T]:
     """The work, after which nobody fetches rows: a question that is still open keeps what it sees of a SQLite file as
-    it was, and whoever gets the connection next could not write (``SQLITE_BUSY_SNAPSHOT``).
+    it was, and the next user of the connection could not write (``SQLITE_BUSY_SNAPSHOT``).
     """
 
     def whole(connection: Connection) -> _T:
@@ -283,7 +283,7 @@ def begin_writing(connection: Connection) -> None:
 
 
 def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0) -> Database:
-    """A database that somebody has prepared: migrations, or ``open_records``. Connects when first asked.
+    """A database that is prepared: by migrations, or ``open_records``. Connects at the first use.
 
     Args:
         url: ``sqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.

@@ -123,7 +123,7 @@ class PresentKeys(Protocol):
     """Trusted Issuers with the keys that they have now, such as ``IssuerKeys``."""
 
     async def for_presentation_async(self, presentation: str, now: Instant) -> TrustedIssuers:
-        """Whom to trust when this presentation is verified.
+        """Return the trusted Issuers for this presentation.
 
         Raises:
             Refused: ``issuer.metadata-unavailable``.
@@ -144,7 +144,7 @@ class Demanding:
 
     Args:
         app: what is protected.
-        policy: whom to admit.
+        policy: the admission policy.
         audience: who we are: what a Holder must have signed for. It is configured, and never taken from a request.
         challenges: makes challenges for this audience, and lets each be answered once. A request without an answer
             takes no place in it.

@@ -1,9 +1,9 @@
-"""The one HTTP GET by which anything of a stranger is fetched: where it may connect, what it takes, for how long.
+"""The only HTTP GET for untrusted addresses: where it connects, its limits and its timeouts.
 
-Whoever names an address chooses where we connect. So: https alone, by TLS 1.3 and with a certificate of the name; only
-to public addresses; one answer of the DNS, all of it judged, and then used; no proxy or cookie; bounded bytes and time.
-Redirects and compression only where a caller permits them (``Detours``), which status lists do. What a ``Reach``
-permits beside that, an operator has said (SD-JWT VC, VC-14; SD-Card 7.5).
+The author of an address chooses where we connect (SSRF). So: https alone, by TLS 1.3 and with a certificate of the
+name; only to public addresses; one answer of the DNS, all of it judged, and then used; no proxy or cookie; bounded
+bytes and time. Redirects and compression only where a caller permits them (``Detours``), which status lists do. What a
+``Reach`` permits beside that, an operator has said (SD-JWT VC, VC-14; SD-Card 7.5).
 Needs the ``cli`` extra.
 """
 
@@ -213,10 +213,10 @@ async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
 
     def ask() -> None:
         if not answer.set_running_or_notify_cancel():
-            return  # nobody waits any more
+            return  # the caller has left
         try:
             answer.set_result(resolve(target.host, target.port))
-        except Exception as error:  # whoever waits gets it, of whatever kind
+        except Exception as error:  # the waiting caller gets it, of whatever kind
             answer.set_exception(error)
 
     threading.Thread(target=ask, daemon=True).start()

@@ -93,7 +93,7 @@ class IssuerKeys:
         }
 
     def for_presentation(self, presentation: str, now: Instant) -> TrustedIssuers:
-        """Whom to trust when this presentation is verified: the Issuer that it names, if that one is listed.
+        """Return the Issuer that a presentation names, if it is listed.
 
         Raises:
             Refused: ``issuer.metadata-unavailable`` when its key is not known and nobody can say whether it is one; a
@@ -138,7 +138,7 @@ class IssuerKeys:
         return self._refreshed(step, kid, use, now)
 
     def _step(self, issuer: object, kid: object, use: _Use, now: Instant) -> TrustedIssuers | str:
-        """Whom to trust; or the Issuer that has to be asked first."""
+        """Return the trusted Issuer; or the Issuer whose keys must be fetched first."""
         if not isinstance(issuer, str) or issuer not in self._listed or not self._trusted.is_current(now):
             return self._trusted  # the verification says no
         with self._lock:
@@ -147,7 +147,7 @@ class IssuerKeys:
             return issuer if of.is_due(kid, now) and not serves else self._answer(issuer, kid, use, now)
 
     def _refresh(self, issuer: str, kid: object, use: _Use, now: Instant) -> Future[None] | None:
-        """The Issuer is being asked, by this or somebody else's doing; None when that is not due any more."""
+        """Start or join a fetch of the Issuer's keys; None when it is no longer due."""
         one = self._listed[issuer]
         with self._lock:
             if one.coming is None and one.of[use].is_due(kid, now):

@@ -32,7 +32,7 @@ _DEPTH = 8
 def create_key_file(path: Path, algorithm: SignatureAlgorithm = SignatureAlgorithm.ES256) -> InMemorySigner:
     """Make a key and write it to a new file, mode 0600.
 
-    The file appears whole or not at all, and one that is there already stays as it is.
+    The file appears whole or not at all, and an existing file stays unchanged.
 
     Raises:
         Misuse: when there is something of this name.
@@ -58,7 +58,7 @@ def create_private_file(path: Path, text: str) -> None:
     """Write the text and a line's end to a new file, mode 0600, which appears whole or not at all.
 
     Raises:
-        Misuse: when there is something of this name; it stays as it is.
+        Misuse: when the name exists; the file stays unchanged.
         OSError: when the folder cannot be written to.
     """
     if not path.name:
@@ -99,7 +99,7 @@ def load_signer(path: Path) -> InMemorySigner:
 
 
 def load_private_jwk(path: Path) -> JsonObject:
-    """The private JWK in a file, for whoever keeps it elsewhere. Raises as ``load_signer``."""
+    """Read the private JWK of a file, to store it elsewhere. Raises as ``load_signer``."""
     with _open_private(path) as file:
         document = _read(file)
     parse_private_jwk(document)

@@ -62,7 +62,7 @@ class Lookup:
         self._statement = statement
 
     def read(self, connection: Connection, values: dict[str, object]) -> Rows:
-        """The rows, on a connection of whoever asks."""
+        """Read the rows on a connection of the caller."""
         return Statement(self._statement).read(connection, values)
 
     @cached_property
@@ -120,7 +120,7 @@ class SqliteLookups:
             raise TooSlow from None
 
     def _try(self, text: str, arguments: tuple[object, ...]) -> Rows | None:
-        """The rows; None when that takes longer, or somebody has a lock: a thread can wait for both."""
+        """Read the rows; None on a timeout or a held lock: a thread can wait for both."""
         assert self._own is not None, "it is open"
         self._ends_at = time.monotonic() + AT_ONCE
         try:
@@ -135,7 +135,7 @@ class SqliteLookups:
         return self._own is not None
 
     def _end_slow(self, running: "asyncio.Future[tuple[Rows, _Own | None]]") -> None:
-        """Give the place to the next one, whether or not whoever asked is still there: none waits for a thread."""
+        """Pass the place to the next look-up, even if its caller has left: none waits for a thread."""
         self._places.release()
         own = None if running.cancelled() or running.exception() else running.result()[1]
         if own is not None and self._own is None:
@@ -247,7 +247,7 @@ class _Lane:
             found: Rows = await connection.fetch(text, *arguments, timeout=3 * patience)
         except BaseException as error:
             sqlstate = getattr(error, "sqlstate", None)
-            if sqlstate is None:  # it broke, or whoever asked has left: nobody knows its state
+            if sqlstate is None:  # it broke, or the caller has left: its state is unknown
                 connection.terminate()
                 raise
             self._idle.append(connection)
@@ -274,7 +274,7 @@ class _Lane:
         assert connection is not None
         try:
             await connection.execute(f"SET statement_timeout = {int(1000 * self._seconds)}; {_ALONG_INDICES}")
-        except BaseException:  # nobody else knows of it any more
+        except BaseException:  # nothing else refers to it
             connection.terminate()
             raise
         return connection

@@ -1,7 +1,7 @@
 """The interaction id of a verified card, carried through MCP calls and into the tool server's own audit.
 
 A correlation and nothing more: who may call a tool is decided by what the tool server demands, never by an SD-Card
-that somebody verified elsewhere. Needs the ``mcp`` extra. SD-Card 4.4 (SDC-13); MCP 2026-07-28, ``_meta``.
+that was verified elsewhere. Needs the ``mcp`` extra. SD-Card 4.4 (SDC-13); MCP 2026-07-28, ``_meta``.
 """
 
 import json

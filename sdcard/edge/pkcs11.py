@@ -1,7 +1,8 @@
 """Keys that never leave a PKCS#11 token (an HSM): making one there, and signing with it. Needs the ``pkcs11`` extra.
 
 Modules are called from one thread for the whole process. Several threads in one module crashed the process with SoftHSM
-2, and signing in one thread was faster than in two. Whoever calls waits, for a bounded time; so never an event loop.
+2, and signing in one thread was faster than in two. The caller blocks, for a bounded time; so never call it from an
+event loop.
 
 A session can be lost at any time: the token is pulled out, restarted or set up anew. It is opened again then, and in
 the end the module is started anew, without anybody's help. A wrong PIN is tried exactly once: tokens count, and lock.

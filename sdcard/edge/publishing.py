@@ -154,7 +154,7 @@ async def _context(cards: PublishedCards, authorization: list[str], now: Instant
 
 
 def _found(found: Representation, known: str, now: Instant) -> _Answer:
-    """The representation, or 304 for somebody who has it (RFC 9110 13.1.2)."""
+    """Return the representation, or 304 for a client that has it (RFC 9110 13.1.2)."""
     digest = hashlib.sha256(found.media_type.encode() + b"\0" + found.body).digest()
     tag = f'"{encode_base64url(digest)}"'
     ends_at = found.expires_at

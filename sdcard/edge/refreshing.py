@@ -1,4 +1,4 @@
-"""When keys that somebody publishes are asked for again: soon enough for a rotation, seldom enough for everybody."""
+"""When to fetch published keys again: soon enough for a rotation, seldom enough for their server."""
 
 from dataclasses import dataclass
 

@@ -164,7 +164,7 @@ class Registry:
     def issuer(self, expected: str | None = None) -> tuple[TrustedIssuers, JsonObject]:
         """The registry as an Issuer: its keys, and the trust document that says the same.
 
-        Fetching does not make it trusted: whoever keeps the result decides that.
+        Fetching does not make it trusted: the caller decides that.
 
         Args:
             expected: the Issuer that it must be, when that is not its address.

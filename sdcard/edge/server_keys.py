@@ -1,6 +1,6 @@
 """The authorization server's JWKS, from a file or by https, kept for a while.
 
-Whoever sends tokens chooses their ``kid``: an unknown one has the JWKS asked for again, but seldom, and one at a time.
+Clients choose the ``kid`` of their tokens: an unknown one has the JWKS asked for again, but seldom, and one at a time.
 """
 
 import asyncio

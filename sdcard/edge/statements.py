@@ -154,7 +154,7 @@ class Additions:
 
 
 def execute(connection: Connection, text: str, arguments: Sequence[tuple[object, ...]]) -> DBAPICursor:
-    """Have the driver execute a text with these arguments, or with each of these. Whoever asked closes the cursor.
+    """Have the driver execute a text with these arguments, or with each of these. The caller closes the cursor.
 
     Raises:
         DBAPIError: as ``Connection.execute``.
@@ -171,7 +171,7 @@ def execute(connection: Connection, text: str, arguments: Sequence[tuple[object,
             text, None, error, connection.dialect.loaded_dbapi.Error, hide_parameters=True, dialect=connection.dialect
         ) from error
     except BaseException as error:
-        if not isinstance(error, Exception):  # whoever asked has left: nobody knows the state of the connection
+        if not isinstance(error, Exception):  # the caller has left: the state of the connection is unknown
             connection.invalidate(error)
         raise
     return cursor

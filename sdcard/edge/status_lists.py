@@ -1,7 +1,7 @@
 """Statuses by fetching status lists, over HTTP (Token Status List 8). Needs the ``cli`` extra.
 
 A list is fetched once and kept for as long as its ``ttl`` and ``exp`` permit, so most verifications ask nobody, and
-whoever publishes the list seldom learns that one took place. What cannot be known refuses.
+the publisher of the list seldom learns of one. An unknown status refuses.
 """
 
 import asyncio

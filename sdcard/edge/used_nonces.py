@@ -290,7 +290,7 @@ class SharedKey:
         return self._key
 
     async def recognize(self, check: Callable[[bytes], T], now: Instant) -> tuple[bytes, T]:
-        """Give the key by which a check passes, and what it gives. Another process may have drawn a new key.
+        """Return the key that passes a check, and its result. Another process may have drawn a new key.
 
         Args:
             check: raises ``Refused`` for a nonce that was not made with its argument.

@@ -1,4 +1,4 @@
-"""Key sets: the one reader of JWKS, whoever published them (RFC 7517 4.5 and 5).
+"""Key sets: the one reader of JWKS, for all publishers (RFC 7517 4.5 and 5).
 
 - The entries are independent. One that is not for us or cannot be used is left out and reported: another ``kty``,
   ``use``, ``key_ops`` or ``alg``, a missing member, a value out of range, a private half.

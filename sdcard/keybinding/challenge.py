@@ -154,8 +154,8 @@ class Answering:
 class Unsolicited:
     """The Holder chose the nonce; ``seen`` remembers it for as long as the answer could stay fresh.
 
-    A Verifier that also answers challenges does so under another audience: under the same one, an answer that somebody
-    overheard would count as unsolicited once.
+    A Verifier that also answers challenges does so under another audience: under the same one, an answer that another
+    party overheard would count as unsolicited once.
     """
 
     audience: str

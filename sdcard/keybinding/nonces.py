@@ -3,7 +3,7 @@
 - A nonce is base64url of version (1 byte), instant (6, Unix seconds), randomness (16) and MAC (16): 52 characters.
 - The MAC is HMAC-SHA-256, cut to 128 bits (RFC 2104 5). It covers version, instant, randomness and every field of
   ``NonceTerms``; each field stands behind its length, so that no two lists of fields run into one another.
-- Whoever recognizes a nonce checks the MAC before anything else, and lets a record mark the nonce as used after
+- The check of a nonce begins with its MAC, and a record marks the nonce as used after
   everything else (RFC 9901 7.3 step 5.f, R-90).
 - The key lives exactly as long as the record of used nonces: see ``sdcard.edge.records`` and ``.sql_records``.
 """

@@ -94,7 +94,7 @@ VERDICTS: Mapping[What, Verdict] = {
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One kind of value by which two texts can be told to belong together.
+    """One kind of value that links two texts to one agent.
 
     Attributes:
         what: the kind.

@@ -1,7 +1,7 @@
 """JWT access tokens (RFC 9068): text → claims that an authorization server stands behind, or a refusal.
 
 In two steps, since a key may have to be fetched in between: ``parse_access_token`` tells which key, and
-``verify_access_token`` applies every rule. What a scope permits is for whoever asks.
+``verify_access_token`` applies every rule. The caller decides what a scope permits.
 """
 
 import re

@@ -67,7 +67,7 @@ class PlainCard:
 
 @dataclass(frozen=True, slots=True)
 class PublishedCard:
-    """An SD-Card with the Disclosures of one context, and no KB-JWT: whoever fetches it has asked for no proof.
+    """An SD-Card with the Disclosures of one context, and no KB-JWT: its reader has asked for no proof.
 
     Attributes:
         sd_card: the text.
@@ -153,7 +153,7 @@ class Representation:
 def represent(cards: PublishedCards, path: str, accept: Accept, context: str | None, now: Instant) -> Representation:
     """The best of what a request accepts and its sender may see.
 
-    The SD form is for those who ask for it by name: for whoever accepts just anything it would be no card at all.
+    The SD form is for those who ask for it by name: a client that accepts anything could not read it.
 
     Args:
         cards: what is published.

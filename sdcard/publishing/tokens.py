@@ -86,7 +86,7 @@ class KeySource(Protocol):
 class AccessTokens:
     """A ``TokenSource``: JWT access tokens (RFC 9068) of one authorization server.
 
-    One that is bound to a key (``cnf``) is not taken: whoever stole it could show it here without the key.
+    A token that is bound to a key (``cnf``) is refused: a thief could show it here without the key.
 
     Attributes:
         issuer: the server's ``iss``, compared as text.
@@ -114,7 +114,7 @@ class AccessTokens:
 
 
 NOBODY: TokenSource = OwnTokens()
-"""Knows no token: whoever sends one is refused."""
+"""Has no tokens: refuses every token."""
 
 
 def context_of(scopes: Collection[str], public: str) -> str:

@@ -79,7 +79,7 @@ def verify_status_list_token(
         key: the one that signs this Issuer's status lists.
         now: the present instant.
         limits: bounds the size of text and list.
-        clock_skew: seconds by which ``iat`` may lie ahead: a list may be made after ``now`` was read.
+        clock_skew: seconds that ``iat`` may lie ahead: a list may be made after ``now`` was read.
 
     Raises:
         Refused: ``jws.…``, ``encoding.…``, ``json.…``, ``claim.…``, ``status-list.…``, ``time.…`` or ``limit.bytes``.

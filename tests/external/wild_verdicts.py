@@ -31,7 +31,7 @@ How a card's generation is told, and what decides where nothing tells, is [a dec
 """
 
 ROWS = """
-What each says, file by file. *Shape* is what whoever collected the files made of them. With ours stand the rules and
+What each says, file by file. *Shape* is the classification by the collector of the files. With ours stand the rules and
 counts of errors and warnings; with the SDKs, how many faults they find and the first one. {messages} takes a card in
 which required fields are missing: these count as taken.
 

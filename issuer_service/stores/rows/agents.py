@@ -62,7 +62,7 @@ class KeyRow:
 
 
 class AgentChanged(Exception):
-    """The agent is not any more what its new SD-Cards were made from: begin again."""
+    """The agent changed after its new SD-Cards were made: retry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ class RegistrationRow:
         nonce: the nonce of the proofs that came with it; it is used up.
         supersedes: what becomes of the agent's earlier SD-Cards.
         made_from: the Batch that must still be the agent's last one; None: whatever it is.
-        answer: what is kept for whoever asks again with the same Idempotency-Key.
+        answer: the response that a retry with the same Idempotency-Key receives.
         discovery: where the agent is found from now on, and nowhere else.
     """
 

@@ -120,7 +120,7 @@ class DiscoveryCardRow:
 
 @dataclass(frozen=True, slots=True)
 class RenewalRow:
-    """An agent's terms and SD-Card for an audience, made anew. ``issued``: None when it must not be found any more.
+    """An agent's terms and SD-Card for an audience, made anew. ``issued``: None when it leaves discovery.
 
     Attributes:
         at: Unix seconds.

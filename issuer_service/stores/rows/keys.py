@@ -59,4 +59,4 @@ class KeyNotInUse(Exception):
 
 
 class KeysChanged(Exception):
-    """Somebody else changed the registry's keys in the meantime, or has this key already: look again."""
+    """Another process changed the registry's keys meanwhile, or has this key already: retry."""

@@ -1,6 +1,6 @@
 """Between the A2A versions: one endpoint or a list of interfaces, and all that moved with them.
 
-A member that both versions know, or that neither does, is carried as it is. Signatures are not: they are over the card
+A member that both versions know, or that neither does, is carried unchanged. Signatures are not: they are over the card
 as it was. Where a card has members of the other version beside its own, its own are converted, as a reader of the card
 would read it.
 
@@ -148,7 +148,7 @@ def _described(card: Card, losses: Losses) -> dict[str, Any]:
 def _check_authentication(source: dict[str, Any], losses: Losses) -> None:
     """Refuse requirements that only a reader of A2A 0.1 would see, and tell of what may be some.
 
-    The member is carried as it is: neither version knows it.
+    The member is carried unchanged: neither version knows it.
     """
     said, where = source.get("authentication"), CARD.within("authentication")
     if not said or source.get("security") or source.get("securityRequirements"):
@@ -159,7 +159,7 @@ def _check_authentication(source: dict[str, Any], losses: Losses) -> None:
             "Say it in `security` and `securitySchemes`, or those of A2A 1.0: after A2A 0.1 nobody reads this member."
         )
         raise losses.refusal(where.within("schemes"), hint)
-    losses.add(where, "It is carried as it is, and nobody reads it: to all, the agent seems to require nothing.")
+    losses.add(where, "It is carried unchanged, and no reader knows it: the agent seems to require nothing.")
 
 
 def _check_means_it(members: JsonObject, where: Where, losses: Losses) -> None:

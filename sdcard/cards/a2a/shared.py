@@ -155,7 +155,7 @@ class _Secret:
         """Find a value that is no string, or that is there at all."""
         yield from TEXT.check(value, where)
         if value:
-            hint = "Take it out and hand it over in another way: whoever reads the card can use it."
+            hint = "Remove it and send it on another channel: every reader of the card can use it."
             yield Finding(Rule.CARD_SECRET, where, hint, Level.WARNING)
 
 
@@ -286,7 +286,7 @@ def another_version(document: JsonObject, generation: str, advice: str) -> Itera
 
 
 def repeated_skill_ids(document: JsonObject) -> Iterator[Finding]:
-    """Find skills that share an id: whoever asks for one of them cannot know which is meant."""
+    """Find skills that share an id: a client that asks for one cannot know which is meant."""
     spelling, skills = find_list(document, "skills")
     seen: set[str] = set()
     for index, skill in enumerate(skills):

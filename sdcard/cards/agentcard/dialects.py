@@ -67,7 +67,7 @@ def is_readme(document: JsonObject) -> bool:
 
 
 def _repeated_capabilities(document: JsonObject) -> Iterator[Finding]:
-    """Find capabilities that share an id: whoever asks for one of them cannot know which is meant (AEV-7)."""
+    """Find capabilities that share an id: a client cannot know which is meant (AEV-7)."""
     spelling, capabilities = find_list(document, "capabilities")
     seen: set[str] = set()
     for index, capability in enumerate(capabilities):

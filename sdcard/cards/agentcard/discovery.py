@@ -1,4 +1,4 @@
-"""Where AgentCards are published, and what whoever fetches one compares.
+"""Discovery of AgentCards: where they are published, and the checks of a client.
 
 AgentCard draft-00 3, 4, 8.5 and 9 (AEV-19, AEV-20).
 """

@@ -25,7 +25,7 @@ def new_agent_id(now: Instant, randomness: bytes) -> str:
 
     Args:
         now: the present instant.
-        randomness: 10 bytes from a cryptographically secure generator, used for nothing else. Ids that somebody can
+        randomness: 10 bytes from a cryptographically secure generator, used for nothing else. Ids that anyone can
             predict can be taken before their agent registers them.
 
     Raises:

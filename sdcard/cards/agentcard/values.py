@@ -18,7 +18,7 @@ from sdcard.rules import Rule
 
 @dataclass(frozen=True, slots=True)
 class Taste:
-    """What a careful author also does about a string that can be used as it is."""
+    """Advice for a string that is usable but could be better."""
 
     pattern: re.Pattern[str]
     advice: str
@@ -92,7 +92,7 @@ _LOCAL_PROGRAM = "stdio"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An object with the ``protocol`` and the ``url`` by which an agent is reached.
+    """An object with the ``protocol`` and the ``url`` of an agent.
 
     Attributes:
         protocols: protocol → the URI schemes that fit it; none where any does.

@@ -166,7 +166,7 @@ def _check_spellings(document: JsonObject) -> Iterator[Finding]:
 
 
 def unresolved_domains(document: JsonObject, resolves: DomainResolver) -> Iterator[Finding]:
-    """Find perception domains that nothing is known of (KNO-15). Only whoever has the catalogue can ask this.
+    """Find unknown perception domains (KNO-15). This needs the catalogue.
 
     Args:
         document: a KNO agent card.

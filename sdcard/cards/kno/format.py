@@ -110,7 +110,7 @@ def card_version(document: JsonObject) -> str:
 
 
 def is_service(document: JsonObject) -> bool:
-    """Whether it says the schema of services in place of that of cards."""
+    """Whether it names the schema of services instead of that of cards."""
     return _schema(document).startswith(_SERVICE)
 
 

@@ -400,7 +400,7 @@ def test_nobody_approves_their_own(desk: Desk, visitor: NewVisitor, office: Offi
     listed = alice.shown("/approvals")
     answer = alice.post(f"/approvals/{handle}/approve")
 
-    assert "You asked for this: somebody else has to approve it." in listed
+    assert "You asked for this: another person has to approve it." in listed
     assert (f"{handle}/approve" in listed, f"{handle}/deny" in listed) == (False, True)
 
     assert (answer.status_code, rule_of(answer)) == (403, "approval.self")

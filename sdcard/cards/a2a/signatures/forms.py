@@ -150,7 +150,7 @@ class _Reading:
         self.unsigned: list[Where] = []
 
     def message(self, value: JsonValue, message: Message, where: Where) -> JsonValue:
-        """An object of a type. What is none of that type is carried as it is; reading a card says what is wrong."""
+        """Carry an object of a type. Another value is carried unchanged; reading the card reports it."""
         if not isinstance(value, dict):
             return value
         carried: JsonObject = {}

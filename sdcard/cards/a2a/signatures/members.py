@@ -19,7 +19,7 @@ class Field:
 
     Attributes:
         default: a member of this value is left out, as if it were absent.
-        message: the members inside; None where any value is carried as it is.
+        message: the members inside; None where any value is carried unchanged.
         repeated: whether it holds many such messages, in an array or as the values of an object.
     """
 

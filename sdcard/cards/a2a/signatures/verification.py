@@ -27,7 +27,7 @@ _PROTECTED_ONLY = ("crit", "b64")
 
 @dataclass(frozen=True, slots=True)
 class CardSigners:
-    """The keys that are trusted to sign cards, by ``kid``. Whoever holds one of them may sign any card."""
+    """The keys that are trusted to sign cards, by ``kid``. Each of them may sign any card."""
 
     keys: Mapping[str, PublicKey]
 
@@ -87,7 +87,7 @@ _Outcome: TypeAlias = _Verified | _Untrusted | _Invalid
 def check_signatures(document: JsonObject, card_format: CardFormat, signers: CardSigners) -> Iterator[Finding]:
     """Find out what the signatures of a card are worth.
 
-    A signature that names a trusted key and is not its own is an error: somebody changed the card, or the signature.
+    A signature that names a trusted key and is not its own is an error: the card or the signature was changed.
     One that verifies is enough (8.4.3); what it does not cover is named. Without any, a warning says so.
     """
     signatures = document.get("signatures")
@@ -140,7 +140,7 @@ class _Verifier:
             return _Untrusted("The protected header has no `kid`, so the signature names no key.")
         key = KeySet.of(self._signers.keys).find(kid, header.get("alg"))
         if key is None:
-            return _Untrusted("Its key is not among the trusted ones. Add it if you trust whoever has it.")
+            return _Untrusted("Its key is not among the trusted ones. Add it if you trust its owner.")
         fault = _header_fault(header, signature.get("header"), key)
         return fault or self._verify(protected, signature.get("signature"), key)
 
