@@ -1,4 +1,4 @@
-"""What the audit chain costs: ``python -m benchmarks.audit``.
+"""Cost of the audit chain: ``python -m benchmarks.audit``.
 
 A registration's transaction is written again and again, with its audit record in the chain and with the same row beside
 it: no head that is locked, read and moved, no canonical text, no digest. Both databases are durable. The two take turns
@@ -121,7 +121,7 @@ async def _write(store: SqlStore, kind: Write, row: RegistrationRow) -> None:
 
 
 def chain(connection: Connection, entry: AuditRow) -> None:
-    """As the registry does."""
+    """Append as the registry does."""
     append_audit(connection, entry)
 
 

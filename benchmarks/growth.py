@@ -1,4 +1,4 @@
-"""How time and memory grow with what an attacker or a large user controls: by the front door, every rule in force.
+"""Growth of time and memory with input that an attacker or a large user controls, under every rule.
 
 Exponents are of power laws fitted over the last decade of sizes: 1.0 is linear. Signatures are real and cost the same
 in every row, so small rows look dearer. Limits are raised where a size lies beyond them. Time is the processor's, of
@@ -66,7 +66,7 @@ LIST = "https://registry.example/lists/1"
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One thing that grows.
+    """An input that grows.
 
     Attributes:
         name: what its sizes count.
@@ -85,7 +85,7 @@ def measure(work: Work, rounds: int = ROUNDS) -> list[dict[str, Any]]:
 
 
 def families(work: Work) -> list[Family]:
-    """What grows, to the sizes that are promised."""
+    """List the growing inputs, up to the promised sizes."""
     return [
         Family("Disclosures", (100, 200, 500, 1_000, 2_000, 5_000, 10_000), _card_steps(with_disclosures)),
         Family("decoys", (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000), _card_steps(with_decoys)),
@@ -151,12 +151,12 @@ def _seconds(step: Step) -> float:
 
 
 def with_disclosures(count: int) -> DisclosurePlan:
-    """That many claims, each with a Disclosure."""
+    """Build that many claims, each with a Disclosure."""
     return plan({f"claim-{number}": (Treatment.SELECTIVE, number) for number in range(count)})
 
 
 def with_decoys(count: int) -> DisclosurePlan:
-    """One list of that many digests, none of which has a Disclosure."""
+    """Build a list of that many digests, none of which has a Disclosure."""
     return plan({}, decoys=count)
 
 

@@ -40,7 +40,7 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """One kind of input: the JSON of an extra claim, and texts of Disclosures."""
+    """A kind of input: the JSON of an extra claim, and texts of Disclosures."""
 
     name: str
     claim: Callable[[], bytes]
@@ -104,7 +104,7 @@ def measure() -> list[dict[str, Any]]:
 
 
 def verified(text: str, expectations: Expectations = AS_SENT) -> str:
-    """What comes of it: ``accepted``, or the rule."""
+    """Return the outcome: ``accepted``, or the rule."""
     try:
         verify_presentation(text, expectations, NOW)
     except Refused as refusal:
@@ -142,7 +142,7 @@ _SKILL = encode_json(
 
 
 def _array(element: bytes) -> bytes:
-    """As many of an element as fit."""
+    """Repeat an element as often as it fits."""
     return b"[" + b",".join([element] * ((BYTES - 600) // (len(element) + 1))) + b"]"
 
 

@@ -87,7 +87,7 @@ def verify(work: Work, presentation: str, cache: VerificationCache | None = None
 
 
 def presentations(work: Work, count: int) -> list[str]:
-    """As many, each of an SD-Card and a Holder of its own."""
+    """Make presentations, each of an SD-Card and a Holder of its own."""
     others = [replace(work, holder_key=ec.generate_private_key(ec.SECP256R1())) for _ in range(count)]
     return [present(other, accept(other, issue(other))) for other in others]
 

@@ -56,7 +56,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def run_table(figures: dict[str, Any]) -> str:
-    """Where and when."""
+    """Describe the machine and the date."""
     versions = ", ".join(f"{name} {version}" for name, version in figures["versions"].items())
     extra = "with" if figures["extra fast"] else "without"
     floors = "; ".join(
@@ -112,7 +112,7 @@ def behind(figures: dict[str, Any]) -> str:
 
 
 def left_out_table(figures: dict[str, Any]) -> str:
-    """What the peers do not do."""
+    """List the checks that the peers lack."""
     rows = [[f"`{name}`", what] for name, what in figures["speed"]["leave out"].items()]
     return "\n".join(
         "| " + " | ".join(row) + " |" for row in (["peer", "what it does not do of what we do"], ["---"] * 2, *rows)

@@ -1,4 +1,4 @@
-"""What strangers, long lists and large documents cost, in signatures: each row has a bound, and the guard holds it.
+"""Cost of untrusted input, long lists and large documents, in signatures: the guard holds each bound.
 
 Inputs are as large as the limits let in, of the shape that costs most. ``python -m benchmarks.proportion`` measures the
 rows alone, stores them and writes their table.
@@ -59,7 +59,7 @@ WITHIN = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One kind of work, and how many units of the floor it may take."""
+    """A kind of work, and how many units of the floor it may take."""
 
     name: str
     floor: str

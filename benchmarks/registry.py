@@ -86,7 +86,7 @@ class Server:
 
 
 class Connection:
-    """One keep-alive connection: requests one after the other."""
+    """A keep-alive connection: requests one after the other."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -283,7 +283,7 @@ def _identity(table: Table, row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 async def _floor(url: str, written: Rows, count: int) -> float:
-    """So many times what a registration cannot do without, a second: its signatures, and its rows durably written."""
+    """Repeat the necessary work of a registration, a second: its signatures, and its rows durably written."""
     key, message = ec.generate_private_key(ec.SECP256R1()), b"x" * 1_000
     shares = [
         {name: rows[number * len(rows) // count : (number + 1) * len(rows) // count] for name, rows in written.items()}
@@ -364,7 +364,7 @@ async def _discovery(name: str, server: Server, token: str, folder: Path, rounds
 
 
 async def _memory(name: str, server: Server, token: str, count: int) -> None:
-    """Of ten requests one registers, six look for agents, one asks for keys, one for health, and one is refused."""
+    """Mix requests: of ten, one registers, six search, one asks for keys, one for health, one is refused."""
     for number in range(10):
         requests = [
             request

@@ -17,7 +17,7 @@ PACKAGES = ("cryptography", "orjson", "pybase64", "sd-jwt", "openvc-core", "vouc
 
 
 def load(file: Path = STORED) -> dict[str, Any]:
-    """What was stored last."""
+    """Read the results that were stored last."""
     stored: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return stored
 
@@ -29,7 +29,7 @@ def store(figures: dict[str, Any], file: Path = STORED) -> None:
 
 
 def surroundings(rounds: int, repeats: int) -> dict[str, Any]:
-    """Where, when and of what something is measured."""
+    """Describe the conditions of a measurement: machine, date and versions."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "processor": processor(),

@@ -102,7 +102,7 @@ def _line(number: int, seed: int) -> dict[str, Any]:
 
 
 def _found_rows(numbers: range, seed: int, secret: bytes, decided: str) -> Iterator[tuple[tuple[Any, ...], ...]]:
-    """For each agent: its rows of agents, batches, discovery_cards (SD-Cards without filler) and discovery_postings."""
+    """Yield each agent's rows of agents, batches, discovery_cards (without filler) and discovery_postings."""
     for number in numbers:
         chosen, name = random.Random(f"{seed}/{number}"), f"filled-{number}"
         skills = {f"skills:skill-{n}" for n in chosen.choices(_NUMBERS, cum_weights=_SKILL_WEIGHTS, k=2)}
@@ -349,7 +349,7 @@ async def _open_loop(port: int, asked: Sequence[bytes], rate: int, seconds: int 
 
 
 def status_lists() -> None:
-    """Of lists in which one entry of a hundred is revoked: CPU time, and the exponents that fit."""
+    """Measure lists with one revoked entry in a hundred: CPU time, and the exponents that fit."""
     steps: dict[str, list[float]] = {"pack and compress": [], "read": [], "look all up": []}
     sizes = (10_000, 100_000, 1_000_000)
     for entries in sizes:

@@ -23,7 +23,7 @@ THREADS = 2
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One kind of work.
+    """A kind of work.
 
     Attributes:
         name: also the name of our own step.
@@ -94,7 +94,7 @@ def our_ratios(work: Work, rounds: int, repeats: int) -> tuple[dict[str, float],
 
 
 def our_steps(work: Work) -> dict[str, Step]:
-    """What each row runs of ours, for one card; for a batch where it says so."""
+    """Return our step of each row, for one card; for a batch where it says so."""
     issued = ours.issue(work)
     stored = issued.encode("ascii")
     held = ours.accept(work, issued)
@@ -125,7 +125,7 @@ def _batch(work: Work, texts: list[str], cache: VerificationCache | None) -> Ste
 
 
 def check(work: Work, name: str, text: str) -> None:
-    """That a presentation is one: both signatures, nonce, audience, ``sd_hash``, three claims of seven.
+    """Check a presentation: both signatures, nonce, audience, ``sd_hash``, three claims of seven.
 
     It is judged by our SD-JWT layer, which knows no profile: the peers' ``vct`` and times are their own.
     """

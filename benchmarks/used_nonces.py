@@ -125,7 +125,7 @@ async def proxied(url: str, trips: Trips) -> AsyncIterator[str]:
 
 
 def show(name: str, took: list[float], more: str = "") -> None:
-    """One line: median and 99th percentile."""
+    """Format a line: median and 99th percentile."""
     ordered = sorted(took)
     late = ordered[int(0.99 * len(ordered))]
     print(f"{name:10}  median {1e6 * statistics.median(ordered):9.1f} µs   99 % {1e6 * late:9.1f} µs   {more}")

@@ -87,7 +87,7 @@ class FirstAgent(AgentExecutor):
             return await ask(card, http, SdCardInterceptor("trip-42"))
 
     def _presenter(self, context: str) -> Presenter:
-        """Whom the first agent means, and the most that it would show there."""
+        """Return a presenter for the second agent, with the most that the first one would show."""
         return Presenter(
             origin=self._second,
             audience=self._second,
@@ -100,7 +100,7 @@ class FirstAgent(AgentExecutor):
 
 
 async def ask(card: AgentCard, http: httpx.AsyncClient, *interceptors: ClientCallInterceptor) -> str:
-    """What an agent answers, or why it does not."""
+    """Return an agent's response, or the reason of its refusal."""
     client = ClientFactory(ClientConfig(httpx_client=http, streaming=True)).create(card, list(interceptors))
     message = new_text_message("Good morning", role=Role.ROLE_USER)
     try:
@@ -151,7 +151,7 @@ async def serving(app: Starlette, listening: socket.socket) -> AsyncIterator[Non
 
 
 def first_sd_card() -> tuple[sdcard.HeldSdCard, sdcard.Signer, sdcard.TrustedIssuers]:
-    """What a registry would have issued to the first agent; see the README."""
+    """Make the SD-Card that a registry would have issued to the first agent; see the README."""
     registry = sdcard.InMemorySigner(ec.generate_private_key(ec.SECP256R1()))
     agent = sdcard.InMemorySigner(ec.generate_private_key(ec.SECP256R1()))
     trusted = sdcard.TrustedIssuers.of(REGISTRY, registry.public_key)

@@ -1,4 +1,4 @@
-"""Where the fuzzer starts: the vectors, whole and in the parts that the targets sign anew."""
+"""Seeds of the fuzzer: the vectors, whole and in the parts that the targets sign anew."""
 
 import hashlib
 import json
@@ -63,7 +63,7 @@ def seeds() -> list[bytes]:
 
 
 def write_seeds(folder: Path) -> None:
-    """One file a seed, named by its content."""
+    """Write a file for each seed, named by its content."""
     folder.mkdir(parents=True, exist_ok=True)
     for seed in seeds():
         (folder / hashlib.sha256(seed).hexdigest()[:16]).write_bytes(seed)

@@ -1,4 +1,4 @@
-"""What is fuzzed: everything that reads what strangers send, with the keys and the clock of the test vectors.
+"""Fuzz targets: all readers of untrusted input, with the keys and the clock of the test vectors.
 
 Headers, payloads and KB-JWTs are signed here, so that what lies behind the signatures is reached too. Only ``Refused``
 may be raised: anything else is a finding.
@@ -79,7 +79,7 @@ GOOD_HEADER, GOOD_CLAIMS = encode_json(header()), encode_json(claims())
 
 
 def one_input(data: bytes) -> None:
-    """One run: the first byte chooses the target, the rest is for it. Anything that is raised is a finding."""
+    """Run once: the first byte chooses the target, the rest is for it. Any exception is a finding."""
     targets = list(Target)
     target = targets[data[0] % len(targets)] if data else targets[0]
     try:
@@ -193,7 +193,7 @@ def _credentials(data: bytes) -> None:
 
 
 class Target(Enum):
-    """In the order of the first byte. A new one goes last, so that kept inputs keep their meaning."""
+    """Targets in the order of the first byte. Append new ones, so that kept inputs keep their meaning."""
 
     PRESENTATION = (_presentation,)
     RECEIVED = (_received,)

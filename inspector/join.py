@@ -1,4 +1,4 @@
-"""One self-contained HTML file out of the sources: script and style inline, known to the CSP by their hashes."""
+"""A self-contained HTML file from the sources: inline script and style, known to the CSP by hash."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Who is calling, and what they may do. Authority comes from the bearer token, never from the body (RFC 6750).
+"""Authentication and permissions of callers: from the bearer token, never from the body (RFC 6750).
 
 A token is 256 random bits that its bearer sees once. The registry keeps its SHA-256, so a stolen database opens no
 door; since nobody can guess 256 bits, looking a token up by its digest gives nothing away through time.
@@ -52,7 +52,7 @@ _TEXT = r"[^\ud800-\udfff]+"
 
 
 class Scope(StrEnum):
-    """What a token can be for. A closed set."""
+    """Scope of a token. A closed set."""
 
     AGENTS_REGISTER = "agents:register"
     AGENTS_MANAGE = "agents:manage"
@@ -64,7 +64,7 @@ class Scope(StrEnum):
 
 
 class Limit(StrEnum):
-    """By what a token can be limited. A closed set; an unknown kind permits nothing."""
+    """Kind of limit of a token. A closed set; an unknown kind permits nothing."""
 
     AGENT_ID_PREFIXES = "agent_id_prefixes"
     PROVIDER_NAMES = "provider_names"
@@ -195,7 +195,7 @@ async def withdraw_token(store: Store, name: str, now: Instant) -> TokenRow:
 
 
 def check_token(token: TokenRow, *scopes: Scope) -> Caller:
-    """Whose token it is, if it is for one of these.
+    """Return the caller of a token that has one of these scopes.
 
     Raises:
         Refused: ``token.scope``.
@@ -239,7 +239,7 @@ def check_agent(caller: Caller, agent_id: str) -> None:
 
 
 def agent_prefixes(caller: Caller) -> tuple[str, ...] | None:
-    """How the ids of agents begin that the caller's token is for; None: like any.
+    """Return the prefixes of agent ids that the caller's token permits; None: any.
 
     Raises:
         Refused: ``token.limit``, when the token has a limit of a kind that nobody knows.

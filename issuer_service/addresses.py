@@ -1,4 +1,4 @@
-"""Whose request it is: the address of the other end, or what a trusted proxy says of it.
+"""Client addresses: that of the connection, or the one that a trusted proxy reports.
 
 ``X-Forwarded-For`` is a list that anybody can begin; each proxy adds, on the right, whom it heard it from. So it is
 read from the right, as long as the proxy that added a hop is trusted. Without trusted proxies it is not looked at, and
@@ -37,7 +37,7 @@ def client_address(peer: str, forwarded_for: Sequence[str], trusted: Sequence[Ne
 
 
 def neighbourhood(address: str) -> str:
-    """What one client can be expected to have no more than one of: an IPv4 address, a /64 of IPv6."""
+    """Return the network that one client has: an IPv4 address, a /64 of IPv6."""
     parsed = _parse(address)
     if isinstance(parsed, IPv6Address):
         return str(IPv6Network((parsed, _NEIGHBOURHOOD), strict=False))

@@ -57,11 +57,11 @@ _TOO_OFTEN = refusals(HTTPStatus.TOO_MANY_REQUESTS)
 
 class _Registry(FastAPI):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As Starlette does it: FastAPI's telemetry would tell others what was asked for."""
+        """Serve as Starlette does: FastAPI's telemetry would report requests to others."""
         await super(FastAPI, self).__call__(scope, receive, send)
 
     def build_middleware_stack(self) -> ASGIApp:
-        """Those that were added, around the router. Others would answer errors, which ``Refusals`` does."""
+        """Add our middleware around the router. Starlette's own would answer errors, which ``Refusals`` does."""
         app: ASGIApp = Directory(self.routes, AsyncExitStackMiddleware(self.router))
         for layer, arguments, named in reversed(self.user_middleware):
             app = layer(app, *arguments, **named)
@@ -94,7 +94,7 @@ def create_app(wiring: Wiring) -> FastAPI:
 
 
 def openapi_document() -> dict[str, Any]:
-    """What the registry tells of its endpoints at ``/openapi.json``."""
+    """Build the document of ``/openapi.json``."""
     return _routes().openapi()
 
 
@@ -163,7 +163,7 @@ def _answer(scope: Scope, refusal: Refused, headers: Mapping[str, str] | None) -
 
 
 def _failed(scope: Scope) -> Response:
-    """What is answered when nobody foresaw what happened. It says nothing of what that was."""
+    """Answer an unexpected error, without details of it."""
     refusal = Refused(Rule.REGISTRY_FAILED, _WHERE)
     try:
         return _answer(scope, refusal, None)
@@ -172,7 +172,7 @@ def _failed(scope: Scope) -> Response:
 
 
 def _refusal_of(error: Exception, scope: Scope) -> tuple[Refused, Mapping[str, str] | None] | None:
-    """What is answered, with which headers; None when nobody foresaw it."""
+    """Return the refusal and header fields of an error; None when it is unexpected."""
     if isinstance(error, Refused):
         return error, error.headers if isinstance(error, TooOften) else None
     if isinstance(error, ClientDisconnect):  # before its request was whole; nobody reads this
@@ -186,7 +186,7 @@ def _refusal_of(error: Exception, scope: Scope) -> tuple[Refused, Mapping[str, s
 
 
 def _methods(scope: Scope, found: str) -> str:
-    """What the path answers, by whichever of our routes (RFC 9110 15.5.6); the router names one route's methods."""
+    """List the methods of the path, on all our routes (RFC 9110 15.5.6); the router names one route's."""
     paths = scope["app"].openapi()["paths"]
     for path in sorted(paths, key=lambda path: "{" in path):
         if compile_path(path)[0].match(scope["path"]):

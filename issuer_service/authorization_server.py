@@ -25,7 +25,7 @@ _WHERE = Where(Part.ACCESS_TOKEN)
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationServer:
-    """Whose JWT access tokens count.
+    """An authorization server whose JWT access tokens are accepted.
 
     Attributes:
         issuer: its ``iss``, compared as text.
@@ -58,7 +58,7 @@ class AuthorizationServer:
             raise Refused(Rule.TOKEN_INVALID, WHERE, f"{refusal.rule} at {refusal.where}") from None
 
     async def verify(self, text: str, now: Instant, as_of: Instant | None = None) -> AccessToken:
-        """What the server says with the token; with ``as_of``, what it said at that instant.
+        """Verify a token and return its claims; with ``as_of``, as of that instant.
 
         Raises:
             Refused: the rule that the token broke; ``token.keys-unavailable``.
@@ -89,7 +89,7 @@ class AuthorizationServer:
         )
 
     def _limits(self, claims: Mapping[str, JsonValue]) -> Mapping[str, tuple[str, ...]]:
-        """Those of the claim, else those of the setting. A kind that nobody knows permits nothing, as ever."""
+        """Read limits from the claim, else from the setting. An unknown kind permits nothing."""
         if self.limits_claim not in claims:
             return self.limits
         stated, where = claims[self.limits_claim], _WHERE.within(self.limits_claim)

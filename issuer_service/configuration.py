@@ -1,4 +1,4 @@
-"""Where settings come from: options of a command, else the environment, else one TOML file, else defaults.
+"""Sources of settings: options of a command, else the environment, else one TOML file, else defaults.
 
 A name that is no setting is refused, since a misspelt setting would leave its default in force. What is shown of the
 settings holds no secret.
@@ -50,7 +50,7 @@ _PLACEHOLDERS = {
 
 
 class Source(StrEnum):
-    """Where the value of a setting comes from."""
+    """Source of a setting's value."""
 
     OPTION = "option"
     ENVIRONMENT = "environment"
@@ -190,7 +190,7 @@ def _faults(error: ValidationError, sources: Mapping[str, Source]) -> Iterator[s
 
 
 def _secrets(value: object) -> list[str]:
-    """What is secret in a value: all of it, or the password of a URL."""
+    """List the secret parts of a value: all of it, or the password of a URL."""
     if value is None or value == "":
         return []
     if isinstance(value, SecretStr):

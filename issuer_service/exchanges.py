@@ -1,4 +1,4 @@
-"""One request and its answer, seen from outside: its id, its client, and the line that is logged of it.
+"""Request contexts: the id and client of a request, its response, and its log line.
 
 A line says which route answered, never what was asked of it: no path as it was sent, no query, header or body.
 """
@@ -34,7 +34,7 @@ _UNLIMITED = ("/status/", "/.well-known/", "/healthz", "/readyz")
 
 @dataclass(slots=True)
 class Exchange:
-    """What becomes known of a request while it is answered.
+    """The context of one request, filled while it is answered.
 
     Attributes:
         request_id: names it, in its answer and in the log.
@@ -59,7 +59,7 @@ class Exchange:
 
 
 def exchange_of(scope: Scope) -> Exchange:
-    """What is known of the request so far."""
+    """Return the context of the current request."""
     exchange: Exchange = scope[_STATE]
     return exchange
 

@@ -1,4 +1,4 @@
-"""What is logged, and how: one line an event, as JSON or for a person, on standard error.
+"""Logs: one line an event, as JSON or for a person, on standard error.
 
 Clients choose texts; JSON escapes their line breaks and control characters. The message of an exception
 may quote what was sent, or a secret, so an exception is logged by its type and the places it passed. Of what other
@@ -59,7 +59,7 @@ def formatter(form: LogFormat) -> logging.Formatter:
 
 
 def places(error: BaseException) -> str:
-    """Where an exception passed, innermost first: functions and lines, no value."""
+    """List the frames of an exception, innermost first: functions and lines, no value."""
     frames = traceback.extract_tb(error.__traceback__)
     return " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames[-_MOST_FRAMES:]))
 

@@ -28,7 +28,7 @@ _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class Metrics:
-    """What is counted."""
+    """Metrics of the registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)

@@ -1,4 +1,4 @@
-"""What FastAPI cannot see by itself: bodies that we read ourselves, problem documents, cache headers."""
+"""OpenAPI parts that FastAPI cannot infer: bodies that we parse, problem documents, cache headers."""
 
 from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias
@@ -23,7 +23,7 @@ class _Documented(HTTPBasic):
     """FastAPI's own refuses what it cannot read."""
 
     async def __call__(self, request: HTTPConnection) -> None:
-        """Nothing."""
+        """Do nothing: the dependency only documents."""
 
 
 BASIC = _Documented(

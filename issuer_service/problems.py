@@ -1,4 +1,4 @@
-"""How a refusal travels: the one table from ``Rule`` to HTTP status, and the problem document (RFC 9457)."""
+"""Problem documents (RFC 9457), and the table from ``Rule`` to HTTP status."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -273,7 +273,7 @@ def problem_response(refusal: Refused, headers: Mapping[str, str] | None = None)
 
 
 def _headers(rule: Rule) -> Mapping[str, str]:
-    """What OAuth (RFC 6750 3) and HTTP (RFC 9110 10.2.3, 15.5.9) ask to say beside the status."""
+    """Return header fields for a refusal, of OAuth (RFC 6750 3) and HTTP (RFC 9110 10.2.3, 15.5.9)."""
     if STATUS[rule] is HTTPStatus.UNAUTHORIZED:
         error = "" if rule is Rule.TOKEN_MISSING else ', error="invalid_token"'
         return {"WWW-Authenticate": f'Bearer realm="sd-card"{error}'}

@@ -32,7 +32,7 @@ class TooOften(Refused):
 
 
 class Buckets:
-    """One bucket for each key. ``hint`` says what a refusal is about; ``per_minute`` 0 is no limit."""
+    """A rate limit with a bucket for each key. ``hint`` explains a refusal; ``per_minute`` 0 is no limit."""
 
     def __init__(self, per_minute: int, hint: str, most_keys: int = MOST_KEYS) -> None:
         self._per_second = per_minute / 60
@@ -87,7 +87,7 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What is limited.
+    """The registry's rate limits.
 
     Attributes:
         addresses: requests of one address, whatever they ask for; with a good token, ``tokens`` limits them instead.
@@ -104,22 +104,22 @@ class Rates:
 
     @staticmethod
     def for_addresses(per_minute: int) -> Buckets:
-        """So many requests of one address."""
+        """Limit the requests of one address."""
         return Buckets(per_minute, "Too many requests come from this address.")
 
     @staticmethod
     def for_tokens(per_minute: int) -> Buckets:
-        """So many requests with one token."""
+        """Limit the requests with one token."""
         return Buckets(per_minute, "Too many requests come with this token.")
 
     @staticmethod
     def for_failures(per_minute: int) -> Buckets:
-        """So many bad tokens from one address."""
+        """Limit the bad tokens from one address."""
         return Buckets(per_minute, "Too many bad tokens come from this address.")
 
     @staticmethod
     def for_conflicts(per_minute: int) -> Buckets:
-        """So many conflicts of one subject."""
+        """Limit the conflicts of one subject."""
         return Buckets(per_minute, "Too many registrations met an agent id or key that is not yours.")
 
 

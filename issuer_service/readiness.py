@@ -1,4 +1,4 @@
-"""Whether the registry can do its work now: a transaction can be committed, and the keys sign."""
+"""Readiness of the registry: a transaction can be committed, and the keys sign."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ class Keys(Protocol):
     """Knows the registry's keys."""
 
     async def current(self) -> KeysInUse:
-        """Those in use."""
+        """Return the keys in use."""
         ...
 
 
@@ -67,7 +67,7 @@ class Readiness:
             raise Refused.because(self._findings)
 
     async def _ask(self, part: str, question: _Question, silence: str, patience: float) -> list[Finding]:
-        """What is found about a part. A question that hangs is waited for again, and not repeated meanwhile."""
+        """Check a part. A hanging check is awaited again, and not repeated meanwhile."""
         if part not in self._asked:
             self._asked[part] = asyncio.create_task(question())
         done, _ = await asyncio.wait({self._asked[part]}, timeout=patience)

@@ -1,4 +1,4 @@
-"""How requests reach their routes: fast routes, HEAD, and CORS for public documents."""
+"""Routing: fast routes, HEAD, and CORS for public documents."""
 
 from collections.abc import Sequence
 

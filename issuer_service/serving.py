@@ -83,7 +83,7 @@ def serve(settings: Settings, started: Callable[[str], None] = lambda url: None)
 
 @contextmanager
 def _ending_well(server: uvicorn.Server) -> Iterator[None]:
-    """Who is told to stop and stops has not failed. uvicorn sends itself the signal again when it is done."""
+    """Treat SIGTERM as a clean exit: uvicorn raises the signal again when it is done."""
 
     def stop(_: int, __: object) -> None:
         server.should_exit = True

@@ -27,14 +27,14 @@ _ORIGIN = re.compile(r"https?://(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]
 
 
 class ProofPolicy(StrEnum):
-    """Whether keys are registered without proof of possession too. One that is given is always checked."""
+    """Policy on proof of possession at registration. A proof that is given is always checked."""
 
     ACCEPTED = "accepted"
     DEMANDED = "demanded"
 
 
 class SubjectPer(StrEnum):
-    """For what an agent has one ``sub``. A closed set."""
+    """Scope of an agent's ``sub``. A closed set."""
 
     AGENT = "agent"
     """Everywhere the same, as the draft demands (SD-Card 3.1)."""
@@ -45,12 +45,12 @@ class SubjectPer(StrEnum):
 
 
 def _split(value: object) -> object:
-    """In the environment a list is one text, with commas."""
+    """Split a list of the environment at commas."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
-    """What an operator chooses.
+    """Settings of the operator.
 
     Attributes:
         issuer: the registry's public URL, which becomes ``iss``. Without it, host and port give one, on loopback only.
@@ -170,7 +170,7 @@ class Settings(BaseSettings):
 
     @property
     def lifetime(self) -> int:
-        """How long an SD-Card lives, in seconds."""
+        """Return the lifetime of an SD-Card in seconds."""
         return self.lifetime_days * DAY
 
 

@@ -15,7 +15,7 @@ SECONDS = 2.0
 
 
 class Turns:
-    """So much work at a time, and no more than that of one subject in line: the next subject waits for little."""
+    """A limit on concurrent work, and on that of one subject in line: the next subject waits for little."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once, self._all = at_once, asyncio.Semaphore(at_once)
@@ -39,7 +39,7 @@ class Shares:
         self._places = WeakValueDictionary[str, asyncio.Semaphore]()
 
     def of(self, subject: str) -> AbstractAsyncContextManager[None]:
-        """One of the subject's places.
+        """Occupy a place of the subject.
 
         Raises:
             Refused: ``store.slow`` when there is none for too long.

@@ -9,7 +9,7 @@ from sdcard.errors import Misuse
 
 
 def tls_of(settings: Settings) -> ssl.SSLContext | None:
-    """What the settings say; None is plain HTTP.
+    """Return the TLS context of the settings; None is plain HTTP.
 
     Raises:
         Misuse, OSError: as ``tls_context``; and for half of what is needed.
@@ -22,7 +22,7 @@ def tls_of(settings: Settings) -> ssl.SSLContext | None:
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """What a server needs to speak TLS 1.3. A renewed certificate is read when the registry starts again.
+    """Build the TLS 1.3 context of a server. A renewed certificate is read when the registry restarts.
 
     Raises:
         Misuse: when the key's file is open to others, and for files that hold no certificate, or no key of its own in

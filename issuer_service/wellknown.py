@@ -1,4 +1,4 @@
-"""What anybody may fetch: who the Issuer is, its keys, and whether the registry is well.
+"""Public documents: the Issuer's metadata, its keys, and the health of the registry.
 
 It comes from the settings and the keys in use; the ``Host`` that a client sends names nothing (SD-JWT VC 4, VC-13;
 RFC 7517 5; RFC 9901 9.8, R-35).
@@ -37,14 +37,14 @@ class KeySet(BaseModel):
 
 
 class Health(BaseModel):
-    """That the process works; of ``/readyz``, that the registry can do its work."""
+    """Health of the process; of ``/readyz``, readiness of the registry."""
 
     status: Literal["ok"] = Field(default="ok")
 
 
 @router.get("/.well-known/jwt-vc-issuer", summary="Who issues, and where its keys are")
 async def issuer_metadata(wiring: FromWiring, response: Response) -> IssuerMetadata:
-    """Who issues, and where its keys are."""
+    """The Issuer, and the address of its keys."""
     response.headers["Cache-Control"] = CACHE
     issuer = wiring.issuer_url
     return IssuerMetadata(
@@ -76,7 +76,7 @@ async def published_keys(wiring: Wiring, use: KeyUse) -> KeySet:
 
 @router.get("/healthz", summary="Whether the process works")
 async def health(response: Response) -> Health:
-    """Whether the process works. The database is not asked: a restart does not mend it."""
+    """Answer that the process works. The database is not asked: a restart does not repair it."""
     response.headers["Cache-Control"] = "no-store"
     return Health()
 
@@ -85,7 +85,7 @@ async def health(response: Response) -> Health:
     "/readyz", summary="Whether the registry can do its work", responses=refusals(HTTPStatus.SERVICE_UNAVAILABLE)
 )
 async def readiness(wiring: FromWiring, response: Response) -> Health:
-    """Whether a transaction can be committed now, the schema is this version's, and the registry's keys sign."""
+    """Check that a transaction can be committed, the schema is this version's, and the keys sign."""
     response.headers["Cache-Control"] = "no-store"
     await wiring.readiness.check(wiring.store, wiring.keys, wiring.clock.now())
     return Health()

@@ -47,7 +47,7 @@ _BATCHES_AT_ONCE = 2
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much work one request may ask for, beside the ``Limits`` of the core. Inclusive."""
+    """Work limits of one request, beside the ``Limits`` of the core. Inclusive."""
 
     body_bytes: int = 1024 * 1024
     """Four times a card of the largest permitted size."""
@@ -80,7 +80,7 @@ clocks of several processes agree on which instant that is."""
 
 @dataclass(frozen=True, slots=True)
 class StatusPublishing:
-    """How status lists are published: all of them anew at each instant of one schedule.
+    """Publication of status lists: all of them anew at each instant of one schedule.
 
     An instant is a multiple of ``period`` on the clock. So what a list shows changes when every other list does.
 
@@ -116,13 +116,13 @@ class StatusPublishing:
         return min(_LEAD, self.period) + self.period + self.ttl
 
     def public_by(self, planned: int, now: Instant) -> int:
-        """From when each process shows a change that was committed by now: as planned, unless that was late."""
+        """Return from when each process shows a change that is committed now: as planned, unless late."""
         return max(planned, self.instant(now) + self.period) if now >= planned else planned
 
 
 @dataclass(frozen=True, slots=True)
 class AuditCheckpoints:
-    """How the audit chain is checkpointed.
+    """Checkpoints of the audit chain.
 
     Attributes:
         file: what checkpoints are added to, outside the database.
@@ -154,7 +154,7 @@ class PublishedList:
 
 @dataclass(frozen=True, slots=True)
 class DelegationTerms:
-    """What delegation is bounded by.
+    """Limits of delegation.
 
     Attributes:
         lifetime: of a delegated token, in seconds, at most.
@@ -169,7 +169,7 @@ class DelegationTerms:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What the registry is made of.
+    """Parts of the registry.
 
     Attributes:
         issuer_url: who issues: ``iss``.

@@ -26,7 +26,7 @@ docstrings and [vectors](vectors.md) cite. What we leave out, and why, is also i
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How one row is answered: an answer, places in the code, files of tests, a sentence."""
+    """An answer to a row: its kind, places in the code, files of tests, a sentence."""
 
     row: str
     answer: str

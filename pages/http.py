@@ -75,7 +75,7 @@ def _type(schema: dict[str, Any], document: dict[str, Any]) -> str:
 
 
 def _line(text: str) -> str:
-    """For a cell of a table."""
+    """Escape a text for a cell of a table."""
     return " ".join(text.replace("``", "`").replace("|", "\\|").split())
 
 

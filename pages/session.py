@@ -33,7 +33,7 @@ def session_picture() -> str:
 
 
 def without_sizes(picture: str) -> str:
-    """What is the same in every recording."""
+    """Remove the parts that differ between recordings."""
     return "".join(
         re.sub(r">\d+(?=[&<])", ">", line) if "size&#160;in&#160;bytes" in line else line
         for line in picture.splitlines(keepends=True)
@@ -41,7 +41,7 @@ def without_sizes(picture: str) -> str:
 
 
 def _printed(command: str) -> str:
-    """What the command prints on a terminal of 80 columns."""
+    """Record a command's output on a terminal of 80 columns."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SDCARD_", "NO_COLOR"))}
     ran = subprocess.run(
         [sys.executable, "-c", "from sdcard.cli import main; main()", *command.split()[1:]],

@@ -17,7 +17,7 @@ _JSON = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | Non
 
 
 def signatures_page() -> str:
-    """One paragraph a name."""
+    """Write a paragraph for each name."""
     return _HEAD + "".join(f"\n{text}" for name in sorted(sdcard.__all__) for text in _told(name))
 
 
@@ -63,7 +63,7 @@ def _function(kind: str, name: str, found: Any) -> str:
 
 
 def _parameters(signature: inspect.Signature) -> Iterator[str]:
-    """As they are written; a default that is more than a plain value is `…`."""
+    """Write parameters as in the source; a default that is more than a plain value is `…`."""
     seen_star = False
     for one in signature.parameters.values():
         if one.kind is one.KEYWORD_ONLY and not seen_star:

@@ -42,7 +42,7 @@ def lay_out(pages: Path) -> None:
 
 
 def findings(output: str) -> str:
-    """What the builder says, without colours and without the traceback that it ends with."""
+    """Return the builder's output, without colours and without its final traceback."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
     return plain.partition("Traceback (most recent call last)")[0].strip()
 

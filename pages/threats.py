@@ -31,7 +31,7 @@ _LOOK = """<style>
 
 @dataclass(frozen=True, slots=True)
 class Threat:
-    """One row: the part that it is in, the rules that refuse, and the files that show it."""
+    """A row: its part, the rules that refuse, and the files that show it."""
 
     part: str
     text: str
@@ -45,7 +45,7 @@ class Threat:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Where its tests are."""
+        """Return where its tests are."""
         return tuple(dict.fromkeys(Path(test).parent.as_posix() for test in self.tests))
 
 
@@ -98,7 +98,7 @@ def threats_picture() -> str:
 
 
 def _beneath(left: Sequence[str], links: Mapping[tuple[str, str], int]) -> list[str]:
-    """What the links lead to, in the order that has few of them cross; what has no rule last."""
+    """Order the targets of the links so that few of them cross; those without a rule last."""
     number: Counter[str] = Counter()
     height: Counter[str] = Counter()
     for (name, other), weight in links.items():

@@ -20,7 +20,7 @@ from sdcard.verifier import VerifiedCard
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """What a card has to show; something of it at least.
+    """Claims and skills that an admitted card must show; at least one.
 
     Attributes:
         claims: each shows something, see ``is_shown``.
@@ -53,7 +53,7 @@ Requirement: TypeAlias = Required | NothingRequired
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionPolicy:
-    """What a route demands. Nothing has a default but what is merely asked for.
+    """Demands of a route. Only the claims that are merely requested have a default.
 
     Attributes:
         issuers: who may stand behind a card.
@@ -78,7 +78,7 @@ class AdmissionPolicy:
 
     @property
     def request(self) -> ClaimRequest:
-        """What a Holder is asked for: what is required, ids of skills where some are, and what is asked beside it."""
+        """Build the request to a Holder: required claims, ids of skills, and optional claims."""
         entries = list(self.requirement.claims.entries) if isinstance(self.requirement, Required) else []
         if isinstance(self.requirement, Required) and self.requirement.skills:
             entries += [place for name in sorted(self.formats) for place in KNOWN_FORMATS[name].facts[Fact.SKILL]]

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Treatment(StrEnum):
-    """How a part is shown."""
+    """Treatment of a part."""
 
     PLAIN = "plain"
     """Wherever the part around it is."""
@@ -30,7 +30,7 @@ Varying: TypeAlias = "tuple[Any, int | None, DisclosableObject | DisclosableArra
 
 
 class Layout(NamedTuple, Generic[T]):
-    """What of an object or array is the same in every SD-Card of a plan. Embedding works it out once, and keeps it.
+    """Part of an object or array that is equal in every SD-Card of a plan. Embedding computes it once.
 
     So a value is not to be changed once it was embedded.
 

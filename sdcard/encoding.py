@@ -61,7 +61,7 @@ def encode_base64url(data: bytes) -> str:
 
 
 def encode_alike_base64url(parts: Sequence[bytes]) -> list[str]:
-    """As ``encode_base64url``, for each of many of one size, which is not 0: all of them in one go."""
+    """Encode many texts of one size, which is not 0, as ``encode_base64url`` in one pass."""
     if len(parts) < 2:
         return [encode_base64url(part) for part in parts]
     size = len(parts[0])
@@ -124,7 +124,7 @@ def decode_json(text: str, where: Where, depth: int) -> tuple[bytes, JsonValue]:
 
 
 def decode_json_object(text: str, where: Where, depth: int) -> JsonObject:
-    """As ``decode_json``, for a text that must be an object.
+    """Decode as ``decode_json``, and require an object.
 
     Raises:
         Refused: as ``decode_json``; ``json.malformed`` also for any other JSON value.
@@ -200,7 +200,7 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
 
 
 def parse_json_object(data: bytes, where: Where, depth: int) -> JsonObject:
-    """As ``parse_json``, for a text that must be an object.
+    """Parse as ``parse_json``, and require an object.
 
     Raises:
         Refused: as ``parse_json``; ``json.malformed`` also for any other JSON value.
@@ -340,7 +340,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 
 def _excess(data: bytes, depth: int) -> Rule | None:
-    """What is wrong with how many arrays and objects there are, known before anything is made of them.
+    """Return the rule that too many or too deep arrays and objects break, before any is built.
 
     Exact for JSON, and for what of a text is JSON before its first fault. Each step is one pass in C; ``replace`` jumps
     from one to the next where ``count`` looks at each byte.

@@ -50,7 +50,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """One place: a part, and the members and indices that lead to it."""
+    """A place: a part, and the members and indices that lead to it."""
 
     part: Part
     path: tuple[str | int, ...] = ()
@@ -69,7 +69,7 @@ def _shortened(segment: str | int) -> str:
 
 
 class Level(StrEnum):
-    """How much a finding matters."""
+    """Severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -132,7 +132,7 @@ class Refused(Exception):
         return refusal
 
     def __reduce__(self) -> tuple[object, ...]:
-        """How it is pickled and copied, subclasses too: their arguments are not those of ``Exception``."""
+        """Pickle and copy, subclasses too: their arguments are not those of ``Exception``."""
         return _restored, (type(self), self.args, self.__dict__)
 
     @property

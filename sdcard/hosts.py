@@ -1,4 +1,4 @@
-"""What a host in a URL is: an address, and whether only this machine can reach it.
+"""Hosts in URLs: their addresses, and whether only this machine can reach them.
 
 ``check_secret_url`` is the one rule for every client that sends a token, a proof or a presentation.
 """
@@ -35,7 +35,7 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """As in ``Host``."""
+        """Return the host as in the ``Host`` header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 

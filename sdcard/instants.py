@@ -29,7 +29,7 @@ class Clock(Protocol):
 
 
 def is_instant(value: object) -> TypeGuard[Instant]:
-    """Whether a value is a number of the years 1970 to 9999."""
+    """Narrow a value to a number of the years 1970 to 9999."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _END
 
 
@@ -57,7 +57,7 @@ def parse_numeric_date(value: object, where: Where) -> Instant:
 
 
 def read_numeric_date(claims: Mapping[str, object], name: str, where: Where) -> Instant:
-    """As ``parse_numeric_date``, of a claim.
+    """Parse a claim as ``parse_numeric_date``.
 
     Raises:
         Refused: ``claim.type`` or ``claim.value``, at ``where/name``.
@@ -91,7 +91,7 @@ def parse_rfc3339(text: str) -> Instant | None:
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """When something that was stored may be used: from the instant that it was made, until its end, exclusive.
+    """Lifetime of a stored value: from the instant that it was made, until its end, exclusive.
 
     The clock that made it may have been wrong. A value from the future is not usable now: its owner makes
     it again, or refuses it. With the end alone it would count for as long as the clock was ahead.
@@ -107,7 +107,7 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True)
 class FreshnessWindow:
-    """How far, in seconds, the ``iat`` of a KB-JWT may lie in the past and in the future; both ends inclusive.
+    """Permitted age of ``iat`` of a KB-JWT in seconds, past and future; both ends inclusive.
 
     SD-Card 7.1 sets the past bound. Both may be narrowed, never widened.
     """

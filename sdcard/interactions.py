@@ -12,5 +12,5 @@ _INTERACTION = re.compile(INTERACTION_PATTERN)
 
 
 def is_interaction_id(value: object) -> TypeGuard[str]:
-    """Whether a value can be carried and recorded as an interaction id."""
+    """Narrow a value to an interaction id that can be carried and recorded."""
     return isinstance(value, str) and _INTERACTION.fullmatch(value) is not None

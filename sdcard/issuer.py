@@ -50,7 +50,7 @@ MAX_STEP = 30 * DAY
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """Who issues: ``iss``, a URL, and the key that signs; ``kid`` is its thumbprint (SDC-1).
+    """An Issuer: ``iss``, a URL, and the key that signs; ``kid`` is its thumbprint (SDC-1).
 
     An Issuer keeps the encoded header for each ``typ``, because all its SD-Cards of a profile have the same one.
     """
@@ -73,7 +73,7 @@ class Issuer:
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """From when to when an SD-Card holds: whole Unix seconds; ``expires_at`` is exclusive.
+    """Validity of an SD-Card: whole Unix seconds; ``expires_at`` is exclusive.
 
     ``step``: with an agreement that ends earlier, the SD-Card ends on a multiple of it, in seconds.
     """
@@ -236,7 +236,7 @@ def _prepare(
     status: StatusReference | None,
     limits: Limits,
 ) -> tuple[bytes, tuple[str, ...], Validity]:
-    """What is signed, the Disclosures, and the validity that it has."""
+    """Build the payload to sign, the Disclosures, and the validity."""
     if not isinstance(agent_id, str) or not _AGENT_ID.fullmatch(agent_id):
         raise Misuse("an agent id is 1 to 128 letters, digits, `.`, `_` and `-`")
     key, profile = issuer.key, plan.profile

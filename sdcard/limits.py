@@ -1,4 +1,4 @@
-"""How much work a stranger may ask for. One value, so that every bound and its reason stand side by side."""
+"""Limits on the work for untrusted input. One value, so that every bound stands beside its reason."""
 
 from dataclasses import dataclass, fields
 

@@ -83,7 +83,7 @@ class ClaimPath:
         return found
 
     def values(self, value: JsonValue) -> list[JsonValue]:
-        """What is at the path's own places."""
+        """Return the values at the path's own places."""
         found: list[Any] = [value]
         for segment in self.segments:
             if segment is None:
@@ -175,7 +175,7 @@ def _has(value: JsonValue, segment: Segment) -> bool:
 
 
 def value_at(value: JsonValue, place: Place) -> JsonValue:
-    """What the value has at a place that ``find`` found in it."""
+    """Return the value at a place that ``find`` returned."""
     for segment in place:
         if isinstance(value, dict):
             value = value[str(segment)]

@@ -13,7 +13,7 @@ _TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What is written and what is accepted.
+    """Names and types that are written and accepted.
 
     Attributes:
         name: what people call it.

@@ -106,7 +106,7 @@ Chain: TypeAlias = tuple[str, ...]
 
 
 class Survey(NamedTuple):
-    """What ``survey`` finds.
+    """Result of ``survey``.
 
     Attributes:
         asked: for parts of the card, which entries ask for it, as a bit set, and what it takes to show it.

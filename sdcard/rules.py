@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Rule(StrEnum):
-    """One reason to say no. The value is the id; ``sentence`` and ``standard`` explain it to a person."""
+    """A reason to refuse. The value is the id; ``sentence`` and ``standard`` explain it to a person."""
 
     sentence: str
     standard: str

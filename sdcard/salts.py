@@ -1,4 +1,4 @@
-"""Where salts come from. Randomness is an argument; the operating system's generator is in ``edge/system.py``."""
+"""Sources of salts. Randomness is an argument; the operating system's generator is in ``edge/system.py``."""
 
 from typing import Protocol
 

@@ -43,7 +43,7 @@ class TrustedIssuers:
 
     @classmethod
     def of(cls, issuer: str, *keys: PublicKey) -> "TrustedIssuers":
-        """One Issuer whose ``kid`` values are RFC 7638 thumbprints."""
+        """A trusted Issuer whose ``kid`` values are RFC 7638 thumbprints."""
         return cls({issuer: {key.thumbprint: key for key in keys}})
 
     def is_current(self, now: Instant) -> bool:
@@ -112,7 +112,7 @@ def parse_trusted_issuers(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Trust
 
 
 def read_trusted_issuers(document: JsonObject) -> TrustedIssuers:
-    """As ``parse_trusted_issuers``, for what is JSON already."""
+    """Parse as ``parse_trusted_issuers``, from JSON values."""
     where = Where(Part.TRUST)
     issuers = document.get("issuers")
     if not isinstance(issuers, dict) or not issuers:

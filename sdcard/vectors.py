@@ -59,7 +59,7 @@ _VERIFIED = frozenset({"iss", "sub", "iat", "exp", "card_format"})
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """One case.
+    """A test vector.
 
     Attributes:
         about: what is special about the document, in a few words.

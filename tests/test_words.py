@@ -1,11 +1,12 @@
 """House laws on the words that people read: docstrings, comments, errors, help, pages. Each is one test."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.shared import ROOT
-from tests.sources import name_of
+from tests.sources import files, name_of, tree
 
 BANNED = (
     "whoever",
@@ -28,6 +29,12 @@ PHRASE = re.compile(
 )
 EXCEPTIONS: dict[str, frozenset[str]] = {}
 """File → phrases that it must contain, such as quotes of a standard."""
+
+CLAUSE = re.compile(
+    r"(What|Who|Whom|Whose|Whoever|Where|When|Why|Which|How|Of|So|Those|One|Such|That|As|By|For|In|From|Nobody|Nothing"
+    r"|Somebody)\b"
+)
+"""Words that begin a clause, where a docstring begins with an imperative verb or a noun phrase (PEP 257)."""
 
 CODE = ("sdcard", "issuer_service", "inspector", "pages", "benchmarks", "examples", "vectors", "fuzz")
 NOT_YET = ("benchmarks/linking", "sdcard/disclosure")
@@ -67,3 +74,22 @@ def test_a_banned_phrase_is_found_across_lines_of_a_comment() -> None:
         "a.py:1: 'in\\n# place of'",
         "a.py:2: 'Carried as it is'",
     ]
+
+
+def first_words() -> Iterator[str]:
+    """List docstrings that begin with a clause; "Whether" is for functions that answer yes or no."""
+    for path in files(*CODE):
+        if not is_checked(name_of(path)):
+            continue
+        for node in ast.walk(tree(path)):
+            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            returns = None if isinstance(node, ast.Module | ast.ClassDef) else node.returns
+            answers = returns is not None and "bool" in ast.unparse(returns).lower()
+            text = ast.get_docstring(node) or ""
+            if CLAUSE.match(text) or (text.startswith("Whether ") and not answers):
+                yield f"{name_of(path)}:{node.body[0].lineno}: {text[:60]}"
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    assert list(first_words()) == []

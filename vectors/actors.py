@@ -1,4 +1,4 @@
-"""Who takes part in the vectors: keys from fixed seeds, fixed salts and a fixed instant. Never for anything else.
+"""Actors of the vectors: keys from fixed seeds, fixed salts and a fixed instant. Never for anything else.
 
 Everything is the same in every run but ML-DSA signatures, which are hedged: ``Actor.kept`` has those of earlier runs.
 """
@@ -51,7 +51,7 @@ class Actor:
         return dict(self.public_key.to_jwk())
 
     def sign(self, message: bytes) -> bytes:
-        """In JOSE form; ES* by RFC 6979."""
+        """Sign in JOSE form; ES* by RFC 6979."""
         if self.algorithm in EC_PARAMETERS:
             parameters = EC_PARAMETERS[self.algorithm]
             size = parameters.size

@@ -56,7 +56,7 @@ OURS = ("sd-card",)
 
 @dataclass(frozen=True)
 class Case:
-    """One vector: ``name`` is folder and file; ``expect`` a rule, or None for an accepted document."""
+    """A vector: ``name`` is folder and file; ``expect`` a rule, or None for an accepted document."""
 
     name: str
     about: str
@@ -413,7 +413,7 @@ def _bounds_of_dates() -> Iterator[Case]:
 
 
 def _lifetimes() -> Iterator[Case]:
-    """What a Verifier accepts at most from ``iat`` to ``exp``."""
+    """Vary the longest accepted time from ``iat`` to ``exp``."""
     hour = claims(iat=NOW - 600, exp=NOW + 3_000)
     for name, longest in {"at": 3_600, "below": 3_601}.items():
         yield yes(f"lifetime-{name}", hour, f"an SD-JWT of an hour, where {longest} s are accepted", "policy",
@@ -545,7 +545,7 @@ def key_bindings() -> Iterator[Case]:
 
 
 def sd_cards() -> Iterator[Case]:
-    """What an SD-Card has beyond RFC 9901: required claims, `vct`, `cnf`, status, contexts."""
+    """Make cases beyond RFC 9901: required claims, `vct`, `cnf`, status, contexts."""
     for name in ("sub", "iat", "exp", "vct", "cnf"):
         yield no(f"no-{name}", Rule.CLAIM_MISSING, f"issuer-jwt/{name}", f"no `{name}`", "RFC 9901 7.1 step 6, R-72",
                  sd_jwt(claims(**{name: REMOVED})), needs=OURS)  # fmt: skip

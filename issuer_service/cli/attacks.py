@@ -24,7 +24,7 @@ from sdcard.trust import TrustedIssuers
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What an attacker has to work with: a genuine SD-Card, another one of the same agent, and a Verifier's desk."""
+    """Material of an attacker: a genuine SD-Card, another one of the same agent, and a Verifier's desk."""
 
     held: HeldSdCard
     other: HeldSdCard
@@ -46,7 +46,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What arrives at the Verifier: a presentation, the challenge it should answer, and whether it comes twice."""
+    """Input of the Verifier: a presentation, its expected challenge, and whether it is replayed."""
 
     presentation: str
     challenge: Challenge

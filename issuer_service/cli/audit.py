@@ -167,7 +167,7 @@ def _verify_state(
 def _along_chain(
     url: str | None, config: Path | None, verify: "Callable[[SqlStore, Callable[[int], None]], Awaitable[_T]]"
 ) -> _T:
-    """What a way along the chain of the database gives, with its progress."""
+    """Verify the chain of the database, with progress."""
 
     async def work(store: "SqlStore") -> _T:
         head = await store.audit_head()

@@ -63,7 +63,7 @@ PROMISED_OF_SKILLS = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One context: what was issued, and what the Verifier got."""
+    """A context: the issued SD-Card, and the Verifier's result."""
 
     context: str
     size: int
@@ -80,7 +80,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Fended:
-    """One attack, and how the Verifier answered. ``rule`` is None when it was fooled."""
+    """An attack and the Verifier's answer. ``rule`` is None when the attack succeeded."""
 
     name: str
     what: str

@@ -1,4 +1,4 @@
-"""What the registry's commands share: its settings, its database, and names for completion.
+"""Options that the registry's commands share: settings, database, and completion of names.
 
 What the extra `service` brings is imported inside functions, so that help and completion need only the extra `cli`.
 """

@@ -23,7 +23,7 @@ HOUR = 3_600
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Where the registry is, and a bearer token that may register there."""
+    """Address of the registry, and a bearer token that may register there."""
 
     address: str
     token: str

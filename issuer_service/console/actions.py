@@ -1,4 +1,4 @@
-"""What people can do at the console: the words for it, and how many SD-Cards it would be about."""
+"""Actions at the console: their texts, and the number of SD-Cards that they change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ DECISIONS: Mapping[str, tuple[Action, ApprovalState]] = {
 
 
 def concerned(agent: AgentShown, change: Change, context: str | None = None) -> int:
-    """How many SD-Cards would change, as far as an agent's page goes back."""
+    """Count the SD-Cards that would change, as far as an agent's page goes back."""
     named = [one for batch in agent.batches for one in batch.contexts if context in (None, one.context)]
     return sum(_with(one, change) for one in named)
 

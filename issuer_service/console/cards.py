@@ -21,7 +21,7 @@ _ABOUT = (ClaimPath(("documentationUrl",)), ClaimPath(("provider", "url")))
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One thing that a card says: what, the texts, and how many more there are."""
+    """An entry of a card's summary: its label, its texts, and the number of further ones."""
 
     what: str
     texts: tuple[str, ...]
@@ -29,7 +29,7 @@ class Said:
 
 
 async def card_says(wiring: Wiring, caller: Caller, agent_id: str) -> tuple[Said, ...]:
-    """What the card of the caller's agent says, in short.
+    """Summarize the card of the caller's agent.
 
     Raises:
         Refused: ``token.limit``; ``agent.unknown``.

@@ -64,7 +64,7 @@ _HOMES = {
 
 @router.get("/style.css")
 async def style() -> Response:
-    """How pages look. The only thing that anybody is given without a session, beside the way in."""
+    """Serve the style sheet, which needs no session."""
     return Response(_STYLE, headers={**HEADERS, **_CACHED}, media_type="text/css; charset=utf-8")
 
 
@@ -79,7 +79,7 @@ async def home(session: FromSession) -> Response:
 
 @router.get("/")
 async def home_with_a_slash() -> Response:
-    """As it is typed, too."""
+    """Redirect the address with a slash."""
     return see_other("/console")
 
 
@@ -126,7 +126,7 @@ async def sign_out(request: Request, wiring: FromWiring, _: FromForm) -> Respons
 
 @router.get("/session")
 async def who(session: FromSession) -> Response:
-    """Who is signed in, and for what."""
+    """Show the signed-in subject and its scopes."""
     return page("session.html", session, name=token_name(session.token), scopes=list(Scope))
 
 
@@ -153,7 +153,7 @@ def _ask_again(request: Request, template: str, session: Session, complaint: str
 
 @router.get("/agents/{agent_id}")
 async def agent(agent_id: str, wiring: FromWiring, session: FromSession) -> Response:
-    """One of the caller's agents: what its card says, what was issued, and what can be done about it."""
+    """Show an agent of the caller: its card, its SD-Cards, and the actions on them."""
     caller = session.caller(Scope.AGENTS_MANAGE)
     shown = await show_agent(wiring, caller, agent_id)
     said = await card_says(wiring, caller, agent_id)
@@ -203,7 +203,7 @@ async def change_agent(agent_id: str, name: str, wiring: FromWiring, session: Fr
 
 @router.get("/approvals")
 async def approvals_waiting(request: Request, wiring: FromWiring, session: FromSession) -> Response:
-    """What waits for a person, in pages; of every client, or of one."""
+    """List pending approvals, in pages; of all clients, or of one."""
     approvals.check_unlimited(session.caller(Scope.DELEGATIONS_APPROVE))
     query = request.query_params
     cursor, client = query.getlist("cursor"), query.getlist("client")
@@ -253,5 +253,5 @@ async def audit(request: Request, wiring: FromWiring, session: FromSession) -> R
 
 @router.get("/{path:path}")
 async def nothing(session: FromSession) -> Response:
-    """Nothing is there."""
+    """Refuse every other path."""
     raise no_such_page()

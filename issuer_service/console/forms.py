@@ -103,7 +103,7 @@ def _small(bounds: Bounds) -> Bounds:
 
 
 def no_such_page() -> Refused:
-    """That nothing is there."""
+    """Return the refusal of an unknown page."""
     return Refused(Rule.REQUEST_TARGET, Where(Part.REQUEST, ("path",)))
 
 

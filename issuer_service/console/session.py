@@ -35,7 +35,7 @@ _REQUEST = Where(Part.REQUEST)
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Who is signed in.
+    """A signed-in user.
 
     Attributes:
         token: what they came with, as it is now.
@@ -138,18 +138,18 @@ def new_secret(wiring: Wiring) -> str:
 
 
 def secret_of(request: Request, cookie: str) -> str | None:
-    """What the browser keeps under this name, if it can be one of ours."""
+    """Read the cookie of this name, if it can be one of ours."""
     value = request.cookies.get(cookie, "")
     return value if _SECRET.fullmatch(value) else None
 
 
 def digest_of(secret: str) -> str:
-    """By what a session is remembered."""
+    """Return the digest that identifies a session."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def csrf_of(secret: str) -> str:
-    """What forms of a session carry. It opens nothing without the cookie, and the cookie cannot be told from it."""
+    """Derive a session's form token (CSRF). It is useless without the cookie, and does not reveal it."""
     return encode_base64url(hmac.digest(secret.encode(), b"sd-card console form", "sha256"))
 
 

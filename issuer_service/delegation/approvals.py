@@ -1,4 +1,4 @@
-"""What waits for a person: ``GET /delegations/approvals``, and that person's word. Theirs is for one exchange, once."""
+"""Approvals: ``GET /delegations/approvals``, and a person's decision on one exchange, used once."""
 
 import re
 from collections.abc import Sequence
@@ -162,7 +162,7 @@ async def decide(wiring: Wiring, caller: Caller, approval_id: str, state: Approv
 
 
 def shown(row: ApprovalRow) -> ApprovalShown:
-    """As people see it."""
+    """Describe an approval for people."""
     return ApprovalShown(
         approval_id=row.approval_id,
         client=row.client,

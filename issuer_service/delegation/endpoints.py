@@ -119,7 +119,7 @@ async def token(request: Request, wiring: FromWiring, response: Response) -> Tok
     dependencies=_CLIENT,
 )
 async def introspect(request: Request, wiring: FromWiring, response: Response) -> Introspection:
-    """Whether every link of a delegated token's chain still counts (RFC 7662)."""
+    """Introspect a delegated token and every link of its chain (RFC 7662)."""
     caller = await authorize_client(request, wiring, Scope.TOKENS_INTROSPECT)
     text = read_token(parse_form(await read_form_body(request, wiring.bounds)))
     response.headers.update(_NO_STORE)

@@ -1,4 +1,4 @@
-"""How a refusal travels to an OAuth client: from ``Rule`` to the error codes of RFC 6749 5.2, 8693 2.2.2 and 9449 5."""
+"""OAuth errors: from ``Rule`` to the error codes of RFC 6749 5.2, 8693 2.2.2 and 9449 5."""
 
 import re
 from collections.abc import Mapping

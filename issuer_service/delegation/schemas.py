@@ -119,7 +119,7 @@ def read_token(form: Mapping[str, str]) -> str:
 
 
 def _target(form: Mapping[str, str]) -> str:
-    """One agent, by what its SD-Cards call it: as ``audience``, or as ``resource``, which it is too: a URI."""
+    """Parse the target agent, by its ``sub``: as ``audience``, or as ``resource``, since it is a URI."""
     named = {form[name] for name in _TARGETS if name in form}
     target = next(iter(named), "")
     if len(named) != 1 or not is_agent(target):
@@ -155,7 +155,7 @@ class TokenIssued(BaseModel):
 
 
 class OAuthError(BaseModel):
-    """Why not (RFC 6749 5.2). ``approval_handle`` and what follows: with ``authorization_pending`` alone."""
+    """An error (RFC 6749 5.2). ``approval_handle`` and what follows: with ``authorization_pending`` alone."""
 
     error: str
     error_description: str = Field(description="The rule that says no, the place, and a sentence.")
@@ -165,14 +165,14 @@ class OAuthError(BaseModel):
 
 
 class Actor(BaseModel):
-    """Who acts, and for whom they do (RFC 8693 4.1)."""
+    """The actor, and its own actor (RFC 8693 4.1)."""
 
     sub: str
     act: "Actor | None" = None
 
 
 class Introspection(BaseModel):
-    """What the registry knows of a token (RFC 7662 2.2). Nothing but ``active`` of one that does not count."""
+    """Introspection of a token (RFC 7662 2.2). For an inactive token, nothing but ``active``."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -193,7 +193,7 @@ class ApprovalShown(BaseModel):
 
 
 class ApprovalList(BaseModel):
-    """What waits for a decision, the oldest first."""
+    """Pending approvals, the oldest first."""
 
     approvals: list[ApprovalShown]
     next_cursor: str | None = Field(description="For the next page; null on the last one.")

@@ -129,7 +129,7 @@ def _with_approval(wiring: Wiring, row: ExchangeRow, handle: str | None) -> Exch
 
 
 def _row(delegation: Delegation, held: Held, chain: Chain, grant: GrantRow, holder: DpopProof | None) -> ExchangeRow:
-    """What is remembered of an exchange: agents by their own names, whatever the token calls them."""
+    """Build the record of an exchange: agents by their own names, whatever the token calls them."""
     link = LinkRow(
         token_id=delegation.token_id,
         parents=held.parents,

@@ -1,4 +1,4 @@
-"""What a request for a token shows: on whose behalf, who acts, and who is to have the token.
+"""Parties of a token request: the subject, the actor, and the target.
 
 Who acts is shown by an SD-Card, or named by a token; what is allowed is never read from a card.
 """
@@ -62,7 +62,7 @@ class _UsedUpByTheTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the subject and actor tokens of a request show together.
+    """Result of the subject and actor tokens of a request.
 
     Attributes:
         chain: on whose behalf, and who handed it on before; agents by their own names.
@@ -98,7 +98,7 @@ def token_endpoint(wiring: Wiring) -> str:
 async def read_held(
     wiring: Wiring, caller: Caller, asked: ExchangeAsked, holder: DpopProof | None, now: Instant
 ) -> Held:
-    """What a request shows.
+    """Verify the tokens in a request.
 
     Raises:
         Refused: for every rule of the tokens that are shown; ``delegation.other-agent``, ``delegation.revoked``,
@@ -295,7 +295,7 @@ async def read_own(wiring: Wiring, text: str, now: Instant) -> Delegation:
 
 
 def verify_holder(wiring: Wiring, fields: Sequence[str], now: Instant) -> DpopProof | None:
-    """Whom the token is to be bound to (RFC 9449 5); the transaction sees to it that a proof is used once."""
+    """Return the key to bind the token to (RFC 9449 5); the transaction ensures single use of the proof."""
     if not fields:
         return None
     expected = DpopExpectations(

@@ -1,1 +1,1 @@
-"""What an audience is looking for → the SD-Cards of agents that show it."""
+"""Discovery: from a query of an audience to the SD-Cards of matching agents."""

@@ -176,7 +176,7 @@ async def _write(wiring: Wiring, rows: Sequence[RenewalRow], failures: _Failures
 def _renew(
     wiring: Wiring, keys: KeysInUse, subjects: Subjects, source: SourceRow, status: StatusRow, now: Instant
 ) -> RenewalRow:
-    """What the policy no longer permits is not found until the agent registers again."""
+    """Renew an agent, or remove it from discovery when the policy no longer permits it."""
     signer = keys.signer(KeyUse.CARDS)
     terms, until, prepared = tuple[str, ...](), None, None
     try:

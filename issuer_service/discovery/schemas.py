@@ -31,7 +31,7 @@ Flags: TypeAlias = Annotated[dict[Text, Literal[True]], Field(min_length=1, max_
 
 
 class Query(Section):
-    """What an agent must show, all of it, to be found; at least one criterion beside `availability`."""
+    """Criteria that an agent must meet, all of them; at least one beside `availability`."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
 
@@ -47,7 +47,7 @@ class Query(Section):
 
 
 class RequesterClaims(Section):
-    """What the requester says of itself. It permits nothing."""
+    """Claims of the requester about itself. They permit nothing."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
 
@@ -58,7 +58,7 @@ class RequesterClaims(Section):
 
 
 class DiscoveryRequest(Section):
-    """Which agents, of what an audience may see."""
+    """A query over the cards that an audience may see."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
 
@@ -79,7 +79,7 @@ class Found(BaseModel):
 
 
 class Discovered(BaseModel):
-    """One page of results, in random order. There is no total."""
+    """A page of results, in random order. There is no total."""
 
     results: list[Found]
     next_cursor: str | None = Field(description="Where to go on; null at the end. What follows may be empty.")

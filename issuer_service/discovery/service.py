@@ -58,7 +58,7 @@ def _answer(found: Sequence[tuple[str, str]], cursor: str | None, ignored: Seque
 
 
 def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: Instant) -> Audience:
-    """Who asks, as far as the token says. A partner with an agreement sees the agents that registered for it.
+    """Return the audience that the token permits. A partner with an agreement sees the agents registered for it.
 
     What the requester claims can only take that away: one who claims to be another partner is not shown it.
     """
@@ -126,7 +126,7 @@ def _is_stale(row: FoundRow, decided: str, now: Instant) -> bool:
 
 
 def _bounded(page: FoundPage) -> FoundPage:
-    """As much of the page as one answer holds."""
+    """Cut the page to the size of one response."""
     total = 0
     for number, row in enumerate(page.rows):
         total += row.size

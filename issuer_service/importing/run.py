@@ -35,7 +35,7 @@ _ATTEMPTS = 5
 
 @dataclass(slots=True)
 class Outcome:
-    """What an import did. ``read``: bytes of the file."""
+    """Result of an import. ``read``: bytes of the file."""
 
     registered: int = 0
     there: int = 0
@@ -45,7 +45,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Importing:
-    """What an import is for.
+    """Target of an import.
 
     Attributes:
         store: of the registry.
@@ -100,7 +100,7 @@ async def import_agents(asked: Importing, file: BinaryIO, settings: Settings, wo
 
 
 def _pieces(file: BinaryIO, most_bytes: int) -> Iterator[tuple[int, tuple[bytes, ...]]]:
-    """So many lines at a time, with the number of the first. Of a line that is too long, only that it is."""
+    """Yield lines in groups, with the number of the first. Of a line that is too long, only that it is."""
     number, lines = 1, list[bytes]()
     while line := file.readline(most_bytes + 2):
         while not line.endswith(b"\n") and len(line) > most_bytes and (rest := file.readline(most_bytes)):

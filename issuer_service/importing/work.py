@@ -1,4 +1,4 @@
-"""What a process of an import does with some lines: everything up to the transaction.
+"""Work of an import's process on some lines: everything up to the transaction.
 
 It reads and plans as a registration does, leaves out agents that are registered so already, and issues the Batches of
 the others with the status entries that it was given. It writes nothing.
@@ -56,7 +56,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """What became of them: rows to write, in order; those there was nothing to do for; and why others were refused."""
+    """Results of the lines: rows to write, in order; lines that needed nothing; and refusals."""
 
     rows: tuple[tuple[int, RegistrationRow], ...]
     there: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""From settings to opened keys: the key-encryption key, the token, and what must hold before a registry starts."""
+"""Opening of keys from settings: the key-encryption key, the token, and checks before a registry starts."""
 
 import asyncio
 
@@ -37,7 +37,7 @@ def prepare_keys(settings: Settings) -> Vault:
 
 
 async def open_vault(settings: Settings, store: Store) -> Vault:
-    """What opens the keys in the database. A key-encryption key is made while there is nothing that it should open.
+    """Open the vault. A key-encryption key is made while there is nothing that it should open.
 
     Raises:
         Misuse: when it is missing, it does not open every key, or as ``open_token``.

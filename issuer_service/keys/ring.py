@@ -26,7 +26,7 @@ _ORDER = (KeyState.ACTIVE, KeyState.NEXT, KeyState.RETIRED)
 
 
 class KeyStore(Protocol):
-    """Where keys are read."""
+    """Source of keys."""
 
     async def read_keys(self) -> tuple[RegistryKeyRow, ...]:
         """The registry's keys."""
@@ -55,7 +55,7 @@ class KeysInUse:
         object.__setattr__(self, "past", self.own - published)
 
     def signer(self, use: KeyUse) -> Signer:
-        """What signs.
+        """Return the signing key.
 
         Raises:
             Refused: ``signer.unavailable`` when there is nothing that could.

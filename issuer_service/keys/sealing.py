@@ -42,7 +42,7 @@ class KeyEncryptionKey:
         return text
 
     def open(self, text: str, key: PublicKey, use: KeyUse) -> JsonObject:
-        """What was sealed for this key and use.
+        """Open what was sealed for this key and use.
 
         Raises:
             Misuse: when it is no such JWE, or was sealed with another key-encryption key.
@@ -107,7 +107,7 @@ class OpenKey:
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """What opens the keys in the database. ``token``: where those are that no database has, if anywhere."""
+    """Vault of the keys in the database. ``token``: a token for keys that are in no database, if any."""
 
     kek: KeyEncryptionKey = field(repr=False)
     token: Pkcs11Token | None = field(default=None, repr=False)
@@ -123,7 +123,7 @@ class Vault:
         return public
 
     def content(self, row: RegistryKeyRow) -> JsonObject:
-        """What is sealed. Raises as ``open``."""
+        """Open sealed bytes. Raises as ``open``."""
         return self.kek.open(row.sealed, self.public_key(row), row.use)
 
     def open(self, row: RegistryKeyRow) -> OpenKey:

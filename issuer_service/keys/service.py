@@ -273,7 +273,7 @@ async def remove(store: Store, vault: Vault, kid: str, now: Instant) -> Registry
 
 
 def what_breaks(row: RegistryKeyRow, now: Instant) -> str:
-    """What others lose when this key is removed, in sentences for a person."""
+    """Describe the consequences of removing this key, in sentences for a person."""
     until = row.signs_until
     if row.state is KeyState.NEXT and not until:
         return "Nothing was signed with this key, so nothing breaks."
@@ -335,6 +335,6 @@ def _retired(row: RegistryKeyRow, at: int) -> RegistryKeyRow:
 
 
 def _forgotten(vault: Vault, row: RegistryKeyRow) -> str:
-    """What is sealed of a key that signs no more: nothing, or where in the token it is."""
+    """Seal the remains of a key that no longer signs: nothing, or its place in the token."""
     kept: JsonObject = {name: value for name, value in vault.content(row).items() if name != "jwk"}
     return vault.kek.seal(kept, vault.public_key(row), row.use)

@@ -68,7 +68,7 @@ def _check_query(given: Sequence[str], known: Sequence[str]) -> None:
 
 @router.get("/agents/{agent_id}", summary="One of the caller's agents", responses=_ONE, dependencies=_DEPENDENCIES)
 async def show_agent(agent_id: str, request: Request, wiring: FromWiring, response: Response) -> AgentShown:
-    """One of the caller's agents: what was asked for it, and what was issued that has not expired."""
+    """Return an agent of the caller: its registration, and its SD-Cards that have not expired."""
     caller = await authorize(request, wiring, Scope.AGENTS_MANAGE)
     response.headers["Cache-Control"] = "no-store"
     return await service.show_agent(wiring, caller, agent_id)

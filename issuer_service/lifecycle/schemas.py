@@ -65,7 +65,7 @@ class IssuedForContext(BaseModel):
 
 
 class BatchShown(BaseModel):
-    """What is left of a Batch."""
+    """The remaining SD-Cards of a Batch."""
 
     batch_id: str
     issued_at: int
@@ -90,7 +90,7 @@ class AgentShown(BaseModel):
 
 
 class AgentDeleted(BaseModel):
-    """That an agent is no more, and how many SD-Cards were revoked with it."""
+    """Deletion of an agent, and how many SD-Cards were revoked with it."""
 
     agent_id: str
     revoked: int

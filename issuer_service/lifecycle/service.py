@@ -176,7 +176,7 @@ async def list_agents(
 
 
 def _narrowed(prefixes: Sequence[str] | None, begins: str) -> Sequence[str] | None:
-    """What begins both as one of the prefixes and so."""
+    """Narrow a list of prefixes by one more prefix."""
     if not begins:
         return prefixes
     return [one if one.startswith(begins) else begins for one in prefixes or ("",) if _fits(one, begins)]

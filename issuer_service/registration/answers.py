@@ -126,7 +126,7 @@ def seal_answer(answer: bytes, asked: Repeatable, salts: SaltSource, now: Instan
 
 
 def open_answer(kept: AnswerRow, asked: Repeatable) -> bytes:
-    """What was sealed.
+    """Open a sealed response.
 
     Raises:
         Refused: ``idempotency.other-request``; ``idempotency.unreadable`` for another token of the same subject, and
@@ -159,5 +159,5 @@ def _bound_to(asked: Repeatable) -> bytes:
 
 
 def _digest(*parts: str) -> str:
-    """Of texts of which the first holds no NUL, or that are not the caller's to choose."""
+    """Digest texts of which the first holds no NUL, or that the caller cannot choose."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

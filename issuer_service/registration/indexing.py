@@ -1,4 +1,4 @@
-"""By what an agent is found: what its SD-Card for each context can show, and nothing else of its card. Pure."""
+"""Search terms of an agent: only what its SD-Card for each context can show. Pure."""
 
 import hashlib
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ def _named(decided_by: str, past: frozenset[str]) -> str:
 
 
 def discovery_rows(registration: Registration, decided: str, step: int, per: SubjectPer) -> tuple[DiscoveryRow, ...]:
-    """Where an agent is found from its registration on: by the audience of each plan; of two for one, the first counts.
+    """Compute discovery entries of a registration, by the audience of each plan; of two for one, the first counts.
 
     Args:
         registration: the request. SD-Cards for discovery are bound to its first key; with pairwise subjects, those of

@@ -47,7 +47,7 @@ _NAMED_TWICE = ("name", "description", "version")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a request is read by.
+    """Context for reading a request.
 
     Attributes:
         policy: the contexts on offer.
@@ -142,7 +142,7 @@ def read_registration(body: bytes, terms: Terms) -> Registration:
 
 
 def read_request(document: JsonObject, terms: Terms) -> Registration:
-    """As ``read_registration``, for a request that is a document already: that of a renewal is put together."""
+    """Read as ``read_registration``, from a parsed document, such as that of a renewal."""
     found = _Findings()
     identity = found.attempt(read_section, Identity, document)
     keys = found.attempt(_read_keys, document, terms)

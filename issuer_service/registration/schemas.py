@@ -87,7 +87,7 @@ class Section(BaseModel):
 
 
 class Identity(Section):
-    """Which agent."""
+    """The agent to register."""
 
     agent_id: AgentId = Field(description=f"Becomes `sub`, after `agent:`. It does not begin with `{PAIRWISE}`.")
     name: str
@@ -96,14 +96,14 @@ class Identity(Section):
 
 
 class HolderKeys(Section):
-    """Which keys the SD-Cards are bound to."""
+    """Keys to bind the SD-Cards to."""
 
     public_key: Given[Jwk] = Field(default=None, description="A public JWK; or `public_keys`.")
     public_keys: Given[Jwks] = Field(default=None, description="Several; each context gets an SD-Card for each.")
 
 
 class ContextRequested(Section):
-    """One context to issue SD-Cards for."""
+    """A context to issue SD-Cards for."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -117,13 +117,13 @@ class ContextRequested(Section):
 
 
 class Contexts(Section):
-    """Whom they are for."""
+    """Audience of the SD-Cards."""
 
     disclosure_contexts: list[ContextRequested] = Field(min_length=1, max_length=MOST_CONTEXTS)
 
 
 class Interaction(Section):
-    """In which interaction it is asked."""
+    """Interaction of the request."""
 
     interaction_id: Given[InteractionId] = Field(
         default=None, description="Of A2A or whatever the caller counts by; for the audit record alone."
@@ -131,7 +131,7 @@ class Interaction(Section):
 
 
 class CardGiven(Section):
-    """What they show."""
+    """Disclosures of the SD-Cards."""
 
     card: Given[dict[str, Any]] = Field(
         default=None, description="A complete agent card. Its name, description and version are those of the request."
@@ -149,7 +149,7 @@ class Proofs(Section):
 
 
 class Superseding(Section):
-    """What becomes of the agent's earlier SD-Cards."""
+    """Treatment of the agent's earlier SD-Cards."""
 
     supersedes: Literal["revoke", "run_out"] = Field(
         default="run_out",
@@ -165,7 +165,7 @@ class RegistrationRequest(Interaction, Superseding, Proofs, CardGiven, Contexts,
 
 
 def read_section(section: type[S], document: Mapping[str, Any]) -> S:
-    """One section of the request.
+    """Read a section of the request.
 
     Raises:
         Refused: ``request.malformed`` or ``agent-id.malformed``, at every place that is wrong.
@@ -227,14 +227,14 @@ class AgreementShown(BaseModel):
 
 
 class StatusShown(BaseModel):
-    """Which entry of which status list speaks for an SD-Card."""
+    """Status list entry of an SD-Card."""
 
     uri: str
     idx: int
 
 
 class CardIssued(BaseModel):
-    """One SD-Card of a Batch."""
+    """An SD-Card of a Batch."""
 
     context: str
     agreement: AgreementShown | None = Field(description="Null where none decided.")
@@ -247,7 +247,7 @@ class CardIssued(BaseModel):
 
 
 class Registered(BaseModel):
-    """What was issued. SD-Cards are in the order of contexts, and within one of keys."""
+    """The issued Batch. SD-Cards are in the order of contexts, and within one of keys."""
 
     agent_id: str
     sub: str = Field(description="The agent's own name here, as grants call it. SD-Cards may have another `sub`.")

@@ -46,7 +46,7 @@ _DISCLOSURES_PER_CARD = 16
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What new SD-Cards are issued for.
+    """Input of new SD-Cards.
 
     Attributes:
         event: what is recorded.
@@ -89,7 +89,7 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes, asked: Rep
 
 
 async def terms_of(wiring: Wiring, now: Instant, proofs: ProofPolicy) -> Terms:
-    """What a request is read by."""
+    """Return the context for reading a request."""
     return Terms(
         policy=wiring.policy,
         profile=wiring.profile,
@@ -219,12 +219,12 @@ def issue_batch(
 
 
 async def subjects_of(wiring: Wiring) -> Subjects:
-    """What SD-Cards call their agents."""
+    """Return the source of the SD-Cards' subjects."""
     return Subjects(wiring.subject_per, await wiring.store.discovery_secret(), wiring.salts)
 
 
 def list_uri(wiring: Wiring, list_id: str) -> str:
-    """Where a status list is fetched. It names no context: that would tell what a hidden SD-Card is for."""
+    """Return the address of a status list. It names no context: that would reveal a hidden SD-Card's purpose."""
     return f"{wiring.issuer_url}/status/{list_id}"
 
 
@@ -244,14 +244,14 @@ def _is_small(registration: Registration, bounds: Bounds) -> bool:
 
 
 def _told_by(refusal: Refused, registration: Registration) -> int:
-    """Of how many agent ids or keys a refusal tells whether they are another agent's."""
+    """Count the agent ids or keys that a refusal reports as taken."""
     if refusal.rule is Rule.KEY_BOUND_ELSEWHERE:
         return len(registration.keys)  # of those that it does not name too
     return 1 if refusal.rule is Rule.AGENT_OWNED else 0
 
 
 def _disclosures(registration: Registration) -> int:
-    """How many Disclosures the Batch has at most."""
+    """Count the Disclosures of the Batch, at most."""
     return len(registration.keys) * sum(len(plan.places) for plan in registration.plans)
 
 
@@ -308,7 +308,7 @@ def _row(
     discovery: tuple[DiscoveryRow, ...],
     now: Instant,
 ) -> RegistrationRow:
-    """What is remembered of it: of the SD-Cards their digests, of what they show the names (R-38)."""
+    """Build the audit event: digests of the SD-Cards, and names of the claims that they can show (R-38)."""
     return RegistrationRow(
         at=int(now),
         public_at=public_at,

@@ -1,4 +1,4 @@
-"""What SD-Cards call their agent: the setting ``subject_per``. Pure but for the salts that are passed in.
+"""Subjects of SD-Cards: the setting ``subject_per``. Pure but for the salts that are passed in.
 
 ``context``: a keyed hash of agent and audience. So the name is the same after each renewal, and there is no race.
 ``card``: random. Both are kept with the SD-Card, and by that the registry finds the agent again.
@@ -32,7 +32,7 @@ class Subjects:
     salts: SaltSource = field(repr=False)
 
     def id_of(self, agent_id: str, audience: Audience) -> str:
-        """What a new SD-Card for this audience has in ``sub``, after ``agent:``."""
+        """Return the part of ``sub`` after ``agent:`` of a new SD-Card for this audience."""
         if self.per is SubjectPer.AGENT:
             return agent_id
         return self.fresh() if self.per is SubjectPer.CARD else pairwise_id(self._derive(agent_id, audience))
@@ -47,6 +47,6 @@ class Subjects:
 
 
 def kept(subject: str) -> str | None:
-    """What is kept of the ``sub`` of an SD-Card, to find its agent by: a pairwise id; None for the agent's own id."""
+    """Return the stored pairwise id of an SD-Card's ``sub``; None for the agent's own id."""
     agent_id = subject.removeprefix("agent:")
     return None if code_of(agent_id) is None else agent_id

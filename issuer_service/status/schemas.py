@@ -9,7 +9,7 @@ from sdcard.status.token import MEDIA_TYPE
 
 
 class StatusChange(Interaction):
-    """Which SD-Cards of the agent; with neither of these members, all that have not expired."""
+    """Selection of the agent's SD-Cards; with neither member, all that have not expired."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
 
@@ -18,7 +18,7 @@ class StatusChange(Interaction):
 
 
 class StatusChanged(BaseModel):
-    """How many SD-Cards have another status now: 0 when they had it before, or there are none."""
+    """Number of SD-Cards whose status changed: 0 when they had it before, or there are none."""
 
     agent_id: str
     changed: int

@@ -34,7 +34,7 @@ _MOST_KEPT = 256
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an owner can do to a status. Revocation is final: nothing leads back from it."""
+    """Status changes of an owner. Revocation is final: nothing leads back from it."""
 
     event: AuditEvent
     before: tuple[StatusValue, ...]

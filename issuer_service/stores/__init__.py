@@ -1,1 +1,1 @@
-"""What the registry remembers: the questions are in ``ports``, the only SQL in ``sql``."""
+"""Storage of the registry: the interface is in ``ports``, the only SQL in ``sql``."""

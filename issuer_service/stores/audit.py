@@ -107,7 +107,7 @@ def _content(entry: AuditRow, key: bytes | None) -> JsonObject:
 
 
 def read_head(connection: Connection) -> Head | None:
-    """Where the chain ends; None when nothing says so."""
+    """Return the end of the chain; None when nothing states it."""
     row = connection.execute(_HEAD).first()
     known = row is not None and type(row.sequence) is int and isinstance(row.digest, str)
     return Head(row.sequence, row.digest) if row is not None and known else None

@@ -46,7 +46,7 @@ def check_chain(connection: Connection, exchange: ExchangeRow) -> None:
 
 
 def find_end(connection: Connection, links: Sequence[LinkRow], at: int) -> tuple[Rule, int] | None:
-    """What has ended first, from the beginning of the chain on."""
+    """Return the rule and the number of the first link that ended."""
     if not _root_counts(connection, links[0].root, at):
         return Rule.DELEGATION_REVOKED, 0
     named = [link.token_id for link in links]
@@ -94,7 +94,7 @@ _STATUS: ColumnElement[Any] = func.coalesce(status_entries.c.status, int(StatusV
 
 
 def _in_good_standing(connection: Connection, parties: set[str], at: int) -> set[str]:
-    """Those of these agents that have an SD-Card that is valid now."""
+    """Filter the agents to those that have a valid SD-Card now."""
     asked = (
         select(batches.c.agent_id)
         .join_from(cards, batches)

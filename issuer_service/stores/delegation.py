@@ -76,7 +76,7 @@ class SqlDelegations:
         return await self._database.read(lambda connection: find_links(connection, token_id))
 
     async def find_end(self, links: Sequence[LinkRow], at: int) -> tuple[Rule, int] | None:
-        """Why a chain counts no more."""
+        """Explain why a chain is no longer valid."""
         return await self._database.read(lambda connection: find_end(connection, links, at))
 
     async def ask_approval(self, exchange: ExchangeRow) -> ApprovalRow:
@@ -114,7 +114,7 @@ class SqlDelegations:
 
 
 def _add_grant(connection: Connection, grant: GrantRow) -> GrantRow:
-    """Who hands on is known by its own name. A target is asked for by the very name that was granted."""
+    """Add a grant: the delegator by its own name, the target by the name as given."""
     grant = replace(grant, delegator=find_own_name(connection, grant.delegator))
     same = grants.c.delegator == grant.delegator, grants.c.target == grant.target
     there = connection.execute(select(grants).where(*same)).mappings().first()
@@ -191,7 +191,7 @@ def _revoke_opaque(connection: Connection, revocation: RevocationRow) -> Written
 
 
 def token_gone(digest: str) -> Written:
-    """What a record says of a token that was deleted."""
+    """Build the record of a deleted token."""
     return Written(gone={"tokens": (digest[:NAME_LENGTH],)})
 
 

@@ -10,7 +10,7 @@ from sdcard.rules import Rule
 
 
 class ApprovalState(StrEnum):
-    """Where an approval is in its life."""
+    """State of an approval."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -24,7 +24,7 @@ class GrantExists(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GrantRow:
-    """What an operator lets a delegator hand to a target.
+    """A grant of the operator: what a delegator may delegate to a target.
 
     Attributes:
         grant_id: names it.
@@ -74,7 +74,7 @@ class LinkRow:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRow:
-    """That a person is asked to approve an exchange.
+    """A request for a person's approval of an exchange.
 
     Attributes:
         approval_id: names it; the client repeats its request with it.
@@ -186,7 +186,7 @@ class Delegations(Protocol):
         ...
 
     async def find_end(self, links: Sequence[LinkRow], at: int) -> tuple[Rule, int] | None:
-        """Why a chain counts no more, and the number of its link; None: it counts."""
+        """Explain why a chain is no longer valid, with the number of its link; None: it is valid."""
         ...
 
     async def ask_approval(self, exchange: ExchangeRow) -> ApprovalRow:

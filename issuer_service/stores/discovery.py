@@ -1,4 +1,4 @@
-"""Who finds which agents: postings and the SD-Cards made for discovery, as parts of a transaction.
+"""Discovery's tables: postings and SD-Cards made for discovery, as parts of a transaction.
 
 A term and a position are keyed hashes, each of one audience. So nothing that an audience sees, neither order nor
 postings, depends on what another one sees, on what is hidden from it, or on when an agent registered; and a position
@@ -39,15 +39,13 @@ _ADD_POSTINGS = Additions(discovery_postings)
 
 
 def discovery_secret(connection: Connection) -> bytes:
-    """What positions and terms are hashed with."""
+    """Read the key of the hashes of positions and terms."""
     asked = select(secrets.c.value).where(secrets.c.name == "discovery")
     return bytes(connection.execute(asked).scalar_one())
 
 
 def posted(secret: bytes, registrations: Iterable[RegistrationRow]) -> tuple[list[Values], list[Values]]:
-    """By what these agents, which nobody finds yet, are found by their audiences: rows of ``discovery_cards`` and of
-    ``discovery_postings``.
-    """
+    """Build the rows of new agents in ``discovery_cards`` and ``discovery_postings``."""
     found = {
         place(secret, new.agent_id, row.audience): (new, row, hash_terms(secret, row.audience, row.terms))
         for new in registrations
@@ -111,7 +109,7 @@ def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
 
 
 def sources(connection: Connection, positions: Sequence[int]) -> list[SourceRow]:
-    """What SD-Cards are made from."""
+    """Read the sources of SD-Cards."""
     asked = (
         select(
             discovery_cards.c.position,
@@ -245,7 +243,7 @@ def _unpost(connection: Connection, position: int, terms: Sequence[int]) -> None
 
 
 def place(secret: bytes, agent_id: str, audience: Audience) -> int:
-    """Where an agent stands in the order of an audience: its position."""
+    """Compute an agent's position in the order of an audience."""
     digest = _begun(_key(secret, audience.context, audience.partner), f"agent:{agent_id}").digest()
     return int.from_bytes(digest, "big") >> _HALF
 

@@ -96,7 +96,7 @@ async def _end(database: Database, term: int, after: int, examined: int) -> int 
 
 @lru_cache(64)
 def _counting(terms: int) -> Lookup:
-    """How many postings each of so many terms has, up to a thousand."""
+    """Build the look-up that counts the postings of each term, up to a thousand."""
     behind = [select(discovery_postings.c.term).where(*_behind(number)) for number in range(terms)]
     some = [asked.limit(_MOST_COUNTED).subquery() for asked in behind]
     counted = (
@@ -143,7 +143,7 @@ def _behind(number: int) -> tuple[ColumnElement[bool], ...]:
 
 
 def _good() -> tuple[ColumnElement[bool], ...]:
-    """Nobody suspended or revoked it, and no agreement ended."""
+    """Require a status that is not suspended or revoked, and a current agreement."""
     return discovery_cards.c.status == 0, discovery_cards.c.until.is_(None) | (discovery_cards.c.until > _AT)
 
 

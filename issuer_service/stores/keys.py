@@ -34,7 +34,7 @@ _NOTE = Statement(update(registry_keys).where(*_THIS, registry_keys.c.signs_unti
 
 
 def latest_expiry(connection: Connection) -> int | None:
-    """When the last SD-Card there is expires."""
+    """Return when the last SD-Card there expires."""
     expires_at: int | None = connection.execute(select(func.max(cards.c.expires_at))).scalar()
     return expires_at
 

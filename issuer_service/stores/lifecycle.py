@@ -103,7 +103,7 @@ def find_answer(connection: Connection, digest: str, at: int) -> AnswerRow | Non
 
 
 def owned(subject: str, agent_id: str) -> tuple[ColumnElement[bool], ...]:
-    """That an agent is there and is the subject's."""
+    """Require an existing agent of the subject."""
     return agents.c.agent_id == agent_id, agents.c.subject == subject, agents.c.deleted_at.is_(None)
 
 
@@ -148,7 +148,7 @@ def list_agents(
 
 
 def issued_for(connection: Connection, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
-    """What of an agent's newest Batches has not expired."""
+    """Return the unexpired part of an agent's newest Batches."""
     held = cards.c.expires_at > at, ~cards.c.for_discovery
     living = select(cards.c.batch_id).where(cards.c.batch_id == batches.c.batch_id, *held).exists()
     newest = (
@@ -180,7 +180,7 @@ def _entry() -> ColumnElement[bool]:
 
 
 def _status() -> ColumnElement[Any]:
-    """Of a card; those of before there were lists are valid."""
+    """Return the status of a card; cards from before there were lists are valid."""
     return func.coalesce(status_entries.c.status, literal_column(str(int(StatusValue.VALID))))
 
 

@@ -1,4 +1,4 @@
-"""When a row counts: ``sdcard.instants.Lifetime`` as SQL, for rows that say when they were made and when they end.
+"""``sdcard.instants.Lifetime`` as SQL, for rows with a beginning and an end.
 
 A clock may have been wrong when a row was written. A row that was made later than now does not count now, and does not
 take the place of a row that does.

@@ -1,4 +1,4 @@
-"""Which agent a pairwise id stands for: the SD-Cards that have it know."""
+"""Resolution of pairwise ids, from the SD-Cards that have them."""
 
 from sqlalchemy import Connection, select
 

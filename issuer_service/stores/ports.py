@@ -115,7 +115,7 @@ class Store(Protocol):
         ...
 
     async def registered(self, agent_ids: Sequence[str]) -> Mapping[str, RegisteredRow]:
-        """As what these agents are registered; those that are not, or were deleted, are left out."""
+        """Return the registrations of these agents, except of unknown and deleted ones."""
         ...
 
     async def find_answer(self, digest: str, at: int) -> AnswerRow | None:
@@ -133,7 +133,7 @@ class Store(Protocol):
         ...
 
     async def issued_for(self, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
-        """What of an agent's newest Batches has not expired, newest first."""
+        """Return the unexpired part of an agent's newest Batches, newest first."""
         ...
 
     async def delete_agent(self, deletion: DeletionRow) -> int:
@@ -145,7 +145,7 @@ class Store(Protocol):
         ...
 
     async def free_statuses(self, count: int, salts: SaltSource, at: int) -> tuple[StatusRow, ...]:
-        """So many random entries that no SD-Card has now, of all open lists alike (TSL-19). None is taken yet.
+        """Draw random entries that no SD-Card has now, of all open lists alike (TSL-19). None is taken yet.
 
         Where a list is missing or half full, another one is opened.
         """
@@ -164,7 +164,7 @@ class Store(Protocol):
         ...
 
     async def read_status_list(self, list_id: str, instant: int, latest: int) -> Mapping[int, int]:
-        """What a list shows from an instant on: index → status, of those that are not VALID.
+        """Return a list from an instant on: index → status, of entries that are not VALID.
 
         A change that says that it becomes public after ``latest`` is public at once, and for ever.
         """
@@ -175,7 +175,7 @@ class Store(Protocol):
         ...
 
     async def latest_expiry(self) -> int | None:
-        """When the last SD-Card there is expires, Unix seconds; None when none was ever issued."""
+        """Return when the last SD-Card there expires, Unix seconds; None when none was ever issued."""
         ...
 
     async def read_keys(self) -> tuple[RegistryKeyRow, ...]:
@@ -234,7 +234,7 @@ class Store(Protocol):
         ...
 
     async def discovery_sources(self, positions: Sequence[int]) -> Sequence[SourceRow]:
-        """What the SD-Cards at these positions are made from; those that are gone are left out."""
+        """Return the sources of the SD-Cards at these positions, except of deleted ones."""
         ...
 
     async def renew_discovery(self, renewals: Sequence[RenewalRow]) -> None:
@@ -254,11 +254,11 @@ class Store(Protocol):
         ...
 
     async def revision(self) -> str | None:
-        """Which schema the memory has; None for none of ours."""
+        """Return the schema's revision; None for an unknown schema."""
         ...
 
     def connections_in_use(self) -> int:
-        """How many connections work at this moment."""
+        """Count the connections in use."""
         ...
 
     async def close(self) -> None:

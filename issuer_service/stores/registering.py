@@ -1,4 +1,4 @@
-"""What a registration writes, as parts of a transaction: one of them, or several in one go."""
+"""Tables of a registration, as parts of a transaction: for one registration, or several in one go."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ _ADD = Additions(batches, discovery_cards, discovery_postings, cards)
 
 
 def find_registered(connection: Connection, agent_ids: Sequence[str]) -> dict[str, RegisteredRow]:
-    """As what these agents are registered; who changes one was first, or waits until the transaction is over."""
+    """Return the registrations of these agents, and lock them until the transaction is over."""
     asked = select(agents.c.agent_id, agents.c.subject, agents.c.content, agents.c.asked)
     these = asked.where(agents.c.agent_id.in_(agent_ids), agents.c.deleted_at.is_(None)).order_by(agents.c.agent_id)
     found = connection.execute(these.with_for_update())
@@ -76,7 +76,7 @@ def find_registered(connection: Connection, agent_ids: Sequence[str]) -> dict[st
 
 
 def registered_as(new: RegistrationRow) -> RegisteredRow:
-    """As what an agent is registered then."""
+    """Return the stored form of a new registration."""
     return RegisteredRow(new.subject, new.content, new.asked)
 
 
@@ -135,7 +135,7 @@ def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: b
 
 @dataclass(frozen=True, slots=True)
 class _Claimed:
-    """What a registration found, and took, of the agent.
+    """Rows that a registration read and locked.
 
     Attributes:
         agent: the row of the agent, as it is now.
@@ -237,7 +237,7 @@ def _claim_keys(connection: Connection, new: RegistrationRow) -> list[str]:
 
 
 def _audit_row(new: RegistrationRow, claimed: _Claimed, rows: Mapping[str, Sequence[Row]]) -> AuditRow:
-    """What is recorded of a registration."""
+    """Build the audit record of a registration."""
     written = Written(
         rows={table: of_table for table, of_table in {**rows, "agents": [claimed.agent]}.items() if of_table},
         keys={new.at: claimed.keys} if claimed.keys else {},

@@ -1,4 +1,4 @@
-"""Whether a database is as new as the checkpoints beside it say: a backup that was put back is not.
+"""Detection of a restored backup: a database that is older than the checkpoints beside it.
 
 A restored backup has forgotten revocations, used nonces and issued cards. So a registry does not start on it unless
 the operator names the last record that is lost (``SDCARD_AUDIT_RESTORED``).

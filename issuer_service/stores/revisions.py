@@ -1,4 +1,4 @@
-"""Which schema a database has, and which one this version of the registry needs."""
+"""Schema revisions: of a database, and of this version of the registry."""
 
 import asyncio
 from functools import cache

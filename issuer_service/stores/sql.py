@@ -117,7 +117,7 @@ class SqlStore:
         return await self.database.change(work)
 
     async def registered(self, agent_ids: Sequence[str]) -> Mapping[str, RegisteredRow]:
-        """As what these agents are registered."""
+        """Return the registrations of these agents."""
         return await self.database.read(lambda connection: find_registered(connection, agent_ids))
 
     async def find_answer(self, digest: str, at: int) -> AnswerRow | None:
@@ -137,7 +137,7 @@ class SqlStore:
         )
 
     async def issued_for(self, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
-        """What of an agent's newest Batches has not expired."""
+        """Return the unexpired part of an agent's newest Batches."""
         return await self.database.read(lambda connection: lifecycle.issued_for(connection, agent_id, most_batches, at))
 
     async def delete_agent(self, deletion: DeletionRow) -> int:
@@ -154,7 +154,7 @@ class SqlStore:
         return await self.database.change(work)
 
     async def free_statuses(self, count: int, salts: SaltSource, at: int) -> tuple[StatusRow, ...]:
-        """So many random entries that no SD-Card has now."""
+        """Draw random entries that no SD-Card has now."""
         return await statuses.free_statuses(self.database, count, salts, at)
 
     async def change_statuses(self, change: StatusChangeRow) -> int:
@@ -166,7 +166,7 @@ class SqlStore:
         return bool(await self.database.look_up(status_lists.KNOWN, list_id=list_id, at=at))
 
     async def read_status_list(self, list_id: str, instant: int, latest: int) -> Mapping[int, int]:
-        """What a list shows from an instant on."""
+        """Return a list from an instant on."""
         return await statuses.read_status_list(self.database, list_id, instant, latest)
 
     async def drop_expired_list(self, at: int) -> bool:
@@ -174,7 +174,7 @@ class SqlStore:
         return await self.database.change(lambda connection: status_lists.drop_expired(connection, at))
 
     async def latest_expiry(self) -> int | None:
-        """When the last SD-Card there is expires."""
+        """Return when the last SD-Card there expires."""
         return await self.database.read(keys.latest_expiry)
 
     async def read_keys(self) -> tuple[RegistryKeyRow, ...]:
@@ -217,7 +217,7 @@ class SqlStore:
         return await finding.read_cards(self.database, positions, at)
 
     async def discovery_sources(self, positions: Sequence[int]) -> Sequence[SourceRow]:
-        """What the SD-Cards at these positions are made from."""
+        """Return the sources of the SD-Cards at these positions."""
         return await self.database.read(lambda connection: discovery.sources(connection, positions))
 
     async def renew_discovery(self, renewals: Sequence[RenewalRow]) -> None:
@@ -231,11 +231,11 @@ class SqlStore:
         await self.database.change(touch_head)
 
     async def revision(self) -> str | None:
-        """Which schema the database has."""
+        """Return the database's schema revision."""
         return await self.database.read(find_revision)
 
     def connections_in_use(self) -> int:
-        """How many connections work at this moment."""
+        """Count the connections in use."""
         return self.database.connections_in_use()
 
     async def close(self) -> None:
@@ -279,6 +279,6 @@ _TOKEN = Lookup(select(*as_stored(tokens)).where(tokens.c.digest == bindparam("d
 
 @lru_cache(1024)
 def _token_of(row: tuple[Any, ...]) -> TokenRow:
-    """As a look-up gives it: the columns in the order of the table."""
+    """Turn a look-up's row into a token: the columns in the order of the table."""
     token = read_row(tokens, dict(zip(tokens.c.keys(), row, strict=True)), sessions.READ_TOKEN)
     return replace(token, limits=MappingProxyType(token.limits))

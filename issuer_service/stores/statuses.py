@@ -58,7 +58,7 @@ _ADD_ENTRIES = Statement(insert(status_entries))
 
 
 async def free_statuses(database: Database, count: int, salts: SaltSource, at: int) -> tuple[StatusRow, ...]:
-    """So many random entries that no SD-Card has now: distinct, in the order they were drawn.
+    """Draw random entries that no SD-Card has now: distinct, in the order they were drawn.
 
     Each is drawn from all open lists alike, whatever it is for. About half of what is drawn is free at worst.
     """
@@ -204,7 +204,7 @@ def _set_statuses(
 
 
 async def read_status_list(database: Database, list_id: str, instant: int, latest: int) -> dict[int, int]:
-    """What a list shows from an instant on: index → status, of those that are not VALID.
+    """Return a list from an instant on: index → status, of entries that are not VALID.
 
     Args:
         database: where.

@@ -24,7 +24,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the way along a chain showed.
+    """Result of the verification of a chain.
 
     Attributes:
         records: how many were there.
@@ -44,7 +44,7 @@ class Verdict:
 
 
 class Walk:
-    """One way along a chain. Its memory grows with the checkpoints, not with the records."""
+    """A pass over a chain. Its memory grows with the checkpoints, not with the records."""
 
     def __init__(self, checkpoints: Iterable[Checkpoint] = ()) -> None:
         self._seen: defaultdict[int, set[str]] = defaultdict(set)

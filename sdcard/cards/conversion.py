@@ -16,7 +16,7 @@ _SECURITY = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What a card became.
+    """Result of a conversion.
 
     Attributes:
         document: of the other format. It is not signed: signatures are over the card as it was.
@@ -49,7 +49,7 @@ def check_security_is_read(document: JsonObject, own: Place) -> None:
 
 
 def _stated(document: JsonObject) -> Iterator[Place]:
-    """Where security is stated: of the card, of one of its parts, or of an element of one, such as a skill."""
+    """List the places that state security: the card, its parts, and elements of them, such as a skill."""
     parts: list[tuple[Place, JsonValue]] = [((), document)]
     parts += [((name,), part) for name, part in document.items()]
     parts += [((*p, i), one) for p, part in parts[1:] if isinstance(part, list) for i, one in enumerate(part)]

@@ -160,7 +160,7 @@ class _Container:
         self.wants_key = isinstance(value, dict)
 
     def place(self) -> Where:
-        """Where the next node belongs; of a key nobody knows it yet."""
+        """Return the place of the next node; the place of a key is not known yet."""
         if isinstance(self.value, list):
             return self.where.within(len(self.value))
         return self.where if self.wants_key else self.where.within(self.key)

@@ -8,7 +8,7 @@ from sdcard.paths import ClaimPath, Segment
 
 
 class Fact(StrEnum):
-    """What can be asked of any agent, wherever its card says it. A closed set."""
+    """Questions that any card format can answer. A closed set."""
 
     PROVIDER = "provider"
     """The name of who runs it."""
@@ -19,7 +19,7 @@ class Fact(StrEnum):
 
 
 class Criterion(StrEnum):
-    """By what agents can be found. A closed set; the values are members of a discovery request's query."""
+    """Kinds of search terms. A closed set; the values are members of a discovery request's query."""
 
     SKILLS = "skills"
     """The id or the name of a skill."""
@@ -35,7 +35,7 @@ class Criterion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CardFormat:
-    """One card specification.
+    """A card specification.
 
     Attributes:
         name: the value of ``card_format``, such as ``a2a/1.0``.

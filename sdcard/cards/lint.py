@@ -1,4 +1,4 @@
-"""What no card should hold, whatever its format: secrets, personal data, hosts that only insiders reach, hidden text.
+"""Checks for content that no card should hold: secrets, personal data, internal hosts, hidden text.
 
 A card is made to be shown. These are warnings, since a program can only guess; each names a place and quotes nothing.
 

@@ -23,7 +23,7 @@ _ASK = "Ask for it: it was not disclosed, or the card has none."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialCard:
-    """What was disclosed of a card. Others of its members may exist.
+    """The disclosed part of a card. It may have further members.
 
     Attributes:
         declared_format: the claim ``card_format``, where the SD-Card has one: a family such as ``a2a``, or a format.

@@ -76,7 +76,7 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What there is to say about a document.
+    """Findings about a document.
 
     Attributes:
         kind: the card format that it follows, or what it is instead; empty where nobody can tell.
@@ -184,7 +184,7 @@ def examine_as(name: str, document: JsonObject, signers: CardSigners = NOBODY) -
 def _judge(
     document: JsonObject, card_format: CardFormat, about_text: Iterable[Finding], signers: CardSigners
 ) -> Examination:
-    """By the rules of its format, and by those that hold for every card."""
+    """Apply the rules of its format, and those of every card."""
     name = card_format.name
     if has_more_values(document, MOST_CARD_VALUES):
         hint = f"A card has at most {MOST_CARD_VALUES} values, members and elements alike."

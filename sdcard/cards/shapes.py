@@ -30,14 +30,14 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp"})
 
 
 class Shape(Protocol):
-    """What a value must look like."""
+    """Shape that a value must have."""
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
         """Find what is wrong with a value that is there."""
 
 
 class Need(Enum):
-    """What it means when a member is not there."""
+    """Meaning of an absent member."""
 
     REQUIRED = auto()
     """An error: the card cannot be read without it."""
@@ -54,7 +54,7 @@ _ABSENCE = {Need.REQUIRED: Level.ERROR, Need.EXPECTED: Level.WARNING, Need.RECOM
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One row of a shape table.
+    """A row of a shape table.
 
     Attributes:
         shape: what its value must look like.
@@ -97,7 +97,7 @@ class MediaType:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of a closed set of strings."""
+    """A string of a closed set."""
 
     options: tuple[str, ...]
 
@@ -120,7 +120,7 @@ class Flag:
 
 
 class Reach(Enum):
-    """What a URL is for, and so what is odd about one."""
+    """Purpose of a URL, which decides what is unusual in it."""
 
     NAME = auto()
     """It identifies something and nobody follows it."""
@@ -265,7 +265,7 @@ def find(members: JsonObject, name: str) -> tuple[str, JsonValue] | None:
 
 
 def find_list(members: JsonObject, name: str) -> tuple[str, list[JsonValue]]:
-    """As ``find``, for going through the elements: empty where the member is absent or no array."""
+    """Find elements to iterate over: empty where the member is absent or no array."""
     spelling, value = find(members, name) or (name, None)
     return spelling, value if isinstance(value, list) else []
 
@@ -328,7 +328,7 @@ def _wrong_type(where: Where, noun: str) -> Finding:
 
 
 def _unsafe(url: str) -> str:
-    """What makes the URL dangerous or useless, as advice; empty when nothing does."""
+    """Explain why the URL is dangerous or useless; empty when it is neither."""
     if not url.strip():
         return "Write a URL; this one is blank."
     if not url.isprintable() and any(unicodedata.category(character) in _INVISIBLE for character in url):
@@ -340,7 +340,7 @@ def _unsafe(url: str) -> str:
 
 
 def _odd(url: str, reach: Reach) -> str:
-    """What a careful author would mend in the URL, as advice; empty when there is nothing."""
+    """Advise the author on the URL; empty when there is nothing."""
     if reach is Reach.ENDPOINT and _HOST_AND_PORT.fullmatch(url):
         return ""
     try:

@@ -161,7 +161,7 @@ def _root(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """What stands before every command."""
+    """Options before every command."""
 
 
 app = typer.Typer(
@@ -215,7 +215,7 @@ def _run(as_json: bool) -> int:
 
 
 def _outcome(error: Exception, as_json: bool) -> int:
-    """What an exception means. What this takes is imported when there is one."""
+    """Describe an exception. The modules that this needs are imported on demand."""
     from sdcard.cli.output import show_refusal
     from sdcard.errors import Misuse, Refused
     from sdcard.rules import Rule

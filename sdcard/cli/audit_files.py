@@ -1,4 +1,4 @@
-"""What of ``sdcard audit`` needs no registry: an exported chain, checkpoints, and the keys that sign them."""
+"""Parts of ``sdcard audit`` without a registry: an exported chain, checkpoints, and their keys."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a shell completes beside commands, options and files: names that are known without asking anybody."""
+"""Shell completion beyond commands, options and files: names that are known without a request."""
 
 from collections.abc import Iterable
 
@@ -32,7 +32,7 @@ def targets(incomplete: str) -> list[str]:
 
 
 def fates(incomplete: str) -> list[str]:
-    """What becomes of earlier SD-Cards."""
+    """Complete the fate of earlier SD-Cards."""
     return matching(("revoke", "run_out"), incomplete)
 
 

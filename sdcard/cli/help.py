@@ -1,4 +1,4 @@
-"""What `--help` says: what a command does, and an example on lines of its own that can be copied."""
+"""Texts of `--help`: a command's purpose, and an example on lines of its own that can be copied."""
 
 import re
 from typing import Any
@@ -31,7 +31,7 @@ def example_of(command: Any) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """What a list of commands has room for."""
+    """Shorten a help text for a list of commands."""
     return re.split(r"(?<=[^.]\.) (?=[A-Z1`])", text.partition(_MARK)[0], maxsplit=1)[0]
 
 

@@ -51,7 +51,7 @@ def command(
 
 
 def _read(source: str) -> str:
-    """One text, read once alone, so that a refusal can say which one it is about."""
+    """Read one text alone, so that a refusal can name it."""
     try:
         text = read_sd_jwt(source)
         report_linkability([text])

@@ -1,4 +1,4 @@
-"""What the tools of ``sdcard mcp`` take and give, as JSON Schemas that a model's host reads."""
+"""Arguments and results of the tools of ``sdcard mcp``, as JSON Schemas that a model's host reads."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -11,29 +11,29 @@ MOST_FOUND = 20
 
 
 class Arguments(BaseModel):
-    """What a tool takes: these members and no others, each of exactly this type."""
+    """Arguments of a tool: these members and no others, each of exactly this type."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Document(Arguments):
-    """For ``check_card``."""
+    """Arguments of ``check_card``."""
 
     document: str = Field(description="The card document as text: JSON, or YAML.")
 
 
 class Token(Arguments):
-    """For ``inspect_sd_card``."""
+    """Arguments of ``inspect_sd_card``."""
 
     sd_card: str = Field(description="An SD-Card or presentation: an SD-JWT, compact or in a JSON form.")
 
 
 class Nothing(Arguments):
-    """For ``new_challenge``."""
+    """Arguments of ``new_challenge``."""
 
 
 class Answer(Arguments):
-    """For ``verify_presentation``."""
+    """Arguments of ``verify_presentation``."""
 
     presentation: str = Field(description="What the agent sent: an SD-JWT with key binding (SD-JWT+KB).")
     nonce: str = Field(
@@ -45,7 +45,7 @@ Names: TypeAlias = Annotated[list[str], Field(max_length=20)]
 
 
 class Criteria(Arguments):
-    """For ``discover_agents``: all must be met."""
+    """Criteria of ``discover_agents``: all must be met."""
 
     skills: Names = Field(default=[], description="Ids or names of skills.")
     tags: Names = Field(default=[], description="Tags of skills.")
@@ -58,7 +58,7 @@ class Criteria(Arguments):
 
 
 class CardFinding(BaseModel):
-    """One thing that is wrong with a card, or worth knowing."""
+    """A finding about a card."""
 
     rule: str
     level: Literal["error", "warning", "note"]
@@ -76,7 +76,7 @@ class CheckedCard(BaseModel):
 
 
 class InspectedSdCard(BaseModel):
-    """What an SD-Card or presentation says. Nobody verified it."""
+    """Content of an SD-Card or presentation. Nothing is verified."""
 
     verified: Literal[False]
     kind: str
@@ -89,7 +89,7 @@ class InspectedSdCard(BaseModel):
 
 
 class NewChallenge(BaseModel):
-    """What the agent has to sign."""
+    """The challenge for the agent to sign."""
 
     nonce: str
     audience: str
@@ -124,7 +124,7 @@ class FoundAgent(BaseModel):
 
 
 class DiscoveredAgents(BaseModel):
-    """One page of what the registry found."""
+    """A page of the registry's results."""
 
     context: str
     results: list[FoundAgent]

@@ -49,7 +49,7 @@ _MOST_ANSWERED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One tool: what it is called, takes and gives, and the function behind it."""
+    """A tool: its name, its arguments and result, and its function."""
 
     name: str
     title: str
@@ -60,7 +60,7 @@ class Offer:
     reaches_out: bool
 
     def describe(self) -> Tool:
-        """As a client sees it. No tool changes anything but this server's own memory of challenges."""
+        """Describe the tool to a client. No tool changes anything but this server's own memory of challenges."""
         return Tool(
             name=self.name,
             title=self.title,
@@ -84,7 +84,7 @@ def check_card(asked: Document) -> CheckedCard:
 
 
 def inspect_sd_card(asked: Token) -> InspectedSdCard:
-    """What is in it, without a word on whether it is true."""
+    """Describe the content, without a statement on its truth."""
     return InspectedSdCard.model_validate(describe(lenient_token(asked.sd_card)))
 
 
@@ -113,7 +113,7 @@ LOOKING = (
 
 @dataclass(frozen=True, slots=True)
 class Verifying:
-    """What is demanded of presentations.
+    """Demands on presentations.
 
     The server makes every challenge itself, with a key in its own memory, so each is answered once, here, and by
     nobody after a restart. A memory of nonces that Holders chose could not promise that: each host of a model starts a

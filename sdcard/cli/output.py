@@ -1,4 +1,4 @@
-"""What commands print: JSON for programs, text and tables for people; and what they read.
+"""Input and output of commands: JSON for programs, text and tables for people.
 
 Card text is hostile. Everything that comes from a card or a token goes through ``printable`` before a terminal sees it.
 """
@@ -65,7 +65,7 @@ def console() -> Console:
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """One JSON object, on standard output."""
+    """Print a JSON object on standard output."""
     sys.stdout.write(json.dumps(document, ensure_ascii=True, indent=2) + "\n")
 
 
@@ -141,7 +141,7 @@ def show_misuse(misuse: Exception, as_json: bool) -> None:
 
 
 def _said(misuse: Exception) -> tuple[str, str]:
-    """What is wrong, and what to do next. A group of commands without one of them: nothing, and its help."""
+    """Describe the error and the next step. A command group without a command prints its help alone."""
     if isinstance(misuse, TyperException):
         context = getattr(misuse, "ctx", None)
         text = misuse.format_message()
@@ -156,7 +156,7 @@ def _said(misuse: Exception) -> tuple[str, str]:
 
 
 def _swallowed(context: Any) -> str:
-    """Whether an option got the next option as its value, as when a variable of the shell is empty."""
+    """Name an option that took the next option as its value, as when a shell variable is empty."""
     options = [one for one in context.command.params if one.param_type_name == "option"]
     every = {name for one in options for name in one.opts}
     taking = {name for one in options if not one.is_flag for name in one.opts}
@@ -199,7 +199,7 @@ def parse_now(text: str | None) -> Instant:
 
 
 def parse_instant(text: str, option: str) -> Instant:
-    """What an option takes: Unix seconds, or RFC 3339 with an offset."""
+    """Parse an instant: Unix seconds, or RFC 3339 with an offset."""
     instant = int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else parse_rfc3339(text)
     if not is_instant(instant):
         raise Misuse(f"{option} takes Unix seconds, or an instant with an offset, such as 2026-01-31T12:00:00Z")

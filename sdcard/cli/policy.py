@@ -166,7 +166,7 @@ def _tree(parts: Sequence["ExplainedPart"], before: str = "", top: bool = True) 
 
 
 def _draw(card_format: str, contexts: Sequence[str], lines: Sequence[_Line]) -> None:
-    """Where the names of the contexts leave too little room for the tree, they are numbered."""
+    """Number the contexts where their names leave too little room for the tree."""
     out = console()
     drawn = out.encoding.startswith("utf")
     marks = _MARKS if drawn else _ASCII_MARKS

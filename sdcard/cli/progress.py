@@ -1,4 +1,4 @@
-"""How far long work is: on standard error, and only where that is a terminal that can take a line back."""
+"""Progress of long work: on standard error, and only on a terminal that can rewrite a line."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -51,7 +51,7 @@ Supersedes: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an SD-Card is kept: named by what was asked for, never by what the registry answers."""
+    """Return the file of an SD-Card: named by the request, never by the registry's response."""
 
     context: str
     key: PublicKey
@@ -119,7 +119,7 @@ def keep(answer: "Registered", places: Sequence[Place], issuers: TrustedIssuers,
 
 
 def check_supersedes(text: str) -> None:
-    """One of the two words that the registry knows."""
+    """Parse one of the two words that the registry knows."""
     if text not in ("revoke", "run_out"):
         raise Misuse("--supersedes is revoke or run_out")
 

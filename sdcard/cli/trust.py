@@ -110,7 +110,7 @@ def _reported(issuers: TrustedIssuers) -> TrustedIssuers:
 
 
 def read_reach(networks: list[str] | None) -> "Reach":
-    """Where ``--network`` permits to connect."""
+    """Return the egress policy of ``--network``."""
     from sdcard.edge.reach import Reach
 
     try:

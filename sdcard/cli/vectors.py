@@ -65,7 +65,7 @@ def check(
 
 
 def _run(file: Path) -> tuple[str, str, str]:
-    """What a vector is about, and what was expected and came out. A file that is no vector is about nothing."""
+    """Describe a vector, its expected outcome and the actual one. A file that is no vector has no subject."""
     try:
         vector = parse_vector(read_bytes(str(file)))
     except Misuse as misuse:

@@ -78,7 +78,7 @@ def _refreshed(listed: TrustedIssuers, network: list[str] | None) -> "IssuerKeys
 def decide_status(
     fetch: bool, unchecked: str | None, issuers: "TrustedIssuers | IssuerKeys", network: list[str] | None = None
 ) -> Status:
-    """What ``--status`` and ``--status-unchecked`` say together: exactly one of them is given."""
+    """Combine ``--status`` and ``--status-unchecked``: exactly one of them is given."""
     if fetch is (unchecked is not None):
         raise Misuse("decide about the status: --status fetches it, --status-unchecked REASON does not")
     if unchecked is not None:

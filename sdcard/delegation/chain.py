@@ -1,4 +1,4 @@
-"""Who acts for whom: the chain of a delegation, and the ``act`` claim of the registry's tokens (RFC 8693 4.1).
+"""Delegation chains: who acts for whom, and the ``act`` claim of the registry's tokens (RFC 8693 4.1).
 
 A party is an agent (``agent:`` and its id, as ``sub`` of an SD-Card has it), a subject of the registry's tokens, or a
 subject of an external Issuer (``jwt:ISS SUB``). Prior actors serve to refuse loops, and never to grant anything.

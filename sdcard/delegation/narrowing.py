@@ -1,4 +1,4 @@
-"""What may be handed on: never more than the subject has, never longer, never in another interaction (SD-Card 7.3).
+"""Limits of delegation: never more than the subject has, never longer, one interaction (SD-Card 7.3).
 
 Scopes come from access tokens and grants. Skills of a card are no scopes, whatever they are called.
 """
@@ -47,7 +47,7 @@ def check_scopes(asked: Iterable[str], *permitted: Collection[str]) -> None:
 
 
 def narrowed_expiry(now: Instant, longest: int, ends: Iterable[Instant]) -> int:
-    """When a token ends, in Unix seconds, exclusive: with the first of what it was made from, and after ``longest``.
+    """Compute the end of a token in Unix seconds, exclusive: the earliest of its sources and ``longest``.
 
     Raises:
         Refused: ``time.expired``, at ``request/subject_token``, when not a second is left.

@@ -31,7 +31,7 @@ _WHERE = Where(Part.ACCESS_TOKEN)
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """What a delegated token says.
+    """Claims of a delegated token.
 
     Attributes:
         issuer: the registry, its ``iss``.
@@ -93,7 +93,7 @@ def claims_of(delegation: Delegation) -> JsonObject:
 
 
 def prepare_token(delegation: Delegation, key: PublicKey) -> bytes:
-    """What the registry signs with this key (RFC 9068 2)."""
+    """Build the claims that the registry signs with this key (RFC 9068 2)."""
     header: JsonObject = {"alg": key.algorithm.value, "typ": TYPES[0], "kid": key.thumbprint}
     return encode_signing_input(header, claims_of(delegation))
 
@@ -101,7 +101,7 @@ def prepare_token(delegation: Delegation, key: PublicKey) -> bytes:
 def verify_delegated_token(
     token: str, keys: Mapping[str, ServerKey], issuer: str, audience: str, now: Instant
 ) -> Delegation:
-    """What an agent does with a token that came as ``Authorization: Bearer``: RFC 9068 4, and every rule of the chain.
+    """Verify a token of ``Authorization: Bearer``: RFC 9068 4, and every rule of the chain.
 
     Args:
         token: the text.
@@ -141,7 +141,7 @@ def verify_bound_token(
 def read_delegated_token(
     token: str, keys: Mapping[str, ServerKey], issuer: str, audience: str, now: Instant
 ) -> Delegation:
-    """What a token says that was given to ``audience``; nothing about who sent it, so it is not enough to serve by.
+    """Verify a token for ``audience``; without its sender, so it is not enough to serve a request.
 
     Raises:
         Refused: as ``verify_access_token``; ``issuer.key-unknown``, ``delegation.act``, ``cnf.malformed``,

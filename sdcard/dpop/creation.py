@@ -66,5 +66,5 @@ def create_dpop_proof(
 
 
 def token_hash(access_token: str) -> str:
-    """What ``ath`` says of an access token: base64url of the SHA-256 digest of its text."""
+    """Compute ``ath`` of an access token: base64url of the SHA-256 digest of its text."""
     return encode_base64url(hashlib.sha256(access_token.encode("utf-8", "surrogatepass")).digest())

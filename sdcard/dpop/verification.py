@@ -133,7 +133,7 @@ def verify_dpop_proof(values: Sequence[str], expected: DpopExpectations, now: In
 
 
 async def verify_dpop_proof_async(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
-    """As ``verify_dpop_proof``, by the same rules; a record that is awaited is."""
+    """Verify as ``verify_dpop_proof``, with an awaited replay record."""
     proof = _check_but_use(values, expected, now)
     with _record_of_proofs():
         answer = expected.seen.first_use(_use(proof, expected), proof.issued_at + MAX_PAST, now)

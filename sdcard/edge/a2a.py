@@ -26,7 +26,7 @@ EXTENSION_URI = "urn:sd-card:a2a:presentation:1"
 
 
 def presentation_extension(audience: str) -> AgentExtension:
-    """What a card has among its ``capabilities.extensions`` when the agent demands an SD-Card.
+    """Build the entry of ``capabilities.extensions`` of an agent that demands an SD-Card.
 
     The audience is there for people who set up a ``Presenter``. A card is no reason to believe it: an attacker who
     copies the card of another agent would have that one's challenges answered.
@@ -41,7 +41,7 @@ def presentation_extension(audience: str) -> AgentExtension:
 
 
 class SdCardUser(User):
-    """Who called: the agent that a trusted Issuer stands behind."""
+    """The caller: an agent that a trusted Issuer vouches for."""
 
     def __init__(self, card: VerifiedCard) -> None:
         self.card = card
@@ -99,4 +99,4 @@ class SdCardInterceptor(ClientCallInterceptor):
         args.context = context.model_copy(update={"service_parameters": parameters})
 
     async def after(self, args: AfterArgs) -> None:
-        """Nothing is to be done."""
+        """Do nothing."""

@@ -101,7 +101,7 @@ async def fetch_card_async(
     token: str | None = None,
     profile: Profile = SD_CARD,
 ) -> FetchedCard:
-    """As ``fetch_card``, awaited; and so may be the status."""
+    """Fetch as ``fetch_card``, awaited; and so may be the status."""
     place, found, wrong = await _find(url, reach, token)
     if found.media_type != SD_MEDIA_TYPE:
         return _plain(found, place, wrong)
@@ -138,7 +138,7 @@ async def _find(url: str, reach: Reach, token: str | None) -> tuple[str, Fetched
 
 
 def _places(url: str) -> tuple[str, ...]:
-    """Where a card may be: the address, the well-known addresses below it, those of its host."""
+    """List the addresses to try: the address, the well-known addresses below it, those of its host."""
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
     if "?" in rest or path.startswith(".well-known/") or "/.well-known/" in path:

@@ -41,7 +41,7 @@ _NOT_PREPARED = ("42501", "42703", "42P01")
 
 
 class Reason(StrEnum):
-    """Why a transaction cannot be committed."""
+    """Reasons why a transaction cannot be committed."""
 
     AWAY = "The database does not answer."
     READ_ONLY = "The database is read-only."
@@ -79,7 +79,7 @@ def reachable() -> Iterator[None]:
 
 
 def refusal_of(error: Exception) -> Exception:
-    """What to say of it: our own bugs stay what they are."""
+    """Turn an error of the database into a refusal; our own bugs pass unchanged."""
     cause = getattr(error, "orig", None) or error
     sqlstate = getattr(cause, "sqlstate", None)
     if _is_our_fault(error, sqlstate or ""):

@@ -1,4 +1,4 @@
-"""Whether the disk of a database has room for a transaction: room is taken, and given back at once.
+"""Check for free disk space before a transaction: space is allocated, and freed at once.
 
 A small write says little about that. It may fit into space that the database took earlier, where a registration does
 not. Free space alone does not say it either: a quota may be used up.

@@ -1,4 +1,4 @@
-"""What is done with a new connection to a database, and what is looked at before one of the pool is used again."""
+"""Setup of new database connections, and checks before a pooled one is used again."""
 
 import sqlite3
 import time
@@ -51,7 +51,7 @@ WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)"""
 
 
 def make_durable(connection: Any, _: object) -> None:
-    """What is acknowledged is on the disk, whatever the server, database or role has as its default.
+    """Make commits durable, whatever the server, database or role has as its default.
 
     A default that waits for more, ``remote_apply``, stays.
     """

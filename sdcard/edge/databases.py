@@ -69,7 +69,7 @@ Work = Callable[[Connection], _T]
 
 
 class Database:
-    """Where rows are, for one event loop. ``patience``: how many seconds a writer waits for its turn.
+    """A database for one event loop. ``patience``: how many seconds a writer waits for its turn.
 
     A transaction is one piece of work for the event loop. SQLite answers at once or waits for the disk, so it has
     threads, and work goes to one of them as a whole; PostgreSQL is waited for. A server may stop answering without a
@@ -89,7 +89,7 @@ class Database:
 
     @property
     def engine(self) -> Engine:
-        """Where connections come from, for events of theirs, and for threads of their own with SQLite."""
+        """Source of connections, for their events, and for separate threads with SQLite."""
         return self._engine if isinstance(self._engine, Engine) else self._engine.sync_engine
 
     async def look_up(self, lookup: Lookup, **values: object) -> Rows:
@@ -237,7 +237,7 @@ class Database:
                 await self._in_time(self._run(spill, writes=False))
 
     def connections_in_use(self) -> int:
-        """How many of the pool's connections work at this moment."""
+        """Count the pool's connections in use."""
         pool = self._engine.pool
         assert isinstance(pool, QueuePool), "open_database makes no other"
         return pool.checkedout()

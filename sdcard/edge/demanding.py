@@ -111,11 +111,11 @@ class AsyncOpenChallenges(AsyncChallengeRecord, Protocol):
         interaction_id: str | None,
         target: RequestTarget | None,
     ) -> Challenge:
-        """As ``OpenChallenges.issue``."""
+        """Issue as ``OpenChallenges.issue``."""
         ...
 
     async def check(self, challenge: Challenge, now: Instant) -> None:
-        """As ``OpenChallenges.check``."""
+        """Check as ``OpenChallenges.check``."""
         ...
 
 
@@ -133,7 +133,7 @@ class PresentKeys(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a challenge belongs to: a method and path, and perhaps an interaction."""
+    """Scope of a challenge: a method and path, and perhaps an interaction."""
 
     target: RequestTarget
     interaction_id: str | None
@@ -254,7 +254,7 @@ class Demanding:
 
 
 async def _answer_of(answer: T | Awaitable[T]) -> T:
-    """What a record says, now or when it is awaited."""
+    """Return a record's result, now or when it is awaited."""
     return await answer if isawaitable(answer) else answer
 
 

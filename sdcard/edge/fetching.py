@@ -46,7 +46,7 @@ _GZIP_FORMAT = 31
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What an address answered. ``media_type`` is one of those asked for, without parameters."""
+    """Response of an address. ``media_type`` is an accepted one, without parameters."""
 
     media_type: str
     data: bytes = field(repr=False)
@@ -54,7 +54,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Detours:
-    """What a fetch accepts beside a plain answer of the address itself.
+    """Redirects and compression that a fetch accepts.
 
     Attributes:
         redirects: how many are followed. Each leads to an address that is checked like the first one.
@@ -126,13 +126,13 @@ def fetch(
     token: str | None = None,
     detours: Detours = STRAIGHT,
 ) -> Fetched:
-    """As ``fetch_async``, while the caller's thread waits."""
+    """Fetch as ``fetch_async``, and block the caller's thread."""
     return waited(fetch_async(url, reach, media_types, most_bytes, token, detours))
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Which answers are taken."""
+    """Accepted responses."""
 
     media_types: Sequence[str]
     most_bytes: int
@@ -161,7 +161,7 @@ async def _visit(
 
 
 def _next(visited: Sequence[Target], moved: _Moved, most: int) -> Target:
-    """Where a redirect leads: an address that may be fetched, and was not asked yet."""
+    """Return the target of a redirect: a permitted address that was not requested yet."""
     if not most:
         raise _failed(f"It answered {moved.status}.{_ADVICE[3]}")
     if len(visited) > most:
@@ -182,7 +182,7 @@ def _next(visited: Sequence[Target], moved: _Moved, most: int) -> Target:
 
 
 def waited(coming: Coroutine[object, object, T]) -> T:
-    """What is awaited, for a thread that waits: it may have an event loop of its own, which stands still meanwhile."""
+    """Await in a blocked thread: it may have an event loop of its own, which stands still meanwhile."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coming).result()
 
@@ -208,7 +208,7 @@ async def _permitted(target: Target, reach: Reach) -> Sequence[Address]:
 
 
 async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
-    """One question to the DNS. A resolver cannot be stopped; its thread is left behind when time is up."""
+    """Resolve a host. A resolver cannot be stopped; its thread is left behind on a timeout."""
     answer = Future[Sequence[str]]()
 
     def ask() -> None:
@@ -228,7 +228,7 @@ async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
 
 
 def _share(ends_at: float, addresses: int) -> httpx2.Timeout:
-    """What is left, for the addresses one after the other; half of it to connect, half for TLS.
+    """Split the remaining time between the addresses; half of it to connect, half for TLS.
 
     A little less, since httpcore closes a connection whose own time is up in the middle of TLS, and leaves one behind
     that is cancelled there.
@@ -263,7 +263,7 @@ async def _ask(
 
 
 def _why(error: BaseException | None) -> str:
-    """What a failed connection is told as: of TLS what is wrong, of the rest its kind."""
+    """Describe a failed connection: of a TLS error its reason, of another its kind."""
     kind, seen = type(error).__name__, error
     while seen is not None:
         if isinstance(seen, ssl.SSLCertVerificationError):

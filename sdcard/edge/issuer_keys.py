@@ -61,7 +61,7 @@ class _OneUse:
 
 @dataclass(slots=True)
 class _Listed:
-    """One Issuer: its two independent key sets, and the attempt to refresh them that is under way."""
+    """State of one Issuer: its two independent key sets, and its refresh in progress."""
 
     of: Mapping[_Use, _OneUse]
     coming: Future[None] | None = None
@@ -104,7 +104,7 @@ class IssuerKeys:
         return self._current(issuer, kid, "keys", now)
 
     async def for_presentation_async(self, presentation: str, now: Instant) -> TrustedIssuers:
-        """As ``for_presentation``; who waits keeps no thread."""
+        """Resolve as ``for_presentation``, without blocking a thread."""
         issuer, kid = self._asked(presentation)
         step = self._step(issuer, kid, "keys", now)
         if isinstance(step, TrustedIssuers):
@@ -115,7 +115,7 @@ class IssuerKeys:
         return self._refreshed(step, kid, "keys", now)
 
     def for_status_list(self, issuer: str, kid: object, now: Instant) -> TrustedIssuers:
-        """As ``for_presentation``, for a status list of this Issuer with this ``kid``. ``FetchedStatusLists`` asks."""
+        """Resolve as ``for_presentation``, for a status list of this Issuer. ``FetchedStatusLists`` calls it."""
         return self._current(issuer, kid, "status_keys", now)
 
     def lists(self, issuer: str) -> bool:
@@ -203,7 +203,7 @@ def _take(one: _OneUse, found: _Keys | Refused | None, kid: object, now: Instant
 
 
 def metadata_url(issuer: str) -> str:
-    """Where an Issuer's metadata is: the well-known path comes between host and path (VC-12)."""
+    """Return the address of an Issuer's metadata: the well-known path between host and path (VC-12)."""
     parts = urlsplit(issuer)
     return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path.rstrip('/')}"
 

@@ -78,7 +78,7 @@ def create_private_file(path: Path, text: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that the new name survives a loss of power: what is sealed with a lost key is lost too."""
+    """Sync the folder, so that the new name survives a loss of power: what is sealed with a lost key is lost too."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

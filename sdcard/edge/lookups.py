@@ -67,12 +67,12 @@ class Lookup:
 
     @cached_property
     def for_sqlite(self) -> Rendered:
-        """As SQLite takes it."""
+        """Render the statement for SQLite."""
         return Rendered(self._statement, sqlite.dialect(paramstyle="qmark"))
 
     @cached_property
     def for_postgresql(self) -> Rendered:
-        """As asyncpg takes it."""
+        """Render the statement for asyncpg."""
         return Rendered(self._statement, asyncpg.dialect())  # type: ignore[no-untyped-call]  # has no types
 
 
@@ -144,7 +144,7 @@ class SqliteLookups:
             own[0].close()
 
     def _run(self, text: str, arguments: tuple[object, ...]) -> tuple[Rows, _Own | None]:
-        """In a thread: the rows, on a connection of the pool; and, if the event loop has none, one for it."""
+        """Read the rows in a thread, on a pooled connection; and open one for an event loop without one."""
         connection = self._engine.raw_connection()
         try:
             driver = connection.driver_connection
@@ -185,7 +185,7 @@ class SqliteLookups:
 
 
 def identity_of(file: str) -> tuple[int, int] | None:
-    """What the name of a file leads to now; None when that is nothing, or the database is in memory."""
+    """Resolve a file name; None when it does not exist, or the database is in memory."""
     try:
         found = os.stat(file)
     except OSError:
@@ -219,7 +219,7 @@ class PostgresqlLookups:
 
 
 class _Lane:
-    """So many connections, on which no statement runs for longer than so many seconds."""
+    """A bounded set of connections, on which no statement runs for longer than so many seconds."""
 
     def __init__(self, engine: AsyncEngine, width: int, seconds: float) -> None:
         self._engine, self._seconds = engine, seconds

@@ -92,7 +92,7 @@ class InteractionClient(Client):
             check_secret_url(self.server, "an MCP server")
 
     async def call_tool(self, *args: Any, meta: RequestParamsMeta | None = None, **kwargs: Any) -> CallToolResult:
-        """As ``Client.call_tool``."""
+        """Call a tool as ``Client.call_tool``."""
         carried: Any = {**(meta or {}), META_KEY: self.interaction_id}
         return await Client.call_tool(self, *args, meta=carried, **kwargs)
 
@@ -112,7 +112,7 @@ class ToolCall:
     interaction_id: str | None
 
     def __str__(self) -> str:
-        """One line of JSON."""
+        """Serialize a line of JSON."""
         return json.dumps(
             {"event": "tool.called", "at": self.at, "tool": self.tool, INTERACTION_ID: self.interaction_id}
         )

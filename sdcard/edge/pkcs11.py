@@ -45,7 +45,7 @@ class _Thread:
         self._hanging: Future[Any] | None = None
 
     def run(self, work: Callable[[], _T], patience: float) -> _T:
-        """What the work gives. ``TimeoutError`` when it, or what hangs before it, takes longer."""
+        """Run the work and return its result. ``TimeoutError`` when it, or earlier work, takes too long."""
         if self._hanging is not None and not self._hanging.done():
             raise TimeoutError
         future = self.submit(work)
@@ -82,7 +82,7 @@ _THREAD = _Thread()
 
 @dataclass(frozen=True, slots=True)
 class TokenAddress:
-    """Which token, and how to log in.
+    """A token and its login.
 
     Attributes:
         module: the shared library that its maker provides.
@@ -168,7 +168,7 @@ class Pkcs11Token:
             raise _unavailable() from None
 
     def _insist(self, work: Callable[[], _T], attempts: int) -> _T:
-        """In the one thread: with the session there is; with a new one; with a module started anew."""
+        """Run in the one thread: with the open session, a new session, or a restarted module."""
         for attempt in range(1, attempts + 1):
             try:
                 self._open(anew=attempt == 3)

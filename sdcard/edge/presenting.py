@@ -27,7 +27,7 @@ _PORTS = {"https": 443, "http": 80}
 
 
 def _no_report(answered: RequestAnswered) -> None:
-    """What was asked in excess is of no interest."""
+    """Ignore what was requested in excess."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,7 +76,7 @@ class CardApp:
         self._cards = cards
 
     async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
-        """One connection, as ASGI has it."""
+        """An ASGI connection."""
         if scope["type"] == "lifespan":
             await _live(receive, send)
         elif scope["type"] == "websocket":
@@ -171,7 +171,7 @@ def _found(found: Representation, known: str, now: Instant) -> _Answer:
 
 
 def _problem(refusal: Refused, *, is_public: bool) -> _Answer:
-    """What is wrong with the request (RFC 9457), and what HTTP and OAuth ask to say beside the status."""
+    """Describe the error (RFC 9457), with the header fields of HTTP and OAuth."""
     rule, status = refusal.rule, _STATUS.get(refusal.rule, 503)
     body = encode_json(problem_document(refusal, status))
     headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization", **(_ANY_ORIGIN if is_public else {})}

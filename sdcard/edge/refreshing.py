@@ -1,4 +1,4 @@
-"""When to fetch published keys again: soon enough for a rotation, seldom enough for their server."""
+"""Schedule of fetching published keys again: soon enough for a rotation, seldom for their server."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ PAUSE_SECONDS = 60
 
 @dataclass(slots=True)
 class Schedule:
-    """What came of asking, in Unix seconds. Strangers name keys: one that is unknown is sought, but seldom.
+    """Last outcome of a fetch, in Unix seconds. Untrusted senders name keys: unknown ones are rarely fetched.
 
     Attributes:
         fetched: when the keys were last had.

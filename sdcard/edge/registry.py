@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 class Registry:
-    """One registry at one address. No redirect is followed; answers are bounded in size and time.
+    """A client of one registry. No redirect is followed; responses are bounded in size and time.
 
     Args:
         address: its URL.
@@ -208,7 +208,7 @@ class Registry:
         return discovered
 
     def change_statuses(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> int:
-        """As ``change_status``; how many SD-Cards changed."""
+        """Change as ``change_status``; return how many SD-Cards changed."""
         return self.change_status(action, agent_id, batch_id, context).changed
 
     def change_status(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> StatusesChanged:
@@ -244,8 +244,9 @@ class Registry:
         return document
 
     def _send(self, method: str, path: str, body: bytes | None, idempotency_key: str | None) -> tuple[int, bytes]:
-        """Nothing is sent before a connection stands, so trying that again does nothing twice; nor does sending a
-        request with an Idempotency-Key again.
+        """Send a request, and retry where no request can be executed twice.
+
+        Connecting sends no request, and an Idempotency-Key makes a repeated request safe.
         """
         headers = {**self._headers, "Accept": "application/json", "Content-Type": "application/json"}
         if idempotency_key is not None:
@@ -277,7 +278,7 @@ class Registry:
                 raise Misuse(f"the registry cannot be reached: {type(error).__name__}") from None
 
     def _absence(self, error: httpx2.ConnectError) -> str:
-        """Why there was no connection, with the part of the address that is to blame."""
+        """Explain why no connection was made, with the part of the address that is at fault."""
         url = httpx2.URL(self._address)
         host = url.host or "without a host"
         if _caused_by(error, socket.gaierror) is not None:
@@ -295,7 +296,7 @@ def _caused_by(error: BaseException, kind: type[_Cause]) -> _Cause | None:
 
 
 def _tls_failure(error: httpx2.ConnectError) -> str | None:
-    """What TLS says of the other side, which trying again does not change; None when it did not come to that."""
+    """Return the TLS error, which a retry does not change; None for other errors."""
     cause = _caused_by(error, ssl.SSLError)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"its certificate does not count here: {cause.verify_message}"

@@ -1,4 +1,4 @@
-"""What a registry answers, read strictly: whatever is not of the documented shape is ``Misuse``.
+"""Responses of a registry, parsed strictly: any other shape than the documented one is ``Misuse``.
 
 Entries of a list are independent: one of another shape is left out and reported, and a list with nothing else is
 ``Misuse``.
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IssuedAnswer:
-    """One SD-Card of the answer, and what the registry says of it. ``agreement``: the partner, where one decided."""
+    """An SD-Card of the response, with its terms. ``agreement``: the partner, where one decided."""
 
     context: str
     agreement: str | None
@@ -52,7 +52,7 @@ class ListedAgent:
 
 @dataclass(frozen=True, slots=True)
 class StatusesChanged:
-    """How many SD-Cards have another status, and from when status lists show it, in Unix seconds."""
+    """Number of changed SD-Cards, and from when status lists show it, in Unix seconds."""
 
     changed: int
     public_at: int
@@ -68,7 +68,7 @@ class FoundAgent:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """One page of the registry's answer to a question.
+    """A page of discovery results.
 
     Attributes:
         results: the agents that were found.

@@ -81,7 +81,7 @@ class ServerKeys:
 
 
 def load_from(source: str, reach: Reach = PUBLIC) -> Load:
-    """How to load a JWKS from a file, or from an https URL (http on loopback).
+    """Describe how to load a JWKS from a file, or from an https URL (http on loopback).
 
     Args:
         source: the file's name, or the URL.

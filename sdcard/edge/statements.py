@@ -67,7 +67,7 @@ def _picker(names: Sequence[str]) -> Callable[[Values], tuple[object, ...]]:
 
 
 def _encoder(compiled: SQLCompiler, name: str, dialect: Dialect) -> Callable[[object], object] | None:
-    """What makes text of JSON, for a value that is JSON."""
+    """Return the driver's conversion of a bound value, such as JSON to text."""
     bound = compiled.binds.get(name)
     return None if bound is None else bound.type.dialect_impl(dialect).bind_processor(dialect)
 

@@ -149,7 +149,7 @@ class FetchedStatusLists:
 
 
 class AsyncFetchedStatusLists:
-    """As ``FetchedStatusLists``, for ``CheckedAsync``: the event loop stays free, and who waits keeps no thread."""
+    """Fetched status lists for ``CheckedAsync``: no thread is blocked."""
 
     def __init__(
         self, issuers: TrustedIssuers | IssuerKeys, reach: Reach = PUBLIC, limits: Limits = DEFAULT_LIMITS
@@ -157,7 +157,7 @@ class AsyncFetchedStatusLists:
         self._lists = FetchedStatusLists(issuers, reach, limits)
 
     async def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
-        """As ``FetchedStatusLists.status``."""
+        """Look up as ``FetchedStatusLists.status``."""
         kept = self._lists._find(reference, issuer, now)
         if kept is None:
             kept = await asyncio.wrap_future(self._lists._ask(reference, issuer, now))

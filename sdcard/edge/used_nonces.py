@@ -313,7 +313,7 @@ class SharedKey:
 
 
 def _outcome(explained: Rows) -> bool:
-    """Why nothing was added: False when the nonce is used, or may be."""
+    """Explain why nothing was added: False when the nonce is used, or may be."""
     [(is_current, is_used)] = explained
     if not is_current:
         raise KeyChanged

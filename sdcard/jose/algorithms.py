@@ -29,7 +29,7 @@ class DigestAlgorithm(StrEnum):
         return encode_base64url(_HASHES[self](text.encode("ascii")).digest())
 
     def digests(self, texts: Sequence[str]) -> list[str]:
-        """As ``digest``, for each of many texts."""
+        """Compute ``digest`` of each text."""
         hashed = _HASHES[self]
         return encode_alike_base64url([one.digest() for one in map(hashed, map(str.encode, texts))])
 
@@ -78,7 +78,7 @@ SignatureAlgorithm.ML_DSA_87._with(4_627, DigestAlgorithm.SHA_512)
 
 @dataclass(frozen=True, slots=True)
 class EcParameters:
-    """One ECDSA curve: its coordinates have ``size`` bytes and its signatures are twice as long (RFC 7518 3.4).
+    """An ECDSA curve: its coordinates have ``size`` bytes and its signatures are twice as long (RFC 7518 3.4).
 
     Coordinates are below ``prime`` (SEC 1 3.2.2.1). ``ecdsa`` takes what ``hashed`` makes of a message: Python's own
     hashing takes half the time of hashing by the library that signs.

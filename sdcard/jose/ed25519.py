@@ -1,4 +1,4 @@
-"""Which Ed25519 public keys may be used at all (RFC 8032 5.1.3).
+"""Checks of Ed25519 public keys (RFC 8032 5.1.3).
 
 OpenSSL takes any 32 bytes. Under a point of small order anybody can sign anything, and bytes that encode no point, or
 one point in a second way, name a key that nobody has, or give one key two thumbprints.

@@ -97,7 +97,7 @@ class PublicKey:
         return hash(self.thumbprint)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """How it is pickled and copied: as the JWK, from which it is read again."""
+        """Pickle and copy as the JWK, from which the key is read again."""
         return parse_public_jwk, (self.to_jwk(), Where(Part.KEY))
 
     @property

@@ -31,7 +31,7 @@ class MlDsaPublicKey(Protocol):
         ...
 
     def public_bytes_raw(self) -> bytes:
-        """As FIPS 204 encodes it."""
+        """Encode as FIPS 204."""
         ...
 
 
@@ -49,7 +49,7 @@ class MlDsaPrivateKey(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MlDsaParameters:
-    """One parameter set: how many bytes a public key has, and the names that ``cryptography`` gives its classes."""
+    """A parameter set: the size of a public key, and the names that ``cryptography`` gives its classes."""
 
     public_size: int
     public_class: str

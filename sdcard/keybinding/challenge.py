@@ -1,4 +1,4 @@
-"""What a Verifier asks to be signed, and its decision about key binding, made before it looks at what arrived.
+"""Challenges of a Verifier, and its decision about key binding, made before it reads a presentation.
 
 RFC 9901 7.3 step 1 and 9.5 (R-81): a type says which, so the decision cannot be left out.
 """
@@ -32,7 +32,7 @@ class RequestTarget:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What is to be signed.
+    """A challenge to sign.
 
     Attributes:
         nonce: 1 to 256 characters, never used before.
@@ -81,13 +81,13 @@ class AsyncChallengeRecord(Protocol):
     """A ``ChallengeRecord`` that is awaited."""
 
     async def consume(self, challenge: Challenge, now: Instant) -> bool:
-        """As ``ChallengeRecord.consume``."""
+        """Consume as ``ChallengeRecord.consume``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NonceUse:
-    """One use of a nonce that the Holder chose. Not the bytes: an ECDSA signature has two valid texts.
+    """A use of a nonce that the Holder chose. Not the bytes: an ECDSA signature has two valid texts.
 
     Attributes:
         holder: thumbprint of the key that signed it.
@@ -118,7 +118,7 @@ class AsyncReplayRecord(Protocol):
     """A ``ReplayRecord`` that is awaited."""
 
     async def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
-        """As ``ReplayRecord.first_use``."""
+        """Record as ``ReplayRecord.first_use``."""
         ...
 
 
@@ -136,12 +136,12 @@ class Answering:
 
     @property
     def audience(self) -> str:
-        """Who the answer must be for."""
+        """Return the expected audience."""
         return self.challenge.audience
 
     @property
     def window(self) -> FreshnessWindow:
-        """How old the answer may be."""
+        """Return the permitted age."""
         return self.challenge.window
 
     @property

@@ -33,7 +33,7 @@ _WHERE = Where(Part.KB_JWT, ("nonce",))
 
 
 class NoncePurpose(StrEnum):
-    """What a nonce is for. A nonce for one purpose is unknown to every other."""
+    """Purpose of a nonce. A nonce for one purpose is unknown to every other."""
 
     PRESENTATION = "presentation"
     CALLED_AGENT = "called-agent"
@@ -45,7 +45,7 @@ class NoncePurpose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NonceTerms:
-    """What a nonce is given for. All of it is covered by the MAC, beside the instant.
+    """Terms of a nonce. All of them are covered by the MAC, beside the instant.
 
     Attributes:
         purpose: what the answer may be used for.

@@ -1,4 +1,4 @@
-"""What two texts share, and what many show together: same traces, near times, status entries in a row."""
+"""Comparison of texts: shared traces, near times, neighbouring status entries."""
 
 import itertools
 from collections import defaultdict
@@ -78,7 +78,7 @@ def _links(one: Observed, other: Observed, received: Fraction | None) -> tuple[L
 
 
 def _in_order(places: tuple[Where, Where]) -> list[tuple[str, list[tuple[int, str]]]]:
-    """By part, then by path, with numbers in their own order."""
+    """Return a sort key: by part, then by path, with numbers in numeric order."""
     return [
         (where.part, [(step, "") if isinstance(step, int) else (-1, step) for step in where.path]) for where in places
     ]
@@ -112,7 +112,7 @@ def _is_rounded(what: What, time: Fraction) -> bool:
 
 
 def _patterns(statuses: Sequence[StatusReference | None]) -> Iterator[Pattern]:
-    """What indices drawn at random hardly are: three neighbours, or all at one distance. Two are too few to tell.
+    """Detect indices that are hardly random: three neighbours, or equal distances. Two are too few to tell.
 
     A list that only one card names tells who is asked about.
     """

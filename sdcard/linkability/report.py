@@ -1,4 +1,4 @@
-"""What is said of SD-Cards that share something: kinds of value, verdicts, and the report of a batch."""
+"""The linkability report: kinds of value, verdicts, and the report of a batch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from sdcard.errors import Where
 
 
 class Verdict(StrEnum):
-    """What to make of a value that two texts share."""
+    """Verdict on a value that two texts share."""
 
     AVOIDABLE = "avoidable"
     """An Issuer, or the Holder, could have made it differ."""
@@ -19,7 +19,7 @@ class Verdict(StrEnum):
 
 
 class How(StrEnum):
-    """How two values belong together."""
+    """Relation of two values."""
 
     SAME = "same"
     CLOSE = "close"
@@ -94,7 +94,7 @@ VERDICTS: Mapping[What, Verdict] = {
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One kind of value that links two texts to one agent.
+    """A kind of value that links two texts to one agent.
 
     Attributes:
         what: the kind.
@@ -125,7 +125,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What only three or more texts together show; always avoidable."""
+    """Links that only three or more texts together show; always avoidable."""
 
     what: What
     cards: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What there is to see in one text: its traces, values in their roles. Two texts with the same one are linked."""
+"""Traces of one text: values in their roles. Two texts with an equal trace are linked."""
 
 import itertools
 import json
@@ -67,7 +67,7 @@ class Observed:
 
     @classmethod
     def of(cls, read: UnverifiedSdJwt) -> "Observed":
-        """Where a trace is found more than once, the first place counts."""
+        """Observe an SD-JWT: its traces, each at its first place."""
         traces: dict[Trace, Where] = {}
         for trace, where in itertools.chain(_crypto(read), _header(read), _claims(read), _key_binding(read)):
             traces.setdefault(trace, where)
@@ -98,7 +98,7 @@ def _crypto(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
 
 
 def _counts(value: JsonValue, place: Place, where: Where) -> Iterator[tuple[Trace, Where]]:
-    """How many digests each object and array has, by its place in the card; a size that few cards have links them."""
+    """Count the digests of each object and array, by its place in the card; a rare size links cards."""
     for path, count in Counter(path[:-1] for _, path in _digests(value, ())).items():
         named = "/".join("*" if isinstance(step, int) else step for step in (*place, *path))
         yield Trace(What.DIGEST_COUNT, Part.ISSUER_JWT, (named,), str(count)), where.within(*path)
@@ -165,7 +165,7 @@ def _status(claims: JsonObject) -> Iterator[tuple[Trace, Where]]:
 
 
 def _key_binding(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
-    """What the Holder signed: it says these things afresh each time, so all but Verifier and algorithm may differ."""
+    """Trace the Holder's signed claims: they are new each time, so all but Verifier and algorithm may differ."""
     if read.kb_jwt is None:
         return
     where = Where(Part.KB_JWT, ("signature",))
@@ -185,7 +185,7 @@ def _whole(what: What, where: Where, value: JsonValue) -> Iterator[tuple[Trace, 
 
 
 def _leaves(value: JsonValue, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What is at the ends of a value. The position in an array does not matter: others there may be hidden."""
+    """List the leaves of a value. The position in an array does not matter: others there may be hidden."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from _leaves(inner, (*path, name))
@@ -197,7 +197,7 @@ def _leaves(value: JsonValue, path: tuple[str, ...]) -> Iterator[tuple[tuple[str
 
 
 def _text(value: JsonValue) -> str:
-    """One text for each JSON value: ``1``, ``1.0`` and ``true`` all differ, the order of members does not matter."""
+    """Serialize a JSON value: ``1``, ``1.0`` and ``true`` all differ, the order of members does not matter."""
     return json.dumps(value, sort_keys=True)
 
 

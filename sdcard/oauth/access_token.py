@@ -28,7 +28,7 @@ _COMPACT = re.compile(r"[^.]*\.[^.]*\.[^.]*")
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """What an authorization server says with an access token.
+    """Claims of an access token of an authorization server.
 
     Attributes:
         issuer: the server, its ``iss``.

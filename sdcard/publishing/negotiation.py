@@ -19,7 +19,7 @@ _IMPLIED = ("charset", "utf-8")
 
 @dataclass(frozen=True, slots=True)
 class MediaRange:
-    """One range: ``*/*``, ``type/*`` or ``type/subtype``; ``weight`` is its ``q`` in thousandths."""
+    """A media range: ``*/*``, ``type/*`` or ``type/subtype``; ``weight`` is its ``q`` in thousandths."""
 
     kind: str
     subtype: str
@@ -46,7 +46,7 @@ class Accept:
     ranges: tuple[MediaRange, ...] = field(repr=False)
 
     def weight(self, media_type: str) -> int:
-        """How much the type is wanted, 0 to 1000; 0: not at all. Of two ranges alike, the friendlier one counts."""
+        """Weigh a media type, 0 to 1000; 0: not accepted. Of two equal ranges, the higher weight counts."""
         covering = [one for one in self.ranges if one.covers(media_type)]
         narrowest = max((one.specificity for one in covering), default=0)
         return max((one.weight for one in covering if one.specificity == narrowest), default=0)

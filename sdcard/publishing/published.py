@@ -1,4 +1,4 @@
-"""What an agent publishes of itself, as one value, and which of it answers a request (SD-Card 4.1, T-12, T-13)."""
+"""Published documents of an agent as one value, and content negotiation (SD-Card 4.1, T-12, T-13)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -85,8 +85,9 @@ class PublishedCard:
 
     @classmethod
     def of(cls, held: HeldSdCard, selection: Selection) -> "PublishedCard":
-        """What of a held SD-Card is shown to one context: ``select_context`` says, or ``select_all`` for an SD-Card
-        that was issued for it.
+        """Publish a selection of a held SD-Card to one context.
+
+        ``select_context`` makes the selection, or ``select_all`` for an SD-Card that was issued for the context.
 
         Raises:
             Misuse: when the selection is another SD-Card's.

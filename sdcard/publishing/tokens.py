@@ -28,7 +28,7 @@ class TokenSource(Protocol):
     """Knows tokens."""
 
     async def scopes(self, token: str, now: Instant) -> Collection[str]:
-        """What the token is for.
+        """Scope of the token.
 
         Raises:
             Refused: ``token.invalid``, the same for every token that is not good; ``token.keys-unavailable``.
@@ -38,7 +38,7 @@ class TokenSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CardToken:
-    """What the agent keeps of a token that it made.
+    """Record of a token that the agent made.
 
     Attributes:
         digest: SHA-256 of its text, in hexadecimal.
@@ -67,7 +67,7 @@ class OwnTokens:
         self._tokens: Mapping[str, CardToken] = frozen({one.digest: one for one in tokens})
 
     async def scopes(self, token: str, now: Instant) -> Collection[str]:
-        """What the token is for: one context."""
+        """Return the token's scope: one context."""
         found = self._tokens.get(_digest(token))
         if found is None or now >= found.expires_at:
             raise Refused(Rule.TOKEN_INVALID, WHERE)
@@ -99,7 +99,7 @@ class AccessTokens:
     keys: KeySource = field(repr=False)
 
     async def scopes(self, token: str, now: Instant) -> Collection[str]:
-        """What the token is for, by its ``scope`` claim."""
+        """Read the token's scope from its ``scope`` claim."""
         try:
             jws = parse_access_token(token)
             key = await self.keys.find(jws.header.get("kid"), now, jws.header.get("alg"))

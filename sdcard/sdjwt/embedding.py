@@ -58,7 +58,7 @@ class _Embedder:
         self.disclosures: list[str] = []
 
     def _value(self, part: DisclosableObject | DisclosableArray) -> JsonValue:
-        """What has salts beneath it, embedded before what it is in (4.2.6, R-31)."""
+        """Embed a part before its container (4.2.6, R-31)."""
         return self.object(part) if isinstance(part, DisclosableObject) else self._array(part)
 
     def object(self, disclosable: DisclosableObject) -> JsonObject:
@@ -80,7 +80,7 @@ class _Embedder:
         return self._spread(elements, [{ELLIPSIS: decoy} for decoy in digests[len(layout.places) :]])
 
     def _endings(self, layout: Layout[Any], shown: Any) -> Sequence[str]:
-        """What each Disclosure has behind its salt. What varies is written there, or into what is shown."""
+        """Return the text of each Disclosure after its salt, with the varying parts written."""
         if not layout.varying:
             return layout.endings
         endings = [*layout.endings]

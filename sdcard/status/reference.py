@@ -22,7 +22,7 @@ class StatusValue(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class StatusReference:
-    """Which entry of which list speaks for an SD-Card.
+    """Reference to the status list entry of an SD-Card.
 
     Raises:
         Misuse: when no list has this address or this entry.
@@ -61,7 +61,7 @@ class AsyncStatusSource(Protocol):
     """A ``StatusSource`` that is awaited."""
 
     async def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
-        """As ``StatusSource.status``."""
+        """Look up as ``StatusSource.status``."""
         ...
 
 
@@ -74,7 +74,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAsync:
-    """As ``Checked``, from a source that is awaited: for ``verify_presentation_async`` alone."""
+    """``Checked`` with an awaited source: for ``verify_presentation_async`` alone."""
 
     source: AsyncStatusSource
 
@@ -95,7 +95,7 @@ Status: TypeAlias = Checked | CheckedAsync | Unchecked
 
 @dataclass(frozen=True, slots=True)
 class _NoSource:
-    """What a result has where the Verifier's decision has its status source. It answers nothing."""
+    """Placeholder in a result for the Verifier's status source. It answers nothing."""
 
     def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         raise Refused(Rule.STATUS_UNAVAILABLE, _WHERE, "A result keeps no status source; ask your own.")

@@ -13,7 +13,7 @@ _BITS = (1, 2, 4, 8)
 
 @dataclass(frozen=True, slots=True)
 class StatusList:
-    """One status for each index from 0 on.
+    """Statuses by index, from 0 on.
 
     Attributes:
         bits: of one status: 1, 2, 4 or 8 (TSL-1).

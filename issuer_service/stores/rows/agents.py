@@ -128,7 +128,7 @@ class AgentRow:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredRow:
-    """Whose an agent is, and what was registered last, as in ``RegistrationRow``."""
+    """Owner and last registration of an agent, as in ``RegistrationRow``."""
 
     subject: str
     content: str | None
@@ -148,7 +148,7 @@ class AgentListed:
 
 @dataclass(frozen=True, slots=True)
 class IssuedRow:
-    """How many SD-Cards of a Batch and context have this status, and when the last of them expires."""
+    """Number of SD-Cards of a Batch and context with this status, and when the last of them expires."""
 
     batch_id: str
     issued_at: int

@@ -13,7 +13,7 @@ AuditFound: TypeAlias = "tuple[int, JsonObject | None]"
 
 
 class AuditEvent(StrEnum):
-    """What can have happened. A closed set; ids are never reused."""
+    """Kinds of audit events. A closed set; ids are never reused."""
 
     AGENT_REGISTERED = "agent.registered"
     CARDS_REVOKED = "cards.revoked"
@@ -44,14 +44,14 @@ class AuditEvent(StrEnum):
 
 
 class Supersedes(StrEnum):
-    """What becomes of an agent's earlier SD-Cards when it gets new ones."""
+    """Treatment of an agent's earlier SD-Cards when it gets new ones."""
 
     REVOKE = "revoke"
     RUN_OUT = "run_out"
 
 
 class Possession(StrEnum):
-    """Whether an agent has shown that it holds its keys."""
+    """Result of an agent's proof of possession."""
 
     PROVEN = "proven"
     NOT_PROVEN = "not-proven"
@@ -59,7 +59,7 @@ class Possession(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """What happened, for the audit record: names and times, never a value of a card.
+    """An event of the audit record: names and times, never a value of a card.
 
     Attributes:
         event: what.
@@ -89,7 +89,7 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """Which audit records: those behind a number, at most so many, in order.
+    """A range of audit records: from a number on, at most so many, in order.
 
     Attributes:
         after, up_to: only with a number larger than the one, and no larger than the other; None for all.

@@ -1,4 +1,4 @@
-"""Where agents are found, as it is remembered."""
+"""Records of discovery."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from issuer_service.stores.rows.statuses import CardRow
 
 
 class Audience(NamedTuple):
-    """Who looks for agents: those of a context, or with ``partner`` that partner alone."""
+    """An audience of discovery: all of a context, or with ``partner`` that partner alone."""
 
     context: str
     partner: str
@@ -16,7 +16,7 @@ class Audience(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryRow:
-    """That an agent can be found by an audience, and what it takes to make its SD-Card for that.
+    """A discovery entry: an agent, an audience, and the source of its SD-Card.
 
     Attributes:
         audience: who can find it.
@@ -95,7 +95,7 @@ class FoundPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """What the SD-Card of an agent for an audience is made from."""
+    """Source of an agent's SD-Card for an audience."""
 
     position: int
     agent_id: str

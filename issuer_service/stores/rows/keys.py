@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class KeyUse(StrEnum):
-    """What a key of the registry signs, and nothing else. A closed set; ids are never reused."""
+    """Exclusive use of a key of the registry. A closed set; ids are never reused."""
 
     CARDS = "cards"
     STATUS = "status"
@@ -15,7 +15,7 @@ class KeyUse(StrEnum):
 
 
 class KeyState(StrEnum):
-    """Where a key of the registry is in its life, which goes one way."""
+    """State of a key of the registry, which changes in one direction."""
 
     NEXT = "next"
     ACTIVE = "active"

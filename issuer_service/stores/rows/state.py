@@ -1,4 +1,4 @@
-"""What a transaction did to the tables, for its audit record."""
+"""Changes of a transaction to the tables, for its audit record."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class StatusRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What one transaction wrote.
+    """Rows that one transaction wrote.
 
     Attributes:
         rows: table → the rows that it inserted or updated, as they are now.
@@ -57,7 +57,7 @@ NOTHING = Written()
 
 @dataclass(frozen=True, slots=True)
 class StateVerdict:
-    """What a comparison of the tables with the audit chain showed.
+    """Result of comparing the tables with the audit chain.
 
     Attributes:
         rows: how many rows were compared.

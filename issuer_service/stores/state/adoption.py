@@ -82,7 +82,7 @@ def _pages(connection: Connection, asked: Select[Any], *key: ColumnElement[Any])
 
 
 def _of_agents(connection: Connection, rows: Sequence[Row]) -> Iterator[tuple[Written, str]]:
-    """For each agent its row, Batches, SD-Cards, keys, status entries, and where it is found."""
+    """Read each agent's row, Batches, SD-Cards, keys, status entries, and discovery entries."""
     named = [str(row["agent_id"]) for row in rows]
     of_table: dict[str, defaultdict[str, list[Row]]] = {}
     found = {

@@ -53,7 +53,7 @@ def compare_state(connection: Connection, take: Callable[[AuditFound], None]) ->
 
 
 class _Comparison:
-    """One comparison. What was expected and met is deleted, so that what is left is missing."""
+    """A comparison. Expected rows that exist are deleted, so that the remaining ones are missing."""
 
     def __init__(self, connection: Connection, replay: Replay, key: bytes) -> None:
         self._connection, self._replay, self._key = connection, replay, key
@@ -62,7 +62,7 @@ class _Comparison:
         self._findings: list[Finding] = []
 
     def verdict(self) -> StateVerdict:
-        """What differs."""
+        """Return the verdict with its differences."""
         unlisted = self._found - len(self._findings)
         return StateVerdict(self._rows, self._replay.adopted, tuple(self._findings), unlisted)
 
@@ -181,7 +181,7 @@ class _Comparison:
             yield {name: _value(kind, value) for (name, kind), value in zip(kinds, row, strict=True)}
 
     def _take(self, table: str, names: tuple[str, ...], values: tuple[Any, ...], wanted: str) -> tuple[Any, ...] | None:
-        """What is expected of a row, which is not expected again."""
+        """Take what is expected of a row, which is not expected again."""
         these = " AND ".join(f"{name} = ?" for name in names)
         if any(isinstance(value, bytes | float) for value in values):
             return None
@@ -217,7 +217,7 @@ def _status_name(status: object) -> str:
 
 
 def _value(kind: object, value: Any) -> Any:
-    """As the registry writes it. What cannot be read is like nothing that it writes."""
+    """Parse a value as the registry writes it. An unreadable value equals nothing that it writes."""
     if isinstance(kind, StoredJson) and value is not None:
         try:
             return json.loads(value)

@@ -1,4 +1,4 @@
-"""Which tables are compared with the audit chain, and what a record says about their rows.
+"""Tables that are compared with the audit chain, and digests of their rows.
 
 A record names a row and keeps a digest of each of its columns, so a difference is found with its column. The digests
 are keyed: a record that is exported, or kept after an agent was deleted, does not show or confirm a value to a reader
@@ -50,7 +50,7 @@ class Compared:
 
 
 def hidden_name(key: bytes, table: str, value: object) -> str:
-    """What to call a row whose own name links an SD-Card to an agent."""
+    """Name a row whose own name links an SD-Card to an agent."""
     digest = hashlib.blake2b(_encode(["name", table, value]), key=key, digest_size=SIZE).digest()
     return _text(digest)
 
@@ -152,7 +152,7 @@ def differing(compared: Compared, one: bytes, other: bytes) -> list[str]:
 
 
 def state_text(key: bytes, written: Written) -> str | None:
-    """What a record keeps of the rows that its transaction wrote; None for none."""
+    """Build the digests of the rows that a transaction wrote; None for none."""
     state: dict[str, object] = {}
     if written.adopts:
         state[ADOPTS] = 1
@@ -193,7 +193,7 @@ def _text(data: bytes) -> str:
 
 
 def _encode(value: object) -> bytes:
-    """One text for a value, whichever way it came: a tuple and a list, and all kinds of bytes, are the same."""
+    """Serialize a value, of any driver: a tuple and a list, and all kinds of bytes, are the same."""
     return _ENCODER.encode(value).encode()
 
 

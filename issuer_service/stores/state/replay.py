@@ -43,7 +43,7 @@ class Malformed(ValueError):
 
 
 class Replay:
-    """What the records so far say.
+    """State according to the records so far.
 
     Attributes:
         kept: the temporary database.
@@ -76,7 +76,7 @@ class Replay:
             self.kept.execute(f"DELETE FROM {table}")
 
     def _happen(self, sequence: int, record: Mapping[str, Any], public_at: int | None) -> None:
-        """What follows from the event itself."""
+        """Apply the consequences of the event itself."""
         event, agent = record["event"], record["agent_id"]
         if event in _ISSUING:
             self._forget(agent, "discovery_cards")

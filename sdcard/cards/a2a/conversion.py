@@ -212,7 +212,7 @@ def _requirements_to_1_0(members: dict[str, Any], schemes: Restated, where: Wher
 
 
 def _requirements_to_0_3(members: dict[str, Any], schemes: Restated, where: Where, losses: Losses) -> JsonObject:
-    """What is required. A card that says it only as 0.3 did means it too: the specification's samples do."""
+    """Return the security requirements. The 0.3 form counts too: the specification's samples use it."""
     if "securityRequirements" in members:
         there = where.within("securityRequirements")
         required = unwrap(members["securityRequirements"], there, losses)

@@ -1,4 +1,4 @@
-"""Which A2A generation a document is of, by the marks that only one of them has.
+"""Detection of the A2A version of a document, by members that only one version has.
 
 The order in which the questions are asked is ``cards/reading.py``'s: the first yes decides. A mark weighs more than
 what the card claims of itself, since readers trip over members; the check of each generation says where they differ.

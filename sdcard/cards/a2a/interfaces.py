@@ -1,4 +1,4 @@
-"""Where an agent listens: the one endpoint of A2A 0.3 with others beside it, and the list of A2A 1.0."""
+"""Endpoints of an agent: the one of A2A 0.3 with additional interfaces, and the list of A2A 1.0."""
 
 import json
 from typing import Any
@@ -98,5 +98,5 @@ def _compare(version: str | None, said: str, where: Where, losses: Losses) -> No
 
 
 def _text(value: JsonValue) -> str:
-    """One text for each JSON value, whatever the order of its members."""
+    """Serialize a JSON value to one text, whatever the order of its members."""
     return json.dumps(value, sort_keys=True)

@@ -1,4 +1,4 @@
-"""What a conversion between A2A versions leaves behind; and the one spelling that it works on.
+"""Losses of a conversion between A2A versions; and the one spelling that it works on.
 
 Every finding names its place as the author spelt it, although the conversion sees one spelling only.
 """

@@ -1,4 +1,4 @@
-"""What the A2A generations have in common: how their members may be disclosed, shapes, and rules across members.
+"""Rules that the A2A versions share: disclosable members, shapes, and rules across members.
 
 The disclosure tables are the union of all generations, in both spellings. A path that a card lacks matches nothing,
 and so a card that mixes generations, or is spelt in snake_case, shows no more than a tidy one.
@@ -274,7 +274,7 @@ OPEN_ID_CONNECT: Mapping[str, Member] = {
 
 
 def claimed_version(document: JsonObject) -> str:
-    """What the card says that it follows, whatever the type; empty where it says nothing."""
+    """Return the version that the card names, whatever its type; empty where it names none."""
     return str((find(document, "protocolVersion") or ("", ""))[1])
 
 

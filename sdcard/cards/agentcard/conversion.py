@@ -68,7 +68,7 @@ def _own_description(source: JsonObject) -> str:
 
 
 def _made_description(source: JsonObject) -> str:
-    """What the capabilities say of themselves."""
+    """Join the descriptions of the capabilities."""
     said = [capability.get("description") or capability["id"] for capability in _capabilities(source)]
     return " ".join(str(one) for one in said)
 

@@ -48,7 +48,7 @@ def _schemas(document: JsonObject) -> Iterator[tuple[Where, JsonObject]]:
 
 
 def _work(schema: JsonObject, left: int) -> int:
-    """How many values there are to compare; more than ``left`` where it is deeper than any text that we read."""
+    """Count the values to compare; more than ``left`` where it is deeper than any text that we read."""
     waiting: list[tuple[JsonValue, int]] = [(schema, 1)]
     work = 1
     while waiting and work <= left:
@@ -117,7 +117,7 @@ def _dependent_names(value: JsonValue) -> _Parts:
 
 
 def _dependencies(value: JsonValue) -> _Parts:
-    """As JSON Schema had them before 2019-09: member → schema or names."""
+    """Split ``dependencies`` of JSON Schema before 2019-09: member → schema or names."""
     if not isinstance(value, dict):
         return _NOWHERE
     lists = {name: one for name, one in value.items() if isinstance(one, list)}

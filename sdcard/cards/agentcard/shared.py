@@ -1,4 +1,4 @@
-"""What the dialects of AgentCard have in common: how a card may be disclosed, shapes, and what a dialect is."""
+"""Rules that the dialects of AgentCard share: disclosable members, shapes, and the dialect type."""
 
 import re
 from collections.abc import Mapping
@@ -135,7 +135,7 @@ GOALS = ArrayOf(
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One way to write an AgentCard.
+    """A dialect of AgentCard.
 
     Attributes:
         format: what SD-Card needs to know of it.
@@ -159,7 +159,7 @@ class Dialect:
 
 
 def card_format(name: str, shape: Object, urls: tuple[ClaimPath, ...]) -> CardFormat:
-    """What SD-Card needs to know of a dialect. ``urls``: where clients connect to."""
+    """Build the card format of a dialect. ``urls``: where clients connect to."""
     return CardFormat(
         name=f"agentcard/{name}",
         always_disclosed=ALWAYS_DISCLOSED,

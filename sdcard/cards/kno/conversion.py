@@ -93,7 +93,7 @@ class _Carrier:
         self._lost: list[Finding] = []
 
     def common(self) -> JsonObject:
-        """What both versions have alike, but for skills."""
+        """Copy the members that both versions share, except skills."""
         for name in self._source:
             if name in PERSONA:
                 self._lose(CARD.within(name), "It stays inside: A2A clients have no need to know the persona.")

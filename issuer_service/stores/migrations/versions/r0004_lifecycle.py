@@ -1,4 +1,4 @@
-"""What renewals need, deleted agents, nonces for proofs of possession, and answers kept for those who ask again."""
+"""Add renewals, deleted agents, nonces for proofs of possession, and stored responses for retries."""
 
 import sqlalchemy as sa
 from alembic import op

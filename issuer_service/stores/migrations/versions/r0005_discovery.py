@@ -1,4 +1,4 @@
-"""By whom agents are found, and by what. Agents of before are found once they register again."""
+"""Add discovery's tables. Existing agents are found once they register again."""
 
 import secrets
 

@@ -25,7 +25,7 @@ _EMPTY: tuple[JsonValue, ...] = (None, "", [], {})
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One canonical form.
+    """A canonical form.
 
     Attributes:
         name: what people call it.
@@ -89,7 +89,7 @@ def _as_double(number: int) -> int | float:
 
 
 def _ascii_json(value: JsonValue) -> bytes:
-    """What Python's ``json`` writes with sorted names: other characters escaped, floats as Python shows them."""
+    """Serialize as Python's ``json`` with sorted names: escaped characters, floats as Python shows them."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
@@ -143,7 +143,7 @@ def canonical_form(document: JsonObject, form: Form) -> Canonical | None:
 
 
 class _Reading:
-    """One way through a card, that remembers what it did not take along."""
+    """A pass over a card that records the members that it leaves out."""
 
     def __init__(self, drops_empty: bool) -> None:
         self._drops_empty = drops_empty
@@ -184,7 +184,7 @@ class _Reading:
         return value
 
     def _kept(self, value: JsonValue, where: Where, step: "_Step") -> list[JsonValue]:
-        """What the step makes of the value, or nothing where the form leaves it out, and then it is named whole."""
+        """Return the step's result for the value, or nothing where the form leaves it out; then record it whole."""
         before = len(self.unsigned)
         made = step(value, where)
         if not self._drops_empty or not any(same_json(made, empty) for empty in _EMPTY):

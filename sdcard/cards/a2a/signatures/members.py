@@ -1,4 +1,4 @@
-"""What of a card is signed by those who read it into types of theirs first: the members of these types, as data.
+"""Signed members of a card, for signers that parse it into types first: the members of these types, as data.
 
 A2A 1.0, ``specification/a2a.proto`` with its ``optional`` and ``REQUIRED`` marks (8.4.1, 5.7); and the types of a2a-sdk
 0.3, made from ``specification/json/a2a.json`` of A2A 0.3.
@@ -15,7 +15,7 @@ _NO_DEFAULT: JsonValue = None
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """How one member is carried.
+    """Rule for one member: how it is carried.
 
     Attributes:
         default: a member of this value is left out, as if it were absent.
@@ -30,7 +30,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One object of a type.
+    """The members of one type.
 
     Attributes:
         members: by their name in camelCase.

@@ -169,7 +169,7 @@ def _header(protected: JsonValue) -> JsonObject | None:
 
 
 def _header_fault(header: JsonObject, unprotected: JsonValue, key: PublicKey) -> _Invalid | None:
-    """What a header says that no signature over a card may say, or that its key cannot (RFC 7515 4.1, 7.2.1)."""
+    """Find header members that a card's signature or its key does not permit (RFC 7515 4.1, 7.2.1)."""
     if header.keys() & set(_PROTECTED_ONLY):
         return _Invalid("protected", "No extension may be critical, and the payload is always encoded.")
     if header.get("typ", "JOSE") != "JOSE":
