@@ -1,1 +1,1 @@
-"""Who may see what. Knows cards; knows no JWT."""
+"""Disclosure policies: which audience may see which part of a card. Imports no JWT code."""

@@ -11,7 +11,7 @@ ISSUING_STEP = 7 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What was agreed with one partner.
+    """An agreement with one partner.
 
     Attributes:
         partner: the partner's issuer URL or token subject; compared exactly.
@@ -57,7 +57,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """For whom an SD-Card of the *federation* context is, and the instant that decides which agreement holds.
+    """The partner of an SD-Card of the *federation* context, and the instant that decides which agreement holds.
 
     ``step``: all SD-Cards of the Issuer end on multiples of it, in seconds; see ``issuing_step``.
     """

@@ -1,6 +1,6 @@
 """Everything that is wrong with a policy, whatever it was made of. Nothing here depends on a card.
 
-Whoever plans by a policy can rely on it: every entry is a known name or a path, one treatment decides about each place
+Planning relies on these checks: every entry is a known name or a path, one treatment decides about each place
 of a card of any known format, what is always disclosed is in the clear, and what a context contains, it shows.
 """
 
@@ -43,7 +43,7 @@ _Path: TypeAlias = tuple[ClaimPath, Entry]
 
 
 class PolicyParts(Protocol):
-    """What the checks need of a policy. ``DisclosurePolicy`` has it, and runs the checks when one is made."""
+    """The part of a policy that is checked. ``DisclosurePolicy`` has it, and runs the checks when one is made."""
 
     @property
     def contexts(self) -> Mapping[str, DisclosureContext]:
@@ -369,7 +369,7 @@ def _check_agreements(policy: PolicyParts) -> Iterator[Finding]:
 
 
 def _ceilings(policy: PolicyParts) -> list[ContextRules]:
-    """What *federation* withholds, in each format."""
+    """List the rules of *federation*, in each format."""
     context = policy.contexts[FEDERATION.name]
     return [ContextRules(context.name, one, tuple(_entries(policy, context, context.claims, one))) for one in FORMATS]
 

@@ -1,4 +1,4 @@
-"""Whether one context shows whatever another one shows, in a card of any known format."""
+"""Containment: whether one context shows all that another one shows, in a card of any known format."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -30,7 +30,7 @@ def missing_from(compiled: CompiledRules, outer: str, inner: str) -> ClaimPath |
 
 
 def _told_apart(rules: ContextRules, card_format: CardFormat) -> tuple[object, ...]:
-    """What of a format matters for the paths of a context: nothing of members that none of them can begin with."""
+    """Key of a format by what matters for the paths of a context: no members that no path begins with."""
     firsts = {segment for p, _ in rules.paths for segment in p.segments[:1]}
     if None in firsts or not all(p.segments for p, _ in rules.paths):
         return card_format.always_disclosed, card_format.together
@@ -60,13 +60,13 @@ def _first_missing(less: ContextRules, more: ContextRules, card_format: CardForm
 
 
 def _ways(rules: ContextRules) -> Iterator[ClaimPath]:
-    """What lies on the way to what the context shows."""
+    """Return the containers of the parts that the context shows."""
     for shown in rules.shown:
         yield from (ClaimPath(shown.segments[:length]) for length in range(1, len(shown.segments)))
 
 
 def _shown_places(rules: ContextRules, card_format: CardFormat) -> Iterator[ClaimPath]:
-    """What the context shows, and what goes along with it."""
+    """Return the parts that the context shows, with those that accompany them."""
     for shown in rules.shown:
         yield shown
         for along in card_format.together:

@@ -19,7 +19,7 @@ Meaning: TypeAlias = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class DisclosureContext:
-    """What one audience sees.
+    """A disclosure context: the parts that one audience may see.
 
     Attributes:
         name: what a registration calls it.

@@ -34,7 +34,7 @@ selectively. The last one marks the end of a path in ``ContextRules.shown``."""
 
 @dataclass(frozen=True, slots=True)
 class ContextRules:
-    """What one context may show of cards of one format.
+    """The compiled rules of one context for one card format.
 
     Attributes:
         context: its name.
@@ -218,7 +218,7 @@ class ContextRules:
 
 
 class _Bits(NamedTuple):
-    """Which bits of a trie belong to paths, to those that show selectively or withhold, and to each list."""
+    """Bits of a trie that belong to paths, to those that show selectively or withhold, and to each list."""
 
     paths: int
     selective: int
@@ -300,7 +300,7 @@ class Position:
         return self.leads or self.treatment is _SELECTIVE
 
     def room(self, covered: bool) -> int:
-        """How many parts of this place the context could show by a Disclosure of their own, whatever the card has.
+        """Count the parts of this place that the context could show by a Disclosure of their own, in any card.
 
         0 where none. ``covered``: the place lies within one that has a Disclosure of its own.
         """

@@ -138,7 +138,7 @@ _MOST = {
 
 
 def _findings(error: ValidationError) -> Iterator[Finding]:
-    """What the schema says, in our words: those of its validator quote the document."""
+    """Describe a schema error in our words: those of its validator quote the document."""
     where, asked = POLICY.within(*error.absolute_path), error.validator_value
     if error.validator == "additionalProperties":
         known = list(error.schema["properties"])

@@ -1,4 +1,4 @@
-"""What each context would show of a card, part by part: the plans of several contexts side by side."""
+"""Explanation of what each context would show of a card, part by part: the plans of several contexts side by side."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from sdcard.profile import SD_CARD, Profile
 
 @dataclass(frozen=True, slots=True)
 class ExplainedPart:
-    """One part of a card.
+    """A part of a card.
 
     Attributes:
         place: where it is.

@@ -19,7 +19,7 @@ from sdcard.rules import Rule
 
 @dataclass(frozen=True, slots=True)
 class DisclosurePlan:
-    """What an SD-Card for one context shows of one card.
+    """The plan of an SD-Card: the treatment of each part of one card for one context.
 
     Attributes:
         context: its name; never written into the SD-Card.
@@ -61,7 +61,7 @@ def plan_disclosure(
         card: the card.
         policy: the operator's.
         context: the name of one of its contexts.
-        disclose: a registration's own list of groups, claims and paths in place of the context's default.
+        disclose: a registration's own list of groups, claims and paths instead of the context's default.
         profile: what is written; says what is in the clear beside what the card's format demands.
         where: the place of ``disclose``, for refusals.
         partner: for whom an SD-Card of the *federation* context is, and when; without one, or without an agreement
@@ -109,7 +109,7 @@ _NOT_SHOWN: _Treated = (Treatment.WITHHELD, None)
 
 
 class _Walk:
-    """One walk through a card, beside the trie of the rules.
+    """A walk through a card, beside the trie of the rules.
 
     Attributes:
         start: the position of the card.
@@ -183,7 +183,7 @@ class _Walk:
         self.applied |= at.applying
 
     def _how(self, place: Place, at: Position, covered: bool) -> Treatment:
-        """How a part that is shown is shown: in the clear only where the policy or the card format says so."""
+        """Choose the treatment of a shown part: in the clear only where the policy or the card format says so."""
         if at.treatment is Treatment.PLAIN or at.along or place in self._bare:
             return Treatment.PLAIN
         return Treatment.SELECTIVE if at.own or not covered else Treatment.PLAIN

@@ -16,7 +16,7 @@ from sdcard.rules import Rule
 
 @dataclass(frozen=True, slots=True)
 class DisclosurePolicy:
-    """What an operator offers. A value that has been checked: replace it to offer something else.
+    """A disclosure policy of an operator. A value that has been checked: replace it to offer something else.
 
     Attributes:
         contexts: name → context.

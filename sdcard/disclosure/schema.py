@@ -79,7 +79,7 @@ _AGREEMENT: JsonObject = {
 SCHEMA: Final[JsonObject] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "SD-Card disclosure policy",
-    "description": "What an operator offers beside or in place of the built-in contexts. TOML and JSON have one shape.",
+    "description": "What an operator offers beside or instead of the built-in contexts. TOML and JSON have one shape.",
     "type": "object",
     "additionalProperties": False,
     "minProperties": 1,
