@@ -1,4 +1,6 @@
-"""An agent that publishes its card: ``python examples/publish.py cards --key agent.jwk --card examples/georoute.json``.
+"""Run an agent that publishes its card.
+
+``python examples/publish.py cards --key agent.jwk --card examples/georoute.json``.
 
 ``cards`` is the folder that ``sdcard register … --out cards`` wrote: an SD-Card for each context, and ``trust.json``.
 When ``sdcard agents renew … --out cards`` has renewed them, the new ones are published without a restart.
@@ -28,7 +30,10 @@ DAY = 86_400
 
 
 def read_cards(folder: Path, holder_key: PublicKey) -> dict[str, PublishedCard]:
-    """Context → all that the SD-Card of that context shows. One that is no longer good is left out."""
+    """Map each context to its published SD-Card.
+
+    An SD-Card that is no longer valid is left out.
+    """
     acceptance = Acceptance(issuers=parse_trusted_issuers((folder / "trust.json").read_bytes()))
     cards = {}
     for file in sorted(folder.glob("*.sd-card")):

@@ -1,4 +1,6 @@
-"""Two agents of a2a-sdk on this machine; the second talks only to those that show `endpoints` and `provider`.
+"""Run two agents of a2a-sdk on this machine.
+
+The second talks only to those that show `endpoints` and `provider`.
 
 Run it with `uv run python examples/two_agents.py`. The first agent is asked something, and asks the second: without its
 SD-Card, with what the public may see of it, and with what partners may see. Everything is over loopback; elsewhere, the
@@ -46,7 +48,7 @@ CLOCK, SALTS = SystemClock(), SystemSalts()
 
 
 class SecondAgent(AgentExecutor):
-    """Greets the agent that a trusted registry stands behind. It sees verified cards only."""
+    """Greets an agent with a verified card of a trusted registry."""
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Say who called, and in which interaction."""
@@ -87,7 +89,7 @@ class FirstAgent(AgentExecutor):
             return await ask(card, http, SdCardInterceptor("trip-42"))
 
     def _presenter(self, context: str) -> Presenter:
-        """Return a presenter for the second agent, with the most that the first one would show."""
+        """Return a presenter for the second agent, with the first one's limit."""
         return Presenter(
             origin=self._second,
             audience=self._second,
@@ -132,7 +134,10 @@ def agent_card(name: str, address: str) -> AgentCard:
 def agent_app(
     card: AgentCard, executor: AgentExecutor, builder: ServerCallContextBuilder | None, *demands: Middleware
 ) -> Starlette:
-    """An agent: its card is for everybody; what stands before its endpoint is the caller's choice."""
+    """Make an agent with a public card.
+
+    The caller chooses what stands before its endpoint.
+    """
     handler = DefaultRequestHandler(executor, InMemoryTaskStore(), card)
     rpc = create_jsonrpc_routes(handler, "/rpc", builder)
     return Starlette(routes=[*create_agent_card_routes(card), Mount("/", routes=rpc, middleware=list(demands))])
@@ -151,7 +156,7 @@ async def serving(app: Starlette, listening: socket.socket) -> AsyncIterator[Non
 
 
 def first_sd_card() -> tuple[sdcard.HeldSdCard, sdcard.Signer, sdcard.TrustedIssuers]:
-    """Make the SD-Card that a registry would have issued to the first agent; see the README."""
+    """Make the SD-Card that a registry would issue to the first agent; see the README."""
     registry = sdcard.InMemorySigner(ec.generate_private_key(ec.SECP256R1()))
     agent = sdcard.InMemorySigner(ec.generate_private_key(ec.SECP256R1()))
     trusted = sdcard.TrustedIssuers.of(REGISTRY, registry.public_key)

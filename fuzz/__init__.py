@@ -1,1 +1,4 @@
-"""Coverage-guided fuzzing of everything that reads what strangers send. ``python -m fuzz -max_total_time=600``."""
+"""Coverage-guided fuzzing of all readers of untrusted input.
+
+``python -m fuzz -max_total_time=600``.
+"""

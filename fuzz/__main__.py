@@ -1,4 +1,6 @@
-"""``uv run --with atheris python -m fuzz -max_total_time=600``; the options are libFuzzer's.
+"""Run the fuzzer; the options are libFuzzer's.
+
+``uv run --with atheris python -m fuzz -max_total_time=600``.
 
 It starts from the vectors and what earlier runs found, keeps its corpus in ``build/fuzz/corpus``, and leaves the input
 of a finding in ``build/fuzz``. The name of such a file as the only argument runs that input once more.

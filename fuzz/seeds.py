@@ -1,4 +1,4 @@
-"""Seeds of the fuzzer: the vectors, whole and in the parts that the targets sign anew."""
+"""Seeds of the fuzzer: the vectors, whole and in parts that the targets sign."""
 
 import hashlib
 import json
@@ -112,7 +112,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _members(payload: bytes, given: dict[str, Any]) -> bytes:
-    """The members of an object that are not given already, without the braces; nothing for what is no object."""
+    """Return an object's new members without braces; nothing for other values."""
     try:
         members = json.loads(payload)
     except ValueError:

@@ -1,4 +1,6 @@
-"""Fuzz targets: all readers of untrusted input, with the keys and the clock of the test vectors.
+"""Fuzz targets: all readers of untrusted input.
+
+They use the keys and the clock of the test vectors.
 
 Headers, payloads and KB-JWTs are signed here, so that what lies behind the signatures is reached too. Only ``Refused``
 may be raised: anything else is a finding.
@@ -79,7 +81,10 @@ GOOD_HEADER, GOOD_CLAIMS = encode_json(header()), encode_json(claims())
 
 
 def one_input(data: bytes) -> None:
-    """Run once: the first byte chooses the target, the rest is for it. Any exception is a finding."""
+    """Run once: the first byte chooses the target, the rest is its input.
+
+    Any exception is a finding.
+    """
     targets = list(Target)
     target = targets[data[0] % len(targets)] if data else targets[0]
     try:
@@ -108,7 +113,10 @@ def _header(data: bytes) -> None:
 
 
 def _kb_jwt(data: bytes) -> None:
-    """The header of a KB-JWT, and after a NUL the members of its payload, but for ``sd_hash``, which is right."""
+    """Verify a KB-JWT: its header, NUL, then members of its payload.
+
+    ``sd_hash`` is right.
+    """
     protected, _, members = data.partition(b"\0")
     shown = _signed(GOOD_HEADER, GOOD_CLAIMS, ISSUER) + "~"
     payload = _with(encode_json({SD_HASH: digest(shown)}), members)
@@ -120,7 +128,10 @@ def _card(data: bytes) -> None:
 
 
 def _signed_card(data: bytes) -> None:
-    """More members in a card, and after NUL more in the header of its signature, where a ``kid`` names the key."""
+    """Check a signed card: more members, NUL, then more header members.
+
+    A ``kid`` names the key.
+    """
     members, _, more = data.partition(b"\0")
     protected = encode_base64url(b'{"alg":"ES256"' + more + b"}")
     made = encode_json({"protected": protected, "signature": encode_base64url(ISSUER.sign(data))})
@@ -163,7 +174,10 @@ def _trust_list(data: bytes) -> None:
 
 
 def _possession(data: bytes) -> None:
-    """The header of a proof of possession, and after a NUL the members of its payload, but for ``aud``."""
+    """Verify a proof of possession: its header, NUL, then its payload.
+
+    ``aud`` is right.
+    """
     protected, _, members = data.partition(b"\0")
     proof = _signed(protected or b"{}", _with(encode_json({"aud": AUDIENCE}), members), HOLDER)
     verify_possession(proof, HOLDER.public_key, AUDIENCE, "a", NOW, FreshnessWindow())
@@ -193,7 +207,10 @@ def _credentials(data: bytes) -> None:
 
 
 class Target(Enum):
-    """Targets in the order of the first byte. Append new ones, so that kept inputs keep their meaning."""
+    """Targets in the order of the first byte.
+
+    Append new ones, so that kept inputs keep their meaning.
+    """
 
     PRESENTATION = (_presentation,)
     RECEIVED = (_received,)

@@ -1,4 +1,7 @@
-"""Joins the sources into ``issuer_service/pages/inspector.html``: ``python -m inspector``. A test says when."""
+"""Join the sources into the page: ``python -m inspector``.
+
+The page is ``issuer_service/pages/inspector.html``. A test fails when it is out of date.
+"""
 
 from inspector.join import PAGE, joined
 

@@ -1,4 +1,4 @@
-"""Data of the page from the core: rules, limits, algorithms, card formats, contexts."""
+"""Data of the page from the core: rules, limits, algorithms, formats, contexts."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -1,4 +1,7 @@
-"""Makes ``examples.json``, the examples of the page: ``python -m inspector.examples``. Its keys are thrown away."""
+"""Make the examples of the page: ``python -m inspector.examples``.
+
+They are in ``examples.json``. Their keys are thrown away.
+"""
 
 import json
 from pathlib import Path
@@ -41,7 +44,7 @@ def _key() -> InMemorySigner:
 
 
 def examples() -> dict[str, Any]:
-    """A presentation with all that it takes to verify it, another card of the same agent, and the agent's card."""
+    """Make a presentation with its keys, another card of the agent, and its card."""
     issuer, holder, other_holder, lists = _key(), _key(), _key(), _key()
     document = (ROOT.parent / "examples" / "georoute.json").read_text(encoding="utf-8")
     card = parse_card(document.encode())

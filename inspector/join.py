@@ -1,4 +1,7 @@
-"""A self-contained HTML file from the sources: inline script and style, known to the CSP by hash."""
+"""A self-contained HTML file from the sources.
+
+Script and style are inline, and known to the CSP by hash.
+"""
 
 import base64
 import hashlib
@@ -33,7 +36,10 @@ def joined() -> str:
 
 
 def _script() -> str:
-    """All scripts in the order of their names, in one function, so that nothing is global but what tests call."""
+    """Join all scripts, in the order of their names, in one function.
+
+    Nothing is global except what tests call.
+    """
     parts = [path.read_text(encoding="utf-8") for path in sorted((SOURCES / "script").glob("*.js"))]
     facts = {"DATA": page_data(), "EXAMPLES": json.loads(_read("examples.json"))}
     constants = [f"const {name} = {_as_script(value)};\n" for name, value in facts.items()]

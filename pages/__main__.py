@@ -1,4 +1,7 @@
-"""``python -m pages`` writes the pages and pictures that are made from the code; ``--check`` says which it would."""
+"""Write the pages and pictures that are made from the code: ``python -m pages``.
+
+``--check`` lists the stale ones.
+"""
 
 import sys
 from collections.abc import Callable
@@ -23,7 +26,7 @@ MADE: dict[str, Callable[[], str]] = {
 
 
 def main() -> int:
-    """Write what is not current; with ``--check``, exit status 1 where something is not."""
+    """Write the stale pages; with ``--check``, exit with 1 if any is stale."""
     stale = [name for name, made in MADE.items() if not _is(name, made())]
     if "--check" in sys.argv[1:]:
         print(*stale or ["nothing would change"], sep="\n")

@@ -1,4 +1,6 @@
-"""Answers to each row of the standards' lists: ``row | answer | where in the code | test | note``, one line a row.
+"""Answers to each row of the standards' lists, one line a row.
+
+``row | answer | where in the code | test | note``.
 
 R, VC and HAIP rows are not here: docstrings cite them, and ``docs/rules.md`` follows from that. A place is a file, or a
 function, class or constant of it. Tests check that places and tests exist, and that no row is missing or added.

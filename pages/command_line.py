@@ -1,4 +1,4 @@
-"""``docs/cli.md``: every command with its arguments and options, from the command tree itself."""
+"""``docs/cli.md``: every command with its arguments and options."""
 
 import re
 from collections.abc import Iterator

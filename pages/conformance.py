@@ -1,4 +1,7 @@
-"""``docs/conformance.md``: standard by standard, row by row, how we answer it, where, and which test shows it."""
+"""``docs/conformance.md``: our answer to each row of each standard.
+
+With places in the code, and tests.
+"""
 
 from collections import Counter
 from collections.abc import Iterator

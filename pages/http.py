@@ -1,4 +1,4 @@
-"""``docs/http.md``: every request that a registry answers, from ``docs/openapi.json``."""
+"""``docs/http.md``: every request of a registry, from ``docs/openapi.json``."""
 
 import json
 from pathlib import Path

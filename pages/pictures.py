@@ -1,4 +1,7 @@
-"""``docs/contexts.svg``: what each context shows of the example, drawn from the built-in policy and the example."""
+"""``docs/contexts.svg``: what each context shows of the example.
+
+Drawn from the built-in policy.
+"""
 
 from pathlib import Path
 from typing import TypeAlias

@@ -1,4 +1,6 @@
-"""``docs/session.svg``: a terminal session for the README. ``python -m pages.session`` records it anew.
+"""``docs/session.svg``: a terminal session for the README.
+
+``python -m pages.session`` records it again.
 
 It is what the commands really print; the sizes of the demo's SD-Cards are a few bytes more or less each time.
 """
@@ -22,7 +24,10 @@ _OUTSIDE = re.compile(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", re.DOTALL)
 
 
 def session_picture() -> str:
-    """The picture. The port of the demo's registry, which differs each time, is shown as 8080."""
+    """Draw the session.
+
+    The port of the demo's registry differs each time, and is shown as 8080.
+    """
     with open(os.devnull, "w") as nowhere:
         console = Console(record=True, width=_WIDTH, file=nowhere, force_terminal=True, color_system="standard")
         for number, command in enumerate(COMMANDS):

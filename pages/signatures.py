@@ -1,4 +1,4 @@
-"""``docs/public-api.txt``: the public names with their types, as a text whose changes are seen in review."""
+"""``docs/public-api.txt``: the public names with their types, for reviews."""
 
 import enum
 import inspect
@@ -37,7 +37,10 @@ def _class_line(name: str, found: type) -> str:
 
 
 def _members(found: type) -> Iterator[str]:
-    """Fields in their order, members of an enumeration, and methods; nothing that Python adds by itself."""
+    """List fields, members of an enumeration, and methods.
+
+    Members that Python adds are left out.
+    """
     if issubclass(found, enum.Enum):
         yield from (f"    {one.name} = {one.value!r}" for one in found)
     else:
@@ -63,7 +66,7 @@ def _function(kind: str, name: str, found: Any) -> str:
 
 
 def _parameters(signature: inspect.Signature) -> Iterator[str]:
-    """Write parameters as in the source; a default that is more than a plain value is `…`."""
+    """Write parameters as in the source; a default that is not plain is `…`."""
     seen_star = False
     for one in signature.parameters.values():
         if one.kind is one.KEYWORD_ONLY and not seen_star:

@@ -1,4 +1,6 @@
-"""The site: ``python -m pages.site`` lays the pages out as they lie here, and builds ``build/site/out`` strictly.
+"""The site: ``python -m pages.site`` builds ``build/site/out`` strictly.
+
+Pages lie as in the repository.
 
 Needs the dependency group ``docs``. Exit status 1, and the findings alone, where a page has a broken link or
 a docstring describes what is not there.

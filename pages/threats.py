@@ -1,4 +1,4 @@
-"""``docs/threats.svg``: where threats come in, the families of rules that say no, and where the tests are.
+"""``docs/threats.svg``: entry points of threats, their rules, and their tests.
 
 Drawn from the tables of ``docs/threats.md``, each part of which has its threats, their rules and their tests.
 """
@@ -67,7 +67,7 @@ def threats() -> Iterator[Threat]:
 
 
 def threats_picture() -> str:
-    """The picture: three columns, and a line from each to the next for what belongs together."""
+    """Draw three columns, with lines between the entries that belong together."""
     rows = list(threats())
     first = Counter(row.part for row in rows)
     before = Counter((row.part, family) for row in rows for family in row.families)
@@ -98,7 +98,7 @@ def threats_picture() -> str:
 
 
 def _beneath(left: Sequence[str], links: Mapping[tuple[str, str], int]) -> list[str]:
-    """Order the targets of the links so that few of them cross; those without a rule last."""
+    """Order the targets so that few links cross; those without a rule last."""
     number: Counter[str] = Counter()
     height: Counter[str] = Counter()
     for (name, other), weight in links.items():

@@ -15,7 +15,7 @@ INSTALL_S = 180
 
 
 def built(name: str, made_of: Iterable[Path], build: Callable[[Path], None]) -> Path:
-    """The folder, built by whoever comes first; others wait. The mark comes last: what is half done starts anew."""
+    """Build the folder once; other processes wait. The mark comes last: a half-built folder is built again."""
     needs("foreign", "browser")
     state = hashlib.sha256(sys.version.encode() + b"".join(one.read_bytes() for one in made_of)).hexdigest()
     folder = ROOT / "build" / f"{name}-{state[:16]}"

@@ -123,7 +123,7 @@ def cluster(*, crash_safe: bool, standby_of: Cluster | None = None) -> Iterator[
         yield server
     finally:
         if server is not None:
-            server.stop(signal.SIGQUIT)  # at once: nothing in it is needed any more
+            server.stop(signal.SIGQUIT)  # at once: nothing in it is needed
         shutil.rmtree(folder, ignore_errors=True)
 
 

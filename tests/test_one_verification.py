@@ -32,7 +32,7 @@ No document, key or instant can put anything into it.
 
 
 def test_the_core_has_no_memory_of_its_own() -> None:
-    """DECISIONS 27: caches are arguments. Whoever owns a process creates one and passes it."""
+    """DECISIONS 27: caches are arguments. The owner of a process creates one and passes it."""
     found = {f"{name_of(path)}:{place}" for path in PURE for place in places(tree(path), (), False) if "." not in place}
     assert found == set(TABLES_OF_CODE)
     changing = [f"{name_of(path)}: line {line}" for path in PURE for line in changes_of_module_names(tree(path))]

@@ -56,7 +56,7 @@ def test_every_column_that_holds_an_instant_says_what_sees_to_both_ends() -> Non
 
 BOTH = "both ends are compared"
 CLAIM = "a signed claim; iat, nbf and exp are each read and compared, together both ends"
-DOCUMENT = "the end of a document that somebody else dates; no clock of ours made it"
+DOCUMENT = "the end of a document that another party dates; no clock of ours made it"
 SHOWN = "for people; nothing is decided by it"
 NOW = "compares what is being made now with its bounds; nothing is kept"
 COMPARISONS = {

@@ -127,7 +127,7 @@ def keys_in(value: object) -> Iterator[PublicKey]:
 
 
 def test_every_key_of_the_vectors_is_published_so_nobody_trusts_it_by_mistake() -> None:
-    """Whoever reads ``vectors/actors.py`` can sign with them."""
+    """Every reader of ``vectors/actors.py`` can sign with them."""
     made = {Actor(role, one).public_key for role in ("issuer", "holder") for one in SignatureAlgorithm}
     met = {key for data in VECTORS.values() for key in keys_in(json.loads(data))}
 

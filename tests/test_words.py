@@ -27,9 +27,6 @@ BANNED = (
 PHRASE = re.compile(
     "|".join(rf"\b{phrase}(?:\b|(?<=\W))".replace(" ", r"(?:\s|#|//|\*)+") for phrase in BANNED), re.IGNORECASE
 )
-EXCEPTIONS: dict[str, frozenset[str]] = {}
-"""File → phrases that it must contain, such as quotes of a standard."""
-
 CLAUSE = re.compile(
     r"(What|Who|Whom|Whose|Whoever|Where|When|Why|Which|How|Of|So|Those|One|Such|That|As|By|For|In|From|Nobody|Nothing"
     r"|Somebody)\b"
@@ -39,12 +36,21 @@ CLAUSE = re.compile(
 CODE = ("sdcard", "issuer_service", "inspector", "pages", "benchmarks", "examples", "vectors", "fuzz")
 NOT_YET = ("benchmarks/linking",)
 """Packages that are still to be mended; empty is the aim."""
-GENERATED = {"docs/cli.md", "docs/conformance.md", "docs/http.md", "docs/rules.md"}
-"""Their sources are checked."""
+LONG_YET = ("sdcard", "issuer_service", "benchmarks")
+"""Packages whose docstrings may still begin with more than 80 characters."""
+GENERATED = {
+    "docs/cli.md",
+    "docs/conformance.md",
+    "docs/http.md",
+    "docs/rules.md",
+    "issuer_service/pages/inspector.html",
+    "tests/test_words.py",
+}
+"""Their sources are checked; and the list of phrases itself."""
 
 
 def texts() -> Iterator[Path]:
-    for folder in CODE:
+    for folder in (*CODE, "tests"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in {".py", ".js", ".html", ".toml"} and "node_modules" not in path.parts:
                 yield path
@@ -53,13 +59,12 @@ def texts() -> Iterator[Path]:
 
 
 def is_checked(name: str) -> bool:
-    return name not in GENERATED and not name.startswith(NOT_YET) and name != "issuer_service/pages/inspector.html"
+    return name not in GENERATED and not name.startswith(NOT_YET)
 
 
 def violations(name: str, text: str) -> Iterator[str]:
     for match in PHRASE.finditer(text):
-        if match[0].lower() not in EXCEPTIONS.get(name, frozenset()):
-            yield f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]!r}"
+        yield f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]!r}"
 
 
 def test_no_text_has_a_banned_phrase() -> None:
@@ -76,20 +81,27 @@ def test_a_banned_phrase_is_found_across_lines_of_a_comment() -> None:
     ]
 
 
-def first_words() -> Iterator[str]:
-    """List docstrings that begin with a clause; "Whether" is for functions that answer yes or no."""
+def docstrings() -> Iterator[tuple[str, str, bool]]:
+    """List docstrings: their place, their first line, and whether they are of a function that answers yes or no."""
     for path in files(*CODE):
         if not is_checked(name_of(path)):
             continue
         for node in ast.walk(tree(path)):
-            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            returns = None if isinstance(node, ast.Module | ast.ClassDef) else node.returns
-            answers = returns is not None and "bool" in ast.unparse(returns).lower()
-            text = ast.get_docstring(node) or ""
-            if CLAUSE.match(text) or (text.startswith("Whether ") and not answers):
-                yield f"{name_of(path)}:{node.body[0].lineno}: {text[:60]}"
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                returns = None if isinstance(node, ast.Module | ast.ClassDef) else node.returns
+                answers = returns is not None and "bool" in ast.unparse(returns).lower()
+                text = ast.get_docstring(node) or ""
+                yield f"{name_of(path)}:{node.body[0].lineno}: {text[:60]}", text.partition("\n")[0], answers
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
-    assert list(first_words()) == []
+    """The word "Whether" is for functions that answer yes or no."""
+    assert not [
+        place
+        for place, first, answers in docstrings()
+        if CLAUSE.match(first) or (first.startswith("Whether ") and not answers)
+    ]
+
+
+def test_docstrings_begin_with_a_short_line() -> None:
+    assert not [place for place, first, _ in docstrings() if len(first) > 80 and not place.startswith(LONG_YET)]

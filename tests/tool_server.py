@@ -1,4 +1,4 @@
-"""A tool server of somebody else's: the MCP SDK's own, with our middleware in it. By itself it serves on stdio
+"""A foreign tool server: the MCP SDK's own, with our middleware in it. By itself it serves on stdio
 and writes its audit to the file that is named."""
 
 import sys

@@ -1,1 +1,4 @@
-"""Vectors that any implementation can use, and what generates them. The format is in ``docs/vectors.md``."""
+"""Test vectors for any implementation, and their generator.
+
+The format is in ``docs/vectors.md``.
+"""

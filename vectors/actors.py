@@ -1,4 +1,6 @@
-"""Actors of the vectors: keys from fixed seeds, fixed salts and a fixed instant. Never for anything else.
+"""Actors of the vectors: keys from fixed seeds, fixed salts, a fixed instant.
+
+Never use them for anything else.
 
 Everything is the same in every run but ML-DSA signatures, which are hedged: ``Actor.kept`` has those of earlier runs.
 """
@@ -28,7 +30,7 @@ REMOVED: Final = object()
 
 
 class Actor:
-    """A ``Signer`` whose key follows from a role and an algorithm, and whose signatures are the same every time."""
+    """A deterministic ``Signer`` with a key from a role and an algorithm."""
 
     kept: ClassVar[dict[bytes, list[bytes]]] = {}
     """Signing input → ML-DSA signatures that stand in vectors already; some of them are spoilt on purpose."""

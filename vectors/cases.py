@@ -1,4 +1,7 @@
-"""Every case, topic by topic. What is expected is written here by hand, never taken from what our code answers."""
+"""The cases of the vectors, topic by topic.
+
+Expected outcomes are written by hand, never taken from what our code answers.
+"""
 
 import hashlib
 import json
@@ -56,7 +59,10 @@ OURS = ("sd-card",)
 
 @dataclass(frozen=True)
 class Case:
-    """A vector: ``name`` is folder and file; ``expect`` a rule, or None for an accepted document."""
+    """A vector: ``name`` is folder and file.
+
+    ``expect``: a rule, or None for an accepted document.
+    """
 
     name: str
     about: str
@@ -90,7 +96,7 @@ STREET, CITY = claim("street", "Main Street 1"), claim("city", "Springfield")
 
 
 def accepted_sd_jwts() -> Iterator[Case]:
-    """RFC 9901 4.2 and 7.1: what Disclosures look like, and what becomes of digests without one."""
+    """Vary Disclosures, and digests without one (RFC 9901 4.2 and 7.1)."""
     good = claims()
     two = sd_jwt(claims(_sd=sorted(map(digest, (STREET, CITY)))), STREET, CITY)
     both = {**good, "street": "Main Street 1", "city": "Springfield"}
@@ -359,7 +365,7 @@ def trusted() -> Iterator[Case]:
 
 
 def times() -> Iterator[Case]:
-    """RFC 7519 4.1.4 to 4.1.6 on the processed payload: one second below, at and above each bound."""
+    """Vary times around each bound, by one second (RFC 7519 4.1.4 to 4.1.6)."""
     for name, change, rule, skew in (
         ("exp-1-after-now", {"exp": NOW + 1}, None, 0),
         ("exp-now", {"exp": NOW}, Rule.EXPIRED, 0),
@@ -395,7 +401,7 @@ def times() -> Iterator[Case]:
 
 
 def _bounds_of_dates() -> Iterator[Case]:
-    """A NumericDate is within the years 1970 to 9999: at each end, beside it, and far beyond."""
+    """Vary a NumericDate at and beyond the years 1970 and 9999."""
     standard, last = "RFC 7519 2", 253_402_300_799
     yield yes("exp-last", claims(exp=last), "`exp` is the last second of 9999", standard, sd_jwt(claims(exp=last)))
     yield yes("nbf-first", claims(nbf=0), "`nbf` is the first second of 1970", standard, sd_jwt(claims(nbf=0)))
@@ -602,7 +608,7 @@ def sd_cards() -> Iterator[Case]:
 
 
 def _confirmations() -> Iterator[Case]:
-    """RFC 7800 3.1: one key, in one form; each confirmation method that IANA lists beside `jwk`."""
+    """Vary ``cnf``: one key, and each confirmation method beside `jwk` (RFC 7800 3.1)."""
     section = "RFC 7800 3.1; RFC 8705 3.1, RFC 9203 3.3, RFC 9449 6"
     beside: dict[str, tuple[str, JsonValue]] = {
         "jwe": ("jwe", "e30.e30.e30.e30.e30"),
@@ -658,7 +664,10 @@ def _statuses() -> Iterator[Case]:
 
 
 def _contexts() -> Iterator[Case]:
-    """The five contexts of both A2A generations, issued by our own code; the expectation is the plan's, not its own."""
+    """Issue the five contexts of both A2A generations.
+
+    The expectation is the plan's, not its own.
+    """
     for generation, document in CARDS.items():
         for context in DEFAULT_POLICY.contexts:
             plan = plan_disclosure(read_card(document), DEFAULT_POLICY, context)
@@ -1075,7 +1084,7 @@ SIGNED: JsonObject = {
 
 
 def card_signatures() -> Iterator[Case]:
-    """Signatures of A2A cards, over canonical forms that are written here and not by our own code."""
+    """Vary signatures of A2A cards, over canonical forms that are written here."""
     signers: JsonObject = {"signers": {"keys": [{**CARD_SIGNER.jwk, "kid": CARD_SIGNER.public_key.thumbprint}]}}
     at = "card/signatures"
 
@@ -1236,7 +1245,7 @@ KNO: JsonObject = {
 
 
 def kno_cards() -> Iterator[Case]:
-    """KNO agent cards (agent-card-schema 0.2.1): what its JSON Schema says, and what only its prose does."""
+    """Vary KNO agent cards 0.2.1: rules of its JSON Schema, and of its prose."""
 
     def case(name: str, about: str, row: str, changes: JsonObject, *findings: str) -> Case:
         first = next((one for one in findings if one.endswith("(error)")), "").removesuffix(" (error)")

@@ -1,4 +1,4 @@
-"""Writes every vector, and the table of rules in ``docs/``: ``python -m vectors.generate [--check]``.
+"""Write vectors and ``docs/rules.md``: ``python -m vectors.generate [--check]``.
 
 Regenerating gives the same bytes. ``--check`` writes nothing and fails when anything would change.
 """
@@ -140,7 +140,7 @@ def _document(topic: str, case: Case) -> JsonObject:
 
 
 def _kept_signatures() -> Iterator[tuple[bytes, bytes]]:
-    """Every signature that stands in a compact vector, by what it signs. Only ML-DSA asks for them."""
+    """Read the signatures in compact vectors, by their signed text, for ML-DSA."""
     for file in sorted((ROOT / "vectors" / "algorithms").glob("*.json")):
         for part in str(json.loads(file.read_bytes())["document"]).split("~"):
             signing_input, _, signature = part.rpartition(".")
@@ -149,7 +149,7 @@ def _kept_signatures() -> Iterator[tuple[bytes, bytes]]:
 
 
 def stale(files: Mapping[str, bytes]) -> list[str]:
-    """List files that differ from the generated ones, and vectors that nothing generates."""
+    """List stale files, and vectors that nothing generates."""
     written = {
         file.relative_to(ROOT).as_posix() for topic in TOPICS for file in (ROOT / "vectors" / topic).glob("*.json")
     }

@@ -1,4 +1,4 @@
-"""``docs/rules.md``: rule → section, function, vectors; and row of the standards → function, vectors.
+"""``docs/rules.md``: rules and rows of standards, with functions and vectors.
 
 What the code says is read from the code: which function names a rule, and which docstring cites a row.
 """
@@ -39,7 +39,7 @@ seen to by the functions whose docstrings cite it, and shown by the vectors that
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A module, class, function or constant of ours: what its docstring cites, and which rules it names itself."""
+    """A part of our code: the rows that its docstring cites, and its rules."""
 
     name: str
     rows: frozenset[str]

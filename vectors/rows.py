@@ -1,4 +1,4 @@
-"""The standard's sentences by number, as docstrings and vectors cite them: where each stands, and who sees to it.
+"""Rows of the standards by number, with their sections and their treatment.
 
 R is RFC 9901, VC is SD-JWT VC, HAIP is OpenID's profile of it. Who sees to a row follows from the docstrings that cite
 it; ``ELSEWHERE`` is for the others. Tests prove that the rows are those of the list, and that none is forgotten.

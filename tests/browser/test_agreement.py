@@ -276,7 +276,7 @@ def list_cases() -> list[tuple[str, str]]:
         ("no iat", changed(iat=None)),
         ("ttl zero", changed(ttl=0)),
         ("not yet valid", changed(nbf=NOW + 1)),
-        ("for somebody", changed(aud="x")),
+        ("for another Verifier", changed(aud="x")),
         ("ttl text", changed(ttl="60")),
         ("three bits", changed(status_list={"bits": 3, "lst": compressed})),
         ("true bits", changed(status_list={"bits": True, "lst": compressed})),

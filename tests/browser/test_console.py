@@ -50,7 +50,7 @@ def browser(desk: Reception) -> Iterator[Browser]:
 
 
 class Visit(Watched):
-    """Somebody at the console."""
+    """A user at the console."""
 
     def __init__(self, context: BrowserContext, desk: Reception) -> None:
         super().__init__(context.new_page(), f"{desk.address}/console")

@@ -50,7 +50,7 @@ def said(page: Page, place: str = "verdict") -> str:
 
 
 def drop(page: Page, selector: str, data: bytes) -> bool:
-    """Whether the browser would do with the file what it likes: show it in place of the page."""
+    """Whether the browser would do with the file what it likes: show it instead of the page."""
     taken: bool = page.evaluate(DROP, [selector, list(data)])
     return taken
 

@@ -21,7 +21,7 @@ NO_RSA = Otherwise("RSA is refused on purpose: the sets of algorithms are closed
 NO_RSA_IN_SET = Otherwise(
     "RSA is refused on purpose; a key set of RSA keys alone has no usable key", "key.unsupported", "key/keys/0"
 )
-_SHARED = "HMAC is refused on purpose: with a shared key whoever verifies can sign"
+_SHARED = "HMAC is refused on purpose: with a shared key a verifier can sign"
 NO_HMAC = Otherwise(_SHARED, "key.private", "key")
 NO_HMAC_IN_SET = Otherwise(_SHARED, "key.private", "key/keys/0")
 NO_JWE = Otherwise("nothing of ours is encrypted: a text of five parts is no JWS", "jws.format", "issuer-jwt")

@@ -74,7 +74,7 @@ def canonical(card):
 answer(lambda card: canonical(read(card)))
 """
 )
-"""What a2a-sdk 1.0.3 does, which is 1.3.0 with Python's ``json`` in place of RFC 8785."""
+"""What a2a-sdk 1.0.3 does, which is 1.3.0 with Python's ``json`` instead of RFC 8785."""
 
 _SIGN = """
 from jwt.api_jwk import PyJWK

@@ -304,7 +304,7 @@ def test_a_key_binding_without_a_challenge_binds_to_nobody() -> None:
     """RFC 9901 7.3 step 5.f. Where binding is not required, theirs reports a KB-JWT as verified without nonce and
     audience. Ours has no such mode: `Answering` and `Unsolicited` both name the audience."""
     text = SdJwtVcProofSuite().create_presentation(
-        issued({}, []), holder_key=their_key(HOLDER, HOLDER_NUMBER), audience="https://somebody.else", nonce=NONCE
+        issued({}, []), holder_key=their_key(HOLDER, HOLDER_NUMBER), audience="https://another.example", nonce=NONCE
     )
     jwk = dict(SIGNER.public_key.to_jwk())
     assert SdJwtVcProofSuite().verify(text, public_key_jwk=jwk).key_bound

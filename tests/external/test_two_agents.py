@@ -1,4 +1,4 @@
-"""Agents of a2a-sdk present to each other: the example as it is, and the SDK of the generation before."""
+"""Agents of a2a-sdk present to each other: the example unchanged, and the SDK of the generation before."""
 
 import asyncio
 import importlib.util

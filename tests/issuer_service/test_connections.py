@@ -36,7 +36,7 @@ def port(request: pytest.FixtureRequest, desk: Desk, monkeypatch: pytest.MonkeyP
 
 
 def read_to_the_end(client: socket.socket, trickle: bytes = b"", seconds: float = 10) -> float:
-    """How many seconds it took the registry to hang up. Whoever trickles sends a byte ten times a second."""
+    """Measure the seconds until the registry hangs up on a client that sends ten bytes a second."""
     began = time.monotonic()
     client.settimeout(0.1)
     while time.monotonic() - began < seconds:

@@ -138,7 +138,7 @@ def test_a_lock_that_is_kept_is_not_ready(desk: Desk) -> None:
 
 @contextmanager
 def locked(url: str) -> Iterator[None]:
-    """Somebody writes, and does not end."""
+    """Hold a write transaction open."""
     begun, ended = threading.Event(), threading.Event()
 
     def hold(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""How often somebody may ask, and that nobody is locked out by others."""
+"""Rate limits, and that no client is locked out by others."""
 
 from ipaddress import ip_network
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whoever asks much that is slow to answer waits for themselves, and nobody else does."""
+"""A caller with many slow look-ups delays only itself."""
 
 import asyncio
 

@@ -37,7 +37,7 @@ class Block:
 
     @property
     def first(self) -> str:
-        """Its first line, by which the list of those that are not run names it."""
+        """Return its first line, its name in the list of samples that are not run."""
         return self.text.partition("\n")[0]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.shared import ROOT
 
 _SDCARD = """#!/bin/bash
-# Whoever types is slower than a script: what follows `sdcard serve &` finds it answering.
+# A user types more slowly than a script: the next command after `sdcard serve &` finds it answering.
 if [ "$1" = serve ]; then touch "$WORLD/serving"; elif [ -e "$WORLD/serving" ]; then
   for _ in $(seq 300); do (: </dev/tcp/127.0.0.1/$SDCARD_PORT) 2>/dev/null && break; sleep 0.1; done
 fi
@@ -37,7 +37,7 @@ REPLACED = {
     "../examples/": "examples/",
     "keys rotate cards  ": "keys rotate cards --at-once  ",
 }
-"""What a sample says → what is run: addresses of somebody else, and ten minutes that are not waited for."""
+"""Text of a sample → text that runs: foreign addresses, and a wait of ten minutes that is skipped."""
 
 
 class Shell:

@@ -48,7 +48,7 @@ def test_a_name_is_a_string_that_is_not_empty(world: World, name: str, value: An
 
 
 def test_a_published_key_issues_nothing(world: World) -> None:
-    """SD-Card T-19: whoever reads RFC 9901 could sign as this Issuer."""
+    """SD-Card T-19: a reader of RFC 9901 could sign as this Issuer."""
     published = frozenset({world.issuer.signer.public_key.thumbprint})
     with raises_rule("key.published", at="issuer-header/kid"):
         world.show_claims({}, published_keys=published)

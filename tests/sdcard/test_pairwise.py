@@ -1,4 +1,4 @@
-"""Pairwise ids: what they look like, and what an SD-Card says in place of the agent's own id."""
+"""Pairwise ids: their form, and their place in an SD-Card instead of the agent's own id."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""The chain in a database: unbroken whoever writes, found out whoever tampers."""
+"""The chain in a database: unbroken by concurrent writers, and tampering is found."""
 
 import json
 from collections.abc import Mapping

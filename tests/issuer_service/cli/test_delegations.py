@@ -81,7 +81,7 @@ def test_an_operator_approves_for_a_person_and_denies(sdcard: Sdcard) -> None:
 
 
 def waiting(grant_id: str, handle: str, interaction_id: str | None) -> None:
-    """Have somebody wait, as if the target were an agent that lives."""
+    """Add a pending approval, as if the target were a living agent."""
     now = int(SystemClock().now())
     link = LinkRow("", (), "", "team-a", "team-b", grant_id, "", "team-a", now, now + 300)
     approval = ApprovalRow(

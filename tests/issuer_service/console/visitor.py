@@ -1,4 +1,4 @@
-"""Somebody with a browser in front of the console: keeps cookies, reads forms, and sends them as Chromium does."""
+"""A user with a browser in front of the console: keeps cookies, reads forms, and sends them as Chromium does."""
 
 import re
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class Visitor:
     def send(
         self, path: str, form: Mapping[str, str] | str, headers: Mapping[str, str] = SAME_SITE, media_type: str = FORM
     ) -> httpx2.Response:
-        """Send a form as it is."""
+        """Send a form unchanged."""
         body = form if isinstance(form, str) else urlencode(form)
         sent = {"content-type": media_type, **headers}
         return checked(self.client.post(f"/console{path}", content=body, headers=sent))
@@ -81,7 +81,7 @@ def checked(answer: httpx2.Response) -> httpx2.Response:
 
 
 def rule_of(answer: httpx2.Response) -> str:
-    """By which rule a page says no."""
+    """Return the rule of a page's refusal."""
     found = re.search(r"<li><code>([a-z.-]+)</code>", answer.text)
     assert found, answer.text
     return found[1]

@@ -1,4 +1,4 @@
-"""Three agents of three owners, whoever delegates to them, and ways to ask the token endpoint."""
+"""Three agents of three owners, their delegators, and requests to the token endpoint."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -91,7 +91,7 @@ class Office:
         )
 
     def hand_on(self, token: str, owner: str, target: str, scope: str = "read", **changes: Any) -> httpx2.Response:
-        """Whoever has a token asks for one for the next agent."""
+        """Exchange a token for one for the next agent."""
         return self.exchange(owner, subject_token=token, target=target, scope=scope, **changes)
 
     def exchange(

@@ -77,7 +77,7 @@ def test_a_token_lives_no_longer_than_what_it_is_made_from(office: Office) -> No
     assert not office.active(second, "carol")
 
 
-# -- somebody else
+# -- another party
 
 
 def test_a_foreign_audience(office: Office) -> None:

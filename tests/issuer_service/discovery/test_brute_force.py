@@ -1,4 +1,4 @@
-"""What is found is what somebody would find who reads every SD-Card of the context and knows no index."""
+"""Discovery returns the same agents as reading every SD-Card of the context without an index."""
 
 import tempfile
 import unicodedata

@@ -66,7 +66,7 @@ FORGED: dict[str, RegistryKeyRow] = {
     "another key's public half": replace(key_row(key(1)), public_jwk=key(2).public_key.to_jwk()),
     "another key, whole, under this name": replace(key_row(key(2)), kid=key(1).public_key.thumbprint),
     "another key's private half": replace(key_row(key(1)), sealed=key_row(key(2)).sealed),
-    "sealed by somebody else": replace(
+    "sealed by another party": replace(
         key_row(key(1)), sealed=OTHER.seal({"jwk": private_jwk(key(1))}, key(1).public_key, KeyUse.CARDS)
     ),
     "halves of two keys": replace(

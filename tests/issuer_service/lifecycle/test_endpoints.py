@@ -227,7 +227,7 @@ def test_an_agent_of_before_is_registered_again_instead(desk: Desk, registry: Op
 
 @on_both_databases
 def test_renewals_and_registrations_at_once_leave_the_card_that_was_registered(desk: Desk, registry: OpenDesk) -> None:
-    """A renewal never puts back a card that somebody replaced while it was signed."""
+    """A renewal never restores a card that was replaced while it was signed."""
     registry.register(request())
     asks = iter([{"name": f"name {n}", "version": f"{n}.0.0"} if n % 2 else None for n in range(8)])
 

@@ -102,7 +102,7 @@ def recording(row: RegistrationRow) -> Callable[[Store], Awaitable[AnswerRow | N
 
 
 def record(url: str, *rows: RegistrationRow) -> list[Rule | None]:
-    """The rule by which each was refused; all start together."""
+    """Return the rule of each refusal; all start together."""
     return [_rule(outcome) for outcome in on(url, *map(recording, rows))]
 
 

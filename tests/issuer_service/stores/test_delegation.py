@@ -52,7 +52,7 @@ def do(url: str, *works: Callable[[Store], Awaitable[Any]]) -> list[Any]:
 
 
 def issue(url: str, *exchanges: ExchangeRow) -> list[Any]:
-    """The rule by which each was refused; all start together."""
+    """Return the rule of each refusal; all start together."""
     return do(url, *(lambda store, one=one: store.delegations.record_exchange(one) for one in exchanges))
 
 

@@ -1,4 +1,4 @@
-"""URLs, which are the values that can hurt whoever follows them; and what it means that a member is not there."""
+"""URLs, which can harm a client that follows them; and the meaning of absent members."""
 
 import pytest
 

@@ -145,7 +145,7 @@ def host(attacked: str) -> Iterator[str]:
 
 @pytest.fixture
 def token(attacked: str, sdcard: Sdcard) -> str:
-    """A database whose every text is an attack, as whoever writes to it can make it; the name of its one token."""
+    """Make a database whose every text is an attack, as a writer could; return the name of its one token."""
     assert sdcard("token", "create", "--subject", "me").status == 0
     name: str = sdcard("token", "list", "--json").json["tokens"][0]["name"]
     record = ("agent.registered", 1, LONG, LONG, "b", json.dumps({LONG: [LONG]}), LONG, "0" * 64, "0" * 64)

@@ -195,7 +195,7 @@ def test_a_challenge_is_good_for_one_answer(world: World) -> None:
 
 def test_a_challenge_that_a_model_made_up_or_another_server_made_counts_for_nothing(world: World) -> None:
     [elsewhere] = ask(serving(verifying(world).offers()), ("new_challenge", {}))
-    made_up = {"nonce": "made-up-by-somebody", "audience": AUDIENCE}
+    made_up = {"nonce": "made-up-by-an-attacker", "audience": AUDIENCE}
     asked = [
         ("verify_presentation", {"presentation": present(world, one), "nonce": one["nonce"]})
         for one in (elsewhere, made_up)
@@ -486,7 +486,7 @@ def test_the_audit_of_the_command_is_a_file_that_only_its_owner_reads(world: Wor
 # -- the command ------------------------------------------------------------------------------------------------------
 
 MISUSES = {
-    "whom to trust": ["--audience", AUDIENCE, "--status"],
+    "an audience without trust": ["--audience", AUDIENCE, "--status"],
     "trust for nothing": ["--trust", "trust.json"],
     "a registry without trust": ["--registry", "http://127.0.0.1:9"],
     "no decision about the status": ["--trust", "trust.json", "--audience", AUDIENCE],

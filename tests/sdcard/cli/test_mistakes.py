@@ -1,4 +1,4 @@
-"""What somebody new does wrong, and what is said: what is wrong, where, and what to do next; never a traceback."""
+"""Mistakes of new users: the error says what is wrong, where, and what to do next; never a traceback."""
 
 import re
 import shlex

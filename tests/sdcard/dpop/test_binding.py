@@ -40,4 +40,4 @@ def test_a_bound_token_is_no_bearer_token(cnf: Any) -> None:
 
 
 def test_a_bearer_token_needs_no_proof() -> None:
-    check_unbound({"sub": "somebody"})
+    check_unbound({"sub": "a-subject"})

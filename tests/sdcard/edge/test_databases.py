@@ -1,4 +1,4 @@
-"""What is left behind by work that is over, or by whoever asked for it and is gone."""
+"""Leftovers of finished work, and of work whose caller has left."""
 
 import asyncio
 import gc

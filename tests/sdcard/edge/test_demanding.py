@@ -530,7 +530,7 @@ def test_a_record_that_is_awaited_is_asked_alike(world: World) -> None:
 
 
 class Refreshed:
-    """Keys of Issuers as somebody fetched them, or could not."""
+    """Keys of Issuers as they were fetched, or could not be."""
 
     def __init__(self, issuers: TrustedIssuers | None) -> None:
         self._issuers = issuers

@@ -18,7 +18,7 @@ class Opening:
         return self
 
     def detach(self) -> None:
-        """Nobody else knows of it any more."""
+        """Do nothing: the test reads ``terminated``."""
 
     async def execute(self, _: str) -> None:
         await asyncio.sleep(60)

@@ -135,7 +135,7 @@ def all_closed(hsm: SoftHsm, token: Pkcs11Token) -> None:
 
 
 def logged_out(hsm: SoftHsm, token: Pkcs11Token) -> None:
-    """A login is the process's, so whoever logs out logs everybody out."""
+    """A login belongs to the process, so one logout ends it for all."""
     other = Pkcs11Token(token.address)
     other._run(lambda: None, attempts=1)
     hsm.in_module(lambda _: logout(other))

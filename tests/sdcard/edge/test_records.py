@@ -1,4 +1,4 @@
-"""Memory of nonces: each use once, for as long as it matters, in bounded memory, whoever asks at once."""
+"""Replay records: single use, for as long as it matters, in bounded memory, under concurrent requests."""
 
 import pytest
 

@@ -28,7 +28,7 @@ def shown(world: World, card: SdCard) -> JsonObject:
 
 
 def text_of(card: SdCard) -> str:
-    """Everything that whoever has the whole SD-Card can read."""
+    """All that a holder of the whole SD-Card can read."""
     return str([payload_of(card.sd_jwt), *map(decode_part, card.sd_jwt.disclosures)])
 
 
