@@ -1,4 +1,6 @@
-"""The way along an audit chain: what was changed, taken out, put in, moved or cut off, and where.
+"""Verification of an audit chain: changed, removed, added, moved or cut records.
+
+A verdict names their places.
 
 A record vouches for itself by its digest and for those before it by ``previous``. An attacker who can write everywhere
 can make a chain that is whole again, so only a checkpoint from before tells that, and ``Verdict.not_known`` says so.
@@ -44,7 +46,10 @@ class Verdict:
 
 
 class Walk:
-    """A pass over a chain. Its memory grows with the checkpoints, not with the records."""
+    """A pass over a chain.
+
+    Its memory grows with the checkpoints, not with the records.
+    """
 
     def __init__(self, checkpoints: Iterable[Checkpoint] = ()) -> None:
         self._seen: defaultdict[int, set[str]] = defaultdict(set)
@@ -76,7 +81,7 @@ class Walk:
         self._compare(place)
 
     def take_unreadable(self) -> None:
-        """Pass a record that cannot be read; whether the next one follows it cannot be told then."""
+        """Pass an unreadable record; the link to the next one is unknown then."""
         self._records += 1
         self._sequence, self._digest = self._sequence + 1, ""
         self._find(Rule.AUDIT_RECORD, _CHAIN.within(self._sequence))
@@ -86,7 +91,7 @@ class Walk:
         return self._verdict()
 
     def end_at(self, head: Head | None) -> Verdict:
-        """The records were all, and beside them stands where they end; None where that is missing."""
+        """End the pass, with the stored head; None where it is missing."""
         last = _CHAIN.within(self._sequence)
         if head is None:
             self._find(Rule.AUDIT_HEAD, last, "The head is not there.")

@@ -1,4 +1,4 @@
-"""Checkpoints: signed chain heads, stored where an attacker on the chain cannot write.
+"""Checkpoints: signed chain heads, stored out of reach of an attacker.
 
 A compact JWS of its own ``typ``, with a key that signs nothing else. It says that the registry saw this head, and when.
 """
@@ -41,7 +41,10 @@ class Checkpoint:
 
 
 def issue_checkpoint(head: Head, issuer: str, signer: Signer, at: int) -> str:
-    """Head → compact JWS; ``signer`` holds a key that signs nothing else, ``at`` is in Unix seconds."""
+    """Sign a head: a compact JWS.
+
+    ``signer`` holds a key that signs nothing else, ``at`` is in Unix seconds.
+    """
     key = signer.public_key
     header: JsonObject = {"alg": key.algorithm.value, "typ": TYP, "kid": key.thumbprint}
     claims: JsonObject = {"iss": issuer, "iat": check_instant(at), "sequence": head.sequence, "digest": head.digest}

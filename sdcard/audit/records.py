@@ -30,7 +30,9 @@ START = Head(0, "0" * 64)
 
 
 def chain_record(content: Mapping[str, JsonValue], head: Head) -> JsonObject:
-    """Turn an event into the record after a head, with ``sequence``, ``previous`` and ``digest``.
+    """Turn an event into the record after a head.
+
+    It adds ``sequence``, ``previous`` and ``digest``.
 
     Raises:
         Misuse: when RFC 8785 has no text for the content.

@@ -1,1 +1,1 @@
-"""Delegation as pure rules (RFC 8693): who acts for whom, what may be handed on, and what a delegated token says."""
+"""Delegation as pure rules (RFC 8693): chains, limits, and delegated tokens."""

@@ -1,4 +1,4 @@
-"""Delegation chains: who acts for whom, and the ``act`` claim of the registry's tokens (RFC 8693 4.1).
+"""Delegation chains, and the ``act`` claim of tokens (RFC 8693 4.1).
 
 A party is an agent (``agent:`` and its id, as ``sub`` of an SD-Card has it), a subject of the registry's tokens, or a
 subject of an external Issuer (``jwt:ISS SUB``). Prior actors serve to refuse loops, and never to grant anything.
@@ -45,7 +45,7 @@ def is_agent(party: str) -> bool:
 
 
 def extend_chain(chain: Chain, actor: str, target: str, most_actors: int) -> Chain:
-    """Build the chain of a token that delegates the subject's authority from ``actor`` to ``target``.
+    """Build the chain of a delegation from ``actor`` to ``target``.
 
     A party that holds the authority already, the subject or the last actor, is not added again.
 
@@ -65,7 +65,7 @@ def extend_chain(chain: Chain, actor: str, target: str, most_actors: int) -> Cha
 
 
 def check_no_cycle(chain: Chain, target: str) -> None:
-    """Refuse delegation to an earlier member of the chain, and chains that name a party twice.
+    """Refuse delegation to an earlier member, and chains that name a party twice.
 
     Raises:
         Refused: ``delegation.cycle``, at ``request/audience``.
@@ -86,7 +86,10 @@ def check_depth(chain: Chain, most_actors: int) -> None:
 
 
 def act_claim(chain: Chain) -> JsonObject | None:
-    """The claim that tells of the actors: the one that acts now outside, the first one innermost; None without any."""
+    """Build ``act``: the present actor outside, the first one innermost.
+
+    None without any actor.
+    """
     act: JsonObject | None = None
     for actor in chain.actors:
         act = {"sub": actor} if act is None else {"sub": actor, "act": act}
@@ -94,7 +97,9 @@ def act_claim(chain: Chain) -> JsonObject | None:
 
 
 def parse_chain(claims: Mapping[str, JsonValue]) -> Chain:
-    """Claims of a delegated token → chain. A further member beside ``sub`` and ``act`` would change the actor.
+    """Claims of a delegated token → chain.
+
+    A further member beside ``sub`` and ``act`` would change the actor.
 
     Raises:
         Refused: ``delegation.act``, at ``access-token/act…``; ``claim.type``, at ``access-token/sub``.

@@ -1,4 +1,6 @@
-"""Limits of delegation: never more than the subject has, never longer, one interaction (SD-Card 7.3).
+"""Limits of delegation: scopes, lifetime and interaction (SD-Card 7.3).
+
+Never more than the subject has, never longer, and one interaction.
 
 Scopes come from access tokens and grants. Skills of a card are no scopes, whatever they are called.
 """
@@ -20,7 +22,9 @@ _TOKEN = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 def parse_scope(text: str) -> tuple[str, ...]:
-    """``scope`` of a request → scopes, sorted (RFC 6749 3.3). There is no default: who asks for nothing gets nothing.
+    """``scope`` of a request → scopes, sorted (RFC 6749 3.3).
+
+    There is no default: who asks for nothing gets nothing.
 
     Raises:
         Refused: ``delegation.scope``, at ``request/scope``.
@@ -37,7 +41,7 @@ def is_scope(text: str) -> bool:
 
 
 def check_scopes(asked: Iterable[str], *permitted: Collection[str]) -> None:
-    """Refuse a scope that is not in each of these collections: those of the subject, those of a grant.
+    """Refuse a scope that the subject or a grant lacks.
 
     Raises:
         Refused: ``delegation.scope``, at ``request/scope``.
@@ -47,7 +51,9 @@ def check_scopes(asked: Iterable[str], *permitted: Collection[str]) -> None:
 
 
 def narrowed_expiry(now: Instant, longest: int, ends: Iterable[Instant]) -> int:
-    """Compute the end of a token in Unix seconds, exclusive: the earliest of its sources and ``longest``.
+    """Compute the end of a token in Unix seconds, exclusive.
+
+    It is the earliest of its sources and ``longest``.
 
     Raises:
         Refused: ``time.expired``, at ``request/subject_token``, when not a second is left.

@@ -1,4 +1,4 @@
-"""Delegated tokens: what one says, the bytes that are signed, and what a resource server makes of one.
+"""Delegated tokens: claims, the bytes to sign, and verification.
 
 A JWT access token (RFC 9068) with ``act`` (RFC 8693 4.1), ``interaction_id`` (SD-Card 5.2.2) and perhaps ``cnf.jkt``
 (RFC 9449 6). That it was not revoked since is for its issuer to say (RFC 7662), or for its short life.
@@ -101,7 +101,7 @@ def prepare_token(delegation: Delegation, key: PublicKey) -> bytes:
 def verify_delegated_token(
     token: str, keys: Mapping[str, ServerKey], issuer: str, audience: str, now: Instant
 ) -> Delegation:
-    """Verify a token of ``Authorization: Bearer``: RFC 9068 4, and every rule of the chain.
+    """Verify a token of ``Authorization: Bearer`` (RFC 9068 4), with its chain.
 
     Args:
         token: the text.
@@ -126,7 +126,7 @@ def verify_bound_token(
     request: BoundRequest,
     now: Instant,
 ) -> Delegation:
-    """The same for a token that came as ``Authorization: DPoP``, with the proof of the request (RFC 9449 7.1).
+    """Verify a token of ``Authorization: DPoP``, with its proof (RFC 9449 7.1).
 
     Raises:
         Refused: as ``read_delegated_token``; ``dpop.…``, ``dpop.token-unbound`` for a token that is bound to no key.
@@ -141,7 +141,9 @@ def verify_bound_token(
 def read_delegated_token(
     token: str, keys: Mapping[str, ServerKey], issuer: str, audience: str, now: Instant
 ) -> Delegation:
-    """Verify a token for ``audience``; without its sender, so it is not enough to serve a request.
+    """Verify a token for ``audience``, without its sender.
+
+    It is not enough to serve a request.
 
     Raises:
         Refused: as ``verify_access_token``; ``issuer.key-unknown``, ``delegation.act``, ``cnf.malformed``,

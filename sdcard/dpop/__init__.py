@@ -1,1 +1,1 @@
-"""DPoP (RFC 9449): proof that a client has the key that its access token is bound to."""
+"""DPoP (RFC 9449): proof that a client has the key of its access token."""

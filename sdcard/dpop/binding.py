@@ -1,4 +1,7 @@
-"""Access tokens that are bound to a key: their claim ``cnf`` is ``{"jkt": thumbprint}`` (RFC 9449 6.1)."""
+"""Access tokens that are bound to a key (RFC 9449 6.1).
+
+Their claim ``cnf`` is ``{"jkt": thumbprint}``.
+"""
 
 from collections.abc import Mapping
 
@@ -17,7 +20,7 @@ def binding_claim(key: PublicKey) -> JsonObject:
 
 
 def parse_binding(claims: Mapping[str, JsonValue]) -> str:
-    """Claims of an access token that was sent as ``Authorization: DPoP`` → the thumbprint of its key.
+    """Return the key's thumbprint of a token of ``Authorization: DPoP``.
 
     Raises:
         Refused: ``dpop.token-unbound``, also where ``cnf`` says another key too: a second binding that nobody checks.
@@ -29,7 +32,7 @@ def parse_binding(claims: Mapping[str, JsonValue]) -> str:
 
 
 def check_unbound(claims: Mapping[str, JsonValue]) -> None:
-    """Refuse an access token that was sent as ``Authorization: Bearer`` and is bound to a key (RFC 9449 7.2).
+    """Refuse a key-bound token of ``Authorization: Bearer`` (RFC 9449 7.2).
 
     Raises:
         Refused: ``dpop.missing``, for any ``cnf``: a thief of the token could send it without a proof.

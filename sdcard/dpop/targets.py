@@ -1,4 +1,7 @@
-"""The URL of a request without query and fragment, in one spelling (RFC 3986 6.2.2 and 6.2.3, RFC 9449 4.3)."""
+"""Normalized request URLs without query and fragment (RFC 3986 6.2, RFC 9449 4.3).
+
+RFC 3986 6.2.2 and 6.2.3.
+"""
 
 import re
 
@@ -15,7 +18,7 @@ _MOST_CHARACTERS = 8_192
 
 
 def parse_target(url: str) -> str | None:
-    """An absolute http or https URL → its target, or None for anything else, such as one with a user name.
+    """Normalize an http or https URL; None for others, such as one with a user.
 
     Scheme and host lose their case, the scheme's own port goes, an empty path becomes ``/``; dot segments and escapes
     that are not needed go. The case of the path stays: it means something.

@@ -1,1 +1,1 @@
-"""Signatures and keys (RFC 7515, 7517, 7518, 7638, 8037, 9964), knowing nothing of Disclosures."""
+"""Signatures and keys (RFC 7515, 7517, 7518, 7638, 8037, 9964)."""

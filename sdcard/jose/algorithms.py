@@ -1,4 +1,6 @@
-"""The closed sets of signature and digest algorithms. A name outside them cannot be represented.
+"""The closed sets of signature and digest algorithms.
+
+A name outside them cannot be represented.
 
 A signature algorithm follows from the key, never from a header (RFC 8725 3.1). ``none``, HMAC and RSA have no member.
 """
@@ -18,7 +20,10 @@ from sdcard.rules import Rule
 
 
 class DigestAlgorithm(StrEnum):
-    """Names of ``_sd_alg`` (IANA Named Information Hash Algorithm Registry); truncated ones are unfit (9.4)."""
+    """Names of ``_sd_alg``; truncated hashes are unfit (9.4).
+
+    IANA Named Information Hash Algorithm Registry.
+    """
 
     SHA_256 = "sha-256"
     SHA_384 = "sha-384"
@@ -42,7 +47,9 @@ _HASHES: dict[DigestAlgorithm, Callable[[bytes], "hashlib._Hash"]] = {
 
 
 class SignatureAlgorithm(StrEnum):
-    """JWS algorithms (RFC 7518 3.4, RFC 8037 3.1, RFC 9964 4); HAIP asks for ES256 (HAIP-1).
+    """JWS algorithms (RFC 7518 3.4, RFC 8037 3.1, RFC 9964 4).
+
+    HAIP asks for ES256 (HAIP-1).
 
     Attributes:
         signature_size: bytes of every signature, in JOSE form.
@@ -78,7 +85,9 @@ SignatureAlgorithm.ML_DSA_87._with(4_627, DigestAlgorithm.SHA_512)
 
 @dataclass(frozen=True, slots=True)
 class EcParameters:
-    """An ECDSA curve: its coordinates have ``size`` bytes and its signatures are twice as long (RFC 7518 3.4).
+    """An ECDSA curve (RFC 7518 3.4).
+
+    Its coordinates have ``size`` bytes and its signatures are twice as long.
 
     Coordinates are below ``prime`` (SEC 1 3.2.2.1). ``ecdsa`` takes what ``hashed`` makes of a message: Python's own
     hashing takes half the time of hashing by the library that signs.
@@ -111,7 +120,9 @@ EC_ALGORITHMS = {parameters.crv: algorithm for algorithm, parameters in EC_PARAM
 
 
 def parse_digest_algorithm(value: object, where: Where) -> DigestAlgorithm:
-    """Read ``_sd_alg``: exactly one of the known names, compared case-sensitively (RFC 9901 4.1.1, R-13, R-54).
+    """Read ``_sd_alg``: exactly a known name, case-sensitively.
+
+    RFC 9901 4.1.1, R-13, R-54.
 
     Raises:
         Refused: ``sd.alg``; there is no fall-back.

@@ -19,7 +19,7 @@ _SMALL_ORDER = frozenset(
 
 
 def is_usable(encoded: bytes) -> bool:
-    """Whether 32 bytes are the one encoding of a point of the curve that is not of small order."""
+    """Whether 32 bytes encode a point that is not of small order, canonically."""
     y = int.from_bytes(encoded, "little") & (2**255 - 1)  # without the sign of x
     if y >= _P or y in _SMALL_ORDER:
         return False

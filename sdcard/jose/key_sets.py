@@ -49,7 +49,7 @@ def read_key_set(
 
 
 def parse_key_set(value: object, where: Where, member: str = "keys") -> KeySet[PublicKey]:
-    """Read a JWKS of the keys that sign SD-Cards, status lists, agent cards and trust lists.
+    """Read a JWKS of keys for SD-Cards, status lists, agent cards or trust lists.
 
     Raises:
         Refused: ``trust.malformed``, or a rule of the keys, as ``read_key_set``.
@@ -66,7 +66,7 @@ def _kid(entry: object, key: NamedKey, where: Where, rule: Rule) -> str:
 
 
 def _add(keys: dict[str, dict[str, tuple[K, Where]]], kid: str, key: K, where: Where) -> None:
-    """Add a key to those of its ``kid``; a thumbprint that is there already is the same key."""
+    """Add a key to those of its ``kid``; an equal thumbprint is the same key."""
     keys.setdefault(kid, {}).setdefault(key.thumbprint, (key, where))
 
 

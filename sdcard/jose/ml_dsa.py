@@ -1,4 +1,6 @@
-"""ML-DSA keys (FIPS 204) as JOSE uses them (RFC 9964): raw public keys, seeds, and which of them may be used at all.
+"""ML-DSA keys (FIPS 204) in JOSE (RFC 9964).
+
+Raw public keys, seeds, and checks of weak keys.
 
 A build of ``cryptography`` may lack some or all of it. Nothing here fails on import then; asking for a key does.
 """
@@ -49,7 +51,10 @@ class MlDsaPrivateKey(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MlDsaParameters:
-    """A parameter set: the size of a public key, and the names that ``cryptography`` gives its classes."""
+    """A parameter set.
+
+    It has the size of a public key, and the names that ``cryptography`` gives its classes.
+    """
 
     public_size: int
     public_class: str
@@ -64,7 +69,7 @@ ML_DSA_PARAMETERS = {
 
 
 def algorithm_of(key: object) -> SignatureAlgorithm | None:
-    """The parameter set of a public key of ``cryptography``, or None for a key of another kind."""
+    """Return the parameter set of a key of ``cryptography``; None for other keys."""
     for algorithm, parameters in ML_DSA_PARAMETERS.items():
         known = getattr(_module, parameters.public_class, None)
         if known is not None and isinstance(key, known):
@@ -93,7 +98,9 @@ def private_key_of(algorithm: SignatureAlgorithm, seed: bytes) -> MlDsaPrivateKe
 
 
 def is_usable(encoded: bytes) -> bool:
-    """Whether a public key binds its signer at all: whether most of its coefficients are far from zero.
+    """Whether most coefficients of a public key are far from zero.
+
+    Otherwise it does not bind its signer.
 
     It holds ``t1``: numbers of ten bits, the upper part of ``t``. When they are close to zero (modulo 1024), the
     challenge changes next to nothing of what is verified, and anybody can sign. A key that was made as FIPS 204 says

@@ -1,4 +1,7 @@
-"""``Signer``: "sign these bytes", plus the public half. Memory, HSM and remote signers look alike."""
+"""``Signer``: "sign these bytes", plus the public half.
+
+Memory, HSM and remote signers look alike.
+"""
 
 from typing import Protocol, cast
 
@@ -22,7 +25,7 @@ class Signer(Protocol):
         ...
 
     def sign(self, message: bytes) -> bytes:
-        """A signature over the message in JOSE form: for ES*, r and s of fixed size, one after the other."""
+        """Sign the message in JOSE form: for ES*, r and s of fixed size."""
         ...
 
 
@@ -43,7 +46,9 @@ class InMemorySigner:
         return self
 
     def sign(self, message: bytes) -> bytes:
-        """A signature over the message in JOSE form. ECDSA and ML-DSA take randomness from the operating system.
+        """A signature over the message in JOSE form.
+
+        ECDSA and ML-DSA take randomness from the operating system.
 
         Raises:
             Refused: ``signer.unavailable`` when the library fails.
@@ -57,7 +62,10 @@ class InMemorySigner:
 
 
 def _r_and_s(der: bytes, size: int) -> bytes:
-    """ECDSA-Sig-Value as our library writes it, DER of up to 255 bytes (RFC 3279 2.2.3) → r and s of fixed size."""
+    """Convert ECDSA-Sig-Value to r and s of fixed size (RFC 3279 2.2.3).
+
+    It is DER of up to 255 bytes, as our library writes it.
+    """
     start = 4 if der[1] < 0x80 else 5
     end = start + der[start - 1]
     return der[start:end][-size:].rjust(size, b"\0") + der[end + 2 :][-size:].rjust(size, b"\0")

@@ -1,4 +1,6 @@
-"""Challenges of a Verifier, and its decision about key binding, made before it reads a presentation.
+"""Challenges of a Verifier, and its decision about key binding.
+
+The decision is made before a presentation is read.
 
 RFC 9901 7.3 step 1 and 9.5 (R-81): a type says which, so the decision cannot be left out.
 """
@@ -61,15 +63,17 @@ def new_challenge(
     window: FreshnessWindow | None = None,
     interaction_id: str | None = None,
 ) -> Challenge:
-    """A challenge with a fresh 128-bit nonce: for a Verifier, or for a Holder that presents unsolicited."""
+    """Make a challenge with a fresh 128-bit nonce, for a Verifier or a Holder."""
     return Challenge(encode_base64url(draw_salts(salts, 1)), audience, window or FreshnessWindow(), interaction_id)
 
 
 class ChallengeRecord(Protocol):
-    """Recognizes the challenges that a Verifier issued, and remembers those that were answered."""
+    """Recognizes the challenges of a Verifier, and remembers the answered ones."""
 
     def consume(self, challenge: Challenge, now: Instant) -> bool:
-        """Mark the challenge as answered. True for exactly one caller, however many ask at once.
+        """Mark the challenge as answered.
+
+        True for exactly one caller, however many ask at once.
 
         Raises:
             Refused: ``kb.record-unavailable`` when the record cannot be reached.
@@ -87,7 +91,9 @@ class AsyncChallengeRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NonceUse:
-    """A use of a nonce that the Holder chose. Not the bytes: an ECDSA signature has two valid texts.
+    """A use of a nonce that the Holder chose.
+
+    Not the bytes: an ECDSA signature has two valid texts.
 
     Attributes:
         holder: thumbprint of the key that signed it.
@@ -103,10 +109,12 @@ class NonceUse:
 
 
 class ReplayRecord(Protocol):
-    """Remembers nonces that Holders chose, for as long as their answers could stay fresh."""
+    """Remembers nonces that Holders chose, while their answers could be fresh."""
 
     def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
-        """Remember the use until ``until``, inclusive. True for exactly one caller, however many ask at once.
+        """Remember the use until ``until``, inclusive.
+
+        True for exactly one caller, however many ask at once.
 
         Raises:
             Refused: ``kb.record-unavailable`` when the record is full or cannot be reached.
@@ -123,13 +131,16 @@ class AsyncReplayRecord(Protocol):
 
 
 def is_awaited(method: Callable[..., object]) -> bool:
-    """Whether a record's answer is to be awaited: its method is written with ``async def``."""
+    """Whether a record is awaited: its method is written with ``async def``."""
     return iscoroutinefunction(method)
 
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """The Holder must answer this Challenge, which the Verifier issued; ``issued`` lets it be answered once."""
+    """The Holder must answer this Challenge of the Verifier.
+
+    ``issued`` lets it be answered once.
+    """
 
     challenge: Challenge
     issued: ChallengeRecord | AsyncChallengeRecord
@@ -152,7 +163,9 @@ class Answering:
 
 @dataclass(frozen=True, slots=True)
 class Unsolicited:
-    """The Holder chose the nonce; ``seen`` remembers it for as long as the answer could stay fresh.
+    """The Holder chose the nonce.
+
+    ``seen`` remembers it for as long as the answer could stay fresh.
 
     A Verifier that also answers challenges does so under another audience: under the same one, an answer that another
     party overheard would count as unsolicited once.
@@ -169,7 +182,10 @@ class Unsolicited:
 
 @dataclass(frozen=True, slots=True)
 class Unbound:
-    """No KB-JWT is expected; one that arrives is refused (7.3 leaves this open). ``reason`` is in the result."""
+    """No KB-JWT is expected; one that arrives is refused (7.3 leaves this open).
+
+    ``reason`` is in the result.
+    """
 
     reason: str
 
@@ -192,7 +208,7 @@ def has_awaited_record(key_binding: KeyBinding) -> bool:
 
 
 class ConsumedByCaller:
-    """A ``ChallengeRecord`` for a caller that itself sees to it that a nonce is used once, such as a person."""
+    """A ``ChallengeRecord`` for a caller that ensures single use, such as a person."""
 
     def consume(self, challenge: Challenge, now: Instant) -> bool:
         """Always true."""

@@ -1,4 +1,4 @@
-"""Stateless challenges: nonces that their maker recognizes by a MAC, so that giving one out stores nothing.
+"""Stateless challenges: nonces with a MAC, so that issuing stores nothing.
 
 - A nonce is base64url of version (1 byte), instant (6, Unix seconds), randomness (16) and MAC (16): 52 characters.
 - The MAC is HMAC-SHA-256, cut to 128 bits (RFC 2104 5). It covers version, instant, randomness and every field of
@@ -89,7 +89,7 @@ def make_nonce(key: bytes, terms: NonceTerms, now: Instant, randomness: bytes) -
 
 
 def recognize_nonce(key: bytes, terms: NonceTerms, nonce: str) -> int | None:
-    """Give the instant at which a nonce was made with this key for these terms; None for any other text."""
+    """Return the instant of a nonce of this key and terms; None for other texts."""
     if not _NONCE.fullmatch(nonce):
         return None
     decoded = decode_base64url(nonce, _WHERE)
@@ -105,13 +105,18 @@ def new_key(salts: SaltSource) -> bytes:
 
 
 def is_current(made_at: int, lifetime: int, now: Instant) -> bool:
-    """Say whether a nonce of this instant can be answered now, inclusive. One from the future cannot."""
+    """Say whether a nonce of this instant can be answered now, inclusive.
+
+    One from the future cannot.
+    """
     return now - lifetime <= made_at <= now + MAX_FUTURE
 
 
 @dataclass(frozen=True, slots=True)
 class ChallengeMaker:
-    """Makes the challenges of one audience and purpose, and recognizes them. It has no key and no memory.
+    """Makes the challenges of one audience and purpose, and recognizes them.
+
+    It has no key and no memory.
 
     Attributes:
         audience: who asks.
@@ -137,7 +142,9 @@ class ChallengeMaker:
         return Challenge(nonce, self.audience, window or FreshnessWindow(), interaction_id, target)
 
     def check(self, key: bytes, challenge: Challenge, now: Instant) -> int:
-        """Check the MAC of a challenge's nonce, then its age; give the last second at which it can be answered.
+        """Check a nonce's MAC, then its age.
+
+        Return the last second at which it can be answered.
 
         Args:
             key: the key of the record that made the challenge.
@@ -169,7 +176,9 @@ def check_form(nonce: str) -> None:
 
 
 def check_mac(key: bytes, terms: NonceTerms, nonce: str) -> int:
-    """Refuse a nonce that was not made with this key for these terms; give its instant. 7.3 step 5.f (R-90).
+    """Refuse a nonce of another key or other terms; give its instant.
+
+    7.3 step 5.f (R-90).
 
     Raises:
         Refused: ``kb.other-request``, at ``kb-jwt/nonce``.
@@ -182,7 +191,7 @@ def check_mac(key: bytes, terms: NonceTerms, nonce: str) -> int:
 
 
 def check_age(made_at: int, lifetime: int, now: Instant) -> None:
-    """Refuse a challenge that was made too long ago, or in the future. 7.3 step 5.f (R-90).
+    """Refuse a challenge that is too old, or from the future. 7.3 step 5.f (R-90).
 
     Raises:
         Refused: ``kb.challenge-expired``, at ``kb-jwt/nonce``.

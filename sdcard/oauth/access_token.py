@@ -1,4 +1,4 @@
-"""JWT access tokens (RFC 9068): text → claims that an authorization server stands behind, or a refusal.
+"""JWT access tokens (RFC 9068): verification of their text and claims.
 
 In two steps, since a key may have to be fetched in between: ``parse_access_token`` tells which key, and
 ``verify_access_token`` applies every rule. The caller decides what a scope permits.
@@ -51,12 +51,12 @@ class AccessToken:
 
 
 def is_jwt(text: str) -> bool:
-    """Whether a bearer token can be of this kind at all: three parts with dots between them."""
+    """Whether a bearer token looks like a JWT: three parts with dots between them."""
     return _COMPACT.fullmatch(text) is not None
 
 
 def parse_access_token(text: str) -> Jws:
-    """An access token that nobody has verified yet; its header has the ``kid`` of the key.
+    """An unverified access token; its header has the ``kid`` of the key.
 
     Raises:
         Refused: ``limit.bytes``, ``jws.typ``, or a rule of the encodings.
@@ -111,7 +111,7 @@ def _check_audience(claims: Mapping[str, JsonValue], audience: str) -> None:
 
 
 def _check_times(claims: Mapping[str, JsonValue], now: Instant) -> tuple[Instant, Instant]:
-    """``exp`` holds to the second; a clock that is a little ahead of ours may say ``iat`` and ``nbf``."""
+    """Check ``exp`` to the second, ``iat`` and ``nbf`` with a little clock skew."""
     expires_at, issued_at = (
         parse_numeric_date(required(claims, name, _WHERE), _WHERE.within(name)) for name in ("exp", "iat")
     )

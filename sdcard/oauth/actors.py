@@ -1,4 +1,4 @@
-"""Parties that the claims ``act`` and ``may_act`` of an access token name (RFC 8693 4.1 and 4.4)."""
+"""Parties in ``act`` and ``may_act`` of an access token (RFC 8693 4.1 and 4.4)."""
 
 from collections.abc import Callable, Mapping
 
@@ -19,7 +19,7 @@ _MAY_ACT = _WHERE.within("may_act")
 
 
 def check_actors(claims: Mapping[str, JsonValue]) -> None:
-    """Refuse an access token whose ``act`` or ``may_act`` names nobody, whatever the token is used for.
+    """Refuse an access token whose ``act`` or ``may_act`` names no party.
 
     Raises:
         Refused: ``delegation.act``, at ``access-token/act…``; ``delegation.may-act``, at ``access-token/may_act``.
@@ -55,7 +55,7 @@ def parse_external_actors(claims: Mapping[str, JsonValue], issuer: str, registry
 
 
 def check_may_act(claims: Mapping[str, JsonValue], issuer: str, registry: str, *names: str) -> None:
-    """Refuse an actor that the subject token does not name, where it names one (RFC 8693 4.4).
+    """Refuse an actor that ``may_act`` of the subject token excludes (RFC 8693 4.4).
 
     Args:
         claims: of the subject token.
@@ -101,12 +101,12 @@ def is_party(value: object) -> bool:
 
 
 def _external_party(named_by: str | None, subject: str, issuer: str, registry: str) -> str:
-    """The party that ``iss``, if it is there, and ``sub`` name in a token of this Issuer."""
+    """Return the party that ``iss``, if present, and ``sub`` name."""
     return subject if named_by == registry else external_party(named_by or issuer, subject)
 
 
 def _named(value: JsonValue, refusal: Refused) -> tuple[str | None, str]:
-    """``iss``, if it is there, and ``sub`` of a claim that names a party; or the refusal."""
+    """Read ``iss``, if present, and ``sub`` of a party; or return the refusal."""
     if not isinstance(value, dict):
         raise refusal
     issuer, subject = value.get("iss"), value.get("sub")

@@ -1,4 +1,6 @@
-"""The authorization server's keys: those of ``sdcard.jose``, and RSA for RS256, which all know (RFC 9068 2.1).
+"""The authorization server's keys: those of ``sdcard.jose``, and RSA.
+
+RS256 is the algorithm that all servers know (RFC 9068 2.1).
 
 RSA verifies access tokens and nothing else: no SD-Card, status list or agent card is ever checked with these keys.
 """
@@ -65,7 +67,9 @@ ServerKey: TypeAlias = PublicKey | RsaKey
 
 
 def parse_server_keys(data: bytes) -> KeySet[ServerKey]:
-    """A JWKS → ``kid`` → key. Entries are independent, as in every key set (RFC 7517 5).
+    """A JWKS → ``kid`` → key.
+
+    Entries are independent, as in every key set (RFC 7517 5).
 
     Left out are entries that are no keys for signatures that we know, that name themselves by no ``kid``, that stand in
     public documents, or that were sent with their private halves.
@@ -98,7 +102,10 @@ def _parse_server_key(entry: object, where: Where) -> ServerKey:
 
 
 def _parse_rsa(entry: Mapping[str, JsonValue], where: Where) -> RsaKey:
-    """RFC 7518 6.3.1; of fixed exponent, and of a length that is neither weak nor much work."""
+    """Read an RSA key (RFC 7518 6.3.1).
+
+    Its exponent is fixed, and its length neither weak nor much work.
+    """
     if not PRIVATE_MEMBERS.isdisjoint(entry):
         raise Refused(Rule.KEY_PRIVATE, where)
     check_purpose(entry, ("RS256",), where)

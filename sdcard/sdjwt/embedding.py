@@ -1,4 +1,4 @@
-"""Claims with treatments → payload with digests, Disclosures and decoys (RFC 9901 4.2.4 to 4.2.6).
+"""Embedding of digests, Disclosures and decoys (RFC 9901 4.2.4 to 4.2.6).
 
 Children are embedded before their parents, so a Disclosure's value holds the digests of what is beneath it.
 
@@ -20,7 +20,7 @@ _PLAIN, _SELECTIVE, _ = Treatment
 
 
 class Embedded(NamedTuple):
-    """A payload, and the text of each Disclosure whose digest is in it or in another one."""
+    """A payload, and the Disclosures whose digests are in it or in another one."""
 
     payload: JsonObject
     disclosures: tuple[str, ...]
@@ -32,7 +32,7 @@ class Embedded(NamedTuple):
 def embed(
     root: DisclosableObject, algorithm: DigestAlgorithm, salts: SaltSource, padded_size: Callable[[int], int]
 ) -> Embedded:
-    """Replace every selective part by its digest, leave withheld parts out, and add decoys where it says so (R-30).
+    """Replace selective parts by digests, drop withheld parts, add decoys (R-30).
 
     Plain parts stay as they are (R-10). A decoy is the digest of the base64url text of 128 fresh random bits
     (4.2.5, R-29).
@@ -62,7 +62,10 @@ class _Embedder:
         return self.object(part) if isinstance(part, DisclosableObject) else self._array(part)
 
     def object(self, disclosable: DisclosableObject) -> JsonObject:
-        """Digests go into `_sd`, sorted: their order tells nothing of the claims' order (R-25 to R-27)."""
+        """Put digests into `_sd`, sorted.
+
+        Their order tells nothing of the claims' order (R-25 to R-27).
+        """
         layout = layout_of_object(disclosable)
         members = layout.shown.copy()
         digests = self._digests(layout, self._endings(layout, members), disclosable.least)
@@ -71,7 +74,10 @@ class _Embedder:
         return members
 
     def _array(self, disclosable: DisclosableArray) -> list[JsonValue]:
-        """Selective elements keep their order; decoys stand before and behind them at random (4.2.4.2, R-28)."""
+        """Keep the order of selective elements (4.2.4.2, R-28).
+
+        Decoys stand before and behind them at random.
+        """
         layout = layout_of_array(disclosable)
         elements = layout.shown.copy()
         digests = self._digests(layout, self._endings(layout, elements), disclosable.least)
@@ -80,7 +86,7 @@ class _Embedder:
         return self._spread(elements, [{ELLIPSIS: decoy} for decoy in digests[len(layout.places) :]])
 
     def _endings(self, layout: Layout[Any], shown: Any) -> Sequence[str]:
-        """Return the text of each Disclosure after its salt, with the varying parts written."""
+        """Return each Disclosure's text after its salt, with the varying parts written."""
         if not layout.varying:
             return layout.endings
         endings = [*layout.endings]
@@ -101,7 +107,7 @@ class _Embedder:
         return self._algorithm.digests(disclosures + salts[real:])
 
     def _spread(self, elements: list[JsonValue], decoys: list[JsonValue]) -> list[JsonValue]:
-        """Put some decoys before the elements and the rest behind them; how many is random.
+        """Put a random number of decoys before the elements and the rest behind them.
 
         The place of an element that is shown must not tell how many elements there are. With decoys between elements,
         the first of many would stand further to the front than the first of few.
@@ -164,7 +170,7 @@ def layout_of_array(disclosable: DisclosableArray) -> Layout[list[JsonValue]]:
 
 
 def _value_of(part: Disclosable) -> tuple[JsonValue, DisclosableObject | DisclosableArray | None]:
-    """Return the value; for a part with salts beneath it, an empty value of its kind, and the part."""
+    """Return the value; or an empty one and the part, where salts are beneath it."""
     if isinstance(part, DisclosableObject):
         of_object = layout_of_object(part)
         return ({}, part) if _varies(of_object, part.least) else (of_object.shown, None)

@@ -1,4 +1,4 @@
-"""Text → what it says, without a word on whether it is true: for tools that look, never for decisions."""
+"""Unverified reading of SD-JWTs: for tools that look, never for decisions."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,9 @@ from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 
 @dataclass(frozen=True, slots=True)
 class UnverifiedSdJwt:
-    """The parts of an SD-JWT, every Disclosure in its place. No signature, time or trust was looked at.
+    """The parts of an SD-JWT, every Disclosure in its place.
+
+    No signature, time or trust was looked at.
 
     Attributes:
         sd_jwt: as text, without its KB-JWT.
@@ -27,7 +29,7 @@ class UnverifiedSdJwt:
 
 
 def read_unverified(text: str, limits: Limits) -> UnverifiedSdJwt:
-    """Read the parts as strictly as a Verifier would, and check nothing that they claim.
+    """Read the parts as strictly as a Verifier, and verify nothing.
 
     Raises:
         Refused: ``sd-jwt.format``, ``limit.*``, ``jws.format``, ``jws.header``, ``encoding.*``, ``json.*``, ``sd.*``,
@@ -45,7 +47,7 @@ def read_unverified(text: str, limits: Limits) -> UnverifiedSdJwt:
 
 
 def read_nonce(text: str, limits: Limits) -> str | None:
-    """The nonce that a KB-JWT claims to answer, to find the challenge by; None where there is none to be found.
+    """Return the nonce of a KB-JWT, to find its challenge; None without one.
 
     A Verifier says what is wrong with the presentation; here, nothing is.
     """

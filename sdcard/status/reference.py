@@ -1,4 +1,7 @@
-"""The ``status`` claim of an SD-Card, and the Verifier's choice to check it or not (Token Status List 6 and 8.3)."""
+"""The ``status`` claim, and the Verifier's decision to check it.
+
+Token Status List 6 and 8.3.
+"""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -13,7 +16,7 @@ _WHERE = Where(Part.ISSUER_JWT, ("status",))
 
 
 class StatusValue(IntEnum):
-    """Statuses that an SD-Card can have (Token Status List 7.1); any other number is none of them."""
+    """Statuses of an SD-Card (Token Status List 7.1); no other number is one."""
 
     VALID = 0
     INVALID = 1
@@ -41,7 +44,10 @@ class StatusReference:
 
 
 class StatusSource(Protocol):
-    """Knows the statuses of Referenced Tokens. Asked only when nothing else speaks against the SD-Card (TSL-10)."""
+    """Knows the statuses of Referenced Tokens.
+
+    Asked only when nothing else speaks against the SD-Card (TSL-10).
+    """
 
     def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         """The value of the entry at this instant.
@@ -67,7 +73,7 @@ class AsyncStatusSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The status, where the SD-Card has one, is asked from ``source``; no answer refuses."""
+    """Ask ``source`` for the status, where the SD-Card has one; no answer refuses."""
 
     source: StatusSource
 
@@ -108,7 +114,10 @@ class _NoAsyncSource:
 
 
 def without_source(status: Status) -> Status:
-    """The decision as a result tells it: a source is no value that can be compared, or sent to another process."""
+    """Describe the decision in a result.
+
+    A source is no value that can be compared, or sent to another process.
+    """
     match status:
         case Checked():
             return Checked(_NoSource())

@@ -27,14 +27,17 @@ class StatusList:
         return len(self.packed) * 8 // self.bits
 
     def status(self, index: int) -> int | None:
-        """The status at an index; None beyond the list's end, where nothing can be said (TSL-12)."""
+        """Return the status at an index; None beyond the list's end (TSL-12)."""
         if not 0 <= index < len(self):
             return None
         byte, position = divmod(index * self.bits, 8)
         return self.packed[byte] >> position & (1 << self.bits) - 1
 
     def to_claim(self) -> JsonObject:
-        """The value of ``status_list``: ZLIB at its highest level, in base64url (TSL-3, TSL-4)."""
+        """Compress to the value of ``status_list``: ZLIB, in base64url (TSL-3, TSL-4).
+
+        At the highest level.
+        """
         return {"bits": self.bits, "lst": encode_base64url(zlib.compress(self.packed, 9))}
 
 
