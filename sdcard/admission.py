@@ -1,4 +1,6 @@
-"""``AdmissionPolicy``: which verified cards a route admits. It is about who, which card and what was shown of it.
+"""``AdmissionPolicy``: which verified cards a route admits.
+
+It is about who, which card and what was shown of it.
 
 It never names a disclosure context: no claim says in which one a card was issued, and the name would leak partners. It
 only ever demands that something is shown, so leaving something out never turns a no into a yes.
@@ -39,7 +41,10 @@ class Required:
 
 @dataclass(frozen=True, slots=True)
 class NothingRequired:
-    """Admit every Holder of a trusted Issuer, whatever it shows. ``reason`` documents the choice."""
+    """Admit every Holder of a trusted Issuer, whatever it shows.
+
+    ``reason`` documents the choice.
+    """
 
     reason: str
 
@@ -78,7 +83,7 @@ class AdmissionPolicy:
 
     @property
     def request(self) -> ClaimRequest:
-        """Build the request to a Holder: required claims, ids of skills, and optional claims."""
+        """Build the request to a Holder: required claims, skills, and optional claims."""
         entries = list(self.requirement.claims.entries) if isinstance(self.requirement, Required) else []
         if isinstance(self.requirement, Required) and self.requirement.skills:
             entries += [place for name in sorted(self.formats) for place in KNOWN_FORMATS[name].facts[Fact.SKILL]]
@@ -86,7 +91,7 @@ class AdmissionPolicy:
 
 
 def check_admission(card: VerifiedCard, policy: AdmissionPolicy) -> None:
-    """Refuse a verified card that the policy does not admit, with everything that is wrong at once.
+    """Refuse a verified card that the policy does not admit, with all reasons.
 
     Raises:
         Refused: ``issuer.unknown``, ``policy.format``, ``policy.claim-missing`` and ``policy.skill-missing``, each at

@@ -1,4 +1,4 @@
-"""A JSON value with a treatment for each of its parts: what a plan says and what embedding does.
+"""JSON values with a treatment for each part: input of embedding, from a plan.
 
 Both columns know this type, as they know ``ClaimPath``: the card column makes it, the token column consumes it.
 """
@@ -30,7 +30,9 @@ Varying: TypeAlias = "tuple[Any, int | None, DisclosableObject | DisclosableArra
 
 
 class Layout(NamedTuple, Generic[T]):
-    """Part of an object or array that is equal in every SD-Card of a plan. Embedding computes it once.
+    """Part of an object or array that is equal in every SD-Card of a plan.
+
+    Embedding computes it once.
 
     So a value is not to be changed once it was embedded.
 
@@ -77,8 +79,9 @@ _DIVIDED = (DisclosableObject, DisclosableArray)
 
 
 def treatments(disclosable: Disclosable) -> list[tuple[Place, Treatment]]:
-    """Every part that is treated apart, with its place in the whole document and its treatment; a part stands before
-    what is in it.
+    """List the parts with a treatment of their own, by place.
+
+    A part stands before its contents.
     """
     found: list[tuple[Place, Treatment]] = []
     _add_treatments(disclosable, (), found)
@@ -99,7 +102,7 @@ def _add_treatments(disclosable: Disclosable, place: Place, found: list[tuple[Pl
 
 
 def shows(disclosable: Disclosable, place: Place) -> bool:
-    """Whether the part at this place is shown: by itself, or with the whole that it belongs to."""
+    """Whether the part at this place is shown, by itself or with its container."""
     for segment in place:
         if isinstance(disclosable, DisclosableObject):
             treatment, disclosable = disclosable.members.get(str(segment), (Treatment.WITHHELD, None))

@@ -61,7 +61,7 @@ def encode_base64url(data: bytes) -> str:
 
 
 def encode_alike_base64url(parts: Sequence[bytes]) -> list[str]:
-    """Encode many texts of one size, which is not 0, as ``encode_base64url`` in one pass."""
+    """Encode many texts of one size, not 0, as ``encode_base64url`` in one pass."""
     if len(parts) < 2:
         return [encode_base64url(part) for part in parts]
     size = len(parts[0])
@@ -105,7 +105,9 @@ def decode_base64url(text: str, where: Where, *within: str) -> bytes:
 
 
 def decode_json(text: str, where: Where, depth: int) -> tuple[bytes, JsonValue]:
-    """Base64url of JSON → the bytes and their value: ``decode_base64url`` and ``parse_json``, one after the other.
+    """Decode base64url of JSON to its bytes and value.
+
+    It is ``decode_base64url`` and ``parse_json``, one after the other.
 
     Raises:
         Refused: as these two.
@@ -136,7 +138,7 @@ def decode_json_object(text: str, where: Where, depth: int) -> JsonObject:
 
 
 def check_containers(text: str, where: Where, depth: int) -> None:
-    """Refuse base64url of JSON that ``decode_json`` would refuse for its arrays and objects, and make none of them.
+    """Refuse arrays and objects as ``decode_json`` would, without building them.
 
     Raises:
         Refused: ``json.depth`` or ``limit.containers``; ``encoding.base64url``.
@@ -218,7 +220,10 @@ def copied(value: JsonObject) -> JsonObject:
 
 
 def has_more_values(value: JsonValue, most: int) -> bool:
-    """Whether a value and all that is in it are more than so many values. No more are looked at."""
+    """Whether a value and all that is in it are more than so many values.
+
+    No more are looked at.
+    """
     waiting = [value]
     for one in waiting:  # which grows
         waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
@@ -228,7 +233,10 @@ def has_more_values(value: JsonValue, most: int) -> bool:
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same value of the same type: ``1``, ``1.0`` and ``true`` all differ."""
+    """Whether two JSON values have the same type and value.
+
+    ``1``, ``1.0`` and ``true`` all differ.
+    """
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -255,7 +263,10 @@ def _decode_utf8(data: bytes) -> str | None:
 
 
 def _read_json(text: str) -> tuple[JsonValue, Rule | None, str]:
-    """The value, or what is wrong, with a hint. The refusal is raised elsewhere: these exceptions carry the text."""
+    """The value, or what is wrong, with a hint.
+
+    The refusal is raised elsewhere: these exceptions carry the text.
+    """
     text = text.rstrip(_JSON_SPACE)
     try:
         value, end = _DECODER.raw_decode(text, len(text) - len(text.lstrip(_JSON_SPACE)))
@@ -275,7 +286,10 @@ def _read_json(text: str) -> tuple[JsonValue, Rule | None, str]:
 
 
 def _fault(text: str, at: int, said: str) -> str:
-    """Line, column and kind of what is no JSON, from what ``json`` says. Of the text only punctuation is named."""
+    """Line, column and kind of what is no JSON, from what ``json`` says.
+
+    Of the text only punctuation is named.
+    """
     if not text:
         return "It is empty."
     if said == "Extra data":
@@ -304,7 +318,7 @@ def _why(text: str, at: int, said: str) -> str:
 
 
 class _Inexact(Exception):
-    """The JSON is well-formed, but a value made of it would not say what the text says."""
+    """The JSON is well-formed, but its value would differ from its text."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -340,7 +354,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 
 def _excess(data: bytes, depth: int) -> Rule | None:
-    """Return the rule that too many or too deep arrays and objects break, before any is built.
+    """Return the rule that too many or too deep containers break, before any is built.
 
     Exact for JSON, and for what of a text is JSON before its first fault. Each step is one pass in C; ``replace`` jumps
     from one to the next where ``count`` looks at each byte.

@@ -78,7 +78,10 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule met at a place. ``hint`` says what a person can do; it never quotes a value of a card or token."""
+    """A rule met at a place.
+
+    ``hint`` says what a person can do; it never quotes a value of a card or token.
+    """
 
     rule: Rule
     where: Where
@@ -90,7 +93,9 @@ class Finding:
 
 
 def first_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """The first ``MOST_FINDINGS`` errors, and as many others; an error is never lost among warnings.
+    """Bound findings: the first ``MOST_FINDINGS`` errors, and as many others.
+
+    An error is never lost among warnings.
 
     The search stops at one error too many. The last finding then says that there are more.
     """
@@ -112,7 +117,10 @@ def first_findings(findings: Iterable[Finding]) -> list[Finding]:
 
 
 class Refused(Exception):
-    """A document was read and one or more rules say no. ``rule`` and ``where`` are those of the first finding."""
+    """A document was read and one or more rules say no.
+
+    ``rule`` and ``where`` are those of the first finding.
+    """
 
     def __init__(self, rule: Rule, where: Where, hint: str = "") -> None:
         self.findings: tuple[Finding, ...] = (Finding(rule, where, hint),)
@@ -120,7 +128,9 @@ class Refused(Exception):
 
     @classmethod
     def because(cls, findings: Sequence[Finding]) -> "Refused":
-        """Refuse for every finding at once, of very many the first; the first one names the refusal.
+        """Refuse for all findings at once; the first one names the refusal.
+
+        Of very many findings, the first are kept.
 
         Raises:
             Misuse: without a finding.
@@ -158,7 +168,9 @@ class Misuse(ValueError):
 
 @contextmanager
 def foreign_code(instead: Callable[..., Exception], *arguments: Any) -> Iterator[None]:
-    """Raise ``instead(*arguments)`` for any error of a library within the block; refusals and misuse of ours pass.
+    """Raise ``instead(*arguments)`` for any error of a library within the block.
+
+    Refusals and misuse of ours pass.
 
     Libraries document some exceptions and raise others. Their messages may quote what they were given, so nothing of
     them is kept. Put nothing but the call of the library into the block.

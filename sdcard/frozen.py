@@ -1,4 +1,4 @@
-"""``frozen``: a mapping that nobody can change, and that can be pickled and copied like any other value."""
+"""``frozen``: an immutable mapping that can be pickled and copied."""
 
 import copyreg
 from collections.abc import Callable, Mapping

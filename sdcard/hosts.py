@@ -26,7 +26,10 @@ _LOOPBACK_V4, _LOOPBACK_V6 = IPv4Network("127.0.0.0/8"), IPv6Address("::1")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL in its parts. ``host`` is in lower case and without brackets; ``rest`` begins with a slash."""
+    """A URL in its parts.
+
+    ``host`` is in lower case and without brackets; ``rest`` begins with a slash.
+    """
 
     scheme: str
     host: str
@@ -72,13 +75,18 @@ def literal_address(host: str) -> Address | None:
 
 
 def is_loopback_address(host: str) -> bool:
-    """Whether the host is an address of this machine itself. A name is none: it may resolve to another machine."""
+    """Whether the host is an address of this machine itself.
+
+    A name is none: it may resolve to another machine.
+    """
     literal = literal_address(host)
     return literal in _LOOPBACK_V4 if isinstance(literal, IPv4Address) else literal == _LOOPBACK_V6
 
 
 def check_secret_url(url: str, what: str) -> None:
-    """Raise ``Misuse`` for a URL to which no secret goes: https goes anywhere, http to this machine alone.
+    """Raise ``Misuse`` for a URL that no secret may go to.
+
+    Secrets go anywhere by https, and by http to this machine alone.
 
     This machine is ``localhost``, 127.0.0.0/8 and ::1. Other names under ``localhost`` depend on the resolver, and
     0.0.0.0 and mapped addresses on the system.

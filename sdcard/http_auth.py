@@ -1,4 +1,4 @@
-"""Challenges and presentations as HTTP headers: the scheme ``SD-Card`` (RFC 9110 11).
+"""Challenges and presentations in HTTP headers: scheme ``SD-Card`` (RFC 9110 11).
 
 ``WWW-Authenticate: SD-Card nonce="…", audience="…"``, with ``interaction_id`` where there is one and ``requested``, a
 JSON array of claim paths, where something is asked for; ``Authorization: SD-Card <presentation>``. A compact SD-JWT+KB
@@ -45,7 +45,10 @@ _Parameters: TypeAlias = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ReceivedChallenge:
-    """A challenge as it arrived, and what is requested with it. Nobody vouches for it yet."""
+    """A challenge as it arrived, and what is requested with it.
+
+    Nobody vouches for it yet.
+    """
 
     challenge: Challenge
     request: ClaimRequest
@@ -74,7 +77,7 @@ def encode_challenge(challenge: Challenge, request: ClaimRequest) -> str:
 
 
 def parse_challenge(values: Sequence[str]) -> ReceivedChallenge | None:
-    """The one challenge of ours in all values of ``WWW-Authenticate``; None where only other schemes are offered.
+    """Find our challenge in all values of ``WWW-Authenticate``; None without one.
 
     A value without our scheme is not looked at, so a malformed one of another scheme changes nothing.
 
@@ -132,7 +135,7 @@ def parse_credentials(values: Sequence[str]) -> str:
 
 
 def is_header_text(text: str) -> bool:
-    """Whether the text can be an audience in a header: short printable ASCII, no blanks around it."""
+    """Whether the text can be an audience in a header: short printable ASCII."""
     return _PRINTABLE.fullmatch(text) is not None
 
 

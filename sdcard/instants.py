@@ -1,4 +1,7 @@
-"""Time as an argument: instants are Unix seconds (NumericDate, RFC 7519 2); nothing in the core reads a clock."""
+"""Time as an argument: instants are Unix seconds (NumericDate, RFC 7519 2).
+
+Nothing in the core reads a clock.
+"""
 
 import calendar
 import re
@@ -34,14 +37,14 @@ def is_instant(value: object) -> TypeGuard[Instant]:
 
 
 def check_instant(value: object) -> Instant:
-    """Give back an instant that a caller passed in, or raise ``Misuse``: a bool, NaN or text is no instant."""
+    """Return a caller's instant, or raise ``Misuse``: a bool or NaN is no instant."""
     if not is_instant(value):
         raise Misuse("an instant is a number of Unix seconds, from 1970 to 9999")
     return value
 
 
 def parse_numeric_date(value: object, where: Where) -> Instant:
-    """Read a NumericDate claim: every date in a signed document or trust list is read here (RFC 7519 2).
+    """Read a NumericDate claim of any signed document or trust list (RFC 7519 2).
 
     A fraction is allowed; bool, text and null are not. The bound is the years 1970 to 9999: no token is older, and
     databases, calendars and doubles hold every whole second within it.
@@ -73,7 +76,10 @@ _RFC_3339 = re.compile(
 
 
 def parse_rfc3339(text: str) -> Instant | None:
-    """``2026-01-31T12:00:00Z`` → Unix seconds; None for anything else. An offset is required, a leap second is none."""
+    """``2026-01-31T12:00:00Z`` → Unix seconds; None for anything else.
+
+    An offset is required, a leap second is none.
+    """
     match = _RFC_3339.fullmatch(text)
     if match is None:
         return None
@@ -91,7 +97,7 @@ def parse_rfc3339(text: str) -> Instant | None:
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """Lifetime of a stored value: from the instant that it was made, until its end, exclusive.
+    """Lifetime of a stored value, from its making until its end, exclusive.
 
     The clock that made it may have been wrong. A value from the future is not usable now: its owner makes
     it again, or refuses it. With the end alone it would count for as long as the clock was ahead.
@@ -101,13 +107,16 @@ class Lifetime:
     ends_at: Instant
 
     def covers(self, now: Instant, skew: int | float = 0) -> bool:
-        """Whether it may be used. ``skew``: seconds that the clock that made it may be ahead of this one."""
+        """Whether it may be used.
+
+        ``skew``: seconds that the clock that made it may be ahead of this one.
+        """
         return self.made_at <= now + skew and now < self.ends_at
 
 
 @dataclass(frozen=True, slots=True)
 class FreshnessWindow:
-    """Permitted age of ``iat`` of a KB-JWT in seconds, past and future; both ends inclusive.
+    """Permitted age of ``iat`` of a KB-JWT in seconds, past and future, inclusive.
 
     SD-Card 7.1 sets the past bound. Both may be narrowed, never widened.
     """

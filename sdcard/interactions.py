@@ -1,4 +1,4 @@
-"""Interaction ids (SD-Card 5.2.2): one shape wherever they go, from a KB-JWT by headers and tokens into every audit."""
+"""Interaction ids (SD-Card 5.2.2): one shape in KB-JWTs, headers and tokens."""
 
 import re
 from typing import TypeGuard

@@ -1,4 +1,6 @@
-"""Card, plan and Holder key → SD-Card, and a Batch of them. Signing is two steps: prepare, then complete.
+"""Card, plan and Holder key → SD-Card, and a Batch of them.
+
+Signing is two steps: prepare, then complete.
 
 Between the two lies nothing but bytes to sign, so an HSM or a remote signer needs no second path.
 """
@@ -50,7 +52,9 @@ MAX_STEP = 30 * DAY
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """An Issuer: ``iss``, a URL, and the key that signs; ``kid`` is its thumbprint (SDC-1).
+    """An Issuer: ``iss``, a URL, and its signing key (SDC-1).
+
+    ``kid`` is the key's thumbprint.
 
     An Issuer keeps the encoded header for each ``typ``, because all its SD-Cards of a profile have the same one.
     """
@@ -94,7 +98,9 @@ class Validity:
 
 
 def issuing_step(lifetime: int = DEFAULT_LIFETIME) -> int:
-    """The step in seconds on which cards of this lifetime begin and end: the lifetime itself, at most 30 days.
+    """Return the step in seconds on which cards of this lifetime begin and end.
+
+    It is the lifetime itself, at most 30 days.
 
     Cards issued within one step share both times, so that the times link few of them (RFC 9901 10.1, R-37, HAIP-3).
 
@@ -107,7 +113,7 @@ def issuing_step(lifetime: int = DEFAULT_LIFETIME) -> int:
 
 
 def rounded_validity(now: Instant, lifetime: int = DEFAULT_LIFETIME, step: int | None = None) -> Validity:
-    """A validity of at least ``lifetime`` seconds from now, which all cards of the current step share.
+    """Return the validity of the current step, of at least ``lifetime`` seconds.
 
     Both ends are multiples of ``step``. The validity never spans more than ``MAX_LIFETIME``: for a lifetime close to
     that, it ends up to two steps early.
@@ -127,7 +133,7 @@ def rounded_validity(now: Instant, lifetime: int = DEFAULT_LIFETIME, step: int |
 
 
 def _within(validity: Validity, agreement: Agreement) -> Validity:
-    """The part of a validity in which the agreement holds; it ends on the step that all cards share."""
+    """Cut a validity to the agreement; it ends on the step that all cards share."""
     end = agreement.last_end(validity.step)
     if end <= validity.issued_at:
         raise Misuse("the agreement ends before the first step of this validity: plan with the same step")
@@ -197,7 +203,9 @@ def prepare_sd_card(
     status: StatusReference | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> PreparedSdCard:
-    """Everything of an SD-Card but the signature (RFC 9901 4.1, R-15; SD-Card 3.1; HAIP-2).
+    """An SD-Card without its signature.
+
+    RFC 9901 4.1, R-15; SD-Card 3.1; HAIP-2.
 
     Args:
         issuer: who issues; the digests are as strong as its key's signatures (9.4, R-33).
@@ -296,7 +304,10 @@ def issue_sd_card(
     salts: SaltSource,
     status: StatusReference | None = None,
 ) -> SdCard:
-    """Prepare and complete in one go, with a signer that is at hand. Arguments as in ``prepare_sd_card``."""
+    """Prepare and complete in one go, with a signer that is at hand.
+
+    Arguments as in ``prepare_sd_card``.
+    """
     if signer.public_key != issuer.key:
         raise Misuse("the signer does not hold the Issuer's key")
     signing_input, disclosures, validity = _prepare(
@@ -317,7 +328,9 @@ def prepare_batch(
     statuses: Sequence[StatusReference] = (),
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[PreparedSdCard, ...]:
-    """A Batch: for each plan, one SD-Card for each Holder key, in this order, each with salts of its own (R-36).
+    """Prepare a Batch: for each plan, one SD-Card for each Holder key, in this order.
+
+    Each has salts of its own (R-36).
 
     What it does not name here is as in ``prepare_sd_card``.
 

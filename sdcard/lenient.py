@@ -23,12 +23,15 @@ _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
 def lenient_document(data: bytes) -> bytes:
-    """A document in JSON, TOML or YAML, without a byte order mark (RFC 8259 8.1). White space around it is its own."""
+    """A document in JSON, TOML or YAML, without a byte order mark (RFC 8259 8.1).
+
+    White space around it is its own.
+    """
     return data.removeprefix(codecs.BOM_UTF8)
 
 
 def lenient_token(text: str) -> str:
-    """A token, SD-JWT or presentation without a byte order mark, white space around it, and breaks of wrapped lines.
+    """Clean a pasted token: no byte order mark, outer white space or line breaks.
 
     No such text has line breaks of its own. In a JSON form only those within strings go, where JSON permits none.
     """
@@ -39,7 +42,7 @@ def lenient_token(text: str) -> str:
 
 
 def _joined(text: str) -> str:
-    """Lines as one, without the blanks around breaks, and the ``=`` of quoted-printable before them (RFC 2045 6.7)."""
+    """Join lines, without blanks and ``=`` of quoted-printable (RFC 2045 6.7)."""
     *wrapped, last = _BREAK.split(text)
     return "".join(line.strip(" \t").removesuffix("=") for line in wrapped) + last.lstrip(" \t") if wrapped else text
 

@@ -1,4 +1,7 @@
-"""Limits on the work for untrusted input. One value, so that every bound stands beside its reason."""
+"""Limits on the work for untrusted input.
+
+One value, so that every bound stands beside its reason.
+"""
 
 from dataclasses import dataclass, fields
 
@@ -10,7 +13,10 @@ DEEPEST = 128
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds, inclusive. All work is linear in what they bound. ``json_depth`` is at most 128."""
+    """Upper bounds, inclusive.
+
+    All work is linear in what they bound. ``json_depth`` is at most 128.
+    """
 
     presentation_bytes: int = 1_048_576
     """Everything else grows with it. The largest public agent cards have 60 kB and make SD-Cards of 200 kB."""

@@ -1,4 +1,7 @@
-"""Claim names, header values and separators that the standards fix. Both columns know them; nothing else is in here."""
+"""Claim names, header values and separators that the standards fix.
+
+Both columns know them; nothing else is in here.
+"""
 
 SEPARATOR = "~"
 """RFC 9901 4."""

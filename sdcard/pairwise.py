@@ -1,4 +1,6 @@
-"""Pairwise ids: names for an agent in one context or one SD-Card, which only the registry can resolve.
+"""Pairwise ids: names for an agent that only the registry can resolve.
+
+Each is for one context or one SD-Card.
 
 A pairwise id is ``pairwise.`` and a ULID. It has the form of an agent id, so every reader of ``sub`` takes it. No agent
 is registered under such an id. The ULID alone is what card formats have in ``agent_id`` or ``id``.
@@ -33,7 +35,10 @@ def pairwise_id(data: bytes) -> str:
 
 
 def is_reserved(agent_id: str) -> bool:
-    """Whether no agent registers under an id: people, or a reader that ignores capitals, could take it for pairwise."""
+    """Whether an id is reserved, because it could be taken for a pairwise one.
+
+    People, or a reader that ignores capitals, could do so.
+    """
     return agent_id[: len(PAIRWISE)].lower() == PAIRWISE
 
 

@@ -56,7 +56,10 @@ class ClaimPath:
         return ".".join(map(encode_segment, self.segments))
 
     def covers(self, place: tuple[Segment, ...]) -> bool:
-        """Whether the place is the path's own or lies beneath it. ``None`` in it: a segment that no path names."""
+        """Whether the place is the path's own or lies beneath it.
+
+        ``None`` in it: a segment that no path names.
+        """
         own = self.segments
         return place[: len(own)] == own or (None in own and len(own) <= len(place) and self._agrees(place))
 
@@ -97,7 +100,7 @@ class ClaimPath:
         return self.covers(other.segments)
 
     def overlap(self, other: "ClaimPath") -> "ClaimPath | None":
-        """The path that covers exactly the places that both cover; None where there are none."""
+        """Return the path of the places that both cover; None where there are none."""
         one, two = self.segments, other.segments
         for mine, theirs in zip(one, two, strict=False):
             if mine is not theirs and mine is not None and theirs is not None and not _are_same(mine, theirs):

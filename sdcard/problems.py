@@ -1,4 +1,4 @@
-"""Refusals over HTTP: the problem document (RFC 9457) of the registry, of publishing agents and of Verifiers alike."""
+"""Problem documents (RFC 9457) of the registry, agents and Verifiers."""
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import AND_MORE, Refused
@@ -9,7 +9,10 @@ RETRY_AFTER = 5
 
 
 def problem_document(refusal: Refused, status: int) -> JsonObject:
-    """The refusal as it is sent. It names rules and places, never a value; ``rule`` and ``where`` are the first."""
+    """The refusal as it is sent.
+
+    It names rules and places, never a value; ``rule`` and ``where`` are the first.
+    """
     return {
         "type": f"urn:sd-card:rule:{refusal.rule}",
         "title": refusal.rule.sentence,

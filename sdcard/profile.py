@@ -1,4 +1,4 @@
-"""A profile is data: what another version of the SD-Card draft may change, as one value."""
+"""Profiles: the differences between versions of the SD-Card draft, as data."""
 
 from dataclasses import dataclass
 

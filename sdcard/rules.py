@@ -7,7 +7,10 @@ from enum import StrEnum
 
 
 class Rule(StrEnum):
-    """A reason to refuse. The value is the id; ``sentence`` and ``standard`` explain it to a person."""
+    """A reason to refuse.
+
+    The value is the id; ``sentence`` and ``standard`` explain it to a person.
+    """
 
     sentence: str
     standard: str

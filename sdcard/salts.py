@@ -1,4 +1,7 @@
-"""Sources of salts. Randomness is an argument; the operating system's generator is in ``edge/system.py``."""
+"""Sources of salts.
+
+Randomness is an argument; the operating system's generator is in ``edge/system.py``.
+"""
 
 from typing import Protocol
 
@@ -30,7 +33,10 @@ def draw_salts(source: SaltSource, count: int) -> bytes:
 
 
 class SaltPool:
-    """Hands out salts, each once, as base64url text. One pool serves one SD-Card, then is dropped."""
+    """Hands out salts, each once, as base64url text.
+
+    One pool serves one SD-Card, then is dropped.
+    """
 
     _FEW = 16
 
@@ -40,7 +46,9 @@ class SaltPool:
         self._drawn: set[str] = set()
 
     def take(self, count: int) -> list[str]:
-        """Salts that nobody else gets (R-17). After the first time the source is asked for no fewer than 16.
+        """Salts that nobody else gets (R-17).
+
+        After the first time the source is asked for no fewer than 16.
 
         Raises:
             Misuse: when the source gives one for the second time, or another number of bytes.

@@ -67,7 +67,9 @@ class TrustedIssuers:
             raise Refused(Rule.TRUST_EXPIRED, Where(Part.TRUST, ("exp",)), "Get the present trust document.")
 
     def key_for(self, issuer: object, kid: object, alg: object = None) -> PublicKey:
-        """The one key that may have signed. Without ``kid``, only an Issuer with a single key has one (JWK-4).
+        """The one key that may have signed.
+
+        Without ``kid``, only an Issuer with a single key has one (JWK-4).
 
         Nothing in the token adds an Issuer or a key, or says how to find one (R-53, VC-10, VC-11, VC-22). ``alg``
         chooses only between keys of one ``kid`` that the list has for different algorithms.
@@ -86,7 +88,7 @@ class TrustedIssuers:
         return key
 
     def status_key_for(self, issuer: str, kid: object, alg: object = None) -> PublicKey:
-        """The one key that may have signed a status list of this Issuer; its other keys may not (TSL-8).
+        """Return the one key that may sign a status list of this Issuer (TSL-8).
 
         Raises:
             Refused: ``issuer.key-unknown``.
@@ -98,7 +100,9 @@ class TrustedIssuers:
 
 
 def parse_trusted_issuers(data: bytes, limits: Limits = DEFAULT_LIMITS) -> TrustedIssuers:
-    """Trust document → trusted Issuers. Its shape: ``{"issuers": {"https://registry.example": {"keys": [JWK, …]}}}``.
+    """Trust document → trusted Issuers.
+
+    Its shape: ``{"issuers": {"https://registry.example": {"keys": [JWK, …]}}}``.
 
     Beside ``keys`` an Issuer may have ``status_keys``, which sign its status lists; and the document ``exp``. Issuers
     and keys are independent: those that cannot be used are in ``left_out``, and the others are trusted. The document is
@@ -138,7 +142,9 @@ def read_trusted_issuers(document: JsonObject) -> TrustedIssuers:
 
 
 def _read_status_keys(entry: JsonObject, where: Where) -> KeySet[PublicKey]:
-    """Read the keys of status lists. Without a usable one, no status of the Issuer can be checked.
+    """Read the keys of status lists.
+
+    Without a usable one, no status of the Issuer can be checked.
 
     Raises:
         Refused: ``trust.malformed`` for what is no array.

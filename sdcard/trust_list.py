@@ -1,4 +1,4 @@
-"""Trust lists: trusted Issuers and their keys, signed with a key that the Verifier has pinned.
+"""Trust lists: trusted Issuers and their keys, signed with a pinned key.
 
 A compact JWS of its own ``typ``. It is the trust document of ``sdcard.trust`` as a payload, with ``iat`` and ``exp``;
 with it and the pinned key, a Verifier verifies SD-Cards offline until it expires. A list that was replaced is good

@@ -1,4 +1,6 @@
-"""Test vectors: one JSON text → ``Vector`` → what our own code makes of it. The format is in ``docs/vectors.md``.
+"""Test vectors: one JSON text → ``Vector`` → what our own code makes of it.
+
+The format is in ``docs/vectors.md``.
 
 Uses the front door, as a stranger would. A text that is not of the format is ``Misuse``: nothing was tested.
 """
@@ -250,7 +252,7 @@ def _limits(expectations: JsonObject) -> Limits:
 
 
 def _key_binding(given: JsonObject) -> KeyBinding:
-    """Exactly one of three: a nonce to be answered, an audience for what comes unasked, or no key binding."""
+    """Read one of three: a challenge, an unsolicited audience, or no key binding."""
     if "unbound" in given:
         _closed(given, "key_binding", {"unbound"}, set())
         return Unbound(_text(given, "unbound"))
@@ -290,7 +292,7 @@ class _Seen:
 
 
 class _Statuses:
-    """Status lists as an object, URI → index → value; what is not in it cannot be known."""
+    """Read status lists: URI → index → value; a missing status is unknown."""
 
     def __init__(self, given: JsonValue) -> None:
         lists = _object(given, "statuses")

@@ -1,4 +1,4 @@
-"""Linkability: values that SD-Cards or presentations share, and which of them are avoidable.
+"""Linkability: values that SD-Cards share, and which of them are avoidable.
 
 An attacker who sees two texts compares them; this does the same, so that Issuers and Holders know what it finds. Every
 text becomes the set of its traces, and two texts are linked by the traces that both have. Nothing is verified, and no

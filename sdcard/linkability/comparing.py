@@ -32,7 +32,9 @@ NEAR = 300
 def report_linkability(
     texts: Sequence[str], limits: Limits = DEFAULT_LIMITS, received: Instant | None = None
 ) -> LinkabilityReport:
-    """Compare SD-JWTs and SD-JWT+KBs, each with each (RFC 9901 10.1, R-36, R-37). Reads them; verifies nothing.
+    """Compare SD-JWTs and SD-JWT+KBs, each with each (RFC 9901 10.1, R-36, R-37).
+
+    Reads them; verifies nothing.
 
     The work is linear in each pair of texts. One text alone is linked to nothing.
 
@@ -85,7 +87,10 @@ def _in_order(places: tuple[Where, Where]) -> list[tuple[str, list[tuple[int, st
 
 
 def _close(one: Observed, other: Observed, received: Fraction | None) -> Iterator[tuple[What, Where, Verdict]]:
-    """Times that are near each other. Rounded ones of KB-JWTs count too: a minute may end between two presentations."""
+    """Times that are near each other.
+
+    Rounded ones of KB-JWTs count too: a minute may end between two presentations.
+    """
     for what in one.times.keys() & other.times.keys():
         first, second = one.times[what], other.times[what]
         binding = what is What.KB_IAT
@@ -96,7 +101,9 @@ def _close(one: Observed, other: Observed, received: Fraction | None) -> Iterato
 
 
 def _tells(what: What, time: Fraction, received: Fraction | None) -> bool:
-    """Whether a time tells the moment of issuing: it is not rounded, and not far from that moment where it is known.
+    """Whether a time reveals the moment of issuing.
+
+    It does when it is not rounded, and not far from that moment where it is known.
 
     An ``exp`` is that moment and a lifetime that nobody is told, so nothing can be said to be far from it.
     """
@@ -105,14 +112,19 @@ def _tells(what: What, time: Fraction, received: Fraction | None) -> bool:
 
 
 def _is_rounded(what: What, time: Fraction) -> bool:
-    """A whole hour, or the second before one for an ``exp`` that counts its last second in; a minute for a KB-JWT."""
+    """Whether a time is rounded: to an hour, or to a minute for a KB-JWT.
+
+    The second before an hour counts for an ``exp`` that includes its last second.
+    """
     if what is What.KB_IAT:
         return time % MINUTE == 0
     return time % HOUR == 0 or (what is What.EXP and (time + 1) % HOUR == 0)
 
 
 def _patterns(statuses: Sequence[StatusReference | None]) -> Iterator[Pattern]:
-    """Detect indices that are hardly random: three neighbours, or equal distances. Two are too few to tell.
+    """Detect indices that are hardly random: three neighbours, or equal distances.
+
+    Two are too few to tell.
 
     A list that only one card names tells who is asked about.
     """

@@ -140,6 +140,9 @@ class LinkabilityReport:
 
     @property
     def avoidable(self) -> tuple[What, ...]:
-        """Everything that could have been avoided, in the order of ``What``. Empty is the good answer."""
+        """Everything that could have been avoided, in the order of ``What``.
+
+        Empty is the good answer.
+        """
         found = {pattern.what for pattern in self.patterns}.union(*(pair.avoidable for pair in self.pairs))
         return tuple(what for what in What if what in found)

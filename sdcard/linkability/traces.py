@@ -1,4 +1,7 @@
-"""Traces of one text: values in their roles. Two texts with an equal trace are linked."""
+"""Traces of one text: values in their roles.
+
+Two texts with an equal trace are linked.
+"""
 
 import itertools
 import json
@@ -59,7 +62,10 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The traces of one text and where they are; times and status also as numbers, since near ones link too."""
+    """Traces of one text and their places.
+
+    Times and status are numbers too, since near ones link.
+    """
 
     traces: dict[Trace, Where] = field(repr=False)
     times: dict[What, Fraction] = field(repr=False)
@@ -79,7 +85,7 @@ class Observed:
 
 
 def _crypto(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
-    """Salts, Disclosures, digests and the signature: random or pseudorandom, so never the same by chance."""
+    """Trace salts, Disclosures, digests and the signature: never equal by chance."""
     where = Where(Part.ISSUER_JWT, ("signature",))
     yield Trace(What.SIGNATURE, Part.ISSUER_JWT, (), encode_base64url(read.jws.signature)), where
     for digest, path in _digests(read.jws.payload, ()):
@@ -98,14 +104,14 @@ def _crypto(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
 
 
 def _counts(value: JsonValue, place: Place, where: Where) -> Iterator[tuple[Trace, Where]]:
-    """Count the digests of each object and array, by its place in the card; a rare size links cards."""
+    """Count the digests of each container, by place; a rare size links cards."""
     for path, count in Counter(path[:-1] for _, path in _digests(value, ())).items():
         named = "/".join("*" if isinstance(step, int) else step for step in (*place, *path))
         yield Trace(What.DIGEST_COUNT, Part.ISSUER_JWT, (named,), str(count)), where.within(*path)
 
 
 def _digests(value: JsonValue, path: tuple[str | int, ...]) -> Iterator[tuple[str, tuple[str | int, ...]]]:
-    """Every digest in a value that was not processed yet, a decoy's too: nobody can tell which is one."""
+    """List all digests of an unprocessed value; decoys look like digests."""
     if isinstance(value, list):
         for number, element in enumerate(value):
             yield from _digests(element, (*path, number))
@@ -125,7 +131,7 @@ def _header(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
 
 
 def _claims(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
-    """The claims of the Processed SD-JWT Payload, in the clear or disclosed, each by the meaning of its name."""
+    """Trace the claims of the Processed SD-JWT Payload, by the meaning of their names."""
     claims, names = dict(read.processed.claims), set[tuple[str, ...]]()
     if SD_ALG in read.jws.payload:
         claims[SD_ALG] = read.jws.payload[SD_ALG]
@@ -151,7 +157,10 @@ def _claims(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
 
 
 def _status(claims: JsonObject) -> Iterator[tuple[Trace, Where]]:
-    """List and entry together are what must differ; a mechanism that is not known must differ in everything."""
+    """Trace the status: list and entry together must differ.
+
+    An unknown mechanism must differ in everything.
+    """
     reference = _reference(claims)
     entry = ("status", "status_list")
     if reference is not None:
@@ -165,7 +174,10 @@ def _status(claims: JsonObject) -> Iterator[tuple[Trace, Where]]:
 
 
 def _key_binding(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
-    """Trace the Holder's signed claims: they are new each time, so all but Verifier and algorithm may differ."""
+    """Trace the Holder's signed claims; all but Verifier and algorithm may differ.
+
+    They are new each time.
+    """
     if read.kb_jwt is None:
         return
     where = Where(Part.KB_JWT, ("signature",))
@@ -185,7 +197,10 @@ def _whole(what: What, where: Where, value: JsonValue) -> Iterator[tuple[Trace, 
 
 
 def _leaves(value: JsonValue, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """List the leaves of a value. The position in an array does not matter: others there may be hidden."""
+    """List the leaves of a value.
+
+    The position in an array does not matter: others there may be hidden.
+    """
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from _leaves(inner, (*path, name))
@@ -197,7 +212,10 @@ def _leaves(value: JsonValue, path: tuple[str, ...]) -> Iterator[tuple[tuple[str
 
 
 def _text(value: JsonValue) -> str:
-    """Serialize a JSON value: ``1``, ``1.0`` and ``true`` all differ, the order of members does not matter."""
+    """Serialize a JSON value; the order of members does not matter.
+
+    ``1``, ``1.0`` and ``true`` all differ.
+    """
     return json.dumps(value, sort_keys=True)
 
 

@@ -106,7 +106,7 @@ def _external_party(named_by: str | None, subject: str, issuer: str, registry: s
 
 
 def _named(value: JsonValue, refusal: Refused) -> tuple[str | None, str]:
-    """Read ``iss``, if present, and ``sub`` of a party; or return the refusal."""
+    """Read ``iss``, if present, and ``sub`` of a party; or raise the refusal."""
     if not isinstance(value, dict):
         raise refusal
     issuer, subject = value.get("iss"), value.get("sub")

@@ -1,1 +1,1 @@
-"""Cards at well-known addresses: which form is asked for, by whom, and what they are given. Knows no sockets."""
+"""Published cards at well-known addresses: negotiation and tokens, no sockets."""

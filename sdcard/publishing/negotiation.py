@@ -1,4 +1,4 @@
-"""Content negotiation: what an ``Accept`` header says of a media type (RFC 9110 12.5.1, 12.4.2)."""
+"""Content negotiation by ``Accept`` (RFC 9110 12.5.1, 12.4.2)."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,10 @@ _IMPLIED = ("charset", "utf-8")
 
 @dataclass(frozen=True, slots=True)
 class MediaRange:
-    """A media range: ``*/*``, ``type/*`` or ``type/subtype``; ``weight`` is its ``q`` in thousandths."""
+    """A media range: ``*/*``, ``type/*`` or ``type/subtype``.
+
+    ``weight`` is its ``q`` in thousandths.
+    """
 
     kind: str
     subtype: str
@@ -46,7 +49,10 @@ class Accept:
     ranges: tuple[MediaRange, ...] = field(repr=False)
 
     def weight(self, media_type: str) -> int:
-        """Weigh a media type, 0 to 1000; 0: not accepted. Of two equal ranges, the higher weight counts."""
+        """Weigh a media type, 0 to 1000; 0: not accepted.
+
+        Of two equal ranges, the higher weight counts.
+        """
         covering = [one for one in self.ranges if one.covers(media_type)]
         narrowest = max((one.specificity for one in covering), default=0)
         return max((one.weight for one in covering if one.specificity == narrowest), default=0)
@@ -61,13 +67,16 @@ ANYTHING = Accept((MediaRange("*", "*", _MOST),))
 
 
 def parse_accept(text: str) -> Accept:
-    """The values of all ``Accept`` headers, joined with commas → what they say. Any text can be read."""
+    """The values of all ``Accept`` headers, joined with commas → what they say.
+
+    Any text can be read.
+    """
     members = [member for member in _split(text) if member]
     return Accept(tuple(_ranges(members))) if members else ANYTHING
 
 
 def _split(text: str) -> Iterator[str]:
-    """The members of a list; a comma in a quoted string divides nothing (RFC 9110 5.6.1, 5.6.4)."""
+    """Split a list at commas outside of quoted strings (RFC 9110 5.6.1, 5.6.4)."""
     member = ""
     for piece in _MEMBER.finditer(text):
         if piece.group() == ",":
@@ -90,7 +99,7 @@ def _ranges(members: list[str]) -> Iterator[MediaRange]:
 
 
 def _read_weight(parameters: str) -> int | None:
-    """``q``, wherever it stands among the parameters; None when another parameter is there, or ``q`` is none."""
+    """Read ``q`` among the parameters; None for another parameter or a bad ``q``."""
     weights = []
     for name, value in _PARAMETERS.findall(parameters):
         if name.lower() == "q":

@@ -1,4 +1,7 @@
-"""Published documents of an agent as one value, and content negotiation (SD-Card 4.1, T-12, T-13)."""
+"""Published documents of an agent, and their content negotiation.
+
+SD-Card 4.1, T-12, T-13.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -56,7 +59,7 @@ class PlainCard:
 
     @classmethod
     def of(cls, data: bytes) -> "PlainCard":
-        """A card that the operator shows everybody, from the bytes of its file; signatures stay.
+        """Publish a card to everybody, from the bytes of its file; signatures stay.
 
         Raises:
             Refused: as ``parse_card_file``.
@@ -67,7 +70,9 @@ class PlainCard:
 
 @dataclass(frozen=True, slots=True)
 class PublishedCard:
-    """An SD-Card with the Disclosures of one context, and no KB-JWT: its reader has asked for no proof.
+    """An SD-Card with the Disclosures of one context, and no KB-JWT.
+
+    Its reader has asked for no proof.
 
     Attributes:
         sd_card: the text.
@@ -100,7 +105,9 @@ class PublishedCard:
 
 @dataclass(frozen=True, slots=True)
 class PublishedCards:
-    """Everything that an agent publishes. To change it, put another value in its place.
+    """Everything that an agent publishes.
+
+    To change it, put another value in its place.
 
     Attributes:
         contexts: name → what is shown. *public* is for everybody; the others are for tokens that name them. Without a

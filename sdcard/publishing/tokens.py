@@ -1,4 +1,6 @@
-"""Bearer tokens that open contexts beyond the public one: the agent's own, or an authorization server's.
+"""Bearer tokens for contexts beyond the public one.
+
+They are the agent's own, or an authorization server's.
 
 A token says by its scope which context its bearer is shown: ``card:internal``. No request says it in another way.
 """
@@ -52,7 +54,10 @@ class CardToken:
 
 
 def new_card_token(context: str, expires_at: Instant, salts: SaltSource) -> tuple[str, CardToken]:
-    """Make a token of 256 random bits: its text, which is for its bearer alone, and what the agent keeps of it."""
+    """Make a token of 256 random bits.
+
+    Its text is for its bearer alone; the agent keeps the rest.
+    """
     text = TOKEN_PREFIX + encode_base64url(draw_salts(salts, 2))
     return text, CardToken(_digest(text), context, expires_at)
 
@@ -78,7 +83,10 @@ class KeySource(Protocol):
     """Finds the keys of an authorization server; ``sdcard.edge.server_keys`` has one."""
 
     async def find(self, kid: object, now: Instant, alg: object = None) -> ServerKey:
-        """The key of this ``kid`` and ``alg``, or a refusal: ``issuer.key-unknown`` or ``token.keys-unavailable``."""
+        """Return the key of this ``kid`` and ``alg``.
+
+        Otherwise refuse: ``issuer.key-unknown`` or ``token.keys-unavailable``.
+        """
         ...
 
 
