@@ -203,7 +203,7 @@ def prepare_sd_card(
     status: StatusReference | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> PreparedSdCard:
-    """An SD-Card without its signature.
+    """Prepare an SD-Card without its signature.
 
     RFC 9901 4.1, R-15; SD-Card 3.1; HAIP-2.
 
