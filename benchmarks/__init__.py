@@ -1,1 +1,4 @@
-"""Speed, as ratios to the raw signature floor of the same run. ``python -m benchmarks``."""
+"""Speed, as ratios to the raw signature floor of the same run.
+
+``python -m benchmarks``.
+"""

@@ -1,4 +1,6 @@
-"""Measures everything in one run, prints it, stores it, and writes its tables into docs/performance.md.
+"""All measurements in one run, stored and written to docs/performance.md.
+
+They are also printed.
 
 Absolute times drift between machines and minutes; only ratios within one run mean anything. ``--only speed`` measures
 and prints the table of ratios alone, and stores nothing.

@@ -1,4 +1,6 @@
-"""Discovery beside a bare FastAPI endpoint that answers the same bytes, in one run; and registration with and without.
+"""Discovery compared with a bare FastAPI endpoint of the same bytes.
+
+Both are measured in one run. So are registrations with and without discovery.
 
 ``python -m benchmarks.discovery [--agents N] [--rounds N] [--url URL]``. Both are asked as ASGI applications, in turn,
 by a client that has no HTTP of its own. So what differs is what the registry does: token, query, postings, SD-Cards,

@@ -1,4 +1,4 @@
-"""Growth of time and memory with input that an attacker or a large user controls, under every rule.
+"""Growth of time and memory with hostile or large input, under every rule.
 
 Exponents are of power laws fitted over the last decade of sizes: 1.0 is linear. Signatures are real and cost the same
 in every row, so small rows look dearer. Limits are raised where a size lies beyond them. Time is the processor's, of
@@ -97,7 +97,7 @@ def families(work: Work) -> list[Family]:
 
 
 def threads(work: Work, rounds: int = ROUNDS) -> dict[str, Any]:
-    """Batches by threads: what one verification takes, as ratios to two verifications alone."""
+    """Batches by threads, as ratios to two verifications alone."""
     counts, sizes = (1, 2, 4, 8), (4, 16, 64, 256)
     batches = {size: ours.presentations(work, size) for size in sizes}
     steps: dict[str, Step] = {"floor": work.verify_twice}
@@ -169,7 +169,7 @@ def nested(depth: int) -> DisclosurePlan:
 
 
 def of_size(count: int) -> DisclosurePlan:
-    """Seven claims of skills as the benchmark card has them, together of about that many bytes."""
+    """Seven skill claims like the benchmark card's, of about that many bytes."""
     skill: JsonObject = {
         "id": "skill",
         "description": "Finds the best route between two places. " * 8,

@@ -1,4 +1,6 @@
-"""Fails when a step lost more than a third of its speed against the committed figures: ``python -m benchmarks.guard``.
+"""Guard against lost speed: ``python -m benchmarks.guard``.
+
+It fails when a step lost more than a third of its speed against the committed figures.
 
 Ratios to the floor are compared, never times, and by processor time, so that other work on the machine counts for
 little. Where a yardstick of plain Python lost as well against the floor, since the machine is busy or another one, that
@@ -16,7 +18,9 @@ ROUNDS, REPEATS = 20, 20
 
 
 def main() -> None:
-    """Measure up to three times; exit status 1 for a loss, or for a row of ``proportion`` beyond its bound.
+    """Measure up to three times, and exit with 1 for a loss.
+
+    A row of ``proportion`` beyond its bound is a loss too.
 
     Raises:
         SystemExit: with the rows that were worse each time.

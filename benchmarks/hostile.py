@@ -1,4 +1,4 @@
-"""The worst that an input can ask for, byte for byte, beside a benign one of the same size.
+"""The costliest inputs, byte for byte, beside a benign one of the same size.
 
 Each family is filled up to what ``sdcard.limits`` lets in, and goes through the front door. Those whose fault lies in
 what an Issuer signs are signed by a trusted one: a hostile Issuer is the worst attacker that there is. Every byte of
@@ -78,7 +78,10 @@ def families() -> list[Hostile]:
 
 
 def measure() -> list[dict[str, Any]]:
-    """Each family: size, outcome, time and peak memory for each byte of input; ratios to the benign one."""
+    """Measure each family: size, outcome, time and peak memory per byte.
+
+    Also give the ratios to the benign input.
+    """
     rows: list[dict[str, Any]] = []
     for family in families():
         text = presentation(family.claim(), family.disclosures())
@@ -119,7 +122,10 @@ def _seconds(text: str, expectations: Expectations = AS_SENT) -> float:
 
 
 def presentation(claim: bytes, disclosures: tuple[str, ...]) -> str:
-    """A presentation by a trusted Issuer and its Holder of a payload with this claim, whatever it is."""
+    """A presentation of a payload with this claim, whatever the claim is.
+
+    A trusted Issuer and its Holder make it.
+    """
     known: JsonObject = {
         "iss": ISSUER.identifier,
         "sub": "agent:a",

@@ -1,4 +1,6 @@
-"""Peak memory of each step on the benchmark card, beside the text that it is given or makes.
+"""Peak memory of each step on the benchmark card, beside its text's size.
+
+The text is the one that the step is given or makes.
 
 Holder and Verifier pass a cache that has the SD-Card, except where the row says "new".
 """

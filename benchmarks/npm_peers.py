@@ -1,4 +1,6 @@
-"""The peers on npm, in a Node process of their own: ``npm_peers.mjs``, beside the libraries that ``tests/node`` names.
+"""The peers on npm, in a Node process of their own.
+
+``npm_peers.mjs`` runs beside the libraries that ``tests/node`` names.
 
 Node's OpenSSL is another one, and so is its way there: their ratios are to one signature and two verifications by
 ``node:crypto`` alone in that process, measured before and after in every round.

@@ -39,7 +39,10 @@ PATHS = tuple(path(name) for name in SHOWN)
 
 @cache
 def _plan() -> DisclosurePlan:
-    """Whole claims, as the peer discloses them: the A2A format without units inside claims."""
+    """Plan whole claims, as the peer discloses them.
+
+    It is the A2A format without units inside claims.
+    """
     whole = replace(FORMAT, units=(), together=())
     plan = plan_disclosure(Card(whole, json.loads(CARD)), DEFAULT_POLICY, "full")
     assert len(SELECTIVE) == 7

@@ -1,4 +1,7 @@
-"""The tables of docs/performance.md, made of the stored figures: ``python -m benchmarks.page`` writes them again."""
+"""The tables of docs/performance.md, from the stored figures.
+
+``python -m benchmarks.page`` writes them again.
+"""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-"""The same work, done by the peers on PyPI, each as its documentation says, with its key objects built once.
+"""The same work done by the peers on PyPI.
+
+Each is used as its documentation says, with its key objects built once.
 
 ``sd-jwt`` 0.10.4 is the reference implementation. ``openvc-core`` 1.37.0 verifies SD-JWT VCs; its Holder presents every
 Disclosure it is given, so its caller picks them out of the text first. ``vouchkit`` 0.0.2 verifies, and has its issuing

@@ -1,4 +1,6 @@
-"""The stored figures as pictures: ``uv run --with matplotlib==3.11.2 python -m benchmarks.plots``.
+"""Plots of the stored figures.
+
+Run ``uv run --with matplotlib==3.11.2 python -m benchmarks.plots``.
 
 Writes ``docs/cost-….svg`` and ``.png``; the same figures make the same bytes.
 """

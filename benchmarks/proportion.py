@@ -1,4 +1,6 @@
-"""Cost of untrusted input, long lists and large documents, in signatures: the guard holds each bound.
+"""Cost of untrusted, long and large input in signatures, with bounds.
+
+The guard holds each bound.
 
 Inputs are as large as the limits let in, of the shape that costs most. ``python -m benchmarks.proportion`` measures the
 rows alone, stores them and writes their table.
@@ -153,7 +155,10 @@ def containing() -> bytes:
 
 
 def unknown_entries() -> bytes:
-    """A policy of long names that no card has, each of which is compared with those that are known."""
+    """A policy of long names that no card has.
+
+    Each name is compared with the known names.
+    """
     claims: dict[str, Any] = {f"{'abcdefgh' * 30}{number}": "plain" for number in range(64)}
     return encode_json({"contexts": {f"c{number}": {"claims": claims} for number in range(14)}})
 

@@ -1,4 +1,6 @@
-"""The registry under load: ``python -m benchmarks.registry``. Ratios within one run, on both databases.
+"""The registry under load: ``python -m benchmarks.registry``.
+
+Ratios within one run, on both databases.
 
 A registry runs in a process of its own, as ``sdcard serve`` does, and is asked over loopback by keep-alive connections
 with no more HTTP of their own than they need. Beside it, in the same run:
@@ -76,7 +78,7 @@ class Server:
     process: "subprocess.Popen[bytes]"
 
     def cpu(self) -> float:
-        """Seconds for which the thread that answers had a processor, with what the kernel did for it."""
+        """Processor seconds of the thread that answers, with its kernel time."""
         return int(Path(f"/proc/{self.process.pid}/schedstat").read_text().split()[0]) / 1e9
 
     def memory(self) -> int:
@@ -259,7 +261,10 @@ def _dump(url: str) -> Rows:
 
 
 def _written(before: Rows, after: Rows) -> Rows:
-    """Rows that are new. Those that were only changed, such as the head of the audit chain, count for nothing."""
+    """Select the new rows.
+
+    Rows that were only changed, such as the head of the audit chain, do not count.
+    """
     written = {
         table.name: [row for row in after[table.name] if _identity(table, row) not in known]
         for table in metadata.sorted_tables
@@ -269,8 +274,11 @@ def _written(before: Rows, after: Rows) -> Rows:
 
 
 def _as_they_came(written: Rows) -> Rows:
-    """SQLite gives these two tables in the order of their keys. Written so, the rows of one transaction would be
-    neighbours, and would touch a third of the pages that those of one agent do."""
+    """Order the rows of two tables by their transactions.
+
+    SQLite gives these tables in the order of their keys. Written in that order, the rows of one transaction would be
+    neighbours, and would touch a third of the pages that the rows of one agent do.
+    """
     agents = {row[0]: number for number, row in enumerate(written["agents"])}
     places = {row[0]: agents[row[1]] for row in written["discovery_cards"]}
     cards = sorted(written["discovery_cards"], key=lambda row: places[row[0]])
@@ -283,7 +291,10 @@ def _identity(table: Table, row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 async def _floor(url: str, written: Rows, count: int) -> float:
-    """Repeat the necessary work of a registration, a second: its signatures, and its rows durably written."""
+    """Repeat the necessary work of a registration, and return its rate a second.
+
+    The work is its signatures and its rows, durably written.
+    """
     key, message = ec.generate_private_key(ec.SECP256R1()), b"x" * 1_000
     shares = [
         {name: rows[number * len(rows) // count : (number + 1) * len(rows) // count] for name, rows in written.items()}
@@ -364,7 +375,10 @@ async def _discovery(name: str, server: Server, token: str, folder: Path, rounds
 
 
 async def _memory(name: str, server: Server, token: str, count: int) -> None:
-    """Mix requests: of ten, one registers, six search, one asks for keys, one for health, one is refused."""
+    """Mix requests: of ten, six search, and the others are of four kinds.
+
+    One registers, one asks for keys, one for health, and one is refused.
+    """
     for number in range(10):
         requests = [
             request

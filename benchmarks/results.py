@@ -1,4 +1,7 @@
-"""The figures as they are stored: ``benchmarks/results/figures.json``, which plots, the page and the guard read."""
+"""The stored figures: ``benchmarks/results/figures.json``.
+
+Plots, the page and the guard read them.
+"""
 
 import importlib.metadata
 import importlib.util

@@ -1,4 +1,6 @@
-"""Steps in turn, so that a slow moment hits them all; of each, the least disturbed round counts.
+"""Rounds of steps in turn, so that a slow moment affects all steps.
+
+Of each step, the least disturbed round counts.
 
 A step runs some times in a row, as in a process that does this work: each of its first runs brings its own code and
 data back into the processor's caches, and with three in a row every row of every library is dearer by up to 5 %.
@@ -49,7 +51,10 @@ def least(
 
 
 def peak_memory(step: Step) -> int:
-    """Bytes that a step adds at its highest point, in Python's own allocations, once it has run before."""
+    """Measure the bytes that a step adds at its peak, after a first run.
+
+    They are Python's own allocations.
+    """
     step()
     gc.collect()
     tracemalloc.start()

@@ -1,4 +1,6 @@
-"""The registry at size: ``python -m benchmarks.scale WHAT``; seeded, so that each run has the same agents.
+"""The registry at size: ``python -m benchmarks.scale WHAT``.
+
+It is seeded, so each run has the same agents.
 
 - ``write FILE --agents N``: agents with whole cards and keys, as JSON lines, for ``sdcard registry import``.
 - ``fill URL --agents N``: agents that are only found: rows and postings without a signature, in bulk, beside what is
@@ -77,7 +79,10 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
 
 
 def write(file: Path, agents: int, seed: int) -> None:
-    """Agents with whole cards. Keys follow from the seed: nobody may use them for anything else."""
+    """Agents with whole cards.
+
+    Keys follow from the seed: nobody may use them for anything else.
+    """
     with file.open("w") as stream:
         for number in range(agents):
             stream.write(json.dumps(_line(number, seed)) + "\n")
@@ -102,7 +107,10 @@ def _line(number: int, seed: int) -> dict[str, Any]:
 
 
 def _found_rows(numbers: range, seed: int, secret: bytes, decided: str) -> Iterator[tuple[tuple[Any, ...], ...]]:
-    """Yield each agent's rows of agents, batches, discovery_cards (without filler) and discovery_postings."""
+    """Yield each agent's rows of four tables.
+
+    They are agents, batches, discovery_cards (without filler) and discovery_postings.
+    """
     for number in numbers:
         chosen, name = random.Random(f"{seed}/{number}"), f"filled-{number}"
         skills = {f"skills:skill-{n}" for n in chosen.choices(_NUMBERS, cum_weights=_SKILL_WEIGHTS, k=2)}
@@ -133,7 +141,9 @@ TABLES = {
 
 
 async def fill(url: str, agents: int, seed: int) -> None:
-    """Make them all, and write each table in the order of its key, as one builds an index.
+    """Make all rows, and write each table in the order of its key.
+
+    This is how an index is built.
 
     In the order in which they are made, nearly each row of a large table is written to other pages than all others of
     its transaction, and each row of a small one is not.
@@ -273,14 +283,17 @@ async def load(url: str, rate: int) -> None:
 
 
 async def _cost(server: registry.Server, request: bytes, clients: int, count: int = 200) -> tuple[float, float]:
-    """Microseconds for each of so many requests: by the clock, and of the server's processor."""
+    """Microseconds a request, by the clock and by the server's processor."""
     busy = server.cpu()
     rate = await registry._rate(server, [(request, 200)] * count, clients)
     return 1e6 / rate, 1e6 * (server.cpu() - busy) / count
 
 
 async def worst(url: str, seconds: int = 15) -> None:
-    """Send the slowest query from 24 clients without pause, while another client sends quick ones."""
+    """Send the slowest query from 24 clients, and quick ones from another.
+
+    The 24 clients send without pause.
+    """
     slow: Counter[int] = Counter()
     longest, times, ends_at = 0.0, list[float](), math.inf
     with tempfile.TemporaryDirectory() as name, registry._registry(Path(name), url) as server:
@@ -349,7 +362,10 @@ async def _open_loop(port: int, asked: Sequence[bytes], rate: int, seconds: int 
 
 
 def status_lists() -> None:
-    """Measure lists with one revoked entry in a hundred: CPU time, and the exponents that fit."""
+    """Measure lists with one revoked entry in a hundred.
+
+    The figures are CPU time and the exponents that fit.
+    """
     steps: dict[str, list[float]] = {"pack and compress": [], "read": [], "look all up": []}
     sizes = (10_000, 100_000, 1_000_000)
     for entries in sizes:

@@ -1,4 +1,6 @@
-"""Signing in memory and in a SoftHSM 2 token, in turn, in one run: the ratio, since rates drift between machines.
+"""Signing in memory and in a SoftHSM 2 token, in turn: the ratio.
+
+Rates drift between machines, so only the ratio of one run counts.
 
 ``python -m benchmarks.signers``; needs SoftHSM 2 and the extra ``pkcs11``. A ``Signer`` is what is measured, with all
 that it does: for the token a digest, the way to its one thread and back, and waiting.

@@ -1,4 +1,6 @@
-"""Issue, present and verify: ours and the peers', as ratios to the floor of the same run.
+"""Issue, present and verify: ratios to the floor of the same run.
+
+The rows are ours and the peers'.
 
 The floor is what ``cryptography`` alone needs: one ES256 signature to issue or present, two verifications to verify. It
 is measured before and after the others in every round. Only the rows that say "seen" or "before" pass a
@@ -84,7 +86,10 @@ def measure(work: Work, rounds: int, repeats: int) -> dict[str, Any]:
 
 
 def our_ratios(work: Work, rounds: int, repeats: int) -> tuple[dict[str, float], float]:
-    """Our own rows but those of batches, and the yardstick, by processor time: other work counts for little."""
+    """Return our rows except batches, and the yardstick, by processor time.
+
+    Other work counts for little in processor time.
+    """
     ours_alone = {name: step for name, step in our_steps(work).items() if name not in UNITS}
     steps = {**_before(work), **ours_alone, **_after(work)}
     times = least(steps, rounds, repeats, clock=time.thread_time_ns)
@@ -125,7 +130,9 @@ def _batch(work: Work, texts: list[str], cache: VerificationCache | None) -> Ste
 
 
 def check(work: Work, name: str, text: str) -> None:
-    """Check a presentation: both signatures, nonce, audience, ``sd_hash``, three claims of seven.
+    """Check a presentation: signatures, nonce, audience, ``sd_hash``, claims.
+
+    Both signatures and three claims of seven are checked.
 
     It is judged by our SD-JWT layer, which knows no profile: the peers' ``vct`` and times are their own.
     """

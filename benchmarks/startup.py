@@ -1,4 +1,6 @@
-"""Start-up: fresh processes in turn, the least disturbed of each, as ratios to importing the cryptography we need.
+"""Start-up time of fresh processes, as ratios to importing cryptography.
+
+Processes run in turn, and the least disturbed of each counts. The import is of the parts that we need.
 
 Processor time, of the process and of the system for it: what other work takes is not in it.
 """
@@ -24,7 +26,10 @@ PROCESSES = {
 
 
 def measure(rounds: int = 25) -> dict[str, Any]:
-    """Milliseconds of each process, and ratios to the floor. Interpreters' own start is in all of them."""
+    """Milliseconds of each process, and ratios to the floor.
+
+    Interpreters' own start is in all of them.
+    """
     best = dict.fromkeys(PROCESSES, float("inf"))
     for _ in range(rounds):
         for name, code in PROCESSES.items():

@@ -1,4 +1,6 @@
-"""Additions to a record of used nonces that is as full as it gets, in memory, in SQLite and in PostgreSQL.
+"""Additions to a full record of used nonces, in three kinds of store.
+
+The stores are memory, SQLite and PostgreSQL.
 
 ``python -m benchmarks.used_nonces [--entries N] [--rounds N] [--url URL]``. Half of the entries have expired when the
 rounds begin, so each addition also makes room. For PostgreSQL a proxy counts round trips: how often the client sends

@@ -50,7 +50,9 @@ CARD = json.dumps(_card(), separators=(",", ":")).encode()
 
 
 def yardstick() -> dict[tuple[str | int, ...], Any]:
-    """Plain Python of the kind that libraries are made of, and nothing of ours: the places of a card's values.
+    """Plain Python of the kind that libraries are made of: a yardstick.
+
+    It walks the places of a card's values, with no code of ours.
 
     A busy machine, or another one, is slower at this than at signatures; what it loses here it may lose elsewhere.
     """

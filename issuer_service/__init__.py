@@ -1,1 +1,4 @@
-"""The registry: translates between HTTP and ``sdcard``, and remembers. A thin shell; every decision is in the core."""
+"""The registry: translates between HTTP and ``sdcard``, and remembers.
+
+A thin shell; every decision is in the core.
+"""

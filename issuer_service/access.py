@@ -1,4 +1,6 @@
-"""Authentication and permissions of callers: from the bearer token, never from the body (RFC 6750).
+"""Authentication and permissions of callers, from bearer tokens (RFC 6750).
+
+The body never decides them.
 
 A token is 256 random bits that its bearer sees once. The registry keeps its SHA-256, so a stolen database opens no
 door; since nobody can guess 256 bits, looking a token up by its digest gives nothing away through time.
@@ -93,7 +95,10 @@ _LIMIT_VALUES: Mapping[Limit, re.Pattern[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated caller. ``token`` is its digest; ``limits``: a kind that is absent is not limited."""
+    """An authenticated caller.
+
+    ``token`` is its digest; ``limits``: a kind that is absent is not limited.
+    """
 
     subject: str
     token: str = field(repr=False)
@@ -121,7 +126,9 @@ async def create_token(
     now: Instant,
     salts: SaltSource,
 ) -> str:
-    """Make a bearer token. The returned text is stored nowhere: a lost token cannot be recovered.
+    """Make a bearer token.
+
+    The returned text is stored nowhere: a lost token cannot be recovered.
 
     Args:
         store: remembers its digest.
@@ -160,7 +167,10 @@ async def create_token(
 
 
 def is_limit(kind: Limit, values: Sequence[str]) -> bool:
-    """Whether the values limit anything: one that no registration can match, or that every one does, is a mistake."""
+    """Whether the values limit anything.
+
+    It is a mistake if no registration can match a value, or if every registration does.
+    """
     return all(map(_LIMIT_VALUES[kind].fullmatch, values))
 
 
@@ -177,7 +187,10 @@ async def find_token(store: Store, text: str, now: Instant) -> TokenRow:
 
 
 def token_name(token: TokenRow) -> str:
-    """Name a token for the operator: the beginning of its digest, which authenticates nothing."""
+    """Name a token for the operator: the first characters of its digest.
+
+    The name authenticates nothing.
+    """
     return token.digest[:16]
 
 
@@ -225,7 +238,9 @@ def check_limits(caller: Caller, agent_id: str, card: Card) -> None:
 
 
 def check_agent(caller: Caller, agent_id: str) -> None:
-    """Refuse an agent beyond the limits of the caller's token. Limits of what a card may say do not matter here.
+    """Refuse an agent beyond the limits of the caller's token.
+
+    Limits of what a card may say do not matter here.
 
     Raises:
         Refused: ``token.limit``; ``agent.unknown`` for what no agent can be called.
@@ -251,7 +266,9 @@ def agent_prefixes(caller: Caller) -> tuple[str, ...] | None:
 
 
 def check_context(caller: Caller, context: str) -> None:
-    """Refuse to look for agents in a context that the caller's token does not name; without that limit, it is *public*.
+    """Refuse discovery in a context that the caller's token does not name.
+
+    Without a limit on contexts, the context is *public*.
 
     Limits of what a token's bearer may register do not matter here: what others registered is for all who may see it.
 

@@ -1,4 +1,4 @@
-"""Client addresses: that of the connection, or the one that a trusted proxy reports.
+"""Client addresses: the connection's, or the one that a trusted proxy reports.
 
 ``X-Forwarded-For`` is a list that anybody can begin; each proxy adds, on the right, whom it heard it from. So it is
 read from the right, as long as the proxy that added a hop is trusted. Without trusted proxies it is not looked at, and

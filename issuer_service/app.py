@@ -61,7 +61,10 @@ class _Registry(FastAPI):
         await super(FastAPI, self).__call__(scope, receive, send)
 
     def build_middleware_stack(self) -> ASGIApp:
-        """Add our middleware around the router. Starlette's own would answer errors, which ``Refusals`` does."""
+        """Add our middleware around the router.
+
+        Starlette's own would answer errors, which ``Refusals`` does.
+        """
         app: ASGIApp = Directory(self.routes, AsyncExitStackMiddleware(self.router))
         for layer, arguments, named in reversed(self.user_middleware):
             app = layer(app, *arguments, **named)
@@ -82,7 +85,10 @@ class _Registry(FastAPI):
 
 
 def create_app(wiring: Wiring) -> FastAPI:
-    """The registry as an ASGI application. It keeps audit checkpoints, and closes the store at its end."""
+    """The registry as an ASGI application.
+
+    It keeps audit checkpoints, and closes the store at its end.
+    """
     app = _routes()
     if wiring.console:
         app.router.routes.extend(console.router.routes)
@@ -124,8 +130,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 class Refusals:
-    """Answers what was refused, and what nobody foresaw: that it logs by its place, never by its message, which may
-    quote what was sent."""
+    """Handlers for refusals and for unexpected errors.
+
+    An unexpected error is logged by its place, never by its message, which may quote the request.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -186,7 +194,10 @@ def _refusal_of(error: Exception, scope: Scope) -> tuple[Refused, Mapping[str, s
 
 
 def _methods(scope: Scope, found: str) -> str:
-    """List the methods of the path, on all our routes (RFC 9110 15.5.6); the router names one route's."""
+    """List the methods of the path over all routes (RFC 9110 15.5.6).
+
+    The router names the methods of one route only.
+    """
     paths = scope["app"].openapi()["paths"]
     for path in sorted(paths, key=lambda path: "{" in path):
         if compile_path(path)[0].match(scope["path"]):

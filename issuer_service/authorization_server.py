@@ -1,4 +1,4 @@
-"""JWT access tokens of an external authorization server, as the registry knows its own tokens.
+"""JWT access tokens of an external authorization server, as registry tokens.
 
 The subject is qualified by its Issuer, so it is nobody whom an opaque token speaks for. Such a token carries scopes of
 ours among others, and limits in a claim of their own.
@@ -89,7 +89,10 @@ class AuthorizationServer:
         )
 
     def _limits(self, claims: Mapping[str, JsonValue]) -> Mapping[str, tuple[str, ...]]:
-        """Read limits from the claim, else from the setting. An unknown kind permits nothing."""
+        """Read limits from the claim, else from the setting.
+
+        An unknown kind permits nothing.
+        """
         if self.limits_claim not in claims:
             return self.limits
         stated, where = claims[self.limits_claim], _WHERE.within(self.limits_claim)

@@ -1,4 +1,7 @@
-"""Request bodies: bounded while they arrive, since a declared length may be missing or wrong."""
+"""Request bodies, bounded while they arrive.
+
+A declared length may be missing or wrong.
+"""
 
 import asyncio
 
@@ -21,7 +24,10 @@ async def read_json_body(request: Request, bounds: Bounds) -> bytes:
 
 
 async def read_small_json_body(request: Request, bounds: Bounds) -> bytes:
-    """The same for a request that has neither card nor keys, and is read where others wait."""
+    """Read a JSON body that has neither card nor keys.
+
+    It is read in the event loop, where other requests wait.
+    """
     return await read_body(request, min(bounds.body_bytes, bounds.small_body_bytes), bounds, "application/json")
 
 
@@ -31,7 +37,9 @@ async def read_form_body(request: Request, bounds: Bounds) -> bytes:
 
 
 async def read_body(request: Request, most_bytes: int, bounds: Bounds, media_type: str) -> bytes:
-    """The bytes of a body of this type. What is too long is refused before it is in memory, and not read to its end.
+    """Read a request body of this type.
+
+    A body that is too long is refused before it is in memory, and not read to its end.
 
     Raises:
         Refused: ``request.media-type``, ``limit.bytes`` or ``request.timeout``.

@@ -1,4 +1,7 @@
-"""Finding out who is calling: the one way from a request to a ``Caller``, for tokens of every kind."""
+"""Identification of the caller: from a request to a ``Caller``.
+
+All kinds of tokens take this one path.
+"""
 
 from starlette.requests import Request
 
@@ -22,7 +25,9 @@ from sdcard.rules import Rule
 
 
 async def authorize(request: Request, wiring: Wiring, *scopes: Scope) -> Caller:
-    """Find out who is calling, and that their token is for this. Comes before anything else is read of a request.
+    """Authenticate the caller, and check that their token permits the request.
+
+    This comes before anything else is read of a request.
 
     Args:
         request: with the ``Authorization`` header.
@@ -38,7 +43,9 @@ async def authorize(request: Request, wiring: Wiring, *scopes: Scope) -> Caller:
 
 
 async def authorize_client(request: Request, wiring: Wiring, *scopes: Scope) -> Caller:
-    """The same for endpoints of OAuth, to which clients also come with ``client_secret_basic``.
+    """Authorize a client at an OAuth endpoint.
+
+    Clients may also authenticate with ``client_secret_basic`` there.
 
     Raises:
         Refused: as ``authorize``.
@@ -48,7 +55,9 @@ async def authorize_client(request: Request, wiring: Wiring, *scopes: Scope) -> 
 
 
 async def authenticate(request: Request, wiring: Wiring, text: str, name: str | None = None) -> TokenRow:
-    """The token of this text, whatever it is for; a bad one counts against the address that it came from.
+    """Authenticate a token, whatever it is for.
+
+    A bad token counts against the address that sent it.
 
     A good token passes however many bad ones came from its address: nobody guesses 256 bits, or a signature.
 

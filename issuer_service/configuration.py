@@ -1,4 +1,6 @@
-"""Sources of settings: options of a command, else the environment, else one TOML file, else defaults.
+"""Sources of settings: options, environment, one TOML file, defaults.
+
+An earlier source overrides a later one.
 
 A name that is no setting is refused, since a misspelt setting would leave its default in force. What is shown of the
 settings holds no secret.
@@ -60,7 +62,10 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The settings, and of each where it comes from. ``unknown``: variables that look like settings and are none."""
+    """The settings, and of each where it comes from.
+
+    ``unknown``: variables that look like settings and are none.
+    """
 
     settings: Settings
     sources: Mapping[str, Source]
@@ -122,7 +127,7 @@ def is_secret(name: str) -> bool:
 
 
 def check_fit_to_serve(settings: Settings) -> None:
-    """Refuse secrets for development outside of it, and a registry for development that others can reach.
+    """Refuse development secrets in production, and a public development registry.
 
     A registry is for development when its Issuer's URL is on loopback: no other machine can then check its SD-Cards.
     Keys that stand in public documents are refused everywhere, where the keys are read.

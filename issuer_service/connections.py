@@ -1,4 +1,6 @@
-"""HTTP connections that a client cannot keep for nothing: who neither asks nor reads is let go.
+"""HTTP connections with timeouts, so that idle clients cannot hold them.
+
+A client that neither sends nor reads is disconnected.
 
 A connection counts towards the most that are served, whether or not anything was ever asked over it. uvicorn waits for
 a first request, for the rest of its headers, and for an answer to be read, for as long as the client likes: as many
@@ -45,7 +47,7 @@ class _OneLength(h11.Connection):
 
 
 class BoundedProtocol(H11Protocol):
-    """uvicorn's protocol, which ends a connection on which it has been the client's turn for too long.
+    """uvicorn's protocol with a timeout for each turn of the client.
 
     It answers 400 to a request whose length is ambiguous, and closes the connection. ``/healthz`` is answered beyond
     the limit of connections too: the process works then, and clients could have it restarted again and again.

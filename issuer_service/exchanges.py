@@ -1,4 +1,4 @@
-"""Request contexts: the id and client of a request, its response, and its log line.
+"""Request contexts: the id and client of a request, its response, its log line.
 
 A line says which route answered, never what was asked of it: no path as it was sent, no query, header or body.
 """
@@ -65,13 +65,13 @@ def exchange_of(scope: Scope) -> Exchange:
 
 
 def begin_exchange(scope: Scope) -> None:
-    """Begin to keep what becomes known of a request in an application without ``Exchanges``."""
+    """Begin a request context in an application without ``Exchanges``."""
     if _STATE not in scope:
         scope[_STATE] = Exchange("", scope["client"][0] if scope.get("client") else "unknown")
 
 
 def header_values(scope: Scope, name: bytes) -> Sequence[str]:
-    """The values of all headers of this name, which is in lower case, as ASGI has them."""
+    """Return the values of all headers of this lower-case name, as in ASGI."""
     found: dict[bytes, list[str]] | None = scope.get(_HEADERS)
     if found is None:
         found = scope[_HEADERS] = {}
@@ -82,7 +82,10 @@ def header_values(scope: Scope, name: bytes) -> Sequence[str]:
 
 @lru_cache(1024)
 def digest_of(subject: str) -> str:
-    """Stands for a subject in logs, which travel further than the audit record: 64 bits of its SHA-256."""
+    """Pseudonym of a subject in logs: 64 bits of its SHA-256.
+
+    Logs travel further than the audit record.
+    """
     return hashlib.sha256(subject.encode()).hexdigest()[:16]
 
 
@@ -92,7 +95,10 @@ def is_limited(path: str) -> bool:
 
 
 class Exchanges:
-    """Gives each request an id, which its answer carries whatever becomes of it, and logs it when it is over."""
+    """Middleware that gives each request an id and logs it at the end.
+
+    Every response carries the id.
+    """
 
     def __init__(self, app: ASGIApp, wiring: Wiring, answer: Callable[[Scope, TooOften], Response]) -> None:
         self._app, self._wiring, self._answer = app, wiring, answer
@@ -142,7 +148,10 @@ class Exchanges:
                 rates.addresses.charge(neighbourhood(exchange.client), units, now)
 
     def _take(self, scope: Scope, exchange: Exchange) -> None:
-        """Count the request against its address. Strangers behind one address do not lock out its good tokens."""
+        """Count the request against its address.
+
+        Strangers behind one address do not lock out its good tokens.
+        """
         try:
             self._wiring.rates.addresses.take(neighbourhood(exchange.client), self._wiring.clock.now())
         except TooOften as refusal:
@@ -180,7 +189,7 @@ class Exchanges:
 
 
 def _route_of(scope: Scope) -> str:
-    """The path of the route that answers, with the names of its parameters instead of their values."""
+    """Return the path of the matched route, with parameter names for values."""
     return getattr(scope.get("route"), "path", _UNKNOWN_ROUTE)
 
 

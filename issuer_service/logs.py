@@ -80,7 +80,10 @@ def _shorten(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _render_for_people(_: WrappedLogger, __: str, event: EventDict) -> str:
-    """``time level event name=value …``, with everything that is not printable escaped."""
+    """Format a line as ``time level event name=value …`` for people.
+
+    Everything that is not printable is escaped.
+    """
     head = " ".join(str(event.pop(name, "")) for name in ("timestamp", "level", "event"))
     tail = "".join(f" {name}={value}" for name, value in event.items() if value is not None)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in head + tail)

@@ -1,4 +1,4 @@
-"""Figures for Prometheus, in a collection of this registry's own, on a port of its own on loopback.
+"""Prometheus metrics in a collection of their own, on a loopback port.
 
 Labels are bounded: routes and contexts of the code and the policy, a few methods, classes of status, ids of rules. No
 label holds what a client chose. The names of contexts are the operator's, and shown to all who may read the metrics.
@@ -84,7 +84,9 @@ class Metrics:
 
 @contextmanager
 def offered(metrics: Metrics, port: int | None) -> Iterator[None]:
-    """Let Prometheus read the figures at ``/metrics`` for as long as the block lasts; None is nowhere.
+    """Serve the metrics at ``/metrics`` for the duration of the block.
+
+    With None, they are not served.
 
     Raises:
         OSError: when the port is taken.

@@ -1,4 +1,7 @@
-"""OpenAPI parts that FastAPI cannot infer: bodies that we parse, problem documents, cache headers."""
+"""OpenAPI parts that FastAPI cannot infer.
+
+They are bodies that we parse, problem documents and cache headers.
+"""
 
 from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias
@@ -38,13 +41,13 @@ _REFERENCE = "#/components/schemas/{model}"
 
 
 def wiring_of(request: Request) -> Wiring:
-    """The wiring that the application, or a router that is mounted in another one, was created with."""
+    """Return the wiring of the application or of the mounted router."""
     wiring: Wiring | None = request.scope.get(_BOUND)
     return wiring or request.app.state.wiring
 
 
 def bind_wiring(request: Request, wiring: Wiring) -> None:
-    """Have a request answered by this wiring, whatever the application was created with."""
+    """Bind a request to this wiring, whatever the application's own is."""
     request.scope[_BOUND] = wiring
 
 

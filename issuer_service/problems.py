@@ -262,7 +262,10 @@ def show_findings(findings: Sequence[Finding]) -> list[FindingShown]:
 
 
 def problem_response(refusal: Refused, headers: Mapping[str, str] | None = None) -> Response:
-    """The answer to a request that was refused. It names rules and places, never a value that was sent."""
+    """The answer to a request that was refused.
+
+    It names rules and places, never a value that was sent.
+    """
     status = STATUS[refusal.rule]
     return Response(
         encode_json(problem_document(refusal, status)),
@@ -273,7 +276,10 @@ def problem_response(refusal: Refused, headers: Mapping[str, str] | None = None)
 
 
 def _headers(rule: Rule) -> Mapping[str, str]:
-    """Return header fields for a refusal, of OAuth (RFC 6750 3) and HTTP (RFC 9110 10.2.3, 15.5.9)."""
+    """Return a refusal's header fields of OAuth and HTTP.
+
+    RFC 6750 3 and RFC 9110 10.2.3 and 15.5.9 define them.
+    """
     if STATUS[rule] is HTTPStatus.UNAUTHORIZED:
         error = "" if rule is Rule.TOKEN_MISSING else ', error="invalid_token"'
         return {"WWW-Authenticate": f'Bearer realm="sd-card"{error}'}

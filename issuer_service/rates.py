@@ -1,4 +1,6 @@
-"""Rate limits: token buckets in the memory of this process, so N processes allow N times as much.
+"""Rate limits: token buckets in the memory of this process.
+
+N processes allow N times as much.
 
 Each key has a bucket that holds ten seconds' worth and fills at a steady rate. A request takes one, and one more for
 each ``UNIT_BYTES`` of its answer and of four times its body: its work grows with the card that it brings and the
@@ -32,7 +34,10 @@ class TooOften(Refused):
 
 
 class Buckets:
-    """A rate limit with a bucket for each key. ``hint`` explains a refusal; ``per_minute`` 0 is no limit."""
+    """A rate limit with a bucket for each key.
+
+    ``hint`` explains a refusal; ``per_minute`` 0 is no limit.
+    """
 
     def __init__(self, per_minute: int, hint: str, most_keys: int = MOST_KEYS) -> None:
         self._per_second = per_minute / 60
@@ -59,7 +64,10 @@ class Buckets:
             self._check(key, now)
 
     def charge(self, key: str, units: int, now: Instant) -> None:
-        """Take so many, whether they are there or not: for work that is under way. What is owed fills up first."""
+        """Take so many tokens, even more than are there, for work under way.
+
+        The debt fills up first.
+        """
         if self._per_second:
             self._keep(key, self._level(key, now) - units, now)
 

@@ -40,7 +40,10 @@ class Keys(Protocol):
 
 
 class Readiness:
-    """The last answer, kept for a moment. Of those who ask at once, one finds out; what hangs is not asked again."""
+    """The last answer, kept for a moment.
+
+    Of those who ask at once, one finds out; what hangs is not asked again.
+    """
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()

@@ -35,7 +35,10 @@ class DirectRoute(APIRoute):
 
 
 class Directory:
-    """Finds direct routes by method and path, before a router tries one route after the other."""
+    """Index of direct routes by method and path.
+
+    Without it, a router tries one route after the other.
+    """
 
     def __init__(self, routes: Sequence[BaseRoute], router: ASGIApp) -> None:
         direct = [route for route in routes if isinstance(route, DirectRoute) and not route.param_convertors]
@@ -49,7 +52,7 @@ class Directory:
 
 
 class EveryGet:
-    """Answers HEAD wherever GET is answered, and lets browsers of any origin read public documents.
+    """Middleware for HEAD wherever GET is served, and CORS for public documents.
 
     An answer to HEAD has the headers of GET and no body (RFC 9110 9.1, 9.3.2). CORS is by path, so refusals of public
     documents carry it too, and a new public document needs nothing of its own.

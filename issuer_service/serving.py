@@ -1,4 +1,4 @@
-"""Runs the registry: on a socket that is bound already, in this thread or beside it."""
+"""The server of the registry: on a bound socket, in this thread or another."""
 
 import errno
 import logging
@@ -101,7 +101,10 @@ def _ending_well(server: uvicorn.Server) -> Iterator[None]:
 
 @contextmanager
 def running(wiring: Wiring, listening: socket.socket) -> Iterator[str]:
-    """A registry in a thread of its own for as long as the block lasts; gives its URL. Its database is prepared."""
+    """A registry in a thread of its own for as long as the block lasts; gives its URL.
+
+    Its database is prepared.
+    """
     server = _server(wiring, lambda: None)
     thread = threading.Thread(target=_run, args=(server, listening), name="registry", daemon=True)
     thread.start()
@@ -130,7 +133,9 @@ class _Server(uvicorn.Server):
 def _server(
     wiring: Wiring, started: Callable[[], None], tls: ssl.SSLContext | None = None, stop_seconds: int = 15
 ) -> uvicorn.Server:
-    """uvicorn without access log, since it would hold what clients send, and blind to forwarding headers.
+    """Create the uvicorn server: no access log, no forwarding headers.
+
+    An access log would hold data that clients send.
 
     Of its two parsers httptools has no bound on a header, and adds to it in time that grows with the square of its
     length: one client could stop everybody else. h11 has a bound. So have the connections that are served (the others

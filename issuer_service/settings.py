@@ -1,4 +1,7 @@
-"""``Settings``: what an operator chooses, read once, at the edge: ``configuration`` says from where."""
+"""``Settings``: an operator's choices, read once when a process starts.
+
+``configuration`` lists their sources.
+"""
 
 import re
 from enum import StrEnum
@@ -27,7 +30,10 @@ _ORIGIN = re.compile(r"https?://(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]
 
 
 class ProofPolicy(StrEnum):
-    """Policy on proof of possession at registration. A proof that is given is always checked."""
+    """Policy on proof of possession at registration.
+
+    A proof that is given is always checked.
+    """
 
     ACCEPTED = "accepted"
     DEMANDED = "demanded"
@@ -165,7 +171,10 @@ class Settings(BaseSettings):
 
     @property
     def in_development(self) -> bool:
-        """Whether the Issuer's URL leads nowhere but to this machine. Nobody else can rely on such a registry."""
+        """Whether the Issuer's URL leads nowhere but to this machine.
+
+        Nobody else can rely on such a registry.
+        """
         return is_loopback(urlsplit(self.issuer_url).hostname or "")
 
     @property
@@ -175,7 +184,9 @@ class Settings(BaseSettings):
 
 
 def check_issuer_url(text: str) -> str:
-    """Give back the URL of an Issuer: scheme, lower-case host, perhaps a port, and nothing else.
+    """Check the URL of an Issuer and return it.
+
+    It has a scheme, a lower-case host, perhaps a port, and nothing else.
 
     ``iss`` is compared as text, so there is one spelling. Without TLS anybody between could replace the keys that the
     registry publishes; plain http is for loopback alone.

@@ -15,7 +15,10 @@ SECONDS = 2.0
 
 
 class Turns:
-    """A limit on concurrent work, and on that of one subject in line: the next subject waits for little."""
+    """A limit on concurrent work, and on queued work of each subject.
+
+    So the next subject does not wait long.
+    """
 
     def __init__(self, at_once: int) -> None:
         self._at_once, self._all = at_once, asyncio.Semaphore(at_once)
@@ -32,7 +35,10 @@ class Turns:
 
 
 class Shares:
-    """The places of callers, for one event loop. Nothing is kept of who asks for nothing."""
+    """The places of callers, for one event loop.
+
+    Nothing is kept of who asks for nothing.
+    """
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds

@@ -1,4 +1,7 @@
-"""TLS of the registry's own socket: 1.3 and nothing older, with a key that only its owner can read."""
+"""TLS of the registry's own socket: 1.3 only, with a private key file.
+
+Only its owner may read the file.
+"""
 
 import ssl
 import stat
@@ -22,7 +25,9 @@ def tls_of(settings: Settings) -> ssl.SSLContext | None:
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Build the TLS 1.3 context of a server. A renewed certificate is read when the registry restarts.
+    """Build the TLS 1.3 context of a server.
+
+    A renewed certificate is read when the registry restarts.
 
     Raises:
         Misuse: when the key's file is open to others, and for files that hold no certificate, or no key of its own in

@@ -1,4 +1,4 @@
-"""Public documents: the Issuer's metadata, its keys, and the health of the registry.
+"""Public documents: the Issuer's metadata, its keys, the registry's health.
 
 It comes from the settings and the keys in use; the ``Host`` that a client sends names nothing (SD-JWT VC 4, VC-13;
 RFC 7517 5; RFC 9901 9.8, R-35).
@@ -76,7 +76,10 @@ async def published_keys(wiring: Wiring, use: KeyUse) -> KeySet:
 
 @router.get("/healthz", summary="Whether the process works")
 async def health(response: Response) -> Health:
-    """Answer that the process works. The database is not asked: a restart does not repair it."""
+    """Answer that the process works.
+
+    The database is not asked: a restart does not repair it.
+    """
     response.headers["Cache-Control"] = "no-store"
     return Health()
 
@@ -85,7 +88,7 @@ async def health(response: Response) -> Health:
     "/readyz", summary="Whether the registry can do its work", responses=refusals(HTTPStatus.SERVICE_UNAVAILABLE)
 )
 async def readiness(wiring: FromWiring, response: Response) -> Health:
-    """Check that a transaction can be committed, the schema is this version's, and the keys sign."""
+    """Check that the registry can commit and sign, and that its schema is current."""
     response.headers["Cache-Control"] = "no-store"
     await wiring.readiness.check(wiring.store, wiring.keys, wiring.clock.now())
     return Health()

@@ -1,4 +1,7 @@
-"""``Wiring``: the composition root. Clock, randomness, keys and records are arguments of everything else."""
+"""``Wiring``: the composition root.
+
+Clock, randomness, keys and records are arguments of everything else.
+"""
 
 import asyncio
 import hashlib
@@ -112,11 +115,17 @@ class StatusPublishing:
 
     @property
     def longest(self) -> int:
-        """Seconds until each Verifier goes by a change: until lists show it, and as long as one may be kept."""
+        """Return the seconds until every Verifier knows of a change.
+
+        It is the time until lists show the change, and the time for which a list may be cached.
+        """
         return min(_LEAD, self.period) + self.period + self.ttl
 
     def public_by(self, planned: int, now: Instant) -> int:
-        """Return from when each process shows a change that is committed now: as planned, unless late."""
+        """Return from when each process shows a change that is committed now.
+
+        It is as planned, unless the commit is late.
+        """
         return max(planned, self.instant(now) + self.period) if now >= planned else planned
 
 

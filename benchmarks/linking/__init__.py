@@ -1,1 +1,1 @@
-"""An attacker who sees what strangers see, and tries to link agents and to guess what their cards hide."""
+"""A stranger's attack: link agents, and guess hidden members of their cards."""

@@ -1,4 +1,4 @@
-"""Links agents and guesses hidden members as a stranger would; ``python -m benchmarks.linking``.
+"""Linking and guessing by a stranger: ``python -m benchmarks.linking``.
 
 Prints the figures, stores them in ``benchmarks/results/linking.json`` and writes the tables of docs/linkability.md.
 ``--only`` runs some parts, and keeps the stored figures of the others.
@@ -28,7 +28,10 @@ LIFETIMES = (7, 30)
 
 
 def link(setting: Setting, count: int, known: int) -> dict[str, Any]:
-    """Pairs that the attacker links in one setting, and those that the report predicts."""
+    """Count pairs that the attacker links in a setting, and predicted pairs.
+
+    The report predicts the latter.
+    """
     first, second = make_pairs(setting, SEED, count)
     ones, others = make_pairs(setting, OTHER_SEED, known)
     weights = learn(list(map(see, ones)), list(map(see, others)), OTHER_SEED)

@@ -42,7 +42,7 @@ _LEAST = 5
 
 @dataclass(frozen=True, slots=True)
 class Guessed:
-    """How well one property was guessed.
+    """Accuracy of the guesses of one property.
 
     Attributes:
         context: the SD-Card's.
@@ -105,7 +105,10 @@ def _texts(seed: str, count: int) -> tuple[dict[tuple[str, str], list[str]], lis
 
 
 def _choose(seen: Sequence[Seen], truth: Sequence[bool]) -> Learner:
-    """The learner that does best on parts of what is known, if it does better than chance."""
+    """Choose the learner that does best on parts of the known data.
+
+    If it does no better than chance, guess the most common answer.
+    """
     right: Counter[Learner] = Counter()
     for fold in range(_FOLDS):
         inside = [number for number in range(len(seen)) if number % _FOLDS != fold]
@@ -165,7 +168,10 @@ def _bayes(seen: Sequence[Seen], truth: Sequence[bool]) -> Guess:
 
 
 def _neighbours(seen: Sequence[Seen], truth: Sequence[bool]) -> Guess:
-    """What most of the nearest ones are, by all numbers, each divided by its spread."""
+    """Guess by a majority of the nearest neighbours.
+
+    The distance is over all numbers, each divided by its spread.
+    """
     scales = {}
     for kind in _number_kinds(seen):
         numbers = [one.numbers[kind] for one in seen if kind in one.numbers]

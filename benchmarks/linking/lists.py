@@ -1,4 +1,4 @@
-"""What status lists, their addresses and the ends of SD-Cards tell."""
+"""Information that status lists, their addresses and SD-Card ends reveal."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ Entry = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How many guesses were right.
+    """Number of right guesses.
 
     Attributes:
         right: right guesses.
@@ -35,7 +35,9 @@ class Told:
 
 
 def contexts_told(seed: str, cards: int = 354) -> dict[str, Told]:
-    """Guess the context of an SD-Card by other cards of which it is known, with nothing shown.
+    """Guess the context of an SD-Card that shows nothing, from other cards.
+
+    The contexts of the other cards are known.
 
     Once from the address of its status list, and once from its number of digests.
     """
@@ -52,7 +54,9 @@ def contexts_told(seed: str, cards: int = 354) -> dict[str, Told]:
 
 
 def partners_from_cards(seed: str, lifetime_days: int, broad: bool = False, cards: int = 250) -> Told:
-    """Guess for which partner an SD-Card of *federation* is, by other cards of which it is known.
+    """Guess the partner of an SD-Card of *federation*, from other cards.
+
+    The partners of the other cards are known.
 
     The attacker looks at its times and at its numbers of digests. ``broad``: as for ``with_partners``.
     """
@@ -69,7 +73,9 @@ def partners_from_cards(seed: str, lifetime_days: int, broad: bool = False, card
 
 
 def agents_from_revocations(seed: str, a_minute: int, count: int = 20, looks: float = 10.0) -> int:
-    """Of so many agents with six SD-Cards each, how many an attacker finds whole from what changes in the lists.
+    """Count the agents that an attacker finds whole from changes in lists.
+
+    Each agent has six SD-Cards.
 
     The attacker looks at all lists every so many seconds. It knows one SD-Card of each agent. When six entries change
     between two looks, and one of them is known, the attacker has found the agent.

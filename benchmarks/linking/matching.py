@@ -1,4 +1,6 @@
-"""The attacker's match: a weight for each kind of value, learned on other agents, then the best assignment.
+"""The attacker's match: learned weights, then the best assignment.
+
+There is a weight for each kind of value, learned on other agents.
 
 For a kind of value the model is simple. With the probability λ the second text of an agent copies what the first one
 has; else its value is drawn like everybody's. λ comes from pairs of other agents that the attacker knows, λ beneath
@@ -17,7 +19,7 @@ from benchmarks.linking.seeing import Seen, frequencies
 
 _SURE = 0.999
 _NOISE = 4.0
-"""Standard deviations by which an agreement must exceed chance to count: there are hundreds of kinds."""
+"""Standard deviations above chance that an agreement needs to count: there are hundreds of kinds."""
 _CANDIDATES = 40
 _SWAPS = 200
 _ATTEMPTS = 5
@@ -25,7 +27,7 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What the attacker learned.
+    """Weights that the attacker learned.
 
     Attributes:
         copied: kind of value → λ.
@@ -37,12 +39,17 @@ class Weights:
 
 
 def learn(first: Sequence[Seen], second: Sequence[Seen], seed: str) -> Weights:
-    """Weights from texts of which the attacker knows that those of one number belong together."""
+    """Learn weights from pairs of texts that belong together.
+
+    Texts of the same number do, and the attacker knows it.
+    """
     return Weights(_learn_copied(first, second), _learn_nearness(first, second, random.Random(f"learn {seed}")))
 
 
 def match(first: Sequence[Seen], second: Sequence[Seen], weights: Weights, seed: str) -> float:
-    """How many of the texts the attacker assigns to the text of the same number, on average of its attempts.
+    """Count the texts that the attacker assigns correctly, on average.
+
+    The text of the same number is the correct one. The average is over its attempts.
 
     Nothing in an attempt depends on these numbers: what is alike is chosen at random.
     """
@@ -104,7 +111,7 @@ def _learn_nearness(first: Sequence[Seen], second: Sequence[Seen], dice: random.
 
 
 def _scores(first: Sequence[Seen], second: Sequence[Seen], weights: Weights) -> list[list[float]]:
-    """A score for each pair; only differences within a row and a column mean something."""
+    """Score each pair; only differences within a row or a column mean something."""
     size = len(second)
     scores = [[0.0] * size for _ in first]
     for kind, share in weights.copied.items():
@@ -131,7 +138,10 @@ def _scores(first: Sequence[Seen], second: Sequence[Seen], weights: Weights) -> 
 
 
 def _assign(scores: Sequence[Sequence[float]], dice: random.Random) -> list[int]:
-    """One column for each row: greedily by the best scores, then better by swaps until few help."""
+    """Assign one column to each row, greedily, then improve by swaps.
+
+    The best scores come first. The swaps end when few help.
+    """
     size = len(scores)
     candidates = []
     for number, row in enumerate(scores):

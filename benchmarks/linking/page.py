@@ -1,4 +1,7 @@
-"""The tables of docs/linkability.md, made of the stored figures: ``python -m benchmarks.linking.page``."""
+"""The tables of docs/linkability.md, from the stored figures.
+
+Run ``python -m benchmarks.linking.page``.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +15,10 @@ _SHOWN = {"nothing": "nothing chosen", "skill": "one skill", "all": "all"}
 
 
 def surroundings() -> dict[str, Any]:
-    """Where and when; the figures but for times are the same anywhere."""
+    """Describe the place and time of a run.
+
+    All figures except times are the same everywhere.
+    """
     found = results.surroundings(0, 0)
     return {name: found[name] for name in ("date", "processor", "cores", "python")}
 

@@ -25,7 +25,7 @@ MANY_SKILLS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """One agent.
+    """An agent of the population.
 
     Attributes:
         agent_id: its id at the registry.
@@ -74,12 +74,15 @@ def has_security(card: dict[str, Any]) -> bool:
 
 
 def endpoints(card: dict[str, Any]) -> int:
-    """How many addresses a card lists."""
+    """Count the addresses that a card lists."""
     return len(card.get("supportedInterfaces", ())) + len(card.get("additionalInterfaces", ())) + ("url" in card)
 
 
 def _card(dice: random.Random, number: int, known: list[dict[str, Any]]) -> dict[str, Any]:
-    """One card of A2A 0.1 to 1.0; everything that a context may hide is drawn by a coin of its own."""
+    """Draw a card of A2A 0.1 to 1.0.
+
+    A separate coin decides each member that a context may hide.
+    """
     domain, action = dice.choice(DOMAINS), dice.choice(ACTIONS)
     skills = _number_of_skills(dice)
     card: dict[str, Any] = {
@@ -145,7 +148,7 @@ def _skill(dice: random.Random, number: int) -> dict[str, Any]:
 
 
 def _secure(dice: random.Random, card: dict[str, Any], newest: bool) -> None:
-    """One of the ways in which cards say that callers authenticate."""
+    """Add a declaration that callers authenticate, in a way that cards use."""
     if newest:
         card["securitySchemes"] = {"key": {"apiKeySecurityScheme": {"location": "header", "name": "X-API-Key"}}}
         card["securityRequirements"] = [{"schemes": {"key": {"list": []}}}]
@@ -162,7 +165,7 @@ def _secure(dice: random.Random, card: dict[str, Any], newest: bool) -> None:
 
 
 def _in_order_of(writer: int, card: dict[str, Any], seed: str) -> dict[str, Any]:
-    """The card with the members of all its objects in the order that this writer is used to."""
+    """Order the members of all the card's objects as this writer does."""
 
     def rank(name: str) -> float:
         return random.Random(f"{seed} {writer} {name}").random()

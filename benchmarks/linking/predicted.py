@@ -1,4 +1,4 @@
-"""How many pairs the linkability report predicts.
+"""Number of pairs that the linkability report predicts.
 
 ``report_linkability`` compares the two texts of each agent. A pair with an *avoidable* link counts as 1: the report
 says that this value alone links the two. Any other pair counts as one in *n*: *n* of the second texts have everything
@@ -16,7 +16,10 @@ from sdcard.sdjwt.unverified import read_unverified
 
 
 def predict(first: Sequence[str], second: Sequence[str]) -> float:
-    """Pairs that the report predicts to be linked, of texts of which those of one number belong together."""
+    """Count pairs that the report predicts to be linked.
+
+    Texts of the same number belong together.
+    """
     ones, others = (_observe(texts) for texts in (first, second))
     holders: dict[Trace, set[int]] = defaultdict(set)
     for number, seen in enumerate(others):

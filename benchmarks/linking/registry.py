@@ -1,4 +1,7 @@
-"""A registry in this process on SQLite, a clock that the benchmark sets, and Holders that present."""
+"""A registry in this process on SQLite, a settable clock, and Holders.
+
+The benchmark sets the clock. The Holders present.
+"""
 
 import asyncio
 import hashlib
@@ -51,7 +54,10 @@ class SetClock:
 
 
 class SeededSalts:
-    """Salts from a seed, so that a run can be repeated; a cryptographic hash keeps them independent of each other."""
+    """Salts from a seed, so that a run can be repeated.
+
+    A cryptographic hash keeps them independent of each other.
+    """
 
     def __init__(self, seed: str) -> None:
         self._seed, self._drawn = seed.encode(), 0
@@ -82,7 +88,7 @@ class Held:
 
 
 class Registry:
-    """The registry's own services, called one after another at the instants that the benchmark chooses."""
+    """The registry's own services, called in turn at chosen instants."""
 
     def __init__(
         self, folder: Path, seed: str, lifetime: int, policy: DisclosurePolicy, subject_per: SubjectPer
@@ -112,7 +118,10 @@ class Registry:
     def register(
         self, agent: Agent, contexts: Sequence[dict[str, Any]], signers: Sequence[InMemorySigner], at: Instant
     ) -> list[Held]:
-        """Register an agent at an instant; one SD-Card for each context and key, in the order of the contexts."""
+        """Register an agent at an instant: one SD-Card for each context and key.
+
+        The SD-Cards are in the order of the contexts.
+        """
         self.clock.at = at
         request = {
             "agent_id": agent.agent_id,
@@ -126,7 +135,7 @@ class Registry:
         return [Held(card["sd_card"], owners[card["key_thumbprint"]], card) for card in answer["cards"]]
 
     def acceptance(self) -> Acceptance:
-        """What Holders check SD-Cards by."""
+        """Rules for Holders to accept SD-Cards."""
         keys = self.run(self.wiring.keys.current())
         return Acceptance(issuers=TrustedIssuers.of(ISSUER, *keys.published[KeyUse.CARDS]))
 
@@ -157,7 +166,10 @@ def accepted(held: Held, acceptance: Acceptance, at: Instant) -> HeldSdCard:
 
 
 def selection(card: HeldSdCard, shows: str, skills_at: str = "skills") -> Selection:
-    """What a Holder shows: ``nothing`` that it could hide, the first ``skill``, or ``all``."""
+    """Select the Disclosures that a Holder shows: ``nothing``, ``skill`` or ``all``.
+
+    ``skill`` is the first skill.
+    """
     if shows == "all":
         return select_all(card)
     return select_paths(card, [ClaimPath((skills_at, 0))] if shows == "skill" else [])

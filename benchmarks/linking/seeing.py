@@ -1,4 +1,4 @@
-"""What a stranger sees in one text: every value, every form of writing it, and everything that can be counted.
+"""Features of one text for a stranger: its values, their spelling, its counts.
 
 Nothing here uses the product's own readers. What they leave out, such as white space, the order of members or the bits
 of a signature, is what an attacker looks at.
@@ -20,7 +20,7 @@ _WORD = re.compile(r"\w{3,}")
 
 @dataclass(slots=True)
 class Seen:
-    """One text, taken apart.
+    """A text, taken apart.
 
     Attributes:
         values: kind of value → the values of this kind.
@@ -59,7 +59,7 @@ def see(text: str) -> Seen:
 
 
 def _places(seen: Seen, texts: list[str], disclosures: list[str]) -> None:
-    """Where in an array the digests of disclosed elements stand."""
+    """Note the places of disclosed elements' digests in arrays."""
     known = {base64.urlsafe_b64encode(sha256(one.encode()).digest()).decode().rstrip("=") for one in disclosures}
     for text in texts:
         for path, found in _walk(json.loads(_decoded(text)), ""):

@@ -1,4 +1,4 @@
-"""The settings in which the attacker links pairs, and how the texts of each are made."""
+"""The settings in which the attacker links pairs, and their texts."""
 
 import random
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ WITHIN = 5
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How agents are registered and present.
+    """A way in which agents are registered and present.
 
     Attributes:
         name: as it stands in the table.
@@ -129,7 +129,10 @@ def make_pairs(setting: Setting, seed: str, count: int) -> tuple[list[str], list
 
 
 def _register(registry: Registry, setting: Setting, agent: Agent, dice: random.Random, at: float) -> list[Held]:
-    """Two SD-Cards: of one context with two keys, of two contexts with one, or of two that are registered apart."""
+    """Register an agent for two SD-Cards.
+
+    They are of one context with two keys, of two contexts with one key, or of two registrations.
+    """
     keys = [new_key(dice) for _ in range(1 + setting.fresh_keys)]
     partner = partner_name(dice.randrange(PARTNERS))
     contexts = [_context(name, partner) for name in setting.contexts]
@@ -145,13 +148,16 @@ def _context(name: str, partner: str) -> dict[str, Any]:
 
 
 def _moments(setting: Setting, dice: random.Random, last: float) -> Sequence[float]:
-    """When an agent presents: within the day behind the last registration."""
+    """Draw the instants of presentations, one for each agent.
+
+    Each is within the day after the last registration.
+    """
     first = last + 1 + dice.random() * DAY
     return first, first + dice.random() * WITHIN if setting.same_task else last + 1 + dice.random() * DAY
 
 
 def partner_name(number: int) -> str:
-    """What the agreement with a partner is known by."""
+    """Return the name of the agreement with a partner."""
     return f"https://partner-{number}.example"
 
 
@@ -160,7 +166,9 @@ GROUPS = ("description", "skills", "provider", "endpoints", "operational_info")
 
 
 def with_partners(lifetime_days: int, broad: bool = False) -> DisclosurePolicy:
-    """Agreements with partners, each of which ends on a day of its own within the life of an SD-Card.
+    """Make agreements with partners, each ending on a day of its own.
+
+    The day is within the life of an SD-Card.
 
     ``broad``: each lists groups of its own choice; else all list the same.
     """

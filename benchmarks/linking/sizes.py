@@ -1,6 +1,6 @@
 """Bytes of SD-Cards of the examples, beside those from before decision 0033.
 
-It uses nothing of its neighbours, so that an older checkout can run this file as it is.
+It imports none of its neighbours, so an older checkout can run this file unchanged.
 """
 
 import json
@@ -25,7 +25,7 @@ BEFORE = {
     "`georoute.agentcard.json`, *internal*": 4_131,
     "`georoute.agentcard.json`, *full*": 4_964,
 }
-"""What this file printed at the commit before decision 0033."""
+"""Output of this file at the commit before decision 0033."""
 STATUS = StatusReference(f"https://registry.example/status/{'0' * 32}", 99_999)
 
 

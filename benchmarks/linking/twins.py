@@ -1,4 +1,7 @@
-"""Twins in numbers: pairs of cards that differ in hidden members alone, by card format."""
+"""Count of twins: pairs of cards that differ in hidden members only.
+
+The count is by card format.
+"""
 
 import itertools
 import random
@@ -13,7 +16,9 @@ _ROUND = 400
 
 
 def count_twins(seed: str, least: int) -> dict[str, int]:
-    """Card format → pairs that were compared byte by byte, until there are so many of each.
+    """Map each card format to the number of pairs compared byte by byte.
+
+    The comparison goes on until there are so many of each format.
 
     A pair is a card and the first card that shows the same. All are of one base, and most members of each are drawn.
 

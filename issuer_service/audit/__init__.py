@@ -1,1 +1,1 @@
-"""Checkpoints that a running registry makes of its audit chain, and the way along the chain in its database."""
+"""Checkpoints of a running registry's audit chain, and its verification."""

@@ -1,4 +1,6 @@
-"""Checkpoints of the audit chain: made beside the serving, now and then and at the end, and added to a file.
+"""Checkpoints of the audit chain, appended to a file while the registry runs.
+
+A checkpoint is made at intervals and at shutdown.
 
 Nothing that goes wrong here stops the registry or makes anybody wait: it is logged, and tried again next time.
 """
@@ -58,7 +60,9 @@ async def _keep(wiring: Wiring, stop: asyncio.Event) -> None:
 async def make_checkpoint(
     store: Store, file: Path, signer: Signer, issuer: str, now: Instant, last: Head = START
 ) -> Head:
-    """Sign the head of the chain and add it to the file, unless it is the last one still; gives the head.
+    """Sign the head of the chain, append it to the file, and return the head.
+
+    Nothing is appended if the head is still the last checkpoint.
 
     Raises:
         Refused: ``store.unavailable``; ``audit.head-differs`` when there is no head.
@@ -79,7 +83,9 @@ def _write(head: Head, file: Path, signer: Signer, issuer: str, at: int) -> None
 
 
 def append_line(file: Path, text: str) -> None:
-    """Add a line to a file, which is made for its owner alone where it is missing; it is on the disk afterwards.
+    """Append a line to a file durably: it is on the disk on return.
+
+    A missing file is created with permissions for its owner alone.
 
     A line is one write at the end, so that several processes can share the file, and what a full disk cut short is
     never joined with the next line. Who looks while another one writes may add an empty line, which means nothing.
@@ -97,7 +103,10 @@ def append_line(file: Path, text: str) -> None:
 
 
 def _cause(error: Exception) -> str:
-    """Describe an error for the log: never a foreign message, which could quote anything."""
+    """Describe an error for the log.
+
+    A foreign message is never logged, because it could quote anything.
+    """
     if isinstance(error, Refused):
         return str(error.rule)
     said = error.strerror if isinstance(error, OSError) else None

@@ -1,4 +1,4 @@
-"""The thread of an interaction: what the audit chain has of it, across agents, in order."""
+"""The thread of an interaction: its audit records across agents, in order."""
 
 from issuer_service.access import Caller, agent_prefixes
 from issuer_service.stores.rows.audit import AuditFound, AuditQuery
@@ -15,7 +15,9 @@ _INTERACTION = Where(Part.REQUEST, ("interaction_id",))
 async def read_thread(
     wiring: Wiring, caller: Caller, interaction_id: str, after: int
 ) -> tuple[tuple[AuditFound, ...], bool]:
-    """Records of an interaction with numbers greater than ``after``, of all owners; and whether there are more.
+    """Read an interaction's records after number ``after``, of all owners.
+
+    Also return whether there are more.
 
     They are as they are found: whether the chain is whole, ``sdcard audit verify`` says. That the caller's token is
     for reading them was checked before.

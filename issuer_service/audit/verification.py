@@ -1,4 +1,4 @@
-"""The way along the chain in a database that is being written to meanwhile, page by page."""
+"""Verification of the audit chain in a database during writes, page by page."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from sdcard.audit.checkpoints import Checkpoint
 
 
 async def verify_database(store: Store, checkpoints: Sequence[Checkpoint], tell: Callable[[int], None]) -> Verdict:
-    """Walk along the whole chain, telling the number of each record that was looked at.
+    """Verify the whole chain, and report the number of each record.
 
     Records are never changed and a record is never there without its head, so pages need no common transaction: what
     was written since the first ones were read is read too, up to a head that is asked for afterwards.
@@ -30,7 +30,7 @@ async def verify_database(store: Store, checkpoints: Sequence[Checkpoint], tell:
 async def verify_state(
     store: Store, checkpoints: Sequence[Checkpoint], tell: Callable[[int], None]
 ) -> tuple[Verdict, StateVerdict]:
-    """Walk along the whole chain, and compare the tables with what it says of them; all in one snapshot.
+    """Verify the whole chain and compare the tables with it, in one snapshot.
 
     Raises:
         Misuse: when the database was not adopted.

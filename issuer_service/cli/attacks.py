@@ -1,4 +1,7 @@
-"""Six ways to cheat a Verifier, each with the rule that refuses it. The demo runs them on the real thing."""
+"""Six ways to cheat a Verifier, each with the rule that refuses it.
+
+The demo runs them on the real thing.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,7 +27,7 @@ from sdcard.trust import TrustedIssuers
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Material of an attacker: a genuine SD-Card, another one of the same agent, and a Verifier's desk."""
+    """Material of an attacker: two SD-Cards of an agent, and a Verifier."""
 
     held: HeldSdCard
     other: HeldSdCard
@@ -46,7 +49,10 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Input of the Verifier: a presentation, its expected challenge, and whether it is replayed."""
+    """Input of the Verifier: a presentation and its expected challenge.
+
+    ``times``: how often it is presented; twice is a replay.
+    """
 
     presentation: str
     challenge: Challenge

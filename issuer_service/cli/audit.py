@@ -64,8 +64,12 @@ def verify(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find every change, deletion, insertion, reordering or rollback. Exit status 1: something is wrong. Example:
-    sdcard audit verify --checkpoint audit.checkpoints --key audit.jwks"""
+    """Find every change, deletion, insertion, reordering or rollback.
+
+    Exit status 1: something is wrong.
+
+    Example: sdcard audit verify --checkpoint audit.checkpoints --key audit.jwks
+    """
     if bool(checkpoint) is not bool(key):
         raise Misuse("--checkpoint and --key go together: a checkpoint counts when a key that you trust signed it")
     if file and database_url:
@@ -96,9 +100,12 @@ def export(
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
 ) -> None:
-    """Print audit records as JSON Lines; only a complete export can be verified. Exit status 1: a record cannot be read
-    and is left out. Example:
-    sdcard audit export --agent-id georoute --since 2026-01-31T00:00:00Z"""
+    """Print audit records as JSON Lines; only a complete export can be verified.
+
+    Exit status 1: a record cannot be read and is left out.
+
+    Example: sdcard audit export --agent-id georoute --since 2026-01-31T00:00:00Z
+    """
     from issuer_service.stores.rows.audit import AuditQuery
 
     instant = None if since is None else int(parse_instant(since, "--since"))
@@ -140,7 +147,10 @@ def checkpoint(
 
 
 def _run(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
-    """Run ``work`` on a database without repairs: unreadable values are findings, not errors."""
+    """Run ``work`` on a database without repairs.
+
+    Unreadable values are findings, not errors.
+    """
     from issuer_service.stores.audit import read_as_found
 
     async def run(store: "SqlStore") -> _T:

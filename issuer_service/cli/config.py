@@ -22,7 +22,10 @@ def show(
     changed: Annotated[bool, typer.Option(help="Only what is not as by default.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show every setting, its source, and no secret. Example: sdcard config show --config /etc/sdcard/sdcard.toml"""
+    """Show every setting, its source, and no secret.
+
+    Example: sdcard config show --config /etc/sdcard/sdcard.toml
+    """
     from issuer_service.configuration import Source, read_configuration, shown_value
 
     configuration = read_configuration(config, os.environ, {})

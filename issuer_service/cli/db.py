@@ -1,4 +1,4 @@
-"""``sdcard db``: the registry's database: bringing it up to date, saying how it is, backing it up."""
+"""``sdcard db``: migrate the registry's database, show its state, back it up."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +18,10 @@ def group() -> None:
 
 @app.command("upgrade")
 def upgrade_database(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Bring the database to this version's schema; one that is missing is made. Example: sdcard db upgrade"""
+    """Bring the database to this version's schema; one that is missing is made.
+
+    Example: sdcard db upgrade
+    """
     from issuer_service.stores.migrations import upgrade
     from issuer_service.stores.revisions import head, read_revision
 
@@ -33,8 +36,12 @@ def upgrade_database(database_url: DatabaseUrl = None, config: ConfigFile = None
 
 @app.command("status")
 def status(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Say which schema the database has, and which this version needs; 1 when they differ. Example:
-    sdcard db status"""
+    """Show the schema of the database and the schema that this version needs.
+
+    The exit status is 1 when they differ.
+
+    Example: sdcard db status
+    """
     from issuer_service.stores.revisions import head, read_revision
 
     found = read_revision(read_settings(config, database_url=database_url).database_url)
@@ -52,7 +59,10 @@ def backup(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Copy a SQLite database while it is in use, whole or not at all. Example: sdcard db backup today.sqlite"""
+    """Copy a SQLite database while it is in use, whole or not at all.
+
+    Example: sdcard db backup today.sqlite
+    """
     from issuer_service.stores.backups import back_up
 
     size = back_up(read_settings(config, database_url=database_url).database_url, file)

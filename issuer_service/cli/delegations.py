@@ -1,4 +1,7 @@
-"""``sdcard grants`` and ``sdcard approvals``: what operators permit, and what people approve, in the database."""
+"""``sdcard grants`` and ``sdcard approvals``: decisions of operators and people.
+
+Operators permit delegations, and people approve exchanges, in the database.
+"""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -48,7 +51,10 @@ def add(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Permit a delegation. Example: sdcard grants add --delegator agent:a --target agent:b --scope read"""
+    """Permit a delegation.
+
+    Example: sdcard grants add --delegator agent:a --target agent:b --scope read
+    """
     from issuer_service.stores.delegation_ports import GrantExists, GrantRow
 
     scopes, now = tuple(sorted(set(scope))), int(SystemClock().now())

@@ -1,4 +1,7 @@
-"""``sdcard demo``: the whole story on real parts: a registry over HTTP, an agent, a Verifier, and six attacks."""
+"""``sdcard demo``: registration, verification and six attacks on real parts.
+
+A registry over HTTP, an agent and a Verifier run for it.
+"""
 
 import signal
 import tempfile
@@ -111,12 +114,12 @@ def command(as_json: AsJson = False) -> None:
 
 
 def _stop(_: int, __: object) -> None:
-    """Told to stop, leave nothing behind: what is being cleaned up is cleaned up on the way out."""
+    """Handle a stop signal: clean up on the way out."""
     raise KeyboardInterrupt
 
 
 def example_card() -> bytes:
-    """The example card: beside this file in an installed package, under ``examples/`` in a checkout."""
+    """The example card, from the package or from ``examples/`` in a checkout."""
     packaged = resources.files("issuer_service.cli").joinpath("georoute.json")
     if packaged.is_file():
         return packaged.read_bytes()
@@ -124,7 +127,10 @@ def example_card() -> bytes:
 
 
 def _story(address: str, token: str) -> tuple[list[Shown], list[Fended]]:
-    """Register over HTTP, accept as a Holder, present and verify from each context, then attack."""
+    """Register over HTTP, accept as a Holder, present, verify, then attack.
+
+    The card is presented and verified in each context.
+    """
     from sdcard.edge.registry import Registry
 
     clock, salts = SystemClock(), SystemSalts()

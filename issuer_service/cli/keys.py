@@ -1,4 +1,7 @@
-"""``sdcard keys list|published|add|import|rotate|reseal|remove``: the registry's own keys, in its database."""
+"""``sdcard keys``: the registry's own keys, in its database.
+
+Its commands are ``list``, ``published``, ``add``, ``import``, ``rotate``, ``reseal`` and ``remove``.
+"""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -34,8 +37,10 @@ def group() -> None:
 
 @app.command("list")
 def list_keys(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """List the registry's keys: what they sign, their state, and until when they are published. Example:
-    sdcard keys list"""
+    """List the registry's keys: their use, their state, their end of publication.
+
+    Example: sdcard keys list
+    """
     from issuer_service.keys.ring import is_published
     from issuer_service.stores.rows.keys import KeyState
 
@@ -70,7 +75,10 @@ def list_keys(database_url: DatabaseUrl = None, config: ConfigFile = None, as_js
 
 @app.command("published")
 def published(use: Use, database_url: DatabaseUrl = None, config: ConfigFile = None) -> None:
-    """Print the published keys of a use as a JWKS. Example: sdcard keys published audit > audit.jwks"""
+    """Print the published keys of a use as a JWKS.
+
+    Example: sdcard keys published audit > audit.jwks
+    """
     from issuer_service.keys.ring import KeyRing
     from sdcard.edge.key_files import public_jwks
 
@@ -94,7 +102,10 @@ def add(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add a next key, published from now on; without an active one it signs at once. Example: sdcard keys add cards"""
+    """Add a next key, published from now on; without an active one it signs at once.
+
+    Example: sdcard keys add cards
+    """
     from issuer_service.keys.service import add_key, add_token_key
 
     chosen, asked = _use(use), _algorithm(algorithm)
@@ -155,7 +166,10 @@ def rotate(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let the next key take the place of the active one, which stays published. Example: sdcard keys rotate cards"""
+    """Let the next key take the place of the active one, which stays published.
+
+    Example: sdcard keys rotate cards
+    """
     from issuer_service.keys import service
 
     chosen = _use(use)
@@ -177,8 +191,12 @@ def reseal(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Seal all keys with another key-encryption key, the one that the settings name; it is made if missing. Example:
-    sdcard keys reseal --old-key-file old.key"""
+    """Seal all keys with another key-encryption key, which the settings name.
+
+    The new key-encryption key is created if it is missing.
+
+    Example: sdcard keys reseal --old-key-file old.key
+    """
     from issuer_service.keys.opening import new_key_encryption_key
     from issuer_service.keys.sealing import load_key_encryption_key
     from issuer_service.keys.service import reseal as seal_anew
@@ -208,8 +226,12 @@ def remove(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a key that others may have, at once: what it signed counts no more. Says what breaks; needs --yes.
-    Example: sdcard keys remove 0fXxVtIjNtAJvaeM9Nf4n9ZDHoQCj-3zIkSPj5SlIeI --yes"""
+    """Remove a key that others may have, at once: what it signed counts no more.
+
+    Says what breaks; needs --yes.
+
+    Example: sdcard keys remove 0fXxVtIjNtAJvaeM9Nf4n9ZDHoQCj-3zIkSPj5SlIeI --yes
+    """
     from issuer_service.keys import service
 
     async def look(store: "Store") -> "RegistryKeyRow":

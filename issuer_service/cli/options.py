@@ -1,4 +1,6 @@
-"""Options that the registry's commands share: settings, database, and completion of names.
+"""Options that the registry's commands share.
+
+They cover settings, the database, and completion of names.
 
 What the extra `service` brings is imported inside functions, so that help and completion need only the extra `cli`.
 """
@@ -28,7 +30,9 @@ DatabaseUrl = Annotated[str | None, typer.Option("--database-url", help="As for 
 
 
 def read_settings(config: Path | None = None, /, **options: object) -> "Settings":
-    """Read the registry's settings: from the options, else the environment, else the TOML file.
+    """Read the registry's settings from options, environment or TOML file.
+
+    Options come first, then the environment, then the file.
 
     Raises:
         Misuse, OSError: as ``read_configuration``.

@@ -48,9 +48,13 @@ def import_file(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Register the agents of a file without proof of their keys: you vouch for the file.
-    Those that are registered so already are left out, so it can be run again. 1 when a line was refused. Example:
-    sdcard registry import agents.jsonl --subject team-a --context public --context internal"""
+    """Register the agents of a file without proof of their keys.
+
+    You vouch for the file. Agents that are registered already are left out, so the command can be repeated. Exit status
+    1: a line was refused.
+
+    Example: sdcard registry import agents.jsonl --subject team-a --context public --context internal
+    """
     settings = read_settings(config, database_url=database_url)
     with ExitStack() as stack:
         source: BinaryIO = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))

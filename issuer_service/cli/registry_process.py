@@ -1,4 +1,7 @@
-"""A registry of one's own for a moment: fresh key, fresh SQLite file, a free loopback port, real HTTP."""
+"""A temporary registry with a fresh key, a fresh SQLite file and real HTTP.
+
+It listens on a free loopback port.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -31,7 +34,10 @@ class Desk:
 
 @contextmanager
 def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY) -> Iterator[Desk]:
-    """A registry that lives for as long as the block, with all it keeps in the directory. No setting is read."""
+    """Run a registry for the duration of the block, with its data in the directory.
+
+    No setting is read.
+    """
     listening = bind()
     vault = Vault(create_key_encryption_key(directory / "key-encryption.key"))
     audit = AuditCheckpoints(directory / "audit.checkpoints")
@@ -47,7 +53,10 @@ def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY)
 
 
 async def _prepare(database: str, vault: Vault) -> str:
-    """Keys and a token, made on a store of its own: a connection belongs to the event loop that opened it."""
+    """Prepare keys and a token, with a separate store.
+
+    A connection belongs to the event loop that opened it.
+    """
     store, now = open_store(database), SystemClock().now()
     try:
         await make_missing(store, vault, now)

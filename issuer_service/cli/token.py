@@ -47,7 +47,10 @@ def create(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a bearer token; it is shown once. Example: sdcard token create --subject team-a --days 30"""
+    """Make a bearer token; it is shown once.
+
+    Example: sdcard token create --subject team-a --days 30
+    """
     from sqlalchemy import make_url
 
     from issuer_service.access import Limit, create_token
@@ -78,8 +81,12 @@ def create(
 
 @app.command("list")
 def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """List the registry's tokens: by a name that opens nothing, whose they are, what they are for, until when. Example:
-    sdcard token list"""
+    """List the registry's tokens: name, subject, scopes and end.
+
+    The name authenticates nothing.
+
+    Example: sdcard token list
+    """
     from issuer_service.access import token_name
 
     async def look(store: "Store") -> list[dict[str, Any]]:
@@ -125,8 +132,10 @@ def withdraw(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Withdraw a token, from the next request on; what was done with it stays. Example:
-    sdcard token withdraw 2744ccd10c7533bd"""
+    """Withdraw a token, from the next request on; what was done with it stays.
+
+    Example: sdcard token withdraw 2744ccd10c7533bd
+    """
     from issuer_service.access import withdraw_token
 
     url = read_settings(config, database_url=database_url).database_url

@@ -1,1 +1,4 @@
-"""Pages for people: agents, approvals, the audit thread, behind a session. What they may do, the API's services say."""
+"""Pages for people: agents, approvals, the audit thread, behind a session.
+
+What they may do, the API's services say.
+"""

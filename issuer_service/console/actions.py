@@ -1,4 +1,4 @@
-"""Actions at the console: their texts, and the number of SD-Cards that they change."""
+"""Actions at the console: their texts, and the number of SD-Cards they change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Summaries of cards for their owners. The text is hostile: templates must escape it."""
+"""Summaries of cards for their owners.
+
+The text is hostile: templates must escape it.
+"""
 
 from dataclasses import dataclass
 
@@ -21,7 +24,7 @@ _ABOUT = (ClaimPath(("documentationUrl",)), ClaimPath(("provider", "url")))
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An entry of a card's summary: its label, its texts, and the number of further ones."""
+    """An entry of a card's summary: label, texts, and number of further texts."""
 
     what: str
     texts: tuple[str, ...]

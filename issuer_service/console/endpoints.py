@@ -1,4 +1,7 @@
-"""``/console``: sign in with a token; agents, approvals, the audit thread; a page asks before any change."""
+"""``/console``: sign-in, agents, approvals and the audit thread.
+
+People sign in with a token. A page asks for confirmation before any change.
+"""
 
 import re
 from http import HTTPStatus
@@ -85,7 +88,10 @@ async def home_with_a_slash() -> Response:
 
 @router.get("/sign-in")
 async def sign_in_page(request: Request, wiring: FromWiring) -> Response:
-    """The way in. Browsers that come from another site leave the cookie of a session behind: the page leads on."""
+    """Show the sign-in page.
+
+    Browsers that come from another site omit the session's cookie: the page leads on.
+    """
     return _way_in(request, wiring, HTTPStatus.OK, None)
 
 
@@ -223,7 +229,10 @@ async def ask_about_approval(approval_id: str, name: str, wiring: FromWiring, se
 
 @router.post("/approvals/{approval_id}/{name}")
 async def decide(approval_id: str, name: str, wiring: FromWiring, session: FromSession, _: FromForm) -> Response:
-    """Decide, as ``POST /delegations/approvals/{approval_id}/approve`` and its sister do."""
+    """Decide an approval from the console.
+
+    It does the same as ``POST /delegations/approvals/{approval_id}/approve`` and ``…/deny``.
+    """
     if name not in DECISIONS:
         raise no_such_page()
     action, state = DECISIONS[name]

@@ -1,4 +1,4 @@
-"""Routes of the console: who is signed in, what came as a form, and refusals as pages."""
+"""Routes of the console: sessions, forms, and refusals as pages."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
@@ -61,7 +61,10 @@ def is_page(path: str) -> bool:
 
 
 def refused(request: Request, refusal: Refused) -> Response:
-    """The page for a request that was refused. It names rules and places, never a value that was sent."""
+    """The page for a request that was refused.
+
+    It names rules and places, never a value that was sent.
+    """
     exchange_of(request.scope).rule = refusal.rule
     status = STATUS[refusal.rule]
     session: Session | None = getattr(request.state, _SESSION, None)

@@ -1,4 +1,4 @@
-"""Templates → pages: escaped whatever they show, and under headers that let nothing else in."""
+"""Pages from templates: all values escaped, and strict security headers."""
 
 import re
 from collections.abc import Mapping

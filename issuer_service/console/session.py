@@ -1,4 +1,4 @@
-"""Sessions of people at the console: opened with a token, which the browser does not keep.
+"""Sessions at the console, opened with a token that the browser does not keep.
 
 The browser keeps 256 random bits, and the registry their SHA-256, so a stolen database opens no session. Forms carry a
 digest of the same bits that only a page of this session can know. A token that the registry made is looked up again for
@@ -53,7 +53,10 @@ class Session:
 
     @property
     def reads_audit(self) -> bool:
-        """Whether the audit thread is offered: a token for some agents only does not open what goes through others."""
+        """Whether the audit thread is offered.
+
+        A token for some agents only may not read records of other agents.
+        """
         return self.may(Scope.AUDIT_READ) and Limit.AGENT_ID_PREFIXES not in self.token.limits
 
     def caller(self, *scopes: Scope) -> Caller:
@@ -66,7 +69,7 @@ class Session:
 
 
 async def open_session(request: Request, wiring: Wiring, text: str) -> str:
-    """Open a session with a token, as the API takes them; gives the secret that the browser keeps.
+    """Open a session with an API token; return the secret for the browser.
 
     Raises:
         Refused: as ``calling.authenticate``.
@@ -81,7 +84,9 @@ async def open_session(request: Request, wiring: Wiring, text: str) -> str:
 
 
 async def find_session(request: Request, wiring: Wiring) -> Session | None:
-    """The session of the request's cookie; None when there is none, it has ended, or its token has.
+    """Find the session of the request's cookie.
+
+    None when there is none, when it has ended, or when its token has ended.
 
     Raises:
         Refused: ``rate.exceeded``, ``store.unavailable``.
@@ -125,7 +130,10 @@ def check_form(request: Request, wiring: Wiring, secret: str | None, given: str)
 
 
 def _is_ours(request: Request, wiring: Wiring) -> bool:
-    """``Sec-Fetch-Site`` comes from the browser alone. Its ``Origin`` is ``null`` under our own Referrer-Policy."""
+    """Whether a request comes from our own pages, by ``Sec-Fetch-Site``.
+
+    Only the browser sets this field. Its ``Origin`` is ``null`` under our own Referrer-Policy.
+    """
     sites, origins = request.headers.getlist("sec-fetch-site"), request.headers.getlist("origin")
     if any(origin not in ("null", wiring.issuer_url) for origin in origins):
         return False
@@ -149,12 +157,18 @@ def digest_of(secret: str) -> str:
 
 
 def csrf_of(secret: str) -> str:
-    """Derive a session's form token (CSRF). It is useless without the cookie, and does not reveal it."""
+    """Derive a session's form token (CSRF).
+
+    It is useless without the cookie, and does not reveal it.
+    """
     return encode_base64url(hmac.digest(secret.encode(), b"sd-card console form", "sha256"))
 
 
 def keep(response: Response, cookie: str, secret: str, seconds: int) -> None:
-    """Have the browser keep a secret: for no script, other host, plain connection, or request from outside."""
+    """Set a cookie that scripts, other hosts and other sites cannot use.
+
+    It is never sent over a plain connection.
+    """
     response.set_cookie(cookie, secret, max_age=seconds, path="/", secure=True, httponly=True, samesite="strict")
 
 

@@ -1,1 +1,1 @@
-"""Delegation (RFC 8693): a narrower token for the next agent, and the person who approves it."""
+"""Delegation (RFC 8693): narrower tokens for the next agent, and approvals."""

@@ -1,4 +1,7 @@
-"""Approvals: ``GET /delegations/approvals``, and a person's decision on one exchange, used once."""
+"""Approvals: ``GET /delegations/approvals``, and a person's decision.
+
+A decision is on one exchange and is used once.
+"""
 
 import re
 from collections.abc import Sequence
@@ -45,7 +48,10 @@ _PAGE: dict[str, Any] = {
     dependencies=_DEPENDENCIES,
 )
 async def list_approvals(request: Request, wiring: FromWiring, response: Response) -> ApprovalList:
-    """The exchanges that wait for a person, the oldest first, in pages; of every client, or of one."""
+    """List the exchanges that wait for a person, oldest first, in pages.
+
+    The list is of all clients, or of one.
+    """
     check_unlimited(await authorize(request, wiring, Scope.DELEGATIONS_APPROVE))
     query = request.query_params
     if not {"client", "cursor"}.issuperset(query):
@@ -61,7 +67,10 @@ async def list_approvals(request: Request, wiring: FromWiring, response: Respons
     dependencies=_DEPENDENCIES,
 )
 async def approve(approval_id: str, request: Request, wiring: FromWiring, response: Response) -> ApprovalShown:
-    """Approve one exchange, once. No party can: the client, the delegator, actors, the target, or their owners."""
+    """Approve one exchange, once.
+
+    No party can: the client, the delegator, actors, the target, or their owners.
+    """
     return await _decide(approval_id, request, wiring, response, ApprovalState.APPROVED)
 
 
@@ -85,7 +94,9 @@ async def _decide(
 
 
 def check_unlimited(caller: Caller) -> None:
-    """Refuse a token that is for some agents only: an exchange is about agents of others too.
+    """Refuse a token that is for some agents only.
+
+    An exchange is also about agents of others.
 
     Raises:
         Refused: ``token.limit``.

@@ -1,4 +1,4 @@
-"""``POST /token`` (RFC 8693), and what OAuth has beside it: introspection, revocation, metadata, keys."""
+"""``POST /token`` (RFC 8693), introspection, revocation, metadata and keys."""
 
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
@@ -80,7 +80,9 @@ _EXCHANGE = form_body(
 
 
 def mounted(wiring: Wiring) -> APIRouter:
-    """The same endpoints for an application of one's own: ``app.include_router(mounted(wiring))``, at its root.
+    """Return the OAuth endpoints as a router for another application's root.
+
+    Use it as ``app.include_router(mounted(wiring))``.
 
     The application's URL is the wiring's ``issuer_url``. How often an address may ask is for the application to say.
     """
@@ -103,7 +105,10 @@ def mounted(wiring: Wiring) -> APIRouter:
     dependencies=_CLIENT,
 )
 async def token(request: Request, wiring: FromWiring, response: Response) -> TokenIssued:
-    """Exchange an access token, or the presentation of an SD-Card, for a narrower token (RFC 8693)."""
+    """Exchange an access token or an SD-Card presentation (RFC 8693).
+
+    The response is a narrower token.
+    """
     caller = await authorize_client(request, wiring, Scope.TOKENS_EXCHANGE)
     asked = read_exchange(parse_form(await read_form_body(request, wiring.bounds)))
     response.headers.update(_NO_STORE)
@@ -135,7 +140,10 @@ async def introspect(request: Request, wiring: FromWiring, response: Response) -
     dependencies=_CLIENT,
 )
 async def revoke(request: Request, wiring: FromWiring) -> Response:
-    """End a token (RFC 7009). The answer is the same for one that is unknown, or not the client's to revoke."""
+    """End a token (RFC 7009).
+
+    The answer is the same for one that is unknown, or not the client's to revoke.
+    """
     caller = await authorize_client(request, wiring, Scope.TOKENS_EXCHANGE)
     text = read_token(parse_form(await read_form_body(request, wiring.bounds)))
     await service.revoke(wiring, caller, text)

@@ -1,4 +1,7 @@
-"""OAuth errors: from ``Rule`` to the error codes of RFC 6749 5.2, 8693 2.2.2 and 9449 5."""
+"""OAuth errors: error codes for each ``Rule`` (RFC 6749, 8693, 9449).
+
+RFC 6749 5.2, RFC 8693 2.2.2 and RFC 9449 5 define the codes.
+"""
 
 import re
 from collections.abc import Mapping
@@ -46,7 +49,10 @@ _UNSPEAKABLE = re.compile(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]")
 
 
 class Pending(Refused):
-    """A refusal that a person can end: ``handle`` is for the repeat, within ``seconds`` from the first time on."""
+    """A refusal that waits for a person's approval.
+
+    The client repeats its request with ``handle``, within ``seconds`` of the first request.
+    """
 
     def __init__(self, refusal: Refused, handle: str, seconds: int | None) -> None:
         super().__init__(refusal.rule, refusal.where)
@@ -54,7 +60,10 @@ class Pending(Refused):
 
 
 def oauth_error(refusal: Refused) -> Response:
-    """The answer to an OAuth client. It names rules and places, never a value that was sent."""
+    """The answer to an OAuth client.
+
+    It names rules and places, never a value that was sent.
+    """
     code, status = _code(refusal), STATUS[refusal.rule]
     error = OAuthError(error=code, error_description=_described(refusal))
     headers = {"Cache-Control": "no-store", "Pragma": "no-cache"}

@@ -1,4 +1,4 @@
-"""The shapes of what OAuth clients send as forms, and of what they and approvers are answered."""
+"""Schemas of forms from OAuth clients, and of responses to them and approvers."""
 
 import re
 from collections.abc import Mapping
@@ -44,7 +44,9 @@ class ExchangeAsked:
 
 
 def parse_form(body: bytes) -> Mapping[str, str]:
-    """A form → its parameters. One without a value was not sent, and none is sent twice (RFC 6749 3.2).
+    """Parse a form into its parameters (RFC 6749 3.2).
+
+    A parameter without a value counts as absent, and none may be repeated.
 
     Raises:
         Refused: ``request.malformed``; ``delegation.target`` for a second ``audience`` or ``resource``.
@@ -65,7 +67,9 @@ def parse_form(body: bytes) -> Mapping[str, str]:
 
 
 def read_exchange(form: Mapping[str, str]) -> ExchangeAsked:
-    """Parameters → what is asked for. Those that RFC 8693 does not have are ignored, but for the two of ours.
+    """Read an exchange request from its parameters.
+
+    Parameters that RFC 8693 does not have are ignored, except for our two.
 
     Raises:
         Refused: ``delegation.grant-type``, ``delegation.token-type``, ``delegation.target``, ``delegation.scope``,
@@ -110,7 +114,9 @@ def check_interaction_id(given: str | None) -> str | None:
 
 
 def read_token(form: Mapping[str, str]) -> str:
-    """``token`` of a question about a token (RFC 7662 2.1), or of its revocation (RFC 7009 2.1).
+    """Read ``token`` from an introspection or revocation request.
+
+    RFC 7662 2.1 and RFC 7009 2.1 define it.
 
     Raises:
         Refused: ``request.malformed``.
@@ -119,7 +125,10 @@ def read_token(form: Mapping[str, str]) -> str:
 
 
 def _target(form: Mapping[str, str]) -> str:
-    """Parse the target agent, by its ``sub``: as ``audience``, or as ``resource``, since it is a URI."""
+    """Parse the target agent's ``sub`` from ``audience`` or ``resource``.
+
+    It may be a ``resource`` because it is a URI.
+    """
     named = {form[name] for name in _TARGETS if name in form}
     target = next(iter(named), "")
     if len(named) != 1 or not is_agent(target):
@@ -155,7 +164,10 @@ class TokenIssued(BaseModel):
 
 
 class OAuthError(BaseModel):
-    """An error (RFC 6749 5.2). ``approval_handle`` and what follows: with ``authorization_pending`` alone."""
+    """An error (RFC 6749 5.2).
+
+    ``approval_handle`` and what follows: with ``authorization_pending`` alone.
+    """
 
     error: str
     error_description: str = Field(description="The rule that says no, the place, and a sentence.")
@@ -172,7 +184,10 @@ class Actor(BaseModel):
 
 
 class Introspection(BaseModel):
-    """Introspection of a token (RFC 7662 2.2). For an inactive token, nothing but ``active``."""
+    """Introspection of a token (RFC 7662 2.2).
+
+    For an inactive token, nothing but ``active``.
+    """
 
     model_config = ConfigDict(extra="allow")
 

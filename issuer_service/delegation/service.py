@@ -1,4 +1,7 @@
-"""Exchanging, examining and revoking tokens. Who acts is shown by an SD-Card; what is allowed, by tokens and grants."""
+"""Exchanging, examining and revoking tokens.
+
+Who acts is shown by an SD-Card; what is allowed, by tokens and grants.
+"""
 
 import asyncio
 import hashlib
@@ -129,7 +132,10 @@ def _with_approval(wiring: Wiring, row: ExchangeRow, handle: str | None) -> Exch
 
 
 def _row(delegation: Delegation, held: Held, chain: Chain, grant: GrantRow, holder: DpopProof | None) -> ExchangeRow:
-    """Build the record of an exchange: agents by their own names, whatever the token calls them."""
+    """Build the record of an exchange, with each agent's own id.
+
+    The token may call an agent by another name.
+    """
     link = LinkRow(
         token_id=delegation.token_id,
         parents=held.parents,
@@ -158,8 +164,9 @@ def _row(delegation: Delegation, held: Held, chain: Chain, grant: GrantRow, hold
 
 
 async def introspect(wiring: Wiring, caller: Caller, text: str) -> Introspection:
-    """Introspect a delegated token, for the owner of its target and for the client that requested it
-    or for a token before it in the chain (RFC 7662 4).
+    """Introspect a delegated token (RFC 7662 4).
+
+    The owner of its target may ask, and the client that requested it or a token before it in the chain.
 
     Raises:
         Refused: ``store.unavailable``.
@@ -221,7 +228,7 @@ async def revoke(wiring: Wiring, caller: Caller, text: str) -> None:
 
 
 def _last_second(text: str) -> Instant:
-    """The last second in which a JWT says that it counts; nothing is verified. 0 for anything else."""
+    """Read the expiry of a JWT without verifying it; 0 for anything else."""
     try:
         return read_numeric_date(parse_access_token(text).payload, "exp", REQUEST.within("token")) - 1
     except Refused:

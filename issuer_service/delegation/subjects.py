@@ -54,7 +54,10 @@ _ACTOR = REQUEST.within("actor_token")
 
 
 class _UsedUpByTheTransaction:
-    """A ``ReplayRecord`` for what the exchange's own transaction uses up together with what it writes."""
+    """A ``ReplayRecord`` that defers to the exchange's own transaction.
+
+    That transaction records the single use together with the rows that it writes.
+    """
 
     def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
         return True
@@ -123,7 +126,10 @@ async def read_held(
 
 
 async def _with_actor(wiring: Wiring, caller: Caller, asked: ExchangeAsked, held: Held, now: Instant) -> Held:
-    """A subject's access token and its actor: the agent that shows its SD-Card, or the client itself."""
+    """Read a subject's access token and its actor.
+
+    The actor is the agent that shows its SD-Card, or the client itself.
+    """
     if asked.actor_token is None:
         if agent_prefixes(caller) is not None:
             raise Refused(Rule.TOKEN_LIMIT, _ACTOR, "The client's token is for agents; show the SD-Card of one.")
@@ -141,7 +147,9 @@ async def _with_actor(wiring: Wiring, caller: Caller, asked: ExchangeAsked, held
 
 
 async def _shown(wiring: Wiring, caller: Caller, text: str, where: Where, now: Instant) -> Held:
-    """An SD-Card presentation of an agent of the client's; it has no scopes, whatever skills it shows.
+    """Read an SD-Card presentation of one of the client's agents.
+
+    It has no scopes, whatever skills it shows.
 
     Its status is looked up in the transaction, among the registry's own records.
     """
@@ -166,7 +174,10 @@ async def _shown(wiring: Wiring, caller: Caller, text: str, where: Where, now: I
 
 
 def _verify_shown(wiring: Wiring, keys: KeysInUse, text: str, now: Instant) -> tuple[str, Bound, str, Instant]:
-    """Subject, key binding, digest and end of an SD-Card that was presented to the token endpoint."""
+    """Verify an SD-Card presented to the token endpoint.
+
+    Return its subject, key binding, digest and end.
+    """
     expectations = Expectations(
         issuers=TrustedIssuers.of(wiring.issuer_url, *keys.published[KeyUse.CARDS]),
         profile=wiring.profile,
@@ -184,7 +195,9 @@ def _verify_shown(wiring: Wiring, keys: KeysInUse, text: str, now: Instant) -> t
 
 
 async def _delegated(wiring: Wiring, caller: Caller, text: str, now: Instant) -> Held:
-    """A token of the registry's own. It was given to an agent, and that agent's owner hands it on.
+    """A token of the registry's own.
+
+    It was given to an agent, and that agent's owner hands it on.
 
     With pairwise ids, the new token has a name for that agent that no other token has: the one that it was asked for by
     is for those who know it already.
@@ -210,7 +223,10 @@ async def _delegated(wiring: Wiring, caller: Caller, text: str, now: Instant) ->
 
 
 def _own_chain(named: Chain, links: Sequence[LinkRow]) -> Chain:
-    """The parties of a token's chain by their own names: each link has handed on what the one before had."""
+    """Return the parties of a token's chain by their own ids.
+
+    Each link has handed on the token of the link before it.
+    """
     before = named.parties[: -len(links)]
     subject, *actors = (*before, *(link.actor for link in links))
     return Chain(subject, tuple(actors))
@@ -263,7 +279,9 @@ async def _find_opaque(wiring: Wiring, text: str, now: Instant) -> Any:
 
 
 async def check_own_agent(wiring: Wiring, caller: Caller, agent: str, where: Where) -> None:
-    """Refuse an agent that is not the client's, or not its token's. Of others' agents the limits tell nothing.
+    """Refuse an agent that is not the client's, or not its token's.
+
+    Of others' agents the limits tell nothing.
 
     Raises:
         Refused: ``delegation.other-agent``, ``token.limit``.
@@ -295,7 +313,10 @@ async def read_own(wiring: Wiring, text: str, now: Instant) -> Delegation:
 
 
 def verify_holder(wiring: Wiring, fields: Sequence[str], now: Instant) -> DpopProof | None:
-    """Return the key to bind the token to (RFC 9449 5); the transaction ensures single use of the proof."""
+    """Return the key to bind the token to (RFC 9449 5).
+
+    The transaction ensures single use of the proof.
+    """
     if not fields:
         return None
     expected = DpopExpectations(

@@ -1,4 +1,6 @@
-"""Cursors: where a page ended, sealed for one token, query and audience, and for a while. Pure.
+"""Cursors: a sealed page position for one token, query and audience. Pure.
+
+A cursor expires.
 
 A cursor says nothing to its bearer, not even by its length: a position would tell how many agents there are. Each has a
 key of its own, made from the registry's secret and 128 random bits, so no nonce is ever used twice.

@@ -34,7 +34,10 @@ _REFUSALS = refusals(
     openapi_extra={**json_body(DiscoveryRequest), "security": [{BEARER.scheme_name: []}]},
 )
 async def discover_agents(request: Request) -> Response:
-    """Find agents by what a context shows of them. Who may ask for which context, the token says."""
+    """Find agents by the claims that a context shows of them.
+
+    The token says which contexts the caller may search.
+    """
     wiring = wiring_of(request)
     caller = await authorize(request, wiring, Scope.AGENTS_DISCOVER)
     body = await read_small_json_body(request, wiring.bounds)

@@ -1,4 +1,6 @@
-"""SD-Cards for discovery, made when a caller finds the agent: the first one, and each next one while it still holds.
+"""SD-Cards for discovery, issued on demand and renewed before they expire.
+
+The first is made when a caller finds the agent, and each next one while the last is still valid.
 
 A registration writes by what its agent is found, and signs nothing for that. Everything here starts from the same
 registration again, so by what an agent is found and what its SD-Card shows come from one plan. Several processes may
@@ -84,7 +86,10 @@ async def renew(wiring: Wiring, positions: Sequence[int], now: Instant) -> froze
 
 
 async def _is_ready(wiring: Wiring, now: Instant) -> bool:
-    """Whether the keys sign and the database commits: what failed is then about the agents."""
+    """Whether the keys sign and the database commits.
+
+    If they do, a failure is about the agents.
+    """
     try:
         await wiring.readiness.check(wiring.store, wiring.keys, now)
     except Refused:
@@ -132,7 +137,10 @@ def _renew_all(
     now: Instant,
     failures: _Failures,
 ) -> list[RenewalRow]:
-    """The rows of all agents but those that fail. After two outages one after the other, no more are tried."""
+    """The rows of all agents but those that fail.
+
+    After two outages one after the other, no more are tried.
+    """
     failures.positions.clear()
     failures.not_tried.clear()
     rows, outages = list[RenewalRow](), 0
@@ -150,7 +158,7 @@ def _renew_all(
 
 
 async def _write(wiring: Wiring, rows: Sequence[RenewalRow], failures: _Failures) -> None:
-    """Write all rows in one transaction; when the database refuses that, each in its own.
+    """Write all rows in one transaction, or each alone if the database refuses.
 
     Raises:
         StatusTaken, KeyNotInUse: when the rows have to be made again.
@@ -176,7 +184,7 @@ async def _write(wiring: Wiring, rows: Sequence[RenewalRow], failures: _Failures
 def _renew(
     wiring: Wiring, keys: KeysInUse, subjects: Subjects, source: SourceRow, status: StatusRow, now: Instant
 ) -> RenewalRow:
-    """Renew an agent, or remove it from discovery when the policy no longer permits it."""
+    """Renew an agent, or remove it from discovery if the policy forbids it."""
     signer = keys.signer(KeyUse.CARDS)
     terms, until, prepared = tuple[str, ...](), None, None
     try:

@@ -31,7 +31,10 @@ Flags: TypeAlias = Annotated[dict[Text, Literal[True]], Field(min_length=1, max_
 
 
 class Query(Section):
-    """Criteria that an agent must meet, all of them; at least one beside `availability`."""
+    """Criteria that an agent must meet, all of them.
+
+    At least one is required beside `availability`.
+    """
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
 
@@ -87,7 +90,10 @@ class Discovered(BaseModel):
 
 
 class Asked(NamedTuple):
-    """A request that can be answered. ``terms``: each once, in one order whatever the order of the request."""
+    """A request that can be answered.
+
+    ``terms``: each once, in one order whatever the order of the request.
+    """
 
     request: DiscoveryRequest
     terms: tuple[Term, ...]

@@ -1,4 +1,4 @@
-"""Answering a discovery request: for whom, what, and the SD-Cards of those who show it."""
+"""Discovery requests: the audience, the matches, and the agents' SD-Cards."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -51,14 +51,19 @@ async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
 
 
 def _answer(found: Sequence[tuple[str, str]], cursor: str | None, ignored: Sequence[str]) -> bytes:
-    """A ``Discovered``. An ``AGENT_ID`` has nothing that JSON escapes, nor has base64url between dots and tildes."""
+    """Write a ``Discovered`` as JSON, without escaping its results.
+
+    An ``AGENT_ID`` has nothing that JSON escapes, nor has base64url between dots and tildes.
+    """
     results = ",".join([f'{{"agent_id":"{agent_id}","sd_card":"{text}"}}' for agent_id, text in found])
     end = encode_json({"next_cursor": cursor, "ignored": [*ignored]}).decode()
     return f'{{"results":[{results}],{end[1:]}'.encode("ascii")
 
 
 def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: Instant) -> Audience:
-    """Return the audience that the token permits. A partner with an agreement sees the agents registered for it.
+    """Return the audience that the token permits.
+
+    A partner with an agreement sees the agents registered for it.
 
     What the requester claims can only take that away: one who claims to be another partner is not shown it.
     """
@@ -75,7 +80,9 @@ def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: In
 
 
 async def _fresh_page(wiring: Wiring, caller: Caller, query: DiscoveryQuery, now: Instant) -> FoundPage:
-    """A page whose SD-Cards are good, and as the policy is now. What they are found by may change with them.
+    """A page whose SD-Cards are good, and as the policy is now.
+
+    What they are found by may change with them.
 
     Agents are independent: one whose SD-Card is not good and cannot be renewed is left out.
 
@@ -121,7 +128,10 @@ def _due(page: FoundPage, decided: str, now: Instant) -> list[FoundRow]:
 
 
 def _is_stale(row: FoundRow, decided: str, now: Instant) -> bool:
-    """Whether nobody may be given it: it does not hold now, or its policy, setting or keys were replaced."""
+    """Whether the SD-Card may no longer be served.
+
+    It is not valid now, or its policy, setting or keys were replaced.
+    """
     return row.decided_by != decided or not Lifetime(row.issued_at, row.expires_at).covers(now)
 
 

@@ -1,4 +1,4 @@
-"""An import as a whole: lines to processes, what comes back to the database, many agents in one transaction.
+"""An import: lines to processes, their results to the database in batches.
 
 One process chooses status entries and writes, so that no two want the same ones, and the others do all that takes
 processor time. What is committed the database alone knows: started again, whatever ended it, an import leaves out what
@@ -70,7 +70,9 @@ class Importing:
 
 
 async def import_agents(asked: Importing, file: BinaryIO, settings: Settings, workers: int) -> Outcome:
-    """Register the agents of a file of JSON lines, by so many processes beside this one.
+    """Register the agents of a file of JSON lines, with several processes.
+
+    The workers run beside this process.
 
     Raises:
         Misuse: for contexts that are none, or named twice.
@@ -100,7 +102,10 @@ async def import_agents(asked: Importing, file: BinaryIO, settings: Settings, wo
 
 
 def _pieces(file: BinaryIO, most_bytes: int) -> Iterator[tuple[int, tuple[bytes, ...]]]:
-    """Yield lines in groups, with the number of the first. Of a line that is too long, only that it is."""
+    """Yield lines in groups, with the number of the first.
+
+    Of a line that is too long, only that it is.
+    """
     number, lines = 1, list[bytes]()
     while line := file.readline(most_bytes + 2):
         while not line.endswith(b"\n") and len(line) > most_bytes and (rest := file.readline(most_bytes)):
@@ -147,7 +152,7 @@ async def _choose(asked: Importing, count: int) -> Sequence[StatusRow]:
 
 
 async def _write(asked: Importing, outcome: Outcome, worked: Worked, left: dict[int, bytes]) -> None:
-    """All of them in one transaction; but when one of them is refused, each in its own, and then it is done with."""
+    """Write all in one transaction; on a refusal, write each in its own."""
     rows = [row for _, row in worked.rows]
     if not rows:
         return

@@ -56,7 +56,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """Results of the lines: rows to write, in order; lines that needed nothing; and refusals."""
+    """Results of lines: rows to write in order, lines without work, and refusals."""
 
     rows: tuple[tuple[int, RegistrationRow], ...]
     there: tuple[int, ...]
@@ -74,7 +74,10 @@ _process: list[_Process] = []
 
 
 def start(settings: Settings) -> None:
-    """Prepare this process, once. Its parent stops it: an interrupt from the terminal reaches both."""
+    """Prepare this process, once.
+
+    Its parent stops it: an interrupt from the terminal reaches both.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     loop = asyncio.new_event_loop()
@@ -82,7 +85,10 @@ def start(settings: Settings) -> None:
 
 
 def _end_with_parent() -> None:
-    """A process that was killed tells its workers nothing, and they would wait for ever."""
+    """End this worker when its parent ends.
+
+    A killed process tells its workers nothing, and they would wait for ever.
+    """
     parent = multiprocessing.parent_process()
     assert parent is not None, "a pool starts this process"
     parent.join()

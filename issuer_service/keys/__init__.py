@@ -1,1 +1,4 @@
-"""The registry's own keys: sealed in the database, rotated with overlap, perhaps in a PKCS#11 token."""
+"""The registry's own keys: sealed in the database and rotated with overlap.
+
+They may be in a PKCS#11 token.
+"""

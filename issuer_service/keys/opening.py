@@ -1,4 +1,7 @@
-"""Opening of keys from settings: the key-encryption key, the token, and checks before a registry starts."""
+"""Opening of keys from settings, with checks before a registry starts.
+
+It opens the key-encryption key and the token.
+"""
 
 import asyncio
 
@@ -23,7 +26,7 @@ from sdcard.errors import Misuse
 
 
 def prepare_keys(settings: Settings) -> Vault:
-    """Bring the database to the present schema, make the keys that a new registry needs, and try all there are.
+    """Migrate the database, make the keys that are missing, and try all keys.
 
     Not for a running event loop.
 
@@ -37,7 +40,9 @@ def prepare_keys(settings: Settings) -> Vault:
 
 
 async def open_vault(settings: Settings, store: Store) -> Vault:
-    """Open the vault. A key-encryption key is made while there is nothing that it should open.
+    """Open the vault.
+
+    A key-encryption key is made while there is nothing that it should open.
 
     Raises:
         Misuse: when it is missing, it does not open every key, or as ``open_token``.
@@ -57,7 +62,10 @@ async def open_vault(settings: Settings, store: Store) -> Vault:
 
 
 def new_key_encryption_key(settings: Settings) -> KeyEncryptionKey:
-    """The key-encryption key of the settings, made when its file is missing. Raises as ``open_vault``."""
+    """The key-encryption key of the settings, made when its file is missing.
+
+    Raises as ``open_vault``.
+    """
     return _given(settings) or _create(settings)
 
 

@@ -1,4 +1,4 @@
-"""``KeyRing``: the registry's keys as a process knows them, never older than a few seconds.
+"""``KeyRing``: the registry's keys, cached in a process for a few seconds.
 
 Every process on a database reads the keys again when what it knows is ``STALE`` seconds old. So it signs with a new
 active key within that time of the change, without a restart.
@@ -83,7 +83,9 @@ class KeyRing:
         self._turn = asyncio.Lock()
 
     async def current(self) -> KeysInUse:
-        """The keys, at most ``STALE`` seconds old; older only while the database cannot be read, or just is.
+        """Return the keys, at most ``STALE`` seconds old.
+
+        They are older only while the database cannot be read or is being read.
 
         Raises:
             Refused: ``store.unavailable``, when they were never read.
@@ -104,7 +106,10 @@ class KeyRing:
         return Lifetime(self._read_at, self._read_at + STALE).covers(self._clock.now())
 
     async def _read(self, known: KeysInUse | None) -> KeysInUse:
-        """Keys that were opened stay so; what is sealed may be sealed anew beside a process that runs."""
+        """Read the keys; keep those that are open already.
+
+        Another process may seal a key anew while this one runs.
+        """
         try:
             rows = await self._store.read_keys()
         except Refused as refusal:
@@ -148,7 +153,10 @@ def keys_in_use(
 
 
 def is_published(row: RegistryKeyRow, now: Instant) -> bool:
-    """Whether the key is published: until all that it signed has expired by any Verifier's clock."""
+    """Whether the key is published.
+
+    It is, until all that it signed has expired by any Verifier's clock.
+    """
     if row.state is not KeyState.RETIRED:
         return row.state is not KeyState.REMOVED
     return row.signs_until is None or now < row.signs_until + MAX_SKEW

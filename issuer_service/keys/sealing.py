@@ -1,4 +1,6 @@
-"""Private keys as the database has them: each a JWE (RFC 7516) under a key-encryption key that is kept elsewhere.
+"""Private keys in the database, each a JWE (RFC 7516).
+
+The key-encryption key is kept elsewhere.
 
 What is sealed is bound to the key's ``kid``, use and algorithm, which are authenticated with it. So an attacker who can
 only write to the database can neither read a key nor add one, nor have one key do another's work.
@@ -34,7 +36,10 @@ class KeyEncryptionKey:
         self._key = JWK(kty="oct", k=encode_base64url(secret))
 
     def seal(self, content: JsonObject, key: PublicKey, use: KeyUse) -> str:
-        """Content → compact JWE, bound to the key and its use. Two of the same content differ."""
+        """Content → compact JWE, bound to the key and its use.
+
+        Two of the same content differ.
+        """
         with foreign_code(Misuse, "the key cannot be sealed: the library for JWE fails"):
             token = JWE(encode_json(content), encode_json(_header(key, use)).decode())
             token.add_recipient(self._key)
@@ -91,7 +96,10 @@ def load_key_encryption_key(path: Path) -> KeyEncryptionKey:
 
 
 def create_key_encryption_key(path: Path) -> KeyEncryptionKey:
-    """Make one, and write it to a new file, mode 0600. Raises as ``create_private_file``."""
+    """Make a key-encryption key, and write it to a new file, mode 0600.
+
+    Raises as ``create_private_file``.
+    """
     secret = secrets.token_bytes(SECRET_BYTES)
     create_private_file(path, encode_base64url(secret))
     return KeyEncryptionKey(secret)
@@ -99,7 +107,10 @@ def create_key_encryption_key(path: Path) -> KeyEncryptionKey:
 
 @dataclass(frozen=True, slots=True)
 class OpenKey:
-    """A key of the registry, opened. ``signer``: None where only the public half is kept."""
+    """A key of the registry, opened.
+
+    ``signer``: None where only the public half is kept.
+    """
 
     public_key: PublicKey
     signer: Signer | None = field(repr=False)
@@ -107,7 +118,10 @@ class OpenKey:
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """Vault of the keys in the database. ``token``: a token for keys that are in no database, if any."""
+    """Vault of the keys in the database.
+
+    ``token``: a token for keys that are in no database, if any.
+    """
 
     kek: KeyEncryptionKey = field(repr=False)
     token: Pkcs11Token | None = field(default=None, repr=False)

@@ -1,4 +1,6 @@
-"""Changing the registry's keys: adding, importing, rotating, removing, sealing anew. For commands; nothing of HTTP.
+"""Changes of the registry's keys: add, import, rotate, remove, reseal.
+
+For commands; nothing of HTTP.
 
 A key is published before it signs, signs, is published for as long as anything counts that it signed, and is gone.
 """
@@ -56,7 +58,9 @@ assert STALE < _MINUTE
 
 
 async def make_missing(store: Store, vault: Vault, now: Instant) -> list[RegistryKeyRow]:
-    """Make the keys that a registry needs, in a database where nothing was issued yet; those that were made.
+    """Make the keys that a new registry needs, and return them.
+
+    The database must be one in which nothing was issued yet.
 
     All at once: of two processes that start with key-encryption keys of their own, one makes all of them.
 
@@ -85,7 +89,7 @@ async def make_missing(store: Store, vault: Vault, now: Instant) -> list[Registr
 
 
 async def check_keys(store: Store, vault: Vault) -> None:
-    """Make sure that every key opens and every active one signs, before anybody relies on it.
+    """Check that every key opens and that every active key signs.
 
     Raises:
         Misuse: when one does not open.
@@ -152,7 +156,7 @@ async def add_token_key(store: Store, vault: Vault, use: KeyUse, now: Instant) -
 
 
 async def import_private_key(store: Store, vault: Vault, use: KeyUse, jwk: JsonObject, now: Instant) -> RegistryKeyRow:
-    """Take over a private JWK: as the active key where there is none, else as the next one.
+    """Import a private JWK: as active key if there is none, else as next key.
 
     A first key of SD-Cards may have signed any of those that there are.
 
@@ -165,7 +169,9 @@ async def import_private_key(store: Store, vault: Vault, use: KeyUse, jwk: JsonO
 
 
 async def import_public_key(store: Store, vault: Vault, use: KeyUse, key: PublicKey, now: Instant) -> RegistryKeyRow:
-    """Import the public half of a former signing key: it is published like a retired one.
+    """Import the public half of a former signing key.
+
+    It is published like a retired key.
 
     Raises:
         Misuse, Refused: as ``import_private_key``.
@@ -219,7 +225,7 @@ def _row(
 
 
 async def rotate(store: Store, vault: Vault, use: KeyUse, now: Instant, *, at_once: bool) -> tuple[str, str]:
-    """Let the oldest next key take the place of the active one; the ``kid`` of both, old and new.
+    """Make the oldest next key active; return the old and the new ``kid``.
 
     The private half of the old one is forgotten, where the database has it.
 
@@ -252,7 +258,9 @@ async def rotate(store: Store, vault: Vault, use: KeyUse, now: Instant, *, at_on
 
 
 async def remove(store: Store, vault: Vault, kid: str, now: Instant) -> RegistryKeyRow:
-    """Remove a key that others may have: it is published no more, and what it signed counts no more. As it was before.
+    """Remove a key: it is published no more, and its signatures count no more.
+
+    Return it as it was before.
 
     The next key takes the place of an active one at once.
 
@@ -328,13 +336,19 @@ def _activated(row: RegistryKeyRow, at: int) -> RegistryKeyRow:
 
 
 def _retired(row: RegistryKeyRow, at: int) -> RegistryKeyRow:
-    """``signs_until`` of SD-Cards stays: it is written down with each. A clock that went back shortens nothing."""
+    """Retire a key, and keep the ``signs_until`` of SD-Card keys.
+
+    It is recorded with each SD-Card. A clock that went back shortens nothing.
+    """
     counts_for = _COUNTS_FOR[row.use]
     until = None if counts_for is None else max(row.signs_until or 0, max(at, row.activated_at or 0) + counts_for)
     return replace(row, retired_at=at, signs_until=until)
 
 
 def _forgotten(vault: Vault, row: RegistryKeyRow) -> str:
-    """Seal the remains of a key that no longer signs: nothing, or its place in the token."""
+    """Seal the remains of a key that no longer signs.
+
+    They are empty, or the key's place in the token.
+    """
     kept: JsonObject = {name: value for name, value in vault.content(row).items() if name != "jwk"}
     return vault.kek.seal(kept, vault.public_key(row), row.use)

@@ -1,1 +1,1 @@
-"""Agents over time: renewed, with other keys, listed, shown, deleted by their owners."""
+"""Agents over time: renewal, other keys, lists, deletion by their owners."""

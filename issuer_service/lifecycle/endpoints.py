@@ -1,4 +1,7 @@
-"""An owner's agents: ``GET /agents``; ``GET`` and ``DELETE /agents/{agent_id}``; ``…/renew`` and ``…/keys``."""
+"""Endpoints of an owner's agents: list, show, delete, renew, change keys.
+
+The paths are ``GET /agents``; ``GET`` and ``DELETE /agents/{agent_id}``; ``…/renew`` and ``…/keys``.
+"""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -68,7 +71,7 @@ def _check_query(given: Sequence[str], known: Sequence[str]) -> None:
 
 @router.get("/agents/{agent_id}", summary="One of the caller's agents", responses=_ONE, dependencies=_DEPENDENCIES)
 async def show_agent(agent_id: str, request: Request, wiring: FromWiring, response: Response) -> AgentShown:
-    """Return an agent of the caller: its registration, and its SD-Cards that have not expired."""
+    """Return the caller's agent: its registration and its unexpired SD-Cards."""
     caller = await authorize(request, wiring, Scope.AGENTS_MANAGE)
     response.headers["Cache-Control"] = "no-store"
     return await service.show_agent(wiring, caller, agent_id)
@@ -92,7 +95,10 @@ async def delete_agent(agent_id: str, request: Request, wiring: FromWiring, resp
     dependencies=_DEPENDENCIES,
 )
 async def renew_agent(agent_id: str, request: Request, wiring: FromWiring) -> Response:
-    """Issue an agent's SD-Cards again: the same card, contexts and keys, under the present policy."""
+    """Issue an agent's SD-Cards again under the present policy.
+
+    The card, contexts and keys stay the same.
+    """
     caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
     body = await read_small_json_body(request, wiring.bounds)
     asked = repeatable(*_headers(request), caller, f"renew {agent_id}", body)

@@ -18,7 +18,10 @@ MOST_LISTED = 100
 
 
 class Renewal(Interaction, Superseding):
-    """New SD-Cards as the agent's last ones: the same card, contexts and keys, under the present policy."""
+    """New SD-Cards like the agent's last ones, under the present policy.
+
+    The card, contexts and keys stay the same.
+    """
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
 

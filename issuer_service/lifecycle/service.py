@@ -1,4 +1,7 @@
-"""Operations on a registered agent. An agent of another owner, or a deleted one, is unknown."""
+"""Operations on a registered agent.
+
+An agent of another owner, or a deleted one, is unknown.
+"""
 
 import asyncio
 import re
@@ -44,7 +47,9 @@ _LIMIT = REQUEST.within("query", "limit")
 async def renew_agent(
     wiring: Wiring, caller: Caller, agent_id: str, body: bytes, asked: Repeatable | None = None
 ) -> bytes:
-    """Issue a Batch like the agent's last one: the same card, contexts and keys, under the present policy.
+    """Issue a Batch like the agent's last one, under the present policy.
+
+    The card, contexts and keys stay the same.
 
     Raises:
         Refused: as ``register_agent``, with places of the request as it would be to register the agent again;
@@ -63,7 +68,9 @@ async def renew_agent(
 async def change_keys(
     wiring: Wiring, caller: Caller, agent_id: str, body: bytes, asked: Repeatable | None = None
 ) -> bytes:
-    """Issue a Batch like the agent's last one, bound to other keys. The old keys stay the agent's: nobody gets them.
+    """Issue a Batch like the agent's last one, bound to other keys.
+
+    The old keys stay the agent's: nobody gets them.
 
     Raises:
         Refused: as ``renew_agent``.
@@ -260,7 +267,9 @@ def _context(name: str, rows: Sequence[IssuedRow]) -> IssuedForContext:
 
 
 async def delete_agent(wiring: Wiring, caller: Caller, agent_id: str) -> AgentDeleted:
-    """Revoke an agent's SD-Cards and forget it, but for its id and keys, which nobody else is given.
+    """Revoke an agent's SD-Cards and forget it, except for its id and keys.
+
+    Nobody else is given that id or those keys.
 
     Raises:
         Refused: ``token.limit``; ``agent.unknown``.

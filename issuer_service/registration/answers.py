@@ -1,4 +1,6 @@
-"""``Idempotency-Key``: who asks twice for the same gets the same answer (decision 0010).
+"""``Idempotency-Key``: a repeated request gets the same response.
+
+See decision 0010.
 
 An answer holds SD-Cards whole, which the registry does not keep. So it is kept sealed, for a day, under a key that
 follows from the bearer token: of a token the registry knows a digest, and nobody has both but the caller.

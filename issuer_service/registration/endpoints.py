@@ -1,4 +1,4 @@
-"""``POST /agents/register`` (SD-Card 3.3.1), and ``POST /nonces`` for the proofs that come with it."""
+"""``POST /agents/register`` (SD-Card 3.3.1), and ``POST /nonces`` for proofs."""
 
 from http import HTTPStatus
 from typing import Any
@@ -30,7 +30,10 @@ _NONCE_REFUSALS = refusals(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPSt
     openapi_extra={**json_body(RegistrationRequest), "parameters": [IDEMPOTENCY_KEY], **_SECURITY},
 )
 async def register_agent(request: Request) -> Response:
-    """Register an agent, or register it again, and issue one SD-Card for each context and key."""
+    """Register an agent, and issue one SD-Card for each context and key.
+
+    An agent that is registered already is registered again.
+    """
     wiring = wiring_of(request)
     authorization = request.headers.getlist("authorization")
     caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
@@ -48,7 +51,10 @@ async def register_agent(request: Request) -> Response:
     openapi_extra=_SECURITY,
 )
 async def new_nonce(request: Request) -> Response:
-    """A nonce that works once, for a few minutes, and for this caller. A body plays no part."""
+    """A nonce that works once, for a few minutes, and for this caller.
+
+    A body plays no part.
+    """
     wiring = wiring_of(request)
     caller = await authorize(request, wiring, Scope.AGENTS_REGISTER, Scope.TOKENS_EXCHANGE)
     return issued((await issue_nonce(wiring, caller)).model_dump_json().encode())

@@ -13,7 +13,10 @@ from sdcard.disclosure.terms import Term, terms_of
 
 
 def decided_by(wiring: Wiring, keys: KeysInUse) -> str:
-    """Names what decided the terms and SD-Cards for discovery. A key that is published no more vouches for none."""
+    """Digest of the policy and keys that decided the discovery entries.
+
+    A key that is published no more vouches for none.
+    """
     return _named(wiring.decided_by, keys.past)
 
 
@@ -23,7 +26,9 @@ def _named(decided_by: str, past: frozenset[str]) -> str:
 
 
 def discovery_rows(registration: Registration, decided: str, step: int, per: SubjectPer) -> tuple[DiscoveryRow, ...]:
-    """Compute discovery entries of a registration, by the audience of each plan; of two for one, the first counts.
+    """Compute discovery entries of a registration, by the audience of each plan.
+
+    Of two plans for one audience, the first counts.
 
     Args:
         registration: the request. SD-Cards for discovery are bound to its first key; with pairwise subjects, those of

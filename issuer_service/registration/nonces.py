@@ -1,4 +1,7 @@
-"""Nonces for proofs to the registry: stateless, for one caller, and used once in the transaction that needs them."""
+"""Stateless nonces for proofs to the registry, each for one caller.
+
+A nonce is used once, in the transaction that needs it.
+"""
 
 from functools import partial
 
@@ -33,7 +36,9 @@ async def issue_nonce(wiring: Wiring, caller: Caller) -> NonceIssued:
 
 
 async def recognize_given(wiring: Wiring, caller: Caller, nonce: str, where: Where, now: Instant) -> GivenNonce:
-    """Recognize a nonce that this caller was given; the transaction sees to it that it is used once.
+    """Recognize a nonce that this caller was given.
+
+    The transaction ensures its single use.
 
     Raises:
         Refused: ``proof.nonce`` at ``where``; ``store.unavailable``.

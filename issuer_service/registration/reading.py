@@ -1,4 +1,7 @@
-"""The bytes of a registration request → a ``Registration``, or every reason why not, at once. Pure."""
+"""Parsing of a registration request into a ``Registration``. Pure.
+
+A refusal gives all reasons at once.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -142,7 +145,7 @@ def read_registration(body: bytes, terms: Terms) -> Registration:
 
 
 def read_request(document: JsonObject, terms: Terms) -> Registration:
-    """Read as ``read_registration``, from a parsed document, such as that of a renewal."""
+    """Read as ``read_registration``, from a parsed document, such as a renewal's."""
     found = _Findings()
     identity = found.attempt(read_section, Identity, document)
     keys = found.attempt(_read_keys, document, terms)
@@ -176,7 +179,7 @@ def read_request(document: JsonObject, terms: Terms) -> Registration:
 
 
 def _read_keys(document: Mapping[str, Any], terms: Terms) -> tuple[HolderKey, ...]:
-    """The keys of the request: well-formed, public, unpublished, and each of them once."""
+    """Read the request's keys: well-formed, public, unpublished and distinct."""
     given = read_section(HolderKeys, document)
     single, several = given.public_key, given.public_keys
     if (single is None) is (several is None):
@@ -213,7 +216,10 @@ def _check_first(key: HolderKey, earlier: Sequence[HolderKey]) -> None:
 def _read_proofs(
     document: Mapping[str, Any], identity: Identity | None, keys: Sequence[HolderKey] | None, terms: Terms
 ) -> str | None:
-    """The nonce of the proofs, one for each key; None without them. Whether it is still good, the store knows."""
+    """The nonce of the proofs, one for each key; None without them.
+
+    Whether it is still good, the store knows.
+    """
     given, where = read_section(Proofs, document).proofs, REQUEST.within("proofs")
     if identity is None or keys is None:
         return None
@@ -247,7 +253,10 @@ def _read_proof(proof: str, key: PublicKey, agent_id: str, where: Where, terms: 
 
 
 def _read_card(document: Mapping[str, Any], identity: Identity | None, terms: Terms) -> Card | None:
-    """The card of the request, or the one that its name, description and version make; None without either."""
+    """Read the request's card, or make one of name, description and version.
+
+    None without either.
+    """
     given, where = read_section(CardGiven, document).card, Where(Part.CARD)
     if given is None:
         if identity is None:
@@ -265,7 +274,10 @@ def _read_card(document: Mapping[str, Any], identity: Identity | None, terms: Te
 
 
 def _check_agreement(document: Mapping[str, Any], given: Mapping[str, Any], card: Card | None) -> None:
-    """Two places that say different things leave open which one the registry vouches for."""
+    """Refuse two places of the request that differ.
+
+    They leave open which of them the registry vouches for.
+    """
     names = dict.fromkeys((*_NAMED_TWICE, *(card.format.always_disclosed if card else ())))
     hint = "The card says something else."
     differing = [
@@ -278,7 +290,10 @@ def _check_agreement(document: Mapping[str, Any], given: Mapping[str, Any], card
 
 
 def _read_plans(document: Mapping[str, Any], card: Card | None, terms: Terms) -> tuple[DisclosurePlan, ...] | None:
-    """A plan for each context; only the contexts are looked at when there is no card to plan for."""
+    """Make a plan for each context.
+
+    Without a card to plan for, only the contexts are checked.
+    """
     asked = read_section(Contexts, document).disclosure_contexts
     found, plans, seen = _Findings(), list[DisclosurePlan](), set[tuple[str, str | None]]()
     for number, one in enumerate(asked):
@@ -315,7 +330,10 @@ def _plan(card: Card, asked: ContextRequested, where: Where, terms: Terms) -> Di
 
 
 def _no_agreement(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> list[Finding]:
-    """Say that a partner sees no more than anybody. Unknown, expired and coming agreements look alike from here."""
+    """Say that a partner sees no more than anybody.
+
+    Unknown, expired and coming agreements look alike from here.
+    """
     if plan.agreement or "partner" not in document["disclosure_contexts"][number]:
         return []
     hint = "The SD-Card shows what it would show to anybody. Ask the operator if something else was agreed."

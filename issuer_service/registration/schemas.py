@@ -41,7 +41,10 @@ def _given(value: object) -> object:
 
 
 def _own(agent_id: str) -> str:
-    """An id that agents may register under: no pairwise id, with which it would pass for another agent."""
+    """Check an id for registration: no pairwise id.
+
+    With a pairwise id an agent would pass for another agent.
+    """
     if is_reserved(agent_id):
         raise PydanticCustomError("string_pattern_mismatch", "pairwise")
     return agent_id
@@ -65,7 +68,7 @@ Entries: TypeAlias = Annotated[list[Entry], Field(max_length=MOST_ENTRIES)]
 
 
 def without_nulls(schema: dict[str, Any]) -> None:
-    """Say in the JSON Schema too that null is no value of a member that may be left out."""
+    """State in the JSON Schema that null is no value of an optional member."""
     for member in schema.get("properties", {}).values():
         if member.get("default", ...) is None:
             del member["default"]
@@ -178,7 +181,9 @@ def read_section(section: type[S], document: Mapping[str, Any]) -> S:
 
 
 def check_no_others(document: Mapping[str, Any]) -> None:
-    """Refuse members that the request does not have: a misspelt one would silently mean nothing.
+    """Refuse unknown members of the request.
+
+    A misspelt member would silently mean nothing.
 
     Raises:
         Refused: ``request.malformed``, at each of them.
@@ -212,7 +217,10 @@ _HINTS = {
 
 
 def _finding(kind: str, place: Iterable[str | int]) -> Finding:
-    """Kind and place of what is wrong. pydantic's own sentences may quote what was sent, so they are not used."""
+    """Return the kind and the place of an error.
+
+    pydantic's own sentences may quote the request, so they are not used.
+    """
     path = tuple(takewhile(lambda segment: len(str(segment)) <= _MOST_NAME, place))
     if (kind, path) == ("string_pattern_mismatch", ("agent_id",)):
         return Finding(Rule.AGENT_ID, REQUEST.within(*path), _AGENT_ID_HINT)
@@ -220,7 +228,10 @@ def _finding(kind: str, place: Iterable[str | int]) -> Finding:
 
 
 class AgreementShown(BaseModel):
-    """The agreement that decided what an SD-Card can show. Nothing in the SD-Card itself tells of it."""
+    """The agreement that decided what an SD-Card can show.
+
+    Nothing in the SD-Card itself tells of it.
+    """
 
     partner: str
     expires: int = Field(description="Unix seconds. The SD-Card ends no later.")

@@ -1,4 +1,7 @@
-"""The one unit of work behind a registration: read, plan, sign, and only then write, all of it or nothing."""
+"""Registration as one unit of work: read, plan, sign, then write all rows.
+
+Nothing is written before everything is signed. A failed write leaves nothing.
+"""
 
 import asyncio
 import hashlib
@@ -64,7 +67,9 @@ class Change:
 
 
 async def register_agent(wiring: Wiring, caller: Caller, body: bytes, asked: Repeatable | None = None) -> bytes:
-    """Register an agent and issue its Batch. Gives the answer: a ``Registered`` in JSON.
+    """Register an agent and issue its Batch.
+
+    Gives the answer: a ``Registered`` in JSON.
 
     Args:
         wiring: the registry.
@@ -105,7 +110,9 @@ async def terms_of(wiring: Wiring, now: Instant, proofs: ProofPolicy) -> Terms:
 
 
 async def read(wiring: Wiring, caller: Caller, body: bytes, reading: Callable[[], Registration]) -> Registration:
-    """Read a request, whose text is ``body``, and refuse what the caller's token or the bounds do not cover.
+    """Read a request, and refuse it if the token or the bounds do not cover it.
+
+    ``body`` is the text of the request.
 
     A small one is read here and now: a thread would take longer to begin, and to have the interpreter to itself.
     """
@@ -128,7 +135,9 @@ def _is_read_at_once(body: bytes, bounds: Bounds) -> bool:
 
 
 async def issue(wiring: Wiring, caller: Caller, registration: Registration, change: Change, now: Instant) -> bytes:
-    """Issue the Batch of a registration. Gives the answer, or that of the same request if it was first.
+    """Issue the Batch of a registration.
+
+    Gives the answer, or that of the same request if it was first.
 
     A large Batch is made in a thread, by few at a time, so that the event loop is free for others, and so is one that
     another machine signs; the transaction comes last and is short. Status entries are chosen before, since they are
@@ -180,7 +189,7 @@ def issue_batch(
     statuses: Sequence[StatusRow],
     now: Instant,
 ) -> tuple[RegistrationRow, bytes]:
-    """Make the Batch with these status entries: what there is to write, and the answer.
+    """Make the Batch with these status entries: the rows to write, the response.
 
     Args:
         wiring, caller, registration, change, now: as for ``issue``.
@@ -224,12 +233,18 @@ async def subjects_of(wiring: Wiring) -> Subjects:
 
 
 def list_uri(wiring: Wiring, list_id: str) -> str:
-    """Return the address of a status list. It names no context: that would reveal a hidden SD-Card's purpose."""
+    """Return the address of a status list.
+
+    It names no context: that would reveal a hidden SD-Card's purpose.
+    """
     return f"{wiring.issuer_url}/status/{list_id}"
 
 
 def check_work(registration: Registration, bounds: Bounds) -> None:
-    """Refuse a Batch that would keep the registry busy for long, before the work is done."""
+    """Refuse a Batch that would keep the registry busy for long.
+
+    The refusal comes before the work.
+    """
     if _disclosures(registration) > bounds.batch_disclosures:
         raise Refused(Rule.LIMIT_DISCLOSURES, REQUEST, "Register fewer keys or contexts at a time.")
     if _size(registration) > bounds.batch_bytes:
@@ -277,7 +292,10 @@ def _plans(registration: Registration) -> list[DisclosurePlan]:
 
 
 def _audiences(registration: Registration) -> list[Audience]:
-    """The audience of each SD-Card of the Batch: a partner as it was asked for, whether or not an agreement holds."""
+    """Return the audience of each SD-Card of the Batch.
+
+    A partner is named as requested, whether or not an agreement holds.
+    """
     asked: Any = registration.contexts
     return [Audience(one["context"], one.get("partner", "")) for one in asked for _ in registration.keys]
 
@@ -308,7 +326,10 @@ def _row(
     discovery: tuple[DiscoveryRow, ...],
     now: Instant,
 ) -> RegistrationRow:
-    """Build the audit event: digests of the SD-Cards, and names of the claims that they can show (R-38)."""
+    """Build the audit event: digests of SD-Cards and names of their claims (R-38).
+
+    The names are of all claims that an SD-Card can show.
+    """
     return RegistrationRow(
         at=int(now),
         public_at=public_at,

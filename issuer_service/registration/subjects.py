@@ -1,4 +1,6 @@
-"""Subjects of SD-Cards: the setting ``subject_per``. Pure but for the salts that are passed in.
+"""Subjects of SD-Cards: the setting ``subject_per``.
+
+Pure but for the salts that are passed in.
 
 ``context``: a keyed hash of agent and audience. So the name is the same after each renewal, and there is no race.
 ``card``: random. Both are kept with the SD-Card, and by that the registry finds the agent again.
@@ -47,6 +49,9 @@ class Subjects:
 
 
 def kept(subject: str) -> str | None:
-    """Return the stored pairwise id of an SD-Card's ``sub``; None for the agent's own id."""
+    """Return the stored pairwise id of an SD-Card's ``sub``.
+
+    None for the agent's own id.
+    """
     agent_id = subject.removeprefix("agent:")
     return None if code_of(agent_id) is None else agent_id

@@ -1,4 +1,7 @@
-"""``GET /status/{list_id}`` (Token Status List 8), and an owner's word about an agent's SD-Cards."""
+"""``GET /status/{list_id}`` (Token Status List 8), and changes of statuses.
+
+An owner changes the statuses of an agent's SD-Cards.
+"""
 
 import re
 from collections.abc import Sequence
@@ -62,7 +65,7 @@ async def status_list(list_id: str, request: Request, wiring: FromWiring) -> Res
 
 
 def prefers_gzip(accepted: Sequence[str]) -> bool:
-    """Whether a client wants gzip rather than no coding, by its ``Accept-Encoding`` (RFC 9110 12.5.3).
+    """Whether ``Accept-Encoding`` prefers gzip to no coding (RFC 9110 12.5.3).
 
     What is not listed is worth what ``*`` is. Without ``*``, no coding is acceptable and worth less than what is
     listed. A client that accepts neither gets the list without a coding: a Verifier without it refuses every SD-Card.

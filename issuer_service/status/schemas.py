@@ -9,7 +9,10 @@ from sdcard.status.token import MEDIA_TYPE
 
 
 class StatusChange(Interaction):
-    """Selection of the agent's SD-Cards; with neither member, all that have not expired."""
+    """Selection of the agent's SD-Cards.
+
+    With neither member, all that have not expired.
+    """
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
 
@@ -18,7 +21,10 @@ class StatusChange(Interaction):
 
 
 class StatusChanged(BaseModel):
-    """Number of SD-Cards whose status changed: 0 when they had it before, or there are none."""
+    """Number of SD-Cards whose status changed.
+
+    It is 0 when they had the status before, or when there are none.
+    """
 
     agent_id: str
     changed: int

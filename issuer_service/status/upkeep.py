@@ -42,7 +42,9 @@ async def _keep_dropping(wiring: Wiring, stop: asyncio.Event) -> None:
 
 
 async def drop_expired_lists(wiring: Wiring) -> int:
-    """Drop each closed list whose entries have all expired, and not lately, one in a transaction; how many.
+    """Drop closed lists whose entries expired a while ago; return how many.
+
+    Each list is dropped in a transaction of its own.
 
     Raises:
         Refused: ``store.unavailable``.

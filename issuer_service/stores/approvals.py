@@ -1,4 +1,4 @@
-"""Approvals in the database: what waits for a person, who may decide it, and its single use."""
+"""Approvals in the database: open ones, who may decide them, single use."""
 
 import hashlib
 import json
@@ -41,7 +41,10 @@ def waiting(at: int) -> tuple[ColumnElement[bool], ...]:
 def list_waiting(
     connection: Connection, at: int, count: int, after: tuple[int, str] | None, client: str | None
 ) -> tuple[ApprovalRow, ...]:
-    """Give approvals that wait for a decision, from an instant and name on. Rows that cannot be read do not count."""
+    """Give approvals that wait for a decision, from an instant and name on.
+
+    Rows that cannot be read do not count.
+    """
     order = approvals.c.asked_at, approvals.c.approval_id
     asked = select(*as_stored(approvals)).where(*waiting(at)).order_by(*order)
     if client is not None:
@@ -52,7 +55,10 @@ def list_waiting(
 
 
 def ask_approval(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
-    """Ask a person, if everything else permits the exchange. Nothing is used up by that."""
+    """Ask a person, if everything else permits the exchange.
+
+    Nothing is used up by that.
+    """
     if exchange.nonce is not None:
         check_unused(connection, exchange.nonce, exchange.at)
     check_chain(connection, exchange)
@@ -83,7 +89,10 @@ def ask_approval(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
 
 
 def use_approval(connection: Connection, wanted: ApprovalRow, at: int) -> Row:
-    """Use an approval up, if it is for exactly this; the row then. The transaction that changes the row has used it."""
+    """Use an approval up, if it is for exactly this; the row then.
+
+    The transaction that changes the row has used it.
+    """
     this = approvals.c.approval_id == wanted.approval_id
     row = connection.execute(select(approvals).where(this)).mappings().first()
     if row is None or _bound_to(approval_of(row)) != _bound_to(wanted):
@@ -126,8 +135,10 @@ def decide_approval(connection: Connection, decision: DecisionRow) -> ApprovalRo
 
 
 def _profits(connection: Connection, approval: ApprovalRow, subject: str) -> bool:
-    """Whether a subject is a party of an exchange: the client, the delegator, an actor, the target, or an owner of one
-    of these agents, now or when the approval was asked for. An agent approves nothing.
+    """Whether a subject is a party of an exchange, which it then may not approve.
+
+    Parties are the client, the delegator, an actor, the target, and the owners of these agents, now or when the
+    approval was requested. An agent approves nothing.
 
     Names that people would take for the same are the same here: `sdcard approvals approve --by` takes any text.
     """
@@ -147,6 +158,9 @@ def _owners(connection: Connection, approval: ApprovalRow) -> set[str]:
 
 
 def _bound_to(approval: ApprovalRow) -> str:
-    """Digest of all that an approval is for: who asks, the chain, target, scopes and interaction."""
+    """Digest of everything that an approval is for.
+
+    It covers the client, the chain, the target, the scopes and the interaction.
+    """
     bound = [approval.client, approval.parties, approval.target, approval.scopes, approval.interaction_id]
     return hashlib.sha256(json.dumps(bound).encode()).hexdigest()

@@ -1,4 +1,7 @@
-"""The audit chain in the database: adding to it as the last step of a transaction, and reading it as it is found."""
+"""The audit chain in the database: appends and unchecked reads.
+
+An append is the last step of its transaction.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -50,7 +53,9 @@ _RECORDS = select(
 
 
 def append_audit(connection: Connection, entry: AuditRow) -> None:
-    """Add a record to the chain: the last step of a transaction, since everybody else who adds one waits until it ends.
+    """Append a record to the chain, as the last step of a transaction.
+
+    Every other writer of the chain waits until this transaction ends.
 
     Raises:
         Refused: ``store.unavailable`` when the chain has no head, which only tampering explains.
@@ -74,7 +79,9 @@ def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
 
 
 def touch_head(connection: Connection) -> None:
-    """Change the head and change it back, which takes what every change takes: its lock, and a commit that writes.
+    """Change the head and change it back, to test that a change can commit.
+
+    The test takes the head's lock and a commit that writes.
 
     SQLite does not write a row that did not change.
 
@@ -150,7 +157,10 @@ def _record(row: Row[Any]) -> JsonObject | None:
 
 
 def read_as_found(database: Database) -> None:
-    """Have SQLite give back text that is not UTF-8 too, as lone surrogates, so that it can be said where it is."""
+    """Have SQLite return text that is not UTF-8, with lone surrogates.
+
+    So the place of the text can be reported.
+    """
 
     def prepare(connection: Any, _: object) -> None:
         connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")

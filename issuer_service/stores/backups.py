@@ -1,4 +1,7 @@
-"""Copies of a database that is in use. SQLite's we make ourselves; of PostgreSQL's we say who does."""
+"""Copies of a database that is in use.
+
+SQLite's we make ourselves; of PostgreSQL's we say who does.
+"""
 
 import os
 import secrets
@@ -18,7 +21,9 @@ _PATIENCE = 60.0
 
 
 def back_up(url: str, file: Path) -> int:
-    """Copy a SQLite database to a new file, mode 0600; gives its size in bytes. Writers go on meanwhile.
+    """Copy a SQLite database to a new file, mode 0600; gives its size in bytes.
+
+    Writers go on meanwhile.
 
     The copy is one state of the database: every transaction is in it or is not. The file appears when it is whole.
 
@@ -59,14 +64,20 @@ def _source(url: URL) -> Path:
 
 
 def pg_dump(url: URL) -> str:
-    """The command that backs up a PostgreSQL database; without the password, which others would see among processes."""
+    """Return the command that backs up a PostgreSQL database.
+
+    It is without the password, which other users would see among the processes.
+    """
     named = {"host": url.host, "port": url.port, "username": url.username, "dbname": url.database}
     options = [f"--{name}={value}" for name, value in named.items() if value]
     return shlex.join(["pg_dump", "--format=custom", "--file=registry.dump", "--no-password", *options])
 
 
 def _copy(source: Path, target: Path) -> None:
-    """All pages in one step: under one read lock, so that it ends however much is written meanwhile."""
+    """Copy all pages in one step, under one read lock.
+
+    So the copy ends however much is written meanwhile.
+    """
     uri = f"{source.absolute().as_uri()}?mode=rw"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE)) as reading:

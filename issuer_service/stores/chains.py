@@ -22,7 +22,10 @@ _SHOWN = Where(Part.REQUEST, ("subject_token",))
 
 
 def find_links(connection: Connection, token_id: str) -> tuple[LinkRow, ...]:
-    """Find the chain of a delegated token, from its first link on; empty when a link is missing."""
+    """Find the chain of a delegated token, its first link first.
+
+    It is empty when a link is missing.
+    """
     this = connection.execute(select(delegations).where(delegations.c.token_id == token_id)).mappings().first()
     if this is None:
         return ()
@@ -113,7 +116,7 @@ def _in_good_standing(connection: Connection, parties: set[str], at: int) -> set
 
 
 def _statuses(connection: Connection, digests: set[str], at: int) -> dict[str, int]:
-    """SD-Card → its status, of those that the registry issued and that have not expired."""
+    """Map each unexpired SD-Card that the registry issued to its status."""
     asked = (
         select(cards.c.digest, _STATUS)
         .join(status_entries, _entry(), isouter=True)
@@ -123,8 +126,9 @@ def _statuses(connection: Connection, digests: set[str], at: int) -> dict[str, i
 
 
 def end_chains(connection: Connection, agent_id: str, at: int) -> list[Row]:
-    """Revoke every token that an agent handed on or was given; their rows. Its SD-Cards were revoked, and later ones
-    change nothing about that.
+    """Revoke every token that an agent handed on or was given; their rows.
+
+    Its SD-Cards were revoked, and later ones change nothing about that.
     """
     party = AGENT + agent_id
     of_it = or_(delegations.c.actor == party, delegations.c.target == party)

@@ -143,7 +143,10 @@ def _remove_grant(connection: Connection, grant_id: str, at: int) -> GrantRow | 
 
 
 def _record(connection: Connection, exchange: ExchangeRow) -> None:
-    """Write all of an exchange. Rows are taken in the order proofs, approvals, links, nonces, audit."""
+    """Write all of an exchange.
+
+    Rows are taken in the order proofs, approvals, links, nonces, audit.
+    """
     rows, gone = dict[str, list[Row]](), dict[str, list[str]]()
     if exchange.proof is not None:
         proof = _remember(connection, *exchange.proof, exchange.at)
@@ -176,7 +179,10 @@ def _revoke(connection: Connection, revocation: RevocationRow) -> bool:
 
 
 def _revoke_delegated(connection: Connection, revocation: RevocationRow) -> Written | None:
-    """The client that asked for a token, or for one before it in the chain, can revoke it."""
+    """Revoke a delegated token, for the client that requested it.
+
+    The client of a token before it in the chain may revoke it too.
+    """
     links = find_links(connection, revocation.token)
     if revocation.client not in {link.client for link in links}:
         return None
@@ -204,7 +210,9 @@ def _revoke_jwt(connection: Connection, revocation: RevocationRow) -> Written | 
 
 
 def _remember(connection: Connection, digest: str, until: int, at: int) -> tuple[list[Row], list[str]] | None:
-    """Remember a digest; None when it is remembered. Two transactions that do it at once meet at the primary key.
+    """Remember a digest; None when it is remembered.
+
+    Two transactions that do it at once meet at the primary key.
 
     Returns: the row, and the names of old rows that were deleted.
     """

@@ -1,4 +1,4 @@
-"""``Delegations``: what delegation asks of the registry's memory, and the frozen values that go in and out."""
+"""``Delegations``: the store that delegation needs, and its frozen values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -127,7 +127,10 @@ class ExchangeRow:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """A person's word. ``subject``: who; ``state``: ``APPROVED`` or ``DENIED``; ``at``: Unix seconds."""
+    """A person's decision.
+
+    ``subject``: the person; ``state``: ``APPROVED`` or ``DENIED``; ``at``: Unix seconds.
+    """
 
     approval_id: str
     subject: str
@@ -155,7 +158,10 @@ class RevocationRow:
 
 
 class Delegations(Protocol):
-    """Grants, delegated tokens and approvals. Every method may raise ``Refused`` with ``store.unavailable``."""
+    """Grants, delegated tokens and approvals.
+
+    Every method may raise ``Refused`` with ``store.unavailable``.
+    """
 
     async def add_grant(self, grant: GrantRow) -> GrantRow:
         """Add a grant.
@@ -166,7 +172,10 @@ class Delegations(Protocol):
         ...
 
     async def remove_grant(self, grant_id: str, at: int) -> GrantRow | None:
-        """Remove a grant, and with it every chain that it is a part of; None when there was none."""
+        """Remove a grant, and with it every chain that it is a part of.
+
+        None when there was no such grant.
+        """
         ...
 
     async def list_grants(self) -> tuple[GrantRow, ...]:
@@ -178,15 +187,24 @@ class Delegations(Protocol):
         ...
 
     async def find_own_name(self, party: str) -> str:
-        """Resolve the pairwise name of an agent to its id; return any other party unchanged."""
+        """Resolve an agent's pairwise name to its id.
+
+        Any other party is returned unchanged.
+        """
         ...
 
     async def find_links(self, token_id: str) -> tuple[LinkRow, ...]:
-        """The chain of a delegated token, its first link first; empty when a link is unknown."""
+        """Return the chain of a delegated token, its first link first.
+
+        It is empty when a link is unknown.
+        """
         ...
 
     async def find_end(self, links: Sequence[LinkRow], at: int) -> tuple[Rule, int] | None:
-        """Explain why a chain is no longer valid, with the number of its link; None: it is valid."""
+        """Explain why a chain is no longer valid, with the number of its link.
+
+        None: it is valid.
+        """
         ...
 
     async def ask_approval(self, exchange: ExchangeRow) -> ApprovalRow:

@@ -1,4 +1,4 @@
-"""Rows of grants, links and approvals: columns and values, when a row counts, and what the audit record says of one."""
+"""Rows of grants, links and approvals: columns, validity, audit records."""
 
 from typing import Any
 
@@ -39,7 +39,10 @@ def link_holds(at: int) -> ColumnElement[bool]:
 
 
 def clear_old(connection: Connection, table: Table, name: ColumnElement[str], at: int) -> list[str]:
-    """Delete some rows that ended long ago, but none that another transaction deletes; their names."""
+    """Delete some rows that ended long ago, and return their names.
+
+    Rows that another transaction deletes are left alone.
+    """
     old = select(name).where(table.c.expires_at <= at - _KEPT).limit(_CLEARED).with_for_update(skip_locked=True)
     return list(connection.execute(delete(table).where(name.in_(old)).returning(name)).scalars())
 

@@ -1,4 +1,4 @@
-"""Discovery's tables: postings and SD-Cards made for discovery, as parts of a transaction.
+"""Discovery's tables: postings and SD-Cards, as parts of a transaction.
 
 A term and a position are keyed hashes, each of one audience. So nothing that an audience sees, neither order nor
 postings, depends on what another one sees, on what is hidden from it, or on when an agent registered; and a position
@@ -86,7 +86,10 @@ def _run(*, context: Any, batch_id: Any, status: Any, position: Any, **_: object
 
 
 def remove_postings(connection: Connection, agent_id: str) -> None:
-    """Remove the agent from discovery. Its issued SD-Cards stay valid unless their status is set."""
+    """Remove the agent from discovery.
+
+    Its issued SD-Cards stay valid unless their status is set.
+    """
     this = {"this_agent": agent_id}
     for position, terms in connection.execute(_PLACES, this).all():
         _unpost(connection, position, unpack_terms(terms))
@@ -229,8 +232,10 @@ def _audit_row(renewal: RenewalRow, rows: Mapping[str, Sequence[Row]]) -> AuditR
 
 
 def _postings(places: Mapping[int, Sequence[int]]) -> list[Values]:
-    """Positions with their terms, in the order of the key: so no two that add wait for each other, and one of many
-    agents comes to each page of the table once.
+    """Return positions with their terms, in the order of the key.
+
+    So two transactions that add postings do not wait for each other, and a transaction of many agents visits each page
+    of the table once.
     """
     rows = sorted((term, position) for position, terms in places.items() for term in terms)
     return [{"term": term, "position": position} for term, position in rows]
@@ -249,7 +254,10 @@ def place(secret: bytes, agent_id: str, audience: Audience) -> int:
 
 
 def hash_terms(secret: bytes, audience: Audience, terms: Sequence[str]) -> list[int]:
-    """Terms as they are posted: sorted, so that transactions write them in one order, and each once."""
+    """Hash terms for postings: sorted and distinct.
+
+    So all transactions write them in one order.
+    """
     begun = _begun(_key(secret, audience.context, audience.partner), "term:")
     digests = []
     for term in terms:

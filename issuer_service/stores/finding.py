@@ -1,4 +1,6 @@
-"""Looking agents up by what they show: along the postings of the rarest term, so many at most.
+"""Search of agents by their terms, along the postings of the rarest term.
+
+The number of postings examined is bounded.
 
 A page that its first few postings fill costs no more than those; any other looks at ``MOST_EXAMINED`` and says where
 to go on.
@@ -79,7 +81,10 @@ async def read_cards(database: Database, positions: Sequence[int], at: int) -> M
 
 
 async def _by_frequency(database: Database, terms: list[int], after: int) -> list[int]:
-    """The terms, the rarest of those that are left first. Beyond a thousand, one is as frequent as another."""
+    """The terms, the rarest of those that are left first.
+
+    Beyond a thousand, one is as frequent as another.
+    """
     counts = await database.look_up(_counting(len(terms)), **_named(terms), after=after)
     return [terms[number] for _, number in sorted((row[1], row[0]) for row in counts)]
 
@@ -107,7 +112,10 @@ def _counting(terms: int) -> Lookup:
 
 @lru_cache(64)
 def _finding(terms: int) -> Lookup:
-    """A page of agents that have so many terms, the rarest first; last of all, where the postings end that count."""
+    """Query a page of agents that have so many terms, the rarest first.
+
+    The last row says where the counted postings end.
+    """
     here, end = discovery_postings.c.position, _ending().scalar_subquery()
     text = case(
         (discovery_cards.c.size <= bindparam("share", type_=BigInteger), discovery_cards.c.sd_card), else_=null()

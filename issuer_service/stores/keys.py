@@ -1,4 +1,6 @@
-"""The registry's keys in the database, as parts of a transaction. What is sealed stays sealed here.
+"""The registry's keys in the database, as parts of a transaction.
+
+What is sealed stays sealed here.
 
 A key's row is written after those of agents and Holder keys and before those of status lists, so that no two
 transactions wait for each other.
@@ -40,15 +42,19 @@ def latest_expiry(connection: Connection) -> int | None:
 
 
 def read_keys(connection: Connection) -> tuple[RegistryKeyRow, ...]:
-    """All keys, the oldest first. One row that cannot be read refuses all: it could be the key that signs, or one that
-    is removed. A process that runs goes on with the keys that it knows.
+    """All keys, the oldest first.
+
+    One row that cannot be read refuses all: it could be the key that signs, or one that is removed. A process that runs
+    goes on with the keys that it knows.
     """
     asked = select(registry_keys).order_by(registry_keys.c.created_at, registry_keys.c.kid)
     return tuple(_row(found) for found in connection.execute(asked).mappings())
 
 
 def record_key_use(connection: Connection, kid: str, until: int) -> list[Row]:
-    """Note until when something counts that the key signed, so that it is published for so long. The changed row.
+    """Record until when a key must stay published; return the changed row.
+
+    It is until everything that the key signed has expired.
 
     SD-Cards of one step end at one instant, so this writes about once a step, and else only looks.
 
@@ -99,7 +105,10 @@ def _rows_of(connection: Connection, kids: Sequence[str]) -> list[Row]:
 
 
 def _audit(connection: Connection, event: AuditEvent, at: int, use: str, changed: Sequence[Row]) -> None:
-    """The audit record of a change of keys, the last step of its transaction: in ``disclosed``, use → keys."""
+    """Append the audit record of a change of keys, the transaction's last step.
+
+    ``disclosed`` maps each use to keys.
+    """
     told = {str(use): tuple(str(row["kid"]) for row in changed)}
     written = Written(rows={"registry_keys": changed})
     append_audit(connection, AuditRow(event, at, subject=_OPERATOR, agent_id="", disclosed=told, written=written))

@@ -1,4 +1,6 @@
-"""Agents over time in the database: answers kept for those who ask again, lists, deletion.
+"""Agents over time in the database: stored responses, lists, deletion.
+
+The stored responses are for retries.
 
 Parts of a transaction take rows in the order answers, agents, Holder keys, status entries, nonces, audit.
 """
@@ -70,7 +72,10 @@ _CLEAR_ANSWERS = _clearing(answers)
 
 
 def keep_answer(connection: Connection, answer: AnswerRow, agent_id: str, at: int) -> AnswerRow | None:
-    """Keep an answer, or give the one that is kept already. Two who ask at once meet at the primary key."""
+    """Store a response, or return the one that is stored already.
+
+    Two requests at once meet at the primary key.
+    """
     connection.execute(_CLEAR_ANSWERS, {"at": at})
     connection.execute(_DELETE_ANSWER, {"this_answer": answer.digest, "at": at})
     kept = find_answer(connection, answer.digest, at)
@@ -185,7 +190,10 @@ def _status() -> ColumnElement[Any]:
 
 
 def delete_agent(connection: Connection, deletion: DeletionRow) -> tuple[int, Row]:
-    """Revoke an agent's SD-Cards and forget all but its id and keys; how many were revoked, and the agent's row."""
+    """Revoke an agent's SD-Cards and forget all but its id and keys.
+
+    Return how many were revoked, and the agent's row.
+    """
     agent_id = deletion.agent_id
     nothing = {"card": "", "card_format": "", "asked": None, "possession": None, "batch_id": None}
     nothing |= {"card_version": None, "content": None}

@@ -12,7 +12,10 @@ from sdcard.instants import MAX_SKEW
 def in_force(
     made_at: ColumnElement[int], ends_at: ColumnElement[int], at: int | ColumnElement[int]
 ) -> ColumnElement[bool]:
-    """Say that a row counts at an instant: it was made by then, up to the skew of clocks, and has not ended."""
+    """Condition that a row is in force at an instant.
+
+    It was made by then, up to the skew of clocks, and has not ended.
+    """
     return (ends_at > at) & is_made(made_at, at)
 
 

@@ -43,7 +43,10 @@ class SqlNonces:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """A transaction that uses a nonce: when its key is outdated, it is read again next time."""
+        """Run a transaction that uses a nonce.
+
+        When its key is outdated, the key is read again next time.
+        """
         try:
             yield
         except _Outdated:
@@ -57,7 +60,9 @@ class SqlNonces:
 
 
 def use_nonce(connection: Connection, nonce: GivenNonce, at: int) -> None:
-    """Use a nonce up, as the last step before the audit record: what is refused uses none up.
+    """Use a nonce up, as the last step before the audit record.
+
+    So a refused request uses no nonce up.
 
     Raises:
         Refused: ``proof.nonce`` when it is used already; ``kb.record-unavailable`` when the table is full.

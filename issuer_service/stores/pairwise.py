@@ -9,7 +9,10 @@ _AGENT = "agent:"
 
 
 def find_own_id(connection: Connection, agent_id: str) -> str:
-    """Resolve a pairwise id to the agent's id; return any other or unknown id unchanged."""
+    """Resolve a pairwise id to the agent's id.
+
+    Any other or unknown id is returned unchanged.
+    """
     if code_of(agent_id) is None:
         return agent_id
     asked = select(batches.c.agent_id).join_from(cards, batches).where(cards.c.subject == agent_id).limit(1)
@@ -18,6 +21,9 @@ def find_own_id(connection: Connection, agent_id: str) -> str:
 
 
 def find_own_name(connection: Connection, party: str) -> str:
-    """The same for a party of a delegation: agents are named with ``agent:``, and others stay as they are."""
+    """Resolve the pairwise name of a party of a delegation.
+
+    Agents are named with ``agent:``. Other parties are returned unchanged.
+    """
     agent_id = party.removeprefix(_AGENT)
     return party if agent_id == party else _AGENT + find_own_id(connection, agent_id)

@@ -39,7 +39,9 @@ class Nonces(Protocol):
         ...
 
     async def recognize(self, check: Callable[[bytes], T], salts: SaltSource, now: Instant) -> tuple[bytes, T]:
-        """Return the key that passes a check, and its result. Another process may have drawn a new key.
+        """Return the key that passes a check, and its result.
+
+        Another process may have drawn a new key.
 
         Raises:
             Refused: what ``check`` raises; ``store.unavailable``.
@@ -48,7 +50,10 @@ class Nonces(Protocol):
 
 
 class Store(Protocol):
-    """The registry's memory. Every method may raise ``Refused`` with ``store.unavailable``; then nothing changed."""
+    """The registry's memory.
+
+    Every method may raise ``Refused`` with ``store.unavailable``; then nothing changed.
+    """
 
     @property
     def nonces(self) -> Nonces:
@@ -73,11 +78,17 @@ class Store(Protocol):
         ...
 
     async def delete_token(self, digest: str, at: int) -> None:
-        """Forget a token, if it is there. From the commit on it opens nothing, in no process."""
+        """Forget a token, if it is there.
+
+        From the commit on it opens nothing, in no process.
+        """
         ...
 
     async def add_session(self, session: SessionRow, at: int) -> None:
-        """Remember a session of the console. Of one token's the oldest are forgotten when there are many."""
+        """Remember a session of the console.
+
+        Of one token's the oldest are forgotten when there are many.
+        """
         ...
 
     async def find_session(self, digest: str, at: int) -> SessionRow | None:
@@ -89,7 +100,9 @@ class Store(Protocol):
         ...
 
     async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:
-        """Write a registration in one transaction, if agent and keys are the subject's and the agent's to have.
+        """Write a registration in one transaction.
+
+        The agent must be the subject's to register, and the keys the agent's.
 
         Of those who ask with one Idempotency-Key, one registers, and the others are given the answer that is kept:
         then nothing is written.
@@ -105,7 +118,9 @@ class Store(Protocol):
         ...
 
     async def record_registrations(self, registrations: Sequence[RegistrationRow]) -> int:
-        """Write many in one transaction, without those that are registered so already; how many were written.
+        """Write many registrations in one transaction; return how many were written.
+
+        Agents that are registered already are left out.
 
         None of them has a proof, an answer to keep, or earlier SD-Cards to revoke.
 
@@ -129,7 +144,10 @@ class Store(Protocol):
     async def list_agents(
         self, subject: str, prefixes: Sequence[str] | None, after: str, count: int, at: int
     ) -> tuple[AgentListed, ...]:
-        """Up to so many of the subject's agents, in the order of their ids, after one; of these prefixes, or all."""
+        """List the subject's agents after an id, in the order of their ids.
+
+        At most so many are listed. They have one of these prefixes, or any.
+        """
         ...
 
     async def issued_for(self, agent_id: str, most_batches: int, at: int) -> tuple[IssuedRow, ...]:
@@ -137,7 +155,9 @@ class Store(Protocol):
         ...
 
     async def delete_agent(self, deletion: DeletionRow) -> int:
-        """Revoke an agent's SD-Cards and forget all but its id and keys, in one transaction; how many were revoked.
+        """Revoke an agent's SD-Cards and forget all but its id and keys.
+
+        It is one transaction. Return how many were revoked.
 
         Raises:
             Refused: ``agent.unknown`` when the subject has no such agent.
@@ -145,7 +165,9 @@ class Store(Protocol):
         ...
 
     async def free_statuses(self, count: int, salts: SaltSource, at: int) -> tuple[StatusRow, ...]:
-        """Draw random entries that no SD-Card has now, of all open lists alike (TSL-19). None is taken yet.
+        """Draw random entries that no SD-Card has now, of all open lists alike (TSL-19).
+
+        None is taken yet.
 
         Where a list is missing or half full, another one is opened.
         """
@@ -160,7 +182,7 @@ class Store(Protocol):
         ...
 
     async def has_status_list(self, list_id: str, at: int) -> bool:
-        """Whether there is a list that is open or has an SD-Card that expires later than ``at``."""
+        """Whether a list exists that is open or has an SD-Card valid after ``at``."""
         ...
 
     async def read_status_list(self, list_id: str, instant: int, latest: int) -> Mapping[int, int]:
@@ -171,11 +193,17 @@ class Store(Protocol):
         ...
 
     async def drop_expired_list(self, at: int) -> bool:
-        """Drop a closed list, all entries of which expired long ago; whether there was one."""
+        """Drop a closed list whose entries all expired long ago.
+
+        Return whether there was one.
+        """
         ...
 
     async def latest_expiry(self) -> int | None:
-        """Return when the last SD-Card there expires, Unix seconds; None when none was ever issued."""
+        """Return when the registry's last SD-Card expires, Unix seconds.
+
+        None when no SD-Card was ever issued.
+        """
         ...
 
     async def read_keys(self) -> tuple[RegistryKeyRow, ...]:
@@ -191,7 +219,9 @@ class Store(Protocol):
         ...
 
     async def change_keys(self, event: AuditEvent, at: int, changes: Sequence[KeyChange]) -> None:
-        """Change keys, in this order and one transaction. What a key ``signs_until`` only ever grows.
+        """Change keys, in this order and one transaction.
+
+        What a key ``signs_until`` only ever grows.
 
         Raises:
             KeysChanged: when one is not as it was before; nothing is written then.
@@ -199,7 +229,10 @@ class Store(Protocol):
         ...
 
     async def audit_head(self) -> Head | None:
-        """The head of the audit chain; None when it is missing, which only tampering explains."""
+        """Return the head of the audit chain.
+
+        None when it is missing, which only tampering explains.
+        """
         ...
 
     async def compare_state(self, take: Callable[[AuditFound], None]) -> tuple[Head | None, StateVerdict]:
@@ -216,7 +249,7 @@ class Store(Protocol):
         ...
 
     async def audit_records(self, query: AuditQuery) -> Sequence[AuditFound]:
-        """Audit records in the order of their numbers, as they are found: nothing about them is checked."""
+        """Read audit records in the order of their numbers, without checks."""
         ...
 
     async def discovery_secret(self) -> bytes:
@@ -224,13 +257,14 @@ class Store(Protocol):
         ...
 
     async def find_agents(self, query: DiscoveryQuery) -> FoundPage:
-        """The agents that have all the terms and that nobody suspended or revoked, at bounded cost: a page may end
-        early and say where to go on.
+        """Find the agents that have all the terms and are valid, at bounded cost.
+
+        Suspended and revoked agents are left out. A page may end early and say where to go on.
         """
         ...
 
     async def read_discovery_cards(self, positions: Sequence[int], at: int) -> Mapping[int, tuple[str, str]]:
-        """The SD-Cards at these positions that are good at this moment, each after the agent's id in it."""
+        """Read the valid SD-Cards at these positions, each after its agent's id."""
         ...
 
     async def discovery_sources(self, positions: Sequence[int]) -> Sequence[SourceRow]:
@@ -238,7 +272,9 @@ class Store(Protocol):
         ...
 
     async def renew_discovery(self, renewals: Sequence[RenewalRow]) -> None:
-        """Write these in one transaction. Left out are agents that registered again, or were suspended or revoked.
+        """Write these entries in one transaction.
+
+        Agents that registered again, or were suspended or revoked, are left out.
 
         Raises:
             StatusTaken: as ``record_registration``.
@@ -246,7 +282,9 @@ class Store(Protocol):
         ...
 
     async def check_commit(self) -> None:
-        """Make sure that a transaction can be committed now. Nothing changes, and no audit record is made.
+        """Make sure that a transaction can be committed now.
+
+        Nothing changes, and no audit record is made.
 
         Raises:
             Refused: ``store.unavailable``.

@@ -1,4 +1,7 @@
-"""Rows that list something: each is read by itself, and one that cannot be read is left out and named in the log."""
+"""Listed rows that are read one by one.
+
+A row that cannot be read is left out and named in the log.
+"""
 
 import contextlib
 import json
@@ -20,7 +23,10 @@ Read: TypeAlias = Callable[[dict[str, Any]], _T]
 
 
 def as_stored(table: Table) -> list[ColumnElement[Any]]:
-    """The columns of a table, with JSON as text, so that a row with malformed JSON can be fetched."""
+    """Return the columns of a table, with JSON as text.
+
+    So a row with malformed JSON can be fetched.
+    """
     return [cast(one, StoredText()).label(one.name) if isinstance(one.type, StoredJson) else one for one in table.c]
 
 
@@ -31,7 +37,10 @@ def fetch_as_stored(connection: Connection, asked: Select[Any]) -> list[RowMappi
 
 
 def read_page(connection: Connection, table: Table, asked: Select[Any], count: int, read: Read[_T]) -> tuple[_T, ...]:
-    """Fetch and read so many rows. Rows that cannot be read do not count, so a page is full while there are more."""
+    """Fetch and read so many rows.
+
+    Rows that cannot be read do not count, so a page is full while there are more.
+    """
     found, seen = list[_T](), 0
     while len(found) < count:
         wanted = count - len(found)
@@ -56,7 +65,10 @@ def read_row(table: Table, row: Mapping[str, Any] | RowMapping, read: Read[_T]) 
 
 
 def read_rows(table: Table, rows: list[RowMapping], read: Read[_T]) -> tuple[_T, ...]:
-    """Read the rows that can be read. The others are in the log, by the name in their first column."""
+    """Read the rows that can be read.
+
+    The others are in the log, by the name in their first column.
+    """
     found = list[_T]()
     for row in rows:
         with contextlib.suppress(Refused):

@@ -1,4 +1,7 @@
-"""Tables of a registration, as parts of a transaction: for one registration, or several in one go."""
+"""Tables of a registration, as parts of a transaction.
+
+The transaction is for one registration or for several.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -68,7 +71,10 @@ _ADD = Additions(batches, discovery_cards, discovery_postings, cards)
 
 
 def find_registered(connection: Connection, agent_ids: Sequence[str]) -> dict[str, RegisteredRow]:
-    """Return the registrations of these agents, and lock them until the transaction is over."""
+    """Return the registrations of these agents, and lock them.
+
+    The lock lasts until the transaction ends.
+    """
     asked = select(agents.c.agent_id, agents.c.subject, agents.c.content, agents.c.asked)
     these = asked.where(agents.c.agent_id.in_(agent_ids), agents.c.deleted_at.is_(None)).order_by(agents.c.agent_id)
     found = connection.execute(these.with_for_update())
@@ -81,7 +87,10 @@ def registered_as(new: RegistrationRow) -> RegisteredRow:
 
 
 def write_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> AnswerRow | AuditRow:
-    """Write all rows of a registration but its audit record, which is returned; or return the answer that is kept."""
+    """Write all rows of a registration, and return its audit record to append.
+
+    If a response is stored for its idempotency key, return the response.
+    """
     if new.answer is not None:
         kept = lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
         if kept is not None:
@@ -98,7 +107,9 @@ def write_registration(connection: Connection, new: RegistrationRow, secret: byt
 
 
 def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: bytes) -> list[AuditRow]:
-    """Write all rows of registrations but audit records, which are returned. Rows of one table are written at once.
+    """Write all rows of registrations but audit records, which are returned.
+
+    Rows of one table are written at once.
 
     Several registrations revoke nothing.
     """
@@ -149,7 +160,7 @@ class _Claimed:
 
 
 def _claim(connection: Connection, new: RegistrationRow) -> _Claimed:
-    """Make the agent and its keys those of this registration, and remove it from discovery as it was before."""
+    """Claim the agent and its keys, and remove its former discovery entries."""
     agent, is_new = _claim_agent(connection, new)
     bound = _claim_keys(connection, new)
     if not is_new:
@@ -174,8 +185,9 @@ def _card_values(batch_id: str, card: CardRow) -> dict[str, object]:
 
 
 def _claim_agent(connection: Connection, new: RegistrationRow) -> tuple[Row, bool]:
-    """An agent id belongs to the subject that registered it first, and so do its other spellings, which people would
-    mix up. Returns the row, and whether it is new.
+    """Claim an agent id and its other spellings for the first subject.
+
+    People would mix up the other spellings. Returns the row, and whether it is new.
 
     The first statement that finds a row to write takes it, so that of two registrations the second sees all of the
     first. Two who register an agent first meet at the primary key, and who is second does it all again.
@@ -214,7 +226,9 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> tuple[Row, boo
 
 
 def _claim_keys(connection: Connection, new: RegistrationRow) -> list[str]:
-    """A Holder key belongs to one agent: with two, it would link them and let one speak for the other.
+    """Claim Holder keys, each of which belongs to one agent.
+
+    With two agents, a key would link them and let one speak for the other.
 
     Returns: the thumbprints that were bound now.
     """

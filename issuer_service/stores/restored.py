@@ -1,4 +1,6 @@
-"""Detection of a restored backup: a database that is older than the checkpoints beside it.
+"""Detection of a restored backup by checkpoints.
+
+The database is older than the checkpoints beside it.
 
 A restored backup has forgotten revocations, used nonces and issued cards. So a registry does not start on it unless
 the operator names the last record that is lost (``SDCARD_AUDIT_RESTORED``).
@@ -28,7 +30,7 @@ _TOLD = "If a backup was put back on purpose, revoke again what it forgot, and s
 
 
 async def check_not_older(store: Store, file: Path, restored: int | None) -> None:
-    """Refuse a database that lacks the last record that the checkpoints in a file vouch for.
+    """Refuse a database that lacks the last record of the checkpoint file.
 
     The last record suffices, because the chain leads from it to all records before. `sdcard audit verify` checks all.
 
@@ -87,7 +89,10 @@ def _read(file: Path) -> Sequence[str]:
 
 
 def _sequence_of(line: str) -> int:
-    """Read a line without its signature; a line that is no checkpoint sorts before all."""
+    """Return the sequence number in a line, without verifying the signature.
+
+    A line that is no checkpoint sorts before all.
+    """
     try:
         sequence = parse_jws(line, Part.CHECKPOINT, Part.CHECKPOINT, _DEPTH).payload.get("sequence")
     except Refused:

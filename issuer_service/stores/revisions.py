@@ -30,7 +30,9 @@ def find_revision(connection: Connection) -> str | None:
 
 
 def read_revision(url: str) -> str | None:
-    """The same for a URL. A SQLite file that is not there is not made. Not for a running event loop.
+    """Read the revision of the database at a URL.
+
+    A missing SQLite file is not created. Not for a running event loop.
 
     Raises:
         Misuse: as ``open_database``.

@@ -1,4 +1,6 @@
-"""Tokens, and sessions of the console, in the database. No session is longer than its token.
+"""Tokens, and sessions of the console, in the database.
+
+No session is longer than its token.
 
 Each change is recorded in the audit chain: by the beginning of a digest, which opens nothing.
 """

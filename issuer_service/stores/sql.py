@@ -86,7 +86,10 @@ class SqlStore:
         await self.database.change(lambda connection: sessions.end_session(connection, digest, at))
 
     async def record_registration(self, registration: RegistrationRow) -> AnswerRow | None:
-        """Write a registration in one transaction, or refuse it, or give the answer that is kept."""
+        """Write a registration in one transaction, or return a stored response.
+
+        Refuse it if the agent or a key is taken.
+        """
         secret = await self.discovery_secret()
 
         def work(connection: Connection) -> AnswerRow | None:
@@ -100,7 +103,10 @@ class SqlStore:
             return await self.database.change(work)
 
     async def record_registrations(self, registrations: Sequence[RegistrationRow]) -> int:
-        """Write many in one transaction, those that are not there yet; how many. They revoke nothing."""
+        """Write many in one transaction, those that are not there yet; how many.
+
+        They revoke nothing.
+        """
         secret = await self.discovery_secret()
 
         def work(connection: Connection) -> int:
@@ -141,7 +147,10 @@ class SqlStore:
         return await self.database.read(lambda connection: lifecycle.issued_for(connection, agent_id, most_batches, at))
 
     async def delete_agent(self, deletion: DeletionRow) -> int:
-        """Revoke an agent's SD-Cards and forget all but its id and keys; how many were revoked."""
+        """Revoke an agent's SD-Cards and forget all but its id and keys.
+
+        Return how many were revoked.
+        """
 
         def work(connection: Connection) -> int:
             revoked, agent = lifecycle.delete_agent(connection, deletion)

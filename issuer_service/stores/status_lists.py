@@ -1,4 +1,7 @@
-"""Status lists in the database: which are open, closing full ones, and dropping those that no SD-Card needs."""
+"""Status lists in the database: open ones, closing full ones, dropping old ones.
+
+A list is dropped when no SD-Card needs it.
+"""
 
 from collections.abc import Sequence
 
@@ -29,7 +32,9 @@ MOST_USED = 1 << 16
 
 
 def open_missing(connection: Connection, fresh: Sequence[str], at: int) -> None:
-    """Open a list in each slot that has none. Of two transactions that do it at once, the second finds nothing to do.
+    """Open a list in each slot that has none.
+
+    Of two transactions that do it at once, the second finds nothing to do.
 
     Args:
         connection: in a transaction.
@@ -71,7 +76,9 @@ async def replace_full(database: Database, list_id: str, fresh: str, at: int) ->
 
 
 def drop_expired(connection: Connection, at: int) -> bool:
-    """Delete a closed list whose entries have all expired, and not lately; whether there was one.
+    """Delete a closed list whose entries expired a while ago.
+
+    Return whether there was one.
 
     From the expiry on nobody is served the list. Its rows stay for a while, so a clock that is ahead takes no list away
     for longer than it is ahead.

@@ -1,4 +1,6 @@
-"""Status entries in the database: choosing, claiming and changing them, as parts of a transaction.
+"""Status entries in the database: choice, claim and change.
+
+These are parts of a transaction.
 
 A registration writes entries and no row of ``status_lists``, so registrations that use one list do not wait for each
 other. Whatever writes several entries, or several lists, takes them in the order of their list ids.
@@ -58,7 +60,7 @@ _ADD_ENTRIES = Statement(insert(status_entries))
 
 
 async def free_statuses(database: Database, count: int, salts: SaltSource, at: int) -> tuple[StatusRow, ...]:
-    """Draw random entries that no SD-Card has now: distinct, in the order they were drawn.
+    """Draw random unused entries: distinct, in the order they were drawn.
 
     Each is drawn from all open lists alike, whatever it is for. About half of what is drawn is free at worst.
     """
@@ -78,7 +80,10 @@ async def free_statuses(database: Database, count: int, salts: SaltSource, at: i
 
 
 async def _open_lists(database: Database, drawn: Sequence[tuple[int, int]]) -> tuple[dict[int, str], set[StatusRow]]:
-    """The open lists by slot, and which of the entries that were drawn are taken. Others may be among them."""
+    """The open lists by slot, and which of the entries that were drawn are taken.
+
+    Others may be among them.
+    """
     slots, indices = (_filled_up(sorted(set(values))) for values in zip(*drawn, strict=True))
     asked: dict[str, object] = {f"slot{number}": slot for number, slot in enumerate(slots)}
     asked |= {f"index{number}": index for number, index in enumerate(indices)}
@@ -105,14 +110,17 @@ def _open(slots: int, drawn: int) -> Lookup:
 
 
 def _draw(salts: SaltSource, count: int) -> list[tuple[int, int]]:
-    """Random slots and indices; each pair is equally likely, since their numbers are powers of two."""
+    """Draw random slots and indices, each pair equally likely.
+
+    Their numbers are powers of two.
+    """
     data = salts.draw(-(-count * _WORD // SALT_BYTES))
     words = [int.from_bytes(data[start : start + _WORD], "big") for start in range(0, count * _WORD, _WORD)]
     return [(word // LIST_SIZE % LISTS, word % LIST_SIZE) for word in words]
 
 
 def claim_statuses(connection: Connection, rows: Sequence[CardRow]) -> None:
-    """Give the entries of these SD-Cards away, once and for ever, in one order for all transactions.
+    """Claim these SD-Cards' entries for ever, in one order for all transactions.
 
     Raises:
         StatusTaken: when another SD-Card has one of them, or its list is gone.
@@ -142,14 +150,19 @@ def runs_of(batch_id: str, rows: Iterable[CardRow]) -> list[StatusRun]:
 
 
 def revoke_all(connection: Connection, agent_id: str, at: int, public_at: int) -> int:
-    """Revoke an agent's SD-Cards, whose row is locked; how many were not revoked before."""
+    """Revoke the SD-Cards of an agent whose row is locked; return how many.
+
+    SD-Cards that were revoked before do not count.
+    """
     entries = _live_entries(connection, agent_id, at)
     return _set_statuses(connection, entries, _NOT_REVOKED, int(StatusValue.INVALID), at, public_at)
 
 
 def hold_agent(connection: Connection, subject: str, agent_id: str) -> None:
-    """Make sure that an agent is the subject's, and lock its row: so a registration is whole before a change of
-    statuses, or after it, and the audit chain has both in the order in which they happened.
+    """Check that an agent is the subject's, and lock its row.
+
+    So a registration is entirely before a change of statuses or after it. The audit chain has both in the order in
+    which they happened.
     """
     own = agents.c.agent_id == agent_id, agents.c.subject == subject, agents.c.deleted_at.is_(None)
     if connection.execute(select(agents.c.agent_id).where(*own).with_for_update()).first() is None:
@@ -168,7 +181,9 @@ def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
 
 
 def _live_entries(connection: Connection, agent_id: str, at: int, *narrower: ColumnElement[bool]) -> list[Entry]:
-    """The entries of an agent's SD-Cards that have not expired, and of those that expired lately, sorted.
+    """Return the entries of an agent's unexpired SD-Cards, sorted.
+
+    Entries of SD-Cards that expired lately are included.
 
     What a clock says has expired may be good by the right time, so a clock that is ahead spares none.
     """

@@ -1,4 +1,7 @@
-"""The tables, for SQLite and PostgreSQL alike. Constraints, not code, make owners and key bindings unique."""
+"""The tables, for SQLite and PostgreSQL alike.
+
+Constraints, not code, make owners and key bindings unique.
+"""
 
 from sqlalchemy import (
     BigInteger,

@@ -1,4 +1,6 @@
-"""Column types for text and JSON: both databases store the same values and refuse the same values.
+"""Column types for text and JSON that accept the same in both databases.
+
+Both databases store the same values and refuse the same values.
 
 PostgreSQL refuses U+0000 and text that is longer than its column. SQLite stores both. Neither driver takes a lone
 surrogate, because it has no UTF-8. So the types check a value before the driver sees it, in every statement.
@@ -86,7 +88,10 @@ class StoredJson(TypeDecorator[Any]):
         return value
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
-        """Refuse a stored text that is no JSON as an unavailable database: only the registry writes it."""
+        """Report a stored text that is no JSON as an unavailable database.
+
+        Only the registry writes the text.
+        """
         read = super().result_processor(dialect, coltype)
 
         def checked(value: Any) -> Any:

@@ -1,4 +1,7 @@
-"""Alembic migrations of the registry's database, inside the package so that an installed registry has them."""
+"""Alembic migrations of the registry's database, part of the package.
+
+So an installed registry has them.
+"""
 
 import asyncio
 from pathlib import Path
@@ -21,7 +24,9 @@ _LONGEST_WAIT = "60s"
 
 
 def upgrade(url: str) -> None:
-    """Bring the database to the present schema, creating it where there is none. Not for a running event loop.
+    """Bring the database to the present schema, creating it where there is none.
+
+    Not for a running event loop.
 
     Raises:
         Misuse: as ``open_database``; for a database of a later version of the registry; and for one of PostgreSQL in

@@ -1,1 +1,4 @@
-"""Frozen values that go into the registry's memory and come out of it. No SQL, no HTTP."""
+"""Frozen values of the registry's store.
+
+No SQL, no HTTP.
+"""

@@ -55,7 +55,10 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """A Holder key, by its thumbprint; ``where`` is its place in the request, for refusals."""
+    """A Holder key, by its thumbprint.
+
+    ``where`` is its place in the request, for refusals.
+    """
 
     thumbprint: str
     where: Where
@@ -67,7 +70,7 @@ class AgentChanged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GivenNonce:
-    """A nonce that the registry gave to the caller, and that the transaction is to use up.
+    """A nonce that the caller was given, for the transaction to use up.
 
     Attributes:
         text: the nonce.
@@ -137,7 +140,10 @@ class RegisteredRow:
 
 @dataclass(frozen=True, slots=True)
 class AgentListed:
-    """An agent in its owner's list. ``expires_at``: of the last SD-Card that has neither expired nor been revoked."""
+    """An agent in its owner's list.
+
+    ``expires_at``: of the last SD-Card that has neither expired nor been revoked.
+    """
 
     agent_id: str
     card_format: str
@@ -148,7 +154,7 @@ class AgentListed:
 
 @dataclass(frozen=True, slots=True)
 class IssuedRow:
-    """Number of SD-Cards of a Batch and context with this status, and when the last of them expires."""
+    """Count of a Batch's SD-Cards in a context by status, and the last expiry."""
 
     batch_id: str
     issued_at: int
@@ -160,7 +166,10 @@ class IssuedRow:
 
 @dataclass(frozen=True, slots=True)
 class DeletionRow:
-    """An owner's word that an agent is no more. ``at``, and when status lists show it: Unix seconds."""
+    """An owner's deletion of an agent.
+
+    ``at``, and when status lists show it: Unix seconds.
+    """
 
     at: int
     public_at: int

@@ -8,7 +8,7 @@ from issuer_service.stores.rows.statuses import CardRow
 
 
 class Audience(NamedTuple):
-    """An audience of discovery: all of a context, or with ``partner`` that partner alone."""
+    """An audience of discovery: a whole context, or one ``partner`` of it."""
 
     context: str
     partner: str
@@ -63,7 +63,9 @@ MOST_CHARACTERS = 4 * 1024 * 1024
 
 
 class FoundRow(NamedTuple):
-    """An agent that was found, and the SD-Card there is of it: none yet when ``renew_at`` is 0.
+    """An agent found by discovery, and its SD-Card.
+
+    There is no SD-Card yet when ``renew_at`` is 0.
 
     Attributes:
         position: where it stands in the order of its audience.
@@ -87,7 +89,10 @@ class FoundRow(NamedTuple):
 
 
 class FoundPage(NamedTuple):
-    """Rows in the order of their positions. ``more``: where to go on; None when there is nothing behind."""
+    """Rows in the order of their positions.
+
+    ``more``: where to go on; None when there is nothing behind.
+    """
 
     rows: tuple[FoundRow, ...]
     more: int | None
@@ -120,7 +125,9 @@ class DiscoveryCardRow:
 
 @dataclass(frozen=True, slots=True)
 class RenewalRow:
-    """An agent's terms and SD-Card for an audience, made anew. ``issued``: None when it leaves discovery.
+    """An agent's terms and SD-Card for an audience, made anew.
+
+    ``issued``: None when it leaves discovery.
 
     Attributes:
         at: Unix seconds.

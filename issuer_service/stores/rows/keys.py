@@ -55,8 +55,11 @@ KeyChange = tuple[RegistryKeyRow, RegistryKeyRow]
 
 
 class KeyNotInUse(Exception):
-    """The key that signed has been retired or removed in the meantime: sign again with the one that took its place."""
+    """The signing key has been retired or removed meanwhile: sign again.
+
+    Use the key that took its place.
+    """
 
 
 class KeysChanged(Exception):
-    """Another process changed the registry's keys meanwhile, or has this key already: retry."""
+    """Another process changed the registry's keys, or has this key: retry."""

@@ -18,7 +18,7 @@ NEVER = 2**62
 
 
 class StatusRun(NamedTuple):
-    """Status entries of one list that belong to SD-Cards of one Batch and context, and their status.
+    """Status entries of one list for one Batch and context, and their status.
 
     ``expires_at``: Unix seconds, exclusive. A change of statuses leaves alone what expired long ago.
     """

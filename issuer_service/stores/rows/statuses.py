@@ -28,7 +28,7 @@ class StatusRow:
 
 
 class StatusTaken(Exception):
-    """Another SD-Card was given one of these status entries in the meantime, or its list is gone: choose again."""
+    """A chosen status entry was taken, or its list is gone: choose again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""Adoption: the state of a database that was there before records named the rows that they write.
+"""Adoption: the recorded state of a database from before row digests.
+
+Its earlier audit records do not name the rows that they wrote.
 
 The records of the adoption name every row that is compared, as it is at that moment. Nobody can tell what was changed
 before it. It happens once, in the transaction of the migration; a new database has nothing to adopt.
@@ -43,7 +45,7 @@ _ENTRY = and_(status_entries.c.list_id == cards.c.status_list_id, status_entries
 
 
 def adopt(connection: Connection, at: int) -> None:
-    """Make the key of the digests, if there is none, and record the state of a database that has one.
+    """Make the key of the digests, and record the state of an older database.
 
     Args:
         connection: in a transaction; nothing else may write until it ends.
@@ -82,7 +84,10 @@ def _pages(connection: Connection, asked: Select[Any], *key: ColumnElement[Any])
 
 
 def _of_agents(connection: Connection, rows: Sequence[Row]) -> Iterator[tuple[Written, str]]:
-    """Read each agent's row, Batches, SD-Cards, keys, status entries, and discovery entries."""
+    """Read each agent's rows of all tables that are compared.
+
+    They are its own row, Batches, SD-Cards, keys, status entries and discovery entries.
+    """
     named = [str(row["agent_id"]) for row in rows]
     of_table: dict[str, defaultdict[str, list[Row]]] = {}
     found = {

@@ -1,4 +1,4 @@
-"""Compare the tables with what the audit chain says of them, in one snapshot, row by row."""
+"""Compare the tables with the audit chain, in one snapshot, row by row."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ _DATABASE = Where(Part.DATABASE)
 
 
 def compare_state(connection: Connection, take: Callable[[AuditFound], None]) -> tuple[Head | None, StateVerdict]:
-    """Replay the chain, giving each record to ``take``, and compare the tables with what it says.
+    """Replay the chain and compare the tables with it.
 
     Args:
         connection: sees one snapshot.
@@ -53,7 +53,10 @@ def compare_state(connection: Connection, take: Callable[[AuditFound], None]) ->
 
 
 class _Comparison:
-    """A comparison. Expected rows that exist are deleted, so that the remaining ones are missing."""
+    """A comparison of expected and stored rows.
+
+    Expected rows that exist are deleted, so that the remaining ones are missing.
+    """
 
     def __init__(self, connection: Connection, replay: Replay, key: bytes) -> None:
         self._connection, self._replay, self._key = connection, replay, key
@@ -111,7 +114,10 @@ class _Comparison:
             self._find_missing(_DATABASE.within(table, name), sequence)
 
     def _compare_found(self, row: dict[str, Any]) -> None:
-        """The status of a row of ``discovery_cards``, and its terms for the comparison of postings."""
+        """Return the status and the terms of a row of ``discovery_cards``.
+
+        The terms are for the comparison of postings.
+        """
         position, place = row["position"], _DATABASE.within("discovery_cards", row["position"], "status")
         expected = self._take("entries", ("list", "idx"), (FOUND, position), "status, sequence")
         if expected is not None and expected[0] != row["status"]:
@@ -208,7 +214,10 @@ class _Comparison:
 
 
 def _is_before(one: object, other: object) -> bool:
-    """Whether a change is public sooner than recorded, as one is that was made by a clock that was ahead."""
+    """Whether a change is public sooner than recorded.
+
+    A change made by a clock that was ahead may be.
+    """
     return isinstance(one, int) and isinstance(other, int) and one < other
 
 
@@ -217,7 +226,10 @@ def _status_name(status: object) -> str:
 
 
 def _value(kind: object, value: Any) -> Any:
-    """Parse a value as the registry writes it. An unreadable value equals nothing that it writes."""
+    """Parse a value as the registry writes it.
+
+    An unreadable value equals nothing that it writes.
+    """
     if isinstance(kind, StoredJson) and value is not None:
         try:
             return json.loads(value)

@@ -56,12 +56,18 @@ def hidden_name(key: bytes, table: str, value: object) -> str:
 
 
 def _column(column: str, length: int | None = None) -> Callable[[bytes, Row], str]:
-    """The row is called as this column says. The beginning of a digest is enough for a name, and opens nothing."""
+    """Name a row by this column, or by the first characters of it.
+
+    The first characters of a digest are enough for a name, and authenticate nothing.
+    """
     return lambda _, row: str(row[column])[:length]
 
 
 def _card_name(key: bytes, row: Row) -> str:
-    """The SD-Cards of a registration are compared together; one that was made for discovery by itself."""
+    """Return the name under which an SD-Card is compared.
+
+    SD-Cards of a registration are compared together, and each SD-Card for discovery alone.
+    """
     return hidden_name(key, "cards", row["digest"]) if row["for_discovery"] else str(row["batch_id"])
 
 
@@ -193,7 +199,10 @@ def _text(data: bytes) -> str:
 
 
 def _encode(value: object) -> bytes:
-    """Serialize a value, of any driver: a tuple and a list, and all kinds of bytes, are the same."""
+    """Serialize a value, of any driver.
+
+    A tuple and a list, and all kinds of bytes, are the same.
+    """
     return _ENCODER.encode(value).encode()
 
 

@@ -97,7 +97,10 @@ class Replay:
     def _change(
         self, sequence: int, event: AuditEvent, agent: str, at: int, public: int | None, **narrower: str
     ) -> None:
-        """Change statuses as the registry did: of one agent, and of SD-Cards that had not expired long ago."""
+        """Replay a change of statuses as the registry made it.
+
+        It is of one agent, and of SD-Cards that had not expired long ago.
+        """
         before, after = STATUS_CHANGES[event]
         values = {"sequence": sequence, "agent": agent, "at": at, "public": public, "after": int(after)}
         values |= {"before": int(before[0]), "or_before": int(before[-1]), **narrower}

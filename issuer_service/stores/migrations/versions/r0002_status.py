@@ -1,4 +1,7 @@
-"""Status lists, their entries, and which entry speaks for a card. Cards of before have none."""
+"""Status lists, their entries, and which entry speaks for a card.
+
+Cards of before have none.
+"""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,7 @@
-"""The audit record becomes a chain: records that are there are numbered without gaps, in their order, and chained."""
+"""Turn the audit record into a chain.
+
+Existing records are numbered without gaps, in their order, and chained.
+"""
 
 import sqlalchemy as sa
 from alembic import op

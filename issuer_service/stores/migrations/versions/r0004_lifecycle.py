@@ -1,4 +1,7 @@
-"""Add renewals, deleted agents, nonces for proofs of possession, and stored responses for retries."""
+"""Add renewals, deleted agents, nonces for proofs, and stored responses.
+
+The responses are stored for retries.
+"""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Delegation: grants, the links of chains, approvals, and tokens of others that were revoked here."""
+"""Add delegation: grants, links of chains, approvals, revoked foreign tokens."""
 
 import sqlalchemy as sa
 from alembic import op

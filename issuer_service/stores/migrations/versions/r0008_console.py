@@ -1,4 +1,4 @@
-"""The console: sessions of people who are signed in, and the thread of an interaction at the cost of its length."""
+"""Add the console: sessions, and an index for the thread of an interaction."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,7 @@
-"""Audit records name the rows that they wrote, so that the tables can be compared with the chain."""
+"""Name the written rows in audit records.
+
+So the tables can be compared with the chain.
+"""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,7 @@
-"""SD-Cards for discovery tell when they were issued, so that one of a clock that was ahead is made again."""
+"""Add the time of issuance to SD-Cards for discovery.
+
+So an SD-Card of a clock that was ahead is made again.
+"""
 
 import sqlalchemy as sa
 from alembic import op

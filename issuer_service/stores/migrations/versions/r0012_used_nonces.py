@@ -1,4 +1,4 @@
-"""Nonces are stateless: the used ones are kept, and the key that all are made with."""
+"""Make nonces stateless: keep the used ones, and the key of all nonces."""
 
 import sqlalchemy as sa
 from alembic import op

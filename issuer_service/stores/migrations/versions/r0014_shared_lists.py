@@ -1,4 +1,4 @@
-"""Status lists are shared by all contexts, tell when their entries expire, and show changes on a schedule.
+"""Share status lists among contexts; add expiries and scheduled changes.
 
 Lists of one context are closed. They stay until their SD-Cards have expired.
 """
@@ -46,7 +46,10 @@ def upgrade() -> None:
 
 
 def _make_again(kept: str, *columns: sa.schema.SchemaItem) -> None:
-    """Make SQLite's table anew, which cannot drop a column that is unique. Entries refer to its rows all the while."""
+    """Make SQLite's table anew, which cannot drop a column that is unique.
+
+    Entries refer to its rows all the while.
+    """
     op.execute("PRAGMA defer_foreign_keys = ON")
     op.execute(f"CREATE TEMPORARY TABLE kept_lists AS SELECT {kept} FROM status_lists")
     op.drop_table("status_lists")
