@@ -1,4 +1,6 @@
-"""The ``sdcard`` command: one file for each noun. Exit status: 0 yes, 1 refused, 2 misuse.
+"""The ``sdcard`` command: one file for each noun.
+
+Exit status: 0 yes, 1 refused, 2 misuse.
 
 Commands that act on a registry's database or process are in ``issuer_service/cli``.
 """

@@ -46,7 +46,10 @@ def group() -> None:
 
 @app.command("list")
 def list_agents(registry: Address, token_file: TokenFile = None, as_json: AsJson = False) -> None:
-    """List your agents. Example: sdcard agents list --registry https://registry.example"""
+    """List your agents.
+
+    Example: sdcard agents list --registry https://registry.example
+    """
     from sdcard.edge.registry import Registry
 
     left_out = list[str]()
@@ -75,8 +78,12 @@ def _show_list(found: "Sequence[ListedAgent]") -> None:
 
 @app.command("show")
 def show(agent: Agent, registry: Address, token_file: TokenFile = None) -> None:
-    """Show what a registry knows of one of your agents, as JSON. SD-Cards themselves are not kept there. Example:
-    sdcard agents show georoute --registry https://registry.example"""
+    """Show what a registry knows of one of your agents, as JSON.
+
+    SD-Cards themselves are not kept there.
+
+    Example: sdcard agents show georoute --registry https://registry.example
+    """
     from sdcard.edge.registry import Registry
 
     print_json(Registry(registry, read_token(token_file)).agent(agent))
@@ -122,8 +129,10 @@ def change_keys(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bind an agent's SD-Cards to other keys; by default the earlier ones are revoked. Example:
-    sdcard agents change-keys georoute --registry https://registry.example --key new.jwk --out cards"""
+    """Bind an agent's SD-Cards to other keys; by default the earlier ones are revoked.
+
+    Example: sdcard agents change-keys georoute --registry https://registry.example --key new.jwk --out cards
+    """
     from sdcard.edge.key_files import load_signer
     from sdcard.edge.registry import Registry
 
@@ -146,8 +155,12 @@ def change_keys(
 
 @app.command("delete")
 def delete(agent: Agent, registry: Address, token_file: TokenFile = None, as_json: AsJson = False) -> None:
-    """Revoke all SD-Cards of an agent and have the registry forget it. Its id and keys stay yours. Example:
-    sdcard agents delete georoute --registry https://registry.example"""
+    """Revoke all SD-Cards of an agent and have the registry forget it.
+
+    Its id and keys stay yours.
+
+    Example: sdcard agents delete georoute --registry https://registry.example
+    """
     from sdcard.edge.registry import Registry
 
     revoked = Registry(registry, read_token(token_file)).delete(agent)
@@ -158,7 +171,10 @@ def delete(agent: Agent, registry: Address, token_file: TokenFile = None, as_jso
 
 
 def _places(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[Place]:
-    """A file for each SD-Card, before the registry issues anything. It is the registry that names the contexts."""
+    """Choose a file for each SD-Card, before the registry issues anything.
+
+    The registry names the contexts.
+    """
     if len(set(contexts)) < len(contexts):
         raise Misuse("the agent has one context for several partners; ask the registry over HTTP")
     return places_of(contexts, keys, out)

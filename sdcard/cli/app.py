@@ -1,4 +1,6 @@
-"""The command tree, and the one place where outcomes become exit statuses: 0 yes, 1 refused, 2 misuse, 70 a bug.
+"""The command tree, and the one place that maps outcomes to exit statuses.
+
+Exit status: 0 yes, 1 refused, 2 misuse, 70 a bug.
 
 A command's module is imported when the command is called, so listing the commands costs what importing typer costs.
 """

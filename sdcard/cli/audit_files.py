@@ -1,4 +1,7 @@
-"""Parts of ``sdcard audit`` without a registry: an exported chain, checkpoints, and their keys."""
+"""Parts of ``sdcard audit`` that need no registry.
+
+They read an exported chain, checkpoints, and their keys.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -34,7 +37,10 @@ def verify_export(file: Path, checkpoints: Sequence[Checkpoint]) -> Verdict:
 
 
 def read_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
-    """Read the lines that are not empty. The rest of a line that is too long counts as another unreadable line."""
+    """Read the lines that are not empty.
+
+    The rest of a line that is too long counts as another unreadable line.
+    """
     while line := file.readline(most + 1):
         if line.strip():
             yield lenient_document(line)
@@ -50,7 +56,10 @@ def load_checkpoint_keys(file: Path) -> dict[str, PublicKey]:
 
 
 def read_checkpoints(files: Sequence[Path], keys: Mapping[str, PublicKey]) -> list[Checkpoint]:
-    """Read every checkpoint of every file. One that does not verify is refused: it could be the one that tells."""
+    """Read every checkpoint of every file.
+
+    Refuse a checkpoint that does not verify: it could be the one that proves a change.
+    """
     found, refused = list[Checkpoint](), list[Finding]()
     for file in files:
         with file.open("rb") as opened:

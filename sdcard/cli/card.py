@@ -1,4 +1,7 @@
-"""``sdcard card``: what an author does with a card document before anybody issues anything. One file a verb."""
+"""``sdcard card``: what an author does with a card document before issuance.
+
+There is one file for each verb.
+"""
 
 import typer
 

@@ -1,4 +1,7 @@
-"""``sdcard card check``: everything that is wrong with card documents, for their authors and their CI."""
+"""``sdcard card check``: everything that is wrong with card documents.
+
+It is for their authors and their CI.
+"""
 
 import json
 import os
@@ -46,7 +49,10 @@ def command(
     strict: Annotated[bool, typer.Option("--strict", help="Take every warning for an error.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a file, one a line.")] = False,
 ) -> None:
-    """Check every file. Exit status 0: all valid; 1: some not; 2: misuse, such as a file that cannot be read."""
+    """Check every file.
+
+    Exit status 0: all valid; 1: some not; 2: misuse, such as a file that cannot be read.
+    """
     trusted = _load_signers(signers) if signers else NOBODY
     if sources.count("-") > 1:
         raise Misuse("standard input can be read once")
@@ -84,7 +90,10 @@ def _load_signers(file: Path) -> CardSigners:
 
 
 def _files(source: str, unreadable: list[str]) -> Iterator[str]:
-    """The source itself, or every card-like file beneath a directory; nothing hidden, and nothing that never ends."""
+    """List the source itself, or every card-like file beneath a directory.
+
+    Skip hidden files, and files that never end.
+    """
     if source == "-" or not Path(source).is_dir():
         if source != "-" and not Path(source).exists():
             raise Misuse(f"{source} is not there")

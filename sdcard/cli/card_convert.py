@@ -1,4 +1,7 @@
-"""``sdcard card convert``: a card as another format has it, and what got lost on the way."""
+"""``sdcard card convert``: convert a card to another format.
+
+It reports what was lost.
+"""
 
 import json
 import sys
@@ -28,7 +31,10 @@ def command(
     out: Annotated[Path | None, typer.Option(help="Write the document here instead of printing it.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Convert one card. Exit status 0: converted, whatever got lost; 1: not a card, or refused; 2: misuse."""
+    """Convert one card.
+
+    Exit status 0: converted, whatever got lost; 1: not a card, or refused; 2: misuse.
+    """
     conversion = convert_card(parse_card_file(read_bytes(file, Part.CARD)), target)
     text = json.dumps(conversion.document, ensure_ascii=True, indent=2) + "\n"
     if out is not None:

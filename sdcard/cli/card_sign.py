@@ -23,7 +23,10 @@ def command(
     jku: Annotated[str | None, typer.Option(help="Where its public half is published, an https URL.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the card with one signature more. Earlier ones stay; what readers should know goes to standard error."""
+    """Print the card with one signature more.
+
+    Earlier ones stay; what readers should know goes to standard error.
+    """
     from sdcard.edge.key_files import load_signer
 
     data = read_bytes(card)

@@ -1,4 +1,7 @@
-"""Shell completion beyond commands, options and files: names that are known without a request."""
+"""Shell completion beyond commands, options and files.
+
+It completes names that are known without a request.
+"""
 
 from collections.abc import Iterable
 

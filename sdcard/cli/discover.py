@@ -1,4 +1,4 @@
-"""``sdcard discover``: find agents at a registry, and verify what it gives of them."""
+"""``sdcard discover``: find agents at a registry, and verify their SD-Cards."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,7 +62,10 @@ def command(
     token_file: Annotated[Path | None, typer.Option(help="A file with the bearer token.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find agents and verify their SD-Cards. Exit status 1: some or all of them do not verify, and are left out."""
+    """Find agents and verify their SD-Cards.
+
+    Exit status 1: some or all of them do not verify, and are left out.
+    """
     from sdcard.edge.registry import Registry
 
     accepted = find_profile(profile)
@@ -84,7 +87,10 @@ def command(
 def make_query(
     skills: Names, tags: Names, capabilities: Names, takes: Names, gives: Names, text: str | None
 ) -> JsonObject:
-    """Criteria → query, as the registry takes it. Raises Misuse where nothing is asked for."""
+    """Build a query of the registry from criteria.
+
+    Raises ``Misuse`` where there is no criterion.
+    """
     asked: dict[str, Any] = {
         "skills": skills,
         "tags": tags,
@@ -101,7 +107,10 @@ def make_query(
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The agents of a page whose SD-Cards verified, and why others are left out: members of a page are independent."""
+    """The agents of a page whose SD-Cards verified, and why others are left out.
+
+    Members of a page are independent.
+    """
 
     cards: tuple[tuple["FoundAgent", VerifiedCard], ...]
     left_out: tuple[Finding, ...]
@@ -133,7 +142,9 @@ def _of_agent(agent_id: str, finding: Finding) -> str:
 
 
 def verify_found(found: "FoundAgent", expectations: Expectations) -> VerifiedCard:
-    """An SD-Card that its Issuer stands behind, and that is of the agent that the registry says.
+    """Verify an SD-Card that the registry gave for this agent.
+
+    Its Issuer must stand behind it, and its subject must be the agent that the registry names.
 
     Raises:
         Refused: as ``verify_presentation``; ``claim.value``, at ``issuer-jwt/sub``, when it is another agent's.

@@ -1,4 +1,7 @@
-"""``sdcard fetch``: an agent's card from its well-known address, verified, and what cannot be known of it."""
+"""``sdcard fetch``: fetch an agent's card from its well-known address.
+
+The card is verified. The output says what cannot be known of it.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

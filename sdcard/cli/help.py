@@ -1,4 +1,7 @@
-"""Texts of `--help`: a command's purpose, and an example on lines of its own that can be copied."""
+"""Texts of `--help`: a command's purpose and an example.
+
+The example is on lines of its own, so that it can be copied.
+"""
 
 import re
 from typing import Any
@@ -13,7 +16,7 @@ _BREAK = " \\\n      "
 
 
 def set_out(command: Any) -> Any:
-    """The command, and all beneath it, with the example of its text taken out and shown at the end."""
+    """Move the examples of a command, and of all beneath it, to the end of the help."""
     for one in getattr(command, "commands", {}).values():
         set_out(one)
     text, _, example = " ".join((command.help or "").split()).partition(_MARK)
@@ -26,7 +29,10 @@ def set_out(command: Any) -> Any:
 
 
 def example_of(command: Any) -> str:
-    """The example of a command that was set out, on one line; nothing where it has none."""
+    """Return the example of a command on one line, or nothing where it has none.
+
+    The command has been through ``set_out``.
+    """
     return (command.epilog or "").removeprefix(_BEFORE).replace(_BREAK, " ")
 
 

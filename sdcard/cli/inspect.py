@@ -1,4 +1,7 @@
-"""``sdcard inspect``: what is in an SD-Card or presentation, without a word on whether it is true."""
+"""``sdcard inspect``: what is in an SD-Card or presentation.
+
+It does not say whether the content is true.
+"""
 
 import json
 from typing import Annotated, Any
@@ -25,7 +28,10 @@ def command(
 
 
 def describe(text: str) -> dict[str, Any]:
-    """Read the parts and put every Disclosure in its place. Raises Refused where the text is no SD-JWT."""
+    """Read the parts and put every Disclosure in its place.
+
+    Raises ``Refused`` where the text is no SD-JWT.
+    """
     read = read_unverified(text, LIMITS)
     jws, processed, kb = read.jws, read.processed, read.kb_jwt
     key_binding = {"header": kb.header, "payload": kb.payload} if kb else None

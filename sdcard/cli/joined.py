@@ -1,4 +1,6 @@
-"""Commands that join the tree by entry points: those that act on a registry, from ``issuer_service/cli``.
+"""Commands that join the tree by entry points.
+
+They act on a registry and are in ``issuer_service/cli``.
 
 Only the entry points of the distribution ``sdcard`` are read, so no other installed package adds or replaces a command.
 A command is loaded when it is named; the list of commands loads none.
@@ -19,7 +21,7 @@ ENTRY_POINTS: Final = "sdcard.commands"
 
 
 def load_joined(name: str) -> Any:
-    """Load the command, or the group of commands, that the entry point of this name brings.
+    """Load the command, or the group of commands, of this entry point.
 
     Raises:
         ModuleNotFoundError: without the package that has it.
@@ -36,7 +38,9 @@ def load_joined(name: str) -> Any:
 
 
 def _places() -> list[str]:
-    """List where our distribution may be: beside this package, where packages are installed, then anywhere else.
+    """List the possible folders of our distribution.
+
+    They are: beside this package, where packages are installed, then anywhere else.
 
     In that order, a folder early on ``sys.path``, such as the working directory, cannot pass for our distribution.
     """
@@ -56,7 +60,10 @@ def make_command(found: Any, name: str, text: str | None) -> Any:
 
 
 class JoinedGroup(TyperGroup):
-    """A group of commands to which the entry point of its name adds others. Its own are found without that."""
+    """A group of commands to which the entry point of its name adds others.
+
+    Its own commands are found without that entry point.
+    """
 
     _is_joined = False
 

@@ -1,4 +1,7 @@
-"""``sdcard keys``: private keys in files. An entry point adds the commands for the registry's own keys."""
+"""``sdcard keys``: private keys in files.
+
+An entry point adds the commands for the registry's own keys.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +30,10 @@ def new(
     ] = "ES256",
     as_json: AsJson = False,
 ) -> None:
-    """Make a private key in a file that only you can read. Example: sdcard keys new agent.jwk"""
+    """Make a private key in a file that only you can read.
+
+    Example: sdcard keys new agent.jwk
+    """
     from sdcard.edge.key_files import create_key_file
 
     if algorithm not in SignatureAlgorithm._value2member_map_:
@@ -41,7 +47,10 @@ def new(
 
 @app.command("public")
 def public(files: Annotated[list[Path], typer.Argument(help="Files with private JWKs.")]) -> None:
-    """Print the public halves as a JWKS. Example: sdcard keys public issuer.jwk next.jwk > issuer.jwks"""
+    """Print the public halves as a JWKS.
+
+    Example: sdcard keys public issuer.jwk next.jwk > issuer.jwks
+    """
     from sdcard.edge.key_files import load_signer, public_jwks
 
     print_json(public_jwks(*(load_signer(file).public_key for file in files)))

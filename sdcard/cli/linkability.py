@@ -1,4 +1,7 @@
-"""``sdcard linkability``: which values two SD-Cards or presentations share, and which of those need not be shared."""
+"""``sdcard linkability``: which values two SD-Cards or presentations share.
+
+It says which of these need not be shared.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

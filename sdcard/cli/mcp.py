@@ -1,4 +1,7 @@
-"""``sdcard mcp``: an MCP server on standard input and output, for a language model's host."""
+"""``sdcard mcp``: an MCP server on standard input and output.
+
+It serves a language model's host.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -43,7 +46,10 @@ def command(
     audit: Annotated[Path | None, typer.Option(help="Add a line for each call here, not to standard error.")] = None,
     profile: ProfileName = "sd-card",
 ) -> None:
-    """Serve until standard input ends. Nothing that a model says changes what was decided here."""
+    """Serve until standard input ends.
+
+    Nothing that a model says changes what was decided here.
+    """
     import anyio
     from mcp.server.stdio import stdio_server
 
@@ -94,7 +100,10 @@ def _for_a_registry(
 
 @contextmanager
 def _opened(audit: Path | None) -> Iterator[TextIO]:
-    """The stream for the audit: a file that only its owner reads is added to, a line at a time."""
+    """Open the stream for the audit.
+
+    A file is readable by its owner alone. Each record is one line at its end.
+    """
     if audit is None:
         yield sys.stderr
         return

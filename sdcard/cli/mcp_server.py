@@ -1,4 +1,6 @@
-"""Tools → an MCP server: arguments are read strictly, answers are data that hides nothing, within a bound.
+"""MCP server for tools.
+
+It reads arguments strictly. Its answers are data that hides nothing, within a bound.
 
 What a card says was written by a stranger, and a model reads it. So every character that hides or reorders text goes
 out escaped; a refusal is a result with rule and place; and no exception's text leaves the process.
@@ -51,7 +53,10 @@ _log = logging.getLogger(__name__)
 
 
 def make_server(offers: Sequence[Offer], audit: InteractionAudit, version: str) -> Server[Any]:
-    """An MCP server with these tools, for any transport of the SDK's; every call is recorded before it is made."""
+    """Make an MCP server with these tools, for any transport of the SDK.
+
+    Every call is recorded before it is made.
+    """
     named = {offer.name: offer for offer in offers}
     described = [offer.describe() for offer in offers]
 
@@ -104,7 +109,10 @@ def _read(takes: type[Arguments], arguments: dict[str, Any]) -> Arguments:
 
 
 def _error(document: dict[str, Any]) -> CallToolResult:
-    """Text alone: structured content would have to be of the shape that the tool gives when it succeeds."""
+    """Return an error as text alone.
+
+    Structured content would have to be of the shape that the tool gives when it succeeds.
+    """
     text = json.dumps(escape(_shorten(document)), ensure_ascii=False)
     return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
@@ -119,7 +127,9 @@ def _shorten(value: Any) -> Any:
 
 
 def escape(value: Any) -> Any:
-    """JSON data whose texts hide nothing: control, format and unseen characters are written as JSON escapes them.
+    """Escape JSON data, so that its texts hide nothing.
+
+    Control, format and unseen characters are written as JSON escapes them.
 
     A backslash is doubled, so no two texts become one.
     """

@@ -1,4 +1,7 @@
-"""Arguments and results of the tools of ``sdcard mcp``, as JSON Schemas that a model's host reads."""
+"""Arguments and results of the tools of ``sdcard mcp``, as JSON Schemas.
+
+A model's host reads them.
+"""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -114,7 +117,7 @@ class VerifiedPresentation(BaseModel):
 
 
 class FoundAgent(BaseModel):
-    """An agent whose SD-Card verified: its Issuer stands behind it; nobody proved to be the agent."""
+    """An agent whose SD-Card its Issuer confirms; nobody proved to be the agent."""
 
     agent_id: str
     issuer: str

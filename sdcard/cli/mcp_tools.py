@@ -60,7 +60,10 @@ class Offer:
     reaches_out: bool
 
     def describe(self) -> Tool:
-        """Describe the tool to a client. No tool changes anything but this server's own memory of challenges."""
+        """Describe the tool to a client.
+
+        No tool changes anything but this server's own memory of challenges.
+        """
         return Tool(
             name=self.name,
             title=self.title,
@@ -222,7 +225,10 @@ class Discovering:
         return (discover,)
 
     def discover(self, asked: Criteria) -> DiscoveredAgents:
-        """Ask, and verify every SD-Card of the answer; those that do not verify are named in ``not_known``."""
+        """Send the query, and verify every SD-Card of the response.
+
+        SD-Cards that do not verify are named in ``not_known``.
+        """
         query = make_query(
             asked.skills, asked.tags, asked.capabilities, asked.input_modes, asked.output_modes, asked.text
         )

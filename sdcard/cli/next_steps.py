@@ -1,4 +1,6 @@
-"""Next steps on the command line for a refusal. The rule says what is wrong, and this what to try.
+"""Next steps on the command line for a refusal.
+
+The rule says what is wrong. The next step says what to try.
 
 Rules that have no entry say it themselves, or there is nothing to do: a presentation that is forged stays refused.
 """

@@ -104,7 +104,10 @@ def describe_findings(findings: Sequence[Finding]) -> list[dict[str, str]]:
 
 
 def show_left_out(findings: Sequence[Finding]) -> None:
-    """Say on standard error which members of a set are not used, and why; the others are."""
+    """Say on standard error which members of a set are not used, and why.
+
+    The others are used.
+    """
     for finding in findings:
         sys.stderr.write(printable(f"Left out: {finding}") + "\n")
 
@@ -141,7 +144,10 @@ def show_misuse(misuse: Exception, as_json: bool) -> None:
 
 
 def _said(misuse: Exception) -> tuple[str, str]:
-    """Describe the error and the next step. A command group without a command prints its help alone."""
+    """Describe the error and the next step.
+
+    A command group without a command prints its help alone.
+    """
     if isinstance(misuse, TyperException):
         context = getattr(misuse, "ctx", None)
         text = misuse.format_message()
@@ -156,7 +162,10 @@ def _said(misuse: Exception) -> tuple[str, str]:
 
 
 def _swallowed(context: Any) -> str:
-    """Name an option that took the next option as its value, as when a shell variable is empty."""
+    """Name an option that took the next option as its value.
+
+    This happens when a shell variable is empty.
+    """
     options = [one for one in context.command.params if one.param_type_name == "option"]
     every = {name for one in options for name in one.opts}
     taking = {name for one in options if not one.is_flag for name in one.opts}
@@ -167,7 +176,10 @@ def _swallowed(context: Any) -> str:
 
 
 def read_bytes(source: str, part: Part = Part.PRESENTATION) -> bytes:
-    """A file's bytes, or standard input's for ``-``; ``part`` is what a refusal calls it."""
+    """Read the bytes of a file, or of standard input for ``-``.
+
+    ``part`` is what a refusal calls it.
+    """
     if source == "-":
         if sys.stdin is None:
             raise Misuse("standard input is closed")

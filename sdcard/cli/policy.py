@@ -1,4 +1,7 @@
-"""``sdcard policy``: check a disclosure policy, see what it would show of a card, and the shape of its document."""
+"""``sdcard policy``: check and explain a disclosure policy.
+
+It also prints the shape of a policy document.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -60,7 +63,9 @@ def check(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say everything that is wrong with a policy. Exit status 0: it can be used; 1: it cannot; 2: misuse.
+    """Say everything that is wrong with a policy.
+
+    Exit status 0: it can be used; 1: it cannot; 2: misuse.
 
     Example: sdcard policy check policy.toml
     """
@@ -90,7 +95,10 @@ def explain(
     profile: ProfileName = "sd-card",
     as_json: AsJson = False,
 ) -> None:
-    """Draw a card as a tree, with what each context shows of it. Example: sdcard policy explain agent-card.json"""
+    """Draw a card as a tree, with what each context shows of it.
+
+    Example: sdcard policy explain agent-card.json
+    """
     from sdcard.cards.reading import parse_card_file
     from sdcard.disclosure.explain import explain as explain_card
 
@@ -131,7 +139,10 @@ def explain(
 
 @app.command("schema")
 def schema() -> None:
-    """Print the JSON Schema of a policy document. Example: sdcard policy schema > policy.schema.json"""
+    """Print the JSON Schema of a policy document.
+
+    Example: sdcard policy schema > policy.schema.json
+    """
     from sdcard.disclosure.schema import SCHEMA
 
     print_json(SCHEMA)

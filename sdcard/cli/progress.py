@@ -1,4 +1,7 @@
-"""Progress of long work: on standard error, and only on a terminal that can rewrite a line."""
+"""Progress of long work, on standard error.
+
+It appears only on a terminal that can rewrite a line.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -51,7 +51,10 @@ Supersedes: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Return the file of an SD-Card: named by the request, never by the registry's response."""
+    """The file of an SD-Card.
+
+    The request names it, never the registry's response.
+    """
 
     context: str
     key: PublicKey
@@ -139,7 +142,10 @@ def _context(text: str, partner: str | None) -> dict[str, Any]:
 
 
 def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Sequence[dict[str, Any]]) -> JsonObject:
-    """The request, from a card that reads; the document is sent as it was written, signatures too."""
+    """Build the request from a card that reads.
+
+    The document is sent as it was written, signatures too.
+    """
     document = read_document(data).document
     read_card(document)
     if not all(text.isprintable() for text in (agent_id, *(one["context"] for one in contexts))):
@@ -154,7 +160,10 @@ def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Seque
 
 
 def places_of(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[Place]:
-    """Make sure that the answer can be kept, before the registry is asked to issue anything."""
+    """Make sure that the response can be kept.
+
+    This comes before the registry is asked to issue anything.
+    """
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
     places = []
     for context in contexts:
@@ -167,7 +176,10 @@ def places_of(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> 
 
 
 def write(file: Path, data: bytes) -> None:
-    """A whole file or none, that only its owner reads: SD-Cards hold what others may not see."""
+    """Write a whole file or none, readable by its owner alone.
+
+    SD-Cards hold values that others may not see.
+    """
     descriptor, unfinished = tempfile.mkstemp(dir=file.parent, prefix=".")
     try:
         with os.fdopen(descriptor, "wb") as stream:

@@ -1,4 +1,7 @@
-"""``sdcard revoke``, ``suspend``, ``reinstate``: an owner's word about an agent's SD-Cards."""
+"""``sdcard revoke``, ``suspend``, ``reinstate``: change an agent's statuses.
+
+The owner of the agent decides about its SD-Cards.
+"""
 
 from pathlib import Path
 from typing import Annotated, TypeAlias

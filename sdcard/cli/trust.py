@@ -1,4 +1,7 @@
-"""``sdcard trust``: trust lists; and the options of all commands that need trusted Issuers."""
+"""``sdcard trust``: trust lists.
+
+The module has the options of all commands that need trusted Issuers, too.
+"""
 
 from ipaddress import ip_network
 from pathlib import Path
@@ -54,7 +57,10 @@ def sign(
     key: Annotated[Path, typer.Option(help="The private JWK that signs; it signs nothing else.")],
     days: Annotated[int, typer.Option(min=1, max=366, help="How long the list holds.")] = 30,
 ) -> None:
-    """Print a trust list. Example: sdcard trust sign trust.json --key signer.jwk --days 7 > trust.jwt"""
+    """Print a trust list.
+
+    Example: sdcard trust sign trust.json --key signer.jwk --days 7 > trust.jwt
+    """
     from sdcard.edge.key_files import load_signer
 
     now = int(parse_now(None))
@@ -70,7 +76,10 @@ def show(
     trust_signer: TrustSigner = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show who is trusted, and until when. Example: sdcard trust show trust.jwt --trust-signer signer.jwks"""
+    """Show who is trusted, and until when.
+
+    Example: sdcard trust show trust.jwt --trust-signer signer.jwks
+    """
     now = parse_now(None)
     issuers = read_trust(trust, trust_signer, now)
     issuers.check_current(now)
@@ -88,7 +97,10 @@ def show(
 
 
 def read_trust(file: Path, signer: Path | None, now: Instant) -> TrustedIssuers:
-    """The trusted Issuers of a file; those that cannot be used are reported. With a signer, only signed lists count."""
+    """Read the trusted Issuers of a file; report those that cannot be used.
+
+    With a signer, only signed lists count.
+    """
     data = read_bytes(str(file), Part.TRUST)
     text = decode_token(data, Where(Part.TRUST))
     if signer is None:

@@ -1,4 +1,7 @@
-"""``sdcard vectors``: run test vectors of the documented format, ours or anybody's, through our own code."""
+"""``sdcard vectors``: run test vectors through our own code.
+
+The vectors are of the documented format. They may be ours or from anybody else.
+"""
 
 import os
 from collections import Counter
@@ -28,9 +31,12 @@ def check(
     directories: Annotated[list[Path] | None, typer.Argument(metavar="[DIR]...", help="Default: vectors.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run every vector beneath the directories. Exit status 0: all as expected; 1: some not, or some files
-    are no vectors; 2: there are no vectors.
-    Example: sdcard vectors check vectors/sd-jwt vectors/key-binding"""
+    """Run every vector beneath the directories.
+
+    Exit status 0: all as expected; 1: some not, or some files are no vectors; 2: there are no vectors.
+
+    Example: sdcard vectors check vectors/sd-jwt vectors/key-binding
+    """
     passed, failed = Counter[str](), Counter[str]()
     failures, read = list[dict[str, str]](), 0
     files = list(_files(directories or [Path("vectors")]))
@@ -65,7 +71,10 @@ def check(
 
 
 def _run(file: Path) -> tuple[str, str, str]:
-    """Describe a vector, its expected outcome and the actual one. A file that is no vector has no subject."""
+    """Describe a vector, its expected outcome and the actual one.
+
+    A file that is no vector has no subject.
+    """
     try:
         vector = parse_vector(read_bytes(str(file)))
     except Misuse as misuse:
@@ -74,7 +83,10 @@ def _run(file: Path) -> tuple[str, str, str]:
 
 
 def _files(directories: list[Path]) -> Iterator[Path]:
-    """Every ``*.json``, but in folders where a ``package.json`` says that a program lives."""
+    """List every ``*.json`` file, except in folders with a program.
+
+    A ``package.json`` marks a program's folder.
+    """
     for directory in directories:
         if not directory.is_dir():
             raise Misuse(f"{directory} is no directory")
