@@ -1,1 +1,4 @@
-"""Disclosure policies: which audience may see which part of a card. Imports no JWT code."""
+"""Disclosure policies: the parts of a card that each audience may see.
+
+Imports no JWT code.
+"""

@@ -1,4 +1,7 @@
-"""``Agreement``: the claims that a partner may see, and from when to when. The *federation* context goes by it."""
+"""``Agreement``: the claims that a partner may see, with start and end.
+
+The *federation* context follows it.
+"""
 
 from dataclasses import dataclass, field
 
@@ -37,14 +40,18 @@ class Agreement:
         return (self.not_before is None or self.not_before <= now) and now < self.expires
 
     def last_end(self, step: int) -> int:
-        """The last multiple of ``step`` seconds at which an SD-Card under this agreement can end.
+        """Return the last multiple of ``step`` seconds at which an SD-Card can end.
 
-        An exact end would name the partner to everyone who knows when its agreement ends.
+        It lies within this agreement. An exact end would name the partner to everyone who knows when its agreement
+        ends.
         """
         return self.expires // step * step
 
     def decides(self, partner: "Partner") -> bool:
-        """Whether SD-Cards for this partner go by this agreement: it is in force, and lasts to the end of a step."""
+        """Whether this agreement holds for SD-Cards that are issued now.
+
+        It is in force, and lasts to the end of a step.
+        """
         named = self.partner == partner.name
         return named and self.is_in_force(partner.now) and partner.now < self.last_end(partner.step)
 
@@ -57,7 +64,9 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """The partner of an SD-Card of the *federation* context, and the instant that decides which agreement holds.
+    """The partner of an SD-Card of *federation*, and the instant of issuance.
+
+    The instant decides which agreement holds.
 
     ``step``: all SD-Cards of the Issuer end on multiples of it, in seconds; see ``issuing_step``.
     """

@@ -1,4 +1,6 @@
-"""Everything that is wrong with a policy, whatever it was made of. Nothing here depends on a card.
+"""Checks of a disclosure policy, whatever its source.
+
+They report all that is wrong. They do not depend on a card.
 
 Planning relies on these checks: every entry is a known name or a path, one treatment decides about each place
 of a card of any known format, what is always disclosed is in the clear, and what a context contains, it shows.
@@ -43,7 +45,7 @@ _Path: TypeAlias = tuple[ClaimPath, Entry]
 
 
 class PolicyParts(Protocol):
-    """The part of a policy that is checked. ``DisclosurePolicy`` has it, and runs the checks when one is made."""
+    """The checked part of a ``DisclosurePolicy``, which runs the checks when made."""
 
     @property
     def contexts(self) -> Mapping[str, DisclosureContext]:
@@ -154,7 +156,10 @@ def _check_meaning(policy: PolicyParts, meaning: Meaning, where: Where) -> Itera
 def _check_path(
     policy: PolicyParts, text: str, where: Where, families: tuple[str, ...], groups: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """Find what is wrong with a path for cards of these families, or of any; ``groups`` could be meant too."""
+    """Find what is wrong with a path for cards of these families, or of any.
+
+    ``groups`` are names that the author could mean instead.
+    """
     try:
         segments = ClaimPath.parse(text, where).segments
     except Refused as refusal:
@@ -206,7 +211,7 @@ def _check_context(policy: PolicyParts, context: DisclosureContext) -> Iterator[
 
 
 def _check_narrowed(policy: PolicyParts, name: str, meaning: Meaning, where: Where) -> Iterator[Finding]:
-    """Find what a narrowed group would have to be wider for; such a path would mean nothing."""
+    """Find paths that a narrowed group does not hold; they would mean nothing."""
     groups = {*policy.groups, *(group for one in FORMATS for group in one.groups)}
     if name not in groups:
         yield Finding(Rule.DISCLOSE_UNKNOWN, where, nearest(name, sorted(groups)))
@@ -228,7 +233,7 @@ def _check_narrowed(policy: PolicyParts, name: str, meaning: Meaning, where: Whe
 
 
 def _narrows(narrower: ClaimPath, groups: Iterable[Entry]) -> bool:
-    """Whether the path lies in a group, and in no format in a part of it that is another group's."""
+    """Whether the path lies in a group, and in no format in another group's part."""
     holding = [group for group in groups if any(p.includes(narrower) for p in group.paths)]
     return bool(holding) and all(group.covers(narrower.segments) for group in holding)
 
@@ -268,14 +273,17 @@ def _check_paths(paths: Sequence[_Path], where: Where) -> Iterator[Finding]:
 
 
 def _gives_way(name: object, treatment: Treatment | None) -> bool:
-    """Whether an entry may name a member that this format always shows: it shows it too, or cards of another format."""
+    """Whether an entry may name a member that this format always shows.
+
+    It may if it shows the member too, or if it shows cards of another format.
+    """
     having = [one for one in FORMATS if name in one.members or name in one.always_disclosed]
     elsewhere = any(name not in one.always_disclosed for one in having)
     return treatment is Treatment.PLAIN or (elsewhere and treatment is Treatment.SELECTIVE)
 
 
 def _ambiguities(paths: Sequence[_Path], where: Where) -> Iterator[Finding]:
-    """Find two entries that say different things of one place when neither has the narrower path."""
+    """Find pairs of entries that disagree about a place, neither being narrower."""
     own = {claim_path for claim_path, _ in paths}
     for (one, entry), (other, later) in combinations(paths, 2):
         if entry is later:

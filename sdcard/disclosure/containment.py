@@ -1,4 +1,7 @@
-"""Containment: whether one context shows all that another one shows, in a card of any known format."""
+"""Containment: whether one context shows all that another one shows.
+
+It holds for cards of every known format.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -15,7 +18,10 @@ CompiledRules: TypeAlias = Callable[[str, CardFormat], ContextRules]
 
 
 def missing_from(compiled: CompiledRules, outer: str, inner: str) -> ClaimPath | None:
-    """A place that the inner context may show, in a card of any format, where the outer one shows nothing."""
+    """Find a place that the inner context may show and the outer one does not.
+
+    It may be a place in a card of any format.
+    """
     looked_at = set[tuple[object, ...]]()
     for card_format in FORMATS:
         less, more = (compiled(name, card_format) for name in (inner, outer))
@@ -30,7 +36,10 @@ def missing_from(compiled: CompiledRules, outer: str, inner: str) -> ClaimPath |
 
 
 def _told_apart(rules: ContextRules, card_format: CardFormat) -> tuple[object, ...]:
-    """Key of a format by what matters for the paths of a context: no members that no path begins with."""
+    """Key of a format by what matters for the paths of a context.
+
+    Members that no path begins with do not matter.
+    """
     firsts = {segment for p, _ in rules.paths for segment in p.segments[:1]}
     if None in firsts or not all(p.segments for p, _ in rules.paths):
         return card_format.always_disclosed, card_format.together
@@ -76,7 +85,10 @@ def _shown_places(rules: ContextRules, card_format: CardFormat) -> Iterator[Clai
 
 
 def _is_contained(less: Position, more: Position, place: tuple[Segment, ...]) -> bool:
-    """Whether the one context shows the place whenever the other does: an empty container on the way, too."""
+    """Whether one context shows the place whenever the other context does.
+
+    An empty container on the way counts, too.
+    """
     shown, other = less.at(place), more.at(place)
     if shown.treatment is not Treatment.WITHHELD:
         return other.treatment is not Treatment.WITHHELD

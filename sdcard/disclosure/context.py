@@ -1,4 +1,6 @@
-"""``DisclosureContext``: a named audience and purpose. The built-in ones are Table 1 of the SD-Card draft (5.3.2).
+"""``DisclosureContext``: a named audience and purpose.
+
+The built-in contexts are Table 1 of the SD-Card draft (5.3.2).
 
 Table 1 is read so that each context contains the one before it. No claim names the context: it would leak partners.
 """

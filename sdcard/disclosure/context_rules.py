@@ -1,4 +1,6 @@
-"""``ContextRules``: what a context may show of cards of one format, compiled into a trie that is walked beside a card.
+"""``ContextRules``: what a context may show of cards of one format.
+
+The rules are compiled into a trie that is walked beside a card.
 
 Of the entries that cover a place, the one with the narrowest path decides. A policy in which two entries disagree and
 neither is narrower is refused when it is made (``checking.py``), so there is always one answer.
@@ -81,7 +83,10 @@ class ContextRules:
         groups: Mapping[str, Meaning],
         agreed: Sequence[str] | None = None,
     ) -> "ContextRules":
-        """Compile a context for one format; see ``DisclosurePolicy.rules``. ``agreed``: what an agreement lists."""
+        """Compile a context for one format; see ``DisclosurePolicy.rules``.
+
+        ``agreed``: what an agreement lists.
+        """
         entries = tuple(read_context_entry(context, text, card_format, groups) for text in context.claims)
         if agreed is None:
             return cls(name, card_format, entries)
@@ -134,7 +139,9 @@ class ContextRules:
         return [(entry, 1 << number) for number, entry in enumerate(self.lists[-1], first)]
 
     def check_within(self, entry: Entry, where: Where) -> None:
-        """Refuse an entry that is withheld altogether; one that is withheld in part shows the rest.
+        """Refuse an entry that is withheld as a whole.
+
+        An entry that is withheld in part shows the rest.
 
         Raises:
             Refused: ``disclose.beyond-ceiling``.
@@ -161,7 +168,10 @@ class ContextRules:
         return tuple(dict.fromkeys((*shown, *_overlaps(shown, spared))))
 
     def _add_entries(self) -> "_Bits":
-        """Give each path of the context a bit, the narrowest the lowest, and then each entry of each list."""
+        """Give bits to the paths of the context, then to the entries of each list.
+
+        The narrowest path has the lowest bit.
+        """
         of_treatment, lists, bit = dict.fromkeys(Treatment, 0), list[int](), 1
         for claim_path, entry in self.paths:
             self._add_bit(bit, (claim_path,), entry.excluded)
@@ -208,7 +218,10 @@ class ContextRules:
             node.flags |= on_the_way
 
     def _count_at_top(self) -> int:
-        """Few members are counted. Many, or any that a card may have, are as many as a card could have."""
+        """Count a few members exactly.
+
+        Many members, or any that a card may have, count as the most that a card could have.
+        """
         start, card_format = self.start(), self.card_format
         members = card_format.members_of_family or card_format.members
         hidden = members.difference(card_format.always_disclosed)
@@ -218,7 +231,10 @@ class ContextRules:
 
 
 class _Bits(NamedTuple):
-    """Bits of a trie that belong to paths, to those that show selectively or withhold, and to each list."""
+    """Bits of a trie, by what they belong to.
+
+    They belong to all paths, to paths that show selectively or withhold, and to each list.
+    """
 
     paths: int
     selective: int
@@ -227,7 +243,9 @@ class _Bits(NamedTuple):
 
 
 class Position:
-    """A place of a card in the trie of a context's rules. Places that no rule tells apart share a position.
+    """A place of a card in the trie of a context's rules.
+
+    Places that no rule tells apart share a position.
 
     Attributes:
         applying: bits of the paths and entries that apply.
@@ -271,7 +289,10 @@ class Position:
         self.divided = bool(flags & _DIVIDED)
 
     def into(self, segment: Segment) -> "Position":
-        """Return the position of a part. Parts that no path names share one, so the names of a card are not kept."""
+        """Return the position of a part.
+
+        Parts that no path names share one, so the names of a card are not kept.
+        """
         nodes = [node.parts[segment] for node in self._nodes if segment in node.parts]
         key = segment if nodes else None
         inside = self._inside.get(key)
@@ -300,7 +321,9 @@ class Position:
         return self.leads or self.treatment is _SELECTIVE
 
     def room(self, covered: bool) -> int:
-        """Count the parts of this place that the context could show by a Disclosure of their own, in any card.
+        """Count the parts of this place that could have a Disclosure of their own.
+
+        It counts what the context could show in any card.
 
         0 where none. ``covered``: the place lies within one that has a Disclosure of its own.
         """
@@ -312,7 +335,10 @@ class Position:
         return len(shown) or int(bool(selective) and not covered)
 
     def _could_show_any(self) -> bool:
-        """Whether any part may be shown by a Disclosure of its own, such as any member of a skill."""
+        """Whether any part may be shown by a Disclosure of its own.
+
+        An example is any member of a skill.
+        """
         if self.treatment is _SELECTIVE:
             return True
         asked = self._parts_with(_SHOWN | _LEADS)

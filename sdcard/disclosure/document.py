@@ -1,4 +1,7 @@
-"""A policy document in TOML or JSON → ``DisclosurePolicy``, or everything that is wrong with it at once."""
+"""Policy documents in TOML or JSON, parsed to ``DisclosurePolicy``.
+
+A refusal lists everything that is wrong with the document.
+"""
 
 import re
 from collections.abc import Iterator
@@ -223,7 +226,10 @@ def _skills(value: JsonValue) -> int:
 
 
 def _whole(value: JsonValue) -> int | None:
-    """A whole number, as JSON Schema understands one: 4.0 is the same as 4, and true is none."""
+    """Read a whole number as JSON Schema defines it.
+
+    4.0 is the same as 4, and true is none.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         return None
     return int(value)

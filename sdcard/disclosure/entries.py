@@ -1,4 +1,7 @@
-"""Entries of contexts, agreements and registrations: which places of a card a group, a path or ``*`` covers."""
+"""Entries of contexts, agreements and registrations.
+
+An entry is a group, a path or ``*``. This module says which places of a card it covers.
+"""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -21,7 +24,9 @@ _GROUPS = frozenset(group for card_format in KNOWN_FORMATS.values() for group in
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The places that an entry covers: those beneath ``paths`` and not beneath ``excluded``.
+    """The places that an entry covers.
+
+    They are beneath ``paths`` and not beneath ``excluded``.
 
     Attributes:
         text: a group, a path, or ``*``.
@@ -49,7 +54,9 @@ def read_entry(
     groups: Mapping[str, Meaning] = _NONE,
     narrowed: Mapping[str, Meaning] = _NONE,
 ) -> Entry:
-    """Read an entry for cards of one format. A group that the format does not have covers nothing.
+    """Read an entry for cards of one format.
+
+    A group that the format does not have covers nothing.
 
     Args:
         text: a group, a path, or ``*``.

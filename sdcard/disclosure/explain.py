@@ -1,4 +1,7 @@
-"""Explanation of what each context would show of a card, part by part: the plans of several contexts side by side."""
+"""Explanation of what each context would show of a card, part by part.
+
+It puts the plans of several contexts side by side.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -51,7 +54,9 @@ def explain(
     profile: Profile = SD_CARD,
     partner: Partner | None = None,
 ) -> Explanation:
-    """Plan for each context, and put the plans side by side. A Verifier that is shown everything sees just that.
+    """Plan for each context, and put the plans side by side.
+
+    A Verifier that is shown everything sees exactly that.
 
     Args:
         card: the card.

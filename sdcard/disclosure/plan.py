@@ -1,4 +1,7 @@
-"""``DisclosurePlan``: a context applied to one card. Every part has exactly one treatment; unlisted means withheld."""
+"""``DisclosurePlan``: a context applied to one card.
+
+Every part has exactly one treatment. Parts that are not listed are withheld.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +58,9 @@ def plan_disclosure(
     where: Where = Where(Part.POLICY),
     partner: Partner | None = None,
 ) -> DisclosurePlan:
-    """Decide for every part of a card whether, and how, an SD-Card for this context shows it.
+    """Decide how an SD-Card for this context treats every part of a card.
+
+    The decision says whether the part is shown, and how.
 
     Args:
         card: the card.
@@ -93,7 +98,9 @@ def plan_disclosure(
 
 
 def _check_clear(clear: set[str], rules: ContextRules, where: Where) -> None:
-    """Refuse a context that must not show what every SD-Card shows: one of the two would silently give way.
+    """Refuse a context that must not show what every SD-Card shows.
+
+    Otherwise one of the two demands would silently give way.
 
     Withholding ``*`` means everything else.
     """
@@ -128,7 +135,9 @@ class _Walk:
     def members(
         self, members: Mapping[str, JsonValue], place: Place, at: Position, family: str, covered: bool
     ) -> tuple[dict[str, _Treated], bool]:
-        """Treat each member, in sorted order: the author's order of members would link this author's cards.
+        """Treat each member, in sorted order.
+
+        The author's order of members would link this author's cards.
 
         Also return whether a member is shown that was asked for: a container that its context emptied would be false.
         """
@@ -152,7 +161,10 @@ class _Walk:
         return DisclosableArray(tuple(parts), least), any([part is not _NOT_SHOWN for part in parts])
 
     def _part(self, value: JsonValue, place: Place, at: Position, family: str, covered: bool) -> _Treated:
-        """Treat one part. ``covered``: it lies within one that has a Disclosure of its own."""
+        """Treat one part.
+
+        ``covered``: it lies within a part that has a Disclosure of its own.
+        """
         if len(place) == 1 and place[0] in self._clear:
             self._show(place, at, family)
             return Treatment.PLAIN, _in_order(value)
@@ -183,13 +195,19 @@ class _Walk:
         self.applied |= at.applying
 
     def _how(self, place: Place, at: Position, covered: bool) -> Treatment:
-        """Choose the treatment of a shown part: in the clear only where the policy or the card format says so."""
+        """Choose the treatment of a shown part.
+
+        It is in the clear only where the policy or the card format says so.
+        """
         if at.treatment is Treatment.PLAIN or at.along or place in self._bare:
             return Treatment.PLAIN
         return Treatment.SELECTIVE if at.own or not covered else Treatment.PLAIN
 
     def _places_around_plain(self) -> Iterator[Place]:
-        """The places in which something is in the clear, and which are therefore in the clear too."""
+        """Return the containers of all places in the clear.
+
+        They are therefore in the clear too.
+        """
         for claim_path in self._rules.plain:
             for place in claim_path.find(self._document):
                 if self.start.at(place).treatment is Treatment.PLAIN:

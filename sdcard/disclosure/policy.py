@@ -1,4 +1,7 @@
-"""``DisclosurePolicy``: the contexts that an operator offers, the groups they name, and agreements with partners."""
+"""``DisclosurePolicy``: an operator's contexts, groups and agreements.
+
+Contexts name groups. Agreements are with partners.
+"""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -16,7 +19,9 @@ from sdcard.rules import Rule
 
 @dataclass(frozen=True, slots=True)
 class DisclosurePolicy:
-    """A disclosure policy of an operator. A value that has been checked: replace it to offer something else.
+    """A disclosure policy of an operator.
+
+    It is a checked value: replace it to offer something else.
 
     Attributes:
         contexts: name → context.
@@ -86,7 +91,9 @@ class DisclosurePolicy:
         unnamed: Sequence[str] = (),
         agreement: Agreement | None = None,
     ) -> ContextRules:
-        """Compile what a context may show of cards of one format. The policy keeps what depends on nothing else.
+        """Compile what a context may show of cards of one format.
+
+        The policy caches rules that depend on nothing else.
 
         Args:
             context: its name. Without an agreement, *federation* is *public* by another name.

@@ -1,4 +1,7 @@
-"""``SCHEMA``: the shape of a policy document, as a JSON Schema. What it means is checked in ``checking.py``."""
+"""``SCHEMA``: the shape of a policy document, as a JSON Schema.
+
+``checking.py`` checks its meaning.
+"""
 
 from typing import Final
 

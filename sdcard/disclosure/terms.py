@@ -1,4 +1,6 @@
-"""The terms that an agent is found by: what an SD-Card of one context shows of its card, as normalised text.
+"""Search terms of an agent, as normalised text.
+
+They are what an SD-Card of one context shows of its card.
 
 Whatever a plan withholds is not looked at, so nobody can ask about it. The same normal form makes the terms of a card
 and those of a query: NFKC, case folded, runs of white space as one space. A word is a run of letters, marks and digits.
@@ -41,7 +43,10 @@ def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
 
 
 def query_terms(criterion: Criterion, text: str) -> tuple[Term, ...]:
-    """The terms that an agent must have to be found by this text; none for a text that says nothing."""
+    """Return the terms that an agent must have to match this text.
+
+    A text that says nothing has none.
+    """
     return tuple([(criterion, one) for one in dict.fromkeys(_normalized(criterion, [text]))])
 
 
@@ -52,7 +57,10 @@ def _texts(criterion: Criterion, paths: Sequence[ClaimPath], document: JsonValue
 
 
 def _cut(texts: Sequence[str]) -> list[str]:
-    """The first texts, of so many characters together; the last of them may lack its end."""
+    """Return the first texts, up to so many characters together.
+
+    The last of them may lack its end.
+    """
     kept, room = list[str](), _MOST_TEXT
     for text in texts:
         if room <= 0:
