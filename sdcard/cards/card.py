@@ -1,4 +1,7 @@
-"""``Card``: a validated agent card, whatever format its document follows; and finding names that no card may use."""
+"""``Card``: a validated agent card of any format.
+
+The module also finds names that no card may use.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -53,7 +56,9 @@ def _is_deeper(document: JsonObject, most: int) -> bool:
 
 
 def reserved_members(document: JsonObject) -> tuple[Finding, ...]:
-    """Find members whose names would land on a claim with another meaning once the card is an SD-Card.
+    """Find members whose names would collide with claims of the SD-Card.
+
+    They would land on a claim with another meaning.
 
     A card's ``status`` or ``exp`` would be taken for the SD-Card's own, and ``_sd`` for digests of the Issuer's.
 
@@ -66,8 +71,9 @@ def reserved_members(document: JsonObject) -> tuple[Finding, ...]:
 
 
 def _has_reserved(document: JsonObject) -> bool:
-    """Whether to look where they are. Iterative, since a caller may hand over a document that no limit on depth was
-    applied to.
+    """Whether a member with a reserved name exists, so that a search is worthwhile.
+
+    The function is iterative, since a caller may hand over a document that no limit on depth was applied to.
     """
     waiting: list[JsonObject | list[JsonValue]] = [document]
     for inner in waiting:  # which grows

@@ -1,4 +1,7 @@
-"""``Conversion``: a document of another format, and what of its card could not be carried over."""
+"""``Conversion``: a document of another format, with its losses.
+
+The losses are the parts of the card that could not be carried over.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -33,7 +36,9 @@ class Conversion:
 
 
 def check_security_is_read(document: JsonObject, own: Place) -> None:
-    """Refuse a card that states security where its format has none: nobody reads it there, and it would be lost.
+    """Refuse a card that states security where its format has none.
+
+    Nobody reads it there, and it would be lost.
 
     Args:
         document: the card.
@@ -49,7 +54,10 @@ def check_security_is_read(document: JsonObject, own: Place) -> None:
 
 
 def _stated(document: JsonObject) -> Iterator[Place]:
-    """List the places that state security: the card, its parts, and elements of them, such as a skill."""
+    """List the places that state security.
+
+    They may be in the card, its parts, and elements of them, such as a skill.
+    """
     parts: list[tuple[Place, JsonValue]] = [((), document)]
     parts += [((name,), part) for name, part in document.items()]
     parts += [((*p, i), one) for p, part in parts[1:] if isinstance(part, list) for i, one in enumerate(part)]

@@ -1,4 +1,6 @@
-"""A card → a document of another format. Asked for, never done on the way to something else.
+"""Conversion of a card to a document of another format.
+
+It is asked for, never done on the way to something else.
 
 A new conversion is one function beside its format and one row in ``_CONVERSIONS``.
 """
@@ -39,7 +41,9 @@ TARGETS = tuple(sorted({target for _, target in _CONVERSIONS}))
 
 
 def convert_card(card: Card, target: str) -> Conversion:
-    """Make a document of another format that says the same, and list what it cannot say.
+    """Make a document of another format that says the same.
+
+    List what it cannot say.
 
     Args:
         card: the card.
@@ -70,7 +74,10 @@ def convert_card(card: Card, target: str) -> Conversion:
 
 
 def _check_result(conversion: Conversion, target: str) -> None:
-    """Refuse what nobody could read: a format may demand what the card's own does not, and nothing is made up."""
+    """Refuse a result that no reader could read.
+
+    A format may demand what the card's own does not, and nothing is made up.
+    """
     result = examine_document(conversion.document)
     errors = [
         Finding(Rule.CARD_UNCONVERTIBLE, finding.where, finding.hint)

@@ -1,4 +1,4 @@
-"""The bytes of a file → the document in it: strict JSON, JSON behind a byte order mark, or YAML.
+"""Reading of a file's bytes: strict JSON, JSON behind a byte order mark, or YAML.
 
 For tools that read files which people write. What a stranger sends is strict JSON alone: ``encoding.parse_json``.
 
@@ -42,16 +42,20 @@ _LINE_SEPARATOR = re.compile("[\x85\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class ReadDocument:
-    """A document as its author wrote it, and what to mend in the way it is written; never an error."""
+    """A document as its author wrote it, and what to mend in its spelling.
+
+    It never has an error.
+    """
 
     document: JsonObject = field(repr=False)
     findings: tuple[Finding, ...] = ()
 
 
 def read_document(data: bytes, limits: Limits = DEFAULT_LIMITS) -> ReadDocument:
-    """The bytes of a file → the document in it. What begins with a brace or bracket, and a card in a string, is JSON.
+    """Read the document in the bytes of a file.
 
-    So is what begins with a comment of other languages. Anything else is YAML.
+    Text that begins with a brace or bracket, and a card in a string, is JSON. So is what begins with a comment of other
+    languages. Anything else is YAML.
 
     Raises:
         Refused: ``limit.bytes`` or ``encoding.utf8``; of JSON a rule of ``parse_json_object`` or
@@ -71,7 +75,9 @@ def read_document(data: bytes, limits: Limits = DEFAULT_LIMITS) -> ReadDocument:
 
 
 def parse_yaml(data: bytes, where: Where, depth: int) -> ReadDocument:
-    """A YAML mapping in UTF-8 → document, unchanged or refused. Its size is the caller's to bound.
+    """Parse a YAML mapping in UTF-8 to a document, unchanged or refused.
+
+    The caller bounds its size.
 
     Args:
         data: the text, without a byte order mark.
@@ -153,7 +159,10 @@ def _line(text: str, position: int) -> int:
 
 
 class _Container:
-    """A mapping or sequence whose end has not come yet. ``key`` is the member that waits for its value."""
+    """A mapping or sequence whose end has not come yet.
+
+    ``key`` is the member that waits for its value.
+    """
 
     def __init__(self, value: JsonObject | list[JsonValue], where: Where) -> None:
         self.value, self.where, self.key = value, where, ""
@@ -175,7 +184,10 @@ class _Container:
 
 
 class _Builder:
-    """The document so far. What is open lies on a stack: nothing recurses, however deeply a text nests."""
+    """The document so far.
+
+    Open containers lie on a stack: nothing recurses, however deeply a text nests.
+    """
 
     def __init__(self, where: Where, depth: int) -> None:
         self.value: JsonValue = None

@@ -19,7 +19,10 @@ class Fact(StrEnum):
 
 
 class Criterion(StrEnum):
-    """Kinds of search terms. A closed set; the values are members of a discovery request's query."""
+    """Kinds of search terms, a closed set.
+
+    The values are members of a discovery request's query.
+    """
 
     SKILLS = "skills"
     """The id or the name of a skill."""

@@ -1,4 +1,6 @@
-"""Checks for content that no card should hold: secrets, personal data, internal hosts, hidden text.
+"""Checks for content that no card should hold.
+
+The checks look for secrets, personal data, internal hosts and hidden text.
 
 A card is made to be shown. These are warnings, since a program can only guess; each names a place and quotes nothing.
 
@@ -81,7 +83,7 @@ _BESIDE_CLIENT = frozenset({"mcp", "stdio"})
 
 
 def suspicious(document: JsonObject) -> Iterator[Finding]:
-    """Find what looks as if it should not be shown to anybody, or is of no use to anybody who sees it."""
+    """Find values that look as if nobody should see them, or nobody could use them."""
     waiting: list[tuple[JsonValue, Place]] = [(document, ())]
     while waiting:
         value, place = waiting.pop()
@@ -110,14 +112,20 @@ def holds_secret(text: str) -> bool:
 
 
 def is_deceptive(text: str) -> bool:
-    """Whether people see another text than programs read: something in it has no shape, or turns the rest round."""
+    """Whether people see another text than programs read.
+
+    Some character in it is invisible, or reverses the rest.
+    """
     if text.isprintable():  # nothing that is hidden is
         return False
     return bool(_HIDDEN.search(text)) and bool(_HIDDEN.search(_FLAG.sub("", text)))
 
 
 def _may_hold_secret(text: str) -> bool:
-    """Whether to look closely: every secret that is looked for has a sign of it, or 19 characters without a space."""
+    """Whether the text may hold a secret and needs a closer look.
+
+    Every known secret has a sign of it, or 19 characters without a space.
+    """
     if "=" in text or ":" in text or "-----" in text:
         return True
     if len(text) < 19:
@@ -204,7 +212,9 @@ def _is_payment_card(digits: list[int]) -> bool:
 
 
 def _host(text: str) -> str:
-    """The host of a text that is a URL, or a gRPC address, as a whole; empty for any other text.
+    """Return the host of a text that is a URL, or a gRPC address, as a whole.
+
+    It is empty for any other text.
 
     A single word before a colon and digits may be anything, such as the name of a block chain.
     """

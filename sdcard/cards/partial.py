@@ -1,4 +1,6 @@
-"""``PartialCard``: the disclosed members of a card, and the whole card where nothing that matters is missing.
+"""``PartialCard``: the disclosed members of a card.
+
+It gives the whole card where nothing that matters is missing.
 
 An absent member may exist and be withheld, so nothing is filled in for it: no ``[]``, no ``{}``, no default (SD-Card
 T-31, DECISIONS 6).
@@ -37,7 +39,9 @@ class PartialCard:
 
     @property
     def card_format(self) -> str | None:
-        """The format, such as ``a2a/1.0``: as declared, or within the declared family as the shown members tell.
+        """The format, such as ``a2a/1.0``.
+
+        It is the declared one, or within the declared family as the shown members tell.
 
         An unknown declaration is returned unchanged.
         """
@@ -48,7 +52,9 @@ class PartialCard:
 
     @property
     def missing(self) -> tuple[Finding, ...]:
-        """Every place where the format demands what was not disclosed; empty where the card is complete.
+        """Every place where the format demands a member that was not disclosed.
+
+        It is empty where the card is complete.
 
         What the format merely allows may be missing all the same: who is shown no security requirement does not know
         that there is none.
@@ -56,7 +62,9 @@ class PartialCard:
         return _missing(self._examine())
 
     def complete(self) -> "Card":
-        """The card for software that knows nothing of selective disclosure: the disclosed members and no others.
+        """The card for software that knows nothing of selective disclosure.
+
+        It has the disclosed members and no others.
 
         What is ``emptied`` is left out: an empty array would say that there is nothing.
 
@@ -77,7 +85,10 @@ class PartialCard:
 
 
 def _missing(examination: "Examination") -> tuple[Finding, ...]:
-    """An error counts whatever it is about: the Issuer saw the whole card, and found none."""
+    """Find what is missing.
+
+    An error counts whatever it is about: the Issuer saw the whole card, and found none.
+    """
     return tuple(
         Finding(Rule.CARD_INCOMPLETE, finding.where, _ASK if finding.rule is Rule.CARD_MEMBER_MISSING else finding.hint)
         for finding in examination.findings
@@ -86,7 +97,10 @@ def _missing(examination: "Examination") -> tuple[Finding, ...]:
 
 
 def _without(value: JsonValue, place: Place, emptied: frozenset[Place]) -> JsonValue:
-    """The value without members that are emptied. An array keeps its elements: the others must not move."""
+    """Return the value without members that are emptied.
+
+    An array keeps its elements: the others must not move.
+    """
     if isinstance(value, dict):
         kept = {name: inner for name, inner in value.items() if (*place, name) not in emptied}
         return {name: _without(inner, (*place, name), emptied) for name, inner in kept.items()}

@@ -1,4 +1,6 @@
-"""A document in, a Card out: which format it follows, and everything that is wrong with it at once.
+"""Reading of a document to a Card.
+
+It says which format the document follows, and everything that is wrong with it at once.
 
 A new card format is one room beside ``a2a/`` and a row in each of the tables here: docs/new-format.md.
 """
@@ -68,7 +70,10 @@ _DEFAULTS: Mapping[str, CardFormat] = frozen(
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A document that is no agent card of a known format: what it is instead, and what its author can do."""
+    """A document that is no agent card of a known format.
+
+    It says what the document is instead, and what its author can do.
+    """
 
     name: str
     hint: str
@@ -100,7 +105,9 @@ class Examination:
 
 
 def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
-    """The bytes of a card document → Card. For what anybody may have sent, and so strict JSON alone.
+    """Parse the bytes of a card document to a Card.
+
+    It is for input from anybody, and so reads strict JSON alone.
 
     Raises:
         Refused: ``limit.bytes``, a rule of ``parse_json_object`` or ``parse_embedded``, or as ``read_card``.
@@ -109,7 +116,9 @@ def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigner
 
 
 def parse_card_file(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
-    """The bytes of a file that its author keeps → Card: strict JSON, JSON behind a byte order mark, or YAML.
+    """Parse the bytes of a file that its author keeps to a Card.
+
+    It reads strict JSON, JSON behind a byte order mark, or YAML.
 
     Raises:
         Refused: as ``documents.read_document``, or as ``read_card``.
@@ -118,7 +127,9 @@ def parse_card_file(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardS
 
 
 def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
-    """A card document → Card, with its members exactly as they came and nothing filled in.
+    """Read a card document to a Card.
+
+    Its members are exactly as they came, and nothing is filled in.
 
     Args:
         document: the card. Its ``signatures`` are checked here and are not in the Card.
@@ -134,7 +145,9 @@ def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
 def examine_card(
     data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY, expected: str | None = None
 ) -> Examination:
-    """The bytes of a file → everything there is to say about it, for tools that help an author.
+    """Examine the bytes of a file, for tools that help an author.
+
+    Return everything that there is to say about it.
 
     Reads what ``parse_card_file`` reads. Arguments and misuse as ``examine_document``.
     """
@@ -145,7 +158,9 @@ def examine_card(
 
 
 def examine_document(document: JsonObject, signers: CardSigners = NOBODY, expected: str | None = None) -> Examination:
-    """A document → everything there is to say about it. Authors mend a card in one go when they see all at once.
+    """Examine a document, and return everything there is to say about it.
+
+    Authors mend a card in one go when they see all at once.
 
     Args:
         document: the document.
@@ -175,7 +190,10 @@ def _examine(
 
 
 def examine_as(name: str, document: JsonObject, signers: CardSigners = NOBODY) -> Examination:
-    """Examine a document as the card format that the caller names, a value of ``card_format``."""
+    """Examine a document as the card format that the caller names.
+
+    It is a value of ``card_format``.
+    """
     if name not in _CHECKS:
         return Examination("", (Finding(Rule.CARD_FORMAT, _WHERE, "Name a format that documents can have."),), None)
     return _judge(document, KNOWN_FORMATS[name], (), signers)
@@ -240,7 +258,10 @@ def format_of(declared: str | None, members: JsonObject) -> CardFormat | None:
 
 
 def _expect(document: JsonObject, expected: str) -> CardFormat:
-    """The format to judge by, for a document that is said to be of this format or family."""
+    """Choose the format to judge by.
+
+    The document is said to be of this format or family.
+    """
     if expected in _CHECKS:
         return KNOWN_FORMATS[expected]
     if expected not in _DEFAULTS:
@@ -251,7 +272,10 @@ def _expect(document: JsonObject, expected: str) -> CardFormat:
 
 
 def _dropped(names: Iterable[str]) -> Iterable[Finding]:
-    """Say that signatures are not in the Card; what they were worth, ``check_signatures`` says."""
+    """Say that signatures are not in the Card.
+
+    ``check_signatures`` says what they were worth.
+    """
     hint = "Signatures are dropped once they are checked: they would not survive partial disclosure."
     return [Finding(Rule.CARD_SIGNATURES, _WHERE.within(name), hint, Level.NOTE) for name in names]
 

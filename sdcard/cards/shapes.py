@@ -1,4 +1,6 @@
-"""The shapes that a specification gives its members, as data, and the walk that compares a document with them.
+"""The shapes of a specification's members, as data.
+
+A walk compares a document with them.
 
 Owns how findings about missing, misspelt, mistyped and unsafe members are worded. Knows no card: the tables are in the
 files of the formats. Unless a row says otherwise null counts as absent, and members that no table names are nobody's
@@ -85,7 +87,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class MediaType:
-    """The name of a media type. A bare word such as ``text`` is common, and every reader takes it."""
+    """The name of a media type.
+
+    A bare word such as ``text`` is common, and every reader takes it.
+    """
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
         """Find a value that is no string, is empty, or has not two parts."""
@@ -132,7 +137,10 @@ class Reach(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A URL that is safe to show and to follow. ``empty`` says how much an empty string matters."""
+    """A URL that is safe to show and to follow.
+
+    ``empty`` says how much an empty string matters.
+    """
 
     reach: Reach
     empty: Level = Level.ERROR
@@ -243,7 +251,10 @@ class Tagged:
     cases: Mapping[str, Shape]
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no object, has no known tag, or has not the shape that its tag asks for."""
+        """Find a value that is no object, has no known tag, or a wrong shape.
+
+        The tag says which shape is right.
+        """
         if not isinstance(value, dict):
             yield _wrong_type(where, "an object")
             return
@@ -256,7 +267,10 @@ class Tagged:
 
 
 def find(members: JsonObject, name: str) -> tuple[str, JsonValue] | None:
-    """A member in whichever spelling the author chose, with that spelling; None where it is absent or null."""
+    """Find a member in whichever spelling the author chose, with that spelling.
+
+    None where it is absent or null.
+    """
     for spelling in _spellings(name):
         value = members.get(spelling)
         if value is not None:

@@ -1,4 +1,6 @@
-"""``summary``: the card of an agent that registered with a name, a description and a version, and no card document.
+"""``summary``: the card of an agent that registered without a card document.
+
+The registration has a name, a description and a version.
 
 A registration request may carry no more (SD-Card 3.3.1). Such a card is made, never read: a document with these three
 members alone is an unfinished A2A card.

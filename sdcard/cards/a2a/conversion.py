@@ -1,4 +1,6 @@
-"""Between the A2A versions: one endpoint or a list of interfaces, and all that moved with them.
+"""Conversion between the A2A versions.
+
+They differ in one endpoint or a list of interfaces, and in all that moved with them.
 
 A member that both versions know, or that neither does, is carried unchanged. Signatures are not: they are over the card
 as it was. Where a card has members of the other version beside its own, its own are converted, as a reader of the card
@@ -67,7 +69,9 @@ def to_1_0(card: Card) -> Conversion:
 
 
 def to_0_3(card: Card) -> Conversion:
-    """A card of A2A 1.0 → A2A 0.3: the first interface that speaks 0.3 becomes the endpoint, or else the first of all.
+    """Convert a card of A2A 1.0 to A2A 0.3.
+
+    The first interface that speaks 0.3 becomes the endpoint, or else the first of all.
 
     Raises:
         Refused: ``card.not-convertible`` where the card is not of that shape, or would seem to require less.
@@ -99,7 +103,9 @@ def to_0_3(card: Card) -> Conversion:
 
 
 def older_to_0_3(card: Card) -> Conversion:
-    """A card of A2A 0.1 or 0.2 → A2A 0.3, which has all their members but 0.1's ``authentication``.
+    """Convert a card of A2A 0.1 or 0.2 to A2A 0.3.
+
+    A2A 0.3 has all their members except 0.1's ``authentication``.
 
     Raises:
         Refused: as ``to_1_0``.
@@ -115,7 +121,10 @@ def older_to_0_3(card: Card) -> Conversion:
 
 
 def _opened(card: Card, found: Iterable[Finding], shape: Shape, losses: Losses) -> dict[str, Any]:
-    """A tidy copy of the document; every member that the shape names has the type that it should have."""
+    """Return a tidy copy of the document.
+
+    Every member that the shape names has the type that it should have.
+    """
     errors = [Finding(Rule.CARD_UNCONVERTIBLE, f.where, f.hint) for f in found if f.level is Level.ERROR]
     if errors:
         raise Refused.because(errors)
@@ -146,7 +155,9 @@ def _described(card: Card, losses: Losses) -> dict[str, Any]:
 
 
 def _check_authentication(source: dict[str, Any], losses: Losses) -> None:
-    """Refuse requirements that only a reader of A2A 0.1 would see, and tell of what may be some.
+    """Refuse requirements that only a reader of A2A 0.1 would see.
+
+    Report a requirement that is merely possible.
 
     The member is carried unchanged: neither version knows it.
     """
@@ -163,7 +174,10 @@ def _check_authentication(source: dict[str, Any], losses: Losses) -> None:
 
 
 def _check_means_it(members: JsonObject, where: Where, losses: Losses) -> None:
-    """Refuse requirements that only a reader of A2A 1.0 would see: without them nothing would seem to be required."""
+    """Refuse requirements that only a reader of A2A 1.0 would see.
+
+    Without them nothing would seem to be required.
+    """
     if members.get("securityRequirements") and not members.get("security"):
         hint = "Say it in `security` and `securitySchemes`: before A2A 1.0 nobody reads this member."
         raise losses.refusal(where.within("securityRequirements"), hint)
@@ -212,7 +226,10 @@ def _requirements_to_1_0(members: dict[str, Any], schemes: Restated, where: Wher
 
 
 def _requirements_to_0_3(members: dict[str, Any], schemes: Restated, where: Where, losses: Losses) -> JsonObject:
-    """Return the security requirements. The 0.3 form counts too: the specification's samples use it."""
+    """Return the security requirements.
+
+    The 0.3 form counts too: the specification's samples use it.
+    """
     if "securityRequirements" in members:
         there = where.within("securityRequirements")
         required = unwrap(members["securityRequirements"], there, losses)

@@ -1,4 +1,6 @@
-"""Detection of the A2A version of a document, by members that only one version has.
+"""Detection of the A2A version of a document.
+
+It looks for members that only one version has.
 
 The order in which the questions are asked is ``cards/reading.py``'s: the first yes decides. A mark weighs more than
 what the card claims of itself, since readers trip over members; the check of each generation says where they differ.
@@ -17,14 +19,19 @@ _OF_OTHERS = ("agent_id", "schema_version", "registrations", "services", "tools"
 
 
 def is_1_0(document: JsonObject) -> bool:
-    """It lists interfaces, whatever members of 0.3 it also has; or it says 1 and has no endpoint of 0.3 either."""
+    """Whether the card lists interfaces, or says 1 and has no endpoint of 0.3.
+
+    A card that lists interfaces may also have members of 0.3.
+    """
     if _has(document, "supportedInterfaces"):
         return True
     return claimed_version(document).startswith("1") and _has(document, "skills") and not _has(document, "url")
 
 
 def is_0_3(document: JsonObject) -> bool:
-    """It says 0.3, or another version that is no older, or it uses what 0.3 brought, or is spelt in snake_case.
+    """Whether the card belongs to A2A 0.3.
+
+    The card says 0.3, or another version that is no older, or it uses what 0.3 brought, or is spelt in snake_case.
 
     The SDK for Python writes snake_case since its last releases for 0.2, and the readers of 0.3 take it.
     """
@@ -39,7 +46,10 @@ def is_0_3(document: JsonObject) -> bool:
 
 
 def is_0_1(document: JsonObject) -> bool:
-    """It has nothing that 0.2 brought, and the one member that only 0.1 had; or it lacks what only 0.1 left open."""
+    """Whether the card belongs to A2A 0.1.
+
+    The card has nothing that 0.2 brought, and the one member that only 0.1 had; or it lacks what only 0.1 left open.
+    """
     claim = claimed_version(document)
     if any(_has(document, name) for name in v0_2.BROUGHT):
         return False
@@ -55,7 +65,10 @@ def is_0_2(document: JsonObject) -> bool:
 
 
 def is_beginning(document: JsonObject) -> bool:
-    """It is too incomplete to be told from its marks, and nothing in it speaks against the current version."""
+    """Whether the card is too incomplete to be told from its marks.
+
+    Nothing in it speaks against the current version.
+    """
     if document.keys() <= _KNOWN_TO_1_0:
         return True
     described = _lists_skills(document) and isinstance(document.get("capabilities"), dict)
@@ -67,7 +80,10 @@ def _has(document: JsonObject, name: str) -> bool:
 
 
 def _is_card(document: JsonObject) -> bool:
-    """Whether it has the shape of a card of any generation up to 0.3: an endpoint, and what such cards say of it."""
+    """Whether the document has the shape of a card of any generation up to 0.3.
+
+    The document has an endpoint, and what such cards say of it.
+    """
     if not _has(document, "url"):
         return False
     capabilities = document.get("capabilities")

@@ -1,4 +1,7 @@
-"""Endpoints of an agent: the one of A2A 0.3 with additional interfaces, and the list of A2A 1.0."""
+"""Endpoints of an agent in A2A 0.3 and A2A 1.0.
+
+A2A 0.3 has one endpoint with additional interfaces. A2A 1.0 has a list.
+"""
 
 import json
 from typing import Any
@@ -16,7 +19,9 @@ _NO_PLACE = "A2A 0.3 has no place for it."
 
 
 def to_interfaces(source: dict[str, Any], version: str, losses: Losses) -> list[JsonValue]:
-    """The endpoint of a card from before 1.0 first, then the others, each once: 0.3 wants the endpoint repeated there.
+    """List the endpoint of a card from before 1.0 first, then the others.
+
+    Each is listed once: 0.3 wants the endpoint repeated among the others.
 
     Args:
         source: the card.
@@ -51,7 +56,10 @@ def to_interfaces(source: dict[str, Any], version: str, losses: Losses) -> list[
 
 
 def to_endpoint(interfaces: list[dict[str, Any]], losses: Losses) -> JsonObject:
-    """The members of A2A 0.3 that say what the list of 1.0 says, apart from tenants and versions of their own."""
+    """Return the members of A2A 0.3 that say what the list of 1.0 says.
+
+    Tenants and versions of their own are left out.
+    """
     where = CARD.within("supportedInterfaces")
     speaking = (index for index, one in enumerate(interfaces) if one.get("protocolVersion", "").startswith("0.3"))
     chosen = next(speaking, 0)
@@ -82,7 +90,10 @@ def _entry(interface: dict[str, Any], where: Where, losses: Losses) -> dict[str,
 
 
 def _spoken(interface: dict[str, Any], where: Where, losses: Losses) -> str:
-    """The version that the card will say. Of one before 0.3 a reader would take the whole card for an older one."""
+    """Return the version that the card will say.
+
+    A reader would take the whole card for an older one if it said a version before 0.3.
+    """
     version: str = interface.get("protocolVersion") or ""
     if version.startswith(_BEFORE_0_3):
         losses.add(where, f"The converted card says {VERSION_0_3}. Make sure that the agent speaks it.")

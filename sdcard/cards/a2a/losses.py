@@ -1,4 +1,6 @@
-"""Losses of a conversion between A2A versions; and the one spelling that it works on.
+"""Losses of a conversion between A2A versions.
+
+The conversion works on one spelling, which is made here.
 
 Every finding names its place as the author spelt it, although the conversion sees one spelling only.
 """
@@ -25,7 +27,10 @@ class Losses:
         self._spelt: dict[Where, str] = {}
 
     def add(self, where: Where, hint: str, level: Level = Level.WARNING) -> None:
-        """Something at this place is not carried over, or for a note is said in another way."""
+        """Record that this place is not carried over.
+
+        For a note, record that it is said in another way.
+        """
         place = self._as_spelt(where)
         self._found[place] = Finding(Rule.CARD_LOST, place, hint, level)
 
@@ -49,7 +54,9 @@ class Losses:
 
 
 def tidy(value: Any, shape: Shape, where: Where, losses: Losses) -> Any:
-    """A copy in which members that the shape names are in camelCase, and those that are null are not there.
+    """Return a copy with one spelling and without null members.
+
+    Members that the shape names are in camelCase.
 
     Both are the same to a reader (ProtoJSON). Members that no table names stay as they are.
     """
@@ -70,7 +77,10 @@ def tidy(value: Any, shape: Shape, where: Where, losses: Losses) -> Any:
 def without(
     members: JsonObject, names: Iterable[str], where: Where, losses: Losses, hint: str = MISTAKEN
 ) -> dict[str, Any]:
-    """The members without those of these names, in either spelling; what they say is lost."""
+    """Return the members without those of these names, in either spelling.
+
+    What they say is lost.
+    """
     spellings = {spelling for name in names for spelling in (name, snake_case(name))}
     for name in spellings & members.keys():
         losses.add(where.within(name), hint, Level.NOTE if members[name] is None else Level.WARNING)

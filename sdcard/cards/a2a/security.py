@@ -1,4 +1,6 @@
-"""Security schemes and requirements between A2A 0.3 and 1.0. A conversion may close a way in; it never opens one.
+"""Security schemes and requirements between A2A 0.3 and 1.0.
+
+A conversion may close a way in. It never opens one.
 
 0.3 tells schemes apart by ``type`` and lets one have several OAuth flows; 1.0 has a wrapper for each kind, and one flow
 in a scheme. A requirement is a list of alternatives, and an absent or empty list means that nothing is required. So an
@@ -37,14 +39,19 @@ _HTTP = ("basic", "bearer")
 
 @dataclass(frozen=True, slots=True)
 class Restated:
-    """Schemes of the other version, and for each one of the card those that stand for it, any of them: perhaps none."""
+    """Schemes of the other version, and their names for each scheme of the card.
+
+    Any of the names will do for the card's scheme. There may be none.
+    """
 
     schemes: JsonObject = field(repr=False)
     became: Mapping[str, tuple[str, ...]] = field(repr=False)
 
 
 def schemes_to_1_0(schemes: Mapping[str, Any], where: Where, losses: Losses) -> Restated:
-    """``type`` becomes a wrapper, and a scheme with several OAuth flows one scheme for each.
+    """Convert ``type`` to a wrapper, and split schemes with several OAuth flows.
+
+    Each flow gets a scheme of its own.
 
     Raises:
         Refused: ``card.not-convertible`` where the name of such a scheme is taken.
@@ -68,7 +75,10 @@ def schemes_to_1_0(schemes: Mapping[str, Any], where: Where, losses: Losses) -> 
 
 
 def schemes_to_0_3(schemes: Mapping[str, Any], where: Where, losses: Losses) -> Restated:
-    """A wrapper becomes ``type``; a scheme whose only OAuth flow is new in 1.0 cannot be expressed."""
+    """Convert each wrapper to ``type``.
+
+    A scheme whose only OAuth flow is new in 1.0 cannot be expressed.
+    """
     restated: JsonObject = {}
     became: dict[str, tuple[str, ...]] = {}
     for name, scheme in schemes.items():
@@ -142,7 +152,9 @@ def unwrap(requirements: Sequence[dict[str, Any]], where: Where, losses: Losses)
 
 
 def from_authentication(authentication: dict[str, Any], where: Where, losses: Losses) -> tuple[JsonObject, JsonValue]:
-    """0.1's names of HTTP schemes, any of which will do → ``securitySchemes`` and ``security`` of A2A 0.3.
+    """Convert 0.1's names of HTTP schemes to the security members of A2A 0.3.
+
+    Any of the named schemes will do. The members are ``securitySchemes`` and ``security``.
 
     Bearer and Basic say what they are; of others only the name is known, and a guess might send a secret to the wrong
     place. ``none`` alone says that nothing is required.

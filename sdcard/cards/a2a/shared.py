@@ -1,4 +1,6 @@
-"""Rules that the A2A versions share: disclosable members, shapes, and rules across members.
+"""Rules that the A2A versions share.
+
+The module has disclosable members, shapes, and rules across members.
 
 The disclosure tables are the union of all generations, in both spellings. A path that a card lacks matches nothing,
 and so a card that mixes generations, or is spelt in snake_case, shows no more than a tidy one.
@@ -214,7 +216,10 @@ SKILL_REST: Mapping[str, Member] = {
 
 
 def default_modes(empty: Level) -> dict[str, Member]:
-    """The members for media types of the whole card. Since 1.0 the standard demands that they hold something (5.7)."""
+    """Return the members for media types of the whole card.
+
+    Since 1.0 the standard demands that they hold something (5.7).
+    """
     modes = ArrayOf(MediaType(), empty)
     return {
         "defaultInputModes": Member(modes, Need.EXPECTED, "the media types that skills accept, such as text/plain"),
@@ -274,7 +279,10 @@ OPEN_ID_CONNECT: Mapping[str, Member] = {
 
 
 def claimed_version(document: JsonObject) -> str:
-    """Return the version that the card names, whatever its type; empty where it names none."""
+    """Return the version that the card names, whatever its type.
+
+    It is empty where the card names none.
+    """
     return str((find(document, "protocolVersion") or ("", ""))[1])
 
 
@@ -286,7 +294,10 @@ def another_version(document: JsonObject, generation: str, advice: str) -> Itera
 
 
 def repeated_skill_ids(document: JsonObject) -> Iterator[Finding]:
-    """Find skills that share an id: a client that asks for one cannot know which is meant."""
+    """Find skills that share an id.
+
+    A client that asks for one cannot know which is meant.
+    """
     spelling, skills = find_list(document, "skills")
     seen: set[str] = set()
     for index, skill in enumerate(skills):
@@ -300,7 +311,10 @@ def repeated_skill_ids(document: JsonObject) -> Iterator[Finding]:
 
 
 def requirements(document: JsonObject, name: str) -> Iterator[tuple[Where, JsonObject]]:
-    """The security requirements of that member, of the whole card and then of each skill."""
+    """Return the security requirements of that member.
+
+    They are of the whole card, and then of each skill.
+    """
     yield from _objects(document, name, CARD)
     spelling, skills = find_list(document, "skills")
     for index, skill in enumerate(skills):
@@ -309,7 +323,9 @@ def requirements(document: JsonObject, name: str) -> Iterator[tuple[Where, JsonO
 
 
 def undefined_schemes(document: JsonObject, needed: Iterable[tuple[Where, JsonObject]]) -> Iterator[Finding]:
-    """Find required schemes that the card does not define, so that no client could satisfy the requirement.
+    """Find required schemes that the card does not define.
+
+    No client could satisfy the requirement.
 
     Args:
         document: the card.

@@ -1,4 +1,6 @@
-"""``a2a/0.1``: its shape table. No security schemes yet, only the names of what HTTP authentication would do.
+"""``a2a/0.1``: its shape table.
+
+It has no security schemes yet, only the names of HTTP authentication schemes that would do.
 
 A2A 0.1.0, ``specification/json/a2a.json``. It had no ``protocolVersion``. Much that later versions demand was optional.
 """

@@ -1,4 +1,6 @@
-"""``a2a/0.3``: its shape table, which is that of 0.2 with signatures, security of single skills and mutual TLS.
+"""``a2a/0.3``: its shape table.
+
+It is that of 0.2 with signatures, security of single skills and mutual TLS.
 
 A2A 0.3.0, ``specification/json/a2a.json``.
 """

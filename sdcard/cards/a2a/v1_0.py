@@ -1,4 +1,6 @@
-"""``a2a/1.0``: its shape table. A list of interfaces, and security schemes told apart by the name of their wrapper.
+"""``a2a/1.0``: its shape table.
+
+It has a list of interfaces, and security schemes told apart by the name of their wrapper.
 
 A2A 1.0, ``specification/a2a.proto``, read as ProtoJSON. Its own sample cards still carry members of 0.3, and so do many
 cards that want to serve readers of both: those members are warned about, checked, and kept.
@@ -102,7 +104,10 @@ WRAPPERS = Object(
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """A security scheme in its wrapper. One that is written as in 0.3 is common, and read by the SDKs."""
+    """A security scheme in its wrapper.
+
+    A scheme that is written as in 0.3 is common, and read by the SDKs.
+    """
 
     def written_as(self, value: JsonValue) -> Shape:
         """The shape of the generation that it is written for."""
@@ -120,7 +125,10 @@ class Scheme:
 
 @dataclass(frozen=True, slots=True)
 class _Struct:
-    """A free object. Readers in protobuf stop at a hundred messages, and spend two on each level of it."""
+    """A free object.
+
+    Readers in protobuf stop at a hundred messages, and spend two on each level of it.
+    """
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
         """Find a value that is no object, or that they would not read."""
@@ -216,7 +224,10 @@ def check(document: JsonObject) -> Iterator[Finding]:
 
 
 def _deprecated_flows(document: JsonObject) -> Iterator[Finding]:
-    """Warn of OAuth flows that A2A 1.0 deprecates, in schemes of 1.0 and in those that are written as in 0.3."""
+    """Warn of OAuth flows that A2A 1.0 deprecates.
+
+    They may be in schemes of 1.0 or in schemes that are written as in 0.3.
+    """
     spelling, schemes = find(document, "securitySchemes") or ("", None)
     for name, scheme in schemes.items() if isinstance(schemes, dict) else ():
         place, inner = CARD.within(spelling, name), scheme
@@ -232,7 +243,10 @@ def _deprecated_flows(document: JsonObject) -> Iterator[Finding]:
 
 
 def _check_requirement(document: JsonObject, requirement: JsonObject, where: Where) -> Iterator[Finding]:
-    """Find names of schemes that are undefined, or outside ``schemes``, where a reader would find nothing required."""
+    """Find names of schemes that are undefined or outside ``schemes``.
+
+    Outside ``schemes``, a reader would find nothing required.
+    """
     spelling, schemes = find(requirement, "schemes") or ("schemes", None)
     if isinstance(schemes, dict):
         yield from undefined_schemes(document, [(where.within(spelling), schemes)])

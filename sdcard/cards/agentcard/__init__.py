@@ -1,1 +1,4 @@
-"""AgentCard cards (draft-aevum-agentcard-00), in the three dialects that its own project writes and checks."""
+"""AgentCard cards (draft-aevum-agentcard-00), in three dialects.
+
+Its own project writes and checks all three.
+"""

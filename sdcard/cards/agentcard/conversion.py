@@ -1,4 +1,6 @@
-"""AgentCard → A2A 1.0. It is asked for, never silent, and says what was lost and what had to be assumed.
+"""Conversion of AgentCard to A2A 1.0.
+
+It is asked for, never silent. It says what was lost and what had to be assumed.
 
 AgentCard knows no description of the agent, no binding of A2A and no flows of OAuth; A2A knows no prices, no goals and
 no schemas of skills. What an agent says about itself beside its skills goes into an extension, whole.

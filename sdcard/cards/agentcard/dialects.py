@@ -1,4 +1,4 @@
-"""The dialects of AgentCard 1.0, which one a card follows, and rules across members.
+"""The dialects of AgentCard 1.0, their detection, and rules across members.
 
 The project that wrote the draft has several validators, and they disagree with it and with each other. Each dialect is
 a shape table; how a card may be disclosed is the same for all. The draft is the default: another one is chosen by name,
@@ -24,7 +24,10 @@ DIALECTS = (DRAFT, README, MCP)
 
 
 def check(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
-    """Find what is wrong with a card of the dialect, and what its author might still mend."""
+    """Find what is wrong with a card of the dialect.
+
+    Also find what its author might still mend.
+    """
     yield from dialect.shape.check(document, CARD)
     yield from faulty_schemas(document)
     yield from _repeated_capabilities(document)
@@ -40,7 +43,10 @@ _BROUGHT_BY_DRAFT = ("https", "stdio")
 
 
 def is_agentcard(document: JsonObject) -> bool:
-    """It has two of what only an AgentCard has: an id, an array of capabilities, an object for its endpoint."""
+    """Whether the card has two of the marks of an AgentCard.
+
+    The marks are an id, an array of capabilities, and an object for its endpoint.
+    """
     endpoint = document.get("endpoint")
     marks = (
         document.get("agent_id") is not None,
@@ -56,7 +62,10 @@ def is_mcp(document: JsonObject) -> bool:
 
 
 def is_readme(document: JsonObject) -> bool:
-    """It is no card of the draft, and has members of the README's own and none that the draft brought."""
+    """Whether the card is of the README's dialect.
+
+    The card is not of the draft's dialect, and has members of the README's own and none that the draft brought.
+    """
     endpoint = document.get("endpoint")
     protocol = endpoint.get("protocol") if isinstance(endpoint, dict) else None
     is_marked = README.is_marked(document) and not DRAFT.is_marked(document) and protocol not in _BROUGHT_BY_DRAFT
@@ -81,7 +90,7 @@ def _repeated_capabilities(document: JsonObject) -> Iterator[Finding]:
 
 
 def _self_declared(document: JsonObject) -> Iterator[Finding]:
-    """Say of everything that a ledger should say about an agent that here the agent says it itself (AEV-21)."""
+    """Report ledger statements that the agent makes about itself (AEV-21)."""
     metadata = document.get("metadata")
     for name, value in metadata.items() if isinstance(metadata, dict) else ():
         if name.startswith("pacr:"):
@@ -94,7 +103,10 @@ def _self_declared(document: JsonObject) -> Iterator[Finding]:
 
 
 def _name_dialect(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
-    """Say which dialect judged, where it is not the default; and which other one the shape would be right for."""
+    """Say which dialect judged, where it is not the default.
+
+    Also say which other dialect the shape would be right for.
+    """
     if dialect is not DRAFT:
         hint = f"This was judged by {dialect.title}. To judge it by the draft, name the format {DRAFT.format.name}."
         yield Finding(Rule.AGENTCARD_DIALECT, CARD, hint, Level.NOTE)

@@ -1,4 +1,7 @@
-"""``agentcard/draft-00``: draft-aevum-agentcard-00 (Individual Submission, April 2026), sections 2 and 5."""
+"""``agentcard/draft-00``: draft-aevum-agentcard-00, sections 2 and 5.
+
+It is an Individual Submission of April 2026.
+"""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""The embedded form: a JSON string that holds an AgentCard, as in the answer of an MCP tool. One level, no more.
+"""The embedded form: a JSON string that holds an AgentCard.
+
+The answer of an MCP tool has this form. It has one level, no more.
 
 AgentCard draft-00 3 (AEV-18).
 """
@@ -15,7 +17,9 @@ _STRING = re.compile(rb'[ \t\r\n]*"(?:[^"\\]|\\.)*+"[ \t\r\n]*', re.DOTALL)
 
 
 def parse_embedded(data: bytes, depth: int) -> JsonObject | None:
-    """The bytes of a JSON string with an AgentCard in it → the card; None for any text but a string with an object.
+    """Parse a JSON string that holds an AgentCard.
+
+    Return the card. Return None for any text but a string with an object.
 
     Args:
         data: the text. Its size is the caller's to bound.

@@ -1,4 +1,4 @@
-"""``input_schema`` and ``output_schema``: whether an object is a JSON Schema at all.
+"""Check whether ``input_schema`` and ``output_schema`` are JSON Schemas.
 
 A schema from a stranger is compared with the meta-schema and never used: no ``$ref`` is followed, no address is
 fetched, no ``pattern`` is compiled or run. Each value is looked at once, and all schemas of a card share one bound.
@@ -24,7 +24,10 @@ MOST_WORK = 4_096
 
 
 def faulty_schemas(document: JsonObject) -> Iterator[Finding]:
-    """Find objects that are no JSON Schema, each at the first place that says so, and those too large to look at."""
+    """Find objects that are no JSON Schema, or too large to look at.
+
+    An object that is no JSON Schema is reported at the first place that says so.
+    """
     left = MOST_WORK
     for where, schema in _schemas(document):
         left -= _work(schema, left)
@@ -48,7 +51,10 @@ def _schemas(document: JsonObject) -> Iterator[tuple[Where, JsonObject]]:
 
 
 def _work(schema: JsonObject, left: int) -> int:
-    """Count the values to compare; more than ``left`` where it is deeper than any text that we read."""
+    """Count the values to compare.
+
+    The count is more than ``left`` where the schema is deeper than any text that we read.
+    """
     waiting: list[tuple[JsonValue, int]] = [(schema, 1)]
     work = 1
     while waiting and work <= left:
@@ -71,7 +77,10 @@ _NOWHERE: Place = ()
 
 
 def _first_fault(schema: JsonObject) -> Place | None:
-    """The first place that JSON Schema 2020-12 does not allow; None where it allows all."""
+    """Find the first place that JSON Schema 2020-12 does not allow.
+
+    None where it allows all.
+    """
     waiting: list[tuple[Place, JsonValue]] = [((), schema)]
     for place, value in waiting:  # which grows
         if isinstance(value, bool):

@@ -1,4 +1,7 @@
-"""Rules that the dialects of AgentCard share: disclosable members, shapes, and the dialect type."""
+"""Rules that the dialects of AgentCard share.
+
+The module has disclosable members, shapes, and the dialect type.
+"""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""The shapes of values that only AgentCard has: spellings, amounts, and the endpoint whose URL fits its protocol.
+"""The shapes of values that only AgentCard has.
+
+They are spellings, amounts, and the endpoint whose URL fits its protocol.
 
 The project's own validators end their patterns with ``$``, which lets a line feed through, and use a ``\\d`` that knows
 the digits of every script; here a pattern is matched as a whole and in ASCII.
@@ -34,7 +36,10 @@ class Spelling:
     tastes: tuple[Taste, ...] = ()
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no string, or is not spelt like this; and in one that is, what offends taste."""
+        """Find a value that is no string, or is not spelt like this.
+
+        In a value that is spelt like this, find what offends taste.
+        """
         yield from Text().check(value, where)
         if not isinstance(value, str):
             return
@@ -48,7 +53,9 @@ class Spelling:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A finite number that is not negative, at most ``most``, and either zero or at least ``floor``.
+    """A finite number that is not negative, within bounds.
+
+    It is at most ``most``, and either zero or at least ``floor``.
 
     Numbers are compared as they are written: in binary, one of them rounds to the other side of a bound.
     """

@@ -1,4 +1,6 @@
-"""The rules of KNO agent cards (KNO-1 to KNO-25), and what a card's domains and budget mean.
+"""The rules of KNO agent cards (KNO-1 to KNO-25).
+
+They say what a card's domains and budget mean.
 
 agent-card-schema 0.2.1. Much of what it demands is prose that no JSON Schema checks: a tenant's slug, one target
 a goal, no secrets.
@@ -62,7 +64,10 @@ def check(document: JsonObject) -> Iterator[Finding]:
 
 
 def _check_schema(document: JsonObject) -> Iterator[Finding]:
-    """KNO-3. The schema does not demand ``$schema``; who leaves it out leaves readers to guess."""
+    """Check ``$schema`` (KNO-3).
+
+    The schema does not demand it. A card without it leaves readers to guess.
+    """
     where, latest = CARD.within(SCHEMA), f"agent-card@{VERSIONS[-1]}"
     if document.get(SCHEMA) is None:
         yield Finding(Rule.CARD_MEMBER_MISSING, where, f"Add `{SCHEMA}`: {latest}.", Level.NOTE)
@@ -85,7 +90,10 @@ def _check_identity(document: JsonObject) -> Iterator[Finding]:
 
 
 def _check_credentials(document: JsonObject) -> Iterator[Finding]:
-    """KNO-8: an error here, since this member must not hold what others merely should not."""
+    """Report credentials as an error (KNO-8).
+
+    This member must not hold what other members merely should not.
+    """
     credentials = _member(document, "authentication").get("credentials")
     if isinstance(credentials, str) and (holds_secret(credentials) or _NAMES_SECRET.search(credentials)):
         hint = "Leave the secret out, and replace it wherever it is used: this is for settings such as a token URL."
@@ -180,7 +188,9 @@ def unresolved_domains(document: JsonObject, resolves: DomainResolver) -> Iterat
 
 
 def merge_budget(template: JsonObject, document: JsonObject) -> JsonObject:
-    """The budget that holds for an agent: each member of the card's override wins, the others stay (KNO-21).
+    """Return the budget that holds for an agent (KNO-21).
+
+    Each member of the card's override wins. The others stay.
 
     Args:
         template: the ``budget_policy`` of the process template, which may have members that no card overrides.

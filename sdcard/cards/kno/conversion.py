@@ -1,4 +1,6 @@
-"""KNO → A2A 0.3 and A2A 1.0: the thin transformation that ``agent.json`` is served by, and what it leaves behind.
+"""Conversion of KNO to A2A 0.3 and A2A 1.0.
+
+It is the thin transformation that ``agent.json`` is served by. It reports what it leaves behind.
 
 Only what A2A has a member for goes on the wire. The persona and the card's bookkeeping stay inside, and so does what no
 specification names. The names of known members are turned to camelCase, never those that an author chose.
@@ -83,7 +85,10 @@ def to_1_0(card: Card) -> Conversion:
 
 
 class _Carrier:
-    """Takes a card's members over one by one, and keeps a list of what does not come along."""
+    """Takes a card's members over one by one.
+
+    It keeps a list of what does not come along.
+    """
 
     def __init__(self, card: Card) -> None:
         if card.format not in (V0_1, V0_2):
@@ -128,7 +133,10 @@ class _Carrier:
                 self._miss(CARD.within("skills", index, "tags"), "A2A 1.0 wants one tag at least.")
 
     def schemes(self) -> tuple[str, ...]:
-        """The ways to authenticate, any of which will do: the names of HTTP schemes in lower case."""
+        """Return the ways to authenticate, any of which will do.
+
+        They are the names of HTTP schemes in lower case.
+        """
         authentication, where = self._source.get("authentication"), CARD.within("authentication")
         names = _elements(self._members(authentication, {"schemes": "schemes"}, where).get("schemes"))
         schemes = [str(name).lower() for name in names]

@@ -1,4 +1,6 @@
-"""``kno/0.1`` and ``kno/0.2``: which documents are KNO agent cards, and what may be shown of them.
+"""``kno/0.1`` and ``kno/0.2``: the formats of KNO agent cards.
+
+The module says which documents are KNO cards, and what may be shown of them.
 
 A KNO card is an A2A card and a persona: what the agent perceives, wants, must not do and may spend, and for whom it
 works. The persona is for insiders. ``*`` does not stand for it, so no context shows it unless it is named.
@@ -77,7 +79,9 @@ def is_0_1(document: JsonObject) -> bool:
 
 
 def is_0_2(document: JsonObject) -> bool:
-    """It says another version, which is checked later, or it is a service that is an agent card too.
+    """Whether the card belongs to KNO 0.2.
+
+    The card says another version, which is checked later, or it is a service that is an agent card too.
 
     The second says no version of the card. 0.2 only adds to 0.1, so such cards took on its members as they came.
     """
@@ -86,7 +90,10 @@ def is_0_2(document: JsonObject) -> bool:
 
 
 def is_unlabelled(document: JsonObject) -> bool:
-    """It says nothing, and has what only KNO has: an owner who is a platform or a tenant."""
+    """Whether a card without a version has a mark that only KNO has.
+
+    The mark is an owner who is a platform or a tenant.
+    """
     if document.get(SCHEMA) is not None or any(find(document, name) for name in _A2A):
         return False
     owner = document.get("ownership")

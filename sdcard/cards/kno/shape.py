@@ -1,4 +1,6 @@
-"""The shapes of KNO agent cards: what the JSON Schema of agent-card-schema 0.2.1 says.
+"""The shapes of KNO agent cards.
+
+They are what the JSON Schema of agent-card-schema 0.2.1 says.
 
 All members are optional that its ``required`` does not list. YAML makes of an unquoted ``0.1`` a number.
 """
@@ -16,7 +18,10 @@ from sdcard.rules import Rule
 
 @dataclass(frozen=True, slots=True)
 class _Quoted(Text):
-    """A string, in a document whose author may have left out quotes that YAML needs (KNO-4, KNO-18)."""
+    """A string whose quotes the author may have left out (KNO-4, KNO-18).
+
+    YAML needs them.
+    """
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
         """Find a value that is no string, or empty where that matters."""
@@ -29,7 +34,10 @@ class _Quoted(Text):
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A number within bounds, both inclusive; ``whole`` wants it without a fraction, even of zero."""
+    """A number within bounds, both inclusive.
+
+    ``whole`` wants it without a fraction, even of zero.
+    """
 
     least: int
     most: int | None = None

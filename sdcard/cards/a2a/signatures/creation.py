@@ -1,4 +1,7 @@
-"""Signing a card in the form of A2A 1.0 (8.4.2), in two steps: prepare (bytes to sign) and complete (the signature)."""
+"""Signing a card in the form of A2A 1.0 (8.4.2), in two steps.
+
+The steps are prepare (bytes to sign) and complete (the signature).
+"""
 
 import re
 from collections.abc import Iterator
@@ -49,7 +52,9 @@ class PreparedCardSignature:
 def prepare_card_signature(
     document: JsonObject, card_format: CardFormat, key: PublicKey, jku: str | None = None
 ) -> PreparedCardSignature:
-    """Everything of a card's signature but the signature itself (A2A 1.0 8.4.1, 8.4.2).
+    """Prepare a card's signature (A2A 1.0 8.4.1, 8.4.2).
+
+    The result has everything except the signature itself.
 
     Args:
         document: a card that reads without an error. Earlier signatures stay in it and are not signed.
@@ -91,7 +96,10 @@ def _https(url: str) -> str:
 
 
 def _unread_by_sdk(document: JsonObject, canonical: Canonical) -> Iterator[Finding]:
-    """Find what makes a2a-sdk 1.0 to 1.3 compute other bytes: it leaves empty values out, REQUIRED ones too."""
+    """Find what makes a2a-sdk 1.0 to 1.3 compute other bytes.
+
+    It leaves empty values out, REQUIRED ones too.
+    """
     theirs = canonical_form(document, SDK_1_3)
     if theirs is None or theirs.payload == canonical.payload:
         return

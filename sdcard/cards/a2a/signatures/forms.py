@@ -1,4 +1,6 @@
-"""The canonical forms that card signatures are made over: a card document → the bytes that are signed.
+"""The canonical forms that card signatures are made over.
+
+A form turns a card document into the bytes that are signed.
 
 A2A 1.0 defines one (8.4.1): the members that ``a2a.proto`` names, with its rules of presence, in RFC 8785. A2A 0.3
 defines none. What software in use signs differs from both, so there are several forms, tried in this order. All but
@@ -76,7 +78,10 @@ def _as_doubles(value: JsonValue) -> JsonValue:
 
 
 def _as_double(number: int) -> int | float:
-    """The library takes integers to 2^53 - 1 only; larger ones when RFC 8785 writes them as they stand."""
+    """Return the number as the canonicalization library takes it.
+
+    The library takes integers to 2^53 - 1 only. Larger ones become doubles when RFC 8785 writes them as they stand.
+    """
     if abs(number) < 2**53:
         return number
     try:
@@ -89,12 +94,18 @@ def _as_double(number: int) -> int | float:
 
 
 def _ascii_json(value: JsonValue) -> bytes:
-    """Serialize as Python's ``json`` with sorted names: escaped characters, floats as Python shows them."""
+    """Serialize as Python's ``json`` with sorted names.
+
+    Characters are escaped. Floats are as Python shows them.
+    """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def _ascii_json_of_floats(value: JsonValue) -> bytes:
-    """The same after a ``google.protobuf.Struct``, which holds numbers as doubles, so that 1 becomes 1.0."""
+    """Serialize as ``_ascii_json``, after a ``google.protobuf.Struct``.
+
+    The Struct holds numbers as doubles, so that 1 becomes 1.0.
+    """
     return _ascii_json(_as_floats(value))
 
 
@@ -114,7 +125,9 @@ SDK_0_3 = Form("the form of a2a-sdk 0.3", CARD_0_3, True, _ascii_json)
 
 
 def forms_of(format_name: str) -> tuple[Form, ...]:
-    """The forms of a card format, in the order in which they are tried; none but for A2A.
+    """List the forms of a card format, in the order in which they are tried.
+
+    Only A2A has any.
 
     A form of another generation is never tried: a card that mixes both would be called signed where only the part is
     that its readers ignore.
@@ -125,7 +138,10 @@ def forms_of(format_name: str) -> tuple[Form, ...]:
 
 
 def canonical_forms(document: JsonObject, format_name: str) -> tuple[Canonical, ...]:
-    """The card in each form of its format; one that has no bytes for a value of it is left out."""
+    """Return the card in each form of its format.
+
+    A form that has no bytes for a value of the card is left out.
+    """
     made = (canonical_form(document, form) for form in forms_of(format_name))
     return tuple(one for one in made if one is not None)
 
@@ -150,7 +166,10 @@ class _Reading:
         self.unsigned: list[Where] = []
 
     def message(self, value: JsonValue, message: Message, where: Where) -> JsonValue:
-        """Carry an object of a type. Another value is carried unchanged; reading the card reports it."""
+        """Carry an object of a type.
+
+        Another value is carried unchanged; reading the card reports it.
+        """
         if not isinstance(value, dict):
             return value
         carried: JsonObject = {}
@@ -184,7 +203,10 @@ class _Reading:
         return value
 
     def _kept(self, value: JsonValue, where: Where, step: "_Step") -> list[JsonValue]:
-        """Return the step's result for the value, or nothing where the form leaves it out; then record it whole."""
+        """Return the step's result for the value, or nothing where it is left out.
+
+        Then record the value as a whole.
+        """
         before = len(self.unsigned)
         made = step(value, where)
         if not self._drops_empty or not any(same_json(made, empty) for empty in _EMPTY):

@@ -1,4 +1,6 @@
-"""Signed members of a card, for signers that parse it into types first: the members of these types, as data.
+"""Signed members of a card, for signers that parse it into types first.
+
+The tables hold the members of these types, as data.
 
 A2A 1.0, ``specification/a2a.proto`` with its ``optional`` and ``REQUIRED`` marks (8.4.1, 5.7); and the types of a2a-sdk
 0.3, made from ``specification/json/a2a.json`` of A2A 0.3.

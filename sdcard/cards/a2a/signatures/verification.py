@@ -1,4 +1,6 @@
-"""Verifying the signatures of a card, with keys from a trusted set and nothing else (A2A 8.4.3, SD-Card T-32).
+"""Verification of a card's signatures (A2A 8.4.3, SD-Card T-32).
+
+The keys come from a trusted set and from nowhere else.
 
 A header names a key of the set, by ``kid``; it never brings one along or says where to fetch it (RFC 8725 3.10), and
 the algorithm is the key's. The unprotected header is signed by nobody, so nothing in it is believed.
@@ -27,7 +29,10 @@ _PROTECTED_ONLY = ("crit", "b64")
 
 @dataclass(frozen=True, slots=True)
 class CardSigners:
-    """The keys that are trusted to sign cards, by ``kid``. Each of them may sign any card."""
+    """The keys that are trusted to sign cards, by ``kid``.
+
+    Each of them may sign any card.
+    """
 
     keys: Mapping[str, PublicKey]
 
@@ -47,7 +52,9 @@ NOBODY = CardSigners({})
 def parse_card_signers(
     data: bytes, limits: Limits = DEFAULT_LIMITS, published_keys: frozenset[str] = PUBLISHED_KEYS
 ) -> CardSigners:
-    """JWKS (RFC 7517 5) → the signers that are trusted. ``keys.left_out`` says which entries are not used, and why.
+    """Parse a JWKS (RFC 7517 5) to the trusted signers.
+
+    ``keys.left_out`` says which entries are not used, and why.
 
     Raises:
         Refused: ``trust.malformed`` for what is no JWKS; a rule of the encodings; the reasons for all entries, such as
@@ -124,7 +131,10 @@ def _finding(outcome: _Outcome, where: Where, untrusted: Level) -> Finding:
 
 
 class _Verifier:
-    """Verifies one card's signatures. Its forms are made once, when the first signature by a trusted key asks."""
+    """Verifies one card's signatures.
+
+    Its forms are made once, when the first signature by a trusted key asks.
+    """
 
     def __init__(self, document: JsonObject, card_format: CardFormat, signers: CardSigners) -> None:
         self._document, self._format, self._signers = document, card_format, signers
@@ -169,7 +179,10 @@ def _header(protected: JsonValue) -> JsonObject | None:
 
 
 def _header_fault(header: JsonObject, unprotected: JsonValue, key: PublicKey) -> _Invalid | None:
-    """Find header members that a card's signature or its key does not permit (RFC 7515 4.1, 7.2.1)."""
+    """Find forbidden header members (RFC 7515 4.1, 7.2.1).
+
+    A card's signature or its key does not permit them.
+    """
     if header.keys() & set(_PROTECTED_ONLY):
         return _Invalid("protected", "No extension may be critical, and the payload is always encoded.")
     if header.get("typ", "JOSE") != "JOSE":
