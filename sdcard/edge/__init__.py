@@ -1,1 +1,4 @@
-"""All that touches the world: clock, randomness, files, memory of nonces. The rest of the core never imports it."""
+"""The impure part of the package: clock, randomness, files, records of nonces.
+
+The rest of the core never imports it.
+"""

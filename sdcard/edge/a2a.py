@@ -26,7 +26,7 @@ EXTENSION_URI = "urn:sd-card:a2a:presentation:1"
 
 
 def presentation_extension(audience: str) -> AgentExtension:
-    """Build the entry of ``capabilities.extensions`` of an agent that demands an SD-Card.
+    """Build the ``capabilities.extensions`` entry of an agent that demands an SD-Card.
 
     The audience is there for people who set up a ``Presenter``. A card is no reason to believe it: an attacker who
     copies the card of another agent would have that one's challenges answered.
@@ -53,12 +53,18 @@ class SdCardUser(User):
 
     @property
     def user_name(self) -> str:
-        """Issuer and subject: the SDK keeps tasks by it, and a subject alone may be another agent's elsewhere."""
+        """Return Issuer and subject as one name.
+
+        The SDK keeps tasks by it, and another Issuer's agent may have the same subject.
+        """
         return f"{self.card.issuer} {self.card.subject}"
 
 
 class SdCardContextBuilder(DefaultServerCallContextBuilder):
-    """The ``VerifiedCard`` in ``call_context.state["sd_card"]``, and who called in ``call_context.user``."""
+    """A builder of call contexts with the verified card and the user.
+
+    The ``VerifiedCard`` is in ``call_context.state["sd_card"]``, and the caller is in ``call_context.user``.
+    """
 
     def build(self, request: Request) -> ServerCallContext:
         """The call context of a request that ``Demanding`` let through.
@@ -76,7 +82,9 @@ class SdCardContextBuilder(DefaultServerCallContextBuilder):
 
 
 class SdCardInterceptor(ClientCallInterceptor):
-    """Says that the extension is used, and to which interaction each call belongs, to agents that declare it.
+    """Interceptor that uses the extension, for agents that declare it.
+
+    It says that the extension is used, and to which interaction each call belongs.
 
     A call whose context has the header ``SD-Card-Interaction`` keeps its own.
     """

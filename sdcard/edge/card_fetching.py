@@ -1,4 +1,6 @@
-"""An agent's card from where the agent publishes it: fetched, verified, with what that leaves unknown (SD-Card 6.1).
+"""Fetching and verification of an agent's published card (SD-Card 6.1).
+
+The result says what stays unknown.
 
 Needs the ``cli`` extra.
 """
@@ -113,7 +115,9 @@ async def fetch_card_async(
 
 
 async def _find(url: str, reach: Reach, token: str | None) -> tuple[str, Fetched, tuple[Finding, ...]]:
-    """The first address that has a document, the document, and what is wrong with the addresses before it.
+    """Find the first address that has a document.
+
+    Return the address, the document, and what is wrong with the addresses before it.
 
     At most seven addresses are asked, all of one origin (A2A 8.2). Well-known addresses are independent: one that
     answers with something else leaves the others. What an address has is not passed over: an SD-Card that does not
@@ -138,7 +142,10 @@ async def _find(url: str, reach: Reach, token: str | None) -> tuple[str, Fetched
 
 
 def _places(url: str) -> tuple[str, ...]:
-    """List the addresses to try: the address, the well-known addresses below it, those of its host."""
+    """List the addresses to try.
+
+    They are the address itself, the well-known addresses below it, and those of its host.
+    """
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
     if "?" in rest or path.startswith(".well-known/") or "/.well-known/" in path:
@@ -191,7 +198,10 @@ def _plain(found: Fetched, url: str, wrong: tuple[Finding, ...]) -> FetchedCard:
 
 
 def _elsewhere(document: JsonObject, card_format: str, url: str) -> Iterator[Finding]:
-    """Endpoints at another host. That is no fault by itself: cards may be published for agents elsewhere."""
+    """Find endpoints at another host.
+
+    They are no fault by themselves: cards may be published for agents elsewhere.
+    """
     if card_format not in KNOWN_FORMATS:
         return
     for path in KNOWN_FORMATS[card_format].facts[Fact.ENDPOINT]:
@@ -203,6 +213,9 @@ def _elsewhere(document: JsonObject, card_format: str, url: str) -> Iterator[Fin
 
 
 def _host(url: str) -> str | None:
-    """The host that every reader of the URL reads; None where they differ, as at a backslash or a user."""
+    """Return the host that every reader of the URL reads.
+
+    None where readers differ, as at a backslash or a user.
+    """
     match = _AUTHORITY.match(url)
     return match[1].lower() if match else None

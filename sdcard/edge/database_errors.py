@@ -1,4 +1,6 @@
-"""Errors of databases and drivers: which of them mean that the database is not available, and why.
+"""Errors of databases and drivers that mean: the database is not available.
+
+They say why.
 
 The reason is one of a few (``Reason``). A response says no more than that, since a driver's message may quote values.
 """
@@ -62,7 +64,10 @@ _REASONS = {
 
 
 class StoreUnavailable(Refused):
-    """``store.unavailable``. ``reason`` is for readiness, which names it; other responses do not."""
+    """``store.unavailable``, with the reason.
+
+    ``reason`` is for readiness, which names it. Other responses do not name it.
+    """
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
@@ -71,7 +76,10 @@ class StoreUnavailable(Refused):
 
 @contextmanager
 def reachable() -> Iterator[None]:
-    """Refuse when the database cannot be reached, read or written. A wrong statement is our bug and stays one."""
+    """Refuse when the database cannot be reached, read or written.
+
+    A wrong statement is our bug and stays one.
+    """
     try:
         yield
     except UNREACHABLE as error:

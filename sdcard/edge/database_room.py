@@ -1,4 +1,6 @@
-"""Check for free disk space before a transaction: space is allocated, and freed at once.
+"""Check for free disk space before a transaction.
+
+The check allocates space and frees it at once.
 
 A small write says little about that. It may fit into space that the database took earlier, where a registration does
 not. Free space alone does not say it either: a quota may be used up.
@@ -19,7 +21,9 @@ _TEMPORARY_FILE_LIMIT = "53400"
 
 
 def allocate_beside(file: Path | None) -> None:
-    """Allocate room beside the file of a database. What is allocated has no name, so nothing of it can be left.
+    """Allocate room beside the file of a database.
+
+    The allocated file has no name, so nothing of it can be left.
 
     Raises:
         OSError: when there is none.
@@ -30,7 +34,9 @@ def allocate_beside(file: Path | None) -> None:
 
 
 def spill(connection: Connection) -> None:
-    """Have PostgreSQL write a temporary file beside its tables: rows that do not fit into 64 kB of memory.
+    """Have PostgreSQL write a temporary file beside its tables.
+
+    It holds rows that do not fit into 64 kB of memory.
 
     A server whose ``temp_file_limit`` forbids that is not asked.
 

@@ -34,7 +34,10 @@ def prepare_sqlite(patience: float, connection: Any, record: Any) -> None:
 
 
 def _use_wal(cursor: Any, patience: float) -> None:
-    """SQLite waits for no lock here, whatever its timeout: processes that start together find each other's."""
+    """Switch to WAL, and retry while other processes that start hold the lock.
+
+    SQLite waits for no lock here, whatever its timeout.
+    """
     ends_at = time.monotonic() + patience
     while True:
         try:
@@ -73,6 +76,9 @@ def check_file(_: object, record: Any, __: object) -> None:
 
 
 def check_open(_: object, record: Any, __: object) -> None:
-    """A server that stopped has closed its connections, and the driver knows. The pool makes a new one then."""
+    """Reject a connection that the server has closed.
+
+    A server that stopped has closed its connections, and the driver knows. The pool then makes a new one.
+    """
     if record.driver_connection.is_closed():
         raise exc.DisconnectionError

@@ -1,4 +1,6 @@
-"""``Database``: connections to SQLite or PostgreSQL, transactions in turn, and what it means that neither is to be had.
+"""``Database``: connections to SQLite or PostgreSQL, and transactions in turn.
+
+It refuses when the database is not available.
 
 A file that is deleted or replaced under a running process lives on, without a name, for as long as a connection has it
 open, and what is written to it is lost. So a connection is used only while the name still leads to its file, and only
@@ -69,7 +71,9 @@ Work = Callable[[Connection], _T]
 
 
 class Database:
-    """A database for one event loop. ``patience``: how many seconds a writer waits for its turn.
+    """A database for one event loop.
+
+    ``patience``: how many seconds a writer waits for its turn.
 
     A transaction is one piece of work for the event loop. SQLite answers at once or waits for the disk, so it has
     threads, and work goes to one of them as a whole; PostgreSQL is waited for. A server may stop answering without a
@@ -117,7 +121,9 @@ class Database:
             return await self.read(lambda connection: lookup.read(connection, values))
 
     async def change_at_once(self, statement: Lookup, **values: object) -> Rows:
-        """Execute one short statement as a transaction of its own: on PostgreSQL in one round trip.
+        """Execute one short statement as a transaction of its own.
+
+        On PostgreSQL it takes one round trip.
 
         Raises:
             Refused: ``store.unavailable``; ``store.slow`` when it is not short, and then nothing was written.
@@ -140,8 +146,10 @@ class Database:
             return await self._in_time(self._run(work, writes=False))
 
     async def change(self, work: Work[_T]) -> _T:
-        """Do the work in one transaction, whole or not at all, and all of it again when a race was lost: to rows that
-        were not there when it looked, or to a deadlock. Who waits to write waits here, without a connection.
+        """Do the work in one transaction, whole or not at all.
+
+        Do all of it again when a race was lost: to rows that were not there when it looked, or to a deadlock. Work that
+        waits to write waits here, without a connection.
 
         Raises:
             Refused: ``store.unavailable``, also when it lost every time; then nothing was written, unless the
@@ -167,13 +175,16 @@ class Database:
             raise StoreUnavailable(Reason.LOCKED) from None
 
     def _end_turn(self, work: "asyncio.Future[Any]") -> None:
-        """Release the write lock. The caller may be gone, and then nothing else reads the outcome."""
+        """Release the write lock.
+
+        The caller may be gone, and then nothing else reads the outcome.
+        """
         self._turns.release()
         if not work.cancelled():
             work.exception()
 
     async def read_long(self, work: Work[_T]) -> _T:
-        """Do the work, which only reads, on one snapshot of the database, however long it takes.
+        """Do read-only work on one snapshot of the database, however long it takes.
 
         Raises:
             Refused: ``store.unavailable``.
@@ -210,8 +221,9 @@ class Database:
             await asyncio.shield(connection.close())
 
     async def _connect(self, engine: AsyncEngine) -> AsyncConnection:
-        """A connection of the pool. While the server has none to spare, look-ups give theirs back, and so do requests
-        that are done.
+        """Return a connection of the pool.
+
+        While the server has none to spare, look-ups give theirs back, and so do requests that are done.
         """
         ends_at = asyncio.get_running_loop().time() + min(self._patience, CONNECTION_SECONDS)
         while True:
@@ -261,8 +273,10 @@ def _run(engine: Engine, work: Work[_T], writes: bool) -> _T:
 
 
 def _whole(work: Work[_T]) -> Work[_T]:
-    """The work, after which nobody fetches rows: a question that is still open keeps what it sees of a SQLite file as
-    it was, and the next user of the connection could not write (``SQLITE_BUSY_SNAPSHOT``).
+    """Wrap work so that it leaves no open result.
+
+    An open result keeps its snapshot of a SQLite file. The next user of the connection could not write
+    (``SQLITE_BUSY_SNAPSHOT``).
     """
 
     def whole(connection: Connection) -> _T:
@@ -275,15 +289,19 @@ def _whole(work: Work[_T]) -> Work[_T]:
 
 
 def begin_writing(connection: Connection) -> None:
-    """Have SQLite lock at once, and wait for it in turn: a transaction that reads first could not wait, and would not
-    cover what it read ("WAL"). Tables are made and changed in the transaction too then.
+    """Have SQLite lock at once, and wait for the lock in turn.
+
+    A transaction that reads first could not wait, and would not cover what it read ("WAL"). Tables are made and changed
+    in the transaction too then.
     """
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0) -> Database:
-    """A database that is prepared: by migrations, or ``open_records``. Connects at the first use.
+    """Open a database that is prepared: by migrations, or ``open_records``.
+
+    It connects at the first use.
 
     Args:
         url: ``sqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.
@@ -341,7 +359,10 @@ def _ways_to_connect(url: URL, patience: float) -> dict[str, Any]:
 
 
 def file_of(url: URL) -> Path | None:
-    """The file of a SQLite database; None for one in memory, and for a URI, which says itself how it is opened."""
+    """Return the file of a SQLite database.
+
+    None for one in memory, and for a URI, which says itself how it is opened.
+    """
     name = url.database or ":"
     return Path(name) if url.get_backend_name() == "sqlite" and not name.startswith((":", "file:")) else None
 

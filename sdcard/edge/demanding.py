@@ -1,4 +1,6 @@
-"""A Verifier on HTTP: an ASGI middleware that lets nobody through to an app without an admitted SD-Card.
+"""A Verifier on HTTP: an ASGI middleware that demands an admitted SD-Card.
+
+No request without one reaches the app.
 
 One instance stands in front of one route, with that route's policy: which route a path leads to, the framework decides
 once, and nobody a second time. The app finds the ``VerifiedCard`` in ``scope["state"]["sd_card"]``; the presentation
@@ -93,7 +95,9 @@ class OpenChallenges(ChallengeRecord, Protocol):
         ...
 
     def check(self, challenge: Challenge, now: Instant) -> None:
-        """Refuse a challenge that the record did not make for this request, or that is too old.
+        """Refuse a challenge that is too old or not for this request.
+
+        The record must have made it for this request.
 
         Raises:
             Refused: ``kb.nonce-mismatch``, ``kb.other-request``, ``kb.challenge-expired``; ``kb.record-unavailable``.
@@ -187,7 +191,7 @@ class Demanding:
         encode_challenge(longest, policy.request)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let an admitted request through, and answer any other with a problem document (RFC 9457)."""
+        """Admit the request, or answer with a problem document (RFC 9457)."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -210,7 +214,10 @@ class Demanding:
         await self._app({**scope, "headers": headers, "state": state}, receive, send)
 
     async def _verify(self, scope: Scope, request: _Request) -> VerifiedCard:
-        """Check the challenge's MAC first, and mark the challenge as used last, when nothing else says no."""
+        """Check the challenge's MAC first, and mark the challenge as used last.
+
+        It is marked when nothing else refuses.
+        """
         presentation, now = parse_credentials(_values(scope, b"authorization")), self._clock.now()
         issuers = self._policy.issuers
         issuers.check_current(now)
@@ -274,7 +281,10 @@ def _interaction(scope: Scope) -> str | None:
 
 
 def _check_interaction(card: VerifiedCard) -> None:
-    """A Holder may name an interaction that the request does not: one that can go on to audits, as a header's can."""
+    """Refuse an interaction id of a Holder that audits cannot carry.
+
+    A Holder may name an interaction that the request does not. The id follows the same rule as the header's.
+    """
     named = card.key_binding.interaction_id if isinstance(card.key_binding, Bound) else None
     if named is not None and not is_interaction_id(named):
         raise Refused(
@@ -293,7 +303,10 @@ def _status(refusal: Refused) -> HTTPStatus:
 
 
 async def _refuse(send: Send, refusal: Refused, challenge: str | None) -> None:
-    """A problem document, of the shape that the registry's have. It names rules and places, never a value."""
+    """Send a problem document, in the shape of the registry's.
+
+    It names rules and places, never a value.
+    """
     status = _status(refusal)
     body = encode_json(problem_document(refusal, status))
     headers = {"Content-Type": PROBLEM, "Content-Length": str(len(body)), "Cache-Control": "no-store"}

@@ -1,4 +1,6 @@
-"""The only HTTP GET for untrusted addresses: where it connects, its limits and its timeouts.
+"""The only HTTP GET for untrusted addresses: where it connects, and its bounds.
+
+The bounds are limits and timeouts.
 
 The author of an address chooses where we connect (SSRF). So: https alone, by TLS 1.3 and with a certificate of the
 name; only to public addresses; one answer of the DNS, all of it judged, and then used; no proxy or cookie; bounded
@@ -71,7 +73,10 @@ OF_STATUS_LISTS = Detours(redirects=3, gzip=True)
 
 
 class NotADocument(Refused):
-    """``fetch.failed`` of an address that answered, as the endpoint of an agent answers GET: no document is there."""
+    """``fetch.failed`` of an address that answered without a document.
+
+    The endpoint of an agent may answer GET in this way.
+    """
 
 
 async def fetch_async(
@@ -182,7 +187,10 @@ def _next(visited: Sequence[Target], moved: _Moved, most: int) -> Target:
 
 
 def waited(coming: Coroutine[object, object, T]) -> T:
-    """Await in a blocked thread: it may have an event loop of its own, which stands still meanwhile."""
+    """Await in a blocked thread.
+
+    The thread may have an event loop of its own, which stands still meanwhile.
+    """
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coming).result()
 
@@ -195,7 +203,10 @@ def check_token(token: str) -> str:
 
 
 async def _permitted(target: Target, reach: Reach) -> Sequence[Address]:
-    """Every address of the host, each of them permitted: who mixes addresses has something in mind."""
+    """Resolve the host, and refuse it if any address is not permitted.
+
+    An author who mixes addresses attempts DNS rebinding.
+    """
     literal = literal_address(target.host)
     addresses = [literal] if literal else await _resolved(target, reach.resolve)
     if not addresses:
@@ -208,7 +219,10 @@ async def _permitted(target: Target, reach: Reach) -> Sequence[Address]:
 
 
 async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
-    """Resolve a host. A resolver cannot be stopped; its thread is left behind on a timeout."""
+    """Resolve a host.
+
+    A resolver cannot be stopped; its thread is left behind on a timeout.
+    """
     answer = Future[Sequence[str]]()
 
     def ask() -> None:
@@ -228,7 +242,9 @@ async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
 
 
 def _share(ends_at: float, addresses: int) -> httpx2.Timeout:
-    """Split the remaining time between the addresses; half of it to connect, half for TLS.
+    """Split the remaining time between the addresses.
+
+    Half of it is to connect, half for TLS.
 
     A little less, since httpcore closes a connection whose own time is up in the middle of TLS, and leaves one behind
     that is cancelled there.

@@ -1,4 +1,6 @@
-"""Keys of listed Issuers, refreshed from the metadata that they publish (SD-JWT VC, JWT VC Issuer Metadata).
+"""Keys of listed Issuers, refreshed from their published metadata.
+
+The metadata is JWT VC Issuer Metadata (SD-JWT VC).
 
 An Issuer is trusted because it is listed. Its metadata says which keys it has now, and never that it is trusted.
 Needs the ``cli`` extra.
@@ -42,7 +44,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _OneUse:
-    """The keys of one Issuer for one use, how old they are, and why there are no newer ones."""
+    """The keys of one Issuer for one use, with their age.
+
+    ``hint`` says why there are no newer keys.
+    """
 
     keys: _Keys
     schedule: Schedule = field(default_factory=Schedule)
@@ -55,7 +60,10 @@ class _OneUse:
         return self.schedule.is_due(self.knows(kid), now)
 
     def is_usable(self, now: Instant) -> bool:
-        """Keys that were listed serve until others are had; those that were had, for a while."""
+        """Whether the keys may be used now.
+
+        Listed keys serve until others are fetched. Fetched keys serve for a while.
+        """
         return self.schedule.fetched is None or self.schedule.is_usable(now)
 
 
@@ -68,7 +76,9 @@ class _Listed:
 
 
 class IssuerKeys:
-    """The trusted Issuers with the keys that they have now. Safe for threads: one of those who need a refresh does it.
+    """The trusted Issuers with the keys that they have now.
+
+    It is safe for threads: of all that need a refresh, one does it.
 
     Keys that an Issuer publishes take the place of those that are listed for it: a key that was withdrawn is gone
     after ten minutes. While nobody answers, listed keys serve, and published ones for an hour.
@@ -115,7 +125,10 @@ class IssuerKeys:
         return self._refreshed(step, kid, "keys", now)
 
     def for_status_list(self, issuer: str, kid: object, now: Instant) -> TrustedIssuers:
-        """Resolve as ``for_presentation``, for a status list of this Issuer. ``FetchedStatusLists`` calls it."""
+        """Resolve as ``for_presentation``, for a status list of this Issuer.
+
+        ``FetchedStatusLists`` calls it.
+        """
         return self._current(issuer, kid, "status_keys", now)
 
     def lists(self, issuer: str) -> bool:
@@ -123,7 +136,10 @@ class IssuerKeys:
         return issuer in self._listed
 
     def _asked(self, presentation: str) -> tuple[object, object]:
-        """``iss`` and ``kid``. Of the compact form the Issuer-signed JWT alone is read; verifying reads the rest."""
+        """Return ``iss`` and ``kid`` of a presentation.
+
+        Of the compact form, only the Issuer-signed JWT is read. Verification reads the rest.
+        """
         text = read_issuer_jwt(presentation, self._limits)
         jws = parse_jws(text, Part.ISSUER_HEADER, Part.ISSUER_JWT, self._limits.json_depth)
         return jws.payload.get("iss"), jws.header.get("kid")
@@ -187,7 +203,9 @@ class IssuerKeys:
 
 
 def _take(one: _OneUse, found: _Keys | Refused | None, kid: object, now: Instant, issuer: str) -> None:
-    """Take over what an Issuer published for one use; None: it publishes nothing, so the listed keys remain.
+    """Take over what an Issuer published for one use.
+
+    None: it publishes nothing, so the listed keys remain.
 
     ``kid``: the key that was looked for; None: none for this use.
     """
@@ -203,13 +221,18 @@ def _take(one: _OneUse, found: _Keys | Refused | None, kid: object, now: Instant
 
 
 def metadata_url(issuer: str) -> str:
-    """Return the address of an Issuer's metadata: the well-known path between host and path (VC-12)."""
+    """Return the address of an Issuer's metadata (VC-12).
+
+    The well-known path goes between host and path.
+    """
     parts = urlsplit(issuer)
     return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path.rstrip('/')}"
 
 
 def _published(issuer: str, reach: Reach) -> Mapping[_Use, _Keys | Refused | None]:
-    """The keys that an Issuer publishes. The sets are independent: one that cannot be had leaves the other alone.
+    """Fetch the keys that an Issuer publishes.
+
+    The sets are independent: one that cannot be fetched leaves the other alone.
 
     Raises:
         Refused: ``fetch.…``, ``trust.malformed`` or a rule of the encodings, when there is no metadata of this Issuer.
@@ -229,7 +252,10 @@ def _published(issuer: str, reach: Reach) -> Mapping[_Use, _Keys | Refused | Non
 
 
 def _source(metadata: JsonObject, member: str) -> JsonValue:
-    """The key set that stands in a member, or the URI that its ``_uri`` has: one of the two (VC-13)."""
+    """Return the key set of a member, or the URI of its ``_uri`` (VC-13).
+
+    Exactly one of the two must be present.
+    """
     inside, uri = metadata.get(member), metadata.get(f"{member}_uri")
     if (inside is None) is (uri is None) or not isinstance(uri, str | None) or isinstance(inside, str):
         raise Refused(Rule.TRUST_MALFORMED, _WHERE, f"Either `{member}` or `{member}_uri` is there.")

@@ -1,4 +1,4 @@
-"""Private keys in files, as JWKs that only their owner can read (RFC 7517, RFC 9964)."""
+"""Private keys in files, as JWKs for their owner alone (RFC 7517, RFC 9964)."""
 
 import json
 import os
@@ -55,7 +55,9 @@ def generate_jwk(algorithm: SignatureAlgorithm) -> JsonObject:
 
 
 def create_private_file(path: Path, text: str) -> None:
-    """Write the text and a line's end to a new file, mode 0600, which appears whole or not at all.
+    """Write the text and a line's end to a new file of mode 0600.
+
+    The file appears whole or not at all.
 
     Raises:
         Misuse: when the name exists; the file stays unchanged.
@@ -78,7 +80,10 @@ def create_private_file(path: Path, text: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync the folder, so that the new name survives a loss of power: what is sealed with a lost key is lost too."""
+    """Sync the folder, so that the new name survives a loss of power.
+
+    Data that is sealed with a lost key is lost too.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -87,7 +92,9 @@ def _sync_folder(folder: Path) -> None:
 
 
 def load_signer(path: Path) -> InMemorySigner:
-    """The signer whose private JWK is in the file. A symbolic link is followed; what it leads to is checked.
+    """Load the signer whose private JWK is in the file.
+
+    A symbolic link is followed. Its target is checked.
 
     Raises:
         Misuse: when it is no file, or others than its owner can read or change it.
@@ -99,7 +106,10 @@ def load_signer(path: Path) -> InMemorySigner:
 
 
 def load_private_jwk(path: Path) -> JsonObject:
-    """Read the private JWK of a file, to store it elsewhere. Raises as ``load_signer``."""
+    """Read the private JWK of a file, to store it elsewhere.
+
+    Raises as ``load_signer``.
+    """
     with _open_private(path) as file:
         document = _read(file)
     parse_private_jwk(document)
@@ -107,7 +117,9 @@ def load_private_jwk(path: Path) -> JsonObject:
 
 
 def load_secret(path: Path) -> str:
-    """The one line of text in a file that only its owner can read: a PIN, or a key in base64url.
+    """Read the one line of text in a file that only its owner can read.
+
+    It is a PIN, or a key in base64url.
 
     Raises:
         Misuse: when it is no file, others than its owner can read or change it, or it is no line of printable ASCII.
@@ -122,13 +134,18 @@ def load_secret(path: Path) -> str:
 
 
 def is_key_set(path: Path) -> bool:
-    """Whether the file holds a JWKS. Raises as ``load_public_keys`` for what is no JSON object."""
+    """Whether the file holds a JWKS.
+
+    Raises as ``load_public_keys`` for a file that is no JSON object.
+    """
     with path.open("rb") as file:
         return "keys" in _read(file)
 
 
 def load_key_set(path: Path) -> KeySet[PublicKey]:
-    """The usable keys of a JWKS file; ``left_out`` says which entries are not used, and why.
+    """Load the usable keys of a JWKS file.
+
+    ``left_out`` says which entries are not used, and why.
 
     Raises:
         Refused: as ``read_key_set``, ``limit.bytes`` or a rule of the encodings.
@@ -142,7 +159,9 @@ def load_key_set(path: Path) -> KeySet[PublicKey]:
 
 
 def load_public_keys(path: Path) -> tuple[PublicKey, ...]:
-    """All keys of a JWKS file, for a caller that takes over the whole set: one bad entry refuses the file.
+    """Load all keys of a JWKS file, for a caller that takes over the whole set.
+
+    One bad entry refuses the file.
 
     Raises:
         Refused: as ``load_key_set``; the reasons for every entry that is not usable.
@@ -155,7 +174,9 @@ def load_public_keys(path: Path) -> tuple[PublicKey, ...]:
 
 
 def load_card_signers(path: Path) -> CardSigners:
-    """The keys of a JWKS file that are trusted to sign agent cards, as ``parse_card_signers`` reads them.
+    """Load the keys of a JWKS file that are trusted to sign agent cards.
+
+    ``parse_card_signers`` reads them.
 
     Raises:
         Refused: as ``parse_card_signers``, or ``limit.bytes``.
@@ -166,7 +187,10 @@ def load_card_signers(path: Path) -> CardSigners:
 
 
 def public_jwk(key: PublicKey) -> dict[str, str]:
-    """The key as its owner publishes it: with ``kid``, ``alg`` and ``use`` (RFC 7517 4)."""
+    """Return the key as its owner publishes it (RFC 7517 4).
+
+    It has ``kid``, ``alg`` and ``use``.
+    """
     return {**key.to_jwk(), "kid": key.thumbprint, "alg": key.algorithm.value, "use": "sig"}
 
 
@@ -215,7 +239,9 @@ def _made(algorithm: SignatureAlgorithm) -> JsonObject:
 
 
 def parse_private_jwk(document: JsonObject) -> InMemorySigner:
-    """Private JWK → signer. Both halves must be there and belong together, else every signature would be worthless.
+    """Parse a private JWK to a signer.
+
+    Both halves must be present and belong together. Otherwise every signature would be worthless.
 
     Raises:
         Refused: ``key.malformed``, ``key.unsupported`` or a rule of the encodings.
@@ -258,7 +284,10 @@ def _ml_dsa_signer(algorithm: SignatureAlgorithm, seed: bytes) -> InMemorySigner
 
 
 def _public_half(document: JsonObject) -> dict[str, JsonValue]:
-    """Without what only the owner has, and without ``key_ops``, which speak of signing here."""
+    """Leave out the private members and ``key_ops``.
+
+    ``key_ops`` would be about signing here.
+    """
     return {name: value for name, value in document.items() if name not in PRIVATE_MEMBERS | {"key_ops"}}
 
 

@@ -1,4 +1,6 @@
-"""``Lookups``: reads that are many and short, each one statement, at the least cost and with a bound on their time.
+"""``Lookups``: many short reads, at low cost and with a bound on their time.
+
+Each is one statement.
 
 A look-up is tried at once: with SQLite in the event loop itself, where it costs less than handing it to a thread, and
 with PostgreSQL on a connection that does nothing else. What is not done within milliseconds is broken off and begun
@@ -56,7 +58,10 @@ _CANCELED = "57014"
 
 
 class Lookup:
-    """A statement that is rendered once, for both databases. SQLAlchemy writes it, and the tables check it."""
+    """A statement that is rendered once, for both databases.
+
+    SQLAlchemy writes it, and the tables check it.
+    """
 
     def __init__(self, statement: SelectBase) -> None:
         self._statement = statement
@@ -84,7 +89,10 @@ class TooSlow(Refused):
 
 
 class SqliteLookups:
-    """Look-ups in a SQLite file, for one event loop. ``seconds``: for which a slow one may wait, and run."""
+    """Look-ups in a SQLite file, for one event loop.
+
+    ``seconds``: how long a slow one may wait, and then run.
+    """
 
     def __init__(self, engine: Engine, seconds: float) -> None:
         self._engine, self._seconds = engine, seconds
@@ -129,13 +137,16 @@ class SqliteLookups:
             return None
 
     def _is_open(self) -> bool:
-        """Whether the own connection is there, and its file is still the one that the name leads to."""
+        """Whether the own connection is open and its file still has its name."""
         if self._own is not None and identity_of(self._file[0]) != self._file[1]:
             self._forget()
         return self._own is not None
 
     def _end_slow(self, running: "asyncio.Future[tuple[Rows, _Own | None]]") -> None:
-        """Pass the place to the next look-up, even if its caller has left: none waits for a thread."""
+        """Pass the place to the next look-up, even if its caller has left.
+
+        Nothing waits for a thread.
+        """
         self._places.release()
         own = None if running.cancelled() or running.exception() else running.result()[1]
         if own is not None and self._own is None:
@@ -144,7 +155,10 @@ class SqliteLookups:
             own[0].close()
 
     def _run(self, text: str, arguments: tuple[object, ...]) -> tuple[Rows, _Own | None]:
-        """Read the rows in a thread, on a pooled connection; and open one for an event loop without one."""
+        """Read the rows in a thread, on a pooled connection.
+
+        Also open a connection for an event loop that has none.
+        """
         connection = self._engine.raw_connection()
         try:
             driver = connection.driver_connection
@@ -194,7 +208,10 @@ def identity_of(file: str) -> tuple[int, int] | None:
 
 
 class PostgresqlLookups:
-    """Look-ups in PostgreSQL, for one event loop. ``seconds``: for which a slow one may wait, and run."""
+    """Look-ups in PostgreSQL, for one event loop.
+
+    ``seconds``: how long a slow one may wait, and then run.
+    """
 
     def __init__(self, engine: AsyncEngine, seconds: float) -> None:
         self._quick = _Lane(engine, QUICK_CONNECTIONS, min(ON_THE_SERVER, seconds))
@@ -219,7 +236,7 @@ class PostgresqlLookups:
 
 
 class _Lane:
-    """A bounded set of connections, on which no statement runs for longer than so many seconds."""
+    """A bounded set of connections with a time limit for each statement."""
 
     def __init__(self, engine: AsyncEngine, width: int, seconds: float) -> None:
         self._engine, self._seconds = engine, seconds
@@ -227,7 +244,10 @@ class _Lane:
         self._idle: list[Any] = []
 
     async def look_up(self, text: str, arguments: tuple[object, ...], patience: float) -> Rows | None:
-        """The rows; None when the server broke it off. Who waits for a connection for too long is refused."""
+        """Return the rows; None when the server broke the statement off.
+
+        A look-up that waits too long for a connection is refused.
+        """
         try:
             if self._places.locked():
                 async with asyncio.timeout(patience):

@@ -1,4 +1,6 @@
-"""The interaction id of a verified card, carried through MCP calls and into the tool server's own audit.
+"""Interaction ids of verified cards, carried through MCP calls.
+
+They go into the tool server's own audit.
 
 A correlation and nothing more: who may call a tool is decided by what the tool server demands, never by an SD-Card
 that was verified elsewhere. Needs the ``mcp`` extra. SD-Card 4.4 (SDC-13); MCP 2026-07-28, ``_meta``.
@@ -54,7 +56,9 @@ def interaction_of(card: VerifiedCard) -> str:
 
 
 def read_interaction_id(params: Mapping[str, Any] | None) -> str | None:
-    """The interaction id in the parameters of an MCP request, as they arrived; None where there is none.
+    """Read the interaction id in the parameters of an MCP request.
+
+    The parameters are taken as they arrived. None where there is no id.
 
     Raises:
         Refused: ``request.malformed`` in ``request/params/_meta``.
@@ -75,7 +79,9 @@ def read_interaction_id(params: Mapping[str, Any] | None) -> str | None:
 
 @dataclass
 class InteractionClient(Client):
-    """The SDK's client, whose every ``call_tool`` carries one interaction id. ``interaction_of`` gives it.
+    """The SDK's client, whose every ``call_tool`` carries one interaction id.
+
+    ``interaction_of`` gives the id.
 
     Raises:
         Misuse: when it is none that can be carried, or the server's URL is plain http to another machine.
@@ -130,7 +136,9 @@ def write_calls(stream: TextIO) -> Callable[[ToolCall], None]:
 
 @dataclass(frozen=True, slots=True)
 class InteractionAudit:
-    """Middleware for an MCP server: no tool runs before its call is recorded, with its interaction id.
+    """Middleware for an MCP server that records every call.
+
+    No tool runs before its call is recorded, with its interaction id.
 
     ``server.middleware.append(InteractionAudit(record, clock))``. A malformed id is answered with the error -32602,
     whose data names rule and place. A tool reads the id with ``read_interaction_id(context.request_context.params)``;

@@ -1,4 +1,6 @@
-"""Keys that never leave a PKCS#11 token (an HSM): making one there, and signing with it. Needs the ``pkcs11`` extra.
+"""Keys that never leave a PKCS#11 token (an HSM).
+
+The module makes keys in the token and signs with them. Needs the ``pkcs11`` extra.
 
 Modules are called from one thread for the whole process. Several threads in one module crashed the process with SoftHSM
 2, and signing in one thread was faster than in two. The caller blocks, for a bounded time; so never call it from an
@@ -36,7 +38,10 @@ _REST = 1.0
 
 
 class _Thread:
-    """The one thread that calls into modules. It is a daemon: a module that hangs does not keep the process alive."""
+    """The one thread that calls into modules.
+
+    It is a daemon: a module that hangs does not keep the process alive.
+    """
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
@@ -45,7 +50,10 @@ class _Thread:
         self._hanging: Future[Any] | None = None
 
     def run(self, work: Callable[[], _T], patience: float) -> _T:
-        """Run the work and return its result. ``TimeoutError`` when it, or earlier work, takes too long."""
+        """Run the work and return its result.
+
+        Raises ``TimeoutError`` when it, or earlier work, takes too long.
+        """
         if self._hanging is not None and not self._hanging.done():
             raise TimeoutError
         future = self.submit(work)
@@ -120,7 +128,9 @@ class Pkcs11Token:
         self._not_before = 0.0
 
     def generate(self, key_id: bytes, label: str) -> PublicKey:
-        """Make an ES256 key (P-256) in the token, which keeps the private half: sensitive, never extractable.
+        """Make an ES256 key (P-256) in the token.
+
+        The token keeps the private half: sensitive, never extractable.
 
         Args:
             key_id: its CKA_ID, which no other key of the token has.
@@ -137,14 +147,19 @@ class Pkcs11Token:
             raise
 
     def destroy(self, key_id: bytes, label: str) -> None:
-        """Destroy both halves of a key, when the token is free. Failures are logged, and nobody waits.
+        """Destroy both halves of a key, when the token is free.
+
+        Failures are logged, and nobody waits.
 
         A module that hangs makes a key later than its caller thinks; what is asked for here happens after that.
         """
         _THREAD.submit(lambda: self._destroy_all(key_id, label))
 
     def signer(self, key_id: bytes, key: PublicKey) -> "Pkcs11Signer":
-        """Signs with the key of this CKA_ID, whose public half is known. The token is not asked yet."""
+        """Return a signer for the key of this CKA_ID, whose public half is known.
+
+        The token is not asked yet.
+        """
         return Pkcs11Signer(self, key_id, key)
 
     def sign(self, key_id: bytes, message: bytes) -> bytes:
@@ -168,7 +183,10 @@ class Pkcs11Token:
             raise _unavailable() from None
 
     def _insist(self, work: Callable[[], _T], attempts: int) -> _T:
-        """Run in the one thread: with the open session, a new session, or a restarted module."""
+        """Run in the one thread, and retry after a failure.
+
+        Attempts use the open session, then a new session, then a restarted module.
+        """
         for attempt in range(1, attempts + 1):
             try:
                 self._open(anew=attempt == 3)
@@ -260,7 +278,10 @@ class Pkcs11Token:
         return signature
 
     def _reason(self, error: Exception) -> str:
-        """The library tells failures apart by class, but for a module that it cannot load or start at all."""
+        """Describe a failure for a refusal.
+
+        The library tells failures apart by class, except for a module that it cannot load or start at all.
+        """
         if type(error) is self._pkcs11.PKCS11Error:
             return f"cannot be reached: the module {self.address.module} does not load"
         return f"failed: {type(error).__name__}"
@@ -280,7 +301,9 @@ class Pkcs11Signer:
         self.public_key = key
 
     def sign(self, message: bytes) -> bytes:
-        """A signature over the message in JOSE form. Blocks, so never call it on an event loop.
+        """Sign the message, in JOSE form.
+
+        It blocks, so never call it on an event loop.
 
         Raises:
             Refused: ``signer.unavailable``.

@@ -1,4 +1,6 @@
-"""A Holder on HTTP: an auth class for ``httpx2`` that answers one server's challenges, and nobody else's.
+"""A Holder on HTTP: an auth class for ``httpx2``.
+
+It answers the challenges of one server only.
 
 A challenge is answered once, for the request that it came to, when that request went to the server that the Holder
 means and the challenge is that server's. So a hostile server cannot have another one's challenge answered (a relay),
@@ -68,7 +70,9 @@ class Presenter:
         return _origin(url.scheme, url.host, url.port) == _origin_of(self.origin)
 
     def answer(self, www_authenticate: list[str], interaction_id: str | None) -> str | None:
-        """The value of ``Authorization`` that answers the server; None where it asks for no presentation.
+        """Return the value of ``Authorization`` that answers the server.
+
+        None where the server asks for no presentation.
 
         Args:
             www_authenticate: every value of that header.
@@ -128,7 +132,10 @@ class AnswersChallenges:
 
 
 class SdCardAuth(AnswersChallenges, httpx2.Auth):
-    """``httpx2.Client(auth=SdCardAuth(presenter))``. Requests to other servers go out as they are."""
+    """Auth class: ``httpx2.Client(auth=SdCardAuth(presenter))``.
+
+    Requests to other servers are sent unchanged.
+    """
 
 
 def check_origin(origin: str) -> None:

@@ -1,4 +1,7 @@
-"""The same for ``httpx``, which a2a-sdk uses: ``ClientConfig(httpx_client=httpx.AsyncClient(auth=…))``."""
+"""The auth class for ``httpx``, which a2a-sdk uses.
+
+Use: ``ClientConfig(httpx_client=httpx.AsyncClient(auth=…))``.
+"""
 
 import httpx
 
@@ -6,4 +9,7 @@ from sdcard.edge.presenting import AnswersChallenges
 
 
 class HttpxSdCardAuth(AnswersChallenges, httpx.Auth):
-    """``httpx.AsyncClient(auth=HttpxSdCardAuth(presenter))``. Requests to other servers go out as they are."""
+    """Auth class: ``httpx.AsyncClient(auth=HttpxSdCardAuth(presenter))``.
+
+    Requests to other servers are sent unchanged.
+    """

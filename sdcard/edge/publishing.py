@@ -1,4 +1,6 @@
-"""An agent's card at its well-known addresses, as an ASGI application of its own or as a FastAPI router.
+"""Publication of an agent's card at its well-known addresses.
+
+It is an ASGI application of its own or a FastAPI router:
 
     app.include_router(card_router(CardApp(cards)))      # FastAPI
     app.mount("/", CardApp(cards))                       # Starlette, after its other routes
@@ -61,7 +63,9 @@ class _Answer:
 
 
 class CardApp:
-    """Answers ``GET`` and ``HEAD`` at the well-known addresses, from what is published at that moment.
+    """ASGI application for ``GET`` and ``HEAD`` at the well-known addresses.
+
+    It answers from the cards that are published at that moment.
 
     Args:
         cards: what is published.
@@ -72,7 +76,10 @@ class CardApp:
         self._cards, self._clock = cards, clock or SystemClock()
 
     def replace(self, cards: PublishedCards) -> None:
-        """Publish this from now on. A request under way is answered from what was there when it came."""
+        """Publish this from now on.
+
+        A request under way is answered from the earlier content.
+        """
         self._cards = cards
 
     async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
@@ -106,7 +113,10 @@ class CardApp:
 
 
 def card_router(app: CardApp) -> "APIRouter":
-    """The well-known addresses of a ``CardApp``, to be included in a FastAPI application. They are in no schema."""
+    """Make a FastAPI router for the well-known addresses of a ``CardApp``.
+
+    They are in no schema.
+    """
     from fastapi import APIRouter
     from starlette.routing import Route
 
@@ -133,7 +143,10 @@ async def _live(receive: _Receive, send: _Send) -> None:
 
 
 def _path(scope: _Scope) -> str:
-    """Below the mount; without the authority that a request target can have (RFC 9112 3.2.2)."""
+    """Return the path below the mount.
+
+    It lacks the authority that a request target can have (RFC 9112 3.2.2).
+    """
     path: str = _AUTHORITY.sub("", scope["path"])
     return path.removeprefix(scope.get("root_path", ""))
 

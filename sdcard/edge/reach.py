@@ -1,4 +1,7 @@
-"""Egress policy of fetchers: permitted URLs, public addresses, and addresses that an operator adds."""
+"""Egress policy of fetchers: permitted URLs and addresses.
+
+Addresses are public, or an operator adds them.
+"""
 
 import socket
 from collections.abc import Callable, Sequence
@@ -42,7 +45,9 @@ def system_resolve(host: str, port: int) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Egress policy: where and how fetchers connect. Nothing in it lessens a check of TLS.
+    """Egress policy: where and how fetchers connect.
+
+    Nothing in it lessens a check of TLS.
 
     Attributes:
         networks: that are no public addresses and may be connected to: by https, and on loopback by http too.
@@ -61,7 +66,9 @@ class Reach:
         return _is_public(address) or any(address in network for network in self.networks)
 
     def to_listed(self, url: str) -> "Reach":
-        """Extend the policy by the address in a URL that an operator wrote with an address instead of a name.
+        """Extend the policy by the address in a URL of an operator.
+
+        The URL has an address instead of a name.
 
         Who lists an Issuer ``http://127.0.0.1:8080`` has said that it may be reached there.
         """

@@ -1,4 +1,6 @@
-"""Records of used nonces for one process: of challenges that a Verifier made, and of nonces that Holders chose.
+"""Records of used nonces for one process.
+
+The nonces are of challenges that a Verifier made, or were chosen by Holders.
 
 Several processes need those of ``sql_records``. A record is bounded and refuses when it is full, since forgetting early
 would let a replay through. A challenge takes a place only when its answer has passed every other check.
@@ -23,7 +25,9 @@ _ENDS_KEPT = 4_096
 
 
 class _UsedNonces:
-    """A bounded set of digests in the order in which they expire. Not safe for threads by itself.
+    """A bounded set of digests in the order in which they expire.
+
+    It is not safe for threads by itself.
 
     Nothing is forgotten while there is plenty of room, since a clock that runs ahead makes everything look expired.
     ``_forgotten`` has the ends of the digests that were forgotten last; a use with the same end is not a first one.
@@ -80,7 +84,9 @@ class MemoryReplayRecord:
 
 
 class MemoryChallengeRecord:
-    """Makes challenges for one audience and lets each be answered once; safe for threads.
+    """Makes challenges for one audience and lets each be answered once.
+
+    It is safe for threads.
 
     The key is drawn with the record and never leaves it: a challenge of another process, or of this one before it
     was started again, is not recognized.
@@ -112,11 +118,16 @@ class MemoryChallengeRecord:
         interaction_id: str | None = None,
         target: RequestTarget | None = None,
     ) -> Challenge:
-        """Make a challenge, to be answered within the record's lifetime. Nothing is stored."""
+        """Make a challenge, to be answered within the record's lifetime.
+
+        Nothing is stored.
+        """
         return self._maker.make(self._key, self._salts, now, window, interaction_id, target)
 
     def check(self, challenge: Challenge, now: Instant) -> None:
-        """Refuse a challenge that this record did not make for these terms, or that is too old.
+        """Refuse a challenge that is too old or not made for these terms.
+
+        This record must have made it.
 
         Raises:
             Refused: as ``ChallengeMaker.check``.
@@ -124,7 +135,9 @@ class MemoryChallengeRecord:
         self._maker.check(self._key, challenge, now)
 
     def consume(self, challenge: Challenge, now: Instant) -> bool:
-        """Mark the challenge as answered; True for exactly one caller, of a challenge that ``check`` lets pass.
+        """Mark the challenge as answered; return True for exactly one caller.
+
+        The challenge is one that ``check`` lets pass.
 
         Raises:
             Refused: ``kb.record-unavailable`` when the record is full.
@@ -139,7 +152,10 @@ class MemoryChallengeRecord:
 
 
 def digest_of_use(use: NonceUse) -> bytes:
-    """Give what a record remembers of a use: a digest of JSON, so that no two lists of fields run into one another."""
+    """Give what a record remembers of a use: a digest of JSON.
+
+    With JSON, no two lists of fields run into one another.
+    """
     return hashlib.sha256(encode_json([use.part.value, use.holder, use.audience, use.nonce])).digest()
 
 

@@ -1,4 +1,7 @@
-"""Schedule of fetching published keys again: soon enough for a rotation, seldom for their server."""
+"""Schedule of fetching published keys again.
+
+It is soon enough for a rotation, and seldom enough for their server.
+"""
 
 from dataclasses import dataclass
 
@@ -14,7 +17,9 @@ PAUSE_SECONDS = 60
 
 @dataclass(slots=True)
 class Schedule:
-    """Last outcome of a fetch, in Unix seconds. Untrusted senders name keys: unknown ones are rarely fetched.
+    """Last outcome of a fetch, in Unix seconds.
+
+    Untrusted senders name keys, so unknown keys are rarely fetched.
 
     Attributes:
         fetched: when the keys were last had.

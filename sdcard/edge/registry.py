@@ -1,4 +1,6 @@
-"""A client of a registry, over HTTP: register agents and see to them, fetch its keys. Needs the ``cli`` extra.
+"""A client of a registry, over HTTP.
+
+It registers and manages agents, and fetches the registry's keys. Needs the ``cli`` extra.
 
 ``registry_answers`` reads what the registry answers.
 """
@@ -50,7 +52,9 @@ _log = logging.getLogger(__name__)
 
 
 class Registry:
-    """A client of one registry. No redirect is followed; responses are bounded in size and time.
+    """A client of one registry.
+
+    No redirect is followed. Responses are bounded in size and time.
 
     Args:
         address: its URL.
@@ -67,7 +71,9 @@ class Registry:
         self._headers = {} if token is None else {"Authorization": f"Bearer {check_token(token)}"}
 
     def register(self, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
-        """``POST /agents/register``. The answer must hold an SD-Card for each context and key, in this order.
+        """``POST /agents/register``.
+
+        The response must hold an SD-Card for each context and key, in this order.
 
         It carries an Idempotency-Key: when the connection breaks, the same request is sent again and done once.
 
@@ -88,7 +94,9 @@ class Registry:
             return as_text(answer["nonce"])
 
     def renew(self, agent_id: str, supersedes: str, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
-        """``POST /agents/{agent_id}/renew``; ``supersedes`` is ``revoke`` or ``run_out``. The rest as for ``register``.
+        """``POST /agents/{agent_id}/renew``.
+
+        ``supersedes`` is ``revoke`` or ``run_out``. The rest is as for ``register``.
 
         Raises:
             Refused, Misuse: as for ``register``.
@@ -138,7 +146,9 @@ class Registry:
         return self._call("GET", _agent(agent_id), 200)
 
     def asked(self, agent_id: str) -> tuple[list[str], list[str]]:
-        """The contexts and the thumbprints of the keys that a renewal issues SD-Cards for, in the registry's order.
+        """Return the contexts and key thumbprints of a renewal.
+
+        The renewal issues SD-Cards for them, in the registry's order.
 
         Raises:
             Refused, Misuse: as for ``register``. ``agent.not-renewable``: of an agent of before the registry
@@ -186,7 +196,9 @@ class Registry:
         return issuers, document
 
     def discover(self, query: JsonObject, context: str, max_results: int, cursor: str | None = None) -> Discovered:
-        """``POST /agents/discover``: the agents whose SD-Cards of a context show all that the query asks for.
+        """``POST /agents/discover``.
+
+        It returns the agents whose SD-Cards of a context show all that the query asks for.
 
         Args:
             query: criteria, as documented; at least one.
@@ -278,7 +290,10 @@ class Registry:
                 raise Misuse(f"the registry cannot be reached: {type(error).__name__}") from None
 
     def _absence(self, error: httpx2.ConnectError) -> str:
-        """Explain why no connection was made, with the part of the address that is at fault."""
+        """Explain why no connection was made.
+
+        The explanation names the part of the address that is at fault.
+        """
         url = httpx2.URL(self._address)
         host = url.host or "without a host"
         if _caused_by(error, socket.gaierror) is not None:

@@ -1,4 +1,6 @@
-"""Responses of a registry, parsed strictly: any other shape than the documented one is ``Misuse``.
+"""Responses of a registry, parsed strictly.
+
+Any other shape than the documented one is ``Misuse``.
 
 Entries of a list are independent: one of another shape is left out and reported, and a list with nothing else is
 ``Misuse``.
@@ -20,7 +22,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IssuedAnswer:
-    """An SD-Card of the response, with its terms. ``agreement``: the partner, where one decided."""
+    """An SD-Card of the response, with its terms.
+
+    ``agreement``: the partner, where one decided.
+    """
 
     context: str
     agreement: str | None
@@ -42,7 +47,10 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class ListedAgent:
-    """An agent in its owner's list; ``expires_at``: of its last good SD-Card, in Unix seconds."""
+    """An agent in its owner's list.
+
+    ``expires_at``: of its last good SD-Card, in Unix seconds.
+    """
 
     agent_id: str
     card_format: str
@@ -139,7 +147,9 @@ def _read_found(one: Any) -> FoundAgent:
 
 
 def read_entries(value: object, read: Callable[[Any], _Entry], name: str) -> tuple[list[_Entry], tuple[str, ...]]:
-    """The entries of a list, and the places of those that are not of the documented shape.
+    """Read the entries of a list, and the places of malformed entries.
+
+    An entry is malformed if it does not have the documented shape.
 
     ``TypeError`` when there is no list, or nothing else in it.
     """

@@ -25,7 +25,10 @@ Load = Callable[[], Awaitable[bytes]]
 
 
 class ServerKeys:
-    """Finds the key that a token names. ``load`` gives a JWKS, or raises ``OSError`` or ``Refused``."""
+    """Finds the key that a token names.
+
+    ``load`` gives a JWKS, or raises ``OSError`` or ``Refused``.
+    """
 
     def __init__(self, load: Load) -> None:
         self._load = load
@@ -34,7 +37,9 @@ class ServerKeys:
         self._turn = asyncio.Lock()
 
     async def find(self, kid: object, now: Instant, alg: object = None) -> ServerKey:
-        """The key of this ``kid``; ``alg`` chooses between keys of one ``kid`` for different algorithms.
+        """Find the key of this ``kid``.
+
+        ``alg`` chooses between keys of one ``kid`` for different algorithms.
 
         Raises:
             Refused: ``issuer.key-unknown`` when there is none; ``token.keys-unavailable`` when nobody can say.
@@ -81,7 +86,9 @@ class ServerKeys:
 
 
 def load_from(source: str, reach: Reach = PUBLIC) -> Load:
-    """Describe how to load a JWKS from a file, or from an https URL (http on loopback).
+    """Describe how to load a JWKS.
+
+    The source is a file, or an https URL (http on loopback).
 
     Args:
         source: the file's name, or the URL.

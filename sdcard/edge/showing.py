@@ -1,4 +1,7 @@
-"""Values as people see them, in a terminal or on a page. Card text is hostile everywhere."""
+"""Values as people see them, in a terminal or on a page.
+
+Card text is hostile everywhere.
+"""
 
 import unicodedata
 from datetime import UTC, datetime
@@ -10,7 +13,7 @@ _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 
 def printable(text: str) -> str:
-    """The text with control, format and bidirectional characters shown as escapes; line ends too."""
+    """Escape control, format and bidirectional characters, and line ends."""
     return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c) in _UNSEEN else c for c in text)
 
 

@@ -1,4 +1,6 @@
-"""Records of used nonces for several processes: those of ``edge/records.py`` in a database, SQLite or PostgreSQL.
+"""Records of used nonces for several processes, in SQLite or PostgreSQL.
+
+They are those of ``edge/records.py``, in a database.
 
 Of all processes that add a nonce, one does; see ``used_nonces``. A record refuses when it is full, and while it is
 out of reach.
@@ -38,7 +40,9 @@ _CHALLENGES = used_nonces_table("sdcard_answered_challenges", _METADATA)
 
 
 async def open_records(url: str) -> Database:
-    """The database that records are in, with their tables; makes what is not there. ``close`` it in the end.
+    """Open the database that records are in, and make its tables.
+
+    It makes only what does not exist. ``close`` it in the end.
 
     It may be one that holds other things too. It serves the event loop that it is opened in, and no other.
 
@@ -93,7 +97,9 @@ class SqlReplayRecord:
 
 
 class SqlChallengeRecord:
-    """Makes challenges for one audience; any process that shares the database lets each be answered once.
+    """Makes challenges for one audience; each can be answered once.
+
+    This holds for all processes that share the database.
 
     The key is in the database, beside the answered challenges. A process reads it once, and again when the database
     says that it is another one.
@@ -127,7 +133,9 @@ class SqlChallengeRecord:
         interaction_id: str | None = None,
         target: RequestTarget | None = None,
     ) -> Challenge:
-        """Make a challenge, to be answered within the record's lifetime. Nothing is stored.
+        """Make a challenge, to be answered within the record's lifetime.
+
+        Nothing is stored.
 
         Raises:
             Refused: ``kb.record-unavailable`` when the key was never read and cannot be.
@@ -137,7 +145,9 @@ class SqlChallengeRecord:
         return self._maker.make(key, self._salts, now, window, interaction_id, target)
 
     async def check(self, challenge: Challenge, now: Instant) -> None:
-        """Refuse a challenge that no process made for these terms with the present key, or that is too old.
+        """Refuse a challenge that is too old or not made for these terms.
+
+        Some process must have made it with the present key.
 
         Raises:
             Refused: as ``ChallengeMaker.check``; ``kb.record-unavailable``.
@@ -146,7 +156,9 @@ class SqlChallengeRecord:
             await self._key.recognize(partial(self._maker.check, challenge=challenge, now=now), now)
 
     async def consume(self, challenge: Challenge, now: Instant) -> bool:
-        """Mark the challenge as answered; True for exactly one caller, of a challenge that ``check`` lets pass.
+        """Mark the challenge as answered; return True for exactly one caller.
+
+        The challenge is one that ``check`` lets pass.
 
         Raises:
             Refused: ``kb.record-unavailable``.

@@ -1,4 +1,6 @@
-"""``Statement``: what transactions do often, rendered once, and given to the driver as text.
+"""``Statement``: a frequent statement of transactions, rendered once.
+
+The driver gets it as text.
 
 SQLAlchemy writes it, and the tables check it. What it would find out again for each execution is kept, and its cursors
 are the driver's: that took three times as long as SQLite takes to insert the row.
@@ -80,14 +82,19 @@ class Statement:
         self._rendered: dict[tuple[str, ...], Rendered] = {}
 
     def read(self, connection: Connection, values: Values) -> Sequence[Sequence[Any]]:
-        """The rows. Raises as ``Connection.execute``; while rows are fetched, what the driver raises."""
+        """Return the rows.
+
+        Raises as ``Connection.execute``; while rows are fetched, what the driver raises.
+        """
         cursor = self._run(connection, [values])
         rows: Sequence[Sequence[Any]] = cursor.fetchall()
         cursor.close()
         return rows
 
     def write(self, connection: Connection, *rows: Values) -> int:
-        """Execute it with these values, or with each of these; how many rows it met, where it is one.
+        """Execute the statement with these values, or with each of them.
+
+        For one row of values, return how many rows it met.
 
         Raises:
             DBAPIError: as ``Connection.execute``.
@@ -106,7 +113,9 @@ class Statement:
 
 
 class Additions:
-    """New rows of several tables, each of which may refer to those before it; and a change that comes with them.
+    """New rows of several tables, and a change that comes with them.
+
+    Each row may refer to rows before it.
 
     PostgreSQL takes them all in one statement: it answers each statement, and its answers are what takes the time.
     """
@@ -119,7 +128,9 @@ class Additions:
         self._rendered: dict[tuple[tuple[str, ...], ...], Rendered] = {}
 
     def write(self, connection: Connection, changed: Values = _NOTHING, /, **rows: Sequence[Values]) -> None:
-        """Add these rows: those of a table by its name. ``changed``: the values of the change, if there is one.
+        """Add these rows: those of a table by its name.
+
+        ``changed``: the values of the change, if there is one.
 
         Raises:
             DBAPIError: as ``Connection.execute``.
@@ -143,7 +154,10 @@ class Additions:
             execute(connection, rendered.text, [rendered.arguments({**columns, **changed})]).close()
 
     def _in_one(self, known: Sequence[Sequence[str]]) -> Insert | Update:
-        """Each column is an array of its values, so that the text is the same for any number of rows."""
+        """Write the additions as one statement.
+
+        Each column is an array of its values, so that the text is the same for any number of rows.
+        """
         inserts = [self._of_arrays(self._tables[name], columns) for name, *columns in known]
         last = inserts.pop() if self._changed is None else self._changed
         return last.add_cte(*(one.cte(f"added_to_{one.table.name}") for one in inserts))
@@ -154,7 +168,9 @@ class Additions:
 
 
 def execute(connection: Connection, text: str, arguments: Sequence[tuple[object, ...]]) -> DBAPICursor:
-    """Have the driver execute a text with these arguments, or with each of these. The caller closes the cursor.
+    """Have the driver execute a text with these arguments, or each of them.
+
+    The caller closes the cursor.
 
     Raises:
         DBAPIError: as ``Connection.execute``.

@@ -1,4 +1,6 @@
-"""Statuses by fetching status lists, over HTTP (Token Status List 8). Needs the ``cli`` extra.
+"""Status sources that fetch status lists over HTTP (Token Status List 8).
+
+Needs the ``cli`` extra.
 
 A list is fetched once and kept for as long as its ``ttl`` and ``exp`` permit, so most verifications ask nobody, and
 the publisher of the list seldom learns of one. An unknown status refuses.
@@ -48,7 +50,9 @@ class _Kept:
 
 
 class FetchedStatusLists:
-    """A ``StatusSource`` that fetches. Safe for threads: of those who need a list that is not there, one fetches it.
+    """A ``StatusSource`` that fetches.
+
+    It is safe for threads: of all that need a missing list, one fetches it.
 
     Args:
         issuers: whose status lists are trusted, with their ``status_keys``; or ``IssuerKeys``, which refreshes them.
@@ -84,7 +88,10 @@ class FetchedStatusLists:
             return kept
 
     def _ask(self, reference: StatusReference, issuer: str, now: Instant) -> "Future[_Kept]":
-        """The list, kept or coming: it is waited for elsewhere, and nobody who stops waiting stops it."""
+        """Return the list, cached or being fetched.
+
+        The caller waits for it elsewhere. A caller that stops waiting does not stop the fetch.
+        """
         key = (issuer, reference.uri)
         with self._lock:
             kept, coming = self._kept.get(key), self._coming.get(key)

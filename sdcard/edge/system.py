@@ -28,7 +28,10 @@ class SystemSalts:
 
 
 def new_agent_id() -> str:
-    """A fresh ``agent_id`` for an AgentCard: a ULID of the machine's clock and generator."""
+    """Make a fresh ``agent_id`` for an AgentCard.
+
+    It is a ULID of the machine's clock and generator.
+    """
     return identity.new_agent_id(time.time(), os.urandom(identity.RANDOM_BYTES))
 
 
@@ -38,7 +41,9 @@ MAX_COARSE = 240
 
 @dataclass(frozen=True, slots=True)
 class CoarseClock:
-    """A clock that shows only every ``step``-th second, so that what a Holder signs tells less about when.
+    """A clock that shows only every ``step``-th second.
+
+    A Holder's signatures then tell less about when they were made.
 
     Two Verifiers can link presentations whose ``iat`` are near each other. With a coarse clock a presentation shares
     its ``iat`` with all others of the same step. The step takes its part of the freshness window away from the answer.

@@ -1,4 +1,4 @@
-"""Used nonces in SQLite or PostgreSQL, and the key of the challenges that they belong to.
+"""Used nonces in SQLite or PostgreSQL, with the key of their challenges.
 
 - One statement decides about an addition. On PostgreSQL it is a transaction of its own, so one round trip.
 - ``slot`` bounds the table: slots are unique, from 0 to the capacity. An addition takes the slot that expired first,
@@ -119,7 +119,10 @@ class KeyChanged(Exception):
 
 
 def used_nonces_table(name: str, metadata: MetaData) -> Table:
-    """Declare a table of used nonces, and on PostgreSQL the sequence that numbers its slots."""
+    """Declare a table of used nonces.
+
+    On PostgreSQL, also declare the sequence that numbers its slots.
+    """
     Sequence(f"{name}_slots", metadata=metadata)
     return Table(
         name,
@@ -133,7 +136,10 @@ def used_nonces_table(name: str, metadata: MetaData) -> Table:
 
 
 def adopt_earlier_rows(connection: Connection, table: Table) -> None:
-    """Add the columns to a table of an earlier version, and give slots to rows that such a version adds meanwhile."""
+    """Add the columns to a table of an earlier version.
+
+    Give slots to rows that such a version adds meanwhile.
+    """
     name, there = table.name, inspect(connection)
     if "slot" not in {one["name"] for one in there.get_columns(name)}:
         for one in (table.c.slot, table.c.forgotten, table.c.made_in):
@@ -155,7 +161,9 @@ class UsedNonces:
         self._name, self._capacity = table.name, capacity
 
     async def add(self, database: Database, digest: bytes, until: Instant, now: Instant, key: bytes | None) -> bool:
-        """Remember a digest until an instant, inclusive, in a transaction of its own; False when it is used already.
+        """Remember a digest until an instant, inclusive; False when it is used already.
+
+        The addition is a transaction of its own.
 
         Args:
             database: the one that the table is in.
@@ -212,7 +220,9 @@ class UsedNonces:
         return bool(is_used)
 
     async def key(self, database: Database, salts: SaltSource) -> bytes:
-        """Read the key; draw one when there is none, or when the database is not the one that it was drawn in.
+        """Read the key; draw one when there is none or the database is another one.
+
+        A key belongs to the database that it was drawn in.
 
         Raises:
             Refused: ``store.unavailable``.
@@ -251,7 +261,9 @@ class UsedNonces:
 
 
 class SharedKey:
-    """The key of a table as this process read it last. It is read again when a nonce is unknown, once a second at most.
+    """The key of a table as this process read it last.
+
+    It is read again when a nonce is unknown, once a second at most.
 
     Requests that wait while the key is read share what comes of it: a database that does not answer is not asked by one
     request after the other.
@@ -290,7 +302,9 @@ class SharedKey:
         return self._key
 
     async def recognize(self, check: Callable[[bytes], T], now: Instant) -> tuple[bytes, T]:
-        """Return the key that passes a check, and its result. Another process may have drawn a new key.
+        """Return the key that passes a check, and the result of the check.
+
+        Another process may have drawn a new key.
 
         Args:
             check: raises ``Refused`` for a nonce that was not made with its argument.
@@ -345,13 +359,16 @@ def _statement(template: str, table: str, dialect: str, keyed: bool) -> Statemen
 
 
 def generation_file(url: URL) -> Path | None:
-    """Give the file beside a SQLite database that tells a restored database from the one that was left behind."""
+    """Return the file that tells a restored SQLite database from the one before."""
     file = file_of(url)
     return None if file is None else file.with_name(f"{file.name}-generation")
 
 
 def read_generation(file: Path | None) -> str:
-    """Say which generation file there is now: content and inode, and when it was changed last, which nobody can set."""
+    """Read the state of the generation file.
+
+    It is content, inode, and the time of the last change, which nobody can set.
+    """
     if file is None:
         return ""
     try:
@@ -362,7 +379,10 @@ def read_generation(file: Path | None) -> str:
 
 
 def renew_generation(file: Path | None) -> str:
-    """Change the generation file, or make it. A crash before the commit costs the key, and nothing else."""
+    """Change the generation file, or make it.
+
+    A crash before the commit costs only the key.
+    """
     if file is None:
         return ""
     content = os.urandom(_GENERATION_BYTES)
