@@ -5,8 +5,8 @@ import importlib.util
 from cryptography.hazmat.primitives.asymmetric import ec
 
 import sdcard
-from sdcard.edge.records import MemoryChallengeRecord
-from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.io.replay_cache import MemoryChallengeRecord
+from sdcard.io.system import SystemClock, SystemSalts
 
 clock, salts = SystemClock(), SystemSalts()
 registry, agent = (sdcard.InMemorySigner(ec.generate_private_key(ec.SECP256R1())) for _ in range(2))

@@ -21,14 +21,14 @@ from pathlib import Path
 
 from sqlalchemy import Connection, insert
 
-from issuer_service.stores.audit import append_audit
-from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.registering import write_registration
-from issuer_service.stores.rows.agents import KeyRow, RegistrationRow
-from issuer_service.stores.rows.audit import AuditRow
-from issuer_service.stores.rows.statuses import CardRow, StatusRow
-from issuer_service.stores.sql import SqlStore, open_store
-from issuer_service.stores.tables import audit, status_lists
+from issuer_service.agents.records import KeyRow, RegistrationRow
+from issuer_service.agents.repository import write_registration
+from issuer_service.audit.records import AuditRow
+from issuer_service.audit.repository import append_audit
+from issuer_service.db.migrations import upgrade
+from issuer_service.db.sql import SqlStore, open_store
+from issuer_service.db.tables import audit, status_lists
+from issuer_service.status.records import CardRow, StatusRow
 from sdcard.errors import Part, Where
 from tests.issuer_service.desk import key_row, seed_keys
 from tests.postgres import cluster

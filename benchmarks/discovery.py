@@ -26,17 +26,17 @@ from starlette.types import ASGIApp, Message
 
 from benchmarks.work import CARD, ISSUER
 from issuer_service.access import Caller, Scope, create_token
+from issuer_service.agents.records import RegistrationRow
+from issuer_service.agents.registration import register_agent
 from issuer_service.app import create_app
+from issuer_service.container import AuditCheckpoints, Wiring
+from issuer_service.db.migrations import upgrade
+from issuer_service.db.sql import SqlStore, open_store
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault, create_key_encryption_key
 from issuer_service.keys.service import make_missing
-from issuer_service.registration.service import register_agent
-from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.rows.agents import RegistrationRow
-from issuer_service.stores.sql import SqlStore, open_store
-from issuer_service.wiring import AuditCheckpoints, Wiring
 from sdcard import InMemorySigner
-from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.io.system import SystemClock, SystemSalts
 
 QUERIES: Mapping[str, dict[str, Any]] = {
     "one skill of a hundred": {"skills": ["common-7"]},

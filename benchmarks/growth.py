@@ -37,15 +37,13 @@ from sdcard import (
     verify_presentation,
 )
 from sdcard.disclosable import Disclosable, DisclosableObject, Treatment
-from sdcard.disclosure.context import BUILT_IN
-from sdcard.disclosure.plan import DisclosurePlan
-from sdcard.disclosure.policy import DisclosurePolicy
-from sdcard.edge.system import SystemSalts
 from sdcard.encoding import JsonObject
-from sdcard.keybinding.challenge import ConsumedByCaller
-from sdcard.status.reference import Unchecked
-from sdcard.status.status_list import pack_statuses
-from sdcard.status.token import issue_status_list_token, verify_status_list_token
+from sdcard.io.system import SystemSalts
+from sdcard.key_binding import ConsumedByCaller
+from sdcard.policy.context import BUILT_IN
+from sdcard.policy.model import DisclosurePolicy
+from sdcard.policy.plan import DisclosurePlan
+from sdcard.status_list import Unchecked, issue_status_list_token, pack_statuses, verify_status_list_token
 
 ROUNDS = 5
 LIMITS = Limits(presentation_bytes=2**30, disclosures=100_000, digests=1_000_000)

@@ -11,21 +11,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from benchmarks.growth import (
-    CHALLENGE,
-    EXPECTATIONS,
-    HOLDER,
-    ISSUER,
-    NOW,
-    SIGNER,
-)
+from benchmarks.growth import CHALLENGE, EXPECTATIONS, HOLDER, ISSUER, NOW, SIGNER
 from benchmarks.rounds import peak_memory
 from sdcard import SD_CARD, Expectations, Limits, Refused, TrustedIssuers, verify_presentation
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import join_signature
-from sdcard.keybinding.creation import bind
-from sdcard.sdjwt.serialization import SdJwt
+from sdcard.key_binding import bind
+from sdcard.sdjwt.model import SdJwt
 
 DEFAULTS = Limits()
 ROOM = 2_000

@@ -11,20 +11,20 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from benchmarks.work import AUDIENCE, CARD, ISSUER, NONCE, SELECTIVE, SHOWN, Work
 from sdcard.cards.a2a.v1_0 import FORMAT
-from sdcard.cards.card import Card
+from sdcard.cards.model import Card
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject
-from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
-from sdcard.disclosure.policy import DEFAULT_POLICY
-from sdcard.edge.system import SystemSalts
 from sdcard.holder import HeldSdCard, accept_sd_card, select_paths
 from sdcard.holder import present as present_sd_card
+from sdcard.io.system import SystemSalts
 from sdcard.issued import Acceptance
 from sdcard.issuer import Issuer, issue_sd_card, rounded_validity
-from sdcard.jose.signer import InMemorySigner
-from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller
+from sdcard.jose.jws import InMemorySigner
+from sdcard.key_binding import Answering, Challenge, ConsumedByCaller
 from sdcard.parallel_verifier import verify_many
 from sdcard.paths import path
-from sdcard.status.reference import Unchecked
+from sdcard.policy.model import DEFAULT_POLICY
+from sdcard.policy.plan import DisclosurePlan, plan_disclosure
+from sdcard.status_list import Unchecked
 from sdcard.trust import TrustedIssuers
 from sdcard.verification_cache import VerificationCache
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation

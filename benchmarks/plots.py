@@ -14,12 +14,7 @@ from matplotlib import pyplot
 from benchmarks import page, results
 
 DOCS = results.ROOT / "docs"
-LOOKS = {
-    "issue": ("#0072b2", "o"),
-    "accept": ("#e69f00", "s"),
-    "present": ("#009e73", "^"),
-    "verify": ("#d55e00", "D"),
-}
+LOOKS = {"issue": ("#0072b2", "o"), "accept": ("#e69f00", "s"), "present": ("#009e73", "^"), "verify": ("#d55e00", "D")}
 STYLE: Any = {
     "svg.fonttype": "none",  # text stays text: it can be read, searched and tested
     "svg.hashsalt": "sdcard",

@@ -36,17 +36,16 @@ from sdcard import (
     select_requested,
     verify_presentation,
 )
-from sdcard.cards.reading import examine_card
-from sdcard.disclosure.document import parse_policy
-from sdcard.edge.issuer_keys import IssuerKeys
-from sdcard.edge.status_lists import FetchedStatusLists, _Kept
-from sdcard.edge.system import SystemSalts
+from sdcard.cards.detect import examine_card
 from sdcard.encoding import encode_json
 from sdcard.instants import Lifetime
+from sdcard.io.issuer_metadata import IssuerKeys
+from sdcard.io.status_lists import FetchedStatusLists, _Kept
+from sdcard.io.system import SystemSalts
 from sdcard.limits import DEFAULT_LIMITS, MOST_CARD_VALUES
+from sdcard.policy.document import parse_policy
 from sdcard.requesting import undisclosed
-from sdcard.status.reference import StatusReference
-from sdcard.status.status_list import pack_statuses
+from sdcard.status_list import StatusReference, pack_statuses
 
 SIGNED, VERIFIED = "one signature", "one verification"
 GROUPS = ClaimRequest.of("skills", "endpoints", "provider", "security_context", "operational_info")

@@ -37,13 +37,13 @@ from sqlalchemy import Table
 
 from benchmarks.work import CARD
 from issuer_service.access import Scope, create_token
-from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.sql import open_store
-from issuer_service.stores.tables import metadata
+from issuer_service.db.migrations import upgrade
+from issuer_service.db.sql import open_store
+from issuer_service.db.tables import metadata
 from sdcard import InMemorySigner
-from sdcard.edge.key_files import create_private_file
-from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.encoding import encode_base64url
+from sdcard.io.key_files import create_private_file
+from sdcard.io.system import SystemClock, SystemSalts
 from tests.postgres import cluster, query
 
 ISSUER = "http://127.0.0.1:8080"
@@ -56,7 +56,7 @@ Driver = tuple[Callable[[Rows], Awaitable[None]], Callable[[], Awaitable[None]]]
 _SERVES = """
 import sys
 from issuer_service.settings import Settings
-from issuer_service.serving import serve
+from issuer_service.server import serve
 serve(Settings(port=int(sys.argv[1])))
 """
 _BARE = """

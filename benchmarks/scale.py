@@ -37,18 +37,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from benchmarks import registry
 from benchmarks.work import CARD
+from issuer_service.agents.indexing import decided_by
+from issuer_service.container import AuditCheckpoints, Wiring
+from issuer_service.db.migrations import upgrade
+from issuer_service.db.sql import open_store
+from issuer_service.discovery import postings_repository as discovery
+from issuer_service.discovery.records import START, Audience, DiscoveryQuery
 from issuer_service.keys.ring import KeyRing, KeysInUse
 from issuer_service.keys.sealing import KeyEncryptionKey, Vault
-from issuer_service.registration.indexing import decided_by
-from issuer_service.stores import discovery
-from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.rows.discovery import START, Audience, DiscoveryQuery
-from issuer_service.stores.sql import open_store
-from issuer_service.wiring import AuditCheckpoints, Wiring
 from sdcard import InMemorySigner
-from sdcard.edge.system import SystemClock
 from sdcard.errors import Part, Where
-from sdcard.status.status_list import pack_statuses, parse_status_list
+from sdcard.io.system import SystemClock
+from sdcard.status_list import pack_statuses, parse_status_list
 
 T = TypeVar("T")
 

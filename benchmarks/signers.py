@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from sdcard import InMemorySigner
-from sdcard.jose.signer import Signer
+from sdcard.jose.jws import Signer
 from tests.softhsm import softhsm
 
 ROUNDS, EACH = 9, 400

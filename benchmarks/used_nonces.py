@@ -22,11 +22,11 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, make_url, text
 
-from sdcard.edge.databases import Database
-from sdcard.edge.records import MemoryChallengeRecord, _UsedNonces
-from sdcard.edge.sql_records import _CHALLENGES, SqlChallengeRecord, open_records
-from sdcard.edge.system import SystemSalts
-from sdcard.edge.used_nonces import CLOCK_DIFFERENCE
+from sdcard.io.database import Database
+from sdcard.io.replay_cache import MemoryChallengeRecord, _UsedNonces
+from sdcard.io.sql_replay_cache import _CHALLENGES, SqlChallengeRecord, open_records
+from sdcard.io.system import SystemSalts
+from sdcard.io.used_nonces import CLOCK_DIFFERENCE
 
 AUDIENCE = "https://verifier.example"
 NOW = 1_800_000_000

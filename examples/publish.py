@@ -19,12 +19,12 @@ import uvicorn
 from fastapi import FastAPI
 
 from sdcard import Acceptance, PublicKey, Refused, accept_sd_card, parse_trusted_issuers, select_all
-from sdcard.edge.key_files import load_signer
-from sdcard.edge.publishing import CardApp, card_router
-from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.io.key_files import load_signer
+from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.lenient import lenient_token
 from sdcard.publishing.published import PlainCard, PublishedCard, PublishedCards
 from sdcard.publishing.tokens import OwnTokens, new_card_token
+from sdcard.web.publish import CardApp, card_router
 
 DAY = 86_400
 

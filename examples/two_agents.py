@@ -35,12 +35,12 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 
 import sdcard
-from sdcard.edge.a2a import SdCardContextBuilder, SdCardInterceptor, presentation_extension
-from sdcard.edge.demanding import Demanding
-from sdcard.edge.presenting import Presenter
-from sdcard.edge.presenting_httpx import HttpxSdCardAuth
-from sdcard.edge.records import MemoryChallengeRecord
-from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.io.replay_cache import MemoryChallengeRecord
+from sdcard.io.system import SystemClock, SystemSalts
+from sdcard.web.a2a import SdCardContextBuilder, SdCardInterceptor, presentation_extension
+from sdcard.web.authenticate import Demanding
+from sdcard.web.client_auth import Presenter
+from sdcard.web.client_auth_httpx import HttpxSdCardAuth
 
 REGISTRY = "https://registry.example"
 GEOROUTE = Path(__file__).with_name("georoute.json")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.targets import PROVED, Target
-from sdcard.dpop.creation import create_dpop_proof
+from sdcard.dpop import create_dpop_proof
 from sdcard.encoding import decode_base64url, encode_json
 from sdcard.errors import Part, Refused, Where
-from sdcard.names import RESERVED_AT_TOP, SD_HASH
+from sdcard.profile import RESERVED_AT_TOP, SD_HASH
 from vectors.actors import HOLDER, NOW, FixedSalts, claims
 
 VECTORS = Path(__file__).parent.parent / "vectors"

@@ -19,10 +19,9 @@ from sdcard import (
     WithToken,
     verify_dpop_proof,
 )
-from sdcard.cards.a2a.signatures.verification import CardSigners
-from sdcard.cards.reading import parse_card, parse_card_file
-from sdcard.disclosure.document import parse_policy
-from sdcard.dpop.creation import DPOP_TYP, token_hash
+from sdcard.cards.a2a.signatures import CardSigners
+from sdcard.cards.detect import parse_card, parse_card_file
+from sdcard.dpop import DPOP_TYP, token_hash
 from sdcard.encoding import JsonObject, encode_base64url, encode_json, parse_json
 from sdcard.errors import Part, Where
 from sdcard.holder import accept_sd_card
@@ -30,14 +29,13 @@ from sdcard.http_auth import parse_challenge, parse_credentials
 from sdcard.instants import FreshnessWindow, Instant
 from sdcard.jose.jws import join_signature
 from sdcard.jose.keys import PUBLISHED_KEYS, VECTOR_KEYS, parse_public_jwk
-from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller, NonceUse
-from sdcard.keybinding.possession import verify_possession
+from sdcard.key_binding import Answering, Challenge, ConsumedByCaller, NonceUse
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.names import SD_HASH
-from sdcard.status.status_list import pack_statuses
-from sdcard.status.token import verify_status_list_token
-from sdcard.trust import parse_trusted_issuers
-from sdcard.trust_list import verify_trust_list
+from sdcard.policy.document import parse_policy
+from sdcard.possession import verify_possession
+from sdcard.profile import SD_HASH
+from sdcard.status_list import pack_statuses, verify_status_list_token
+from sdcard.trust import parse_trusted_issuers, verify_trust_list
 from sdcard.verifier import verify_presentation
 from vectors.actors import AUDIENCE, HOLDER, ISSUER, NONCE, NOW, Actor, claims, digest, header, trust
 

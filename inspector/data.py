@@ -5,31 +5,29 @@ from dataclasses import asdict
 from typing import Any
 
 from sdcard.cards.a2a import detection, v0_2
-from sdcard.cards.a2a.signatures.forms import Form, forms_of
-from sdcard.cards.a2a.signatures.members import CARD_0_3, CARD_1_0, Field, Message
-from sdcard.cards.a2a.signatures.verification import MOST_SIGNATURES
-from sdcard.cards.format import CardFormat
+from sdcard.cards.a2a.signatures import MOST_SIGNATURES
+from sdcard.cards.a2a.signed_form import CARD_0_3, CARD_1_0, Field, Form, Message, forms_of
+from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.cards.kno import format as kno_format
 from sdcard.cards.lint import _FLAG, _HIDDEN
-from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.disclosure.agreement import ISSUING_STEP
-from sdcard.disclosure.checking import MOST_PAIRS, MOST_PATHS, MOST_PATHS_IN_ALL, PAIRS_OF_AN_ENTRY
-from sdcard.disclosure.context import BUILT_IN, DisclosureContext
-from sdcard.disclosure.schema import SCHEMA
+from sdcard.cards.model import CardFormat
 from sdcard.instants import MAX_INSTANT, FreshnessWindow
 from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
 from sdcard.jose.claims import MAX_NONCE_LENGTH, UNCHECKED_METHODS
-from sdcard.jose.ed25519 import _SMALL_ORDER
+from sdcard.jose.key_types import _SMALL_ORDER, ML_DSA_PARAMETERS
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
-from sdcard.jose.ml_dsa import ML_DSA_PARAMETERS
 from sdcard.limits import BYTES_PER_CONTAINER, DEFAULT_LIMITS, MOST_CONTAINERS
-from sdcard.linkability import comparing, report, traces
-from sdcard.names import KB_TYP, NEVER_SELECTIVE, RESERVED_ANYWHERE, RESERVED_AT_TOP
+from sdcard.linkability import comparison as comparing
+from sdcard.linkability import comparison as traces
+from sdcard.linkability import report
 from sdcard.paths import ClaimPath
-from sdcard.profile import PROFILES, Profile
+from sdcard.policy.context import BUILT_IN, ISSUING_STEP, DisclosureContext
+from sdcard.policy.document import SCHEMA
+from sdcard.policy.validate import MOST_PAIRS, MOST_PATHS, MOST_PATHS_IN_ALL, PAIRS_OF_AN_ENTRY
+from sdcard.profile import KB_TYP, NEVER_SELECTIVE, PROFILES, RESERVED_ANYWHERE, RESERVED_AT_TOP, Profile
 from sdcard.rules import Rule
-from sdcard.sdjwt.processing import RESERVED_NAMES
-from sdcard.status.token import TYP
+from sdcard.sdjwt.verification import RESERVED_NAMES
+from sdcard.status_list import TYP
 
 NOT_HERE: Mapping[Rule, str] = {
     Rule.KB_REPLAYED: "Only a Verifier that remembers nonces can know.",

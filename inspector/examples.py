@@ -24,12 +24,10 @@ from sdcard import (
     rounded_validity,
     select_paths,
 )
-from sdcard.edge.system import SystemSalts
 from sdcard.errors import Part, Where
-from sdcard.jose.signer import InMemorySigner
-from sdcard.status.reference import StatusReference
-from sdcard.status.status_list import pack_statuses
-from sdcard.status.token import issue_status_list_token
+from sdcard.io.system import SystemSalts
+from sdcard.jose.jws import InMemorySigner
+from sdcard.status_list import StatusReference, issue_status_list_token, pack_statuses
 from sdcard.trust import encode_trusted_issuers
 
 ROOT = Path(__file__).resolve().parent

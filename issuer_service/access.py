@@ -14,18 +14,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import unquote_plus
 
-from issuer_service.stores.ports import Store
-from issuer_service.stores.rows.agents import TokenRow
-from sdcard.cards.card import Card
-from sdcard.cards.format import Fact
-from sdcard.disclosure.context import PUBLIC
+from issuer_service.agents.records import TokenRow
+from issuer_service.db.ports import Store
+from sdcard.cards.model import Card, Fact
 from sdcard.encoding import JsonValue, encode_base64url
 from sdcard.errors import Finding, Misuse, Part, Refused, Where, first_findings
 from sdcard.instants import Instant
 from sdcard.issuer import AGENT_ID
-from sdcard.oauth.actors import EXTERNAL as PARTY_PREFIX
-from sdcard.oauth.bearer import WHERE, parse_credentials
+from sdcard.oauth import EXTERNAL as PARTY_PREFIX
+from sdcard.oauth import WHERE, parse_credentials
 from sdcard.paths import value_at
+from sdcard.policy.context import PUBLIC
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 

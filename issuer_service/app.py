@@ -14,29 +14,26 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from issuer_service import wellknown
-from issuer_service.audit.checkpoints import keeping_checkpoints
+from issuer_service.agents import endpoints as agents
+from issuer_service.agents.schemas import KeyChange, RegistrationRequest, Renewal
+from issuer_service.audit.service import keeping_checkpoints
 from issuer_service.console import endpoints as console
-from issuer_service.console.forms import is_page
-from issuer_service.console.forms import refused as refused_page
+from issuer_service.console.session import is_page
+from issuer_service.console.session import refused as refused_page
+from issuer_service.container import Wiring
 from issuer_service.delegation import approvals
 from issuer_service.delegation import endpoints as delegation
 from issuer_service.discovery import endpoints as discovery
 from issuer_service.discovery.schemas import DiscoveryRequest
-from issuer_service.exchanges import Exchanges, exchange_of, is_limited
-from issuer_service.lifecycle import endpoints as lifecycle
-from issuer_service.lifecycle.schemas import KeyChange, Renewal
 from issuer_service.logs import places
-from issuer_service.openapi import components, refusals
 from issuer_service.pages import endpoints as pages
 from issuer_service.problems import problem_response
-from issuer_service.rates import TooOften
-from issuer_service.registration import endpoints as registration
-from issuer_service.registration.schemas import RegistrationRequest
-from issuer_service.routing import Directory, EveryGet
+from issuer_service.rate_limit import TooOften
+from issuer_service.request_context import Exchanges, exchange_of, is_limited
+from issuer_service.routes import Directory, EveryGet, components, refusals
 from issuer_service.status import endpoints as status
 from issuer_service.status.schemas import StatusChange
-from issuer_service.status.upkeep import dropping_lists
-from issuer_service.wiring import Wiring
+from issuer_service.status.service import dropping_lists
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 
@@ -44,8 +41,8 @@ _log = logging.getLogger(__name__)
 _WHERE = Where(Part.REQUEST)
 _ROUTERS = (
     discovery.router,  # asked most often
-    registration.router,
-    lifecycle.router,
+    agents.router,
+    agents.lifecycle_router,
     status.router,
     delegation.router,
     approvals.router,

@@ -9,15 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from issuer_service.access import MOST_SUBJECT, Limit, Scope, is_limit
-from issuer_service.stores.rows.agents import TokenRow
-from sdcard.dpop.binding import check_unbound
-from sdcard.edge.server_keys import ServerKeys
+from issuer_service.agents.records import TokenRow
+from sdcard.dpop import check_unbound
 from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
-from sdcard.oauth.access_token import AccessToken, parse_access_token, verify_access_token
-from sdcard.oauth.actors import external_party
-from sdcard.oauth.bearer import WHERE
+from sdcard.io.server_keys import ServerKeys
+from sdcard.oauth import WHERE, AccessToken, external_party, parse_access_token, verify_access_token
 from sdcard.rules import Rule
 
 _WHERE = Where(Part.ACCESS_TOKEN)

@@ -24,8 +24,8 @@ from sqlalchemy.exc import ArgumentError
 from issuer_service.settings import Settings
 from sdcard.encoding import why_not_utf8
 from sdcard.errors import Misuse
-from sdcard.hosts import is_loopback
 from sdcard.lenient import lenient_document, parse_toml
+from sdcard.urls import is_loopback
 
 PREFIX = "SDCARD_"
 FILE_VARIABLE = "SDCARD_CONFIG"

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from sdcard.encoding import encode_json
 from sdcard.errors import Finding, Refused
-from sdcard.problems import PROBLEM, RETRY_AFTER, problem_document
+from sdcard.http_auth import PROBLEM, RETRY_AFTER, problem_document
 from sdcard.rules import Rule
 
 _BY_STATUS: Mapping[HTTPStatus, tuple[Rule, ...]] = {

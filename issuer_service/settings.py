@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from issuer_service.addresses import Network
+from issuer_service.connections import Network
 from issuer_service.logs import LogFormat, LogLevel
 from sdcard.errors import Misuse
-from sdcard.hosts import is_loopback
 from sdcard.issuer import DAY
-from sdcard.oauth.actors import MOST_ACTORS
+from sdcard.oauth import MOST_ACTORS
+from sdcard.urls import is_loopback
 
 MOST_PER_MINUTE = 10_000_000
 MOST_DELEGATION_SECONDS = 3_600

@@ -10,10 +10,10 @@ from typing import Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from issuer_service.openapi import FromWiring, refusals
-from issuer_service.stores.rows.keys import KeyUse
-from issuer_service.wiring import Wiring
-from sdcard.edge.key_files import public_jwks
+from issuer_service.container import Wiring
+from issuer_service.keys.repository import KeyUse
+from issuer_service.routes import FromWiring, refusals
+from sdcard.io.key_files import public_jwks
 
 router = APIRouter(tags=["well-known"])
 

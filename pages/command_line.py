@@ -6,8 +6,7 @@ from typing import Any
 
 import typer
 
-from sdcard.cli.app import app
-from sdcard.cli.help import example_of
+from sdcard.cli.app import app, example_of
 
 _HEAD = """# Command line
 

@@ -11,23 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sdcard.admission import AdmissionPolicy, NothingRequired, Required, check_admission
-    from sdcard.cards.a2a.signatures.creation import prepare_card_signature
-    from sdcard.cards.a2a.signatures.verification import CardSigners, parse_card_signers
-    from sdcard.cards.card import Card
+    from sdcard.cards.a2a.signatures import CardSigners, parse_card_signers, prepare_card_signature
     from sdcard.cards.conversion import Conversion
     from sdcard.cards.converting import convert_card
+    from sdcard.cards.detect import parse_card, parse_card_file
+    from sdcard.cards.model import Card
     from sdcard.cards.partial import PartialCard
-    from sdcard.cards.reading import parse_card, parse_card_file
     from sdcard.claim_request import ClaimRequest
-    from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
-    from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
-    from sdcard.dpop.binding import binding_claim, check_unbound, parse_binding
-    from sdcard.dpop.creation import create_dpop_proof
-    from sdcard.dpop.verification import (
+    from sdcard.dpop import (
         DpopExpectations,
         DpopProof,
         WithoutToken,
         WithToken,
+        binding_claim,
+        check_unbound,
+        create_dpop_proof,
+        parse_binding,
         verify_dpop_proof,
         verify_dpop_proof_async,
     )
@@ -46,18 +45,19 @@ if TYPE_CHECKING:
     from sdcard.instants import FreshnessWindow, Instant
     from sdcard.issued import Acceptance
     from sdcard.issuer import Issuer, SdCard, issue_sd_card, prepare_batch, prepare_sd_card, rounded_validity
+    from sdcard.jose.jws import InMemorySigner, Signer
     from sdcard.jose.keys import PublicKey, parse_public_jwk
-    from sdcard.jose.signer import InMemorySigner, Signer
-    from sdcard.keybinding.challenge import Answering, Challenge, Unbound, Unsolicited, new_challenge
+    from sdcard.key_binding import Answering, Challenge, Unbound, Unsolicited, new_challenge
     from sdcard.limits import Limits
     from sdcard.parallel_verifier import verify_many
     from sdcard.paths import ClaimPath
+    from sdcard.policy.model import DEFAULT_POLICY, DisclosurePolicy
+    from sdcard.policy.plan import DisclosurePlan, plan_disclosure
     from sdcard.profile import AGENT_SD_JWT_02, SD_CARD, Profile
     from sdcard.rules import Rule
-    from sdcard.sdjwt.serialization import to_flattened, to_general
-    from sdcard.status.reference import Checked, CheckedAsync, Unchecked
-    from sdcard.trust import TrustedIssuers, parse_trusted_issuers
-    from sdcard.trust_list import issue_trust_list, verify_trust_list
+    from sdcard.sdjwt.model import to_flattened, to_general
+    from sdcard.status_list import Checked, CheckedAsync, Unchecked
+    from sdcard.trust import TrustedIssuers, issue_trust_list, parse_trusted_issuers, verify_trust_list
     from sdcard.verification_cache import VerificationCache
     from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
 
@@ -146,37 +146,34 @@ __all__ = [
 
 _HOMES = {
     "admission": "AdmissionPolicy NothingRequired Required check_admission",
-    "cards.a2a.signatures.creation": "prepare_card_signature",
-    "cards.a2a.signatures.verification": "CardSigners parse_card_signers",
-    "cards.card": "Card",
+    "cards.a2a.signatures": "prepare_card_signature CardSigners parse_card_signers",
     "cards.conversion": "Conversion",
     "cards.converting": "convert_card",
+    "cards.detect": "parse_card parse_card_file",
+    "cards.model": "Card",
     "cards.partial": "PartialCard",
-    "cards.reading": "parse_card parse_card_file",
     "claim_request": "ClaimRequest",
-    "disclosure.plan": "DisclosurePlan plan_disclosure",
-    "disclosure.policy": "DEFAULT_POLICY DisclosurePolicy",
-    "dpop.binding": "binding_claim check_unbound parse_binding",
-    "dpop.creation": "create_dpop_proof",
-    "dpop.verification": "DpopExpectations DpopProof WithoutToken WithToken verify_dpop_proof verify_dpop_proof_async",
+    "dpop": "binding_claim check_unbound parse_binding create_dpop_proof DpopExpectations DpopProof WithoutToken "
+    "WithToken verify_dpop_proof verify_dpop_proof_async",
     "errors": "Finding Misuse Refused Where",
-    "holder": "HeldSdCard RequestAnswered accept_sd_card disclose present "
-    "select_all select_context select_paths select_requested",
+    "holder": "HeldSdCard RequestAnswered accept_sd_card disclose present select_all select_context select_paths "
+    "select_requested",
     "instants": "FreshnessWindow Instant",
     "issued": "Acceptance",
     "issuer": "Issuer SdCard issue_sd_card prepare_batch prepare_sd_card rounded_validity",
+    "jose.jws": "InMemorySigner Signer",
     "jose.keys": "PublicKey parse_public_jwk",
-    "jose.signer": "InMemorySigner Signer",
-    "keybinding.challenge": "Answering Challenge Unbound Unsolicited new_challenge",
+    "key_binding": "Answering Challenge Unbound Unsolicited new_challenge",
     "limits": "Limits",
     "parallel_verifier": "verify_many",
     "paths": "ClaimPath",
+    "policy.model": "DEFAULT_POLICY DisclosurePolicy",
+    "policy.plan": "DisclosurePlan plan_disclosure",
     "profile": "AGENT_SD_JWT_02 SD_CARD Profile",
     "rules": "Rule",
-    "sdjwt.serialization": "to_flattened to_general",
-    "status.reference": "Checked CheckedAsync Unchecked",
-    "trust": "TrustedIssuers parse_trusted_issuers",
-    "trust_list": "issue_trust_list verify_trust_list",
+    "sdjwt.model": "to_flattened to_general",
+    "status_list": "Checked CheckedAsync Unchecked",
+    "trust": "TrustedIssuers parse_trusted_issuers issue_trust_list verify_trust_list",
     "verification_cache": "VerificationCache",
     "verifier": "Expectations VerifiedCard verify_presentation verify_presentation_async",
 }

@@ -9,8 +9,8 @@ only ever demands that something is shown, so leaving something out never turns 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sdcard.cards.format import Fact
-from sdcard.cards.reading import KNOWN_FORMATS
+from sdcard.cards.detect import KNOWN_FORMATS
+from sdcard.cards.model import Fact
 from sdcard.claim_request import ClaimRequest
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.paths import ClaimPath, value_at

@@ -1,22 +1,24 @@
-"""Strict base64url and strict JSON: one spelling in, one spelling out.
+"""Strict base64url and JSON, and mappings that are frozen."""
 
-Lenient readers accept padding, foreign characters, stray bits, repeated members and NaN; each of them lets two
-parties read one text differently. RFC 7515 2, RFC 8259, RFC 8725 2.4.
-"""
-
+import copyreg
 import json
 import marshal
 from array import array
 from binascii import a2b_base64, b2a_base64
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import accumulate
-from typing import Any, AnyStr, NoReturn, TypeAlias
+from types import MappingProxyType
+from typing import Any, AnyStr, NoReturn, TypeAlias, TypeVar
 
 from sdcard.errors import Misuse, Refused, Where
 from sdcard.limits import BYTES_PER_CONTAINER, MOST_CONTAINERS
 from sdcard.rules import Rule
+
+# -- Strict base64url and strict JSON: one spelling in, one spelling out ----------------------------------------------
+# Lenient readers accept padding, foreign characters, stray bits, repeated members and NaN; each of them lets two
+# parties read one text differently. RFC 7515 2, RFC 8259, RFC 8725 2.4.
 
 try:  # the extra `fast`: what is accepted, and what is not, is the same without it
     import orjson
@@ -376,3 +378,21 @@ def _has_lone_surrogate(value: JsonValue) -> bool:
     except Misuse:
         return True
     return False
+
+
+# -- ``frozen``: an immutable mapping that can be pickled and copied --------------------------------------------------
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def frozen(mapping: Mapping[K, V]) -> MappingProxyType[K, V]:
+    """A copy of a mapping that nobody can change. What is in it is not copied."""
+    return MappingProxyType(dict(mapping))
+
+
+def _reduced(mapping: MappingProxyType[K, V]) -> tuple[Callable[[Mapping[K, V]], MappingProxyType[K, V]], Any]:
+    return frozen, (dict(mapping),)
+
+
+copyreg.pickle(MappingProxyType, _reduced)  # the one type in our values that Python itself does not pickle

@@ -3,29 +3,27 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from sdcard.cards.card import Card
+from sdcard.cards.detect import format_of
+from sdcard.cards.model import Card
 from sdcard.cards.partial import PartialCard
-from sdcard.cards.reading import format_of
 from sdcard.claim_request import ClaimRequest
 from sdcard.disclosable import Treatment, shows, treatments
-from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
-from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
 from sdcard.issued import Acceptance, IssuedSdCard, card_members, check_issued
-from sdcard.jose.jws import parse_jws
+from sdcard.jose.jws import Signer, parse_jws
 from sdcard.jose.keys import PublicKey
-from sdcard.jose.signer import Signer
-from sdcard.keybinding.challenge import Challenge
-from sdcard.keybinding.creation import bind
+from sdcard.key_binding import Challenge, bind
 from sdcard.limits import DEEPEST, Limits
 from sdcard.paths import ClaimPath, Place
+from sdcard.policy.model import DisclosurePolicy
+from sdcard.policy.plan import DisclosurePlan, plan_disclosure
 from sdcard.profile import Profile
 from sdcard.requesting import entry_of, survey
 from sdcard.rules import Rule
-from sdcard.sdjwt.processing import process_payload
-from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
-from sdcard.status.reference import parse_status
+from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.sdjwt.verification import process_payload
+from sdcard.status_list import parse_status
 from sdcard.verification_cache import VerificationCache
 
 _ACCEPTED = Limits(json_depth=DEEPEST, digests=2**53)
@@ -84,11 +82,7 @@ class RequestAnswered:
 
 
 def accept_sd_card(
-    text: str,
-    acceptance: Acceptance,
-    holder_key: PublicKey,
-    now: Instant,
-    cache: VerificationCache | None = None,
+    text: str, acceptance: Acceptance, holder_key: PublicKey, now: Instant, cache: VerificationCache | None = None
 ) -> HeldSdCard:
     """Check an SD-Card on receipt, as a Verifier would (R-75, R-76).
 

@@ -1,9 +1,4 @@
-"""Challenges and presentations in HTTP headers: scheme ``SD-Card`` (RFC 9110 11).
-
-``WWW-Authenticate: SD-Card nonce="…", audience="…"``, with ``interaction_id`` where there is one and ``requested``, a
-JSON array of claim paths, where something is asked for; ``Authorization: SD-Card <presentation>``. A compact SD-JWT+KB
-is a ``token68`` already. What is written is printable ASCII in quotes, so nothing in it can begin another header.
-"""
+"""HTTP: problem documents (RFC 9457), and challenges and presentations as headers."""
 
 import json
 import re
@@ -12,11 +7,50 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sdcard.claim_request import ClaimRequest
-from sdcard.encoding import parse_json
-from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.interactions import MAX_INTERACTION, is_interaction_id
-from sdcard.keybinding.challenge import Challenge
+from sdcard.encoding import JsonObject, parse_json
+from sdcard.errors import AND_MORE, Misuse, Part, Refused, Where
+from sdcard.key_binding import Challenge
+from sdcard.limits import MAX_INTERACTION, is_interaction_id
 from sdcard.rules import Rule
+
+# -- Problem documents (RFC 9457) of the registry, agents and Verifiers -----------------------------------------------
+
+PROBLEM = "application/problem+json"
+RETRY_AFTER = 5
+"""Seconds, for answers of 503."""
+
+
+def problem_document(refusal: Refused, status: int) -> JsonObject:
+    """The refusal as it is sent.
+
+    It names rules and places, never a value; ``rule`` and ``where`` are the first.
+    """
+    return {
+        "type": f"urn:sd-card:rule:{refusal.rule}",
+        "title": refusal.rule.sentence,
+        "status": int(status),
+        "detail": _detail(refusal),
+        "rule": str(refusal.rule),
+        "where": str(refusal.where),
+        "findings": [
+            {"rule": str(one.rule), "level": str(one.level), "where": str(one.where), "hint": one.hint}
+            for one in refusal.findings
+        ],
+    }
+
+
+def _detail(refusal: Refused) -> str:
+    first = refusal.findings[0].hint or refusal.rule.sentence
+    return (
+        f"{first} {AND_MORE}" if len(refusal.findings) > 1 and refusal.findings[-1].hint.endswith(AND_MORE) else first
+    )
+
+
+# -- Challenges and presentations in HTTP headers: scheme ``SD-Card`` (RFC 9110 11) -----------------------------------
+# ``WWW-Authenticate: SD-Card nonce="…", audience="…"``, with ``interaction_id`` where there is one and ``requested``,
+# a JSON array of claim paths, where something is asked for; ``Authorization: SD-Card <presentation>``. A compact SD-
+# JWT+KB is a ``token68`` already. What is written is printable ASCII in quotes, so nothing in it can begin another
+# header.
 
 SCHEME = "SD-Card"
 INTERACTION_HEADER = "SD-Card-Interaction"

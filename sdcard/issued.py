@@ -24,11 +24,10 @@ from sdcard.jose.claims import (
 from sdcard.jose.jws import SignatureCheck, parse_jws, verify_jws
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
-from sdcard.names import CNF, NEVER_SELECTIVE, RESERVED_AT_TOP
-from sdcard.profile import SD_CARD, Profile
+from sdcard.profile import CNF, NEVER_SELECTIVE, RESERVED_AT_TOP, SD_CARD, Profile
 from sdcard.rules import Rule
-from sdcard.sdjwt.processing import ProcessedPayload, process_payload
-from sdcard.sdjwt.serialization import SdJwt
+from sdcard.sdjwt.model import SdJwt
+from sdcard.sdjwt.verification import ProcessedPayload, process_payload
 from sdcard.trust import TrustedIssuers
 from sdcard.verification_cache import VerificationCache
 

@@ -11,22 +11,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sdcard.disclosure.agreement import ISSUING_STEP, Agreement
-from sdcard.disclosure.plan import DisclosurePlan
 from sdcard.encoding import JsonObject, check_containers
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.jws import add_payload, encode_header, join_signature
+from sdcard.jose.jws import Signer, add_payload, encode_header, join_signature
 from sdcard.jose.keys import PublicKey
-from sdcard.jose.signer import Signer
 from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS, Limits
-from sdcard.names import CNF, SD_ALG
 from sdcard.pairwise import code_of
+from sdcard.policy.context import ISSUING_STEP, Agreement
+from sdcard.policy.plan import DisclosurePlan
+from sdcard.profile import CNF, SD_ALG
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
-from sdcard.sdjwt.embedding import embed
-from sdcard.sdjwt.serialization import SdJwt
-from sdcard.status.reference import StatusReference
+from sdcard.sdjwt.issuance import embed
+from sdcard.sdjwt.model import SdJwt
+from sdcard.status_list import StatusReference
 
 AGENT_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 """The pattern of an agent's id: what ``sub`` has after ``agent:``."""
@@ -356,14 +355,7 @@ def prepare_batch(
         raise Misuse("a Batch has one id for all its SD-Cards, or one for each")
     return tuple(
         prepare_sd_card(
-            issuer,
-            plan,
-            agent_id=one,
-            holder_key=key,
-            validity=validity,
-            salts=salts,
-            status=status,
-            limits=limits,
+            issuer, plan, agent_id=one, holder_key=key, validity=validity, salts=salts, status=status, limits=limits
         )
         for (plan, key), one, status in zip(pairs, ids, statuses or itertools.repeat(None, len(pairs)), strict=True)
     )

@@ -1,11 +1,13 @@
-"""Limits on the work for untrusted input.
+"""Bounds on work, and the syntax of interaction ids."""
 
-One value, so that every bound stands beside its reason.
-"""
-
+import re
 from dataclasses import dataclass, fields
+from typing import TypeGuard
 
 from sdcard.errors import Misuse
+
+# -- Limits on the work for untrusted input ---------------------------------------------------------------------------
+# One value, so that every bound stands beside its reason.
 
 DEEPEST = 128
 """Python's own bound on recursion ends the walk at some 250, and its callers need some of that."""
@@ -56,3 +58,18 @@ BYTES_PER_CONTAINER = 24
 
 MOST_CARD_VALUES = 16_384
 """Values in one card: planning costs up to 20 µs for each. Of 100 public cards the largest has 586."""
+
+
+# -- Interaction ids (SD-Card 5.2.2): one shape in KB-JWTs, headers and tokens ----------------------------------------
+
+MAX_INTERACTION = 128
+"""Characters."""
+INTERACTION_PATTERN = rf"[!-~]{{1,{MAX_INTERACTION}}}"
+"""Visible ASCII characters, and no space."""
+
+_INTERACTION = re.compile(INTERACTION_PATTERN)
+
+
+def is_interaction_id(value: object) -> TypeGuard[str]:
+    """Narrow a value to an interaction id that can be carried and recorded."""
+    return isinstance(value, str) and _INTERACTION.fullmatch(value) is not None

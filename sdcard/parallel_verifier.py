@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 from sdcard.errors import Misuse, Refused
 from sdcard.instants import Instant
 from sdcard.jose.jws import SignatureCheck, VerifyingKey
-from sdcard.keybinding.verification import check_single_use
+from sdcard.key_binding import check_single_use
 from sdcard.verification_cache import VerificationCache
 from sdcard.verifier import (
     MUST_AWAIT,

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
-from sdcard.cards.format import CardFormat
+from sdcard.cards.detect import KNOWN_FORMATS
+from sdcard.cards.model import CardFormat
 from sdcard.cards.partial import PartialCard
-from sdcard.cards.reading import KNOWN_FORMATS
 from sdcard.claim_request import CALLERS, ClaimRequest
-from sdcard.disclosure.entries import Entry, read_entry
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.paths import ClaimPath, PathNode, Place, Segment, value_at
+from sdcard.policy.context import Entry, read_entry
 
 _CONTAINERS = (dict, list)
 

@@ -256,11 +256,7 @@ class Rule(StrEnum):
     AGREEMENT_UNEXPECTED = "agreement.unexpected", "A partner is named where no agreement decides.", "policy"
     AGREEMENT_NONE = "agreement.none-in-force", "No agreement with this partner is in force.", "policy"
     DISCLOSE_EMPTY = "disclose.nothing-behind", "The card has nothing behind this entry.", "policy"
-    SELECTION_COARSE = (
-        "selection.too-coarse",
-        "What has to be shown shows what must stay hidden too.",
-        "RFC 9901 7.2",
-    )
+    SELECTION_COARSE = ("selection.too-coarse", "What has to be shown shows what must stay hidden too.", "RFC 9901 7.2")
     SELECTION = "selection.not-held", "The SD-Card holds no such claim.", "RFC 9901 7.2"
     POLICY_FORMAT = "policy.format", "The card is of a format that is not admitted here.", "policy"
     POLICY_CLAIM = "policy.claim-missing", "A claim that is required here was not disclosed.", "policy"
@@ -270,11 +266,7 @@ class Rule(StrEnum):
     REQUEST = "request.malformed", "The request is not of the documented shape.", "registry"
     REQUEST_TARGET = "request.not-found", "There is nothing at this path.", "RFC 9110 15.5.5"
     REQUEST_METHOD = "request.method", "This path does not answer this method.", "RFC 9110 15.5.6"
-    REQUEST_MEDIA_TYPE = (
-        "request.media-type",
-        "The body is of another media type than is read.",
-        "RFC 9110 15.5.16",
-    )
+    REQUEST_MEDIA_TYPE = ("request.media-type", "The body is of another media type than is read.", "RFC 9110 15.5.16")
     REQUEST_TIMEOUT = "request.timeout", "The body did not arrive in time.", "RFC 9110 15.5.9"
     AGENT_ID = "agent-id.malformed", "The agent id is not 1 to 128 letters, digits, `.`, `_` and `-`.", "registry"
     AGENT_VERSION = (

@@ -37,12 +37,11 @@ from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_objec
 from sdcard.errors import Finding, Part
 from sdcard.instants import Instant, check_instant
 from sdcard.jose.keys import PUBLISHED_KEYS, VECTOR_KEYS
-from sdcard.keybinding.challenge import KeyBinding, NonceUse
+from sdcard.key_binding import KeyBinding, NonceUse
 from sdcard.lenient import lenient_document
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.names import RESERVED_AT_TOP
-from sdcard.profile import PROFILES
-from sdcard.status.reference import StatusReference
+from sdcard.profile import PROFILES, RESERVED_AT_TOP
+from sdcard.status_list import StatusReference
 
 FORMAT = "sd-card-vectors/1"
 ACCEPTED = "accepted"

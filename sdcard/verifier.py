@@ -19,12 +19,21 @@ from sdcard.instants import Instant, check_instant
 from sdcard.issued import Acceptance, IssuedSdCard, check_issued
 from sdcard.jose.jws import SignatureCheck
 from sdcard.jose.keys import PublicKey
-from sdcard.keybinding.challenge import Answering, KeyBinding, Unbound, Unsolicited, has_awaited_record
-from sdcard.keybinding.verification import Bound, check_single_use, check_single_use_async, verify_key_binding
+from sdcard.key_binding import (
+    Answering,
+    Bound,
+    KeyBinding,
+    Unbound,
+    Unsolicited,
+    check_single_use,
+    check_single_use_async,
+    has_awaited_record,
+    verify_key_binding,
+)
 from sdcard.paths import ClaimPath
 from sdcard.rules import Rule
-from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt
-from sdcard.status.reference import (
+from sdcard.sdjwt.model import SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.status_list import (
     Checked,
     CheckedAsync,
     Status,

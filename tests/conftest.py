@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from issuer_service.stores.migrations import upgrade
+from issuer_service.db.migrations import upgrade
 from tests import groups
 from tests.command_line import sdcard
 from tests.postgres import Cluster, cluster

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sdcard.edge import pkcs11
-from sdcard.edge.pkcs11 import Pkcs11Token, TokenAddress
+from sdcard.io import pkcs11
+from sdcard.io.pkcs11 import Pkcs11Token, TokenAddress
 from tests.groups import needs, unavailable
 
 T = TypeVar("T")

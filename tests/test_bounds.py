@@ -4,8 +4,8 @@ import ast
 from collections.abc import Iterator
 from enum import StrEnum
 
-from issuer_service.stores.tables import metadata
-from sdcard.edge.sql_records import _METADATA as RECORDS
+from issuer_service.db.tables import metadata
+from sdcard.io.sql_replay_cache import _METADATA as RECORDS
 from tests.shared import ROOT
 from tests.sources import PRODUCT, files, name_of, tree
 
@@ -50,68 +50,68 @@ class Why(StrEnum):
 
 PLACES: dict[Why, str] = {
     Why.WORK: """
-        sdcard/audit/chain.py:Walk._seen sdcard/audit/chain.py:Walk._findings
-        sdcard/cards/a2a/losses.py:Losses._found sdcard/cards/a2a/losses.py:Losses._spelt
-        sdcard/cards/a2a/signatures/forms.py:_Reading.unsigned
+        sdcard/audit_chain.py:Walk._seen sdcard/audit_chain.py:Walk._findings
+        sdcard/cards/conversion.py:Losses._found sdcard/cards/conversion.py:Losses._spelt
+        sdcard/cards/a2a/signed_form.py:_Reading.unsigned
         sdcard/cards/documents.py:_Builder.findings sdcard/cards/documents.py:_Builder._open
-        sdcard/cards/kno/conversion.py:_Carrier._lost sdcard/disclosure/plan.py:_Walk.shown
-        issuer_service/stores/state/comparison.py:_Comparison._findings
-        sdcard/paths.py:PathNode.parts sdcard/disclosure/context_rules.py:Position._inside
+        sdcard/cards/kno/conversion.py:_Carrier._lost sdcard/policy/plan.py:_Walk.shown
+        issuer_service/db/state_check.py:_Comparison._findings
+        sdcard/paths.py:PathNode.parts sdcard/policy/rules.py:Position._inside
         issuer_service/discovery/renewal.py:_Failures.positions
         issuer_service/discovery/renewal.py:_Failures.not_tried
         sdcard/salts.py:SaltPool._waiting sdcard/salts.py:SaltPool._drawn
-        sdcard/sdjwt/embedding.py:_Embedder.disclosures sdcard/sdjwt/processing.py:_Walk.met
-        sdcard/sdjwt/processing.py:_Walk.revealed sdcard/sdjwt/processing.py:_Walk.partly
-        sdcard/sdjwt/processing.py:_Walk.emptied sdcard/parallel_verifier.py:_PendingCache._waiting
+        sdcard/sdjwt/issuance.py:_Embedder.disclosures sdcard/sdjwt/verification.py:_Walk.met
+        sdcard/sdjwt/verification.py:_Walk.revealed sdcard/sdjwt/verification.py:_Walk.partly
+        sdcard/sdjwt/verification.py:_Walk.emptied sdcard/parallel_verifier.py:_PendingCache._waiting
         sdcard/parallel_verifier.py:_Attempt.noted
-        issuer_service/importing/run.py:Importing.pending issuer_service/registration/reading.py:_Findings.all
-        issuer_service/stores/rows/audit.py:AuditRow.disclosed
+        issuer_service/importing.py:Importing.pending issuer_service/agents/reading.py:_Findings.all
+        issuer_service/audit/records.py:AuditRow.disclosed
         sdcard/disclosable.py:DisclosableObject.layout sdcard/disclosable.py:DisclosableArray.layout
     """,
     Why.CODE: """
-        sdcard/cards/a2a/signatures/members.py:Message.variants
-        sdcard/cards/shapes.py:Object.members sdcard/cards/shapes.py:Object.legacy
-        sdcard/disclosure/context.py:DisclosureContext.narrowed sdcard/disclosure/policy.py:DisclosurePolicy.groups
-        sdcard/disclosure/policy.py:DisclosurePolicy._rules sdcard/issuer.py:Issuer._headers
+        sdcard/cards/a2a/signed_form.py:Message.variants
+        sdcard/cards/schema.py:Object.members sdcard/cards/schema.py:Object.legacy
+        sdcard/policy/context.py:DisclosureContext.narrowed sdcard/policy/model.py:DisclosurePolicy.groups
+        sdcard/policy/model.py:DisclosurePolicy._rules sdcard/issuer.py:Issuer._headers
         sdcard/trust.py:TrustedIssuers.status_keys
         sdcard/requesting.py:_NOTHING sdcard/requesting.py:_known_group sdcard/requesting.py:_known_about
-        sdcard/edge/pkcs11.py:Pkcs11Token._keys sdcard/edge/registry.py:Registry._headers
-        sdcard/edge/statements.py:Statement._rendered sdcard/edge/statements.py:Additions._rendered
-        sdcard/edge/used_nonces.py:_sql sdcard/edge/used_nonces.py:_lookup sdcard/edge/used_nonces.py:_statement
-        issuer_service/authorization_server.py:AuthorizationServer.limits issuer_service/registration/indexing.py:_named
-        issuer_service/importing/work.py:_process issuer_service/keys/ring.py:KeyRing._opened
-        issuer_service/metrics.py:Metrics._of_request issuer_service/settings.py:Settings.authorization_limits
-        issuer_service/stores/discovery.py:_key issuer_service/stores/finding.py:_counting
-        issuer_service/stores/finding.py:_finding issuer_service/stores/revisions.py:head
-        issuer_service/stores/statuses.py:_open issuer_service/stores/state/digests.py:Compared.apart
-        issuer_service/wiring.py:_plain_formats
+        sdcard/io/pkcs11.py:Pkcs11Token._keys sdcard/io/registry_client.py:Registry._headers
+        sdcard/io/statements.py:Statement._rendered sdcard/io/statements.py:Additions._rendered
+        sdcard/io/used_nonces.py:_sql sdcard/io/used_nonces.py:_lookup sdcard/io/used_nonces.py:_statement
+        issuer_service/authorization_server.py:AuthorizationServer.limits issuer_service/agents/indexing.py:_named
+        issuer_service/importing.py:_process issuer_service/keys/ring.py:KeyRing._opened
+        issuer_service/monitoring.py:Metrics._of_request issuer_service/settings.py:Settings.authorization_limits
+        issuer_service/discovery/postings_repository.py:_key issuer_service/discovery/repository.py:_counting
+        issuer_service/discovery/repository.py:_finding issuer_service/db/engine.py:head
+        issuer_service/status/repository.py:_open issuer_service/db/state.py:Compared.apart
+        issuer_service/container.py:_plain_formats
     """,
     Why.SPEED: """
-        sdcard/cards/shapes.py:snake_case sdcard/cards/shapes.py:_spellings
-        issuer_service/addresses.py:_parse issuer_service/exchanges.py:digest_of issuer_service/stores/sql.py:_token_of
-        issuer_service/wiring.py:StatusPublishing.tokens
+        sdcard/cards/schema.py:snake_case sdcard/cards/schema.py:_spellings
+        issuer_service/connections.py:_parse issuer_service/request_context.py:digest_of
+        issuer_service/db/sql.py:_token_of issuer_service/container.py:StatusPublishing.tokens
     """,
     Why.VERIFIED: """
         sdcard/verification_cache.py:VerificationCache._entries sdcard/verification_cache.py:VerificationCache._order
-        sdcard/edge/demanding.py:Demanding._cache sdcard/edge/presenting.py:Presenter.cache
-        issuer_service/wiring.py:Wiring.verification_cache
-        sdcard/edge/status_lists.py:FetchedStatusLists._kept sdcard/edge/status_lists.py:FetchedStatusLists._coming
+        sdcard/web/authenticate.py:Demanding._cache sdcard/web/client_auth.py:Presenter.cache
+        issuer_service/container.py:Wiring.verification_cache
+        sdcard/io/status_lists.py:FetchedStatusLists._kept sdcard/io/status_lists.py:FetchedStatusLists._coming
     """,
     Why.ADMITTED: """
-        sdcard/edge/records.py:_UsedNonces._until sdcard/edge/records.py:_UsedNonces._ends
-        sdcard/edge/records.py:_UsedNonces._forgotten sdcard/edge/records.py:MemoryReplayRecord._used
-        sdcard/edge/records.py:MemoryChallengeRecord._used
+        sdcard/io/replay_cache.py:_UsedNonces._until sdcard/io/replay_cache.py:_UsedNonces._ends
+        sdcard/io/replay_cache.py:_UsedNonces._forgotten sdcard/io/replay_cache.py:MemoryReplayRecord._used
+        sdcard/io/replay_cache.py:MemoryChallengeRecord._used
     """,
     Why.EACH: """
-        issuer_service/rates.py:Buckets._levels issuer_service/shares.py:Shares._places
-        issuer_service/shares.py:Turns._own issuer_service/wiring.py:Wiring.turns
-        issuer_service/wiring.py:Wiring.shares
+        issuer_service/rate_limit.py:Buckets._levels issuer_service/rate_limit.py:Shares._places
+        issuer_service/rate_limit.py:Turns._own issuer_service/container.py:Wiring.turns
+        issuer_service/container.py:Wiring.shares
     """,
     Why.OWNED: """
-        sdcard/edge/databases.py:Database._turns sdcard/edge/databases.py:Database._threads
-        sdcard/edge/lookups.py:SqliteLookups._places sdcard/edge/lookups.py:SqliteLookups._threads
-        sdcard/edge/lookups.py:_Lane._places sdcard/edge/lookups.py:_Lane._idle
-        issuer_service/shares.py:Turns._all issuer_service/readiness.py:Readiness._asked
+        sdcard/io/database.py:Database._turns sdcard/io/database.py:Database._threads
+        sdcard/io/lookups.py:SqliteLookups._places sdcard/io/lookups.py:SqliteLookups._threads
+        sdcard/io/lookups.py:_Lane._places sdcard/io/lookups.py:_Lane._idle
+        issuer_service/rate_limit.py:Turns._all issuer_service/monitoring.py:Readiness._asked
     """,
 }
 TABLES = {

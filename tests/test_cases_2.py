@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from sdcard import Refused, Unchecked
-from sdcard.cards.reading import examine_card
-from sdcard.dpop.creation import token_hash
-from sdcard.edge.card_fetching import fetch_card
-from sdcard.edge.pkcs11 import _public_key
-from sdcard.edge.reach import LOOPBACK
+from sdcard.cards.detect import examine_card
+from sdcard.dpop import token_hash
+from sdcard.io.card_fetching import fetch_card
+from sdcard.io.egress_policy import LOOPBACK
+from sdcard.io.pkcs11 import _public_key
 from tests.command_line import Sdcard
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, request_with_card
 from tests.sdcard.dpop.test_verification import CLIENT, URL, expected, made
-from tests.sdcard.edge.test_card_fetching import serve, signed
+from tests.sdcard.io.test_card_fetching import serve, signed
 from tests.shared import ROOT, shared_dir
 from tests.world import NOW, REMOVED, World, example, key
 
@@ -26,7 +26,7 @@ ELSEWHERE = {
     "N2-002": "tests/sdcard/jose/test_key_sets.py",
     "N2-005": "tests/sdcard/jose/test_key_sets.py",
     "N2-013": "tests/issuer_service/test_texts.py",
-    "N2-026": "tests/sdcard/edge/test_status_lists.py",
+    "N2-026": "tests/sdcard/io/test_status_lists.py",
     "N2-031": "tests/issuer_service/delegation/test_oauth.py",
 }
 HERE = {
@@ -219,7 +219,7 @@ def test_n2_045_files_behind_a_byte_order_mark_are_read(sdcard: Sdcard, world: W
     given = case("N2-045")
     assert set(given["files"]) == {"trust.json", "agent.jwk"}
     assert sdcard("keys", "new", "agent.jwk").status == 0
-    from sdcard.edge.key_files import load_signer
+    from sdcard.io.key_files import load_signer
     from sdcard.trust import encode_trusted_issuers
 
     agent = load_signer(Path("agent.jwk"))

@@ -7,25 +7,24 @@ from typing import Any
 import pytest
 
 from sdcard import Refused, Unbound
-from sdcard.audit.checkpoints import verify_checkpoint
-from sdcard.cards.a2a.signatures.verification import check_signatures
-from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.delegation.tokens import claims_of, read_delegated_token
-from sdcard.dpop.binding import check_unbound
+from sdcard.audit_chain import verify_checkpoint
+from sdcard.cards.a2a.signatures import check_signatures
+from sdcard.cards.detect import KNOWN_FORMATS
+from sdcard.delegation import claims_of, read_delegated_token
+from sdcard.dpop import check_unbound
 from sdcard.errors import Level, Part, Where
 from sdcard.jose.jws import encode_signing_input, join_signature
 from sdcard.jose.key_sets import parse_key_set
-from sdcard.oauth.access_token import parse_access_token, verify_access_token
-from sdcard.oauth.keys import parse_server_keys
-from sdcard.trust_list import verify_trust_list
+from sdcard.oauth import parse_access_token, parse_server_keys, verify_access_token
+from sdcard.trust import verify_trust_list
 from tests import identity
-from tests.sdcard.audit.test_checkpoints import KEYS as CHECKPOINT_KEYS
-from tests.sdcard.audit.test_checkpoints import signed as checkpoint
+from tests.sdcard.audit_chain.test_checkpoints import KEYS as CHECKPOINT_KEYS
+from tests.sdcard.audit_chain.test_checkpoints import signed as checkpoint
 from tests.sdcard.cards.a2a.signatures.signed import TRUSTED, over_all
 from tests.sdcard.delegation.test_tokens import DELEGATION
 from tests.sdcard.dpop import test_verification as dpop
-from tests.sdcard.keybinding import test_possession as possession
-from tests.sdcard.status import test_token as status
+from tests.sdcard.key_binding import test_possession as possession
+from tests.sdcard.status_list import test_token as status
 from tests.sdcard.test_trust_list import PINNED
 from tests.sdcard.test_trust_list import signed as trust_list
 from tests.shared import ROOT

@@ -12,29 +12,27 @@ from typing import Any
 
 import pytest
 
+from issuer_service.agents.reading import Terms
 from issuer_service.configuration import read_configuration
-from issuer_service.importing.lines import read_line
-from issuer_service.registration.reading import Terms
+from issuer_service.importing import read_line
 from issuer_service.settings import ProofPolicy
 from sdcard import DEFAULT_POLICY, SD_CARD, Misuse, Refused, parse_card, parse_card_file, parse_trusted_issuers
-from sdcard.cards.a2a.signatures.verification import NOBODY
+from sdcard.cards.a2a.signatures import NOBODY
 from sdcard.cli.audit_files import read_lines
-from sdcard.cli.mcp_shapes import Document, Token
-from sdcard.cli.mcp_tools import check_card, inspect_sd_card
+from sdcard.cli.mcp_tools import Document, Token, check_card, inspect_sd_card
 from sdcard.cli.output import read_sd_jwt, read_text
 from sdcard.cli.register import read_token
 from sdcard.cli.trust import read_trust
-from sdcard.disclosure.document import parse_policy
-from sdcard.edge import key_files
-from sdcard.edge.server_keys import load_from
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Part, Where
+from sdcard.io import key_files
+from sdcard.io.server_keys import load_from
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.oauth.bearer import parse_credentials
-from sdcard.oauth.keys import parse_server_keys
-from sdcard.sdjwt.serialization import parse_sd_jwt, to_flattened, to_general
-from sdcard.trust_list import issue_trust_list
+from sdcard.oauth import parse_credentials, parse_server_keys
+from sdcard.policy.document import parse_policy
+from sdcard.sdjwt.model import parse_sd_jwt, to_flattened, to_general
+from sdcard.trust import issue_trust_list
 from sdcard.vectors import parse_vector
 from tests.shared import ROOT
 from tests.sources import PRODUCT, files, name_of
@@ -295,17 +293,16 @@ def test_programs_send_a_presentation_and_a_token_on_one_line(world: World) -> N
 
 
 READERS = {
-    "sdcard/edge/key_files.py", "sdcard/edge/server_keys.py", "sdcard/cli/output.py", "sdcard/cli/audit_files.py",
+    "sdcard/io/key_files.py", "sdcard/io/server_keys.py", "sdcard/cli/output.py", "sdcard/cli/audit_files.py",
     "issuer_service/configuration.py",
 }  # fmt: skip
 """Modules that read files of people themselves, and forgive."""
 ELSEWHERE = {
     "issuer_service/cli/registry.py": "read_line forgives",
-    "issuer_service/wiring.py": "parse_policy forgives",
-    "issuer_service/audit/checkpoints.py": "the registry's own file",
-    "issuer_service/stores/restored.py": "the same file",
-    "sdcard/edge/used_nonces.py": "a file of its own",
-    "issuer_service/stores/backups.py": "the registry's own database",
+    "issuer_service/container.py": "parse_policy forgives",
+    "issuer_service/audit/service.py": "the registry's own file",
+    "sdcard/io/used_nonces.py": "a file of its own",
+    "issuer_service/db/backups.py": "the registry's own database",
     "issuer_service/cli/demo.py": "our own example",
     "issuer_service/console/endpoints.py": "our own style",
     "issuer_service/pages/endpoints.py": "our own page",

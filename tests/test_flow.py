@@ -15,34 +15,25 @@ from typing import Any
 import httpx2
 import pytest
 
-from sdcard import (
-    Acceptance,
-    Challenge,
-    HeldSdCard,
-    Refused,
-    VerifiedCard,
-    accept_sd_card,
-    present,
-    select_all,
-)
-from sdcard.delegation.tokens import SD_AGENT_CARD_TYPE, Delegation
-from sdcard.edge.card_fetching import FetchedCard, fetch_card
-from sdcard.edge.issuer_keys import IssuerKeys
-from sdcard.edge.key_files import load_signer
-from sdcard.edge.mcp import write_calls
-from sdcard.edge.presenting import Presenter, SdCardAuth
-from sdcard.edge.publishing import CardApp
-from sdcard.edge.reach import LOOPBACK
-from sdcard.edge.registry import Registry
-from sdcard.edge.status_lists import FetchedStatusLists
-from sdcard.edge.system import SystemSalts
+from sdcard import Acceptance, Challenge, HeldSdCard, Refused, VerifiedCard, accept_sd_card, present, select_all
+from sdcard.delegation import SD_AGENT_CARD_TYPE, Delegation
 from sdcard.holder import select_paths
 from sdcard.http_auth import INTERACTION_HEADER
+from sdcard.io.card_fetching import FetchedCard, fetch_card
+from sdcard.io.egress_policy import LOOPBACK
+from sdcard.io.issuer_metadata import IssuerKeys
+from sdcard.io.key_files import load_signer
+from sdcard.io.registry_client import Registry
+from sdcard.io.status_lists import FetchedStatusLists
+from sdcard.io.system import SystemSalts
 from sdcard.publishing.published import PublishedCard, PublishedCards
 from sdcard.publishing.tokens import OwnTokens, new_card_token
 from sdcard.rules import Rule
-from sdcard.status.reference import Checked
+from sdcard.status_list import Checked
 from sdcard.trust import TrustedIssuers
+from sdcard.web.client_auth import Presenter, SdCardAuth
+from sdcard.web.mcp import write_calls
+from sdcard.web.publish import CardApp
 from tests import served, tool_server
 from tests.command_line import Sdcard
 from tests.flow import agents, cards

@@ -31,29 +31,29 @@ import sqlalchemy.exc
 import yaml
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-from issuer_service import tls
+from issuer_service import server as tls
 from issuer_service.keys import sealing
-from issuer_service.stores.rows.keys import KeyUse
-from sdcard import Misuse, Refused
-from sdcard.audit.records import record_digest
+from issuer_service.keys.repository import KeyUse
+from sdcard import Misuse, Refused, status_list
+from sdcard import oauth as oauth_keys
+from sdcard.audit_chain import record_digest
 from sdcard.cards import documents
-from sdcard.cards.a2a.signatures import forms
-from sdcard.cards.agentcard import identity
+from sdcard.cards.a2a import signed_form as forms
+from sdcard.cards.agentcard import shared as identity
 from sdcard.cli import register
-from sdcard.disclosure import document as policies
-from sdcard.edge import fetching, key_files
-from sdcard.edge.databases import open_database
-from sdcard.edge.reach import LOOPBACK, Reach
-from sdcard.edge.registry import Registry
 from sdcard.encoding import parse_json
 from sdcard.errors import Part, Where, foreign_code
+from sdcard.io import http as fetching
+from sdcard.io import key_files
+from sdcard.io.database import open_database
+from sdcard.io.egress_policy import LOOPBACK, Reach
+from sdcard.io.registry_client import Registry
+from sdcard.jose import key_types as ml_dsa
 from sdcard.jose import keys as jose_keys
-from sdcard.jose import ml_dsa
 from sdcard.jose.algorithms import SignatureAlgorithm
-from sdcard.jose.signer import InMemorySigner
-from sdcard.oauth import keys as oauth_keys
+from sdcard.jose.jws import InMemorySigner
+from sdcard.policy import document as policies
 from sdcard.rules import Rule
-from sdcard.status import status_list
 from tests.sources import PRODUCT, files, imported
 from tests.world import key, key_of
 
@@ -178,26 +178,17 @@ CALLS: dict[str, tuple[list[type[Exception]], Plant]] = {
         CRYPTOGRAPHY,
         at(ec, "EllipticCurvePublicNumbers", lambda: read_key(ES), method="public_key"),
     ),
-    "cryptography: Ed25519": (
-        CRYPTOGRAPHY,
-        at(ed25519, "Ed25519PublicKey", lambda: read_key(ED)),
-    ),
+    "cryptography: Ed25519": (CRYPTOGRAPHY, at(ed25519, "Ed25519PublicKey", lambda: read_key(ED))),
     "cryptography: ML-DSA": (CRYPTOGRAPHY, at(ml_dsa, "public_key_of", lambda: read_key(ML))),
     "cryptography: RSA": (
         CRYPTOGRAPHY,
         at(oauth_keys, "RSAPublicNumbers", lambda: oauth_keys._parse_rsa(RSA, WHERE), method="public_key"),
     ),
     "jwcrypto: JWK": (JWCRYPTO, at(key_files, "JWK", lambda: key_files.parse_private_jwk(PRIVATE))),
-    "jwcrypto: generate": (
-        JWCRYPTO,
-        at(key_files, "_made", lambda: key_files.generate_jwk(SignatureAlgorithm.ES256)),
-    ),
+    "jwcrypto: generate": (JWCRYPTO, at(key_files, "_made", lambda: key_files.generate_jwk(SignatureAlgorithm.ES256))),
     "jwcrypto: seal": (JWCRYPTO, at(sealing, "JWE", lambda: KEK.seal({}, key(1).public_key, KeyUse.CARDS))),
     "jwcrypto: open": (JWCRYPTO, at(sealing, "JWE", lambda: KEK.open(SEALED, key(1).public_key, KeyUse.CARDS))),
-    "jsonschema: policies": (
-        SCHEMA,
-        lambda patch, fail: policy(patch, fail),
-    ),
+    "jsonschema: policies": (SCHEMA, lambda patch, fail: policy(patch, fail)),
     "pyyaml": (all_of(yaml, yaml.error, yaml.reader, yaml.scanner, yaml.parser), yaml_events),
     "rfc8785: cards": (all_of(rfc8785), at(rfc8785, "dumps", lambda: forms.canonical_json({}))),
     "rfc8785: audit": (all_of(rfc8785), at(rfc8785, "dumps", lambda: record_digest({}))),
@@ -206,14 +197,8 @@ CALLS: dict[str, tuple[list[type[Exception]], Plant]] = {
     "zlib: gzip": (all_of(zlib), at(fetching, "zlib", lambda: fetching._inflate(b"x", 10))),
     "httpx2: a fetch": (HTTP, at(httpx2.AsyncClient, "stream", fetched)),
     "httpx2: a client": (HTTP, at(httpx2, "AsyncClient", fetched)),
-    "httpx2: the registry": (
-        HTTP,
-        at(httpx2.Client, "stream", lambda: Registry(NOWHERE, "t", 0.0).nonce()),
-    ),
-    "ssl: authorities": (
-        HTTP,
-        at(ssl.SSLContext, "load_verify_locations", lambda: fetching._tls("x")),
-    ),
+    "httpx2: the registry": (HTTP, at(httpx2.Client, "stream", lambda: Registry(NOWHERE, "t", 0.0).nonce())),
+    "ssl: authorities": (HTTP, at(ssl.SSLContext, "load_verify_locations", lambda: fetching._tls("x"))),
     "the resolver": (HTTP, resolved),
     "ssl: a certificate": (all_of(ssl), certificate),
     "SQLAlchemy, sqlite3, asyncpg": (SQL, from_database),
@@ -335,7 +320,7 @@ WRAPPED = {
     "cryptography", "jwcrypto", "jsonschema", "yaml", "rfc8785", "ulid", "zlib", "gzip", "httpx2", "ssl", "sqlalchemy",
     "sqlite3", "asyncpg", "orjson", "pybase64", "pkcs11",
 }  # fmt: skip
-"""Tried here, and in ``tests/sdcard/edge/test_pkcs11_faults.py``."""
+"""Tried here, and in ``tests/sdcard/io/test_pkcs11_faults.py``."""
 FRAMES = {
     "a2a": "calls us", "mcp": "calls us", "mcp_types": "types", "fastapi": "calls us", "starlette": "calls us",
     "pydantic": "checks our own shapes; the framework answers what it refuses", "pydantic_settings": "as pydantic",

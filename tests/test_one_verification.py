@@ -16,11 +16,11 @@ from tests.shared import ROOT
 from tests.sources import files, name_of, tree
 from tests.test_bounds import places
 
-PURE = [path for path in files("sdcard") if path.relative_to(ROOT / "sdcard").parts[0] not in {"edge", "cli"}]
+PURE = [path for path in files("sdcard") if path.relative_to(ROOT / "sdcard").parts[0] not in {"io", "web", "cli"}]
 
 TABLES_OF_CODE = {
-    "sdcard/cards/shapes.py:snake_case": "of the names in the tables of card formats",
-    "sdcard/cards/shapes.py:_spellings": "as `snake_case`",
+    "sdcard/cards/schema.py:snake_case": "of the names in the tables of card formats",
+    "sdcard/cards/schema.py:_spellings": "as `snake_case`",
     "sdcard/requesting.py:_known_group": "of the claim groups of the card formats",
     "sdcard/requesting.py:_known_about": "as `_known_scope`",
     "sdcard/requesting.py:_NOTHING": "an empty tree",
@@ -81,8 +81,8 @@ def i():
 
 VERIFYING = """
 import json, pathlib, sys
-from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller
-from sdcard.status.reference import Unchecked
+from sdcard.key_binding import Answering, Challenge, ConsumedByCaller
+from sdcard.status_list import Unchecked
 from sdcard.trust import parse_trusted_issuers
 from sdcard.verifier import Expectations, verify_presentation
 vector = json.loads(pathlib.Path("vectors/key-binding/answer.json").read_text())
@@ -95,18 +95,16 @@ expectations = Expectations(
     published_keys=frozenset(),
 )
 card = verify_presentation(vector["document"], expectations, vector["now"])
-assert card.members and "sdcard.cards.reading" not in sys.modules
+assert card.members and "sdcard.cards.detect" not in sys.modules
 print(*sys.modules)
-assert card.card_format == "a2a/1.0" and "sdcard.cards.reading" in sys.modules
+assert card.card_format == "a2a/1.0" and "sdcard.cards.detect" in sys.modules
 """
 
 
 def test_verifying_loads_no_card_format() -> None:
     loaded = subprocess.run([sys.executable, "-c", VERIFYING], check=True, capture_output=True, text=True, cwd=ROOT)
     ours = {name for name in loaded.stdout.split() if name.startswith("sdcard.")}
-    assert {name for name in ours if name.startswith(("sdcard.cards.", "sdcard.disclosure"))} == {
-        "sdcard.cards.partial"
-    }
+    assert {name for name in ours if name.startswith(("sdcard.cards.", "sdcard.policy"))} == {"sdcard.cards.partial"}
     assert len(ours) < 40
 
 

@@ -3,10 +3,10 @@
 import re
 
 from sdcard import Card, plan_disclosure
-from sdcard.cards.reading import read_card
+from sdcard.cards.detect import read_card
 from sdcard.disclosable import treatments
-from sdcard.disclosure.agreement import Partner
-from sdcard.disclosure.document import parse_policy
+from sdcard.policy.context import Partner
+from sdcard.policy.document import parse_policy
 from tests.shared import ROOT
 from tests.world import example
 

@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from issuer_service.stores.rows.keys import KeyState
+from issuer_service.keys.repository import KeyState
 from sdcard import Acceptance, Issuer, Limits, TrustedIssuers, accept_sd_card, issue_sd_card, rounded_validity
 from sdcard.encoding import encode_json
 from sdcard.errors import Part, Where
 from sdcard.holder import present, select_all
-from sdcard.jose import ml_dsa
+from sdcard.jose import key_types as ml_dsa
 from sdcard.jose.algorithms import SignatureAlgorithm
-from sdcard.jose.jws import parse_jws
-from sdcard.jose.signer import InMemorySigner
-from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
+from sdcard.jose.jws import InMemorySigner, parse_jws
+from sdcard.sdjwt.model import SdJwt, parse_sd_jwt
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, key_row, request, seed_keys
 from tests.shared import ROOT

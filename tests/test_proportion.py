@@ -28,19 +28,18 @@ from sdcard import (
     select_requested,
     verify_presentation,
 )
-from sdcard.cards.reading import KNOWN_FORMATS, examine_document
-from sdcard.disclosure.document import parse_policy
-from sdcard.disclosure.entries import Entry
-from sdcard.disclosure.terms import terms_of
-from sdcard.edge.status_lists import AsyncFetchedStatusLists, FetchedStatusLists, _Kept
+from sdcard.cards.detect import KNOWN_FORMATS, examine_document
 from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.errors import MOST_FINDINGS
 from sdcard.instants import Lifetime
+from sdcard.io.status_lists import AsyncFetchedStatusLists, FetchedStatusLists, _Kept
 from sdcard.limits import MOST_CARD_VALUES
 from sdcard.paths import Place
+from sdcard.policy.context import Entry
+from sdcard.policy.document import parse_policy
+from sdcard.policy.plan import terms_of
 from sdcard.requesting import entry_of, leaves, survey
-from sdcard.status.status_list import pack_statuses
-from sdcard.status.token import issue_status_list_token, verify_status_list_token
+from sdcard.status_list import issue_status_list_token, pack_statuses, verify_status_list_token
 from tests.sdcard.cards.agentcard import cards as agentcard
 from tests.sdcard.cards.documents import georoute, georoute_0_3
 from tests.steps import steps

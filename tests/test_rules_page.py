@@ -12,7 +12,11 @@ from vectors.rows import ELSEWHERE, NOT_SUPPORTED, cited, in_order
 PARTS = list(parts())
 ROWS = [row for row, _ in in_order()]
 CITED = {row for part in PARTS for row in part.rows}
-STANDARD = [part for part in PARTS if part.name.startswith(("sdcard/sdjwt/", "sdcard/keybinding/"))]
+STANDARD = [
+    part
+    for part in PARTS
+    if part.name.startswith(("sdcard/sdjwt/", "sdcard/key_binding.py", "sdcard/nonces.py", "sdcard/possession.py"))
+]
 IN_TWO_PLACES = {
     Rule.DISCLOSURE_KIND: "3.c.ii.1 for a claim, 3.c.iii.1 for an element",
     Rule.SD_PLACEHOLDER: "`...` in an object, and in an element that is malformed",
@@ -90,7 +94,7 @@ ORDER = {
 
 
 def test_the_rules_stand_in_the_order_of_the_standard() -> None:
-    files = ("sdjwt/processing.py", "jose/jws.py", "issued.py", "keybinding/verification.py")
+    files = ("sdjwt/verification.py", "jose/jws.py", "issued.py", "key_binding.py")
     trees = [ast.parse((ROOT / "sdcard" / file).read_text(encoding="utf-8")) for file in files]
     functions = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     for name, rules in ORDER.items():
@@ -104,11 +108,11 @@ def test_the_rules_stand_in_the_order_of_the_standard() -> None:
 
 
 ROWS_OF_THEIR_OWN = (
-    "sdcard/status/",
-    "sdcard/oauth/",
-    "sdcard/dpop/",
-    "sdcard/delegation/",
-    "sdcard/trust_list.py",
+    "sdcard/status_list.py",
+    "sdcard/oauth.py",
+    "sdcard/dpop.py",
+    "sdcard/delegation.py",
+    "sdcard/trust.py",
     "sdcard/publishing/",
 )
 """Standards beside the three whose rows the page lists."""
@@ -126,19 +130,19 @@ def test_every_rule_of_the_standard_is_raised_by_a_function_that_says_which_row(
     }
 
     assert silent == {
-        "sdcard/edge/records.py:_UsedNonces.add",
-        "sdcard/edge/sql_records.py:_available",
-        "sdcard/edge/used_nonces.py:_outcome",
+        "sdcard/io/replay_cache.py:_UsedNonces.add",
+        "sdcard/io/sql_replay_cache.py:_available",
+        "sdcard/io/used_nonces.py:_outcome",
     }, "a record's own limits; status lists have rules of their own"
 
 
 def test_a_rule_is_found_where_it_is_raised() -> None:
     raised = {rule: {part.name for part in PARTS if rule in part.rules} for rule in Rule}
 
-    assert raised[Rule.DISCLOSURE_COLLISION] == {"sdcard/sdjwt/processing.py:_Walk._insert"}
+    assert raised[Rule.DISCLOSURE_COLLISION] == {"sdcard/sdjwt/verification.py:_Walk._insert"}
     assert raised[Rule.ISSUER_UNKNOWN] == {
         "sdcard/admission.py:check_admission",
         "sdcard/trust.py:TrustedIssuers.key_for",
-        "sdcard/oauth/access_token.py:verify_access_token",
+        "sdcard/oauth.py:verify_access_token",
     }
     assert [rule for rule in Rule if not raised[rule]] == []

@@ -14,15 +14,15 @@ ROWS = [
 SOURCES = files(*PRODUCT)
 READS_KEYS = re.compile(r"\b(parse_key_set|read_key_set|load_key_set|load_public_keys|parse_trusted_issuers)\(")
 ONE_KEY = {
-    "sdcard/dpop/verification.py",
-    "sdcard/edge/key_files.py",
+    "sdcard/dpop.py",
+    "sdcard/io/key_files.py",
     "sdcard/jose/claims.py",
     "sdcard/vectors.py",
-    "issuer_service/stores/restored.py",
+    "issuer_service/db/backups.py",
     "issuer_service/discovery/renewal.py",
     "issuer_service/keys/sealing.py",
-    "issuer_service/lifecycle/service.py",
-    "issuer_service/registration/reading.py",
+    "issuer_service/agents/lifecycle.py",
+    "issuer_service/agents/reading.py",
 }
 """Modules that parse single keys: of a token, a request or a row. A key set has one reader."""
 
@@ -44,12 +44,12 @@ def test_no_set_is_named_twice() -> None:
 
 def test_every_module_that_reads_key_sets_is_in_the_table() -> None:
     readers = {name_of(path) for path in SOURCES if READS_KEYS.search(path.read_text(encoding="utf-8"))}
-    clients = {"sdcard/jose/key_sets.py", "sdcard/trust_list.py", "sdcard/vectors.py", "sdcard/cli/audit_files.py"}
+    clients = {"sdcard/jose/key_sets.py", "sdcard/trust.py", "sdcard/vectors.py", "sdcard/cli/audit_files.py"}
     assert readers - clients - listed() == set()
 
 
 def test_no_module_beside_the_one_reader_parses_the_keys_of_a_set() -> None:
     parsing = {name_of(path) for path in SOURCES if "parse_public_jwk" in path.read_text(encoding="utf-8")}
-    own = {"sdcard/__init__.py", "sdcard/jose/keys.py", "sdcard/jose/key_sets.py", "sdcard/oauth/keys.py"}
-    signers = {"sdcard/cards/a2a/signatures/verification.py"}
+    own = {"sdcard/__init__.py", "sdcard/jose/keys.py", "sdcard/jose/key_sets.py", "sdcard/oauth.py"}
+    signers = {"sdcard/cards/a2a/signatures.py"}
     assert parsing == ONE_KEY | own | signers

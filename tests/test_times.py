@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from sqlalchemy import BigInteger, Double, MetaData
 
-from issuer_service.stores.tables import metadata
-from sdcard.edge.sql_records import _METADATA as RECORD_TABLES
+from issuer_service.db.tables import metadata
+from sdcard.io.sql_replay_cache import _METADATA as RECORD_TABLES
 from tests.sources import PRODUCT, files, name_of, tree
 
 NUMBERS = {
@@ -61,58 +61,57 @@ SHOWN = "for people; nothing is decided by it"
 NOW = "compares what is being made now with its bounds; nothing is kept"
 COMPARISONS = {
     "sdcard/instants.py:Lifetime.covers": BOTH,
-    "issuer_service/stores/lifetimes.py:in_force": BOTH,
-    "issuer_service/stores/lifetimes.py:in_force_for": BOTH,
-    "issuer_service/stores/lifetimes.py:is_made": BOTH,
-    "issuer_service/registration/nonces.py:_check": BOTH,
-    "sdcard/disclosure/agreement.py:Agreement.decides": DOCUMENT,
-    "sdcard/disclosure/agreement.py:Agreement.is_in_force": BOTH,
+    "issuer_service/db/values.py:in_force": BOTH,
+    "issuer_service/db/values.py:in_force_for": BOTH,
+    "issuer_service/db/values.py:is_made": BOTH,
+    "issuer_service/agents/nonces.py:_check": BOTH,
+    "sdcard/policy/context.py:Agreement.decides": DOCUMENT,
+    "sdcard/policy/context.py:Agreement.is_in_force": BOTH,
     "sdcard/publishing/published.py:represent": BOTH,
     "sdcard/jose/claims.py:check_freshness": BOTH,
-    "sdcard/oauth/access_token.py:_check_times": BOTH,
+    "sdcard/oauth.py:_check_times": BOTH,
     "sdcard/jose/claims.py:check_not_expired": CLAIM,
     "sdcard/jose/claims.py:check_already_valid": CLAIM,
     "sdcard/jose/claims.py:check_already_issued": CLAIM,
-    "sdcard/status/token.py:verify_status_list_token": CLAIM,
-    "sdcard/status/token.py:_expiry": CLAIM,
-    "sdcard/trust_list.py:verify_trust_list": CLAIM,
+    "sdcard/status_list.py:verify_status_list_token": CLAIM,
+    "sdcard/status_list.py:_expiry": CLAIM,
+    "sdcard/trust.py:verify_trust_list": CLAIM,
     "sdcard/trust.py:TrustedIssuers.is_current": DOCUMENT,
     "sdcard/trust.py:TrustedIssuers.check_current": DOCUMENT,
     "sdcard/publishing/tokens.py:OwnTokens.scopes": "the end that an operator chose; no clock made it",
-    "issuer_service/stores/finding.py:_good": DOCUMENT,
-    "issuer_service/stores/finding.py:": "texts of rows whose both ends were looked at with the page",
+    "issuer_service/discovery/repository.py:_good": DOCUMENT,
+    "issuer_service/discovery/repository.py:": "texts of rows whose both ends were looked at with the page",
     "issuer_service/discovery/service.py:_fresh_page": "compares sets, of what _due gives",
     "issuer_service/discovery/service.py:_due": "beside _is_stale, which compares both ends",
-    "issuer_service/stores/discovery.py:_renew": BOTH,
-    "issuer_service/stores/chains.py:_statuses": "SD-Cards that were verified, both ends, when they were shown",
-    "issuer_service/stores/delegation_rows.py:clear_old": "deletes 30 days beyond the end",
-    "issuer_service/stores/lifecycle.py:_clearing": "deletes what can be asked for again; the future stays",
-    "issuer_service/stores/sessions.py:add_session": "deletes what can be opened again; the future stays",
-    "issuer_service/stores/lifecycle.py:delete_agent": "empties answers of an agent that is gone",
-    "issuer_service/stores/lifecycle.py:issued_for": SHOWN,
-    "issuer_service/stores/audit.py:_asked": SHOWN,
-    "issuer_service/stores/statuses.py:_live_entries": "revokes for 90 days beyond the end",
-    "issuer_service/stores/statuses.py:_set_statuses": BOTH,
-    "issuer_service/stores/status_lists.py:drop_expired": "deletes 90 days beyond the end",
-    "issuer_service/wiring.py:StatusPublishing.public_by": NOW,
+    "issuer_service/discovery/postings_repository.py:_renew": BOTH,
+    "issuer_service/delegation/chain_repository.py:_statuses": "SD-Cards that were verified, both ends, when shown",
+    "issuer_service/delegation/records.py:clear_old": "deletes 30 days beyond the end",
+    "issuer_service/agents/lifecycle_repository.py:_clearing": "deletes what can be asked for again; the future stays",
+    "issuer_service/db/engine.py:add_session": "deletes what can be opened again; the future stays",
+    "issuer_service/agents/lifecycle_repository.py:delete_agent": "empties answers of an agent that is gone",
+    "issuer_service/agents/lifecycle_repository.py:issued_for": SHOWN,
+    "issuer_service/audit/repository.py:_asked": SHOWN,
+    "issuer_service/status/repository.py:_live_entries": "revokes for 90 days beyond the end",
+    "issuer_service/status/repository.py:_set_statuses": BOTH,
+    "issuer_service/status/repository.py:drop_expired": "deletes 90 days beyond the end",
+    "issuer_service/container.py:StatusPublishing.public_by": NOW,
     "issuer_service/keys/ring.py:is_published": "the end of what was signed; it only ever grows",
     "issuer_service/keys/service.py:rotate": BOTH,
     "issuer_service/keys/service.py:what_breaks": SHOWN,
     "issuer_service/access.py:create_token": NOW,
     "issuer_service/discovery/renewal.py:_issue": NOW,
-    "sdcard/delegation/narrowing.py:narrowed_expiry": NOW,
-    "sdcard/edge/publishing.py:_found": NOW,
+    "sdcard/delegation.py:narrowed_expiry": NOW,
+    "sdcard/web/publish.py:_found": NOW,
     "sdcard/cli/policy.py:_not_in_force": SHOWN,
     "issuer_service/cli/token.py:_until": SHOWN,
 }
 """Functions that compare something with the clock, with how both ends are seen to."""
 FILES = {
-    "sdcard/edge/records.py": "used nonces: see RECORDS",
-    "sdcard/edge/sql_records.py": "used nonces: see RECORDS",
-    "sdcard/edge/used_nonces.py": "used nonces: see RECORDS",
-    "sdcard/edge/demanding.py": "challenges, whose answers are fresh at both ends",
-    "sdcard/keybinding/nonces.py": "challenges, whose answers are fresh at both ends",
-    "issuer_service/rates.py": "a bucket of the future goes on from now",
+    "sdcard/io/replay_cache.py": "used nonces: see RECORDS",
+    "sdcard/io/used_nonces.py": "used nonces: see RECORDS",
+    "sdcard/web/authenticate.py": "challenges, whose answers are fresh at both ends",
+    "sdcard/nonces.py": "challenges, whose answers are fresh at both ends",
+    "issuer_service/rate_limit.py": "a bucket of the future goes on from now",
 }
 """Files whose comparisons are all of one kind."""
 

@@ -30,7 +30,7 @@ from sdcard import (
 from sdcard.errors import Part
 from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS, VECTOR_KEYS, PublicKey
-from sdcard.keybinding.challenge import ConsumedByCaller
+from sdcard.key_binding import ConsumedByCaller
 from sdcard.vectors import ACCEPTED, NEEDS, parse_vector
 from tests.groups import unavailable
 from tests.shared import ROOT

@@ -10,9 +10,9 @@ from typing import Any
 from mcp.server.mcpserver import Context, MCPServer
 from starlette.applications import Starlette
 
-from sdcard.edge.mcp import InteractionAudit, ToolCall, read_interaction_id, write_calls
-from sdcard.edge.system import SystemClock
 from sdcard.instants import Clock
+from sdcard.io.system import SystemClock
+from sdcard.web.mcp import InteractionAudit, ToolCall, read_interaction_id, write_calls
 from tests import served as servers
 
 

@@ -48,19 +48,19 @@ from sdcard import (
     select_all,
     verify_presentation,
 )
-from sdcard.cards.reading import read_card
-from sdcard.edge.records import MemoryChallengeRecord, MemoryReplayRecord
+from sdcard.cards.detect import read_card
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url, encode_json
 from sdcard.holder import Selection
+from sdcard.io.replay_cache import MemoryChallengeRecord, MemoryReplayRecord
 from sdcard.issued import Acceptance
 from sdcard.issuer import Validity
 from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
 from sdcard.jose.jws import join_signature
-from sdcard.jose.ml_dsa import private_key_of
-from sdcard.keybinding.challenge import KeyBinding
+from sdcard.jose.key_types import private_key_of
+from sdcard.key_binding import KeyBinding
 from sdcard.salts import SALT_BYTES
-from sdcard.sdjwt.serialization import Disclosure, SdJwt, SdJwtWithKeyBinding, make_disclosure
-from sdcard.status.reference import StatusReference
+from sdcard.sdjwt.model import Disclosure, SdJwt, SdJwtWithKeyBinding, make_disclosure
+from sdcard.status_list import StatusReference
 from tests.shared import ROOT
 
 NOW = 1_800_000_000

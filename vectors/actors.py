@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url, encode_json
 from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
 from sdcard.jose.jws import join_signature
+from sdcard.jose.key_types import private_key_of
 from sdcard.jose.keys import public_key
-from sdcard.jose.ml_dsa import private_key_of
 from sdcard.profile import SD_CARD
 from sdcard.salts import SALT_BYTES
-from sdcard.sdjwt.serialization import SdJwt, make_disclosure
+from sdcard.sdjwt.model import SdJwt, make_disclosure
 
 NOW = 1_800_000_000
 ISSUER_ID = "https://registry.example"

@@ -88,7 +88,7 @@ _TYPE_METADATA = NOT_SUPPORTED + "type metadata"
 
 ELSEWHERE = {
     "R-39": "the sender of a presentation: we open no connection for one, and put none into a URL",
-    "R-40": "`sdcard/edge/key_files.py` for keys in files, `sdcard/jose/signer.py` for keys elsewhere; rotation: "
+    "R-40": "`sdcard/io/key_files.py` for keys in files, `sdcard/jose/jws.py` for keys elsewhere; rotation: "
     "[post-quantum](post-quantum.md)",
     "VC-4": NOT_SUPPORTED + "`aka_vcts` is never looked at, so it gives nobody authority",
     "VC-6": "stricter: our profiles require `sub` and `iat` in the clear, `sdcard/profile.py`",

@@ -9,10 +9,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.linkability.comparing import CLOSE_BINDING, report_linkability
+from sdcard.linkability.comparison import CLOSE_BINDING, Observed, Trace, report_linkability
 from sdcard.linkability.report import How, Link, What
-from sdcard.linkability.traces import Observed, Trace
-from sdcard.sdjwt.unverified import read_unverified
+from sdcard.sdjwt.verification import read_unverified
 
 
 def predict(first: Sequence[str], second: Sequence[str]) -> float:

@@ -19,23 +19,23 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from benchmarks.linking.population import Agent
 from benchmarks.work import ISSUER
 from issuer_service.access import Caller
+from issuer_service.agents.registration import register_agent
+from issuer_service.container import AuditCheckpoints, Wiring
+from issuer_service.db.migrations import upgrade
+from issuer_service.db.sql import open_store
+from issuer_service.keys.repository import KeyUse
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault, create_key_encryption_key
 from issuer_service.keys.service import make_missing
-from issuer_service.registration.service import register_agent
 from issuer_service.settings import SubjectPer
-from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.rows.keys import KeyUse
-from issuer_service.stores.sql import open_store
-from issuer_service.wiring import AuditCheckpoints, Wiring
 from sdcard import DEFAULT_POLICY, InMemorySigner, TrustedIssuers
-from sdcard.disclosure.policy import DisclosurePolicy
 from sdcard.holder import HeldSdCard, Selection, accept_sd_card, present, select_all, select_paths
 from sdcard.instants import Instant
 from sdcard.issued import Acceptance
 from sdcard.issuer import DAY, DEFAULT_LIFETIME
-from sdcard.keybinding.challenge import new_challenge
+from sdcard.key_binding import new_challenge
 from sdcard.paths import ClaimPath
+from sdcard.policy.model import DisclosurePolicy
 from sdcard.salts import SALT_BYTES
 
 START = 1_800_014_400

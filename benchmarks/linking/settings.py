@@ -20,10 +20,10 @@ from benchmarks.linking.registry import (
 )
 from issuer_service.settings import SubjectPer
 from sdcard import DEFAULT_POLICY
-from sdcard.disclosure.agreement import Agreement
-from sdcard.disclosure.policy import DisclosurePolicy
-from sdcard.edge.system import CoarseClock
+from sdcard.io.system import CoarseClock
 from sdcard.issuer import DAY
+from sdcard.policy.context import Agreement
+from sdcard.policy.model import DisclosurePolicy
 
 PARTNERS = 20
 WITHIN = 5

@@ -10,9 +10,9 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from sdcard import DEFAULT_POLICY, InMemorySigner, Issuer, issue_sd_card, plan_disclosure, rounded_validity
-from sdcard.cards.reading import read_card
-from sdcard.edge.system import SystemSalts
-from sdcard.status.reference import StatusReference
+from sdcard.cards.detect import read_card
+from sdcard.io.system import SystemSalts
+from sdcard.status_list import StatusReference
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 CARDS = ("georoute.json", "georoute.agentcard.json")

@@ -7,7 +7,7 @@ import itertools
 import random
 from collections import Counter
 
-from sdcard.cards.reading import KNOWN_FORMATS
+from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.encoding import JsonObject
 from tests.sdcard.twins import BASES, cards, issued
 

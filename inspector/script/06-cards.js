@@ -1,5 +1,5 @@
 // Agent card documents: which format, names that no card may use, and the signatures of A2A cards.
-// As sdcard/cards/reading.py and sdcard/cards/a2a/signatures/. The shapes of members are not checked here.
+// As sdcard/cards/detect.py and sdcard/cards/a2a/signatures/. The shapes of members are not checked here.
 
 const CARD_FAMILIES = ["encoding", "json", "limit", "yaml", "card", "agentcard", "key", "trust"];
 
@@ -99,7 +99,7 @@ function isBeginning(document) {
   return listsSkills(document) && isObject(document.get("capabilities")) && !hasMember(document, "url");
 }
 
-// The first yes decides, as in sdcard/cards/reading.py. AgentCard's dialects are told apart by whole shapes, which is
+// The first yes decides, as in sdcard/cards/detect.py. AgentCard's dialects are told apart by whole shapes, which is
 // not done here; how a card may be disclosed is the same for all of them.
 const SIGNS = [
   [(d) => schemaOf(d).startsWith("agent-card@0.1."), "kno/0.1"],

@@ -1,4 +1,4 @@
-// What a context may show of cards of one format: sdcard/disclosure/context_rules.py. Treatments are "plain", "selective" and
+// What a context may show of cards of one format: sdcard/policy/rules.py. Treatments are "plain", "selective" and
 // "withheld"; of the entries that cover a place, the one with the narrowest path decides.
 
 const FORMATS = new Map(DATA.formats.map((one) => {

@@ -1,4 +1,4 @@
-// A context applied to a card, and the plans of several contexts side by side: sdcard/disclosure/plan.py, explain.py.
+// A context applied to a card, and the plans of several contexts side by side: sdcard/policy/plan.py, explain.py.
 // A planned part is {treatment, inside}; `inside` is null for a part that is treated as a whole.
 
 class Planner {

@@ -1,4 +1,4 @@
-// A policy document in JSON → policy, or everything that is wrong with it: sdcard/disclosure/document.py, checking.py.
+// A policy document in JSON → policy, or everything that is wrong with it: sdcard/policy/document.py, checking.py.
 
 function parsePolicy(text) {
   if (!text.isWellFormed()) throw new Refused("encoding.utf8", "policy");

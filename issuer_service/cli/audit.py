@@ -10,8 +10,7 @@ import typer
 from rich.text import Text
 
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_as_found
-from sdcard.audit.chain import Verdict
-from sdcard.audit.checkpoints import Checkpoint
+from sdcard.audit_chain import Checkpoint, Verdict
 from sdcard.cli.audit_files import load_checkpoint_keys, read_checkpoints, verify_export
 from sdcard.cli.exit_status import EXIT_REFUSED
 from sdcard.cli.output import (
@@ -22,19 +21,18 @@ from sdcard.cli.output import (
     print_json,
     print_lines,
     printable,
+    progress,
     show_instant,
     show_left_out,
 )
-from sdcard.cli.progress import progress
 from sdcard.errors import Finding, Misuse, Part, Where
 from sdcard.rules import Rule
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from issuer_service.stores.rows.audit import AuditQuery
-    from issuer_service.stores.rows.state import StateVerdict
-    from issuer_service.stores.sql import SqlStore
+    from issuer_service.audit.records import AuditQuery, StateVerdict
+    from issuer_service.db.sql import SqlStore
 
 _T = TypeVar("_T")
 
@@ -106,7 +104,7 @@ def export(
 
     Example: sdcard audit export --agent-id georoute --since 2026-01-31T00:00:00Z
     """
-    from issuer_service.stores.rows.audit import AuditQuery
+    from issuer_service.audit.records import AuditQuery
 
     instant = None if since is None else int(parse_instant(since, "--since"))
     query = AuditQuery(agent_id=agent and agent.removeprefix("agent:"), interaction_id=interaction_id, since=instant)
@@ -123,11 +121,11 @@ def checkpoint(
 ) -> None:
     """Sign where the chain ends now, and add that to a file. Example:
     sdcard audit checkpoint --file /mnt/elsewhere/audit.checkpoints"""
-    from issuer_service.audit.checkpoints import make_checkpoint
+    from issuer_service.audit.service import make_checkpoint
     from issuer_service.keys.opening import open_vault
+    from issuer_service.keys.repository import KeyUse
     from issuer_service.keys.ring import KeyRing
-    from issuer_service.stores.rows.keys import KeyUse
-    from sdcard.edge.system import SystemClock
+    from sdcard.io.system import SystemClock
 
     settings = read_settings(config, database_url=database_url, audit_checkpoints=file)
     issuer, clock = settings.issuer_url, SystemClock()
@@ -151,7 +149,7 @@ def _run(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
 
     Unreadable values are findings, not errors.
     """
-    from issuer_service.stores.audit import read_as_found
+    from issuer_service.audit.repository import read_as_found
 
     async def run(store: "SqlStore") -> _T:
         read_as_found(store.database)
@@ -161,7 +159,7 @@ def _run(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
 
 
 def _verify_database(url: str | None, config: Path | None, checkpoints: Sequence[Checkpoint]) -> Verdict:
-    from issuer_service.audit.verification import verify_database
+    from issuer_service.audit.service import verify_database
 
     return _along_chain(url, config, lambda store, tell: verify_database(store, checkpoints, tell))
 
@@ -169,7 +167,7 @@ def _verify_database(url: str | None, config: Path | None, checkpoints: Sequence
 def _verify_state(
     url: str | None, config: Path | None, checkpoints: Sequence[Checkpoint]
 ) -> "tuple[Verdict, StateVerdict]":
-    from issuer_service.audit.verification import verify_state
+    from issuer_service.audit.service import verify_state
 
     return _along_chain(url, config, lambda store, tell: verify_state(store, checkpoints, tell))
 
@@ -189,7 +187,7 @@ def _along_chain(
 
 async def _export(store: "SqlStore", query: "AuditQuery") -> int:
     """Print the records that can be read; how many cannot."""
-    from issuer_service.audit.verification import find_records
+    from issuer_service.audit.service import find_records
 
     left_out = 0
     async for sequence, record in find_records(store, query):

@@ -22,8 +22,8 @@ def upgrade_database(database_url: DatabaseUrl = None, config: ConfigFile = None
 
     Example: sdcard db upgrade
     """
-    from issuer_service.stores.migrations import upgrade
-    from issuer_service.stores.revisions import head, read_revision
+    from issuer_service.db.engine import head, read_revision
+    from issuer_service.db.migrations import upgrade
 
     url = read_settings(config, database_url=database_url).database_url
     before = read_revision(url)
@@ -42,7 +42,7 @@ def status(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json:
 
     Example: sdcard db status
     """
-    from issuer_service.stores.revisions import head, read_revision
+    from issuer_service.db.engine import head, read_revision
 
     found = read_revision(read_settings(config, database_url=database_url).database_url)
     if as_json:
@@ -63,7 +63,7 @@ def backup(
 
     Example: sdcard db backup today.sqlite
     """
-    from issuer_service.stores.backups import back_up
+    from issuer_service.db.backups import back_up
 
     size = back_up(read_settings(config, database_url=database_url).database_url, file)
     if as_json:

@@ -11,14 +11,13 @@ import typer
 
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_on_store
 from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
-from sdcard.delegation.chain import is_agent
-from sdcard.delegation.narrowing import MOST_SCOPES, is_scope
-from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.delegation import MOST_SCOPES, is_agent, is_scope
 from sdcard.errors import Misuse
-from sdcard.oauth.actors import MOST_PARTY
+from sdcard.io.system import SystemClock, SystemSalts
+from sdcard.oauth import MOST_PARTY
 
 if TYPE_CHECKING:
-    from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState, Delegations, GrantRow
+    from issuer_service.delegation.records import ApprovalRow, ApprovalState, Delegations, GrantRow
 
 _T = TypeVar("_T")
 DAY = 86_400
@@ -55,7 +54,7 @@ def add(
 
     Example: sdcard grants add --delegator agent:a --target agent:b --scope read
     """
-    from issuer_service.stores.delegation_ports import GrantExists, GrantRow
+    from issuer_service.delegation.records import GrantExists, GrantRow
 
     scopes, now = tuple(sorted(set(scope))), int(SystemClock().now())
     if not 1 <= len(delegator) <= MOST_PARTY or not delegator.isprintable():
@@ -151,7 +150,7 @@ def approve(
     as_json: AsJson = False,
 ) -> None:
     """Approve one exchange, once. Example: sdcard approvals approve 7f1c0d4e --by paul"""
-    from issuer_service.stores.delegation_ports import ApprovalState
+    from issuer_service.delegation.records import ApprovalState
 
     _decide(approval_id, by, ApprovalState.APPROVED, database_url, config, as_json)
 
@@ -165,7 +164,7 @@ def deny(
     as_json: AsJson = False,
 ) -> None:
     """Deny one exchange. Example: sdcard approvals deny 7f1c0d4e --by paul"""
-    from issuer_service.stores.delegation_ports import ApprovalState
+    from issuer_service.delegation.records import ApprovalState
 
     _decide(approval_id, by, ApprovalState.DENIED, database_url, config, as_json)
 
@@ -174,7 +173,7 @@ def _decide(
     approval_id: str, by: str, state: "ApprovalState", database_url: str | None, config: Path | None, as_json: bool
 ) -> None:
     from issuer_service.access import check_subject
-    from issuer_service.stores.delegation_ports import DecisionRow
+    from issuer_service.delegation.records import DecisionRow
 
     check_subject(by)
     decision = DecisionRow(approval_id, by, state, int(SystemClock().now()))

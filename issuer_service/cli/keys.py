@@ -12,15 +12,15 @@ import typer
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, key_uses, read_settings, run_on_store
 from sdcard.cli import completion
 from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
-from sdcard.edge.system import SystemClock
 from sdcard.errors import Misuse
+from sdcard.io.system import SystemClock
 from sdcard.jose.algorithms import SignatureAlgorithm
 
 if TYPE_CHECKING:
+    from issuer_service.db.ports import Store
+    from issuer_service.keys.repository import KeyUse, RegistryKeyRow
     from issuer_service.keys.sealing import Vault
     from issuer_service.settings import Settings
-    from issuer_service.stores.ports import Store
-    from issuer_service.stores.rows.keys import KeyUse, RegistryKeyRow
 
 _T = TypeVar("_T")
 
@@ -41,8 +41,8 @@ def list_keys(database_url: DatabaseUrl = None, config: ConfigFile = None, as_js
 
     Example: sdcard keys list
     """
+    from issuer_service.keys.repository import KeyState
     from issuer_service.keys.ring import is_published
-    from issuer_service.stores.rows.keys import KeyState
 
     async def work(store: "Store") -> tuple["RegistryKeyRow", ...]:
         return await store.read_keys()
@@ -80,7 +80,7 @@ def published(use: Use, database_url: DatabaseUrl = None, config: ConfigFile = N
     Example: sdcard keys published audit > audit.jwks
     """
     from issuer_service.keys.ring import KeyRing
-    from sdcard.edge.key_files import public_jwks
+    from sdcard.io.key_files import public_jwks
 
     chosen = _use(use)
 
@@ -140,7 +140,7 @@ def import_(
 ) -> None:
     """Take keys over from a file. Example: sdcard keys import cards issuer.jwk"""
     from issuer_service.keys.service import import_private_key, import_public_key
-    from sdcard.edge.key_files import is_key_set, load_private_jwk, load_public_keys
+    from sdcard.io.key_files import is_key_set, load_private_jwk, load_public_keys
 
     chosen, now = _use(use), SystemClock().now()
     public = load_public_keys(file) if is_key_set(file) else ()
@@ -253,7 +253,7 @@ def remove(
 
 def _on_store(work: "Callable[[Store], Awaitable[_T]]", settings: "Settings") -> _T:
     """Run ``work`` on the registry's database."""
-    from issuer_service.stores.rows.keys import KeysChanged
+    from issuer_service.keys.repository import KeysChanged
 
     try:
         return run_on_store(work, settings.database_url)
@@ -272,7 +272,7 @@ def _on_vault(work: "Callable[[Store, Vault], Awaitable[_T]]", settings: "Settin
 
 
 def _use(text: str) -> "KeyUse":
-    from issuer_service.stores.rows.keys import KeyUse
+    from issuer_service.keys.repository import KeyUse
 
     if text not in KeyUse._value2member_map_:
         raise Misuse("a key signs one of: " + ", ".join(KeyUse))

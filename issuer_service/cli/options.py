@@ -18,8 +18,8 @@ from sdcard.cli.output import printable
 
 if TYPE_CHECKING:
     from issuer_service.configuration import Configuration
+    from issuer_service.db.sql import SqlStore
     from issuer_service.settings import Settings
-    from issuer_service.stores.sql import SqlStore
 
 _T = TypeVar("_T")
 
@@ -55,7 +55,7 @@ def warn_of_unknown(configuration: "Configuration") -> None:
 
 def run_on_store(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
     """Upgrade the registry's database, and run ``work`` on it."""
-    from issuer_service.stores.migrations import upgrade
+    from issuer_service.db.migrations import upgrade
 
     upgrade(url)
     return run_as_found(work, url)
@@ -63,7 +63,7 @@ def run_on_store(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
 
 def run_as_found(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
     """Run ``work`` on a database without migrating it, and close the database."""
-    from issuer_service.stores.sql import open_store
+    from issuer_service.db.sql import open_store
 
     async def run() -> _T:
         store = open_store(url)
@@ -77,7 +77,7 @@ def run_as_found(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
 
 def key_uses(incomplete: str) -> list[str]:
     """Complete what a registry's key signs."""
-    from issuer_service.stores.rows.keys import KeyUse
+    from issuer_service.keys.repository import KeyUse
 
     return matching(KeyUse, incomplete)
 

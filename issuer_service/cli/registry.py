@@ -15,11 +15,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings
 from sdcard.cli import completion
 from sdcard.cli.output import AsJson, print_json, print_lines, printable
-from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Finding
+from sdcard.io.system import SystemClock, SystemSalts
 
 if TYPE_CHECKING:
-    from issuer_service.importing.run import Outcome
+    from issuer_service.importing import Outcome
     from issuer_service.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
@@ -71,9 +71,9 @@ def _import(
     source: BinaryIO, size: int | None, settings: "Settings", subject: str, contexts: tuple[str, ...], workers: int
 ) -> "Outcome":
     from issuer_service.access import check_subject
-    from issuer_service.importing.run import PATIENCE, Importing, Outcome, import_agents
+    from issuer_service.db.sql import open_store
+    from issuer_service.importing import PATIENCE, Importing, Outcome, import_agents
     from issuer_service.keys.opening import prepare_keys
-    from issuer_service.stores.sql import open_store
 
     check_subject(subject)
     prepare_keys(settings)

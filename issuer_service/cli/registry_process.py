@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from issuer_service.access import Scope, create_token
+from issuer_service.container import AuditCheckpoints, StatusPublishing, Wiring
+from issuer_service.db.migrations import upgrade
+from issuer_service.db.sql import open_store
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault, create_key_encryption_key
 from issuer_service.keys.service import make_missing
-from issuer_service.rates import UNLIMITED
-from issuer_service.serving import address_of, bind, running
-from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.sql import open_store
-from issuer_service.wiring import AuditCheckpoints, StatusPublishing, Wiring
-from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
-from sdcard.edge.system import SystemClock, SystemSalts
+from issuer_service.rate_limit import UNLIMITED
+from issuer_service.server import address_of, bind, running
+from sdcard.io.system import SystemClock, SystemSalts
+from sdcard.policy.model import DEFAULT_POLICY, DisclosurePolicy
 
 HOUR = 3_600
 

@@ -7,13 +7,13 @@ import typer
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_on_store, scopes
 from sdcard.cli import completion
 from sdcard.cli.output import AsJson, console, print_json, print_lines, show_instant, table
-from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse
 from sdcard.instants import MAX_SKEW, Instant, Lifetime
+from sdcard.io.system import SystemClock, SystemSalts
 
 if TYPE_CHECKING:
     from issuer_service.access import Scope
-    from issuer_service.stores.ports import Store
+    from issuer_service.db.ports import Store
 
 DAY = 86_400
 

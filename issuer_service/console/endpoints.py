@@ -1,54 +1,168 @@
-"""``/console``: sign-in, agents, approvals and the audit thread.
-
-People sign in with a token. A page asks for confirmation before any change.
-"""
+"""Console pages and actions."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from importlib.resources import files
 
 from fastapi import APIRouter, Request, Response
 
-from issuer_service.access import AGENT, Scope, token_name
-from issuer_service.audit.threads import read_thread
-from issuer_service.console.actions import DECISIONS, STATUS_ACTIONS, concerned, contexts_of
-from issuer_service.console.cards import card_says
-from issuer_service.console.forms import (
-    SIGN_IN,
-    FromForm,
-    FromSession,
-    PageRoute,
-    no_such_page,
-    read_form,
-)
-from issuer_service.console.pages import HEADERS, page, see_other
+from issuer_service.access import AGENT, Caller, Scope, token_name
+from issuer_service.agents.lifecycle import find_agent, list_agents, show_agent
+from issuer_service.agents.schemas import AgentShown, IssuedForContext
+from issuer_service.audit.service import read_thread
 from issuer_service.console.session import (
     COOKIE,
     FIRST_COOKIE,
     FIRST_SECONDS,
+    HEADERS,
     SESSION_SECONDS,
+    SIGN_IN,
+    FromForm,
+    FromSession,
+    PageRoute,
     Session,
     close_session,
     csrf_of,
     forget,
     keep,
     new_secret,
+    no_such_page,
     open_session,
+    page,
+    read_form,
     secret_of,
+    see_other,
 )
+from issuer_service.container import Wiring
 from issuer_service.delegation import approvals
-from issuer_service.exchanges import exchange_of
-from issuer_service.lifecycle.service import list_agents, show_agent
-from issuer_service.openapi import FromWiring
+from issuer_service.delegation.records import ApprovalState
 from issuer_service.problems import STATUS
-from issuer_service.status.service import change_statuses
-from issuer_service.wiring import Wiring
-from sdcard.encoding import JsonObject, encode_json
+from issuer_service.request_context import exchange_of
+from issuer_service.routes import FromWiring
+from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, Change, change_statuses
+from sdcard.cards.detect import KNOWN_FORMATS
+from sdcard.cards.model import Fact
+from sdcard.encoding import JsonObject, encode_json, parse_json_object
 from sdcard.errors import Part, Refused, Where
-from sdcard.interactions import MAX_INTERACTION, is_interaction_id
 from sdcard.issuer import AGENT_ID
 from sdcard.lenient import lenient_token
+from sdcard.limits import MAX_INTERACTION, is_interaction_id
+from sdcard.paths import ClaimPath
 from sdcard.rules import Rule
+
+# -- Summaries of cards for their owners ------------------------------------------------------------------------------
+# The text is hostile: templates must escape it.
+
+MOST_SHOWN = 20
+"""Of a kind; the rest is counted."""
+MOST_TEXT = 400
+_TEXTS = {"Name": "name", "Description": "description", "Version": "version"}
+_FACTS = {"Provider": Fact.PROVIDER, "Endpoints": Fact.ENDPOINT, "Skills": Fact.SKILL}
+_ABOUT = (ClaimPath(("documentationUrl",)), ClaimPath(("provider", "url")))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An entry of a card's summary: label, texts, and number of further texts."""
+
+    what: str
+    texts: tuple[str, ...]
+    more: int
+
+
+async def card_says(wiring: Wiring, caller: Caller, agent_id: str) -> tuple[Said, ...]:
+    """Summarize the card of the caller's agent.
+
+    Raises:
+        Refused: ``token.limit``; ``agent.unknown``.
+    """
+    agent = await find_agent(wiring, caller, agent_id)
+    document = parse_json_object(agent.card.encode(), Where(Part.CARD), wiring.limits.json_depth)
+    card_format = KNOWN_FORMATS.get(agent.card_format)
+    facts = {} if card_format is None else card_format.facts
+    asked: dict[str, tuple[ClaimPath, ...]] = {what: (ClaimPath((name,)),) for what, name in _TEXTS.items()}
+    asked |= {what: tuple(facts.get(fact, ())) for what, fact in _FACTS.items()}
+    asked["More about it"] = _ABOUT
+    said = list[Said]()
+    for what, paths in asked.items():
+        texts = [text for path in paths for _, text in path.parts(document) if isinstance(text, str)]
+        if texts:
+            shown = tuple(map(_shortened, texts[:MOST_SHOWN]))
+            said.append(Said(what, shown, len(texts) - len(shown)))
+    return tuple(said)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
+
+
+# -- Actions at the console: their texts, and the number of SD-Cards they change --------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something to be confirmed.
+
+    Attributes:
+        verb, done: what it is called, and what it has been once it is done.
+        means: what follows from it, in a sentence or two.
+        final: whether nothing leads back.
+    """
+
+    verb: str
+    done: str
+    means: str
+    final: bool
+
+
+STATUS_ACTIONS: Mapping[str, tuple[Action, Change]] = {
+    "suspend": (Action("Suspend", "suspended", "Verifiers refuse them until they are reinstated.", False), SUSPEND),
+    "reinstate": (
+        Action("Reinstate", "valid again", "Verifiers accept them again. What was revoked stays revoked.", False),
+        REINSTATE,
+    ),
+    "revoke": (
+        Action(
+            "Revoke for ever",
+            "revoked",
+            "Verifiers refuse them from now on. Nothing leads back: the agent has to be given new ones.",
+            True,
+        ),
+        REVOKE,
+    ),
+}
+DECISIONS: Mapping[str, tuple[Action, ApprovalState]] = {
+    "approve": (
+        Action("Approve", "approved", "The client can make this one exchange, once.", True),
+        ApprovalState.APPROVED,
+    ),
+    "deny": (
+        Action("Deny", "denied", "The client is refused, and would have to ask anew.", True),
+        ApprovalState.DENIED,
+    ),
+}
+
+
+def concerned(agent: AgentShown, change: Change, context: str | None = None) -> int:
+    """Count the SD-Cards that would change, as far as an agent's page goes back."""
+    named = [one for batch in agent.batches for one in batch.contexts if context in (None, one.context)]
+    return sum(_with(one, change) for one in named)
+
+
+def contexts_of(agent: AgentShown) -> list[str]:
+    """The contexts that the agent has SD-Cards of."""
+    return sorted({one.context for batch in agent.batches for one in batch.contexts})
+
+
+def _with(one: IssuedForContext, change: Change) -> int:
+    counted = {"VALID": one.valid, "SUSPENDED": one.suspended, "INVALID": one.revoked}
+    return sum(counted[status.name] for status in change.before)
+
+
+# -- ``/console``: sign-in, agents, approvals and the audit thread ----------------------------------------------------
+# People sign in with a token. A page asks for confirmation before any change.
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=PageRoute)
 

@@ -1,26 +1,38 @@
-"""Sessions at the console, opened with a token that the browser does not keep.
-
-The browser keeps 256 random bits, and the registry their SHA-256, so a stolen database opens no session. Forms carry a
-digest of the same bits that only a page of this session can know. A token that the registry made is looked up again for
-each request: once it is withdrawn its sessions are over. One of an identity provider cannot be withdrawn here; its
-session ends with it, or after an hour.
-"""
+"""Console sessions, forms and page templates."""
 
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from typing import Annotated, Any, TypeAlias
 
-from starlette.requests import Request
-from starlette.responses import Response
+from fastapi import Depends, Request, Response
+from fastapi.routing import APIRoute
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from issuer_service.access import EXTERNAL, Caller, Limit, Scope, check_token
-from issuer_service.calling import authenticate, take_turn
-from issuer_service.stores.rows.agents import SessionRow, TokenRow
-from issuer_service.wiring import Wiring
+from issuer_service.agents.records import SessionRow, TokenRow
+from issuer_service.container import Bounds, Wiring
+from issuer_service.delegation.schemas import parse_form
+from issuer_service.problems import STATUS
+from issuer_service.rate_limit import TooOften
+from issuer_service.request_context import authenticate, exchange_of, read_form_body, take_turn
+from issuer_service.routes import FromWiring
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Part, Refused, Where
+from sdcard.http_auth import RETRY_AFTER
+from sdcard.io.system import printable, show_instant
+from sdcard.oauth import WHERE as CREDENTIALS
 from sdcard.rules import Rule
+
+# -- Sessions at the console, opened with a token that the browser does not keep --------------------------------------
+# The browser keeps 256 random bits, and the registry their SHA-256, so a stolen database opens no session. Forms
+# carry a digest of the same bits that only a page of this session can know. A token that the registry made is looked
+# up again for each request: once it is withdrawn its sessions are over. One of an identity provider cannot be
+# withdrawn here; its session ends with it, or after an hour.
 
 COOKIE = "__Host-sdcard-console"
 FIRST_COOKIE = "__Host-sdcard-console-sign-in"
@@ -175,3 +187,149 @@ def keep(response: Response, cookie: str, secret: str, seconds: int) -> None:
 def forget(response: Response, cookie: str) -> None:
     """Have the browser forget it."""
     response.set_cookie(cookie, "", max_age=0, path="/", secure=True, httponly=True, samesite="strict")
+
+
+# -- Pages from templates: all values escaped, and strict security headers --------------------------------------------
+
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'none'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+NO_STORE = {"Cache-Control": "no-store"}
+_HTTPS = re.compile(r"https://[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?(?:[/?#][!#-;=?-\[\]_a-z~]*)?")
+"""No user, no character that RFC 3986 does not have: nothing that readers could take for another address."""
+_MOST_LINK = 2_048
+
+
+def _shown(value: Any) -> Any:
+    """Everything that a template puts out passes here, before it is escaped."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def is_link(value: object) -> bool:
+    """Whether the console may link to it: https only."""
+    return isinstance(value, str) and len(value) <= _MOST_LINK and _HTTPS.fullmatch(value) is not None
+
+
+_ENVIRONMENT = Environment(
+    loader=PackageLoader("issuer_service.console"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    finalize=_shown,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters["instant"] = show_instant
+_ENVIRONMENT.tests["link"] = is_link
+_ENVIRONMENT.globals |= {"Scope": Scope, "CSRF_FIELD": CSRF_FIELD}
+
+
+def page(template: str, session: Session | None, status: HTTPStatus = HTTPStatus.OK, **values: Any) -> Response:
+    """A page for a signed-in user, or for nobody."""
+    text = _ENVIRONMENT.get_template(template).render(session=session, **values)
+    return Response(text, status, {**HEADERS, **NO_STORE}, "text/html; charset=utf-8")
+
+
+def see_other(path: str) -> Response:
+    """On to another page of ours."""
+    return Response(status_code=HTTPStatus.SEE_OTHER, headers={**HEADERS, **NO_STORE, "Location": path})
+
+
+# -- Routes of the console: sessions, forms, and refusals as pages ----------------------------------------------------
+
+SIGN_IN = "/console/sign-in"
+MOST_FORM = 16_384
+"""Bytes: a token of an identity provider, and little beside it."""
+_SESSION = "session"
+
+
+class NotSignedIn(Refused):
+    """There is no session, or it is over."""
+
+    def __init__(self) -> None:
+        super().__init__(Rule.TOKEN_MISSING, CREDENTIALS, "Sign in: there is no session, or it is over.")
+
+
+class PageRoute(APIRoute):
+    """Answers refusals as people expect them."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler, and what it refuses."""
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except NotSignedIn as refusal:
+                if request.method == "GET":
+                    return see_other(SIGN_IN)
+                return refused(request, refusal)
+            except Refused as refusal:
+                return refused(request, refusal)
+
+        return handle
+
+
+def is_page(path: str) -> bool:
+    """Whether people are answered there, with pages."""
+    return path == "/console" or path.startswith("/console/")
+
+
+def refused(request: Request, refusal: Refused) -> Response:
+    """The page for a request that was refused.
+
+    It names rules and places, never a value that was sent.
+    """
+    exchange_of(request.scope).rule = refusal.rule
+    status = STATUS[refusal.rule]
+    session: Session | None = getattr(request.state, _SESSION, None)
+    made = page("refused.html", session, status, findings=refusal.findings, title=refusal.rule.sentence)
+    if isinstance(refusal, TooOften):
+        made.headers.update(refusal.headers)
+    elif status is HTTPStatus.SERVICE_UNAVAILABLE:
+        made.headers["Retry-After"] = str(RETRY_AFTER)
+    return made
+
+
+async def _signed_in(request: Request, wiring: FromWiring) -> Session:
+    session = await find_session(request, wiring)
+    if session is None:
+        raise NotSignedIn
+    setattr(request.state, _SESSION, session)
+    return session
+
+
+async def _form(
+    request: Request, wiring: FromWiring, session: Annotated[Session, Depends(_signed_in)]
+) -> Mapping[str, str]:
+    return await read_form(request, wiring, COOKIE)
+
+
+async def read_form(request: Request, wiring: Wiring, cookie: str) -> Mapping[str, str]:
+    """A form that one of our pages sent from this browser, small, and each name once.
+
+    Raises:
+        Refused: ``console.forged``; as ``bodies.read_form_body`` and ``parse_form``.
+    """
+    form = parse_form(await read_form_body(request, _small(wiring.bounds)))
+    check_form(request, wiring, secret_of(request, cookie), form.get(CSRF_FIELD, ""))
+    return form
+
+
+def _small(bounds: Bounds) -> Bounds:
+    return replace(bounds, body_bytes=min(bounds.body_bytes, MOST_FORM))
+
+
+def no_such_page() -> Refused:
+    """Return the refusal of an unknown page."""
+    return Refused(Rule.REQUEST_TARGET, Where(Part.REQUEST, ("path",)))
+
+
+FromSession: TypeAlias = Annotated[Session, Depends(_signed_in)]
+FromForm: TypeAlias = Annotated[Mapping[str, str], Depends(_form)]
+"""Require a session before anything of the request is read."""

@@ -11,11 +11,11 @@ from typing import Any
 from fastapi import APIRouter, Request, Response, Security
 
 from issuer_service.access import MOST_SUBJECT, Caller, Scope, agent_prefixes
-from issuer_service.calling import authorize
+from issuer_service.container import Wiring
+from issuer_service.delegation.records import ApprovalRow, ApprovalState, DecisionRow
 from issuer_service.delegation.schemas import HANDLE, REQUEST, ApprovalList, ApprovalShown
-from issuer_service.openapi import BEARER, FromWiring, refusals
-from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState, DecisionRow
-from issuer_service.wiring import Wiring
+from issuer_service.request_context import authorize
+from issuer_service.routes import BEARER, FromWiring, refusals
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Refused
 from sdcard.rules import Rule

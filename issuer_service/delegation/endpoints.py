@@ -8,27 +8,25 @@ from fastapi import APIRouter, Depends, Request, Response, Security
 from fastapi.routing import APIRoute
 
 from issuer_service.access import Scope
-from issuer_service.bodies import read_form_body
-from issuer_service.calling import authorize_client
+from issuer_service.container import Wiring
 from issuer_service.delegation import service
-from issuer_service.delegation.errors import oauth_error
 from issuer_service.delegation.schemas import (
     Introspection,
     OAuthError,
     ServerMetadata,
     TokenIssued,
     form_body,
+    oauth_error,
     parse_form,
     read_exchange,
     read_token,
 )
 from issuer_service.delegation.subjects import token_endpoint
-from issuer_service.exchanges import begin_exchange, exchange_of
-from issuer_service.openapi import BASIC, BEARER, FromWiring, Responses, bind_wiring
-from issuer_service.stores.rows.keys import KeyUse
+from issuer_service.keys.repository import KeyUse
+from issuer_service.request_context import authorize_client, begin_exchange, exchange_of, read_form_body
+from issuer_service.routes import BASIC, BEARER, FromWiring, Responses, bind_wiring
 from issuer_service.wellknown import CACHE, KeySet, published_keys
-from issuer_service.wiring import Wiring
-from sdcard.delegation.tokens import TOKEN_EXCHANGE
+from sdcard.delegation import TOKEN_EXCHANGE
 from sdcard.errors import Refused
 from sdcard.jose.algorithms import SignatureAlgorithm
 

@@ -10,37 +10,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from issuer_service.access import Caller
-from issuer_service.delegation.errors import Pending
-from issuer_service.delegation.schemas import (
-    REQUEST,
-    ExchangeAsked,
-    Introspection,
-    TokenIssued,
-)
+from issuer_service.container import Wiring
+from issuer_service.delegation.records import ApprovalRow, ApprovalState, ExchangeRow, GrantRow, LinkRow, RevocationRow
+from issuer_service.delegation.schemas import REQUEST, ExchangeAsked, Introspection, Pending, TokenIssued
 from issuer_service.delegation.subjects import Held, check_own_agent, is_own, read_held, read_own, use_of, verify_holder
-from issuer_service.stores.delegation_ports import (
-    ApprovalRow,
-    ApprovalState,
-    ExchangeRow,
-    GrantRow,
-    LinkRow,
-    RevocationRow,
-)
-from issuer_service.stores.rows.keys import KeyUse
-from issuer_service.wiring import Wiring
-from sdcard.delegation.chain import Chain, extend_chain
-from sdcard.delegation.narrowing import check_scopes, narrowed_expiry, one_interaction
-from sdcard.delegation.tokens import (
+from issuer_service.keys.repository import KeyUse
+from sdcard.delegation import (
     ACCESS_TOKEN_TYPE,
+    Chain,
     Delegation,
+    check_scopes,
     claims_of,
+    extend_chain,
+    narrowed_expiry,
+    one_interaction,
     prepare_token,
 )
-from sdcard.dpop.verification import DpopProof
+from sdcard.dpop import DpopProof
 from sdcard.errors import Refused
 from sdcard.instants import Instant, read_numeric_date
 from sdcard.jose.jws import join_signature
-from sdcard.oauth.access_token import is_jwt, parse_access_token
+from sdcard.oauth import is_jwt, parse_access_token
 from sdcard.rules import Rule
 
 

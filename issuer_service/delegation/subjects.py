@@ -11,41 +11,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from issuer_service.access import AGENT, Caller, agent_prefixes, check_agent, find_token
-from issuer_service.delegation.schemas import (
-    REQUEST,
-    ExchangeAsked,
-    check_interaction_id,
-)
+from issuer_service.agents.nonces import recognize_given
+from issuer_service.agents.records import GivenNonce
+from issuer_service.agents.registration import subjects_of
+from issuer_service.container import Wiring
+from issuer_service.delegation.records import LinkRow
+from issuer_service.delegation.schemas import REQUEST, ExchangeAsked, check_interaction_id
+from issuer_service.keys.repository import KeyUse
 from issuer_service.keys.ring import KeysInUse
-from issuer_service.registration.nonces import recognize_given
-from issuer_service.registration.service import subjects_of
 from issuer_service.settings import SubjectPer
-from issuer_service.stores.delegation_ports import LinkRow
-from issuer_service.stores.rows.agents import GivenNonce
-from issuer_service.stores.rows.keys import KeyUse
-from issuer_service.wiring import Wiring
-from sdcard.delegation.chain import Chain, is_agent
-from sdcard.delegation.narrowing import one_interaction
-from sdcard.delegation.tokens import (
-    SD_AGENT_CARD_TYPE,
-    Delegation,
-    read_delegated_token,
-)
-from sdcard.dpop.binding import parse_binding
-from sdcard.dpop.verification import DpopExpectations, DpopProof, WithoutToken, check_token_key, verify_dpop_proof
+from sdcard.delegation import SD_AGENT_CARD_TYPE, Chain, Delegation, is_agent, one_interaction, read_delegated_token
+from sdcard.dpop import DpopExpectations, DpopProof, WithoutToken, check_token_key, parse_binding, verify_dpop_proof
 from sdcard.encoding import JsonValue, encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_PAST, Instant
 from sdcard.jose.keys import PublicKey
-from sdcard.keybinding.challenge import NonceUse, Unsolicited
-from sdcard.keybinding.verification import Bound
-from sdcard.names import CNF
-from sdcard.oauth.access_token import is_jwt, parse_access_token
-from sdcard.oauth.actors import check_may_act, parse_external_actors
-from sdcard.oauth.bearer import WHERE
+from sdcard.key_binding import Bound, NonceUse, Unsolicited
+from sdcard.oauth import WHERE, check_may_act, is_jwt, parse_access_token, parse_external_actors
+from sdcard.profile import CNF
 from sdcard.rules import Rule
-from sdcard.sdjwt.serialization import SdJwtWithKeyBinding, parse_sd_jwt
-from sdcard.status.reference import Unchecked
+from sdcard.sdjwt.model import SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.status_list import Unchecked
 from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, verify_presentation
 

@@ -5,12 +5,10 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request, Response
 
 from issuer_service.access import Scope
-from issuer_service.bodies import read_small_json_body
-from issuer_service.calling import authorize
 from issuer_service.discovery import service
 from issuer_service.discovery.schemas import Discovered, DiscoveryRequest
-from issuer_service.openapi import BEARER, json_body, refusals, wiring_of
-from issuer_service.routing import DirectRoute
+from issuer_service.request_context import authorize, read_small_json_body
+from issuer_service.routes import BEARER, DirectRoute, json_body, refusals, wiring_of
 
 router = APIRouter(tags=["discovery"], route_class=DirectRoute)
 

@@ -15,28 +15,27 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from issuer_service.agents.indexing import as_texts, decided_by
+from issuer_service.agents.registration import list_uri, subjects_of
+from issuer_service.agents.schemas import REQUEST
+from issuer_service.agents.subjects import Subjects, kept
+from issuer_service.container import Wiring
+from issuer_service.discovery.records import DiscoveryCardRow, RenewalRow, SourceRow
+from issuer_service.keys.repository import KeyNotInUse, KeyUse
 from issuer_service.keys.ring import KeysInUse
-from issuer_service.registration.indexing import as_texts, decided_by
-from issuer_service.registration.schemas import REQUEST
-from issuer_service.registration.service import list_uri, subjects_of
-from issuer_service.registration.subjects import Subjects, kept
-from issuer_service.stores.rows.discovery import DiscoveryCardRow, RenewalRow, SourceRow
-from issuer_service.stores.rows.keys import KeyNotInUse, KeyUse
-from issuer_service.stores.rows.statuses import CardRow, StatusRow, StatusTaken
-from issuer_service.wiring import Wiring
-from sdcard.cards.card import Card
-from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.disclosure.agreement import Partner
-from sdcard.disclosure.plan import DisclosurePlan, plan_disclosure
-from sdcard.disclosure.terms import terms_of
+from issuer_service.status.records import CardRow, StatusRow, StatusTaken
+from sdcard.cards.detect import KNOWN_FORMATS
+from sdcard.cards.model import Card
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.issuer import Issuer, PreparedSdCard, issuing_step, prepare_sd_card, rounded_validity
+from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey, parse_public_jwk
-from sdcard.jose.signer import Signer
+from sdcard.policy.context import Partner
+from sdcard.policy.plan import DisclosurePlan, plan_disclosure, terms_of
 from sdcard.rules import Rule
-from sdcard.status.reference import StatusReference
+from sdcard.status_list import StatusReference
 
 _log = logging.getLogger(__name__)
 

@@ -4,19 +4,17 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from issuer_service.access import Caller, check_context
-from issuer_service.discovery.cursors import open_cursor, seal_cursor
+from issuer_service.agents.indexing import as_texts, decided_by
+from issuer_service.agents.schemas import REQUEST
+from issuer_service.container import Wiring
+from issuer_service.discovery.records import MOST_CHARACTERS, START, Audience, DiscoveryQuery, FoundPage, FoundRow
 from issuer_service.discovery.renewal import renew
-from issuer_service.discovery.schemas import DiscoveryRequest, read_discovery
-from issuer_service.registration.indexing import as_texts, decided_by
-from issuer_service.registration.schemas import REQUEST
-from issuer_service.stores.rows.discovery import MOST_CHARACTERS, START, Audience, DiscoveryQuery, FoundPage, FoundRow
-from issuer_service.wiring import Wiring
-from sdcard.disclosure.agreement import Partner
-from sdcard.disclosure.context import FEDERATION
+from issuer_service.discovery.schemas import DiscoveryRequest, open_cursor, read_discovery, seal_cursor
 from sdcard.encoding import encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant, Lifetime
 from sdcard.issuer import issuing_step
+from sdcard.policy.context import FEDERATION, Partner
 from sdcard.rules import Rule
 
 _ATTEMPTS = 5

@@ -5,6 +5,11 @@ It opens the key-encryption key and the token.
 
 import asyncio
 
+from issuer_service.db.backups import check_not_older
+from issuer_service.db.migrations import upgrade
+from issuer_service.db.ports import Store
+from issuer_service.db.sql import open_store
+from issuer_service.keys.repository import KeyState
 from issuer_service.keys.sealing import (
     KeyEncryptionKey,
     Vault,
@@ -14,15 +19,10 @@ from issuer_service.keys.sealing import (
 )
 from issuer_service.keys.service import check_keys, make_missing
 from issuer_service.settings import Settings
-from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.ports import Store
-from issuer_service.stores.restored import check_not_older
-from issuer_service.stores.rows.keys import KeyState
-from issuer_service.stores.sql import open_store
-from sdcard.edge.key_files import load_secret
-from sdcard.edge.pkcs11 import Pkcs11Token, TokenAddress
-from sdcard.edge.system import SystemClock
 from sdcard.errors import Misuse
+from sdcard.io.key_files import load_secret
+from sdcard.io.pkcs11 import Pkcs11Token, TokenAddress
+from sdcard.io.system import SystemClock
 
 
 def prepare_keys(settings: Settings) -> Vault:

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from issuer_service.keys.repository import KeyState, KeyUse, RegistryKeyRow
 from issuer_service.keys.sealing import OpenKey, Vault
-from issuer_service.stores.rows.keys import KeyState, KeyUse, RegistryKeyRow
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Clock, Instant, Lifetime
+from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey
-from sdcard.jose.signer import Signer
 from sdcard.rules import Rule
 
 _log = logging.getLogger(__name__)

@@ -14,13 +14,13 @@ from pathlib import Path
 from jwcrypto.jwe import JWE
 from jwcrypto.jwk import JWK
 
-from issuer_service.stores.rows.keys import KeyState, KeyUse, RegistryKeyRow
-from sdcard.edge.key_files import create_private_file, load_secret, parse_private_jwk
-from sdcard.edge.pkcs11 import Pkcs11Token
+from issuer_service.keys.repository import KeyState, KeyUse, RegistryKeyRow
 from sdcard.encoding import JsonObject, decode_base64url, encode_base64url, encode_json, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where, foreign_code
+from sdcard.io.key_files import create_private_file, load_secret, parse_private_jwk
+from sdcard.io.pkcs11 import Pkcs11Token
+from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published, parse_public_jwk
-from sdcard.jose.signer import Signer
 
 SECRET_BYTES = 32
 _WHERE = Where(Part.KEY)

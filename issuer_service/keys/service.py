@@ -11,16 +11,16 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
+from issuer_service.audit.records import AuditEvent
+from issuer_service.db.ports import Store
+from issuer_service.keys.repository import KeyChange, KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from issuer_service.keys.ring import STALE
 from issuer_service.keys.sealing import KeyEncryptionKey, OpenKey, Vault
 from issuer_service.settings import MOST_DELEGATION_SECONDS, MOST_STATUS_LIFETIME, MOST_STATUS_TTL
-from issuer_service.stores.ports import Store
-from issuer_service.stores.rows.audit import AuditEvent
-from issuer_service.stores.rows.keys import KeyChange, KeysChanged, KeyState, KeyUse, RegistryKeyRow
-from sdcard.edge.key_files import generate_jwk, parse_private_jwk
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant
+from sdcard.io.key_files import generate_jwk, parse_private_jwk
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 from sdcard.rules import Rule

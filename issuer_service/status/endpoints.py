@@ -10,16 +10,15 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request, Response, Security
 
 from issuer_service.access import Scope
-from issuer_service.bodies import read_small_json_body
-from issuer_service.calling import authorize
-from issuer_service.openapi import BEARER, FromWiring, json_body, refusals
-from issuer_service.registration.schemas import REQUEST
+from issuer_service.agents.schemas import REQUEST
+from issuer_service.container import Wiring
+from issuer_service.request_context import authorize, read_small_json_body
+from issuer_service.routes import BEARER, FromWiring, json_body, refusals
 from issuer_service.status import service
 from issuer_service.status.schemas import STATUS_LIST, StatusChange, StatusChanged
-from issuer_service.wiring import Wiring
 from sdcard.errors import Refused
 from sdcard.rules import Rule
-from sdcard.status.token import MEDIA_TYPE
+from sdcard.status_list import MEDIA_TYPE
 
 router = APIRouter(tags=["status"])
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from issuer_service.registration.schemas import Given, Interaction, Stored, without_nulls
-from sdcard.status.token import MEDIA_TYPE
+from issuer_service.agents.schemas import Given, Interaction, Stored, without_nulls
+from sdcard.status_list import MEDIA_TYPE
 
 
 class StatusChange(Interaction):

@@ -1,30 +1,33 @@
-"""Publishing status lists, and changing statuses on the word of an agent's owner."""
+"""Status changes, and Status List Tokens signed at each publication."""
 
 import asyncio
+import contextlib
 import gzip
 import hashlib
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from issuer_service.access import Caller, check_agent
-from issuer_service.registration.schemas import REQUEST, read_section
-from issuer_service.registration.service import list_uri
+from issuer_service.agents.registration import list_uri
+from issuer_service.agents.schemas import REQUEST, read_section
+from issuer_service.audit.records import AuditEvent
+from issuer_service.container import PublishedList, Wiring
+from issuer_service.keys.repository import KeyUse
+from issuer_service.status.records import STATUS_CHANGES, StatusChangeRow
+from issuer_service.status.repository import LIST_SIZE
 from issuer_service.status.schemas import StatusChange, StatusChanged
-from issuer_service.stores.rows.audit import AuditEvent
-from issuer_service.stores.rows.keys import KeyUse
-from issuer_service.stores.rows.statuses import STATUS_CHANGES, StatusChangeRow
-from issuer_service.stores.statuses import LIST_SIZE
-from issuer_service.wiring import PublishedList, Wiring
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Refused
 from sdcard.instants import MAX_SKEW
 from sdcard.issuer import AGENT_ID
-from sdcard.jose.signer import Signer
+from sdcard.jose.jws import Signer
 from sdcard.rules import Rule
-from sdcard.status.reference import StatusValue
-from sdcard.status.status_list import pack_statuses
-from sdcard.status.token import issue_status_list_token
+from sdcard.status_list import StatusValue, issue_status_list_token, pack_statuses
+
+# -- Publishing status lists, and changing statuses on the word of an agent's owner -----------------------------------
 
 _LIST_ID = re.compile("[0-9a-f]{32}")
 _BITS = 2
@@ -115,3 +118,50 @@ def _publish(wiring: Wiring, signer: Signer, list_id: str, statuses: Mapping[int
     etag = f'"{hashlib.sha256(token).hexdigest()}"'
     kid = signer.public_key.thumbprint
     return PublishedList(instant, kid, token, etag, gzip.compress(token, mtime=0))
+
+
+# -- Dropping status lists that no SD-Card needs, beside the serving, now and then ------------------------------------
+# Nothing that goes wrong here stops the registry or makes a request wait: it is logged, and tried again next time.
+
+_log = logging.getLogger(__name__)
+
+_SECONDS = 600.0
+
+
+@asynccontextmanager
+async def dropping_lists(wiring: Wiring) -> AsyncIterator[None]:
+    """Drop expired lists for as long as the block lasts."""
+    stop = asyncio.Event()
+    task = asyncio.create_task(_keep_dropping(wiring, stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await task
+
+
+async def _keep_dropping(wiring: Wiring, stop: asyncio.Event) -> None:
+    while True:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SECONDS):
+                await stop.wait()
+        if stop.is_set():
+            return
+        try:
+            await drop_expired_lists(wiring)
+        except Exception as error:  # whatever a database does: serving goes on
+            _log.error("no status list was dropped: %s", type(error).__name__)
+
+
+async def drop_expired_lists(wiring: Wiring) -> int:
+    """Drop closed lists whose entries expired a while ago; return how many.
+
+    Each list is dropped in a transaction of its own.
+
+    Raises:
+        Refused: ``store.unavailable``.
+    """
+    dropped = 0
+    while await wiring.store.drop_expired_list(int(wiring.clock.now())):
+        dropped += 1
+    return dropped

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 
 from sdcard.cards.a2a import conversion as a2a
 from sdcard.cards.agentcard import conversion as agentcard
-from sdcard.cards.card import Card
 from sdcard.cards.conversion import Conversion
+from sdcard.cards.detect import examine_as, examine_document
 from sdcard.cards.kno import conversion as kno
-from sdcard.cards.reading import examine_as, examine_document
+from sdcard.cards.model import Card
+from sdcard.encoding import frozen
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
-from sdcard.frozen import frozen
 from sdcard.rules import Rule
 
 _CONVERSIONS: Mapping[tuple[str, str], Callable[[Card], Conversion]] = frozen(

@@ -24,7 +24,7 @@ from typing import Any
 
 import yaml
 
-from sdcard.cards.agentcard.embedding import parse_embedded
+from sdcard.cards.agentcard.dialects import parse_embedded
 from sdcard.encoding import JsonObject, JsonValue, parse_json, parse_json_object, why_not_utf8
 from sdcard.errors import Finding, Level, Part, Refused, Where, foreign_code
 from sdcard.lenient import lenient_document

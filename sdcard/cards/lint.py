@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Part, Where
-from sdcard.hosts import is_loopback
 from sdcard.paths import Place
 from sdcard.rules import Rule
+from sdcard.urls import is_loopback
 
 _SECRET_TEXT = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY"

@@ -17,8 +17,8 @@ from sdcard.paths import Place
 from sdcard.rules import Rule
 
 if TYPE_CHECKING:
-    from sdcard.cards.card import Card
-    from sdcard.cards.reading import Examination
+    from sdcard.cards.detect import Examination
+    from sdcard.cards.model import Card
 
 _ASK = "Ask for it: it was not disclosed, or the card has none."
 
@@ -45,7 +45,7 @@ class PartialCard:
 
         An unknown declaration is returned unchanged.
         """
-        from sdcard.cards.reading import format_of
+        from sdcard.cards.detect import format_of
 
         known = format_of(self.declared_format, self.members)
         return self.declared_format if known is None else known.name
@@ -78,7 +78,7 @@ class PartialCard:
         return examination.card
 
     def _examine(self) -> "Examination":
-        from sdcard.cards.reading import examine_as
+        from sdcard.cards.detect import examine_as
 
         shown = _without(self.members, (), self.emptied)
         return examine_as(self.card_format or "", shown if isinstance(shown, dict) else {})

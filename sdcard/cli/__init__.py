@@ -1,6 +1,6 @@
 """The ``sdcard`` command: one file for each noun.
 
-Exit status: 0 yes, 1 refused, 2 misuse.
+Exit status: 0 yes, 1 refused, 2 misuse, 70 a bug.
 
 Commands that act on a registry's database or process are in ``issuer_service/cli``.
 """

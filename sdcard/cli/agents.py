@@ -1,4 +1,4 @@
-"""``sdcard agents``: an owner's agents at a registry."""
+"""`sdcard agents` and `sdcard revoke`."""
 
 import sys
 from collections.abc import Sequence
@@ -8,25 +8,87 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from sdcard.cli import completion
 from sdcard.cli.exit_status import EXIT_REFUSED
 from sdcard.cli.output import AsJson, console, print_json, print_lines, show_instant, table
-from sdcard.cli.register import (
-    Place,
-    Supersedes,
-    check_supersedes,
-    keep,
-    places_of,
-    prove,
-    read_token,
-    write,
-)
-from sdcard.cli.revoke import Address, Agent, TokenFile
+from sdcard.cli.register import Place, Supersedes, check_supersedes, keep, places_of, prove, read_token, write
 from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Misuse
 from sdcard.jose.keys import PublicKey
 
 if TYPE_CHECKING:
-    from sdcard.edge.registry_answers import ListedAgent
+    from sdcard.io.registry_answers import ListedAgent
+
+
+# -- ``sdcard revoke``, ``suspend``, ``reinstate``: change an agent's statuses ----------------------------------------
+# The owner of the agent decides about its SD-Cards.
+
+Agent: TypeAlias = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id at the registry.")]
+Address: TypeAlias = Annotated[str, typer.Option("--registry", help="The registry's address.")]
+BatchId: TypeAlias = Annotated[str | None, typer.Option("--batch-id", help="Only those of this Batch.")]
+ContextName: TypeAlias = Annotated[
+    str | None, typer.Option("--context", autocompletion=completion.contexts, help="Only those of this context.")
+]
+TokenFile: TypeAlias = Annotated[Path | None, typer.Option("--token-file", help="A file with the bearer token.")]
+
+
+def revoke(
+    agent: Agent,
+    registry: Address,
+    batch_id: BatchId = None,
+    context: ContextName = None,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke an agent's SD-Cards, for ever."""
+    _change("revoke", agent, registry, batch_id, context, token_file, as_json)
+
+
+def suspend(
+    agent: Agent,
+    registry: Address,
+    batch_id: BatchId = None,
+    context: ContextName = None,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Suspend an agent's SD-Cards until they are reinstated."""
+    _change("suspend", agent, registry, batch_id, context, token_file, as_json)
+
+
+def reinstate(
+    agent: Agent,
+    registry: Address,
+    batch_id: BatchId = None,
+    context: ContextName = None,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a suspension; what was revoked stays so."""
+    _change("reinstate", agent, registry, batch_id, context, token_file, as_json)
+
+
+def _change(
+    action: str,
+    agent: str,
+    registry: str,
+    batch_id: str | None,
+    context: str | None,
+    token_file: Path | None,
+    as_json: bool,
+) -> None:
+    from sdcard.io.registry_client import Registry
+
+    answer = Registry(registry, read_token(token_file)).change_status(action, agent, batch_id, context)
+    told = {"changed": answer.changed, "public_at": answer.public_at}
+    if as_json:
+        print_json({"agent_id": agent, "action": action, **told})
+    else:
+        since = show_instant(answer.public_at)
+        print_lines(f"{action} {agent}: {answer.changed} SD-Cards changed", f"status lists show it from {since} on")
+
+
+# -- ``sdcard agents``: an owner's agents at a registry ---------------------------------------------------------------
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -50,7 +112,7 @@ def list_agents(registry: Address, token_file: TokenFile = None, as_json: AsJson
 
     Example: sdcard agents list --registry https://registry.example
     """
-    from sdcard.edge.registry import Registry
+    from sdcard.io.registry_client import Registry
 
     left_out = list[str]()
     found = list(Registry(registry, read_token(token_file)).agents(left_out.append))
@@ -84,7 +146,7 @@ def show(agent: Agent, registry: Address, token_file: TokenFile = None) -> None:
 
     Example: sdcard agents show georoute --registry https://registry.example
     """
-    from sdcard.edge.registry import Registry
+    from sdcard.io.registry_client import Registry
 
     print_json(Registry(registry, read_token(token_file)).agent(agent))
 
@@ -102,8 +164,8 @@ def renew(
 ) -> None:
     """Get new SD-Cards for an agent: the same card, contexts and keys. Example:
     sdcard agents renew georoute --registry https://registry.example --key agent.jwk --out cards"""
-    from sdcard.edge.key_files import load_signer
-    from sdcard.edge.registry import Registry
+    from sdcard.io.key_files import load_signer
+    from sdcard.io.registry_client import Registry
 
     keys = [load_signer(file).public_key for file in key]
     check_supersedes(supersedes)
@@ -133,8 +195,8 @@ def change_keys(
 
     Example: sdcard agents change-keys georoute --registry https://registry.example --key new.jwk --out cards
     """
-    from sdcard.edge.key_files import load_signer
-    from sdcard.edge.registry import Registry
+    from sdcard.io.key_files import load_signer
+    from sdcard.io.registry_client import Registry
 
     signers = [load_signer(file) for file in key]
     keys = [signer.public_key for signer in signers]
@@ -161,7 +223,7 @@ def delete(agent: Agent, registry: Address, token_file: TokenFile = None, as_jso
 
     Example: sdcard agents delete georoute --registry https://registry.example
     """
-    from sdcard.edge.registry import Registry
+    from sdcard.io.registry_client import Registry
 
     revoked = Registry(registry, read_token(token_file)).delete(agent)
     if as_json:

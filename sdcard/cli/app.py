@@ -1,16 +1,13 @@
-"""The command tree, and the one place that maps outcomes to exit statuses.
-
-Exit status: 0 yes, 1 refused, 2 misuse, 70 a bug.
-
-A command's module is imported when the command is called, so listing the commands costs what importing typer costs.
-"""
+"""The command tree: help, and commands that other distributions join to it."""
 
 import errno
 import os
+import re
 import sys
 import traceback
 from importlib import import_module
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
 import typer.main
@@ -18,11 +15,139 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from sdcard.cli.exit_status import EXIT_BUG, EXIT_MISUSE, EXIT_REFUSED
-from sdcard.cli.help import first_sentence
-from sdcard.cli.joined import load_joined, make_command
+
+# -- Texts of `--help`: a command's purpose and an example ------------------------------------------------------------
+# The example is on lines of its own, so that it can be copied.
+
+_MARK = " Example: "
+_WIDTH = 76
+_WORD = r"""(?:[^\s'"]|'[^']*'|"[^"]*")+"""
+_UNIT = re.compile(rf"--?\w\S* (?!-){_WORD}|{_WORD}")
+"""An option with its value, or one word."""
+_BEFORE = "\b\nExample:\n  "  # the first sign keeps the lines as they are
+_BREAK = " \\\n      "
+
+
+def set_out(command: Any) -> Any:
+    """Move the examples of a command, and of all beneath it, to the end of the help."""
+    for one in getattr(command, "commands", {}).values():
+        set_out(one)
+    text, _, example = " ".join((command.help or "").split()).partition(_MARK)
+    command.help, command.short_help = text, first_sentence(text)
+    if example:
+        command.epilog = _BEFORE + _broken(example)
+    elif hasattr(command, "commands"):
+        command.epilog = f"With an example: sdcard {command.name} COMMAND --help"
+    return command
+
+
+def example_of(command: Any) -> str:
+    """Return the example of a command on one line, or nothing where it has none.
+
+    The command has been through ``set_out``.
+    """
+    return (command.epilog or "").removeprefix(_BEFORE).replace(_BREAK, " ")
+
+
+def first_sentence(text: str) -> str:
+    """Shorten a help text for a list of commands."""
+    return re.split(r"(?<=[^.]\.) (?=[A-Z1`])", text.partition(_MARK)[0], maxsplit=1)[0]
+
+
+def _broken(example: str) -> str:
+    """Within 80 columns, and still one command for a shell."""
+    lines = [""]
+    for word in _UNIT.findall(example):
+        room = _WIDTH if len(lines) == 1 else _WIDTH - 4
+        if lines[-1] and len(lines[-1]) + 1 + len(word) + 2 > room:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    return _BREAK.join(lines)
+
+
+# -- Commands that join the tree by entry points ----------------------------------------------------------------------
+# They act on a registry and are in ``issuer_service/cli``.
+#
+# Only the entry points of the distribution ``sdcard`` are read, so no other installed package adds or replaces a
+# command. A command is loaded when it is named; the list of commands loads none.
+
+ENTRY_POINTS: Final = "sdcard.commands"
+"""The group of entry points in ``pyproject.toml``: command → module and attribute."""
+
+
+def load_joined(name: str) -> Any:
+    """Load the command, or the group of commands, of this entry point.
+
+    Raises:
+        ModuleNotFoundError: without the package that has it.
+        Misuse: when no installed distribution names such an entry point.
+    """
+    from importlib.metadata import distributions
+
+    from sdcard.errors import Misuse
+
+    ours = next(iter(distributions(name="sdcard", path=_places())), None)
+    for found in ours.entry_points.select(group=ENTRY_POINTS, name=name) if ours else ():
+        return found.load()
+    raise Misuse(f"`{name}` is not installed: pip install 'sdcard[service]'")
+
+
+def _places() -> list[str]:
+    """List the possible folders of our distribution.
+
+    They are: beside this package, where packages are installed, then anywhere else.
+
+    In that order, a folder early on ``sys.path``, such as the working directory, cannot pass for our distribution.
+    """
+    import sysconfig
+
+    return [str(Path(__file__).parents[2]), sysconfig.get_path("purelib"), *sys.path]
+
+
+def make_command(found: Any, name: str, text: str | None) -> Any:
+    """Build a command from a function, or a group of commands from a ``typer.Typer``."""
+    one = typer.Typer(callback=lambda: None, rich_markup_mode=None)  # with a callback, one command is a group of one
+    if isinstance(found, typer.Typer):
+        one.add_typer(found, name=name, help=text)
+    else:
+        one.command(name, help=text)(found)
+    return set_out(typer.main.get_group(one).commands[name])
+
+
+class JoinedGroup(TyperGroup):
+    """A group of commands to which the entry point of its name adds others.
+
+    Its own commands are found without that entry point.
+    """
+
+    _is_joined = False
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Find a command of the group, or of the entry point."""
+        if cmd_name not in self.commands:
+            self._join()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the entry point's commands, and the group's own."""
+        self._join()
+        return super().list_commands(ctx)
+
+    def _join(self) -> None:
+        if not self._is_joined:
+            joined = make_command(load_joined(str(self.name)), str(self.name), self.help)
+            self.commands = {**joined.commands, **self.commands}
+            self._is_joined = True
+
+
+# -- The command tree, and the one place that maps outcomes to exit statuses ------------------------------------------
+# Exit status: 0 yes, 1 refused, 2 misuse, 70 a bug.
+#
+# A command's module is imported when the command is called, so listing the commands costs what importing typer costs.
 
 JOINED = "an entry point"
-"""The place of a command that acts on a registry: `sdcard.cli.joined` finds it."""
+"""The place of a command that acts on a registry: `sdcard.cli.app` finds it."""
 
 COMMANDS = {
     "demo": (
@@ -43,19 +168,19 @@ COMMANDS = {
         "agent.jwk --context public --context internal --out cards",
     ),
     "discover": (
-        "discover:command",
+        "discover:discover",
         "Find agents at a registry by what a context shows of them: all that is asked for. The token comes "
         "from SDCARD_TOKEN or --token-file. Example: sdcard discover --registry http://127.0.0.1:8080 "
         "--text route",
     ),
     "fetch": (
-        "fetch:command",
+        "discover:fetch",
         "Fetch an agent's card from its address or well-known address, and verify it. Exit status 0: an "
         "SD-Card that is verified; 1: refused, or a plain card, for which nobody vouches. Example: sdcard "
         "fetch https://agent.example --trust trust.json --status",
     ),
     "inspect": (
-        "inspect:command",
+        "verify:inspect",
         "Show what an SD-Card or presentation says. Nothing is verified: no signature, no time, no trust. "
         "Example: sdcard inspect public.sd-card",
     ),
@@ -84,17 +209,17 @@ COMMANDS = {
         "mcp --trust trust.json --audience https://me.example --status",
     ),
     "revoke": (
-        "revoke:revoke",
+        "agents:revoke",
         "Revoke an agent's SD-Cards, for ever. The token comes from SDCARD_TOKEN or --token-file. Example: "
         "sdcard revoke georoute --registry https://registry.example",
     ),
     "suspend": (
-        "revoke:suspend",
+        "agents:suspend",
         "Suspend an agent's SD-Cards until they are reinstated. The token comes from SDCARD_TOKEN or "
         "--token-file. Example: sdcard suspend georoute --registry https://registry.example --context internal",
     ),
     "reinstate": (
-        "revoke:reinstate",
+        "agents:reinstate",
         "End a suspension; what was revoked stays so. The token comes from SDCARD_TOKEN or --token-file. "
         "Example: sdcard reinstate georoute --registry https://registry.example",
     ),

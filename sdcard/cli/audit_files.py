@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from sdcard.audit.chain import Verdict, Walk
-from sdcard.audit.checkpoints import MOST_BYTES, Checkpoint, verify_checkpoint
-from sdcard.cli.output import show_left_out
-from sdcard.cli.progress import progress
+from sdcard.audit_chain import MOST_BYTES, Checkpoint, Verdict, Walk, verify_checkpoint
+from sdcard.cli.output import progress, show_left_out
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.jose.keys import PublicKey
@@ -48,7 +46,7 @@ def read_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
 
 def load_checkpoint_keys(file: Path) -> dict[str, PublicKey]:
     """Read a JWKS, by thumbprint; name on standard error the keys that cannot be used."""
-    from sdcard.edge.key_files import load_key_set
+    from sdcard.io.key_files import load_key_set
 
     keys = load_key_set(file)
     show_left_out(keys.left_out)

@@ -1,11 +1,227 @@
-"""``sdcard card``: what an author does with a card document before issuance.
+"""`sdcard card`: check, convert and sign an Agent Card."""
 
-There is one file for each verb.
-"""
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from sdcard.cli import card_check, card_convert, card_sign
+from sdcard.cards.a2a.signatures import NOBODY, CardSigners, prepare_card_signature
+from sdcard.cards.agentcard.shared import compare_with_source
+from sdcard.cards.converting import TARGETS, convert_card
+from sdcard.cards.detect import Examination, examine_card, parse_card_file
+from sdcard.cards.documents import read_document
+from sdcard.cli import completion
+from sdcard.cli.exit_status import EXIT_REFUSED
+from sdcard.cli.output import AsJson, cell, console, describe_findings, print_json, printable, read_bytes, show_left_out
+from sdcard.errors import Finding, Level, Misuse, Part, Refused
+from sdcard.io.key_files import load_card_signers
+from sdcard.jose.keys import KeySet
+
+# -- ``sdcard card check``: everything that is wrong with card documents ----------------------------------------------
+# It is for their authors and their CI.
+
+CHECK_HELP = "Say what is wrong with agent cards. Example: sdcard card check --strict agent-card.json cards/"
+
+_SUFFIXES = (".json", ".kno", ".yaml", ".yml")
+_STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.NOTE: "dim"}
+
+
+def card_check(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|DIR|-...", help=f"Cards; of a directory, every {', '.join(_SUFFIXES)}; - is standard input."
+        ),
+    ],
+    expected: Annotated[
+        str | None,
+        typer.Option("--format", help="What the cards are said to be: a2a, agentcard, kno; or a format of these."),
+    ] = None,
+    signers: Annotated[
+        Path | None, typer.Option("--signers", help="A JWKS with the keys that are trusted to sign cards.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--fetched-from", help="The URL that the cards came from; AgentCard compares it.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Take every warning for an error.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a file, one a line.")] = False,
+) -> None:
+    """Check every file.
+
+    Exit status 0: all valid; 1: some not; 2: misuse, such as a file that cannot be read.
+    """
+    trusted = _load_signers(signers) if signers else NOBODY
+    if sources.count("-") > 1:
+        raise Misuse("standard input can be read once")
+    unreadable: list[str] = []
+    checked = invalid = 0
+    for file in [file for one in sources for file in _files(one, unreadable)]:
+        try:
+            examination = _examine(file, trusted, expected, source)
+        except OSError as error:
+            unreadable.append(str(error))
+            continue
+        if strict:
+            examination = examination.strictly()
+        checked += 1
+        invalid += examination.card is None
+        _print_line(file, examination) if as_json else _show(file, examination)
+    if checked and not as_json:
+        console().print(Text(f"{checked} checked, {invalid} not valid", style="bold"))
+    if unreadable:
+        raise Misuse("; ".join(unreadable))
+    if not checked:
+        raise Misuse("there is no card document to check")
+    if invalid:
+        raise typer.Exit(EXIT_REFUSED)
+
+
+def _load_signers(file: Path) -> CardSigners:
+    """The keys, which are no card: without them nothing can be said of any."""
+    try:
+        signers = load_card_signers(file)
+    except Refused as refusal:
+        raise Misuse(f"--signers: {refusal}") from None
+    show_left_out(KeySet.of(signers.keys).left_out)
+    return signers
+
+
+def _files(source: str, unreadable: list[str]) -> Iterator[str]:
+    """List the source itself, or every card-like file beneath a directory.
+
+    Skip hidden files, and files that never end.
+    """
+    if source == "-" or not Path(source).is_dir():
+        if source != "-" and not Path(source).exists():
+            raise Misuse(f"{source} is not there")
+        yield source
+        return
+    for folder, inner, names in os.walk(source, onerror=lambda error: unreadable.append(str(error))):
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        files = (Path(folder, name) for name in sorted(names) if _is_card_like(name))
+        yield from (str(file) for file in files if file.is_file() or not file.exists())
+
+
+def _is_card_like(name: str) -> bool:
+    return name.lower().endswith(_SUFFIXES) and not name.startswith(".")
+
+
+def _examine(file: str, signers: CardSigners, expected: str | None, source: str | None) -> Examination:
+    try:
+        data = read_bytes(file, Part.CARD)
+    except Refused as refusal:
+        return Examination("", refusal.findings, None)
+    examination = examine_card(data, signers=signers, expected=expected)
+    card = examination.card
+    if source is None or card is None or card.format.family != "agentcard":
+        return examination
+    return replace(examination, findings=(*compare_with_source(card, source), *examination.findings))
+
+
+def _print_line(source: str, examination: Examination) -> None:
+    card_format, _, version = examination.kind.partition("/")
+    line = {
+        "file": source,
+        "format": card_format or None,
+        "version": version or None,
+        "valid": examination.card is not None,
+        "findings": describe_findings(examination.findings),
+    }
+    sys.stdout.write(json.dumps(line) + "\n")
+
+
+def _show(source: str, examination: Examination) -> None:
+    out = console()
+    verdict = ("valid", "bold green") if examination.card else ("not valid", "bold red")
+    kind = examination.kind or "no agent card"
+    out.print(Text.assemble(cell(source, "bold"), ": ", verdict, f", {printable(kind)}"))
+    for finding in examination.findings:
+        out.print(_finding(finding))
+
+
+def _finding(finding: Finding) -> Text:
+    place = printable(str(finding.where))
+    level = (f"{finding.level.value:>9} ", _STYLES[finding.level])
+    return Text.assemble(level, (place, "bold"), f" {printable(finding.hint or finding.rule.sentence)} ",
+                         (finding.rule.value, "dim"))  # fmt: skip
+
+
+# -- ``sdcard card convert``: convert a card to another format --------------------------------------------------------
+# It reports what was lost.
+
+CONVERT_HELP = (
+    "Convert an agent card to another format; what got lost is told on standard error. "
+    "Example: sdcard card convert agent-card.json --to a2a/1.0 --out converted.json"
+)
+
+
+def card_convert(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="The card; - is standard input.")],
+    target: Annotated[
+        str,
+        typer.Option("--to", metavar="FORMAT", autocompletion=completion.targets, help=f"One of {', '.join(TARGETS)}."),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Write the document here instead of printing it.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Convert one card.
+
+    Exit status 0: converted, whatever got lost; 1: not a card, or refused; 2: misuse.
+    """
+    conversion = convert_card(parse_card_file(read_bytes(file, Part.CARD)), target)
+    text = json.dumps(conversion.document, ensure_ascii=True, indent=2) + "\n"
+    if out is not None:
+        out.write_text(text, encoding="ascii")
+    if as_json:
+        print_json({"document": conversion.document, "lost": describe_findings(conversion.lost)})
+        return
+    sys.stderr.write("".join(f"{finding.level}: {printable(str(finding))}\n" for finding in conversion.lost))
+    if out is None:
+        sys.stdout.write(text)
+
+
+# -- ``sdcard card sign``: a signature in the form of A2A 1.0, added to a card ----------------------------------------
+
+SIGN_HELP = (
+    "Sign an agent card, so that readers can tell who made it. "
+    "Example: sdcard card sign agent-card.json --key signer.jwk > signed.json"
+)
+
+
+def card_sign(
+    card: Annotated[str, typer.Argument(metavar="FILE|-", help="The A2A 1.0 card; - is standard input.")],
+    key: Annotated[Path, typer.Option(help="The private JWK that signs; its kid is the key's thumbprint.")],
+    jku: Annotated[str | None, typer.Option(help="Where its public half is published, an https URL.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the card with one signature more.
+
+    Earlier ones stay; what readers should know goes to standard error.
+    """
+    from sdcard.io.key_files import load_signer
+
+    data = read_bytes(card)
+    card_format = parse_card_file(data).format
+    document = read_document(data).document
+    signer = load_signer(key)
+    prepared = prepare_card_signature(document, card_format, signer.public_key, jku)
+    signed = prepared.complete(signer.sign(prepared.signing_input))
+    if as_json:
+        print_json({"card": signed, "findings": describe_findings(prepared.findings)})
+        return
+    for finding in prepared.findings:
+        sys.stderr.write(printable(f"{finding.level}: {finding}") + "\n")
+    print_json(signed)
+
+
+# -- ``sdcard card``: what an author does with a card document before issuance ----------------------------------------
+#
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -15,14 +231,14 @@ def group() -> None:
     """Check, convert and sign agent cards; make ids for them."""
 
 
-app.command("check", help=card_check.HELP)(card_check.command)
-app.command("convert", help=card_convert.HELP)(card_convert.command)
-app.command("sign", help=card_sign.HELP)(card_sign.command)
+app.command("check", help=CHECK_HELP)(card_check)
+app.command("convert", help=CONVERT_HELP)(card_convert)
+app.command("sign", help=SIGN_HELP)(card_sign)
 
 
 @app.command("new-id", help="Print a fresh agent_id for an AgentCard, a ULID. Example: sdcard card new-id")
 def new_id() -> None:
     """Print a fresh ``agent_id``."""
-    from sdcard.edge.system import new_agent_id
+    from sdcard.io.system import new_agent_id
 
     typer.echo(new_agent_id())

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 def contexts(incomplete: str) -> list[str]:
     """Contexts of the built-in policy."""
-    from sdcard.disclosure.policy import DEFAULT_POLICY
+    from sdcard.policy.model import DEFAULT_POLICY
 
     return matching(DEFAULT_POLICY.contexts, incomplete)
 

@@ -1,4 +1,4 @@
-"""``sdcard discover``: find agents at a registry, and verify their SD-Cards."""
+"""`sdcard discover` and `sdcard fetch`."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,23 +15,29 @@ from sdcard.cli.output import (
     console,
     describe_findings,
     find_profile,
+    parse_now,
     print_json,
     show_instant,
     show_left_out,
     table,
 )
-from sdcard.cli.register import read_token
-from sdcard.cli.trust import TrustSigner, read_trust
-from sdcard.edge.system import SystemClock
+from sdcard.cli.register import read_token, write
+from sdcard.cli.trust import Networks, Refresh, TrustFile, TrustSigner, read_reach, read_trust
+from sdcard.cli.verify import decide_status, describe, show_card, show_members
 from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
-from sdcard.keybinding.challenge import Unbound
+from sdcard.io.system import SystemClock
+from sdcard.key_binding import Unbound
 from sdcard.rules import Rule
-from sdcard.status.reference import Unchecked
+from sdcard.status_list import Unchecked
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 
 if TYPE_CHECKING:
-    from sdcard.edge.registry_answers import Discovered, FoundAgent
+    from sdcard.io.card_fetching import FetchedCard
+    from sdcard.io.registry_answers import Discovered, FoundAgent
+
+
+# -- ``sdcard discover``: find agents at a registry, and verify their SD-Cards ----------------------------------------
 
 UNBOUND = Unbound("SD-Cards from discovery come from the registry, not from their Holder")
 UNCHECKED = Unchecked("a registry gives out no SD-Card that was revoked or suspended by then")
@@ -39,7 +45,7 @@ UNCHECKED = Unchecked("a registry gives out no SD-Card that was revoked or suspe
 Names: TypeAlias = list[str] | None
 
 
-def command(
+def discover(
     registry: Annotated[str, typer.Option(help="The registry's address.")],
     context: Annotated[
         str,
@@ -66,7 +72,7 @@ def command(
 
     Exit status 1: some or all of them do not verify, and are left out.
     """
-    from sdcard.edge.registry import Registry
+    from sdcard.io.registry_client import Registry
 
     accepted = find_profile(profile)
     query = make_query(skill, tag, capability, input_mode, output_mode, text)
@@ -185,3 +191,66 @@ def _show(page: Page, answer: "Discovered", context: str) -> None:
     out.print(table(f"{len(rows)} verified", ("name", "agent", "context", "valid until"), rows))
     if answer.next_cursor:
         out.print(cell(f"There may be more: --cursor {answer.next_cursor}"))
+
+
+# -- ``sdcard fetch``: fetch an agent's card from its well-known address ----------------------------------------------
+# The card is verified. The output says what cannot be known of it.
+
+
+def fetch(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The address of the card, the agent or its host.")],
+    trust: TrustFile,
+    trust_signer: TrustSigner = None,
+    refresh: Refresh = False,
+    status: Annotated[bool, typer.Option("--status", help="Fetch the status list that the SD-Card names.")] = False,
+    status_unchecked: Annotated[str | None, typer.Option(metavar="REASON", help="Fetch none, and why.")] = None,
+    network: Networks = None,
+    token_file: Annotated[Path | None, typer.Option(help="A file with a bearer token for the agent.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Keep the SD-Card in this file.")] = None,
+    profile: ProfileName = "sd-card",
+    as_json: AsJson = False,
+) -> int:
+    """Fetch a card and verify it."""
+    from sdcard.io.card_fetching import fetch_card
+    from sdcard.io.issuer_metadata import IssuerKeys
+
+    now, reach = parse_now(None), read_reach(network)
+    listed = read_trust(trust, trust_signer, now)
+    issuers = IssuerKeys(listed, reach) if refresh else listed
+    found = fetch_card(
+        url,
+        issuers,
+        decide_status(status, status_unchecked, issuers, network),
+        now,
+        reach,
+        read_token(token_file) if token_file else None,
+        find_profile(profile),
+    )
+    if out is not None and found.sd_card is not None:
+        write(out, found.sd_card.encode("ascii") + b"\n")
+    if as_json:
+        print_json(_fetch_document(found))
+    else:
+        _fetch_show(found)
+    return 0 if isinstance(found.card, VerifiedCard) else 1
+
+
+def _fetch_document(found: "FetchedCard") -> dict[str, Any]:
+    card = found.card
+    told = (
+        describe(card)
+        if isinstance(card, VerifiedCard)
+        else {"verified": False, "card_format": card.format.name, "members": card.document}
+    )
+    return {"url": found.url, **told, "findings": describe_findings(found.findings)}
+
+
+def _fetch_show(found: "FetchedCard") -> None:
+    out = console()
+    if isinstance(found.card, VerifiedCard):
+        show_card(found.card)
+    else:
+        show_members("A plain card: nobody vouches for it", found.card.document)
+    out.print(cell(f"From {found.url}"))
+    for finding in found.findings:
+        out.print(cell(f"{finding.level}: {finding.rule} at {finding.where}: {finding.rule.sentence} {finding.hint}"))

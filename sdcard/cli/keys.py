@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sdcard.cli import completion
-from sdcard.cli.joined import JoinedGroup
+from sdcard.cli.app import JoinedGroup
 from sdcard.cli.output import AsJson, print_json, print_lines
 from sdcard.errors import Misuse
 from sdcard.jose.algorithms import SignatureAlgorithm
@@ -34,7 +34,7 @@ def new(
 
     Example: sdcard keys new agent.jwk
     """
-    from sdcard.edge.key_files import create_key_file
+    from sdcard.io.key_files import create_key_file
 
     if algorithm not in SignatureAlgorithm._value2member_map_:
         raise Misuse(f"--algorithm is one of {', '.join(SignatureAlgorithm)}")
@@ -51,6 +51,6 @@ def public(files: Annotated[list[Path], typer.Argument(help="Files with private 
 
     Example: sdcard keys public issuer.jwk next.jwk > issuer.jwks
     """
-    from sdcard.edge.key_files import load_signer, public_jwks
+    from sdcard.io.key_files import load_signer, public_jwks
 
     print_json(public_jwks(*(load_signer(file).public_key for file in files)))

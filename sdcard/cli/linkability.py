@@ -11,10 +11,9 @@ import typer
 from rich.text import Text
 
 from sdcard.cli.exit_status import EXIT_REFUSED
-from sdcard.cli.output import AsJson, cell, console, parse_instant, print_json, read_sd_jwt, table
-from sdcard.cli.progress import progress
+from sdcard.cli.output import AsJson, cell, console, parse_instant, print_json, progress, read_sd_jwt, table
 from sdcard.errors import Misuse, Refused, Where
-from sdcard.linkability.comparing import report_linkability
+from sdcard.linkability.comparison import report_linkability
 from sdcard.linkability.report import How, Link, LinkabilityReport, Pair, Verdict, What
 
 _PLACES = 3

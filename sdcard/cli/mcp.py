@@ -17,9 +17,9 @@ from sdcard.cli.output import ProfileName, find_profile
 from sdcard.cli.register import read_token
 from sdcard.cli.trust import Networks, TrustSigner, read_trust
 from sdcard.cli.verify import decide_status
-from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Misuse
-from sdcard.status.reference import Status
+from sdcard.io.system import SystemClock, SystemSalts
+from sdcard.status_list import Status
 from sdcard.trust import TrustedIssuers
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def command(
 
     from sdcard.cli.mcp_server import make_server
     from sdcard.cli.mcp_tools import LOOKING
-    from sdcard.edge.mcp import InteractionAudit, write_calls
+    from sdcard.web.mcp import InteractionAudit, write_calls
 
     offers = list(LOOKING)
     if (audience is None and registry is None) is not (trust is None):
@@ -92,7 +92,7 @@ def _for_a_registry(
     issuers: TrustedIssuers, registry: str, context: str, token_file: Path | None, profile: str
 ) -> "tuple[Offer, ...]":
     from sdcard.cli.mcp_tools import Discovering
-    from sdcard.edge.registry import Registry
+    from sdcard.io.registry_client import Registry
 
     client = Registry(registry, read_token(token_file))
     return Discovering(client, context, issuers, find_profile(profile)).offers()

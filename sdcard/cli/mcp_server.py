@@ -28,12 +28,11 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from sdcard.cli.mcp_shapes import Arguments
-from sdcard.cli.mcp_tools import MOST_FINDINGS, Offer
+from sdcard.cli.mcp_tools import MOST_FINDINGS, Arguments, Offer
 from sdcard.cli.output import describe_findings
-from sdcard.edge.mcp import InteractionAudit
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.rules import Rule
+from sdcard.web.mcp import InteractionAudit
 
 MOST_ANSWER = 262_144
 """Bytes of an answer: more than a model reads, and more than the cards of real agents need."""

@@ -1,14 +1,12 @@
-"""Input and output of commands: JSON for programs, text and tables for people.
-
-Card text is hostile. Everything that comes from a card or a token goes through ``printable`` before a terminal sees it.
-"""
+"""Output of the commands: texts, JSON, progress, errors and exit status."""
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -18,17 +16,70 @@ from rich.text import Text
 from typer.exceptions import TyperException
 
 from sdcard.cli import completion
-from sdcard.cli.next_steps import NEXT_STEPS
-from sdcard.disclosure.policy import DEFAULT_POLICY, DisclosurePolicy
-from sdcard.edge.showing import printable as printable
-from sdcard.edge.showing import show_instant as show_instant
-from sdcard.edge.system import SystemClock
 from sdcard.encoding import why_not_utf8
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant, is_instant, parse_rfc3339
+from sdcard.io.system import SystemClock
+from sdcard.io.system import printable as printable
+from sdcard.io.system import show_instant as show_instant
 from sdcard.lenient import decode_token, lenient_document, lenient_token
+from sdcard.policy.model import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.profile import PROFILES, Profile
 from sdcard.rules import Rule
+
+# -- Progress of long work, on standard error -------------------------------------------------------------------------
+# It appears only on a terminal that can rewrite a line.
+
+
+@contextmanager
+def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar while the block runs; it is told how much is done so far.
+
+    Args:
+        what: is being done.
+        total: how much there is to do; None where nobody knows.
+    """
+    error = Console(stderr=True, highlight=False)
+    if not error.is_terminal or error.is_dumb_terminal:
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=error, transient=True) as shown:
+        task = shown.add_task(what, total=total)
+        yield lambda done: shown.update(task, completed=done)
+
+
+# -- Next steps on the command line for a refusal ---------------------------------------------------------------------
+# The rule says what is wrong. The next step says what to try.
+#
+# Rules that have no entry say it themselves, or there is nothing to do: a presentation that is forged stays refused.
+
+NEXT_STEPS: Final = {
+    Rule.SELECTION: "`sdcard inspect` lists the places that the SD-Card has.",
+    Rule.CNF_OTHER_KEY: "Give the key that it was registered with; `sdcard agents change-keys` binds others.",
+    Rule.KB_MISSING: "`sdcard present` makes a presentation; to read an SD-Card without one, give --unbound REASON.",
+    Rule.KB_UNEXPECTED: "This is a presentation: give --audience and --nonce instead of --unbound.",
+    Rule.EXPIRED: "`sdcard agents renew` has new SD-Cards made.",
+    Rule.ISSUER_UNKNOWN: "`sdcard register` writes a trust document for its registry: trust.json.",
+    Rule.ISSUER_KEY_UNKNOWN: "--refresh asks a trusted Issuer for the keys that it has now.",
+    Rule.TRUST_MALFORMED: "`sdcard register` writes such a document: trust.json.",
+    Rule.TOKEN_MISSING: "Give one in SDCARD_TOKEN or --token-file; `sdcard token create` makes one.",
+    Rule.TOKEN_INVALID: "`sdcard token create` makes one, in the folder, or with the settings, of this registry.",
+    Rule.TOKEN_SCOPE: "`sdcard token create --scope …` makes one that may.",
+    Rule.TOKEN_LIMIT: "`sdcard token create` makes one with other limits.",
+    Rule.AGENT_UNKNOWN: "`sdcard agents list` shows those of this token.",
+    Rule.APPROVAL_DECIDED: "`sdcard approvals list` shows what waits.",
+    Rule.FETCH_ADDRESS: "--network NETWORK names one that is meant, such as 127.0.0.1.",
+    Rule.STORE_UNAVAILABLE: "Which database it is, SDCARD_DATABASE_URL or --database-url says.",
+}
+"""Rule → a sentence, of commands and options that there are."""
+
+
+# -- Input and output of commands: JSON for programs, text and tables for people --------------------------------------
+# Card text is hostile. Everything that comes from a card or a token goes through ``printable`` before a terminal sees
+# it.
 
 MAX_INPUT = 16 * 1024 * 1024
 
@@ -47,7 +98,7 @@ PolicyFile = Annotated[
 
 def read_policy(source: str | None) -> DisclosurePolicy:
     """The policy in a file; without one, the built-in policy."""
-    from sdcard.disclosure.document import parse_policy
+    from sdcard.policy.document import parse_policy
 
     return DEFAULT_POLICY if source is None else parse_policy(read_bytes(source))
 

@@ -27,14 +27,14 @@ from sdcard.cli.output import (
     table,
 )
 from sdcard.disclosable import Treatment
-from sdcard.disclosure.agreement import Partner
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.paths import ClaimPath
+from sdcard.policy.context import Partner
 from sdcard.rules import Rule
 
 if TYPE_CHECKING:
-    from sdcard.disclosure.explain import ExplainedPart
+    from sdcard.policy.explain import ExplainedPart
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -99,8 +99,8 @@ def explain(
 
     Example: sdcard policy explain agent-card.json
     """
-    from sdcard.cards.reading import parse_card_file
-    from sdcard.disclosure.explain import explain as explain_card
+    from sdcard.cards.detect import parse_card_file
+    from sdcard.policy.explain import explain as explain_card
 
     if card == policy == "-":
         raise Misuse("standard input can be read once")
@@ -143,7 +143,7 @@ def schema() -> None:
 
     Example: sdcard policy schema > policy.schema.json
     """
-    from sdcard.disclosure.schema import SCHEMA
+    from sdcard.policy.document import SCHEMA
 
     print_json(SCHEMA)
 

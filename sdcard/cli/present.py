@@ -18,21 +18,13 @@ from sdcard.cli.output import (
     read_sd_jwt,
 )
 from sdcard.cli.trust import TrustFile, TrustSigner, read_trust
-from sdcard.disclosure.policy import DisclosurePolicy
-from sdcard.edge.system import MAX_COARSE, SystemSalts
 from sdcard.errors import Misuse, Part, Where
-from sdcard.holder import (
-    HeldSdCard,
-    Selection,
-    accept_sd_card,
-    present,
-    select_all,
-    select_context,
-    select_paths,
-)
+from sdcard.holder import HeldSdCard, Selection, accept_sd_card, present, select_all, select_context, select_paths
+from sdcard.io.system import MAX_COARSE, SystemSalts
 from sdcard.issued import Acceptance
-from sdcard.keybinding.challenge import Challenge, new_challenge
+from sdcard.key_binding import Challenge, new_challenge
 from sdcard.paths import ClaimPath
+from sdcard.policy.model import DisclosurePolicy
 
 
 def command(
@@ -56,7 +48,7 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Present an SD-Card. Without --context and --path, everything it holds is shown."""
-    from sdcard.edge.key_files import load_signer
+    from sdcard.io.key_files import load_signer
 
     signer, instant = load_signer(key), parse_now(now)
     acceptance = Acceptance(issuers=read_trust(trust, trust_signer, instant), profile=find_profile(profile))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from sdcard.cards.detect import read_card
 from sdcard.cards.documents import read_document
-from sdcard.cards.reading import read_card
 from sdcard.cli import completion
 from sdcard.cli.output import (
     AsJson,
@@ -23,21 +23,21 @@ from sdcard.cli.output import (
     show_instant,
     table,
 )
-from sdcard.disclosure.context import FEDERATION
-from sdcard.edge.system import SystemClock
 from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.errors import Misuse
 from sdcard.holder import accept_sd_card
+from sdcard.io.system import SystemClock
 from sdcard.issued import Acceptance
+from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey
-from sdcard.jose.signer import Signer
-from sdcard.keybinding.possession import prove_possession
 from sdcard.lenient import lenient_token
+from sdcard.policy.context import FEDERATION
+from sdcard.possession import prove_possession
 from sdcard.trust import TrustedIssuers
 
 if TYPE_CHECKING:
-    from sdcard.edge.registry import Registry
-    from sdcard.edge.registry_answers import IssuedAnswer, Registered
+    from sdcard.io.registry_answers import IssuedAnswer, Registered
+    from sdcard.io.registry_client import Registry
 
 Supersedes: TypeAlias = Annotated[
     str,
@@ -80,8 +80,8 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Register an agent card and keep the SD-Cards."""
-    from sdcard.edge.key_files import load_signer
-    from sdcard.edge.registry import Registry
+    from sdcard.io.key_files import load_signer
+    from sdcard.io.registry_client import Registry
 
     signers = [load_signer(file) for file in key]
     keys = [signer.public_key for signer in signers]

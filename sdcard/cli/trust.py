@@ -23,11 +23,16 @@ from sdcard.cli.output import (
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.lenient import decode_token
-from sdcard.trust import TrustedIssuers, encode_trusted_issuers, parse_trusted_issuers
-from sdcard.trust_list import issue_trust_list, verify_trust_list
+from sdcard.trust import (
+    TrustedIssuers,
+    encode_trusted_issuers,
+    issue_trust_list,
+    parse_trusted_issuers,
+    verify_trust_list,
+)
 
 if TYPE_CHECKING:
-    from sdcard.edge.reach import Reach
+    from sdcard.io.egress_policy import Reach
 
 DAY = 86_400
 
@@ -61,7 +66,7 @@ def sign(
 
     Example: sdcard trust sign trust.json --key signer.jwk --days 7 > trust.jwt
     """
-    from sdcard.edge.key_files import load_signer
+    from sdcard.io.key_files import load_signer
 
     now = int(parse_now(None))
     issuers = parse_trusted_issuers(read_bytes(str(trust), Part.TRUST))
@@ -109,7 +114,7 @@ def read_trust(file: Path, signer: Path | None, now: Instant) -> TrustedIssuers:
         return _reported(parse_trusted_issuers(data))
     if text.startswith("{"):
         raise Misuse(f"{file} is not signed; without --trust-signer it is taken as it is")
-    from sdcard.edge.key_files import load_key_set
+    from sdcard.io.key_files import load_key_set
 
     signers = load_key_set(signer)
     show_left_out(signers.left_out)
@@ -123,7 +128,7 @@ def _reported(issuers: TrustedIssuers) -> TrustedIssuers:
 
 def read_reach(networks: list[str] | None) -> "Reach":
     """Return the egress policy of ``--network``."""
-    from sdcard.edge.reach import Reach
+    from sdcard.io.egress_policy import Reach
 
     try:
         return Reach(tuple(ip_network(text) for text in networks or ()))

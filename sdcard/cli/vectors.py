@@ -12,8 +12,7 @@ from typing import Annotated
 import typer
 
 from sdcard.cli.exit_status import EXIT_REFUSED
-from sdcard.cli.output import AsJson, console, print_json, print_lines, read_bytes, table
-from sdcard.cli.progress import progress
+from sdcard.cli.output import AsJson, console, print_json, print_lines, progress, read_bytes, table
 from sdcard.errors import Misuse
 from sdcard.vectors import parse_vector
 

@@ -1,13 +1,15 @@
-"""``sdcard verify``: the Verifier's front door, for a person."""
+"""`sdcard verify` and `sdcard inspect`."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from sdcard.cli.output import (
     AsJson,
     ProfileName,
+    cell,
     console,
     find_profile,
     parse_now,
@@ -19,14 +21,80 @@ from sdcard.cli.output import (
 from sdcard.cli.trust import Networks, Refresh, TrustFile, TrustSigner, read_reach, read_trust
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse
-from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller, KeyBinding, Unbound
-from sdcard.keybinding.verification import Bound
-from sdcard.status.reference import Checked, Status, Unchecked
+from sdcard.key_binding import Answering, Bound, Challenge, ConsumedByCaller, KeyBinding, Unbound
+from sdcard.limits import DEFAULT_LIMITS as LIMITS
+from sdcard.paths import ClaimPath
+from sdcard.sdjwt.verification import read_unverified
+from sdcard.status_list import Checked, Status, Unchecked
 from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 
 if TYPE_CHECKING:
-    from sdcard.edge.issuer_keys import IssuerKeys
+    from sdcard.io.issuer_metadata import IssuerKeys
+
+
+# -- ``sdcard inspect``: what is in an SD-Card or presentation --------------------------------------------------------
+# It does not say whether the content is true.
+
+
+def inspect(
+    text: Annotated[str, typer.Argument(metavar="FILE|-", help="The SD-Card; - is standard input.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show what an SD-Card or presentation says."""
+    document = describe_unverified(read_sd_jwt(text))
+    if as_json:
+        print_json(document)
+    else:
+        _show(document)
+
+
+def describe_unverified(text: str) -> dict[str, Any]:
+    """Read the parts and put every Disclosure in its place.
+
+    Raises ``Refused`` where the text is no SD-JWT.
+    """
+    read = read_unverified(text, LIMITS)
+    jws, processed, kb = read.jws, read.processed, read.kb_jwt
+    key_binding = {"header": kb.header, "payload": kb.payload} if kb else None
+    return {
+        "verified": False,
+        "kind": "SD-JWT+KB" if key_binding else "SD-JWT",
+        "issuer_header": jws.header,
+        "issuer_payload": jws.payload,
+        "disclosures": [
+            {
+                "place": str(ClaimPath(one.place)),
+                "digest": processed.algorithm.digest(one.disclosure.encoded),
+                "value": one.disclosure.value,
+            }
+            for one in processed.revealed
+        ],
+        "hidden": processed.hidden,
+        "claims": processed.claims,
+        "key_binding": key_binding,
+    }
+
+
+def _show(document: dict[str, Any]) -> None:
+    def brief(value: object) -> str:
+        text = json.dumps(value, ensure_ascii=False)
+        return text if len(text) <= 120 else text[:119] + "…"
+
+    clear = [(name, brief(value)) for name, value in document["issuer_payload"].items() if name != "_sd"]
+    shown = [(one["place"], one["digest"][:8] + "…", brief(one["value"])) for one in document["disclosures"]]
+    out = console()
+    header = document["issuer_header"]
+    out.print(Text.assemble((document["kind"], "bold"), "  ", cell(brief(header)), "  ", ("not verified", "yellow")))
+    out.print(table("In the clear", ("claim", "value"), clear))
+    out.print(table("Disclosures", ("place", "digest", "value"), shown))
+    out.print(cell(f"{document['hidden']} digests have no disclosure here: decoys, or members not shown."))
+    if document["key_binding"]:
+        out.print(table("KB-JWT", ("claim", "value"), [(k, brief(v)) for k, v in
+                                                      document["key_binding"]["payload"].items()]))  # fmt: skip
+
+
+# -- ``sdcard verify``: the Verifier's front door, for a person -------------------------------------------------------
 
 
 def command(
@@ -70,7 +138,7 @@ def command(
 
 
 def _refreshed(listed: TrustedIssuers, network: list[str] | None) -> "IssuerKeys":
-    from sdcard.edge.issuer_keys import IssuerKeys
+    from sdcard.io.issuer_metadata import IssuerKeys
 
     return IssuerKeys(listed, read_reach(network))
 
@@ -83,7 +151,7 @@ def decide_status(
         raise Misuse("decide about the status: --status fetches it, --status-unchecked REASON does not")
     if unchecked is not None:
         return Unchecked(unchecked)
-    from sdcard.edge.status_lists import FetchedStatusLists
+    from sdcard.io.status_lists import FetchedStatusLists
 
     return Checked(FetchedStatusLists(issuers, reach=read_reach(network)))
 

@@ -13,16 +13,14 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from sdcard.encoding import decode_base64url, encode_base64url, encode_json
+from sdcard.encoding import decode_base64url, encode_base64url, encode_json, frozen
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
-from sdcard.frozen import frozen
-from sdcard.jose import ed25519 as edwards
-from sdcard.jose import ml_dsa
+from sdcard.jose import key_types
 from sdcard.jose.algorithms import EC_ALGORITHMS, EC_PARAMETERS, SignatureAlgorithm
 from sdcard.rules import Rule
 from sdcard.verification_cache import VerificationCache
 
-_RawKey: TypeAlias = ed25519.Ed25519PublicKey | ml_dsa.MlDsaPublicKey
+_RawKey: TypeAlias = ed25519.Ed25519PublicKey | key_types.MlDsaPublicKey
 _T = TypeVar("_T")
 LIBRARY_FAILS = (
     *(exceptions.InvalidSignature, exceptions.InternalError, UnsupportedAlgorithm, exceptions.InvalidKey),
@@ -214,9 +212,9 @@ def public_key(key: object) -> PublicKey:
     if isinstance(key, ed25519.Ed25519PublicKey):
         x = encode_base64url(key.public_bytes_raw())
         return _wrap(SignatureAlgorithm.EDDSA, {"crv": "Ed25519", "kty": "OKP", "x": x}, key)
-    post_quantum = ml_dsa.algorithm_of(key)
+    post_quantum = key_types.algorithm_of(key)
     if post_quantum:
-        return _wrap_ml_dsa(post_quantum, cast(ml_dsa.MlDsaPublicKey, key))
+        return _wrap_ml_dsa(post_quantum, cast(key_types.MlDsaPublicKey, key))
     raise Misuse("only P-256, P-384, P-521, Ed25519 and ML-DSA keys are supported")
 
 
@@ -285,7 +283,7 @@ def _parse_ec(
 
 def _parse_ed25519(jwk: Mapping[str, object], where: Where) -> PublicKey:
     [x] = _sized(jwk, ("x",), 32, where)
-    if not edwards.is_usable(x):
+    if not key_types.is_usable_ed25519(x):
         raise Refused(Rule.KEY_MALFORMED, where.within("x"), "This is no point that a key can be.")
     key = _made(lambda: ed25519.Ed25519PublicKey.from_public_bytes(x), where, "Ed25519", "This is no Ed25519 key.")
     return _wrap(SignatureAlgorithm.EDDSA, {"crv": "Ed25519", "kty": "OKP", "x": encode_base64url(x)}, key)
@@ -299,13 +297,13 @@ def _parse_ml_dsa(jwk: Mapping[str, object], where: Where) -> PublicKey:
     alg = jwk.get("alg")
     if not isinstance(alg, str):
         raise Refused(Rule.KEY_MALFORMED, where.within("alg"), "An AKP key names its algorithm.")
-    algorithm = next((one for one in ml_dsa.ML_DSA_PARAMETERS if one == alg), None)
+    algorithm = next((one for one in key_types.ML_DSA_PARAMETERS if one == alg), None)
     if algorithm is None:
         raise Refused(Rule.KEY_UNSUPPORTED, where.within("alg"), "Use ML-DSA-44, ML-DSA-65 or ML-DSA-87.")
-    [pub] = _sized(jwk, ("pub",), ml_dsa.ML_DSA_PARAMETERS[algorithm].public_size, where)
-    if not ml_dsa.is_usable(pub):
+    [pub] = _sized(jwk, ("pub",), key_types.ML_DSA_PARAMETERS[algorithm].public_size, where)
+    if not key_types.is_usable_ml_dsa(pub):
         raise Refused(Rule.KEY_MALFORMED, where.within("pub"), "Anybody could sign under this key.")
-    key = _made(lambda: ml_dsa.public_key_of(algorithm, pub), where, "ML-DSA", "This is no ML-DSA key.")
+    key = _made(lambda: key_types.public_key_of(algorithm, pub), where, "ML-DSA", "This is no ML-DSA key.")
     return _wrap_ml_dsa(algorithm, key)
 
 
@@ -319,7 +317,7 @@ def _made(make: Callable[[], _T], where: Where, kind: str, hint: str) -> _T:
         raise Refused(Rule.KEY_MALFORMED, where, hint) from None
 
 
-def _wrap_ml_dsa(algorithm: SignatureAlgorithm, key: ml_dsa.MlDsaPublicKey) -> PublicKey:
+def _wrap_ml_dsa(algorithm: SignatureAlgorithm, key: key_types.MlDsaPublicKey) -> PublicKey:
     return _wrap(
         algorithm, {"alg": algorithm.value, "kty": "AKP", "pub": encode_base64url(key.public_bytes_raw())}, key
     )

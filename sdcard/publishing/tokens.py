@@ -10,13 +10,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sdcard.encoding import encode_base64url
+from sdcard.encoding import encode_base64url, frozen
 from sdcard.errors import Refused
-from sdcard.frozen import frozen
 from sdcard.instants import Instant
-from sdcard.oauth.access_token import parse_access_token, verify_access_token
-from sdcard.oauth.bearer import WHERE
-from sdcard.oauth.keys import ServerKey
+from sdcard.oauth import WHERE, ServerKey, parse_access_token, verify_access_token
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource, draw_salts
 
@@ -80,7 +77,7 @@ class OwnTokens:
 
 
 class KeySource(Protocol):
-    """Finds the keys of an authorization server; ``sdcard.edge.server_keys`` has one."""
+    """Finds the keys of an authorization server; ``sdcard.io.server_keys`` has one."""
 
     async def find(self, kid: object, now: Instant, alg: object = None) -> ServerKey:
         """Return the key of this ``kid`` and ``alg``.

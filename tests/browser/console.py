@@ -11,8 +11,8 @@ from sqlalchemy import update
 
 from issuer_service.access import Scope
 from issuer_service.app import create_app
-from issuer_service.stores.sql import open_store
-from issuer_service.stores.tables import agents
+from issuer_service.db.sql import open_store
+from issuer_service.db.tables import agents
 from sdcard.encoding import JsonObject
 from tests.browser.pages import follow
 from tests.issuer_service.delegation.office import Office
@@ -75,10 +75,7 @@ def _fill(desk: Desk, registry: OpenDesk, office: Office) -> None:
     token = desk.new_token("alice@example.org")
     for number, name in enumerate(("georoute", "georoute-staging", "parcels", "timetable", "weather-alerts")):
         body = request_with_card(
-            example(),
-            agent_id=name,
-            public_key=jwk(key(120 + number)),
-            disclosure_contexts=CONTEXTS,
+            example(), agent_id=name, public_key=jwk(key(120 + number)), disclosure_contexts=CONTEXTS
         )
         registry.register(body, token)
     registry.done("POST", "/agents/georoute/suspend", {"context": "diagnostic"}, token)

@@ -10,10 +10,14 @@ from sdcard import Limits, Refused, parse_public_jwk
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.errors import Part, Where
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS, VECTOR_KEYS
-from sdcard.linkability.comparing import report_linkability
-from sdcard.status.reference import check_status_value
-from sdcard.status.status_list import StatusList, pack_statuses
-from sdcard.status.token import issue_status_list_token, verify_status_list_token
+from sdcard.linkability.comparison import report_linkability
+from sdcard.status_list import (
+    StatusList,
+    check_status_value,
+    issue_status_list_token,
+    pack_statuses,
+    verify_status_list_token,
+)
 from sdcard.vectors import ACCEPTED
 from tests.browser.pages import Watched
 from tests.external.vectors import manifest, read_json, read_text, run

@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from sdcard import DEFAULT_POLICY, DisclosurePolicy, Refused
+from sdcard.cards.detect import examine_document
 from sdcard.cards.documents import read_document
-from sdcard.cards.reading import examine_document
-from sdcard.disclosure.agreement import Partner
-from sdcard.disclosure.document import parse_policy, read_policy
-from sdcard.disclosure.explain import explain
 from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_object
 from sdcard.errors import Part, Where
 from sdcard.instants import MAX_INSTANT
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.paths import ClaimPath
+from sdcard.policy.context import Partner
+from sdcard.policy.document import parse_policy, read_policy
+from sdcard.policy.explain import explain
 from sdcard.profile import PROFILES
 from tests.browser.pages import Watched
 from tests.sdcard.cards.test_wild import examined
-from tests.sdcard.disclosure.test_document import WHOLE
+from tests.sdcard.policy.test_document import WHOLE
 from tests.shared import ROOT, shared_dir
 
 NOW = 1_790_000_000
@@ -45,7 +45,7 @@ POLICIES: dict[str, JsonObject | None] = {
         "contexts": {"federation": {"claims": {"security_context": "withheld", "skills.*.examples": "withheld"}}},
         "groups": {"contact": {"a2a": ["provider", "documentationUrl"], "*": ["provider"]}},
         "agreements": [
-            {"partner": "https://p.example", "discloses": ["skills.*", "contact", "endpoints"], "expires": NOW + 9},
+            {"partner": "https://p.example", "discloses": ["skills.*", "contact", "endpoints"], "expires": NOW + 9}
         ],
     },
 }

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from sdcard import Refused
-from sdcard.cards.reading import examine_document
-from sdcard.disclosure.agreement import Partner
-from sdcard.disclosure.document import read_policy
+from sdcard.cards.detect import examine_document
 from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.paths import ClaimPath, Place
+from sdcard.policy.context import Partner
+from sdcard.policy.document import read_policy
 from sdcard.profile import PROFILES
 from tests.browser.pages import Watched
 from tests.browser.test_contexts import NOW, cards, explained

@@ -12,10 +12,10 @@ from playwright.sync_api import Page, expect
 from sdcard import Answering, Challenge, Expectations, Refused, Unchecked, parse_trusted_issuers, verify_presentation
 from sdcard.encoding import parse_json
 from sdcard.errors import Part, Where
-from sdcard.keybinding.challenge import ConsumedByCaller
+from sdcard.key_binding import ConsumedByCaller
 from sdcard.lenient import lenient_document, lenient_token
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.sdjwt.serialization import parse_sd_jwt, to_flattened, to_general
+from sdcard.sdjwt.model import parse_sd_jwt, to_flattened, to_general
 from tests.browser.pages import Watched
 from tests.shared import ROOT
 

@@ -162,10 +162,7 @@ def assert_links_are_safe(page: Page) -> None:
 def test_huge_input_is_answered_with_a_rule(watched: Watched, tab: str, name: str) -> None:
     page = watched.page
     page.click(f"#tab-{tab}")
-    page.evaluate(
-        PASTE,
-        [TABS[tab], attacks.HUGE[name]],
-    )
+    page.evaluate(PASTE, [TABS[tab], attacks.HUGE[name]])
     page.wait_for_selector(f"#{tab} .verdict.refused", timeout=25_000)
 
     assert len(page.locator("#main").inner_text()) < 40_000

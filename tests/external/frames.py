@@ -14,9 +14,9 @@ from sdcard.encoding import JsonObject, JsonValue
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import encode_signing_input, join_signature
 from sdcard.paths import Place
-from sdcard.sdjwt.embedding import embed
-from sdcard.sdjwt.processing import ProcessedPayload, Revealed
-from sdcard.sdjwt.serialization import SdJwt
+from sdcard.sdjwt.issuance import embed
+from sdcard.sdjwt.model import SdJwt
+from sdcard.sdjwt.verification import ProcessedPayload, Revealed
 from tests.external.layer import verify_sd_jwt
 from tests.external.vectors import TYPES
 from tests.world import RecordingSalts, key

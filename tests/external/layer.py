@@ -8,8 +8,8 @@ from sdcard.errors import Part, Where
 from sdcard.issued import VerifiedSdJwt, check_terms
 from sdcard.jose.claims import parse_confirmed_key
 from sdcard.jose.jws import parse_jws, verify_jws
-from sdcard.sdjwt.processing import process_payload
-from sdcard.sdjwt.serialization import SdJwt
+from sdcard.sdjwt.model import SdJwt
+from sdcard.sdjwt.verification import process_payload
 
 NOBODY = Acceptance(issuers=TrustedIssuers({}))
 

@@ -27,9 +27,8 @@ from sdcard import (
 from sdcard.encoding import JsonObject, encode_base64url
 from sdcard.errors import Part, Where
 from sdcard.issued import VerifiedSdJwt
-from sdcard.keybinding.challenge import ConsumedByCaller
-from sdcard.keybinding.verification import verify_key_binding
-from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.key_binding import ConsumedByCaller, verify_key_binding
+from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from tests.external.layer import holder_key_of, verify_sd_jwt
 from tests.world import AGENT_ID, AUDIENCE, ISSUER, World, key
 

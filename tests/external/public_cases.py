@@ -19,7 +19,7 @@ from sdcard import (
     verify_presentation,
 )
 from sdcard.errors import Part, Where
-from sdcard.keybinding.challenge import ConsumedByCaller, KeyBinding
+from sdcard.key_binding import ConsumedByCaller, KeyBinding
 from sdcard.trust import parse_key_set
 from tests.shared import shared_dir
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sdcard.cards.a2a import v1_0
-from sdcard.cards.reading import examine_document
-from sdcard.cards.shapes import ArrayOf, MapOf, Need, Object, Shape
+from sdcard.cards.detect import examine_document
+from sdcard.cards.schema import ArrayOf, MapOf, Need, Object, Shape
 from sdcard.encoding import JsonObject, same_json
 from sdcard.errors import Level
 from tests.external.a2a_scripts import MAKE_MESSAGES, MAKE_MODELS, PARSE_STRICTLY, REQUIRED_FIELDS

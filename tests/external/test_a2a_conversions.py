@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from sdcard.cards.converting import convert_card
-from sdcard.cards.reading import examine_card, examine_document, read_card
+from sdcard.cards.detect import examine_card, examine_document, read_card
 from sdcard.encoding import JsonObject
 from sdcard.errors import Refused
 from tests.external.a2a_sdks import ask_sdk

@@ -7,7 +7,7 @@ import pytest
 
 from sdcard import DEFAULT_POLICY
 from sdcard.cards.agentcard.conversion import to_1_0
-from sdcard.cards.reading import examine_card, read_card
+from sdcard.cards.detect import examine_card, read_card
 from sdcard.encoding import JsonObject, JsonValue, same_json
 from tests.external.a2a_sdks import ask_sdk
 from tests.external.test_wild_cards import is_part, verified

@@ -9,9 +9,9 @@ import pytest
 
 from sdcard import DEFAULT_POLICY, plan_disclosure
 from sdcard.cards.a2a import v1_0
-from sdcard.cards.a2a.signatures.creation import prepare_card_signature
-from sdcard.cards.a2a.signatures.forms import SPECIFICATION, WHOLE_CARD, canonical_form, canonical_json
-from sdcard.cards.reading import parse_card, read_card
+from sdcard.cards.a2a.signatures import prepare_card_signature
+from sdcard.cards.a2a.signed_form import SPECIFICATION, WHOLE_CARD, canonical_form, canonical_json
+from sdcard.cards.detect import parse_card, read_card
 from sdcard.encoding import encode_json
 from tests.external.vectors import folder, manifest, read_json
 from tests.sdcard.cards.a2a.signatures.signed import SIGNER, TRUSTED

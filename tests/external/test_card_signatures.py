@@ -10,8 +10,8 @@ import pytest
 from jwcrypto.jwk import JWK
 
 from sdcard.cards.a2a import v1_0
-from sdcard.cards.a2a.signatures.creation import prepare_card_signature
-from sdcard.cards.a2a.signatures.forms import (
+from sdcard.cards.a2a.signatures import CardSigners, prepare_card_signature
+from sdcard.cards.a2a.signed_form import (
     SDK_0_3,
     SDK_1_0,
     SDK_1_3,
@@ -21,8 +21,7 @@ from sdcard.cards.a2a.signatures.forms import (
     canonical_form,
     forms_of,
 )
-from sdcard.cards.a2a.signatures.verification import CardSigners
-from sdcard.cards.reading import examine_document
+from sdcard.cards.detect import examine_document
 from sdcard.errors import Level, Part, Where
 from sdcard.jose.keys import parse_public_jwk
 from tests.external.a2a_sdks import ask_sdk

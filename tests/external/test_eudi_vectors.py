@@ -6,8 +6,8 @@ from typing import Any
 from sdcard import Limits, Refused, Rule
 from sdcard.errors import Part, Where
 from sdcard.jose.jws import parse_jws
-from sdcard.sdjwt.processing import process_payload
-from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
+from sdcard.sdjwt.model import SdJwt, parse_sd_jwt
+from sdcard.sdjwt.verification import process_payload
 from tests.external.layer import check_validity
 from tests.external.otherwise import OTHERWISE
 from tests.external.vectors import manifest, read_json, run

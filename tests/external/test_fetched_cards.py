@@ -7,10 +7,10 @@ import socket
 import pytest
 
 from sdcard import Card, TrustedIssuers, Unchecked
-from sdcard.edge.card_fetching import fetch_card
-from sdcard.edge.reach import LOOPBACK
+from sdcard.io.card_fetching import fetch_card
+from sdcard.io.egress_policy import LOOPBACK
 from tests.external.a2a_sdks import ask_sdk
-from tests.sdcard.edge.fetchers import serving
+from tests.sdcard.io.fetchers import serving
 from tests.shared import ROOT
 from tests.world import NOW
 

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from sdcard import Refused
-from sdcard.dpop.verification import DpopExpectations, WithoutToken, verify_dpop_proof
-from sdcard.edge.records import MemoryReplayRecord
+from sdcard.dpop import DpopExpectations, WithoutToken, verify_dpop_proof
 from sdcard.encoding import decode_base64url
 from sdcard.errors import Part, Where
+from sdcard.io.replay_cache import MemoryReplayRecord
 from tests.sdcard.publishing.agent import Agent, ask
 from tests.shared import shared_dir
 from tests.world import World
@@ -28,10 +28,7 @@ def dpop_outcome(variant: dict[str, Any]) -> dict[str, str]:
     """The request's public URL is what is configured and the path; the host that a proxy called does not matter."""
     path = urlsplit(variant["request_url"]).path
     expectations = DpopExpectations(
-        method=variant["method"],
-        url=variant["public_base_url"] + path,
-        token=WithoutToken(),
-        seen=MemoryReplayRecord(),
+        method=variant["method"], url=variant["public_base_url"] + path, token=WithoutToken(), seen=MemoryReplayRecord()
     )
     try:
         verify_dpop_proof([variant["proof"]], expectations, variant["now"])

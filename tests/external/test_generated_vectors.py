@@ -13,7 +13,7 @@ from sdcard import ClaimPath, Refused
 from sdcard.encoding import same_json
 from sdcard.errors import Part, Where
 from sdcard.limits import Limits
-from sdcard.sdjwt.unverified import read_unverified
+from sdcard.sdjwt.verification import read_unverified
 from tests.external.layer import holder_key_of
 from tests.external.otherwise import OTHERWISE
 from tests.external.vectors import Case, manifest, read_json, run, without_added

@@ -14,8 +14,8 @@ from sdcard import (
     parse_public_jwk,
     verify_dpop_proof,
 )
-from sdcard.edge.records import MemoryReplayRecord
 from sdcard.errors import Part
+from sdcard.io.replay_cache import MemoryReplayRecord
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import parse_jws
 from tests.external.jws import check_jws

@@ -7,7 +7,7 @@ import pytest
 
 from sdcard import Limits, to_flattened, to_general
 from sdcard.encoding import same_json
-from sdcard.sdjwt.serialization import parse_sd_jwt
+from sdcard.sdjwt.model import parse_sd_jwt
 from tests.external.otherwise import OTHERWISE
 from tests.external.vectors import manifest, read_text, run
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from sdcard.cards.detect import parse_card_file, read_card
 from sdcard.cards.kno.conversion import to_0_3, to_1_0
-from sdcard.cards.reading import parse_card_file, read_card
 from sdcard.encoding import JsonObject
 from tests.external.a2a_sdks import ask_sdk
 from tests.sdcard.cards.documents import ABSENT, changed

@@ -10,9 +10,9 @@ from sd_jwt.common import SDObj
 from sdcard import Challenge
 from sdcard.encoding import JsonObject, encode_base64url, same_json
 from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.keybinding.creation import bind
+from sdcard.key_binding import bind
 from sdcard.limits import Limits
-from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
+from sdcard.sdjwt.model import SdJwt, parse_sd_jwt
 from tests.external.node_peers import NodePeer, PeerRefused
 from tests.external.peers import (
     CLAIMS,
@@ -49,14 +49,7 @@ def theirs(
     audience = AUDIENCE if nonce else None
     bound = nonce is not None
     claims: JsonObject = node.ask(
-        peer,
-        "verify",
-        text=text,
-        issuer_key=public,
-        key_binding=bound,
-        nonce=nonce,
-        audience=audience,
-        now=int(now),
+        peer, "verify", text=text, issuer_key=public, key_binding=bound, nonce=nonce, audience=audience, now=int(now)
     )
     return claims
 
@@ -247,11 +240,7 @@ ACCEPTED_BY_BOTH: dict[str, tuple[str, str, str]] = {
         "disclosure.unreferenced",
         "disclosure/0",
     ),
-    "4.1.1: `_sd_alg` in a nested object": (
-        signed({"o": {"_sd_alg": "sha-512"}}),
-        "sd.reserved-name",
-        "issuer-jwt/o",
-    ),
+    "4.1.1: `_sd_alg` in a nested object": (signed({"o": {"_sd_alg": "sha-512"}}), "sd.reserved-name", "issuer-jwt/o"),
     "4.2.4.2: a placeholder with another member": (
         signed({"l": [{"...": digest(ELEMENT), "other": 1}]}, ELEMENT.encoded),
         "sd.placeholder",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sdcard.linkability.comparing import report_linkability
+from sdcard.linkability.comparison import report_linkability
 from sdcard.linkability.report import What
 from tests.shared import shared_dir
 from tests.world import World, key

@@ -13,19 +13,14 @@ import pytest
 from openvc.keys import Ed25519SigningKey, P384SigningKey, signing_key_from_jwk
 from openvc.proof import _verify_common, sd_jwt
 from openvc.proof.errors import ProofError
-from openvc.proof.sd_jwt import (
-    SdJwtVcProofSuite,
-    disclosure_digest,
-    make_array_disclosure,
-    make_object_disclosure,
-)
+from openvc.proof.sd_jwt import SdJwtVcProofSuite, disclosure_digest, make_array_disclosure, make_object_disclosure
 from sd_jwt.common import SDObj
 
 from sdcard import AGENT_SD_JWT_02, InMemorySigner
 from sdcard.encoding import JsonObject, encode_base64url, same_json
 from sdcard.errors import Part, Where
 from sdcard.jose.keys import parse_public_jwk
-from sdcard.sdjwt.serialization import SdJwt
+from sdcard.sdjwt.model import SdJwt
 from tests.external.peers import (
     CLAIMS,
     CONTEXTS,

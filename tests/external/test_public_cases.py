@@ -41,15 +41,13 @@ from sdcard import (
     select_paths,
     verify_presentation,
 )
-from sdcard.cards.reading import read_card
-from sdcard.cards.summary import summary_card
-from sdcard.edge.records import MemoryReplayRecord
-from sdcard.edge.system import SystemSalts
+from sdcard.cards.detect import read_card, summary_card
 from sdcard.encoding import decode_base64url, same_json
 from sdcard.errors import Part, Where
+from sdcard.io.replay_cache import MemoryReplayRecord
+from sdcard.io.system import SystemSalts
 from sdcard.issuer import Validity, issuing_step
-from sdcard.keybinding.challenge import ConsumedByCaller
-from sdcard.keybinding.verification import Bound
+from sdcard.key_binding import Bound, ConsumedByCaller
 from tests.external.public_cases import Case, case, issuers, presentations, profile, verify, window
 from tests.shared import shared_dir
 from tests.world import at_once, decode_part, digest, key, outcome, payload_of

@@ -20,11 +20,11 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from sdcard import Unchecked, VerifiedCard
-from sdcard.edge.card_fetching import fetch_card
-from sdcard.edge.publishing import card_router
-from sdcard.edge.reach import LOOPBACK
 from sdcard.encoding import same_json
+from sdcard.io.card_fetching import fetch_card
+from sdcard.io.egress_policy import LOOPBACK
 from sdcard.publishing.tokens import OwnTokens
+from sdcard.web.publish import card_router
 from tests.external.a2a_sdks import ask_sdk
 from tests.external.node_peers import NodePeer
 from tests.sdcard.publishing.agent import AGENT_CARD_JSON, AGENT_JSON, JSON, SD, Agent, ask, plain
@@ -178,8 +178,7 @@ def test_tls_1_3_is_spoken(agent: Agent, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "file"),
-    [("0.2.16", "georoute-0.3.json"), ("0.3.26", "georoute-0.3.json"), ("1.3.0", "georoute.json")],
+    ("version", "file"), [("0.2.16", "georoute-0.3.json"), ("0.3.26", "georoute-0.3.json"), ("1.3.0", "georoute.json")]
 )
 def test_the_resolver_of_a2a_finds_the_plain_card_and_is_told_where_there_is_none(
     world: World, version: str, file: str

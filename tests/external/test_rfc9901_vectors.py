@@ -8,7 +8,7 @@ from sdcard import Refused, Rule
 from sdcard.encoding import same_json
 from sdcard.errors import Part, Where
 from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.sdjwt.serialization import parse_disclosure
+from sdcard.sdjwt.model import parse_disclosure
 from tests.external.vectors import manifest, read_json, run
 
 FOLDER = "rfc9901"

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from sdcard import Refused
-from sdcard.edge import status_lists
-from sdcard.edge.fetching import Fetched
-from sdcard.edge.status_lists import FetchedStatusLists
 from sdcard.errors import Part, Where
+from sdcard.io import status_lists
+from sdcard.io.http import Fetched
+from sdcard.io.status_lists import FetchedStatusLists
 from sdcard.limits import Limits
 from sdcard.rules import Rule
-from sdcard.status.reference import parse_status
-from sdcard.status.token import MEDIA_TYPE
+from sdcard.status_list import MEDIA_TYPE, parse_status
 from sdcard.trust import TrustedIssuers, parse_key_set
 from tests.shared import shared_dir
 

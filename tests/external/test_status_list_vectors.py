@@ -9,10 +9,8 @@ from sdcard.encoding import parse_json_object
 from sdcard.errors import Part, Refused, Where
 from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.sdjwt.unverified import read_unverified
-from sdcard.status.reference import StatusReference, parse_status
-from sdcard.status.status_list import parse_status_list
-from sdcard.status.token import verify_status_list_token
+from sdcard.sdjwt.verification import read_unverified
+from sdcard.status_list import StatusReference, parse_status, parse_status_list, verify_status_list_token
 from tests.shared import shared_dir
 
 WHERE = Where(Part.STATUS_LIST)

@@ -19,12 +19,12 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 
 import sdcard
-from sdcard.edge.a2a import EXTENSION_URI, SdCardContextBuilder, SdCardInterceptor, presentation_extension
-from sdcard.edge.demanding import Demanding
-from sdcard.edge.records import MemoryChallengeRecord
-from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.http_auth import INTERACTION_HEADER
+from sdcard.io.replay_cache import MemoryChallengeRecord
+from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.issuer import Issuer, issue_sd_card, rounded_validity
+from sdcard.web.a2a import EXTENSION_URI, SdCardContextBuilder, SdCardInterceptor, presentation_extension
+from sdcard.web.authenticate import Demanding
 from tests.external.a2a_sdks import ask_sdk
 from tests.external.two_agents_0_3 import SCRIPT
 from tests.served import served

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from sdcard import DEFAULT_POLICY, Card
-from sdcard.cards.reading import examine_card
+from sdcard.cards.detect import examine_card
 from sdcard.encoding import JsonObject, JsonValue, parse_json_object, same_json
 from sdcard.errors import Part, Where
 from tests.shared import shared_dir

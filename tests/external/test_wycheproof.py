@@ -16,7 +16,7 @@ from sdcard import Limits, PublicKey, Refused, TrustedIssuers, parse_public_jwk
 from sdcard.encoding import decode_base64url, encode_base64url, parse_json_object
 from sdcard.errors import Part
 from sdcard.jose.jws import parse_jws
-from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
+from sdcard.sdjwt.model import SdJwt, parse_sd_jwt
 from sdcard.trust import parse_key_set
 from tests.external.jws import HEADER, check_jws
 from tests.external.otherwise import ES521, JUNK, OTHERWISE, SAME_TEXT

@@ -22,11 +22,11 @@ from a2a.utils import new_agent_text_message
 from cryptography.hazmat.primitives.asymmetric import ec
 
 import sdcard
-from sdcard.edge.demanding import Demanding
-from sdcard.edge.presenting import Presenter
-from sdcard.edge.presenting_httpx import HttpxSdCardAuth
-from sdcard.edge.records import MemoryChallengeRecord
-from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.web.authenticate import Demanding
+from sdcard.web.client_auth import Presenter
+from sdcard.web.client_auth_httpx import HttpxSdCardAuth
+from sdcard.io.replay_cache import MemoryChallengeRecord
+from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.http_auth import INTERACTION_HEADER
 
 clock = SystemClock()

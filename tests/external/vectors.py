@@ -13,9 +13,8 @@ from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
 from sdcard.issued import VerifiedSdJwt
 from sdcard.jose.keys import parse_public_jwk
-from sdcard.keybinding.challenge import ConsumedByCaller
-from sdcard.keybinding.verification import check_single_use, verify_key_binding
-from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.key_binding import ConsumedByCaller, check_single_use, verify_key_binding
+from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from tests.external.layer import check_validity, holder_key_of, verify_sd_jwt
 from tests.shared import shared_dir
 

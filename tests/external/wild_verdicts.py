@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from sdcard.cards.reading import Examination, examine_card
+from sdcard.cards.detect import Examination, examine_card
 from sdcard.errors import Level
 from tests.external.a2a_scripts import JUDGE_MESSAGES, JUDGE_MODELS
 from tests.external.a2a_sdks import ask_sdk

@@ -14,16 +14,16 @@ from starlette.routing import Route
 from sdcard import Refused, TrustedIssuers, VerifiedCard
 from sdcard.admission import AdmissionPolicy, Required
 from sdcard.claim_request import ClaimRequest
-from sdcard.delegation.tokens import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE, Delegation, verify_delegated_token
-from sdcard.edge.demanding import Demanding
-from sdcard.edge.issuer_keys import IssuerKeys
-from sdcard.edge.mcp import InteractionClient
-from sdcard.edge.records import MemoryChallengeRecord
-from sdcard.edge.server_keys import ServerKeys, load_from
-from sdcard.edge.status_lists import AsyncFetchedStatusLists
-from sdcard.edge.system import SystemClock, SystemSalts
-from sdcard.oauth.bearer import parse_credentials
-from sdcard.status.reference import CheckedAsync
+from sdcard.delegation import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE, Delegation, verify_delegated_token
+from sdcard.io.issuer_metadata import IssuerKeys
+from sdcard.io.replay_cache import MemoryChallengeRecord
+from sdcard.io.server_keys import ServerKeys, load_from
+from sdcard.io.status_lists import AsyncFetchedStatusLists
+from sdcard.io.system import SystemClock, SystemSalts
+from sdcard.oauth import parse_credentials
+from sdcard.status_list import CheckedAsync
+from sdcard.web.authenticate import Demanding
+from sdcard.web.mcp import InteractionClient
 
 EVERYTHING = ClaimRequest.of("skills", "endpoints", "operational_info", "provider", "security_context")
 CLOCK = SystemClock()

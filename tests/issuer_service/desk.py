@@ -18,27 +18,25 @@ from sqlalchemy import insert
 from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope, create_token
+from issuer_service.agents.records import TokenRow
 from issuer_service.app import create_app
-from issuer_service.audit.verification import find_records, verify_database, verify_state
+from issuer_service.audit.records import AuditFound, AuditQuery
+from issuer_service.audit.service import find_records, verify_database, verify_state
+from issuer_service.container import AuditCheckpoints, StatusPublishing, Wiring
+from issuer_service.db.migrations import upgrade
+from issuer_service.db.sql import SqlStore, open_store
+from issuer_service.db.tables import registry_keys, status_lists, tokens
+from issuer_service.keys.repository import KeyState, KeyUse, RegistryKeyRow, row_values
 from issuer_service.keys.ring import KeyRing, KeysInUse
 from issuer_service.keys.sealing import KeyEncryptionKey, Vault
-from issuer_service.rates import UNLIMITED
-from issuer_service.stores.keys import row_values
-from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.rows.agents import TokenRow
-from issuer_service.stores.rows.audit import AuditFound, AuditQuery
-from issuer_service.stores.rows.keys import KeyState, KeyUse, RegistryKeyRow
-from issuer_service.stores.sql import SqlStore, open_store
-from issuer_service.stores.status_lists import LISTS
-from issuer_service.stores.tables import registry_keys, status_lists, tokens
-from issuer_service.wiring import AuditCheckpoints, StatusPublishing, Wiring
+from issuer_service.rate_limit import UNLIMITED
+from issuer_service.status.repository import LISTS
 from sdcard import InMemorySigner
-from sdcard.audit.chain import Verdict
-from sdcard.audit.checkpoints import Checkpoint
-from sdcard.edge.databases import create_private
+from sdcard.audit_chain import Checkpoint, Verdict
 from sdcard.encoding import JsonObject, encode_base64url
+from sdcard.io.database import create_private
 from sdcard.jose.algorithms import EC_PARAMETERS
-from sdcard.jose.signer import Signer
+from sdcard.jose.jws import Signer
 from tests.postgres import query, sqlite
 from tests.world import ISSUER, NOW, MovableClock, RecordingSalts, example, key
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from issuer_service.access import _LIMITED, Limit, Scope
-from issuer_service.stores.rows.agents import TokenRow
-from issuer_service.stores.sql import open_store
+from issuer_service.agents.records import TokenRow
+from issuer_service.db.sql import open_store
 from sdcard import Misuse
 from sdcard.cards.a2a import v0_1, v0_2, v0_3, v1_0
 from sdcard.cards.a2a.shared import FACTS
-from sdcard.cards.format import CardFormat, Fact
-from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.cards.shapes import ArrayOf, Object, Reach, Shape, Url, snake_case
+from sdcard.cards.detect import KNOWN_FORMATS
+from sdcard.cards.model import CardFormat, Fact
+from sdcard.cards.schema import ArrayOf, Object, Reach, Shape, Url, snake_case
 from sdcard.paths import ClaimPath, Segment
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request, request_with_card
 from tests.world import NOW, example
@@ -105,14 +105,8 @@ LIMITED: dict[str, tuple[dict[Limit, list[str]], list[str]]] = {
     "another agent": ({Limit.AGENT_ID_PREFIXES: ["other-", "more-"]}, ["request/agent_id"]),
     "no agent at all": ({Limit.AGENT_ID_PREFIXES: []}, ["request/agent_id"]),
     "another provider": ({Limit.PROVIDER_NAMES: ["Another"]}, ["card/provider/organization"]),
-    "another host": (
-        {Limit.ENDPOINT_HOSTS: ["example.com"]},
-        [f"card/supportedInterfaces/{n}/url" for n in range(3)],
-    ),
-    "another skill": (
-        {Limit.SKILL_IDS: ["route-optimizer-traffic", "fleet-dispatch"]},
-        ["card/skills/1/id"],
-    ),
+    "another host": ({Limit.ENDPOINT_HOSTS: ["example.com"]}, [f"card/supportedInterfaces/{n}/url" for n in range(3)]),
+    "another skill": ({Limit.SKILL_IDS: ["route-optimizer-traffic", "fleet-dispatch"]}, ["card/skills/1/id"]),
     "several limits": (
         {Limit.AGENT_ID_PREFIXES: ["x"], Limit.PROVIDER_NAMES: []},
         ["request/agent_id", "card/provider/organization"],

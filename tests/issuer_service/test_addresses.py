@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from issuer_service.addresses import MOST_HOPS, client_address, neighbourhood
+from issuer_service.connections import MOST_HOPS, client_address, neighbourhood
 
 PROXY = "10.0.0.2"
 TRUSTED = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from issuer_service.registration.schemas import RegistrationRequest
+from issuer_service.agents.schemas import RegistrationRequest
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request
 from tests.world import RecordingSalts
 

@@ -12,24 +12,13 @@ from cryptography.hazmat.primitives import serialization as to
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
 from issuer_service.access import EXTERNAL, Limit, Scope
+from issuer_service.container import build_wiring
 from issuer_service.settings import Settings
-from issuer_service.wiring import build_wiring
 from sdcard import Misuse
 from sdcard.encoding import encode_base64url
 from sdcard.instants import MAX_INSTANT
 from sdcard.jose.jws import encode_signing_input
-from tests.identity import (
-    CLAIMS,
-    HEADER,
-    LIMITS,
-    RSA,
-    SERVER,
-    SIGNER,
-    Source,
-    access_token,
-    jwks,
-    server,
-)
+from tests.identity import CLAIMS, HEADER, LIMITS, RSA, SERVER, SIGNER, Source, access_token, jwks, server
 from tests.issuer_service.desk import VAULT, Desk, OpenDesk, assert_refused, request, request_with_card
 from tests.world import NOW, key
 

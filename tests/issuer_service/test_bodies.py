@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from issuer_service.app import create_app
-from issuer_service.bodies import read_json_body, read_small_json_body
-from issuer_service.wiring import Bounds
+from issuer_service.container import Bounds
+from issuer_service.request_context import read_json_body, read_small_json_body
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request
 from tests.world import raises_rule
 

@@ -16,14 +16,14 @@ from alembic.config import Config
 from sqlalchemy import Connection
 
 from issuer_service.access import Limit, Scope
-from issuer_service.audit.checkpoints import make_checkpoint
+from issuer_service.audit.service import make_checkpoint
+from issuer_service.db import migrations
+from issuer_service.delegation.records import GrantExists, GrantRow
 from issuer_service.keys import service
+from issuer_service.keys.repository import KeyUse
 from issuer_service.keys.ring import STALE
 from issuer_service.keys.service import LEAD
-from issuer_service.rates import Rates
-from issuer_service.stores import migrations
-from issuer_service.stores.delegation_ports import GrantExists, GrantRow
-from issuer_service.stores.rows.keys import KeyUse
+from issuer_service.rate_limit import Rates
 from sdcard import (
     DEFAULT_POLICY,
     Acceptance,
@@ -44,20 +44,20 @@ from sdcard import (
     select_all,
     verify_presentation,
 )
-from sdcard.audit.checkpoints import verify_checkpoint
-from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.delegation.tokens import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE
-from sdcard.edge.databases import open_database
-from sdcard.edge.demanding import Demanding
-from sdcard.edge.issuer_keys import IssuerKeys
-from sdcard.edge.reach import LOOPBACK
-from sdcard.edge.records import MemoryChallengeRecord, MemoryReplayRecord
-from sdcard.edge.status_lists import FetchedStatusLists
+from sdcard.audit_chain import verify_checkpoint
+from sdcard.cards.detect import KNOWN_FORMATS
+from sdcard.delegation import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE
 from sdcard.instants import MAX_SKEW
+from sdcard.io.database import open_database
+from sdcard.io.egress_policy import LOOPBACK
+from sdcard.io.issuer_metadata import IssuerKeys
+from sdcard.io.replay_cache import MemoryChallengeRecord, MemoryReplayRecord
+from sdcard.io.status_lists import FetchedStatusLists
 from sdcard.issuer import DAY
 from sdcard.jose.algorithms import SignatureAlgorithm
-from sdcard.keybinding.challenge import Unbound
-from sdcard.keybinding.possession import prove_possession
+from sdcard.key_binding import Unbound
+from sdcard.possession import prove_possession
+from sdcard.web.authenticate import Demanding
 from tests.issuer_service.console.visitor import Visitor
 from tests.issuer_service.desk import (
     HOLDER,
@@ -72,8 +72,8 @@ from tests.issuer_service.desk import (
     request,
     request_with_card,
 )
-from tests.sdcard.edge.protecting import shows
-from tests.sdcard.edge.test_demanding import call, challenged, credentials
+from tests.sdcard.web.protecting import shows
+from tests.sdcard.web.test_authenticate import call, challenged, credentials
 from tests.world import AUDIENCE, ISSUER, decode_part, key
 
 JUMPS = {"+1 h": 3_600, "-1 h": -3_600, "+10 d": 10 * DAY, "-10 d": -10 * DAY}

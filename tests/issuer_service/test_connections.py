@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from issuer_service import connections
-from issuer_service.serving import bind, running
+from issuer_service.server import bind, running
 from tests.issuer_service.desk import Desk
 
 ASKS = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n"

@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from issuer_service.exchanges import digest_of
 from issuer_service.logs import logging_to
+from issuer_service.request_context import digest_of
 from tests.issuer_service.desk import Desk, OpenDesk, request, request_with_card
 from tests.issuer_service.test_app import BrokenSalts
 from tests.world import ISSUER

@@ -14,11 +14,11 @@ import pytest
 from issuer_service.access import Limit
 from issuer_service.app import _routes
 from issuer_service.console.endpoints import router
-from issuer_service.rates import UNLIMITED, Rates
+from issuer_service.rate_limit import UNLIMITED, Rates
 from issuer_service.settings import ProofPolicy, SubjectPer
 from sdcard import InMemorySigner
 from sdcard.encoding import encode_base64url
-from sdcard.keybinding.possession import prove_possession
+from sdcard.possession import prove_possession
 from tests.issuer_service.console.visitor import Visitor
 from tests.issuer_service.delegation import office as offices
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, on_both_databases, request
@@ -209,7 +209,7 @@ PROBES: dict[Route, list[Probe]] = {
             "list",
             lambda scene, one: scene.ask("GET", f"/status/{one}"),
             "lists are public; their names are 128 random bits, and stand in the SD-Cards that use them",
-        ),
+        )
     ],
     ("POST", "/token"): [
         Probe("target", lambda scene, agent: scene.exchange(f"agent:{agent}")),
@@ -242,9 +242,7 @@ PROBES: dict[Route, list[Probe]] = {
     ],
     ("POST", "/delegations/approvals/{approval_id}/approve"): decision("approve"),
     ("POST", "/delegations/approvals/{approval_id}/deny"): decision("deny"),
-    ("GET", "/console/agents"): [
-        Probe("agent", lambda scene, agent: scene.visitor.get(f"/agents?begins={agent}")),
-    ],
+    ("GET", "/console/agents"): [Probe("agent", lambda scene, agent: scene.visitor.get(f"/agents?begins={agent}"))],
     ("GET", "/console/agents/{agent_id}"): [
         Probe("agent", lambda scene, agent: scene.visitor.get(f"/agents/{agent}")),
         Probe("agent", lambda scene, agent: scene.limited_visitor.get(f"/agents/{agent}")),
@@ -254,7 +252,7 @@ PROBES: dict[Route, list[Probe]] = {
         Probe("agent", lambda scene, agent: scene.visitor.get(f"/agents/{agent}/nothing")),
     ],
     ("POST", "/console/agents/{agent_id}/{name}"): [
-        Probe("agent", lambda scene, agent: scene.visitor.post(f"/agents/{agent}/revoke")),
+        Probe("agent", lambda scene, agent: scene.visitor.post(f"/agents/{agent}/revoke"))
     ],
     ("GET", "/console/approvals"): [
         Probe("client", lambda scene, one: scene.limited_visitor.get(f"/approvals?client={one}")),
@@ -276,9 +274,7 @@ PROBES: dict[Route, list[Probe]] = {
             "a token with the scope audit:read, and no limit, reads the audit of all",
         ),
     ],
-    ("POST", "/console/sign-in"): [
-        Probe("bad token", lambda scene, token: Visitor(scene.registry).sign_in(token)),
-    ],
+    ("POST", "/console/sign-in"): [Probe("bad token", lambda scene, token: Visitor(scene.registry).sign_in(token))],
 }
 NAMES_NOTHING: dict[Route, str] = {
     ("POST", "/nonces"): "a nonce is made for the caller, and nothing is stored",

@@ -12,8 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from sdcard.edge.sql_records import SqlReplayRecord, open_records
-from sdcard.keybinding.challenge import NonceUse
+from sdcard.io.sql_replay_cache import SqlReplayRecord, open_records
+from sdcard.key_binding import NonceUse
 from tests.issuer_service.desk import Desk
 from tests.issuer_service.test_processes import Crowd, agent, assert_whole, proven, registries, token_of
 from tests.postgres import Cluster, cluster

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from issuer_service.readiness import _KEPT_SECONDS
-from issuer_service.serving import bind, running
-from issuer_service.stores.sql import open_store
+from issuer_service.db.sql import open_store
+from issuer_service.monitoring import _KEPT_SECONDS
+from issuer_service.server import bind, running
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, on_both_databases, request
 from tests.postgres import Cluster, binaries, cluster, query
 from tests.world import key
@@ -216,7 +216,7 @@ def await_until(holds: object) -> None:
 def test_the_process_is_alive_for_those_who_ask_beyond_the_limit_of_connections(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("issuer_service.serving._MOST_CONNECTIONS", 4)
+    monkeypatch.setattr("issuer_service.server._MOST_CONNECTIONS", 4)
     listening = bind()
     with running(desk.wiring(), listening):
         address = ("127.0.0.1", int(listening.getsockname()[1]))

@@ -7,9 +7,9 @@ import httpx2
 import pytest
 from prometheus_client import REGISTRY, generate_latest
 
-from issuer_service.metrics import Metrics, offered
-from issuer_service.serving import bind
-from issuer_service.stores.sql import open_store
+from issuer_service.db.sql import open_store
+from issuer_service.monitoring import Metrics, offered
+from issuer_service.server import bind
 from tests.issuer_service.desk import Desk, on_both_databases, request
 from tests.issuer_service.test_rates import limits
 from tests.issuer_service.test_serving import free_port

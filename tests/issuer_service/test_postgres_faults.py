@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.sql import open_store
+from issuer_service.db.migrations import upgrade
+from issuer_service.db.sql import open_store
 from sdcard import Misuse
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
 from tests.issuer_service.test_processes import ROUNDS
@@ -157,7 +157,7 @@ def test_a_database_that_is_not_there_is_unavailable_and_the_log_says_why(
     with raises_rule(*UNAVAILABLE):
         upgrade(server.url("nowhere"))
 
-    assert [record.getMessage() for record in caplog.records if record.name == "sdcard.edge.databases"] == [
+    assert [record.getMessage() for record in caplog.records if record.name == "sdcard.io.database"] == [
         "the database is not available: InvalidCatalogNameError 3D000"
     ]
 

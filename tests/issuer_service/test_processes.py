@@ -18,14 +18,14 @@ from typing import Any, Self
 import httpx2
 import pytest
 
-from issuer_service.stores.rows.keys import KeyUse
+from issuer_service.keys.repository import KeyUse
 from sdcard import Acceptance, TrustedIssuers, Where, accept_sd_card
-from sdcard.audit.checkpoints import verify_checkpoint
-from sdcard.edge.key_files import create_private_file
+from sdcard.audit_chain import verify_checkpoint
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Part
+from sdcard.io.key_files import create_private_file
 from sdcard.jose.keys import parse_public_jwk
-from sdcard.keybinding.possession import prove_possession
+from sdcard.possession import prove_possession
 from tests.command_line import Sdcard
 from tests.issuer_service.desk import (
     KEK_SECRET,

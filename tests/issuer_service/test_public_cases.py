@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from issuer_service.serving import bind, running
+from issuer_service.server import bind, running
 from sdcard import Acceptance, TrustedIssuers, accept_sd_card
 from sdcard.encoding import decode_base64url, same_json
 from sdcard.errors import Part, Where

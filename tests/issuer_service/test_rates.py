@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from issuer_service.rates import UNIT_BYTES, Buckets, Rates, TooOften
+from issuer_service.rate_limit import UNIT_BYTES, Buckets, Rates, TooOften
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
 from tests.world import key
 

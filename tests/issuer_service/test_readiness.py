@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from issuer_service.readiness import _KEPT_SECONDS, Readiness
-from issuer_service.stores.rows.keys import KeyUse
-from issuer_service.stores.sql import open_store
+from issuer_service.db.sql import open_store
+from issuer_service.keys.repository import KeyUse
+from issuer_service.monitoring import _KEPT_SECONDS, Readiness
 from sdcard import PublicKey
-from sdcard.jose.signer import Signer
+from sdcard.jose.jws import Signer
 from tests.issuer_service.desk import Desk, FixedKeys, OpenDesk, assert_refused, on_both_databases
 from tests.world import key, raises_rule
 
@@ -105,7 +105,7 @@ def test_many_who_ask_make_the_signer_work_once_and_recovery_is_seen(desk: Desk)
 
 
 def test_a_signer_that_hangs_is_asked_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("issuer_service.readiness._PATIENCE", 0.05)
+    monkeypatch.setattr("issuer_service.monitoring._PATIENCE", 0.05)
     freed, calls = threading.Event(), list[bytes]()
 
     class Hanging(BadSigner):

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from issuer_service.app import create_app
-from issuer_service.routing import is_public_path
+from issuer_service.routes import is_public_path
 from tests.issuer_service.console.visitor import Visitor
 from tests.issuer_service.desk import Desk, OpenDesk, request
 from tests.world import ISSUER

@@ -20,20 +20,20 @@ import httpx2
 import pytest
 
 from issuer_service.access import Scope, create_token
-from issuer_service.serving import address_of, bind, running, serve
+from issuer_service.container import Bounds
+from issuer_service.db.migrations import upgrade
+from issuer_service.db.sql import open_store
+from issuer_service.server import address_of, bind, running, serve
 from issuer_service.settings import Settings
-from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.sql import open_store
-from issuer_service.wiring import Bounds
 from sdcard import Misuse, TrustedIssuers, Where, accept_sd_card
-from sdcard.edge.system import SystemClock, SystemSalts
 from sdcard.errors import Part
+from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.issued import Acceptance
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import HOLDER, Desk, jwk, request, request_with_card
 from tests.world import NOW, example, key
 
-SERVES = "from issuer_service.serving import serve; from issuer_service.settings import Settings; serve(Settings())"
+SERVES = "from issuer_service.server import serve; from issuer_service.settings import Settings; serve(Settings())"
 MEBIBYTE = 1024 * 1024
 
 

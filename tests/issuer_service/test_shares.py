@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from issuer_service.shares import AT_ONCE, Shares, Turns
-from sdcard.edge.lookups import QUICK_CONNECTIONS
+from issuer_service.rate_limit import AT_ONCE, Shares, Turns
 from sdcard.errors import Refused
+from sdcard.io.lookups import QUICK_CONNECTIONS
 from sdcard.rules import Rule
 
 

@@ -13,12 +13,11 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization as to
 
-from issuer_service.serving import serve
+from issuer_service.server import serve, tls_context
 from issuer_service.settings import Settings
-from issuer_service.tls import tls_context
 from sdcard import Misuse, TrustedIssuers
-from sdcard.edge.issuer_keys import IssuerKeys
-from sdcard.edge.reach import Reach
+from sdcard.io.egress_policy import Reach
+from sdcard.io.issuer_metadata import IssuerKeys
 from tests.issuer_service.test_serving import await_health, free_port, served_environment, stop
 from tests.world import NOW, raises_rule
 

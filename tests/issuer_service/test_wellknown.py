@@ -2,8 +2,8 @@
 
 import pytest
 
-from issuer_service.stores.rows.keys import KeyState
-from sdcard.edge.key_files import public_jwks
+from issuer_service.keys.repository import KeyState
+from sdcard.io.key_files import public_jwks
 from sdcard.jose.algorithms import SignatureAlgorithm
 from tests.issuer_service.desk import Desk, OpenDesk, key_row, seed_keys
 from tests.world import ISSUER, key_of

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from issuer_service.container import build_wiring
 from issuer_service.settings import Settings
-from issuer_service.wiring import build_wiring
 from sdcard import DEFAULT_POLICY, Misuse
-from sdcard.cards.a2a.signatures.verification import NOBODY, CardSigners
-from sdcard.edge.key_files import public_jwks
+from sdcard.cards.a2a.signatures import NOBODY, CardSigners
+from sdcard.io.key_files import public_jwks
 from tests.issuer_service.desk import VAULT, Desk
 from tests.world import key, raises_rule
 
@@ -50,11 +50,7 @@ def test_a_policy_file_says_what_is_on_offer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "rule", "at"),
     [
-        (
-            b"[contexts.a.claims]\nname = 'withheld'",
-            "policy.always-disclosed",
-            "policy/contexts/a/claims/name",
-        ),
+        (b"[contexts.a.claims]\nname = 'withheld'", "policy.always-disclosed", "policy/contexts/a/claims/name"),
         (b" " * 262_145, "limit.bytes", "policy"),
         (b"[", "policy.toml", "policy"),
     ],

@@ -18,10 +18,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from sdcard.disclosure.document import parse_policy
 from sdcard.encoding import JsonObject
 from sdcard.http_auth import encode_credentials, parse_challenge, parse_credentials
-from sdcard.keybinding.possession import POSSESSION_TYP
+from sdcard.policy.document import parse_policy
+from sdcard.possession import POSSESSION_TYP
 from sdcard.vectors import parse_vector
 from tests.groups import unavailable
 from tests.samples.blocks import PAGES, Block, blocks

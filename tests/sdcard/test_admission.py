@@ -20,7 +20,7 @@ from sdcard import (
     check_admission,
     select_paths,
 )
-from sdcard.cards.reading import KNOWN_FORMATS
+from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.holder import Selection
 from tests.groups import examples
 from tests.world import World, example, key, raises_rule

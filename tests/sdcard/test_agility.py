@@ -6,7 +6,7 @@ from sdcard import Acceptance, Issuer, TrustedIssuers, accept_sd_card, issue_sd_
 from sdcard.encoding import same_json
 from sdcard.holder import present
 from sdcard.jose.algorithms import SignatureAlgorithm
-from sdcard.sdjwt.serialization import to_flattened, to_general
+from sdcard.sdjwt.model import to_flattened, to_general
 from tests.world import AGENT_ID, ISSUER, World, decode_part, key_of, payload_of, raises_rule
 
 

@@ -41,12 +41,12 @@ from sdcard import (
     rounded_validity,
     select_all,
 )
-from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.disclosure.agreement import Partner
-from sdcard.disclosure.policy import DisclosurePolicy
+from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.errors import Part
 from sdcard.issuer import Validity
-from sdcard.status.reference import StatusReference
+from sdcard.policy.context import Partner
+from sdcard.policy.model import DisclosurePolicy
+from sdcard.status_list import StatusReference
 from sdcard.trust import encode_trusted_issuers
 from tests.sdcard.test_pickling import SAMPLES
 from tests.world import AUDIENCE, ISSUER, NOW, World, example, key
@@ -164,10 +164,7 @@ def arguments(world: World, name: str) -> dict[str, Any]:
     trusted = json.dumps(encode_trusted_issuers(world.issuer.trust)).encode()
     signed = issue_trust_list(world.issuer.trust, world.issuer.signer, NOW, NOW + 100)
     own: dict[str, dict[str, Any]] = {
-        "check_admission": {
-            "card": SAMPLES["VerifiedCard"](World()),
-            "policy": SAMPLES["AdmissionPolicy"](world),
-        },
+        "check_admission": {"card": SAMPLES["VerifiedCard"](World()), "policy": SAMPLES["AdmissionPolicy"](world)},
         "accept_sd_card": {"text": str(world.holder.card)},
         "issue_sd_card": of_issuer,
         "issue_trust_list": of_issuer,

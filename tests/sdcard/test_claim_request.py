@@ -46,8 +46,7 @@ def test_anything_else_is_refused_where_it_stands(texts: list[object], rule: str
 
 
 @pytest.mark.parametrize(
-    "entries",
-    [(ClaimPath(()),), (ClaimPath(("a", 0)),), ("a",), [ClaimPath(("a",))], (ClaimPath(("a" * 129,)),)],
+    "entries", [(ClaimPath(()),), (ClaimPath(("a", 0)),), ("a",), [ClaimPath(("a",))], (ClaimPath(("a" * 129,)),)]
 )
 def test_a_request_is_made_of_paths_without_indices(entries: Any) -> None:
     with pytest.raises(Misuse):

@@ -9,22 +9,21 @@ from functools import partial
 import pytest
 
 from sdcard import Misuse, Refused, Unbound, parse_trusted_issuers
-from sdcard.audit.checkpoints import verify_checkpoint
+from sdcard.audit_chain import verify_checkpoint
 from sdcard.cli.output import parse_instant
-from sdcard.disclosure.document import parse_policy
 from sdcard.encoding import encode_base64url
 from sdcard.instants import MAX_INSTANT
-from sdcard.jose.jws import join_signature
-from sdcard.jose.signer import InMemorySigner
-from sdcard.oauth.access_token import parse_access_token, verify_access_token
-from sdcard.trust_list import verify_trust_list
+from sdcard.jose.jws import InMemorySigner, join_signature
+from sdcard.oauth import parse_access_token, verify_access_token
+from sdcard.policy.document import parse_policy
+from sdcard.trust import verify_trust_list
 from sdcard.vectors import parse_vector
 from tests import identity
 from tests.sdcard import test_trust_list as trust_lists
-from tests.sdcard.audit import test_checkpoints as checkpoints
+from tests.sdcard.audit_chain import test_checkpoints as checkpoints
 from tests.sdcard.dpop import test_verification as dpop
-from tests.sdcard.keybinding import test_possession as possession
-from tests.sdcard.status import test_token as status_lists
+from tests.sdcard.key_binding import test_possession as possession
+from tests.sdcard.status_list import test_token as status_lists
 from tests.shared import ROOT
 from tests.sources import PRODUCT, files, name_of, tree
 from tests.world import ISSUER, NOW, World, decode_part, outcome
@@ -128,20 +127,20 @@ READERS = {
     "sdcard/jose/claims.py:check_freshness": ("kb-jwt/iat", "possession/iat", "dpop/iat"),
     "sdcard/issued.py:check_terms": ("issuer-jwt/iat", "issuer-jwt/exp"),
     "sdcard/issued.py:check_issued": ("issuer-jwt/iat", "issuer-jwt/exp", "issuer-jwt/nbf"),
-    "sdcard/oauth/access_token.py:_check_times": ("access-token/iat", "access-token/exp", "access-token/nbf"),
-    "sdcard/trust_list.py:verify_trust_list": ("trust/iat", "trust/exp"),
+    "sdcard/oauth.py:_check_times": ("access-token/iat", "access-token/exp", "access-token/nbf"),
+    "sdcard/trust.py:verify_trust_list": ("trust/iat", "trust/exp"),
     "sdcard/trust.py:_expiry": ("trust/exp",),
-    "sdcard/status/token.py:verify_status_list_token": ("status-list/iat",),
-    "sdcard/status/token.py:_expiry": ("status-list/exp",),
-    "sdcard/status/token.py:_ttl": ("status-list/ttl",),
-    "sdcard/audit/checkpoints.py:verify_checkpoint": ("audit-checkpoint/iat",),
+    "sdcard/status_list.py:verify_status_list_token": ("status-list/iat",),
+    "sdcard/status_list.py:_expiry": ("status-list/exp",),
+    "sdcard/status_list.py:_ttl": ("status-list/ttl",),
+    "sdcard/audit_chain.py:verify_checkpoint": ("audit-checkpoint/iat",),
     "sdcard/instants.py:read_numeric_date": (),
     "issuer_service/delegation/service.py:_last_second": ("access-token/exp",),
 }
 """Functions that read dates, and the places where they do."""
 OTHERS = {
-    "sdcard/linkability/traces.py:of": "compares without verifying; what is no instant is text to it",
-    "sdcard/edge/registry_answers.py:read_registered": "a whole number, which only says when to renew",
+    "sdcard/linkability/comparison.py:of": "compares without verifying; what is no instant is text to it",
+    "sdcard/io/registry_answers.py:read_registered": "a whole number, which only says when to renew",
 }
 _DATES = {"exp", "nbf", "iat", "ttl"}
 _PARSERS = {"parse_numeric_date", "read_numeric_date"}

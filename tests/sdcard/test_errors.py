@@ -7,7 +7,7 @@ import pytest
 
 from sdcard import Finding, Misuse, Refused, Rule, Where
 from sdcard.errors import AND_MORE, MOST_FINDINGS, Level, Part, first_findings
-from sdcard.problems import problem_document
+from sdcard.http_auth import problem_document
 from tests.world import World, digest, seal_claim
 
 

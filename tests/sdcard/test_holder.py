@@ -28,11 +28,11 @@ from sdcard import (
     to_flattened,
 )
 from sdcard.disclosable import Treatment
-from sdcard.disclosure.context import DisclosureContext
 from sdcard.encoding import JsonObject, encode_json, same_json
 from sdcard.errors import Part, Where
 from sdcard.holder import Selection, partial_card
 from sdcard.jose.keys import PublicKey
+from sdcard.policy.context import DisclosureContext
 from tests.world import AUDIENCE, NOW, World, digest, example, key, raises_rule, seal_claim, tampered, with_disclosures
 
 

@@ -17,7 +17,7 @@ from sdcard.http_auth import (
     parse_challenge,
     parse_credentials,
 )
-from sdcard.interactions import MAX_INTERACTION
+from sdcard.limits import MAX_INTERACTION
 from tests.world import outcome, raises_rule
 
 GOOD = 'SD-Card nonce="n", audience="https://a.example"'
@@ -73,8 +73,7 @@ def test_the_longest_texts_that_are_allowed_are_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
-    [[], [""], ['Bearer realm="x"'], ["Basic", "Negotiate abc=="], ['Unclosed realm="a'], ["SD-Cards a=b"]],
+    "values", [[], [""], ['Bearer realm="x"'], ["Basic", "Negotiate abc=="], ['Unclosed realm="a'], ["SD-Cards a=b"]]
 )
 def test_other_schemes_are_none_of_ours(values: list[str]) -> None:
     assert parse_challenge(values) is None

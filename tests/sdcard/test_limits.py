@@ -9,8 +9,8 @@ from sdcard import Limits, Misuse
 from sdcard.encoding import JsonValue, decode_json, encode_base64url, encode_json, parse_json
 from sdcard.errors import Part, Where
 from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.sdjwt.processing import process_payload
-from sdcard.sdjwt.serialization import make_disclosure
+from sdcard.sdjwt.model import make_disclosure
+from sdcard.sdjwt.verification import process_payload
 from tests.world import raises_rule
 
 DEEPEST = 128

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdcard import Limits, Misuse, SdCard, prepare_batch, rounded_validity
-from sdcard.edge.system import CoarseClock
 from sdcard.encoding import JsonObject
+from sdcard.io.system import CoarseClock
 from sdcard.issuer import linkable_by
-from sdcard.linkability.comparing import CLOSE, CLOSE_BINDING, HOUR, NEAR, report_linkability
+from sdcard.linkability.comparison import CLOSE, CLOSE_BINDING, HOUR, NEAR, report_linkability
 from sdcard.linkability.report import How, LinkabilityReport, Pair, Verdict, What
-from sdcard.names import RESERVED_AT_TOP
-from sdcard.status.reference import StatusReference
+from sdcard.profile import RESERVED_AT_TOP
+from sdcard.status_list import StatusReference
 from tests.world import (
     AGENT_ID,
     AUDIENCE,

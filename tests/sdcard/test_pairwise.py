@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from sdcard import Misuse, issue_sd_card, parse_card, plan_disclosure
-from sdcard.cards.agentcard.identity import AGENT_ID
-from sdcard.cards.reading import KNOWN_FORMATS
-from sdcard.disclosure.policy import DEFAULT_POLICY
+from sdcard.cards.agentcard.shared import AGENT_ID
+from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.encoding import JsonObject, encode_json
 from sdcard.issuer import AGENT_ID as ID
 from sdcard.issuer import Issuer, linkable_by, prepare_batch, rounded_validity
-from sdcard.linkability.comparing import report_linkability
+from sdcard.linkability.comparison import report_linkability
 from sdcard.pairwise import code_of, is_reserved, pairwise_id
+from sdcard.policy.model import DEFAULT_POLICY
 from tests.sdcard.cards.agentcard.cards import MINIMAL, mcp, readme, whole
 from tests.sdcard.cards.kno.cards import kno
 from tests.world import ISSUER, NOW, RecordingSalts, example, key, payload_of

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sdcard import Checked, CheckedAsync, Misuse, Refused, Unbound, VerifiedCard, verify_many, verify_presentation
-from sdcard.keybinding.challenge import Answering, Challenge
+from sdcard.key_binding import Answering, Challenge
 from sdcard.parallel_verifier import Task
-from sdcard.status.reference import StatusReference
+from sdcard.status_list import StatusReference
 from sdcard.verifier import Expectations
 from tests.world import NOW, World, outcome, unsigned
 

@@ -9,11 +9,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 import sdcard
-from issuer_service.console.forms import NotSignedIn
-from issuer_service.delegation.errors import Pending
-from issuer_service.rates import TooOften
-from issuer_service.stores.nonces import _Outdated
-from issuer_service.stores.texts import UnstorableText
+from issuer_service.agents.repository import _Outdated
+from issuer_service.console.session import NotSignedIn
+from issuer_service.db.values import UnstorableText
+from issuer_service.delegation.schemas import Pending
+from issuer_service.rate_limit import TooOften
 from sdcard import (
     DEFAULT_POLICY,
     AdmissionPolicy,
@@ -48,19 +48,17 @@ from sdcard import (
     select_all,
     select_requested,
 )
-from sdcard.disclosure.document import parse_policy
-from sdcard.dpop.verification import DpopProof
-from sdcard.edge.database_errors import Reason, StoreUnavailable
-from sdcard.edge.fetching import NotADocument
-from sdcard.edge.lookups import TooSlow
-from sdcard.edge.records import MemoryChallengeRecord, MemoryReplayRecord
+from sdcard.dpop import DpopProof
 from sdcard.errors import Part
 from sdcard.instants import Instant
-from sdcard.keybinding.challenge import NonceUse
-from sdcard.linkability.comparing import report_linkability
-from sdcard.status.reference import StatusReference
-from sdcard.status.status_list import pack_statuses
-from sdcard.status.token import issue_status_list_token, verify_status_list_token
+from sdcard.io.database_errors import Reason, StoreUnavailable
+from sdcard.io.http import NotADocument
+from sdcard.io.lookups import TooSlow
+from sdcard.io.replay_cache import MemoryChallengeRecord, MemoryReplayRecord
+from sdcard.key_binding import NonceUse
+from sdcard.linkability.comparison import report_linkability
+from sdcard.policy.document import parse_policy
+from sdcard.status_list import StatusReference, issue_status_list_token, pack_statuses, verify_status_list_token
 from sdcard.trust import encode_trusted_issuers
 from tests.world import AUDIENCE, NOW, World, example, key
 

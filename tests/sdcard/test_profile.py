@@ -8,7 +8,7 @@ import pytest
 from sdcard import AGENT_SD_JWT_02, SD_CARD, Misuse, Profile
 from sdcard.issued import Acceptance
 from sdcard.profile import FIXED, PROFILES
-from sdcard.status.reference import StatusReference
+from sdcard.status_list import StatusReference
 from tests.world import REMOVED, World, decode_part, example, payload_of, raises_rule
 
 SECOND_VCT = "urn:ietf:params:oauth:token-type:sd-a2a-agent-card"

@@ -24,15 +24,15 @@ from sdcard import (
     select_all,
     select_paths,
 )
-from sdcard.cards.reading import read_card
+from sdcard.cards.detect import read_card
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
-from sdcard.disclosure.context import DisclosureContext
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url, encode_json, same_json
 from sdcard.errors import Part
-from sdcard.jose.signer import InMemorySigner
-from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
+from sdcard.jose.jws import InMemorySigner
 from sdcard.paths import Place
-from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
+from sdcard.policy.context import DisclosureContext
+from sdcard.profile import RESERVED_ANYWHERE, RESERVED_AT_TOP
+from sdcard.sdjwt.model import SdJwt, parse_sd_jwt
 from tests.groups import examples
 from tests.world import (
     NOW,

@@ -3,9 +3,9 @@
 import pytest
 
 from sdcard import Misuse
-from sdcard.edge.system import SystemSalts
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Part, Where
+from sdcard.io.system import SystemSalts
 from sdcard.salts import SALT_BYTES, SaltPool, draw_salts
 from tests.sdcard.bad_salts import BadSalts
 from tests.world import RecordingSalts

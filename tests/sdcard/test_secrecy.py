@@ -22,14 +22,14 @@ from sdcard import (
     rounded_validity,
     select_all,
 )
-from sdcard.cards.reading import read_card
-from sdcard.edge.key_files import load_signer
+from sdcard.cards.detect import read_card
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.errors import Part, Where
 from sdcard.instants import Instant
+from sdcard.io.key_files import load_signer
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.sdjwt.unverified import read_unverified
-from sdcard.status.reference import StatusReference
+from sdcard.sdjwt.verification import read_unverified
+from sdcard.status_list import StatusReference
 from tests.world import AGENT_ID, ISSUER, NOW, REMOVED, World, decode_part, digest, example, key, seal_claim
 
 CANARY = "canary"

@@ -10,8 +10,7 @@ from sdcard.encoding import encode_base64url, encode_json
 from sdcard.instants import MAX_SKEW
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.jws import encode_signing_input, join_signature
-from sdcard.trust import encode_trusted_issuers
-from sdcard.trust_list import MOST_BYTES, TYP, issue_trust_list, verify_trust_list
+from sdcard.trust import MOST_BYTES, TYP, encode_trusted_issuers, issue_trust_list, verify_trust_list
 from tests.world import ISSUER, NOW, REMOVED, World, changed, decode_part, key, key_of, raises_rule
 
 SIGNER, STATUS = key(91), key(92)

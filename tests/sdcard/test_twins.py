@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from sdcard.cards.format import CardFormat
-from sdcard.cards.reading import KNOWN_FORMATS, read_card
+from sdcard.cards.detect import KNOWN_FORMATS, read_card
+from sdcard.cards.model import CardFormat
 from sdcard.encoding import JsonObject
 from tests.sdcard.twins import BASES, INTERFACE, OLD, cards, issued
 

@@ -25,10 +25,10 @@ from sdcard import (
     verify_presentation,
 )
 from sdcard.encoding import JsonObject, same_json
-from sdcard.keybinding.challenge import Challenge
+from sdcard.key_binding import Challenge
 from sdcard.limits import Limits
-from sdcard.sdjwt.serialization import Disclosure, SdJwt
-from sdcard.status.reference import StatusReference
+from sdcard.sdjwt.model import Disclosure, SdJwt
+from sdcard.status_list import StatusReference
 from sdcard.vectors import parse_vector
 from sdcard.verification_cache import _SLOT
 from tests.shared import ROOT

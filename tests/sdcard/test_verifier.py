@@ -7,9 +7,9 @@ import pytest
 
 from sdcard import Answering, Checked, Expectations, Misuse, Unbound, Unchecked, accept_sd_card, verify_presentation
 from sdcard.encoding import JsonObject, same_json
-from sdcard.keybinding.verification import Bound
+from sdcard.key_binding import Bound
 from sdcard.profile import SD_CARD
-from sdcard.status.reference import StatusReference
+from sdcard.status_list import StatusReference
 from sdcard.trust import TrustedIssuers
 from tests.world import (
     AUDIENCE,

@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterator
 
 from sdcard import DEFAULT_POLICY, Card, Refused
-from sdcard.cards.reading import read_card
+from sdcard.cards.detect import read_card
 from sdcard.disclosable import shown
-from sdcard.disclosure.plan import plan_disclosure
 from sdcard.encoding import JsonObject, JsonValue
+from sdcard.policy.plan import plan_disclosure
 from tests.sdcard.cards.agentcard.cards import mcp, readme
 from tests.world import MovableClock, RecordingSalts, WorldIssuer, example, key
 
@@ -25,11 +25,7 @@ OLD: JsonObject = {
     "defaultOutputModes": ["text/plain"],
     "skills": SKILLS,
 }
-INTERFACE: JsonObject = {
-    "url": "https://agent.example/a2a",
-    "protocolBinding": "JSONRPC",
-    "protocolVersion": "1.0",
-}
+INTERFACE: JsonObject = {"url": "https://agent.example/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
 AGENT: JsonObject = example("georoute.agentcard.json")
 KNO: JsonObject = {
     "$schema": "agent-card@0.1.0",

@@ -13,21 +13,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sdcard.cards.a2a import v0_3, v1_0
-from sdcard.cards.a2a.interfaces import VERSION_0_3, to_endpoint, to_interfaces
-from sdcard.cards.a2a.losses import Losses, tidy, without
 from sdcard.cards.a2a.security import (
+    VERSION_0_3,
     Restated,
     from_authentication,
     restate,
     schemes_to_0_3,
     schemes_to_1_0,
+    to_endpoint,
+    to_interfaces,
     unwrap,
     wrap,
 )
 from sdcard.cards.a2a.shared import CARD
-from sdcard.cards.card import Card
-from sdcard.cards.conversion import Conversion
-from sdcard.cards.shapes import Shape
+from sdcard.cards.conversion import Conversion, Losses, tidy, without
+from sdcard.cards.model import Card
+from sdcard.cards.schema import Shape
 from sdcard.encoding import JsonObject, JsonValue, same_json
 from sdcard.errors import Finding, Level, Refused, Where
 from sdcard.rules import Rule

@@ -8,7 +8,7 @@ what the card claims of itself, since readers trip over members; the check of ea
 
 from sdcard.cards.a2a import v0_2, v0_3, v1_0
 from sdcard.cards.a2a.shared import claimed_version
-from sdcard.cards.shapes import find, find_list, snake_case
+from sdcard.cards.schema import find, find_list, snake_case
 from sdcard.encoding import JsonObject, JsonValue
 
 _KNOWN_TO_1_0 = frozenset(v1_0.SHAPE.members) | frozenset(map(snake_case, v1_0.SHAPE.members))

@@ -9,8 +9,8 @@ and so a card that mixes generations, or is spelt in snake_case, shows no more t
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sdcard.cards.format import Criterion, Fact
-from sdcard.cards.shapes import (
+from sdcard.cards.model import Criterion, Fact
+from sdcard.cards.schema import (
     ArrayOf,
     Choice,
     Flag,
@@ -26,9 +26,8 @@ from sdcard.cards.shapes import (
     find_list,
     snake_case,
 )
-from sdcard.encoding import JsonObject, JsonValue
+from sdcard.encoding import JsonObject, JsonValue, frozen
 from sdcard.errors import Finding, Level, Part, Where
-from sdcard.frozen import frozen
 from sdcard.paths import ClaimPath, path
 from sdcard.rules import Rule
 
@@ -75,10 +74,7 @@ GROUPS: Mapping[str, tuple[ClaimPath, ...]] = frozen(
     {
         "skills": (path("skills"),),
         "endpoints": _both_spellings(
-            path("url"),
-            path("preferredTransport"),
-            path("additionalInterfaces"),
-            path("supportedInterfaces"),
+            path("url"), path("preferredTransport"), path("additionalInterfaces"), path("supportedInterfaces")
         ),
         "operational_info": _both_spellings(
             path("capabilities"),
@@ -104,9 +100,7 @@ FACTS: Mapping[Fact, tuple[ClaimPath, ...]] = frozen(
     {
         Fact.PROVIDER: (path("provider", "organization"),),
         Fact.ENDPOINT: _both_spellings(
-            path("url"),
-            path("supportedInterfaces", None, "url"),
-            path("additionalInterfaces", None, "url"),
+            path("url"), path("supportedInterfaces", None, "url"), path("additionalInterfaces", None, "url")
         ),
         Fact.SKILL: (path("skills", None, "id"),),
     }

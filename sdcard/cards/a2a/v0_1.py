@@ -37,8 +37,8 @@ from sdcard.cards.a2a.shared import (
     claimed_version,
     repeated_skill_ids,
 )
-from sdcard.cards.format import CardFormat
-from sdcard.cards.shapes import ArrayOf, Member, Need, Object, find
+from sdcard.cards.model import CardFormat
+from sdcard.cards.schema import ArrayOf, Member, Need, Object, find
 from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Level
 from sdcard.rules import Rule

@@ -30,8 +30,8 @@ from sdcard.cards.a2a.shared import (
     skill,
     undefined_schemes,
 )
-from sdcard.cards.format import CardFormat
-from sdcard.cards.shapes import ArrayOf, MapOf, Member, Need, Object, Tagged
+from sdcard.cards.model import CardFormat
+from sdcard.cards.schema import ArrayOf, MapOf, Member, Need, Object, Tagged
 from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Level
 

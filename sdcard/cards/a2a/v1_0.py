@@ -47,8 +47,8 @@ from sdcard.cards.a2a.shared import (
     skill,
     undefined_schemes,
 )
-from sdcard.cards.format import CardFormat
-from sdcard.cards.shapes import ArrayOf, MapOf, Member, Need, Object, Shape, find
+from sdcard.cards.model import CardFormat
+from sdcard.cards.schema import ArrayOf, MapOf, Member, Need, Object, Shape, find
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Where
 from sdcard.rules import Rule

@@ -10,9 +10,9 @@ AgentCard draft-00 2; A2A 1.0 4.4.
 
 from collections.abc import Iterator, Mapping, Set
 
-from sdcard.cards.agentcard.json_schemas import MEMBERS as SCHEMAS
-from sdcard.cards.card import Card
+from sdcard.cards.agentcard.values import MEMBERS as SCHEMAS
 from sdcard.cards.conversion import Conversion, check_security_is_read
+from sdcard.cards.model import Card
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Part, Refused, Where
 from sdcard.rules import Rule

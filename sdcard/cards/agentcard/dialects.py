@@ -1,22 +1,23 @@
-"""The dialects of AgentCard 1.0, their detection, and rules across members.
+"""The AgentCard dialects: which one a document is in, and a card in a JSON string."""
 
-The project that wrote the draft has several validators, and they disagree with it and with each other. Each dialect is
-a shape table; how a card may be disclosed is the same for all. The draft is the default: another one is chosen by name,
-or where the draft refuses a card with members that only the other one has. None of them refuses a member that it does
-not know (draft-00 5, rule 10).
-
-Levels and tables: AEV-1 to AEV-18, AEV-21 and AEV-23.
-"""
-
+import re
 from collections.abc import Iterator
 
 from sdcard.cards.agentcard import draft_00, mcp_0_1, readme_1_0
-from sdcard.cards.agentcard.json_schemas import faulty_schemas
 from sdcard.cards.agentcard.shared import CARD, Dialect
-from sdcard.cards.shapes import find_list
-from sdcard.encoding import JsonObject
-from sdcard.errors import Finding, Level
+from sdcard.cards.agentcard.values import faulty_schemas
+from sdcard.cards.schema import find_list
+from sdcard.encoding import JsonObject, parse_json, parse_json_object
+from sdcard.errors import Finding, Level, Part, Refused, Where
 from sdcard.rules import Rule
+
+# -- The dialects of AgentCard 1.0, their detection, and rules across members -----------------------------------------
+# The project that wrote the draft has several validators, and they disagree with it and with each other. Each dialect
+# is a shape table; how a card may be disclosed is the same for all. The draft is the default: another one is chosen
+# by name, or where the draft refuses a card with members that only the other one has. None of them refuses a member
+# that it does not know (draft-00 5, rule 10).
+#
+# Levels and tables: AEV-1 to AEV-18, AEV-21 and AEV-23.
 
 DRAFT, README, MCP = draft_00.DIALECT, readme_1_0.DIALECT, mcp_0_1.DIALECT
 DIALECTS = (DRAFT, README, MCP)
@@ -115,3 +116,34 @@ def _name_dialect(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
     for other in others:
         hint = f"By {other.title} its shape is right; if it follows that, name the format {other.format.name}."
         yield Finding(Rule.AGENTCARD_DIALECT, CARD, hint, Level.NOTE)
+
+
+# -- The embedded form: a JSON string that holds an AgentCard ---------------------------------------------------------
+# The answer of an MCP tool has this form. It has one level, no more.
+#
+# AgentCard draft-00 3 (AEV-18).
+
+_WHERE = Where(Part.CARD)
+_STRING = re.compile(rb'[ \t\r\n]*"(?:[^"\\]|\\.)*+"[ \t\r\n]*', re.DOTALL)
+
+
+def parse_embedded(data: bytes, depth: int) -> JsonObject | None:
+    """Parse a JSON string that holds an AgentCard.
+
+    Return the card. Return None for any text but a string with an object.
+
+    Args:
+        data: the text. Its size is the caller's to bound.
+        depth: how deeply arrays and objects may nest.
+
+    Raises:
+        Refused: a rule of ``parse_json_object``, for the text or what is in it; ``json.malformed`` also where that is
+            no AgentCard: other formats have no such form.
+    """
+    inner = parse_json(data, _WHERE, depth) if _STRING.fullmatch(data) else None
+    if not isinstance(inner, str) or not inner.lstrip(" \t\r\n").startswith("{"):
+        return None
+    document = parse_json_object(inner.encode(), _WHERE, depth)
+    if not is_agentcard(document):
+        raise Refused(Rule.JSON_MALFORMED, _WHERE, "A JSON object is expected; only an AgentCard may be in a string.")
+    return document

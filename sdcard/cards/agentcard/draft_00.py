@@ -25,7 +25,7 @@ from sdcard.cards.agentcard.shared import (
     optional,
 )
 from sdcard.cards.agentcard.values import Endpoint, Spelling, Taste
-from sdcard.cards.shapes import ArrayOf, Member, Need, Object
+from sdcard.cards.schema import ArrayOf, Member, Need, Object
 from sdcard.errors import Level
 from sdcard.paths import path
 
@@ -60,12 +60,7 @@ SHAPE = card(
     ),
     {
         "pricing": Member(
-            open_object(
-                {
-                    "base_cost_joules": Member(COST, null=_NULL_ELSEWHERE),
-                    "per_token_joules": optional(AMOUNT),
-                }
-            ),
+            open_object({"base_cost_joules": Member(COST, null=_NULL_ELSEWHERE), "per_token_joules": optional(AMOUNT)}),
             null=_NULL_ELSEWHERE,
         ),
         "metadata": optional(Object({"pacr:trust_tier": optional(TIERS), "pacr:substrate_scope": optional(TEXT)})),

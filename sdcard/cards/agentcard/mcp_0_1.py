@@ -17,7 +17,7 @@ from sdcard.cards.agentcard.shared import (
     optional,
 )
 from sdcard.cards.agentcard.values import Endpoint
-from sdcard.cards.shapes import ArrayOf, Choice, Object
+from sdcard.cards.schema import ArrayOf, Choice, Object
 from sdcard.paths import path
 
 SHAPE = card(
@@ -28,11 +28,7 @@ SHAPE = card(
         members={
             "auth": optional(
                 open_object(
-                    {
-                        "scheme": optional(AUTH_SCHEMES),
-                        "header": optional(TEXT),
-                        "scopes": optional(ArrayOf(TEXT)),
-                    }
+                    {"scheme": optional(AUTH_SCHEMES), "header": optional(TEXT), "scopes": optional(ArrayOf(TEXT))}
                 )
             )
         },

@@ -25,7 +25,7 @@ from sdcard.cards.agentcard.shared import (
     optional,
 )
 from sdcard.cards.agentcard.values import Endpoint, Spelling
-from sdcard.cards.shapes import ArrayOf, Member, Need, Object
+from sdcard.cards.schema import ArrayOf, Member, Need, Object
 from sdcard.paths import path
 
 _PACR_STATISTICS: Mapping[str, Member] = {

@@ -1,21 +1,82 @@
-"""Rules that the dialects of AgentCard share.
-
-The module has disclosable members, shapes, and the dialect type.
-"""
+"""Shapes, identity and discovery that the AgentCard dialects share."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from urllib.parse import urlsplit
 
-from sdcard.cards.agentcard.identity import AGENT_ID
 from sdcard.cards.agentcard.values import Amount, Endpoint, Spelling, Taste
-from sdcard.cards.format import CardFormat, Criterion, Fact
-from sdcard.cards.shapes import ArrayOf, Choice, Member, Need, Object, Reach, Shape, Text, Url
-from sdcard.encoding import JsonObject
-from sdcard.errors import Level, Part, Where
-from sdcard.frozen import frozen
+from sdcard.cards.model import Card, CardFormat, Criterion, Fact
+from sdcard.cards.schema import ArrayOf, Choice, Member, Need, Object, Reach, Shape, Text, Url
+from sdcard.encoding import JsonObject, frozen
+from sdcard.errors import Finding, Level, Misuse, Part, Where, foreign_code
+from sdcard.instants import Instant, check_instant
 from sdcard.paths import ClaimPath, path
+from sdcard.rules import Rule
+
+# -- ``agent_id``: a ULID, made of an instant and randomness that the caller brings -----------------------------------
+# AgentCard draft-00 2.1 and 8.2 (AEV-2, AEV-3).
+
+RANDOM_BYTES = 10
+_TIME_BYTES = 6
+
+AGENT_ID = Spelling(
+    re.compile("[0-9A-HJKMNP-TV-Z]{26}"),
+    "Write a ULID: 26 digits and capital letters, without I, L, O and U.",
+    (Taste(re.compile("[0-7].*"), "Make a real ULID: one that begins so is larger than 128 bits.", Level.WARNING),),
+)
+"""Its time is not compared with any clock: it says when the id was made, and a card is no less true for it."""
+
+
+def new_agent_id(now: Instant, randomness: bytes) -> str:
+    """A fresh ``agent_id``.
+
+    Args:
+        now: the present instant.
+        randomness: 10 bytes from a cryptographically secure generator, used for nothing else. Ids that anyone can
+            predict can be taken before their agent registers them.
+
+    Raises:
+        Misuse: for another number of bytes, or what is no instant. A ULID holds every instant.
+    """
+    milliseconds = int(check_instant(now) * 1000)
+    if len(randomness) != RANDOM_BYTES:
+        raise Misuse(f"an agent id takes {RANDOM_BYTES} random bytes")
+    from ulid import ULID  # here, since few who read cards make ids
+
+    with foreign_code(Misuse, "the library for ULIDs fails"):
+        return str(ULID.from_bytes(milliseconds.to_bytes(_TIME_BYTES, "big") + randomness))
+
+
+# -- Discovery of AgentCards: where they are published, and the checks of a client ------------------------------------
+# AgentCard draft-00 3, 4, 8.5 and 9 (AEV-19, AEV-20).
+
+MEDIA_TYPE = "application/agentcard+json"
+ACCEPTED_MEDIA_TYPES = (MEDIA_TYPE, "application/json")
+WELL_KNOWN_PATH = "/.well-known/agentcard"
+MAX_AGE = 3600
+"""Seconds that a published card should be kept for, as ``Cache-Control`` says it."""
+
+
+def compare_with_source(card: Card, source: str) -> Iterator[Finding]:
+    """Find an endpoint whose scheme is not the one that the card was fetched by.
+
+    Over plain HTTP anybody on the way can put another endpoint into a card.
+
+    Args:
+        card: an AgentCard.
+        source: the URL that it was fetched from.
+    """
+    endpoint = card.document.get("endpoint")
+    url = endpoint.get("url") if isinstance(endpoint, dict) else None
+    if isinstance(url, str) and urlsplit(url).scheme != urlsplit(source).scheme:
+        hint = "Fetch the card by the scheme of its endpoint, or do not use it: it may have been changed on the way."
+        yield Finding(Rule.AGENTCARD_FETCHED, Where(Part.CARD, ("endpoint", "url")), hint, Level.WARNING)
+
+
+# -- Rules that the dialects of AgentCard share -----------------------------------------------------------------------
+# The module has disclosable members, shapes, and the dialect type.
 
 CARD = Where(Part.CARD)
 

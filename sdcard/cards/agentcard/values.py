@@ -1,21 +1,24 @@
-"""The shapes of values that only AgentCard has.
-
-They are spellings, amounts, and the endpoint whose URL fits its protocol.
-
-The project's own validators end their patterns with ``$``, which lets a line feed through, and use a ``\\d`` that knows
-the digits of every script; here a pattern is matched as a whole and in ASCII.
-"""
+"""Values of AgentCard members, and JSON Schemas within a card at bounded cost."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from ipaddress import ip_address
+from typing import TypeAlias
 
-from sdcard.cards.shapes import Choice, Member, Need, Object, Reach, Text, Url
-from sdcard.encoding import JsonValue
-from sdcard.errors import Finding, Level, Where
+from sdcard.cards.schema import Choice, Member, Need, Object, Reach, Text, Url, find_list
+from sdcard.encoding import JsonObject, JsonValue
+from sdcard.errors import Finding, Level, Part, Where
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.paths import Place
 from sdcard.rules import Rule
+
+# -- The shapes of values that only AgentCard has ---------------------------------------------------------------------
+# They are spellings, amounts, and the endpoint whose URL fits its protocol.
+#
+# The project's own validators end their patterns with ``$``, which lets a line feed through, and use a ``\d`` that
+# knows the digits of every script; here a pattern is matched as a whole and in ASCII.
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +157,197 @@ def _is_ip_literal(text: str) -> bool:
         return ip_address(text).version == 6
     except ValueError:
         return False
+
+
+# -- Check whether ``input_schema`` and ``output_schema`` are JSON Schemas --------------------------------------------
+# A schema from a stranger is compared with the meta-schema and never used: no ``$ref`` is followed, no address is
+# fetched, no ``pattern`` is compiled or run. Each value is looked at once, and all schemas of a card share one bound.
+#
+# The meta-schema of JSON Schema 2020-12 is a table here: a validator that interprets it takes some 0.3 ms for each
+# value. A test compares the two. AgentCard draft-00 2.4.3 (AEV-9).
+
+MEMBERS = ("input_schema", "output_schema")
+MOST_WORK = 4_096
+"""Of one card, in values. The schemas of a real tool have some dozens."""
+
+
+def faulty_schemas(document: JsonObject) -> Iterator[Finding]:
+    """Find objects that are no JSON Schema, or too large to look at.
+
+    An object that is no JSON Schema is reported at the first place that says so.
+    """
+    left = MOST_WORK
+    for where, schema in _schemas(document):
+        left -= _work(schema, left)
+        if left < 0:
+            hint = "Make the schemas smaller; from here on they are too much to be checked."
+            yield Finding(Rule.CARD_MEMBER_VALUE, where, hint, Level.WARNING)
+            return
+        place = _first_fault(schema)
+        if place is not None:
+            hint = "Write what JSON Schema 2020-12 allows here."
+            yield Finding(Rule.CARD_MEMBER_VALUE, where.within(*place), hint)
+
+
+def _schemas(document: JsonObject) -> Iterator[tuple[Where, JsonObject]]:
+    spelling, capabilities = find_list(document, "capabilities")
+    for index, capability in enumerate(capabilities):
+        for name in MEMBERS:
+            schema = capability.get(name) if isinstance(capability, dict) else None
+            if isinstance(schema, dict):
+                yield Where(Part.CARD).within(spelling, index, name), schema
+
+
+def _work(schema: JsonObject, left: int) -> int:
+    """Count the values to compare.
+
+    The count is more than ``left`` where the schema is deeper than any text that we read.
+    """
+    waiting: list[tuple[JsonValue, int]] = [(schema, 1)]
+    work = 1
+    while waiting and work <= left:
+        value, depth = waiting.pop()
+        inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        work += len(inner) if depth <= DEFAULT_LIMITS.json_depth else left + 1
+        waiting += [(one, depth + 1) for one in inner]
+    return work
+
+
+# -- the meta-schema --------------------------------------------------------------------------------------------------
+
+_Parts: TypeAlias = "Place | list[tuple[Place, JsonValue]]"
+"""The place within a keyword's value that is wrong; or the schemas in it, with their places."""
+_Keyword: TypeAlias = Callable[[JsonValue], _Parts]
+
+_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_ANCHOR = re.compile("[A-Za-z_][-A-Za-z0-9._]*")
+_NOWHERE: Place = ()
+
+
+def _first_fault(schema: JsonObject) -> Place | None:
+    """Find the first place that JSON Schema 2020-12 does not allow.
+
+    None where it allows all.
+    """
+    waiting: list[tuple[Place, JsonValue]] = [((), schema)]
+    for place, value in waiting:  # which grows
+        if isinstance(value, bool):
+            continue
+        if not isinstance(value, dict):
+            return place
+        for name, inner in value.items():
+            parts = _KEYWORDS[name](inner) if name in _KEYWORDS else []
+            if isinstance(parts, tuple):
+                return (*place, name, *parts)
+            waiting += [((*place, name, *below), part) for below, part in parts]
+    return None
+
+
+def _if(allowed: bool) -> _Parts:
+    return [] if allowed else _NOWHERE
+
+
+def _schema(value: JsonValue) -> _Parts:
+    return [((), value)]
+
+
+def _schema_array(value: JsonValue) -> _Parts:
+    return [((index,), one) for index, one in enumerate(value)] if isinstance(value, list) and value else _NOWHERE
+
+
+def _schema_map(value: JsonValue) -> _Parts:
+    return [((name,), one) for name, one in value.items()] if isinstance(value, dict) else _NOWHERE
+
+
+def _names(value: JsonValue) -> _Parts:
+    """An array of strings, all different."""
+    if not isinstance(value, list):
+        return _NOWHERE
+    texts = [one for one in value if isinstance(one, str)]
+    return _if(len(set(texts)) == len(value))
+
+
+def _dependent_names(value: JsonValue) -> _Parts:
+    if not isinstance(value, dict):
+        return _NOWHERE
+    return next(((name,) for name, one in value.items() if isinstance(_names(one), tuple)), [])
+
+
+def _dependencies(value: JsonValue) -> _Parts:
+    """Split ``dependencies`` of JSON Schema before 2019-09: member → schema or names."""
+    if not isinstance(value, dict):
+        return _NOWHERE
+    lists = {name: one for name, one in value.items() if isinstance(one, list)}
+    schemas: list[tuple[Place, JsonValue]] = [((name,), one) for name, one in value.items() if name not in lists]
+    wrong = _dependent_names({**lists})
+    return wrong if isinstance(wrong, tuple) else schemas
+
+
+def _types(value: JsonValue) -> _Parts:
+    if isinstance(value, list):
+        return _if(bool(value) and isinstance(_names(value), list) and all(one in _TYPES for one in value))
+    return _if(isinstance(value, str) and value in _TYPES)
+
+
+def _number(value: JsonValue) -> _Parts:
+    return _if(isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _positive(value: JsonValue) -> _Parts:
+    return _if(isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
+
+
+def _count(value: JsonValue) -> _Parts:
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return _if(whole and not isinstance(value, bool) and isinstance(value, int | float) and value >= 0)
+
+
+def _text(value: JsonValue) -> _Parts:
+    return _if(isinstance(value, str))
+
+
+def _identifier(value: JsonValue) -> _Parts:
+    return _if(isinstance(value, str) and "#" not in value[:-1])
+
+
+def _anchor(value: JsonValue) -> _Parts:
+    return _if(isinstance(value, str) and _ANCHOR.fullmatch(value) is not None)
+
+
+def _flag(value: JsonValue) -> _Parts:
+    return _if(isinstance(value, bool))
+
+
+def _array(value: JsonValue) -> _Parts:
+    return _if(isinstance(value, list))
+
+
+def _vocabulary(value: JsonValue) -> _Parts:
+    return _if(isinstance(value, dict) and all(isinstance(one, bool) for one in value.values()))
+
+
+def _rows(*rows: tuple[_Keyword, str]) -> Mapping[str, _Keyword]:
+    return {name: keyword for keyword, names in rows for name in names.split()}
+
+
+_KEYWORDS = _rows(
+    (_identifier, "$id"),
+    (_text, "$schema $ref $dynamicRef $recursiveRef $comment"),
+    (_anchor, "$anchor $dynamicAnchor $recursiveAnchor"),
+    (_vocabulary, "$vocabulary"),
+    (_schema_map, "$defs definitions properties patternProperties dependentSchemas"),
+    (_schema_array, "prefixItems allOf anyOf oneOf"),
+    (_schema, "items contains additionalProperties propertyNames if then else not"),
+    (_schema, "unevaluatedItems unevaluatedProperties contentSchema"),
+    (_types, "type"),
+    (_array, "enum examples"),
+    (_positive, "multipleOf"),
+    (_number, "maximum exclusiveMaximum minimum exclusiveMinimum"),
+    (_count, "maxLength minLength maxItems minItems maxContains minContains maxProperties minProperties"),
+    (_flag, "uniqueItems deprecated readOnly writeOnly"),
+    (_names, "required"),
+    (_dependent_names, "dependentRequired"),
+    (_dependencies, "dependencies"),
+    (_text, "pattern title description format contentEncoding contentMediaType"),
+)
+"""Keyword → what its value must be. ``const`` and ``default`` may be anything, and so may what no table names."""

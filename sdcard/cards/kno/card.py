@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from sdcard.cards.a2a.shared import CARD, repeated_skill_ids
-from sdcard.cards.kno.format import SCHEMA, VERSIONS, card_version, is_service
-from sdcard.cards.kno.shape import SHAPE
+from sdcard.cards.kno.format import SCHEMA, SHAPE, VERSIONS, card_version, is_service
 from sdcard.cards.lint import holds_secret
-from sdcard.cards.shapes import find_list
+from sdcard.cards.schema import find_list
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Where
 from sdcard.rules import Rule

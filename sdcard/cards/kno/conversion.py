@@ -11,9 +11,9 @@ agent-card-schema 0.2.1 (P10); A2A 0.3.0 5.5, A2A 1.0 4.4.
 from collections.abc import Mapping
 
 from sdcard.cards.a2a.shared import CARD
-from sdcard.cards.card import Card
 from sdcard.cards.conversion import Conversion, check_security_is_read
 from sdcard.cards.kno.format import PERSONA, SCHEMA, V0_1, V0_2
+from sdcard.cards.model import Card
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Misuse, Refused, Where
 from sdcard.rules import Rule

@@ -2,7 +2,7 @@
 chains, approvals of each state.
 """
 
-from sdcard.dpop.creation import create_dpop_proof
+from sdcard.dpop import create_dpop_proof
 from tests.issuer_service.console.visitor import Visitor
 from tests.issuer_service.delegation.office import KEYS, TOKEN_ENDPOINT, Office
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, request

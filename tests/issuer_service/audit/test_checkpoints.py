@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from issuer_service.audit.checkpoints import append_line, make_checkpoint
-from issuer_service.stores.rows.keys import KeyUse
-from issuer_service.stores.sql import open_store
-from issuer_service.wiring import AuditCheckpoints
+from issuer_service.audit.service import append_line, make_checkpoint
+from issuer_service.container import AuditCheckpoints
+from issuer_service.db.sql import open_store
+from issuer_service.keys.repository import KeyUse
 from sdcard import PublicKey
-from sdcard.audit.checkpoints import Checkpoint, verify_checkpoint
-from sdcard.audit.records import START, Head
+from sdcard.audit_chain import START, Checkpoint, Head, verify_checkpoint
 from tests.issuer_service.desk import Desk, FixedKeys, OpenDesk, jwk, request
 from tests.postgres import query
-from tests.sdcard.audit.chains import found
+from tests.sdcard.audit_chain.chains import found
 from tests.world import ISSUER, NOW, at_once, key
 
 

@@ -13,11 +13,11 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection
 
-from issuer_service.stores import migrations
-from issuer_service.stores.audit import append_audit
-from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.rows.audit import AuditEvent, AuditRow
-from sdcard.edge.databases import open_database
+from issuer_service.audit.records import AuditEvent, AuditRow
+from issuer_service.audit.repository import append_audit
+from issuer_service.db import migrations
+from issuer_service.db.migrations import upgrade
+from sdcard.io.database import open_database
 from sdcard.issuer import DAY
 from tests.issuer_service.desk import Desk, ask, request
 from tests.postgres import Cluster, query

@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 import pytest
 from sqlalchemy import Boolean, Column, Connection, Integer, LargeBinary, Table, delete, insert, select, update
 
-from issuer_service.stores import migrations
-from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.state.comparison import compare_state
-from issuer_service.stores.state.digests import COMPARED, NOT_COMPARED, REPLAYED
-from issuer_service.stores.tables import metadata
-from issuer_service.stores.texts import StoredJson
+from issuer_service.db import migrations
+from issuer_service.db.migrations import upgrade
+from issuer_service.db.state import COMPARED, NOT_COMPARED, REPLAYED
+from issuer_service.db.state_check import compare_state
+from issuer_service.db.tables import metadata
+from issuer_service.db.values import StoredJson
 from sdcard import Misuse
 from tests.issuer_service.audit.populated import populate
 from tests.issuer_service.desk import Desk, ask, jwk

@@ -9,12 +9,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from sdcard.audit.chain import Verdict
-from sdcard.audit.checkpoints import Checkpoint
-from sdcard.audit.records import Head, record_digest
+from sdcard.audit_chain import Checkpoint, Head, Verdict, record_digest
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, on_both_databases, request
 from tests.postgres import query
-from tests.sdcard.audit.chains import found
+from tests.sdcard.audit_chain.chains import found
 from tests.world import ISSUER, NOW, at_once, key
 
 pytestmark = on_both_databases

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from issuer_service.stores.migrations import upgrade
-from issuer_service.stores.rows.keys import KeyUse
-from sdcard.audit.records import START, Head, chain_record
+from issuer_service.db.migrations import upgrade
+from issuer_service.keys.repository import KeyUse
+from sdcard.audit_chain import START, Head, chain_record
 from sdcard.encoding import encode_base64url
 from tests.command_line import Ran, Sdcard
 from tests.issuer_service.desk import KEK_SECRET, Desk, jwk, key_row, request, seed_keys
-from tests.sdcard.audit.chains import content
+from tests.sdcard.audit_chain.chains import content
 from tests.world import NOW, key
 
 
@@ -160,10 +160,7 @@ def test_a_checkpoint_that_cannot_be_relied_on_is_refused(sdcard: Sdcard, record
     Path("other.jwks").write_text(sdcard("keys", "public", "other.jwk").out)
     good = Path("seen").read_text()
     Path("torn").write_text(good + "\n\n" + good[:50] + "\n" + good)
-    for file, keys, rule in (
-        ("seen", "other.jwks", "issuer.key-unknown"),
-        ("torn", "audit.jwks", "jws.format"),
-    ):
+    for file, keys, rule in (("seen", "other.jwks", "issuer.key-unknown"), ("torn", "audit.jwks", "jws.format")):
         ran = sdcard("audit", "verify", "--checkpoint", file, "--key", keys, "--json")
         assert (ran.status, ran.json["rule"]) == (1, rule)
         assert ran.json["findings"][0]["message"].startswith(f"{file}, checkpoint ")

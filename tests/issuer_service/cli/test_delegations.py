@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState, ExchangeRow, LinkRow
-from issuer_service.stores.sql import open_store
-from sdcard.edge.system import SystemClock
+from issuer_service.db.sql import open_store
+from issuer_service.delegation.records import ApprovalRow, ApprovalState, ExchangeRow, LinkRow
+from sdcard.io.system import SystemClock
 from tests.command_line import Sdcard
 from tests.postgres import query
 

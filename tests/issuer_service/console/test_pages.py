@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from issuer_service.access import Limit, Scope
-from issuer_service.console import endpoints, forms
-from issuer_service.console.pages import is_link
-from issuer_service.lifecycle import service
-from issuer_service.rates import UNLIMITED, Rates
+from issuer_service.agents import lifecycle as service
+from issuer_service.console import endpoints
+from issuer_service.console import session as forms
+from issuer_service.console.session import is_link
+from issuer_service.rate_limit import UNLIMITED, Rates
 from tests.browser import attacks
 from tests.browser.console import set_card
 from tests.issuer_service.console.conftest import NewVisitor
@@ -442,13 +443,7 @@ def test_a_long_thread_is_read_in_pages(desk: Desk, registry: OpenDesk, alice: V
     assert 'rel="next"' not in second
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "interaction_id=x&after=-1",
-        "interaction_id=x&after=" + "9" * 30,
-    ],
-)
+@pytest.mark.parametrize("query", ["interaction_id=x&after=-1", "interaction_id=x&after=" + "9" * 30])
 def test_what_names_no_interaction_is_refused(alice: Visitor, query: str) -> None:
     answer = alice.get(f"/audit?{query}")
 

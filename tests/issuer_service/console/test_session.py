@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from issuer_service.access import Limit, Scope, withdraw_token
-from issuer_service.console.pages import HEADERS
-from issuer_service.console.session import COOKIE, FIRST_COOKIE, SESSION_SECONDS
-from issuer_service.rates import UNLIMITED, Rates
-from issuer_service.stores.sessions import MOST_SESSIONS
+from issuer_service.console.session import COOKIE, FIRST_COOKIE, HEADERS, SESSION_SECONDS
+from issuer_service.db.engine import MOST_SESSIONS
+from issuer_service.rate_limit import UNLIMITED, Rates
 from tests.issuer_service.console.conftest import NewVisitor
 from tests.issuer_service.console.visitor import FORM, SAME_SITE, Visitor, rule_of
 from tests.issuer_service.desk import Desk, OpenDesk, ask, on_both_databases, request

@@ -8,8 +8,7 @@ from urllib.parse import urlencode
 import httpx2
 from starlette.testclient import TestClient
 
-from issuer_service.console.pages import HEADERS
-from issuer_service.console.session import COOKIE
+from issuer_service.console.session import COOKIE, HEADERS
 from tests.issuer_service.desk import OpenDesk
 from tests.world import ISSUER
 

@@ -7,12 +7,12 @@ from urllib.parse import quote_plus
 
 import httpx2
 
-from issuer_service.stores.delegation_ports import GrantRow
+from issuer_service.delegation.records import GrantRow
 from sdcard import Challenge, accept_sd_card, present, select_all
-from sdcard.delegation.tokens import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, Delegation
-from sdcard.delegation.tokens import read_delegated_token as read
+from sdcard.delegation import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, Delegation
+from sdcard.delegation import read_delegated_token as read
 from sdcard.issued import Acceptance
-from sdcard.jose.signer import Signer
+from sdcard.jose.jws import Signer
 from sdcard.trust import TrustedIssuers
 from tests.issuer_service.desk import Desk, OpenDesk, ask, jwk, request, request_with_card
 from tests.world import ISSUER, key

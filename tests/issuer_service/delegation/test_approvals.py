@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Connection, insert
 
 from issuer_service.access import Scope
+from issuer_service.db.tables import approvals
 from issuer_service.delegation.approvals import MOST_LISTED
-from issuer_service.stores.approvals import MOST_OPEN
-from issuer_service.stores.delegation_ports import ApprovalRow, ApprovalState
-from issuer_service.stores.tables import approvals
+from issuer_service.delegation.records import ApprovalRow, ApprovalState
+from issuer_service.delegation.repository import MOST_OPEN
 from sdcard.encoding import encode_base64url
 from tests.issuer_service.delegation.office import Office, assert_error
 from tests.issuer_service.desk import Desk, ask, assert_refused, on_both_databases

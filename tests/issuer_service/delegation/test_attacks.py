@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 import pytest
 
 from issuer_service.access import Limit, Scope
-from issuer_service.wiring import DelegationTerms
-from sdcard.delegation.tokens import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, claims_of
+from issuer_service.container import DelegationTerms
+from sdcard.delegation import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, claims_of
 from sdcard.errors import Part, Where
 from sdcard.jose.jws import encode_signing_input, join_signature
-from sdcard.sdjwt.serialization import Disclosure, parse_disclosure
+from sdcard.sdjwt.model import Disclosure, parse_disclosure
 from tests.issuer_service.delegation.office import TOKEN_ENDPOINT, Office, assert_error, basic
 from tests.issuer_service.desk import Desk, jwk
 from tests.world import ISSUER, NOW, example, key

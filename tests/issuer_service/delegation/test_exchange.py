@@ -6,9 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 import pytest
 
-from issuer_service.serving import address_of, bind, running
-from sdcard.delegation.chain import Chain
-from sdcard.delegation.tokens import SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE
+from issuer_service.server import address_of, bind, running
+from sdcard.delegation import SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, Chain
 from tests.issuer_service.delegation.office import Office, basic
 from tests.issuer_service.desk import Desk, on_both_databases
 from tests.world import ISSUER, NOW

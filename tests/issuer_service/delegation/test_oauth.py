@@ -10,13 +10,12 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope
+from issuer_service.db.sql import open_store
 from issuer_service.delegation.endpoints import mounted
-from issuer_service.stores.sql import open_store
-from sdcard.delegation.chain import Chain
-from sdcard.delegation.tokens import SD_AGENT_CARD_TYPE, BoundRequest, verify_bound_token, verify_delegated_token
-from sdcard.dpop.creation import create_dpop_proof
-from sdcard.edge.key_files import public_jwks
-from sdcard.edge.records import MemoryReplayRecord
+from sdcard.delegation import SD_AGENT_CARD_TYPE, BoundRequest, Chain, verify_bound_token, verify_delegated_token
+from sdcard.dpop import create_dpop_proof
+from sdcard.io.key_files import public_jwks
+from sdcard.io.replay_cache import MemoryReplayRecord
 from tests.identity import LIMITS, SERVER, access_token, server
 from tests.issuer_service.delegation.office import TOKEN_ENDPOINT, Office, assert_error, basic
 from tests.issuer_service.desk import Desk

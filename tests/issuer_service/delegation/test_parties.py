@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from issuer_service.access import Limit, Scope
-from sdcard.delegation.tokens import SD_AGENT_CARD_TYPE
+from sdcard.delegation import SD_AGENT_CARD_TYPE
 from tests.command_line import Sdcard
 from tests.issuer_service.console.visitor import Visitor, rule_of
 from tests.issuer_service.delegation.office import Office

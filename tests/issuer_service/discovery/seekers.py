@@ -6,7 +6,7 @@ from sdcard import Acceptance, TrustedIssuers
 from sdcard.errors import Part, Where
 from sdcard.issued import IssuedSdCard, check_issued
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.sdjwt.serialization import SdJwt, parse_sd_jwt
+from sdcard.sdjwt.model import SdJwt, parse_sd_jwt
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, request_with_card
 from tests.world import ISSUER, example, key

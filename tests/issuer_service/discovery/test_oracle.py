@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from issuer_service.access import Limit, Scope
-from issuer_service.stores.migrations import upgrade
+from issuer_service.db.migrations import upgrade
 from tests.groups import examples
 from tests.issuer_service.desk import Desk, OpenDesk
 from tests.issuer_service.discovery.seekers import register

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from issuer_service.access import Caller, Limit, Scope
+from issuer_service.agents.registration import register_agent
+from issuer_service.container import Wiring
+from issuer_service.db.sql import open_store
+from issuer_service.discovery import repository as finding
 from issuer_service.discovery import service
-from issuer_service.discovery.cursors import LIFETIME, open_cursor, seal_cursor
-from issuer_service.registration.service import register_agent
+from issuer_service.discovery.records import START
+from issuer_service.discovery.schemas import LIFETIME, open_cursor, seal_cursor
 from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, change_statuses
-from issuer_service.stores import finding
-from issuer_service.stores.rows.discovery import START
-from issuer_service.stores.sql import open_store
-from issuer_service.wiring import Wiring
 from sdcard import DEFAULT_POLICY
 from sdcard.encoding import decode_base64url
 from sdcard.errors import Part, Where

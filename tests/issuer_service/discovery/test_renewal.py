@@ -9,18 +9,18 @@ import pytest
 from sqlalchemy import create_engine, update
 
 from issuer_service.access import Limit, Scope
+from issuer_service.db.sql import SqlStore, open_store
+from issuer_service.db.tables import agents
+from issuer_service.discovery.records import Audience, DiscoveryQuery, RenewalRow
 from issuer_service.discovery.renewal import renew
 from issuer_service.keys.ring import STALE
-from issuer_service.stores.rows.discovery import Audience, DiscoveryQuery, RenewalRow
-from issuer_service.stores.sql import SqlStore, open_store
-from issuer_service.stores.tables import agents
 from sdcard import Issuer, Refused
-from sdcard.disclosure.document import read_policy
-from sdcard.edge.databases import open_database
 from sdcard.errors import Part, Where
+from sdcard.io.database import open_database
 from sdcard.issued import IssuedSdCard
 from sdcard.issuer import DAY, issuing_step
-from sdcard.jose.signer import Signer
+from sdcard.jose.jws import Signer
+from sdcard.policy.document import read_policy
 from sdcard.rules import Rule
 from tests.issuer_service.desk import Desk, FixedKeys, OpenDesk, assert_refused, on_both_databases
 from tests.issuer_service.discovery.seekers import found_cards, register, status_of

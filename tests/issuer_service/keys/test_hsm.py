@@ -10,13 +10,13 @@ import httpx2
 import pytest
 
 from issuer_service.keys import service
+from issuer_service.keys.repository import KeyUse
 from issuer_service.keys.sealing import Vault
-from issuer_service.serving import address_of, bind, running
-from issuer_service.stores.rows.keys import KeyUse
+from issuer_service.server import address_of, bind, running
 from sdcard import InMemorySigner, Misuse
-from sdcard.edge import pkcs11
-from sdcard.edge.pkcs11 import Pkcs11Token
-from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.io import pkcs11
+from sdcard.io.pkcs11 import Pkcs11Token
+from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PublicKey
 from tests.issuer_service.desk import KEK, Desk, FixedKeys, assert_refused, jwk, request

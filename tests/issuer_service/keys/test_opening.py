@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from issuer_service.keys.opening import open_token, prepare_keys
+from issuer_service.keys.repository import KeyState, KeyUse
 from issuer_service.settings import Settings
-from issuer_service.stores.rows.keys import KeyState, KeyUse
 from sdcard import Misuse
-from sdcard.edge.key_files import create_private_file
 from sdcard.encoding import encode_base64url
+from sdcard.io.key_files import create_private_file
 from tests.issuer_service.desk import KEK_SECRET, Desk
 from tests.issuer_service.keys.test_rotation import keys_of
 from tests.postgres import Cluster, query

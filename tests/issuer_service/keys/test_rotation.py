@@ -15,18 +15,18 @@ import httpx2
 import pytest
 from sqlalchemy.exc import IntegrityError
 
+from issuer_service.db.ports import Store
+from issuer_service.db.sql import SqlStore, open_store
 from issuer_service.keys import service
+from issuer_service.keys.repository import KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from issuer_service.keys.ring import STALE, KeyRing, is_published
 from issuer_service.keys.sealing import KeyEncryptionKey, Vault
 from issuer_service.keys.service import LEAD
-from issuer_service.stores.ports import Store
-from issuer_service.stores.rows.keys import KeysChanged, KeyState, KeyUse, RegistryKeyRow
-from issuer_service.stores.sql import SqlStore, open_store
 from sdcard import Misuse, Refused, TrustedIssuers, Where
-from sdcard.edge.databases import Database
-from sdcard.edge.key_files import generate_jwk
 from sdcard.errors import Part
 from sdcard.instants import MAX_SKEW
+from sdcard.io.database import Database
+from sdcard.io.key_files import generate_jwk
 from sdcard.issuer import DAY
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.jws import parse_jws
@@ -111,8 +111,8 @@ def fetched(registry: OpenDesk) -> TrustedIssuers:
 def verify(world: World, desk: Desk, card: str, trust: TrustedIssuers) -> str:
     """What a Verifier with this trust makes of a presentation of the card, now."""
     from sdcard import Acceptance, Answering, Expectations, Unchecked, accept_sd_card, verify_presentation
-    from sdcard.edge.records import MemoryChallengeRecord
     from sdcard.holder import present, select_all
+    from sdcard.io.replay_cache import MemoryChallengeRecord
 
     now = desk.clock.now()
     everybody = TrustedIssuers.of(ISSUER, *(VAULT.public_key(row) for row in keys_of(desk).values()))
@@ -328,9 +328,9 @@ DIES = """
 import asyncio, os, signal, sys, time
 from sqlalchemy import event
 from issuer_service.keys import service
-from issuer_service.stores.rows.keys import KeyUse
-from issuer_service.stores.sql import open_store
-from sdcard.edge import statements
+from issuer_service.keys.repository import KeyUse
+from issuer_service.db.sql import open_store
+from sdcard.io import statements
 from tests.issuer_service.desk import VAULT
 
 async def die() -> None:

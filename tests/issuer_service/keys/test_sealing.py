@@ -9,6 +9,7 @@ import pytest
 from jwcrypto.jwe import JWE
 from jwcrypto.jwk import JWK
 
+from issuer_service.keys.repository import KeyUse, RegistryKeyRow
 from issuer_service.keys.sealing import (
     KeyEncryptionKey,
     Vault,
@@ -16,7 +17,6 @@ from issuer_service.keys.sealing import (
     load_key_encryption_key,
     parse_key_encryption_key,
 )
-from issuer_service.stores.rows.keys import KeyUse, RegistryKeyRow
 from sdcard import Misuse
 from sdcard.encoding import encode_base64url
 from sdcard.jose.algorithms import SignatureAlgorithm
@@ -110,11 +110,7 @@ def test_another_encryption_is_not_opened() -> None:
 
 
 def test_a_published_key_is_not_opened() -> None:
-    published = {
-        "kty": "OKP",
-        "crv": "Ed25519",
-        "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
-    }
+    published = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
     with raises_rule("key.published", "key"):
         VAULT.open(replace(key_row(key(1)), public_jwk=published))
 

@@ -9,11 +9,12 @@ from contextlib import closing
 
 import pytest
 
-from issuer_service.status.upkeep import drop_expired_lists
-from issuer_service.stores import status_lists, statuses
-from issuer_service.stores.rows.statuses import StatusRow, StatusTaken
-from issuer_service.stores.sql import SqlStore
-from issuer_service.stores.status_lists import LISTS
+from issuer_service.db.sql import SqlStore
+from issuer_service.status import repository as status_lists
+from issuer_service.status import repository as statuses
+from issuer_service.status.records import StatusRow, StatusTaken
+from issuer_service.status.repository import LISTS
+from issuer_service.status.service import drop_expired_lists
 from sdcard.instants import MAX_SKEW
 from sdcard.issuer import DAY
 from tests.issuer_service.desk import Desk, OpenDesk, ask, assert_refused, jwk, on_both_databases, request

@@ -9,9 +9,9 @@ import httpx2
 import pytest
 
 from issuer_service.access import Limit, Scope
-from issuer_service.stores.status_lists import LISTS
+from issuer_service.status.repository import LISTS
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.status.token import StatusListToken, verify_status_list_token
+from sdcard.status_list import StatusListToken, verify_status_list_token
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
 from tests.world import ISSUER, key
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from issuer_service.access import Limit, Scope
+from issuer_service.container import StatusPublishing
+from issuer_service.db.sql import SqlStore
 from issuer_service.status.service import published_list
-from issuer_service.stores.sql import SqlStore
-from issuer_service.wiring import StatusPublishing
 from sdcard.issuer import DAY
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.status.token import StatusListToken, verify_status_list_token
+from sdcard.status_list import StatusListToken, verify_status_list_token
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, on_both_databases, request
 from tests.postgres import query
 from tests.world import ISSUER, NOW, decode_part, key

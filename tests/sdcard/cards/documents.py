@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sdcard.cards.a2a import v0_2
-from sdcard.cards.reading import read_card
+from sdcard.cards.detect import read_card
 from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Level, Refused
 from sdcard.paths import Place

@@ -2,10 +2,10 @@
 
 import pytest
 
-from sdcard.cards.card import reserved_members
+from sdcard.cards.model import reserved_members
 from sdcard.encoding import JsonObject
-from sdcard.names import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.paths import Place
+from sdcard.profile import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from tests.sdcard.cards.documents import changed, georoute, georoute_0_1, georoute_0_2, georoute_0_3, told
 
 AT_TOP = [
@@ -47,13 +47,7 @@ def test_deeper_down_those_names_mean_what_the_author_likes(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(RESERVED_ANYWHERE))
 @pytest.mark.parametrize(
-    "place",
-    [
-        ("provider",),
-        ("skills", 1),
-        ("capabilities", "extensions", 0, "params"),
-        ("securitySchemes",),
-    ],
+    "place", [("provider",), ("skills", 1), ("capabilities", "extensions", 0, "params"), ("securitySchemes",)]
 )
 def test_names_of_hidden_members_are_refused_at_any_depth(name: str, place: Place) -> None:
     found = told(changed(georoute(), (*place, name), "x"))

@@ -3,8 +3,7 @@
 import pytest
 
 from sdcard.cards.converting import TARGETS, convert_card
-from sdcard.cards.reading import examine_card, examine_document, read_card
-from sdcard.cards.summary import summary_card
+from sdcard.cards.detect import examine_card, examine_document, read_card, summary_card
 from sdcard.encoding import JsonObject
 from sdcard.errors import Level, Misuse, Refused
 from sdcard.rules import Rule

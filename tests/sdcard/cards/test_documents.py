@@ -9,8 +9,8 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from sdcard.cards.detect import examine_card, parse_card, parse_card_file
 from sdcard.cards.documents import ReadDocument, parse_yaml, read_document
-from sdcard.cards.reading import examine_card, parse_card, parse_card_file
 from sdcard.encoding import JsonValue, encode_json, parse_json_object, same_json
 from sdcard.errors import Level, Part, Refused, Where
 from sdcard.limits import DEFAULT_LIMITS, Limits

@@ -38,12 +38,7 @@ INNOCENT = [
     "task-oriented dialogue",
     "npm_packages_and_modules_of_a_project",
 ]
-PERSONAL = [
-    "ask jane.doe@example.com",
-    "+41 44 668 18 00",
-    "call +14155550132 at night",
-    "4111 1111 1111 1111",
-]
+PERSONAL = ["ask jane.doe@example.com", "+41 44 668 18 00", "call +14155550132 at night", "4111 1111 1111 1111"]
 IMPERSONAL = [
     "support@example.com",
     "mailto:security@example.com",

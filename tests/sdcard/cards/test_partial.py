@@ -9,7 +9,7 @@ from sdcard.cards.partial import PartialCard
 from sdcard.encoding import JsonObject, same_json
 from sdcard.errors import Refused
 from sdcard.paths import ClaimPath, Place
-from sdcard.sdjwt.serialization import SdJwt
+from sdcard.sdjwt.model import SdJwt
 from tests.sdcard.cards.documents import ABSENT, changed, georoute, georoute_0_3
 from tests.world import World, outcome, raises_rule
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sdcard.cards.reading import KNOWN_FORMATS, parse_card, read_card
+from sdcard.cards.detect import KNOWN_FORMATS, parse_card, read_card
 from sdcard.encoding import JsonObject, encode_json, same_json
 from sdcard.errors import Level, Refused
 from sdcard.limits import DEFAULT_LIMITS, Limits

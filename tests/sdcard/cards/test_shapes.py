@@ -2,7 +2,7 @@
 
 import pytest
 
-from sdcard.cards.shapes import Member, Need, Object, Reach, Text, Url, snake_case
+from sdcard.cards.schema import Member, Need, Object, Reach, Text, Url, snake_case
 from sdcard.encoding import JsonObject
 from sdcard.errors import Level, Part, Where
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from sdcard.cards.reading import KNOWN_FORMATS, read_card
-from sdcard.cards.summary import summary_card
+from sdcard.cards.detect import KNOWN_FORMATS, read_card, summary_card
 from sdcard.errors import Refused
 
 

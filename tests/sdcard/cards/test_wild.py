@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sdcard.cards.reading import Examination, examine_document
+from sdcard.cards.detect import Examination, examine_document
 from sdcard.encoding import JsonObject, JsonValue, parse_json_object, same_json
 from sdcard.errors import Level, Part, Where
 from sdcard.paths import Place

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from issuer_service.cli.registry_process import Desk, running_registry
-from issuer_service.wiring import StatusPublishing
-from sdcard.edge.system import SystemClock
+from issuer_service.container import StatusPublishing
+from sdcard.io.system import SystemClock
 from tests.command_line import Ran, Sdcard
 from tests.shared import ROOT
 

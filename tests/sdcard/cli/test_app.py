@@ -115,9 +115,9 @@ def test_the_demo_reads_no_settings_of_a_registry() -> None:
 
 
 def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch, sdcard: Sdcard) -> None:
-    monkeypatch.setitem(sys.modules, "sdcard.edge.key_files", None)
+    monkeypatch.setitem(sys.modules, "sdcard.io.key_files", None)
 
     ran = sdcard("keys", "new", "x.jwk", "--json")
 
     assert ran.status == 2
-    assert ran.json == {"misuse": "it needs sdcard.edge.key_files: pip install 'sdcard[service]'"}
+    assert ran.json == {"misuse": "it needs sdcard.io.key_files: pip install 'sdcard[service]'"}

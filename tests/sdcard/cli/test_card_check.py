@@ -36,14 +36,7 @@ def test_every_file_gets_one_line_of_json(sdcard: Sdcard) -> None:
     assert good == {"file": "good.json", "format": "a2a", "version": "1.0", "valid": True, "findings": []}
     assert (bad["valid"], bad["findings"]) == (
         False,
-        [
-            {
-                "rule": "card.member-type",
-                "level": "error",
-                "where": "card/name",
-                "message": "This must be a string.",
-            }
-        ],
+        [{"rule": "card.member-type", "level": "error", "where": "card/name", "message": "This must be a string."}],
     )
 
 

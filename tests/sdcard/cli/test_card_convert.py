@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sdcard.cards.converting import convert_card
-from sdcard.cards.reading import examine_document, read_card
+from sdcard.cards.detect import examine_document, read_card
 from tests.command_line import Sdcard
 from tests.sdcard.cards.documents import georoute, georoute_0_3
 from tests.shared import ROOT, shared_dir

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sdcard import Refused
-from sdcard.cards.reading import parse_card
-from sdcard.edge.key_files import load_card_signers
+from sdcard.cards.detect import parse_card
+from sdcard.io.key_files import load_card_signers
 from tests.command_line import Ran, Sdcard
 from tests.sdcard.cards.documents import georoute, georoute_0_3
 

@@ -11,8 +11,8 @@ import pytest
 from issuer_service.cli.registry_process import running_registry
 from sdcard import Refused
 from sdcard.cli.discover import UNBOUND, UNCHECKED, verify_page
-from sdcard.edge.registry import Registry
-from sdcard.edge.registry_answers import Discovered, FoundAgent
+from sdcard.io.registry_answers import Discovered, FoundAgent
+from sdcard.io.registry_client import Registry
 from tests.command_line import Sdcard
 from tests.shared import ROOT
 from tests.world import World

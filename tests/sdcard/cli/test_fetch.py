@@ -11,7 +11,7 @@ import pytest
 from issuer_service.cli.registry_process import Desk
 from sdcard.publishing.published import SD_MEDIA_TYPE
 from tests.command_line import Ran, Sdcard
-from tests.sdcard.edge.fetchers import RawServer, ok, sending, serving
+from tests.sdcard.io.fetchers import RawServer, ok, sending, serving
 from tests.shared import ROOT
 
 TRUST = ("--trust", "cards/trust.json")

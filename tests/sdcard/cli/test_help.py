@@ -7,8 +7,7 @@ import pytest
 import typer.main
 
 from pages.command_line import leaves
-from sdcard.cli.app import COMMANDS, app
-from sdcard.cli.help import example_of, first_sentence
+from sdcard.cli.app import COMMANDS, app, example_of, first_sentence
 from tests.command_line import Sdcard
 
 LEAVES = dict(leaves(typer.main.get_command(app), "sdcard"))

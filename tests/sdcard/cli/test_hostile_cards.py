@@ -20,10 +20,10 @@ import pytest
 from rich.cells import cell_len
 
 from issuer_service.cli.registry_process import Desk
-from sdcard.edge.showing import printable
+from sdcard.io.system import printable
 from sdcard.publishing.published import SD_MEDIA_TYPE
 from tests.command_line import Sdcard
-from tests.sdcard.edge.fetchers import ok, serving
+from tests.sdcard.io.fetchers import ok, serving
 from tests.shared import ROOT
 
 TRICK = "\x1b[31m\x1b]8;;https://evil.example\x07\x9b2J[bold]b[/bold][link=https://evil.example]l[/link]\r\u202e\u2066\u200b\x00"

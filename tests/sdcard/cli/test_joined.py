@@ -10,8 +10,7 @@ import pytest
 import typer.main
 
 from pages.command_line import leaves
-from sdcard.cli.app import COMMANDS, JOINED, app
-from sdcard.cli.joined import ENTRY_POINTS, load_joined
+from sdcard.cli.app import COMMANDS, ENTRY_POINTS, JOINED, app, load_joined
 from sdcard.errors import Misuse
 from tests.command_line import Sdcard
 from tests.shared import ROOT

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sdcard import SdCard
-from sdcard.status.reference import StatusReference
+from sdcard.status_list import StatusReference
 from tests.command_line import Ran, Sdcard
 from tests.world import World, key
 
@@ -72,7 +72,7 @@ def test_a_person_reads_the_same(sdcard: Sdcard, apart: None, world: World) -> N
     assert "Nothing was verified" in ran.out
     assert "agent:georoute" not in ran.out
     assert [name for name in ("issuer-jwt/sub", "card/name", "card/description", "card/skills") if name in ran.out] == [
-        *("issuer-jwt/sub", "card/name", "card/description", "card/skills"),
+        *("issuer-jwt/sub", "card/name", "card/description", "card/skills")
     ]
 
     ran = sdcard("linkability", "0", "0")

@@ -20,12 +20,11 @@ from mcp_types import CallToolResult
 from pydantic import BaseModel
 
 from sdcard import SD_CARD, Challenge, Unchecked
-from sdcard.cli.inspect import describe
 from sdcard.cli.mcp_server import INSTRUCTIONS, MOST_ANSWER, escape, make_server
-from sdcard.cli.mcp_shapes import CheckedCard, Document
-from sdcard.cli.mcp_tools import LOOKING, Discovering, Offer, Verifying
-from sdcard.edge.mcp import InteractionAudit, ToolCall
-from sdcard.edge.registry import Registry
+from sdcard.cli.mcp_tools import LOOKING, CheckedCard, Discovering, Document, Offer, Verifying
+from sdcard.cli.verify import describe_unverified
+from sdcard.io.registry_client import Registry
+from sdcard.web.mcp import InteractionAudit, ToolCall
 from tests.command_line import Sdcard
 from tests.shared import ROOT
 from tests.tool_server import served
@@ -151,7 +150,7 @@ def test_inspecting_shows_what_the_command_shows_and_calls_it_unverified(world: 
 
     [answer] = ask(serving(LOOKING), ("inspect_sd_card", {"sd_card": f" {text}\n"}))
 
-    assert answer == json.loads(json.dumps(describe(text)))
+    assert answer == json.loads(json.dumps(describe_unverified(text)))
     assert answer["verified"] is False
     assert answer["kind"] == "SD-JWT+KB"
 

@@ -14,12 +14,12 @@ from issuer_service.cli.registry_process import Desk, running_registry
 from sdcard import SD_CARD, Answering, Checked, Expectations, VerifiedCard, parse_trusted_issuers, verify_presentation
 from sdcard.cli.mcp_server import make_server
 from sdcard.cli.mcp_tools import LOOKING, Discovering
-from sdcard.edge.key_files import load_signer
-from sdcard.edge.mcp import InteractionAudit, InteractionClient, interaction_of
-from sdcard.edge.records import MemoryChallengeRecord
-from sdcard.edge.registry import Registry
-from sdcard.edge.status_lists import FetchedStatusLists
-from sdcard.edge.system import SystemClock, SystemSalts
+from sdcard.io.key_files import load_signer
+from sdcard.io.registry_client import Registry
+from sdcard.io.replay_cache import MemoryChallengeRecord
+from sdcard.io.status_lists import FetchedStatusLists
+from sdcard.io.system import SystemClock, SystemSalts
+from sdcard.web.mcp import InteractionAudit, InteractionClient, interaction_of
 from tests.command_line import Sdcard
 from tests.sdcard.cli.conftest import wait_for_lists
 from tests.sdcard.cli.test_mcp import SERVE, ask, read, refusal

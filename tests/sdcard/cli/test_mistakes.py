@@ -12,7 +12,7 @@ import typer.main
 from issuer_service.cli.registry_process import Desk
 from pages.command_line import leaves
 from sdcard.cli.app import app
-from sdcard.cli.next_steps import NEXT_STEPS
+from sdcard.cli.output import NEXT_STEPS
 from sdcard.rules import Rule
 from tests.command_line import Sdcard
 from tests.shared import ROOT
@@ -60,7 +60,7 @@ MISTAKES = {
 def test_a_mistake_is_answered_with_what_helps(mistake: str, sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch) -> None:
     status, said = MISTAKES[mistake]
     monkeypatch.setenv("SDCARD_TOKEN", "a-token-of-no-registry")
-    monkeypatch.setattr("sdcard.edge.registry.Registry.__init__.__defaults__", (None, 0.0))
+    monkeypatch.setattr("sdcard.io.registry_client.Registry.__init__.__defaults__", (None, 0.0))
     assert sdcard("keys", "new", "a.jwk").status == 0
     shutil.copy(ROOT / "examples" / "georoute.json", "georoute.json")
     Path("folder").mkdir()

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from issuer_service.cli.registry_process import running_registry
-from sdcard.disclosure.document import parse_policy
-from sdcard.disclosure.schema import SCHEMA
+from sdcard.policy.document import SCHEMA, parse_policy
 from tests.command_line import Ran, Sdcard
 from tests.sdcard.cards.kno.cards import kno
 from tests.shared import ROOT

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from issuer_service.cli.registry_process import running_registry
-from sdcard.edge.system import SystemClock
+from sdcard.io.system import SystemClock
 from tests.command_line import Sdcard
 from tests.sdcard.cli.conftest import wait_for_lists
 from tests.shared import ROOT

@@ -10,9 +10,9 @@ import yaml
 
 from issuer_service.cli.registry_process import Desk
 from sdcard import Limits, to_flattened, to_general
-from sdcard.edge.key_files import load_signer
+from sdcard.io.key_files import load_signer
 from sdcard.jose.algorithms import SignatureAlgorithm
-from sdcard.sdjwt.serialization import AnySdJwt, parse_sd_jwt
+from sdcard.sdjwt.model import AnySdJwt, parse_sd_jwt
 from tests.command_line import Ran, Sdcard
 from tests.sdcard.cards.kno.cards import CANARY, kno
 from tests.shared import ROOT

@@ -4,14 +4,8 @@ from typing import Any
 
 import pytest
 
-from sdcard.delegation.chain import (
-    Chain,
-    act_claim,
-    extend_chain,
-    is_agent,
-    parse_chain,
-)
-from sdcard.oauth.actors import MOST_ACTORS
+from sdcard.delegation import Chain, act_claim, extend_chain, is_agent, parse_chain
+from sdcard.oauth import MOST_ACTORS
 from tests.world import raises_rule
 
 CHAIN = Chain("alice", ("agent:a", "agent:b"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sdcard.delegation.narrowing import MOST_SCOPES, check_scopes, narrowed_expiry, one_interaction, parse_scope
+from sdcard.delegation import MOST_SCOPES, check_scopes, narrowed_expiry, one_interaction, parse_scope
 from tests.world import NOW, raises_rule
 
 

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from sdcard.delegation.chain import Chain
-from sdcard.delegation.tokens import (
+from sdcard.delegation import (
     BoundRequest,
+    Chain,
     Delegation,
     claims_of,
     prepare_token,
     verify_bound_token,
     verify_delegated_token,
 )
-from sdcard.dpop.creation import create_dpop_proof
-from sdcard.edge.records import MemoryReplayRecord
+from sdcard.dpop import create_dpop_proof
+from sdcard.io.replay_cache import MemoryReplayRecord
 from sdcard.jose.jws import encode_signing_input, join_signature
 from tests.world import ISSUER, NOW, RecordingSalts, changed, key, raises_rule
 

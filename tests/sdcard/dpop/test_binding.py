@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sdcard.dpop.binding import binding_claim, check_unbound, parse_binding
+from sdcard.dpop import binding_claim, check_unbound, parse_binding
 from tests.world import key, raises_rule
 
 KEY = key(2).public_key

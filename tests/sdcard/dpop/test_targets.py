@@ -2,7 +2,7 @@
 
 import pytest
 
-from sdcard.dpop.targets import parse_target
+from sdcard.urls import parse_target
 
 TARGET = "https://server.example/a/b"
 

@@ -19,14 +19,13 @@ from sdcard import (
     verify_dpop_proof,
     verify_dpop_proof_async,
 )
-from sdcard.dpop.creation import DPOP_TYP, token_hash
-from sdcard.dpop.verification import MAX_DPOP_LENGTH, DpopProof
-from sdcard.edge.records import MemoryReplayRecord
+from sdcard.dpop import DPOP_TYP, MAX_DPOP_LENGTH, DpopProof, token_hash
 from sdcard.encoding import encode_base64url, encode_json
 from sdcard.errors import Part, Where
+from sdcard.io.replay_cache import MemoryReplayRecord
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.jws import join_signature
-from sdcard.keybinding.challenge import NonceUse
+from sdcard.key_binding import NonceUse
 from sdcard.rules import Rule
 from tests.world import NOW, REMOVED, RecordingSalts, at_once, changed, key, key_of, outcome, raises_rule
 
@@ -273,8 +272,7 @@ def test_a_record_in_memory_serves_who_awaits_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"token": None}, {"token": TOKEN}, {"url": "/protected"}, {"url": ""}, {"window": 300}],
+    "changes", [{"token": None}, {"token": TOKEN}, {"url": "/protected"}, {"url": ""}, {"window": 300}]
 )
 def test_no_decision_can_be_left_out(changes: dict[str, Any]) -> None:
     with pytest.raises(Misuse):

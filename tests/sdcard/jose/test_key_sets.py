@@ -10,13 +10,13 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sdcard.cards.a2a.signatures.verification import parse_card_signers
-from sdcard.edge.key_files import load_card_signers, load_key_set
+from sdcard.cards.a2a.signatures import parse_card_signers
 from sdcard.errors import Part, Refused, Where
+from sdcard.io.key_files import load_card_signers, load_key_set
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.key_sets import parse_key_set
 from sdcard.jose.keys import KeySet
-from sdcard.oauth.keys import RsaKey, parse_server_keys
+from sdcard.oauth import RsaKey, parse_server_keys
 from sdcard.trust import parse_trusted_issuers
 from tests.identity import RSA, rsa_jwk
 from tests.shared import shared_dir

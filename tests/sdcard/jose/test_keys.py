@@ -10,14 +10,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from sdcard import InMemorySigner, Misuse, Refused, parse_public_jwk
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Part, Where
-from sdcard.jose import ed25519 as edwards
+from sdcard.jose import key_types
 from sdcard.jose.algorithms import SignatureAlgorithm
-from sdcard.jose.keys import (
-    PRIVATE_MEMBERS,
-    PUBLISHED_KEYS,
-    check_not_published,
-    public_key,
-)
+from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS, check_not_published, public_key
 from tests.world import REMOVED, changed, key, key_of, raises_rule
 
 HERE = Where(Part.KEY)
@@ -238,7 +233,7 @@ def test_an_ed25519_key_is_on_the_curve(y: int) -> None:
     root = pow(square, (p + 3) // 8, p)
     exists = any((one * one - square) % p == 0 for one in (root, root * pow(2, (p - 1) // 4, p)))
 
-    assert all(edwards.is_usable((y + (sign << 255)).to_bytes(32, "little")) == exists for sign in (0, 1))
+    assert all(key_types.is_usable_ed25519((y + (sign << 255)).to_bytes(32, "little")) == exists for sign in (0, 1))
 
 
 def test_every_real_ed25519_key_is_usable() -> None:

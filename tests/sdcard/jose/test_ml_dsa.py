@@ -9,7 +9,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from sdcard import InMemorySigner, Misuse, Refused, parse_public_jwk
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Part, Where
-from sdcard.jose import ml_dsa
+from sdcard.jose import key_types
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PUBLISHED_KEYS, public_key
 from sdcard.trust import parse_key_set
@@ -40,7 +40,7 @@ def test_a_key_has_the_members_and_size_of_its_level(level: SignatureAlgorithm) 
 @EVERY
 def test_the_keys_of_the_standard_are_published(level: SignatureAlgorithm) -> None:
     """RFC 9964 prints the key pair whose seed is 32 zero bytes; for ML-DSA-44 with its thumbprint as ``kid``."""
-    printed = InMemorySigner(ml_dsa.private_key_of(level, bytes(32))).public_key
+    printed = InMemorySigner(key_types.private_key_of(level, bytes(32))).public_key
     assert printed.thumbprint in PUBLISHED_KEYS
     if level is SignatureAlgorithm.ML_DSA_44:
         assert printed.thumbprint == "T4xl70S7MT6Zeq6r9V9fPJGVn76wfnXJ21-gyo0Gu6o"
@@ -82,7 +82,7 @@ def test_two_signatures_of_one_message_differ(level: SignatureAlgorithm) -> None
 
 def test_a_signature_for_a_context_is_none() -> None:
     """RFC 9964 4: the context is empty."""
-    private: Any = ml_dsa.private_key_of(LEVELS[0], bytes(31) + b"\1")
+    private: Any = key_types.private_key_of(LEVELS[0], bytes(31) + b"\1")
     public = public_key(private.public_key())
     assert public.verifies(b"m", private.sign(b"m"))
     assert public.verifies(b"m", private.sign(b"m", b""))
@@ -148,7 +148,7 @@ def test_a_key_under_which_anybody_can_sign_is_refused(level: SignatureAlgorithm
     t1 = short * ((SIZES[level] - 32) // len(short))
     for change in (b"", b"\1", b"\0\0\0\0\1\0\0\0\0\1"):
         pub = pub_of(level)[:32] + change + t1[len(change) :]
-        wrapped = public_key(ml_dsa.public_key_of(level, pub))
+        wrapped = public_key(key_types.public_key_of(level, pub))
         if not change:
             assert wrapped.verifies(b"anything", forged(level, pub, b"anything"))
         with raises_rule("key.malformed", at="key/pub"):
@@ -173,18 +173,18 @@ def test_a_key_is_usable_when_more_than_half_of_its_coefficients_are_far_from_ze
     far = 32 <= value <= 1024 - 33
     for near in (0, 31, 992, 1023):
         coefficients = [512] * (count // 2) + [near] * (count // 2)
-        assert not ml_dsa.is_usable(packed(coefficients))
-        assert not ml_dsa.is_usable(packed(coefficients[::-1]))
+        assert not key_types.is_usable_ml_dsa(packed(coefficients))
+        assert not key_types.is_usable_ml_dsa(packed(coefficients[::-1]))
         for place in (count // 2, count // 2 + 1, count - 1):
             coefficients[place] = value
-            assert ml_dsa.is_usable(packed(coefficients)) == far
-            assert ml_dsa.is_usable(packed(coefficients[::-1])) == far
+            assert key_types.is_usable_ml_dsa(packed(coefficients)) == far
+            assert key_types.is_usable_ml_dsa(packed(coefficients[::-1])) == far
             coefficients[place] = near
 
 
 def test_every_value_of_a_coefficient_is_near_or_far() -> None:
     for value in range(1024):
-        assert ml_dsa.is_usable(packed([value] * 4)) == (32 <= value <= 991)
+        assert key_types.is_usable_ml_dsa(packed([value] * 4)) == (32 <= value <= 991)
 
 
 @EVERY
@@ -197,7 +197,7 @@ def test_every_real_key_is_usable(level: SignatureAlgorithm) -> None:
 def test_a_seed_has_one_size() -> None:
     for size in (31, 33):
         with pytest.raises(ValueError, match="32"):
-            ml_dsa.private_key_of(LEVELS[0], bytes(size))
+            key_types.private_key_of(LEVELS[0], bytes(size))
 
 
 # -- a build of cryptography without it -------------------------------------------------------------------------------
@@ -217,14 +217,14 @@ class OneLevel:
 def test_without_ml_dsa_its_keys_are_unsupported(
     level: SignatureAlgorithm, module: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jwk, private = jwk_of(level), ml_dsa.private_key_of(level, bytes(32))
-    monkeypatch.setattr(ml_dsa, "_module", module)
+    jwk, private = jwk_of(level), key_types.private_key_of(level, bytes(32))
+    monkeypatch.setattr(key_types, "_module", module)
 
     with pytest.raises(Refused) as caught:
         parse_public_jwk(jwk, HERE)
     assert str(caught.value) == "key.unsupported at key: This build of cryptography has no ML-DSA."
     with pytest.raises(UnsupportedAlgorithm, match=f"no MLDSA{level[-2:]}PrivateKey"):
-        ml_dsa.private_key_of(level, bytes(32))
+        key_types.private_key_of(level, bytes(32))
     with pytest.raises(Misuse):
         public_key(private.public_key())
     assert parse_public_jwk(key(1).public_key.to_jwk(), HERE) == key(1).public_key
@@ -232,6 +232,6 @@ def test_without_ml_dsa_its_keys_are_unsupported(
 
 def test_without_ml_dsa_a_key_set_still_gives_its_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     jwks = {"keys": [jwk_of(LEVELS[1]), key(1).public_key.to_jwk()]}
-    monkeypatch.setattr(ml_dsa, "_module", None)
+    monkeypatch.setattr(key_types, "_module", None)
 
     assert list(parse_key_set(jwks, Where(Part.TRUST)).values()) == [key(1).public_key]

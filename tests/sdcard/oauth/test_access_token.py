@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sdcard.oauth.access_token import AccessToken, is_jwt, parse_access_token, verify_access_token
+from sdcard.oauth import AccessToken, is_jwt, parse_access_token, verify_access_token
 from tests.identity import CLAIMS, SERVER, SIGNER, access_token
 from tests.world import ISSUER, NOW, key, raises_rule
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from sdcard.delegation.chain import Chain, act_claim
-from sdcard.oauth.actors import MOST_ACTORS, check_actors, check_may_act, parse_external_actors
+from sdcard.delegation import Chain, act_claim
+from sdcard.oauth import MOST_ACTORS, check_actors, check_may_act, parse_external_actors
 from tests.world import raises_rule
 
 IDP, OURS = "https://idp.example", "https://registry.example"

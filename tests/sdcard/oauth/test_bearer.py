@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdcard import Refused
-from sdcard.oauth.bearer import parse_credentials
+from sdcard.oauth import parse_credentials
 from tests.world import raises_rule
 
 WHERE = "request/headers/authorization"

@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
 from sdcard.encoding import encode_base64url
-from sdcard.oauth.keys import parse_server_keys
+from sdcard.oauth import parse_server_keys
 from tests.identity import RSA, jwks, rsa_jwk
 from tests.world import key, raises_rule
 

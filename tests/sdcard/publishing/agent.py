@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sdcard import DEFAULT_POLICY, select_all, select_context
-from sdcard.edge.publishing import CardApp
 from sdcard.publishing.published import PlainCard, PublishedCard, PublishedCards
 from sdcard.publishing.tokens import CardToken, new_card_token
+from sdcard.web.publish import CardApp
 from tests.shared import ROOT
 from tests.world import World
 

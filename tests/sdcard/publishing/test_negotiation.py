@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdcard.publishing.negotiation import ANYTHING, parse_accept
+from sdcard.publishing.published import ANYTHING, parse_accept
 
 JSON, SD = "application/json", "application/vnd.sd-jwt+json"
 

@@ -7,16 +7,8 @@ from typing import Any
 import pytest
 
 from sdcard import Misuse, Refused, Rule
-from sdcard.edge.server_keys import ServerKeys
-from sdcard.publishing.tokens import (
-    NOBODY,
-    AccessTokens,
-    CardToken,
-    OwnTokens,
-    TokenSource,
-    context_of,
-    new_card_token,
-)
+from sdcard.io.server_keys import ServerKeys
+from sdcard.publishing.tokens import NOBODY, AccessTokens, CardToken, OwnTokens, TokenSource, context_of, new_card_token
 from tests.identity import SERVER, Source, access_token
 from tests.world import NOW, RecordingSalts, raises_rule
 

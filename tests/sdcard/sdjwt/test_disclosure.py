@@ -11,7 +11,7 @@ from sdcard.encoding import JsonValue, encode_base64url, same_json
 from sdcard.errors import Part, Where
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.salts import SALT_BYTES
-from sdcard.sdjwt.serialization import encode_disclosures, encode_ending, make_disclosure, parse_disclosure
+from sdcard.sdjwt.model import encode_disclosures, encode_ending, make_disclosure, parse_disclosure
 from tests.groups import examples
 from tests.world import decode_part, raises_rule
 
@@ -24,15 +24,7 @@ JSON: st.SearchStrategy[JsonValue] = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '["s","n","v"]',
-        '[ "s", "n",\n"v" ]',
-        '["s","\\u006e","v"]',
-        '["s","n","\\u0076"]',
-    ],
-)
+@pytest.mark.parametrize("text", ['["s","n","v"]', '[ "s", "n",\n"v" ]', '["s","\\u006e","v"]', '["s","n","\\u0076"]'])
 def test_any_spelling_of_the_json_is_kept_as_received(text: str) -> None:
     encoded = encode_base64url(text.encode())
     disclosure = parse_disclosure(encoded, HERE, 8)[0]

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
-from sdcard.edge.system import SystemSalts
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url, encode_json, same_json
 from sdcard.errors import Part as Document
 from sdcard.errors import Where
+from sdcard.io.system import SystemSalts
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.salts import SALT_BYTES, SaltPool
-from sdcard.sdjwt.embedding import Embedded, embed
-from sdcard.sdjwt.processing import process_payload
-from sdcard.sdjwt.serialization import Disclosure, parse_disclosure
+from sdcard.sdjwt.issuance import Embedded, embed
+from sdcard.sdjwt.model import Disclosure, parse_disclosure
+from sdcard.sdjwt.verification import process_payload
 from tests.groups import examples
 from tests.world import RecordingSalts, at_once, digest
 

@@ -10,7 +10,7 @@ import pytest
 from sdcard import Misuse, Unbound, accept_sd_card, to_flattened, to_general
 from sdcard.encoding import encode_base64url, encode_json
 from sdcard.limits import Limits
-from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_json_form, parse_sd_jwt
+from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, parse_json_form, parse_sd_jwt
 from tests.world import World, raises_rule
 
 FORMS = {"flattened": to_flattened, "general": to_general}
@@ -113,10 +113,7 @@ def test_other_unprotected_members_count_for_nothing(world: World, encode: Calla
 
 @pytest.mark.parametrize(
     ("name", "value", "rule", "at"),
-    [
-        ("alg", "ES256", "jws.alg", "issuer-header/alg"),
-        ("typ", "dc+sd-jwt", "jws.typ", "issuer-header/typ"),
-    ],
+    [("alg", "ES256", "jws.alg", "issuer-header/alg"), ("typ", "dc+sd-jwt", "jws.typ", "issuer-header/typ")],
 )
 def test_what_is_missing_is_not_taken_from_where_nobody_signed(
     world: World, name: str, value: str, rule: str, at: str

@@ -8,8 +8,8 @@ from sdcard import Refused
 from sdcard.encoding import JsonObject, encode_base64url, same_json
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.limits import DEFAULT_LIMITS, Limits
-from sdcard.sdjwt.processing import process_payload
-from sdcard.sdjwt.serialization import Disclosure
+from sdcard.sdjwt.model import Disclosure
+from sdcard.sdjwt.verification import process_payload
 from tests.world import World, digest, raises_rule, seal_claim, seal_element
 
 NOTE = seal_claim("note", "n")

@@ -3,7 +3,7 @@
 import pytest
 
 from sdcard.limits import Limits
-from sdcard.sdjwt.serialization import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from tests.world import World, raises_rule
 
 LIMITS = Limits(presentation_bytes=40, disclosures=3)

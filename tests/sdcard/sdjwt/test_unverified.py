@@ -5,7 +5,7 @@ import pytest
 from sdcard import Misuse
 from sdcard.encoding import encode_base64url
 from sdcard.limits import DEFAULT_LIMITS
-from sdcard.sdjwt.unverified import read_unverified
+from sdcard.sdjwt.verification import read_unverified
 from tests.world import World, raises_rule, seal_claim, unsigned
 
 

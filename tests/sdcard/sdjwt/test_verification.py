@@ -12,8 +12,8 @@ from sdcard.errors import Part, Where
 from sdcard.instants import MAX_INSTANT
 from sdcard.jose.claims import check_addressed, parse_confirmed_key
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
-from sdcard.names import NEVER_SELECTIVE
-from sdcard.sdjwt.serialization import SdJwt
+from sdcard.profile import NEVER_SELECTIVE
+from sdcard.sdjwt.model import SdJwt
 from tests.world import AUDIENCE, NOW, REMOVED, World, digest, key, raises_rule, seal_claim, seal_element, unsigned
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sdcard.cards.shapes import snake_case
+from sdcard.cards.schema import snake_case
 from sdcard.encoding import JsonObject
 
 Strategy = st.SearchStrategy[Any]
@@ -70,11 +70,7 @@ def _flows(obj: Obj) -> dict[str, Strategy]:
 
 def _common(obj: Obj) -> tuple[dict[str, Strategy], dict[str, Strategy]]:
     required: dict[str, Strategy] = {"name": TEXT, "description": TEXT, "version": TEXT}
-    optional = {
-        "provider": obj({"organization": TEXT, "url": URL}, {}),
-        "documentationUrl": URL,
-        "iconUrl": URL,
-    }
+    optional = {"provider": obj({"organization": TEXT, "url": URL}, {}), "documentationUrl": URL, "iconUrl": URL}
     required |= {"defaultInputModes": TEXTS, "defaultOutputModes": TEXTS}
     return required, optional
 
@@ -148,8 +144,7 @@ def _cards_1_0(obj: Obj, mixed: bool) -> Strategy:
             ),
             "web": wrapped("httpAuthSecurityScheme", obj({"scheme": NAMED}, says | {"bearerFormat": TEXT})),
             "oauth": wrapped(
-                "oauth2SecurityScheme",
-                obj({"flows": st.one_of(*one.values())}, says | {"oauth2MetadataUrl": URL}),
+                "oauth2SecurityScheme", obj({"flows": st.one_of(*one.values())}, says | {"oauth2MetadataUrl": URL})
             ),
             "device": wrapped("oauth2SecurityScheme", obj({"flows": one["deviceCode"]}, says)),
             "oidc": wrapped("openIdConnectSecurityScheme", obj({"openIdConnectUrl": URL}, says, type=TEXT)),

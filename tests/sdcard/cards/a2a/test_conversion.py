@@ -9,12 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sdcard.cards.a2a import v0_3
-from sdcard.cards.a2a.losses import SPELT
-from sdcard.cards.card import Card
-from sdcard.cards.conversion import Conversion
+from sdcard.cards.conversion import SPELT, Conversion
 from sdcard.cards.converting import convert_card
-from sdcard.cards.reading import read_card
-from sdcard.cards.shapes import snake_case
+from sdcard.cards.detect import read_card
+from sdcard.cards.model import Card
+from sdcard.cards.schema import snake_case
 from sdcard.encoding import JsonObject, same_json
 from sdcard.errors import Finding, Level, Refused
 from sdcard.paths import Place

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sdcard.cards.reading import examine_document
+from sdcard.cards.detect import examine_document
 from sdcard.encoding import JsonObject, JsonValue
 from tests.sdcard.cards.documents import (
     ABSENT,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from sdcard.cards.a2a.interfaces import to_endpoint, to_interfaces
-from sdcard.cards.a2a.losses import Losses
+from sdcard.cards.a2a.security import to_endpoint, to_interfaces
+from sdcard.cards.conversion import Losses
 
 A = {"url": "https://a.example", "protocolBinding": "JSONRPC"}
 B = {"url": "b.example:443", "protocolBinding": "GRPC"}
@@ -42,11 +42,7 @@ def test_one_url_with_two_bindings_is_two_interfaces() -> None:
 def test_what_is_not_said_is_said_as_the_default_and_listed() -> None:
     interfaces, lost = others()
     assert interfaces == [{**A, "protocolVersion": "0.3.0"}]
-    assert lost == {
-        ("note", "preferredTransport"),
-        ("note", "protocolVersion"),
-        ("note", "additionalInterfaces"),
-    }
+    assert lost == {("note", "preferredTransport"), ("note", "protocolVersion"), ("note", "additionalInterfaces")}
 
 
 def test_an_unknown_member_stays_with_its_interface_unless_1_0_would_take_it_for_its_own() -> None:

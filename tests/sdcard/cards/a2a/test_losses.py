@@ -1,8 +1,8 @@
 """The list of losses, and the one spelling that conversions work on."""
 
-from sdcard.cards.a2a.losses import Losses, renamed, tidy, without
 from sdcard.cards.a2a.shared import CARD
 from sdcard.cards.a2a.v0_3 import SHAPE
+from sdcard.cards.conversion import Losses, renamed, tidy, without
 from sdcard.encoding import JsonObject
 from sdcard.errors import Level
 

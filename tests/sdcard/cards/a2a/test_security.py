@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from sdcard.cards.a2a.losses import Losses
 from sdcard.cards.a2a.security import restate, schemes_to_0_3, schemes_to_1_0, unwrap, wrap
 from sdcard.cards.a2a.shared import CARD
+from sdcard.cards.conversion import Losses
 from tests.world import raises_rule
 
 SCHEMES = CARD.within("securitySchemes")

@@ -3,8 +3,8 @@
 import pytest
 
 from sdcard import DEFAULT_POLICY
-from sdcard.cards.format import CardFormat
-from sdcard.cards.reading import KNOWN_FORMATS
+from sdcard.cards.detect import KNOWN_FORMATS
+from sdcard.cards.model import CardFormat
 from sdcard.paths import Place
 
 FORMATS = [KNOWN_FORMATS[f"a2a/{version}"] for version in ("0.1", "0.2", "0.3", "1.0")]

@@ -9,8 +9,7 @@ from tests.sdcard.cards.documents import ABSENT, changed, georoute_0_1, told
 
 
 @pytest.mark.parametrize(
-    "place",
-    [("name",), ("version",), ("capabilities",), ("skills",), ("skills", 1, "id"), ("skills", 1, "name")],
+    "place", [("name",), ("version",), ("capabilities",), ("skills",), ("skills", 1, "id"), ("skills", 1, "name")]
 )
 def test_what_a_reader_cannot_do_without_is_an_error(place: Place) -> None:
     where = "/".join(["card", *map(str, place)])
@@ -87,12 +86,12 @@ def test_members_that_later_versions_brought_are_warned_about(place: Place, valu
 
 def test_credentials_in_the_card_are_warned_about_and_none_are_fine() -> None:
     assert told(changed(georoute_0_1(), ("authentication", "credentials"), "x")) == {
-        ("warning", "card.secret", "card/authentication/credentials"),
+        ("warning", "card.secret", "card/authentication/credentials")
     }
     assert told(changed(georoute_0_1(), ("authentication", "credentials"), None)) == set()
 
 
 def test_skills_that_share_an_id_are_an_error() -> None:
     assert told(changed(georoute_0_1(), ("skills", 1, "id"), "fleet-dispatch")) == {
-        ("error", "card.ambiguous", "card/skills/2/id"),
+        ("error", "card.ambiguous", "card/skills/2/id")
     }

@@ -119,11 +119,11 @@ def test_every_flow_is_read_and_several_at_once(flow: str) -> None:
 
 def test_a_requirement_of_a_scheme_that_is_not_there_is_an_error() -> None:
     assert told(changed(georoute_0_2(), ("security", 0, "nobody"), [])) == {
-        ("error", "card.member-value", "card/security/0/nobody"),
+        ("error", "card.member-value", "card/security/0/nobody")
     }
 
 
 def test_skills_that_share_an_id_are_an_error() -> None:
     assert told(changed(georoute_0_2(), ("skills", 1, "id"), "fleet-dispatch")) == {
-        ("error", "card.ambiguous", "card/skills/2/id"),
+        ("error", "card.ambiguous", "card/skills/2/id")
     }

@@ -93,13 +93,13 @@ def test_a_known_member_of_another_type_is_an_error(place: Place, value: Any) ->
 @pytest.mark.parametrize("version", ["1.0", "1.0.0", "2.0"])
 def test_the_shape_of_0_3_under_another_version_is_read_with_a_warning(version: str) -> None:
     assert told(changed(georoute_0_3(), ("protocolVersion",), version)) == {
-        ("warning", "card.ambiguous", "card/protocolVersion"),
+        ("warning", "card.ambiguous", "card/protocolVersion")
     }
 
 
 def test_the_way_in_of_0_1_is_warned_about() -> None:
     assert told(changed(georoute_0_3(), ("authentication",), {"schemes": ["Bearer"]})) == {
-        ("warning", "card.ambiguous", "card/authentication"),
+        ("warning", "card.ambiguous", "card/authentication")
     }
 
 
@@ -160,7 +160,7 @@ def test_every_kind_of_scheme_is_read_and_several_flows_at_once(scheme: JsonObje
 
 def test_skills_that_share_an_id_are_an_error() -> None:
     assert told(changed(georoute_0_3(), ("skills", 1, "id"), "fleet-dispatch")) == {
-        ("error", "card.ambiguous", "card/skills/2/id"),
+        ("error", "card.ambiguous", "card/skills/2/id")
     }
 
 

@@ -210,13 +210,13 @@ def test_snake_case_is_read_with_a_warning(place: Place) -> None:
 
 def test_one_member_in_two_spellings_is_an_error() -> None:
     assert told(changed(georoute(), ("icon_url",), "https://a.example.com/i.png")) == {
-        ("error", "card.ambiguous", "card/icon_url"),
+        ("error", "card.ambiguous", "card/icon_url")
     }
 
 
 def test_skills_that_share_an_id_are_an_error() -> None:
     assert told(changed(georoute(), ("skills", 2, "id"), "route-optimizer-traffic")) == {
-        ("error", "card.ambiguous", "card/skills/2/id"),
+        ("error", "card.ambiguous", "card/skills/2/id")
     }
 
 
@@ -305,7 +305,7 @@ def test_parameters_that_protobuf_readers_cannot_read_are_an_error(wrap: Callabl
     params: JsonObject = {"a": reduce(lambda value, _: wrap(value), range(38), 1)}
     assert told(changed(georoute(), place, params)) == set()
     assert told(changed(georoute(), place, {"a": wrap(wrap(params["a"]))})) == {
-        ("error", "card.member-value", "card/capabilities/extensions/0/params"),
+        ("error", "card.member-value", "card/capabilities/extensions/0/params")
     }
 
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from sdcard.cards.reading import Examination, examine_card
+from sdcard.cards.detect import Examination, examine_card
 from sdcard.encoding import JsonObject
 from sdcard.errors import Level
 from tests.sdcard.cards.documents import Told

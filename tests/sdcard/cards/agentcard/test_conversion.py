@@ -5,20 +5,16 @@ from typing import Any
 import pytest
 
 from sdcard.cards.agentcard.conversion import EXTENSION
-from sdcard.cards.card import Card
 from sdcard.cards.conversion import Conversion
 from sdcard.cards.converting import convert_card
-from sdcard.cards.reading import examine_card, examine_document, read_card
+from sdcard.cards.detect import examine_card, examine_document, read_card
+from sdcard.cards.model import Card
 from sdcard.encoding import JsonObject
 from sdcard.errors import Level, Refused
 from tests.sdcard.cards.agentcard.cards import MINIMAL, conformance, mcp, readme, whole
 from tests.sdcard.cards.documents import ABSENT, Told, changed
 
-ASSUMED = {
-    ("warning", "card/description"),
-    ("warning", "card/endpoint/protocol"),
-    ("note", "card/agent_id"),
-}
+ASSUMED = {("warning", "card/description"), ("warning", "card/endpoint/protocol"), ("note", "card/agent_id")}
 
 
 def to_1_0(card: Card) -> Conversion:
@@ -44,11 +40,7 @@ def test_a_card_becomes_an_a2a_card() -> None:
         "Send vehicles of the own fleet to places.",
         "version": "1.4.0",
         "supportedInterfaces": [
-            {
-                "url": "https://georoute-agent.example.com/api",
-                "protocolBinding": "HTTP+JSON",
-                "protocolVersion": "1.0",
-            }
+            {"url": "https://georoute-agent.example.com/api", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
         ],
         "capabilities": {
             "extensions": [

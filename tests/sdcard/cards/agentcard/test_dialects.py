@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sdcard.cards.agentcard.dialects import DIALECTS, DRAFT, MCP, README
-from sdcard.cards.reading import Examination, examine_card, examine_document, read_card
+from sdcard.cards.detect import Examination, examine_card, examine_document, read_card
 from sdcard.encoding import JsonObject, JsonValue, same_json
 from sdcard.errors import Level, Misuse
 from tests.sdcard.cards.agentcard.cards import MINIMAL, conformance, examine, mcp, readme, told, whole

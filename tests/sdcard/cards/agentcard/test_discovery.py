@@ -2,8 +2,8 @@
 
 import pytest
 
-from sdcard.cards.agentcard.discovery import ACCEPTED_MEDIA_TYPES, MEDIA_TYPE, WELL_KNOWN_PATH, compare_with_source
-from sdcard.cards.reading import read_card
+from sdcard.cards.agentcard.shared import ACCEPTED_MEDIA_TYPES, MEDIA_TYPE, WELL_KNOWN_PATH, compare_with_source
+from sdcard.cards.detect import read_card
 from tests.sdcard.cards.agentcard.cards import MINIMAL
 
 

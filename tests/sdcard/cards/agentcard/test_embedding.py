@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sdcard.cards.agentcard.embedding import parse_embedded
-from sdcard.cards.reading import examine_card, parse_card, parse_card_file, read_card
+from sdcard.cards.agentcard.dialects import parse_embedded
+from sdcard.cards.detect import examine_card, parse_card, parse_card_file, read_card
 from sdcard.encoding import encode_json
 from sdcard.errors import Refused
 from sdcard.limits import DEFAULT_LIMITS

@@ -3,10 +3,10 @@
 import pytest
 from ulid import ULID
 
-from sdcard.cards.agentcard.identity import RANDOM_BYTES, new_agent_id
-from sdcard.edge import system
+from sdcard.cards.agentcard.shared import RANDOM_BYTES, new_agent_id
 from sdcard.errors import Misuse
 from sdcard.instants import MAX_INSTANT
+from sdcard.io import system
 from tests.sdcard.cards.agentcard.cards import MINIMAL, told
 
 LAST = MAX_INSTANT + 0.999

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from sdcard.cards.agentcard.json_schemas import _KEYWORDS, MOST_WORK, faulty_schemas
+from sdcard.cards.agentcard.values import _KEYWORDS, MOST_WORK, faulty_schemas
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level
 from tests.sdcard.cards.agentcard.cards import MINIMAL, told

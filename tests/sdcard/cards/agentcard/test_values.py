@@ -7,7 +7,7 @@ import pytest
 
 from sdcard.cards.agentcard.dialects import DRAFT
 from sdcard.cards.agentcard.values import Amount, Endpoint
-from sdcard.cards.reading import examine_card
+from sdcard.cards.detect import examine_card
 from sdcard.encoding import encode_json
 from sdcard.errors import Part, Where
 from tests.sdcard.cards.agentcard.cards import MINIMAL

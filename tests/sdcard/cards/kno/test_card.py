@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from sdcard.cards.detect import examine_card, examine_document, parse_card_file, read_card
 from sdcard.cards.kno.card import merge_budget, unresolved_domains
-from sdcard.cards.reading import examine_card, examine_document, parse_card_file, read_card
 from sdcard.encoding import JsonObject, same_json
 from sdcard.errors import Level
 from tests.sdcard.cards.documents import ABSENT, changed, findings, places, reads, told

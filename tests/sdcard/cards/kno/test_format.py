@@ -2,9 +2,8 @@
 
 import pytest
 
-from sdcard.cards.kno.format import PERSONA, V0_1, V0_2
-from sdcard.cards.kno.shape import SHAPE
-from sdcard.cards.reading import examine_document
+from sdcard.cards.detect import examine_document
+from sdcard.cards.kno.format import PERSONA, SHAPE, V0_1, V0_2
 from sdcard.encoding import JsonObject
 from tests.sdcard.cards.documents import ABSENT, changed, georoute, georoute_0_3
 from tests.sdcard.cards.kno.cards import kno, outside

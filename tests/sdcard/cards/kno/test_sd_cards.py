@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 
 from sdcard import DEFAULT_POLICY, DisclosurePlan, SdCard, plan_disclosure, select_context
+from sdcard.cards.detect import parse_card_file, read_card
 from sdcard.cards.kno.format import PERSONA
-from sdcard.cards.reading import parse_card_file, read_card
 from sdcard.encoding import JsonObject, same_json
 from tests.groups import examples
 from tests.sdcard.cards.kno.cards import CANARY, VALID, kno, outside

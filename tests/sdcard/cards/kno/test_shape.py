@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from sdcard.cards.kno.format import VERSIONS
-from sdcard.cards.kno.shape import SHAPE
-from sdcard.cards.shapes import ArrayOf, Object, Shape
+from sdcard.cards.kno.format import SHAPE, VERSIONS
+from sdcard.cards.schema import ArrayOf, Object, Shape
 from tests.shared import shared_dir
 
 BOOKKEEPING = {"type", "subtype", "visibility"}

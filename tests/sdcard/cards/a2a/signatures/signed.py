@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from sdcard import InMemorySigner
-from sdcard.cards.a2a.signatures.forms import SPECIFICATION, WHOLE_CARD, Form, canonical_form
-from sdcard.cards.a2a.signatures.verification import CardSigners
+from sdcard.cards.a2a.signatures import CardSigners
+from sdcard.cards.a2a.signed_form import SPECIFICATION, WHOLE_CARD, Form, canonical_form
 from sdcard.encoding import JsonObject, encode_base64url
 from tests.world import changed, key
 

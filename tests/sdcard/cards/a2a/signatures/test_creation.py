@@ -7,10 +7,9 @@ import pytest
 
 from sdcard import InMemorySigner, Misuse, PublicKey
 from sdcard.cards.a2a import v0_3, v1_0
-from sdcard.cards.a2a.signatures.creation import prepare_card_signature
-from sdcard.cards.a2a.signatures.forms import SPECIFICATION, canonical_form
-from sdcard.cards.a2a.signatures.verification import MOST_SIGNATURES, CardSigners
-from sdcard.cards.reading import read_card
+from sdcard.cards.a2a.signatures import MOST_SIGNATURES, CardSigners, prepare_card_signature
+from sdcard.cards.a2a.signed_form import SPECIFICATION, canonical_form
+from sdcard.cards.detect import read_card
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url, same_json
 from sdcard.jose.algorithms import SignatureAlgorithm
 from tests.sdcard.cards.a2a.signatures.signed import SIGNER, TRUSTED, over_all, signature, signed

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sdcard.cards.a2a.signatures.forms import (
+from sdcard.cards.a2a.signed_form import (
     SDK_0_3,
     SDK_1_0,
     SDK_1_3,

@@ -11,16 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdcard import InMemorySigner, parse_card
-from sdcard.cards.a2a.signatures.forms import SDK_0_3, SDK_1_0, SDK_1_3, SPECIFICATION, WHOLE_CARD, Form
-from sdcard.cards.a2a.signatures.verification import (
-    MOST_SIGNATURES,
-    NOBODY,
-    CardSigners,
-    check_signatures,
-    parse_card_signers,
-)
-from sdcard.cards.reading import examine_card, examine_document, read_card
-from sdcard.cards.summary import FORMAT as SUMMARY
+from sdcard.cards.a2a.signatures import MOST_SIGNATURES, NOBODY, CardSigners, check_signatures, parse_card_signers
+from sdcard.cards.a2a.signed_form import SDK_0_3, SDK_1_0, SDK_1_3, SPECIFICATION, WHOLE_CARD, Form
+from sdcard.cards.detect import FORMAT as SUMMARY
+from sdcard.cards.detect import examine_card, examine_document, read_card
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, encode_json, same_json
 from sdcard.errors import Finding, Level, Part, Where
 from sdcard.jose.algorithms import SignatureAlgorithm

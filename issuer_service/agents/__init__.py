@@ -1,0 +1,1 @@
+"""Agents: registration, renewal, listing and deletion."""

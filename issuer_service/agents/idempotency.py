@@ -1,0 +1,165 @@
+"""``Idempotency-Key``: a repeated request gets the same response.
+
+See decision 0010.
+
+An answer holds SD-Cards whole, which the registry does not keep. So it is kept sealed, for a day, under a key that
+follows from the bearer token: of a token the registry knows a digest, and nobody has both but the caller.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from fastapi import Response
+
+from issuer_service.access import Caller
+from issuer_service.agents.records import KEPT_SECONDS, AnswerRow
+from issuer_service.agents.schemas import REQUEST
+from issuer_service.container import Bounds
+from issuer_service.db.ports import Store
+from issuer_service.routes import refusals
+from sdcard.errors import Refused
+from sdcard.instants import Instant
+from sdcard.oauth import parse_credentials
+from sdcard.rules import Rule
+from sdcard.salts import SALT_BYTES, SaltSource, draw_salts
+
+WHERE = REQUEST.within("headers", "idempotency-key")
+
+KEY_PATTERN = r'"[!#-\[\]-~]{1,255}"|[!#-\[\]-~]{1,255}'
+"""In quotes, as the header's specification has it, or without, as most clients send it."""
+REFUSALS = refusals(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+IDEMPOTENCY_KEY: dict[str, Any] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "For a day, the same request with the same key and token gets the same answer, and is done once.",
+    "schema": {"type": "string", "pattern": f"^(?:{KEY_PATTERN})$"},
+}
+_SALTS = 2
+_INFO = b"sd-card kept answer"
+_ZERO = bytes(12)
+"""A nonce that never changes is enough: each answer has a key of its own, from 256 fresh bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeatable:
+    """A request that its caller may repeat.
+
+    Attributes:
+        digest: names subject and Idempotency-Key.
+        request: SHA-256 of what is asked.
+        token: the bearer token that asks.
+        subject: who asks.
+    """
+
+    digest: str
+    request: str
+    token: str = field(repr=False)
+    subject: str
+
+
+def repeatable(
+    keys: Sequence[str], authorization: Sequence[str], caller: Caller, action: str, body: bytes
+) -> Repeatable | None:
+    """The request as one that may be repeated; None without an Idempotency-Key.
+
+    Args:
+        keys: the values of all ``Idempotency-Key`` headers: text of printable ASCII characters, in quotes or without.
+        authorization: the values of all ``Authorization`` headers, which are in order.
+        caller: who asks.
+        action: what is to be done, and with what.
+        body: the request's.
+
+    Raises:
+        Refused: ``request.malformed``.
+    """
+    if not keys:
+        return None
+    if len(keys) > 1 or not re.fullmatch(KEY_PATTERN, keys[0]):
+        raise Refused(Rule.REQUEST, WHERE, "Send one key of 1 to 255 printable ASCII characters, such as a UUID.")
+    return Repeatable(
+        digest=_digest(caller.subject, keys[0].strip('"')),
+        request=_digest(action, hashlib.sha256(body).hexdigest()),
+        token=parse_credentials(authorization),
+        subject=caller.subject,
+    )
+
+
+async def earlier_answer(store: Store, asked: Repeatable, now: Instant) -> bytes | None:
+    """The answer that this request was given before, byte for byte.
+
+    Raises:
+        Refused: as ``open_answer``.
+    """
+    kept = await store.find_answer(asked.digest, int(now))
+    return None if kept is None else open_answer(kept, asked)
+
+
+def seal_answer(answer: bytes, asked: Repeatable, salts: SaltSource, now: Instant, bounds: Bounds) -> AnswerRow:
+    """An answer as it is kept.
+
+    Raises:
+        Refused: ``limit.bytes`` for one that is too long to be kept.
+    """
+    if len(answer) > bounds.answer_bytes:
+        hint = "The answer would be too long to keep: ask for fewer keys or contexts, or without Idempotency-Key."
+        raise Refused(Rule.LIMIT_BYTES, WHERE, hint)
+    salt = draw_salts(salts, _SALTS)
+    sealed = salt + _cipher(asked, salt).encrypt(_ZERO, answer, _bound_to(asked))
+    return AnswerRow(asked.digest, asked.subject, asked.request, sealed, int(now) + KEPT_SECONDS, bounds.answers_bytes)
+
+
+def open_answer(kept: AnswerRow, asked: Repeatable) -> bytes:
+    """Open a sealed response.
+
+    Raises:
+        Refused: ``idempotency.other-request``; ``idempotency.unreadable`` for another token of the same subject, and
+            when the agent was deleted since.
+    """
+    if kept.request != asked.request:
+        raise Refused(Rule.IDEMPOTENCY_REUSED, WHERE, "Choose a new key for each request.")
+    if kept.sealed is None:
+        raise Refused(Rule.IDEMPOTENCY_UNREADABLE, WHERE, "The agent was deleted since. Choose a new key.")
+    size = _SALTS * SALT_BYTES
+    salt, text = kept.sealed[:size], kept.sealed[size:]
+    try:
+        return _cipher(asked, salt).decrypt(_ZERO, text, _bound_to(asked))
+    except InvalidTag:
+        hint = "Ask with the bearer token that asked first; or choose a new key, and SD-Cards are issued anew."
+        raise Refused(Rule.IDEMPOTENCY_UNREADABLE, WHERE, hint) from None
+
+
+def issued(answer: bytes) -> Response:
+    """Make the response to a request that issued SD-Cards or a nonce."""
+    return Response(answer, HTTPStatus.CREATED, {"Cache-Control": "no-store"}, "application/json")
+
+
+def _cipher(asked: Repeatable, salt: bytes) -> AESGCM:
+    return AESGCM(HKDF(SHA256(), 32, salt, _INFO).derive(asked.token.encode()))
+
+
+def _bound_to(asked: Repeatable) -> bytes:
+    return f"{asked.digest} {asked.request}".encode()
+
+
+def _digest(*parts: str) -> str:
+    """Digest texts of which the first holds no NUL, or that the caller cannot choose."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

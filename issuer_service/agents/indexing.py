@@ -1,0 +1,57 @@
+"""Search terms of an agent: only what its SD-Card for each context can show. Pure."""
+
+import hashlib
+from collections.abc import Iterable
+from functools import lru_cache
+
+from issuer_service.agents.reading import Registration
+from issuer_service.container import Wiring
+from issuer_service.discovery.records import Audience, DiscoveryRow
+from issuer_service.keys.ring import KeysInUse
+from issuer_service.settings import SubjectPer
+from sdcard.policy.plan import Term, terms_of
+
+
+def decided_by(wiring: Wiring, keys: KeysInUse) -> str:
+    """Digest of the policy and keys that decided the discovery entries.
+
+    A key that is published no more vouches for none.
+    """
+    return _named(wiring.decided_by, keys.past)
+
+
+@lru_cache(16)
+def _named(decided_by: str, past: frozenset[str]) -> str:
+    return hashlib.sha256(" ".join([decided_by, *sorted(past)]).encode()).hexdigest()
+
+
+def discovery_rows(registration: Registration, decided: str, step: int, per: SubjectPer) -> tuple[DiscoveryRow, ...]:
+    """Compute discovery entries of a registration, by the audience of each plan.
+
+    Of two plans for one audience, the first counts.
+
+    Args:
+        registration: the request. SD-Cards for discovery are bound to its first key; with pairwise subjects, those of
+            the second context to the second key and so on, as far as there are keys, so that no key links contexts.
+        decided: see ``DiscoveryRow.decided_by``.
+        step: the step in seconds on which SD-Cards end.
+        per: for what an agent has one ``sub``.
+    """
+    rows: dict[Audience, DiscoveryRow] = {}
+    keys = registration.keys if per is not SubjectPer.AGENT else registration.keys[:1]
+    for number, (plan, disclose) in enumerate(zip(registration.plans, registration.disclose, strict=True)):
+        row = DiscoveryRow(
+            audience=Audience(plan.context, plan.agreement.partner if plan.agreement else ""),
+            terms=as_texts(terms_of(plan, registration.card.format)),
+            disclose=disclose,
+            holder_key=dict(keys[number % len(keys)].key.to_jwk()),
+            until=plan.agreement.last_end(step) if plan.agreement else None,
+            decided_by=decided,
+        )
+        rows.setdefault(row.audience, row)
+    return tuple(rows.values())
+
+
+def as_texts(terms: Iterable[Term]) -> tuple[str, ...]:
+    """Terms as they are kept and asked for."""
+    return tuple([f"{criterion}:{text}" for criterion, text in terms])

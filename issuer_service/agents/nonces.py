@@ -1,0 +1,59 @@
+"""Stateless nonces for proofs to the registry, each for one caller.
+
+A nonce is used once, in the transaction that needs it.
+"""
+
+from functools import partial
+
+from pydantic import BaseModel, Field
+
+from issuer_service.access import Caller
+from issuer_service.agents.records import GivenNonce
+from issuer_service.container import Wiring
+from sdcard.errors import Refused, Where
+from sdcard.instants import MAX_FUTURE, MAX_PAST, Instant
+from sdcard.nonces import NoncePurpose, NonceTerms, make_nonce, recognize_nonce
+from sdcard.rules import Rule
+from sdcard.salts import draw_salts
+
+LIFETIME = MAX_PAST
+"""Seconds; a proof may be as old."""
+
+
+class NonceIssued(BaseModel):
+    """A nonce that works once."""
+
+    nonce: str
+    expires_at: int = Field(description="Unix seconds.")
+
+
+async def issue_nonce(wiring: Wiring, caller: Caller) -> NonceIssued:
+    """Make a nonce for this caller. Nothing is stored."""
+    now = int(wiring.clock.now())
+    key = await wiring.store.nonces.key(wiring.salts)
+    nonce = make_nonce(key, _terms(wiring, caller), now, draw_salts(wiring.salts, 1))
+    return NonceIssued(nonce=nonce, expires_at=now + LIFETIME)
+
+
+async def recognize_given(wiring: Wiring, caller: Caller, nonce: str, where: Where, now: Instant) -> GivenNonce:
+    """Recognize a nonce that this caller was given.
+
+    The transaction ensures its single use.
+
+    Raises:
+        Refused: ``proof.nonce`` at ``where``; ``store.unavailable``.
+    """
+    check = partial(_check, _terms(wiring, caller), nonce, where, now)
+    key, expires_at = await wiring.store.nonces.recognize(check, wiring.salts, now)
+    return GivenNonce(nonce, expires_at, key, where)
+
+
+def _check(terms: NonceTerms, nonce: str, where: Where, now: Instant, key: bytes) -> int:
+    made_at = recognize_nonce(key, terms, nonce)
+    if made_at is None or not made_at - MAX_FUTURE <= now < made_at + LIFETIME:
+        raise Refused(Rule.PROOF_NONCE, where, "Ask for a fresh one: POST /nonces.")
+    return made_at + LIFETIME
+
+
+def _terms(wiring: Wiring, caller: Caller) -> NonceTerms:
+    return NonceTerms(NoncePurpose.REGISTRY_PROOF, wiring.issuer_url, LIFETIME, subject=caller.subject)

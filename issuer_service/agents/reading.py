@@ -1,0 +1,350 @@
+"""Parsing of a registration request into a ``Registration``. Pure.
+
+A refusal gives all reasons at once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ParamSpec, TypeVar
+
+from issuer_service.agents.schemas import (
+    REQUEST,
+    CardGiven,
+    ContextRequested,
+    Contexts,
+    HolderKeys,
+    Identity,
+    Interaction,
+    Proofs,
+    Superseding,
+    check_no_others,
+    read_section,
+)
+from issuer_service.audit.records import Supersedes
+from issuer_service.db.values import check_storable
+from issuer_service.settings import ProofPolicy
+from sdcard.cards.a2a.signatures import CardSigners
+from sdcard.cards.detect import read_card, summary_card
+from sdcard.cards.model import Card
+from sdcard.disclosable import Treatment, treatments
+from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_object
+from sdcard.errors import Finding, Level, Part, Refused, Where
+from sdcard.instants import FreshnessWindow, Instant
+from sdcard.jose.keys import PublicKey, check_not_published, parse_public_jwk
+from sdcard.limits import Limits
+from sdcard.policy.context import Partner
+from sdcard.policy.model import DisclosurePolicy
+from sdcard.policy.plan import DisclosurePlan, plan_disclosure
+from sdcard.possession import verify_possession
+from sdcard.profile import Profile
+from sdcard.rules import Rule
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_CONTEXTS = REQUEST.within("disclosure_contexts")
+_NAMED_TWICE = ("name", "description", "version")
+"""Members that stand in the request and in the card; so does what a format always discloses, as ``agent_id``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Context for reading a request.
+
+    Attributes:
+        policy: the contexts on offer.
+        profile: what is in the clear.
+        published_keys: thumbprints of keys that nobody may register.
+        issuer_keys: those of the Issuer, next ones and last ones too: it does not vouch for itself.
+        limits: how much work a card may make.
+        now: the present instant; it decides which agreements are in force.
+        step: the step in seconds on which SD-Cards begin and end.
+        card_signers: whose signatures over a card count.
+        issuer: the Issuer's identifier, which proofs of possession are for.
+        proofs: whether there must be such proofs.
+    """
+
+    policy: DisclosurePolicy
+    profile: Profile
+    published_keys: frozenset[str]
+    issuer_keys: frozenset[str]
+    limits: Limits
+    now: Instant
+    step: int
+    card_signers: CardSigners
+    issuer: str
+    proofs: ProofPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class HolderKey:
+    """A key to bind SD-Cards to, and its place in the request."""
+
+    key: PublicKey
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A request that can be granted, as far as the request itself tells.
+
+    Attributes:
+        agent_id: the agent.
+        card: its card.
+        keys: one or more, all different.
+        plans: one for each context and partner, all different.
+        disclose: for each plan the request's own list, if it had one.
+        findings: what a careful author would still mend.
+        interaction_id: for the audit record.
+        contexts: what was asked for, as it was written.
+        nonce: what the proofs of possession are over, one for each key; None without them.
+        supersedes: what becomes of earlier SD-Cards.
+    """
+
+    agent_id: str
+    card: Card = field(repr=False)
+    keys: tuple[HolderKey, ...]
+    plans: tuple[DisclosurePlan, ...] = field(repr=False)
+    disclose: tuple[tuple[str, ...] | None, ...]
+    findings: tuple[Finding, ...]
+    contexts: JsonValue = field(repr=False)
+    nonce: str | None
+    supersedes: Supersedes
+    interaction_id: str | None
+
+
+class _Findings:
+    """Collects refusals, so that the next part is looked at too."""
+
+    def __init__(self) -> None:
+        self.all: list[Finding] = []
+
+    def attempt(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """The step's result, or None when it refuses."""
+        try:
+            return step(*args, **kwargs)
+        except Refused as refusal:
+            self.all += refusal.findings
+            return None
+
+    def close(self) -> None:
+        """Refuse for everything that was found."""
+        if self.all:
+            raise Refused.because(self.all)
+
+
+def read_registration(body: bytes, terms: Terms) -> Registration:
+    """Read a request and everything in it.
+
+    Raises:
+        Refused: for every reason at once, in the order of identity, keys, card, contexts, proofs, interaction, unknown
+            members; but for a body that is no JSON object for that reason alone.
+    """
+    return read_request(parse_json_object(body, REQUEST, terms.limits.json_depth), terms)
+
+
+def read_request(document: JsonObject, terms: Terms) -> Registration:
+    """Read as ``read_registration``, from a parsed document, such as a renewal's."""
+    found = _Findings()
+    identity = found.attempt(read_section, Identity, document)
+    keys = found.attempt(_read_keys, document, terms)
+    card = found.attempt(_read_card, document, identity, terms)
+    plans = found.attempt(_read_plans, document, card, terms)
+    nonce = found.attempt(_read_proofs, document, identity, keys, terms)
+    superseding = found.attempt(read_section, Superseding, document)
+    interaction = found.attempt(read_section, Interaction, document)
+    found.attempt(check_no_others, document)
+    found.close()
+    if identity is None or keys is None or card is None or plans is None or superseding is None or interaction is None:
+        raise AssertionError("what is missing was refused")
+    notes = tuple(
+        note
+        for number, plan in enumerate(plans)
+        for note in (*_no_agreement(plan, document, number), *_nothing_behind(plan, document, number))
+    )
+    lists = [one.disclose for one in read_section(Contexts, document).disclosure_contexts]
+    return Registration(
+        agent_id=identity.agent_id,
+        card=card,
+        keys=keys,
+        plans=plans,
+        disclose=tuple(None if one is None else tuple(one) for one in lists),
+        findings=card.findings + notes,
+        contexts=document["disclosure_contexts"],
+        nonce=nonce,
+        supersedes=Supersedes(superseding.supersedes),
+        interaction_id=interaction.interaction_id,
+    )
+
+
+def _read_keys(document: Mapping[str, Any], terms: Terms) -> tuple[HolderKey, ...]:
+    """Read the request's keys: well-formed, public, unpublished and distinct."""
+    given = read_section(HolderKeys, document)
+    single, several = given.public_key, given.public_keys
+    if (single is None) is (several is None):
+        raise Refused(Rule.REQUEST, REQUEST.within("public_key"), "Give exactly one of public_key and public_keys.")
+    found, keys = _Findings(), list[HolderKey]()
+    for jwk, where in _placed(single, several):
+        key = found.attempt(_read_key, jwk, where, terms)
+        if key is not None:
+            found.attempt(_check_first, key, keys)
+            keys.append(key)
+    found.close()
+    return tuple(keys)
+
+
+def _placed(single: dict[str, Any] | None, several: list[dict[str, Any]] | None) -> list[tuple[dict[str, Any], Where]]:
+    if single is not None:
+        return [(single, REQUEST.within("public_key"))]
+    return [(jwk, REQUEST.within("public_keys", number)) for number, jwk in enumerate(several or [])]
+
+
+def _read_key(jwk: Mapping[str, Any], where: Where, terms: Terms) -> HolderKey:
+    key = parse_public_jwk(jwk, where)
+    check_not_published(key, terms.published_keys, where)
+    if key.thumbprint in terms.issuer_keys:
+        raise Refused(Rule.KEY_BOUND_ELSEWHERE, where, "This is a key of the registry's own.")
+    return HolderKey(key, where)
+
+
+def _check_first(key: HolderKey, earlier: Sequence[HolderKey]) -> None:
+    if any(key.key == other.key for other in earlier):
+        raise Refused(Rule.KEY_REPEATED, key.where, "Give each key once: a key names its Holder.")
+
+
+def _read_proofs(
+    document: Mapping[str, Any], identity: Identity | None, keys: Sequence[HolderKey] | None, terms: Terms
+) -> str | None:
+    """The nonce of the proofs, one for each key; None without them.
+
+    Whether it is still good, the store knows.
+    """
+    given, where = read_section(Proofs, document).proofs, REQUEST.within("proofs")
+    if identity is None or keys is None:
+        return None
+    if given is None and terms.proofs is ProofPolicy.ACCEPTED:
+        return None
+    if given is None or len(given) < len(keys):
+        raise Refused(Rule.PROOF_MISSING, where, "Send one for each key, in the order of the keys.")
+    if len(given) > len(keys):
+        raise Refused(Rule.REQUEST, where, "There are more proofs than keys.")
+    found = _Findings()
+    nonces = {
+        found.attempt(_read_proof, proof, holder.key, identity.agent_id, where.within(number), terms)
+        for number, (proof, holder) in enumerate(zip(given, keys, strict=True))
+    }
+    found.close()
+    if len(nonces) > 1:
+        raise Refused(Rule.PROOF_NONCE, where, "All proofs of one request are over one nonce.")
+    return nonces.pop()
+
+
+def _read_proof(proof: str, key: PublicKey, agent_id: str, where: Where, terms: Terms) -> str:
+    """The nonce of a proof; what is wrong with it has its place in the request."""
+    try:
+        return verify_possession(proof, key, terms.issuer, agent_id, terms.now, FreshnessWindow())
+    except Refused as refusal:
+        header = where.within("header")
+        raise Refused.because([
+            replace(one, where=(header if one.where.part is Part.POSSESSION_HEADER else where).within(*one.where.path))
+            for one in refusal.findings
+        ]) from None  # fmt: skip
+
+
+def _read_card(document: Mapping[str, Any], identity: Identity | None, terms: Terms) -> Card | None:
+    """Read the request's card, or make one of name, description and version.
+
+    None without either.
+    """
+    given, where = read_section(CardGiven, document).card, Where(Part.CARD)
+    if given is None:
+        if identity is None:
+            return None
+        check_storable(identity.version, where.within("version"))
+        return summary_card(identity.name, identity.description, identity.version)
+    if len(encode_json(given)) > terms.limits.card_bytes:
+        raise Refused(Rule.LIMIT_BYTES, where, f"A card has at most {terms.limits.card_bytes} bytes.")
+    found = _Findings()
+    card = found.attempt(read_card, given, terms.card_signers)
+    found.attempt(_check_agreement, document, given, card)
+    found.attempt(check_storable, str(given.get("version")), where.within("version"))  # it has a column of its own
+    found.close()
+    return card
+
+
+def _check_agreement(document: Mapping[str, Any], given: Mapping[str, Any], card: Card | None) -> None:
+    """Refuse two places of the request that differ.
+
+    They leave open which of them the registry vouches for.
+    """
+    names = dict.fromkeys((*_NAMED_TWICE, *(card.format.always_disclosed if card else ())))
+    hint = "The card says something else."
+    differing = [
+        Finding(Rule.CARD_DISAGREES, REQUEST.within(name), hint)
+        for name in names
+        if name in document and given.get(name) is not None and document[name] != given[name]
+    ]
+    if differing:
+        raise Refused.because(differing)
+
+
+def _read_plans(document: Mapping[str, Any], card: Card | None, terms: Terms) -> tuple[DisclosurePlan, ...] | None:
+    """Make a plan for each context.
+
+    Without a card to plan for, only the contexts are checked.
+    """
+    asked = read_section(Contexts, document).disclosure_contexts
+    found, plans, seen = _Findings(), list[DisclosurePlan](), set[tuple[str, str | None]]()
+    for number, one in enumerate(asked):
+        where = _CONTEXTS.within(number)
+        if found.attempt(_check_context, one, where, seen, terms):
+            seen.add((one.context, one.partner))
+            plan = card and found.attempt(_plan, card, one, where, terms)
+            plans += [plan] if plan else []
+    found.close()
+    return tuple(plans)
+
+
+def _check_context(asked: ContextRequested, where: Where, seen: set[tuple[str, str | None]], terms: Terms) -> bool:
+    terms.policy.context(asked.context, where.within("context"))
+    terms.policy.agreement(asked.context, _partner(asked, terms), where.within("partner"))
+    if (asked.context, asked.partner) in seen:
+        raise Refused(Rule.CONTEXT_REPEATED, where.within("context"), "Ask for each context, or partner, once.")
+    return True
+
+
+def _partner(asked: ContextRequested, terms: Terms) -> Partner | None:
+    return None if asked.partner is None else Partner(asked.partner, terms.now, terms.step)
+
+
+def _plan(card: Card, asked: ContextRequested, where: Where, terms: Terms) -> DisclosurePlan:
+    here = where.within("disclose")
+    partner = _partner(asked, terms)
+    plan = plan_disclosure(card, terms.policy, asked.context, asked.disclose, terms.profile, here, partner)
+    most = terms.limits.disclosures
+    if len(plan.places) > most and [one for _, one in treatments(plan.root)].count(Treatment.SELECTIVE) > most:
+        hint = f"An SD-Card has at most {most} Disclosures."
+        raise Refused(Rule.LIMIT_DISCLOSURES, Where(Part.CARD), hint)
+    return plan
+
+
+def _no_agreement(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> list[Finding]:
+    """Say that a partner sees no more than anybody.
+
+    Unknown, expired and coming agreements look alike from here.
+    """
+    if plan.agreement or "partner" not in document["disclosure_contexts"][number]:
+        return []
+    hint = "The SD-Card shows what it would show to anybody. Ask the operator if something else was agreed."
+    return [Finding(Rule.AGREEMENT_NONE, _CONTEXTS.within(number, "partner"), hint, Level.WARNING)]
+
+
+def _nothing_behind(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> list[Finding]:
+    """Name each entry of the context that the card has nothing for."""
+    entries = document["disclosure_contexts"][number].get("disclose", ())
+    where = _CONTEXTS.within(number, "disclose")
+    return [
+        Finding(Rule.DISCLOSE_EMPTY, where.within(i), f"There is nothing behind {entry}.", Level.NOTE)
+        for i, entry in enumerate(entries)
+        if entry in plan.nothing_behind
+    ]

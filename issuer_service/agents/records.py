@@ -1,0 +1,228 @@
+"""Tokens, agents and what is registered, as it is remembered."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from issuer_service.audit.records import AuditEvent, Possession, Supersedes
+from issuer_service.discovery.records import DiscoveryRow
+from issuer_service.status.records import CardRow
+from sdcard.errors import Where
+from sdcard.instants import MAX_SKEW, Instant, Lifetime
+
+KEPT_SECONDS = 86_400
+"""For which an answer is kept for a caller who asks again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A bearer token as it is kept: by its digest, never its text.
+
+    Attributes:
+        digest: SHA-256 of the text, in hexadecimal.
+        subject: who acts.
+        scopes: what the token is for.
+        limits: kind of limit → what is permitted; a kind that is absent is not limited.
+        created_at, expires_at: Unix seconds; the end is exclusive.
+    """
+
+    digest: str
+    subject: str
+    scopes: tuple[str, ...]
+    limits: Mapping[str, tuple[str, ...]]
+    created_at: int
+    expires_at: int
+
+    def is_in_force(self, now: Instant) -> bool:
+        """Whether the token counts at this instant."""
+        return Lifetime(self.created_at, self.expires_at).covers(now, MAX_SKEW)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session of the console.
+
+    Attributes:
+        digest: SHA-256 of the secret that the browser keeps, in hexadecimal.
+        token: whom it was opened with: scopes and limits as they were then. It ends no later than its token.
+        created_at, expires_at: Unix seconds; the end is exclusive.
+    """
+
+    digest: str = field(repr=False)
+    token: TokenRow
+    created_at: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """A Holder key, by its thumbprint.
+
+    ``where`` is its place in the request, for refusals.
+    """
+
+    thumbprint: str
+    where: Where
+
+
+class AgentChanged(Exception):
+    """The agent changed after its new SD-Cards were made: retry."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenNonce:
+    """A nonce that the caller was given, for the transaction to use up.
+
+    Attributes:
+        text: the nonce.
+        expires_at: Unix seconds; it is remembered for as long.
+        key: the key that it was recognized by.
+        where: its place in the request, for refusals.
+    """
+
+    text: str = field(repr=False)
+    expires_at: int
+    key: bytes = field(repr=False)
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """An answer that is kept so that it can be given again, sealed (decision 0010).
+
+    Attributes:
+        digest: of the subject and its Idempotency-Key, in hexadecimal.
+        subject: who asked.
+        request: SHA-256 of what was asked, in hexadecimal.
+        sealed: what only the token that asked can open; None once the agent was deleted.
+        expires_at: Unix seconds, exclusive.
+        most_bytes: how much may be kept for one subject.
+    """
+
+    digest: str
+    subject: str
+    request: str
+    sealed: bytes | None = field(repr=False)
+    expires_at: int
+    most_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """An agent as its owner registered it last.
+
+    Attributes:
+        agent_id: the agent.
+        card_format, card: its card document, as JSON text.
+        asked: the contexts and public keys of its registration, as JSON text; None for one of long ago.
+        possession: whether it has shown that it holds these keys.
+        batch_id: the Batch that was issued last.
+        registered_at, updated_at: Unix seconds.
+    """
+
+    agent_id: str
+    card_format: str
+    card: str = field(repr=False)
+    asked: str | None = field(repr=False)
+    possession: Possession
+    batch_id: str | None
+    registered_at: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredRow:
+    """Owner and last registration of an agent, as in ``RegistrationRow``."""
+
+    subject: str
+    content: str | None
+    asked: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentListed:
+    """An agent in its owner's list.
+
+    ``expires_at``: of the last SD-Card that has neither expired nor been revoked.
+    """
+
+    agent_id: str
+    card_format: str
+    registered_at: int
+    updated_at: int
+    expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedRow:
+    """Count of a Batch's SD-Cards in a context by status, and the last expiry."""
+
+    batch_id: str
+    issued_at: int
+    context: str
+    status: int
+    cards: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionRow:
+    """An owner's deletion of an agent.
+
+    ``at``, and when status lists show it: Unix seconds.
+    """
+
+    at: int
+    public_at: int
+    subject: str
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationRow:
+    """Everything that one registration writes, all of it or nothing.
+
+    Attributes:
+        at: Unix seconds.
+        public_at: Unix seconds from which status lists show that earlier SD-Cards are revoked.
+        subject: who registers; the owner of a new agent.
+        agent_id: the agent.
+        card_format, card: the agent's card document, as JSON text; it takes the place of an earlier one.
+        card_version, content: the version that the card says, and a digest of what is in it: a card that takes the
+            place of another one has another version.
+        keys: Holder keys, which from now on belong to this agent alone.
+        batch_id: names what was issued together.
+        kid: the key that signed all of it.
+        cards: what was issued.
+        disclosed, interaction_id: for the audit record; see ``AuditRow``.
+        event: what is recorded: a registration, a renewal, a change of keys.
+        asked: the contexts and public keys, as JSON text, for renewals.
+        possession: whether the agent has shown that it holds these keys.
+        nonce: the nonce of the proofs that came with it; it is used up.
+        supersedes: what becomes of the agent's earlier SD-Cards.
+        made_from: the Batch that must still be the agent's last one; None: whatever it is.
+        answer: the response that a retry with the same Idempotency-Key receives.
+        discovery: where the agent is found from now on, and nowhere else.
+    """
+
+    at: int
+    public_at: int
+    subject: str
+    agent_id: str
+    card_format: str
+    card: str = field(repr=False)
+    keys: tuple[KeyRow, ...]
+    batch_id: str
+    kid: str
+    cards: tuple[CardRow, ...]
+    disclosed: Mapping[str, tuple[str, ...]]
+    card_version: str = ""
+    content: str = ""
+    interaction_id: str | None = None
+    event: AuditEvent = AuditEvent.AGENT_REGISTERED
+    asked: str = field(default="{}", repr=False)
+    possession: Possession = Possession.NOT_PROVEN
+    nonce: GivenNonce | None = None
+    supersedes: Supersedes = Supersedes.RUN_OUT
+    made_from: str | None = None
+    answer: AnswerRow | None = None
+    discovery: tuple[DiscoveryRow, ...] = ()

@@ -1,0 +1,389 @@
+"""Registration as one unit of work: read, plan, sign, then write all rows.
+
+Nothing is written before everything is signed. A failed write leaves nothing.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from issuer_service.access import Caller, check_limits
+from issuer_service.agents.idempotency import Repeatable, earlier_answer, open_answer, seal_answer
+from issuer_service.agents.indexing import decided_by, discovery_rows
+from issuer_service.agents.nonces import recognize_given
+from issuer_service.agents.reading import Registration, Terms, read_registration
+from issuer_service.agents.records import GivenNonce, KeyRow, RegistrationRow
+from issuer_service.agents.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
+from issuer_service.agents.subjects import Subjects, kept
+from issuer_service.audit.records import AuditEvent, Possession
+from issuer_service.container import Bounds, Wiring
+from issuer_service.discovery.records import Audience, DiscoveryRow
+from issuer_service.keys.repository import KeyNotInUse, KeyUse
+from issuer_service.keys.ring import KeysInUse
+from issuer_service.problems import show_findings
+from issuer_service.settings import ProofPolicy
+from issuer_service.status.records import CardRow, StatusRow, StatusTaken
+from sdcard.cards.model import Card
+from sdcard.encoding import JsonObject, encode_json
+from sdcard.errors import Refused
+from sdcard.instants import Instant
+from sdcard.issuer import Issuer, SdCard, issuing_step, linkable_by, prepare_batch, rounded_validity
+from sdcard.jose.jws import InMemorySigner
+from sdcard.policy.plan import DisclosurePlan
+from sdcard.rules import Rule
+from sdcard.status_list import StatusReference
+
+_ATTEMPTS = 5
+"""A registration that loses a race for status entries, or against a change of keys, is signed again. Two races in a
+row are rare: entries are random, and keys change seldom."""
+_MARKS = (b",", b"[", b"{")
+"""Before each value stands one of them, and sometimes a name."""
+_DISCLOSURES_PER_CARD = 16
+"""As long as it takes to make so many, an SD-Card takes with none: it is signed, and has an answer and rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Input of new SD-Cards.
+
+    Attributes:
+        event: what is recorded.
+        possession: whether the keys were proven, now or when they were registered.
+        made_from: the Batch that must still be the agent's last one, for what is made from the agent as it was.
+        asked: the request, if its answer is to be kept.
+        nonce: the nonce of the proofs, to be used up.
+    """
+
+    event: AuditEvent
+    possession: Possession
+    made_from: str | None
+    asked: Repeatable | None
+    nonce: GivenNonce | None = None
+
+
+async def register_agent(wiring: Wiring, caller: Caller, body: bytes, asked: Repeatable | None = None) -> bytes:
+    """Register an agent and issue its Batch.
+
+    Gives the answer: a ``Registered`` in JSON.
+
+    Args:
+        wiring: the registry.
+        caller: who asks.
+        body: what for.
+        asked: when it came with an Idempotency-Key; the answer is then the same for each that comes.
+
+    Raises:
+        Refused: for every reason in the request at once; then for what the token does not cover; then
+            ``agent.taken``, ``agent.version-reused``, ``key.bound-elsewhere``, ``proof.nonce``, ``idempotency.…``,
+            ``signer.unavailable`` or ``store.unavailable``. Nothing is written then.
+    """
+    now = wiring.clock.now()
+    if asked is not None:
+        earlier = await earlier_answer(wiring.store, asked, now)
+        if earlier is not None:
+            return earlier
+    terms = await terms_of(wiring, now, wiring.proofs)
+    registration = await read(wiring, caller, body, lambda: read_registration(body, terms))
+    possession = Possession.NOT_PROVEN if registration.nonce is None else Possession.PROVEN
+    return await issue(wiring, caller, registration, Change(AuditEvent.AGENT_REGISTERED, possession, None, asked), now)
+
+
+async def terms_of(wiring: Wiring, now: Instant, proofs: ProofPolicy) -> Terms:
+    """Return the context for reading a request."""
+    return Terms(
+        policy=wiring.policy,
+        profile=wiring.profile,
+        published_keys=wiring.published_keys,
+        issuer_keys=(await wiring.keys.current()).own,
+        limits=wiring.limits,
+        card_signers=wiring.card_signers,
+        now=now,
+        step=issuing_step(wiring.lifetime),
+        issuer=wiring.issuer_url,
+        proofs=proofs,
+    )
+
+
+async def read(wiring: Wiring, caller: Caller, body: bytes, reading: Callable[[], Registration]) -> Registration:
+    """Read a request, and refuse it if the token or the bounds do not cover it.
+
+    ``body`` is the text of the request.
+
+    A small one is read here and now: a thread would take longer to begin, and to have the interpreter to itself.
+    """
+
+    def work() -> Registration:
+        registration = reading()
+        check_limits(caller, registration.agent_id, registration.card)
+        check_work(registration, wiring.bounds)
+        return registration
+
+    if _is_read_at_once(body, wiring.bounds):
+        return work()
+    async with wiring.turns.of(caller.subject):
+        return await asyncio.to_thread(work)
+
+
+def _is_read_at_once(body: bytes, bounds: Bounds) -> bool:
+    """Whether reading a request holds nobody up."""
+    return len(body) <= bounds.read_at_once_bytes and sum(map(body.count, _MARKS)) <= bounds.read_at_once_parts
+
+
+async def issue(wiring: Wiring, caller: Caller, registration: Registration, change: Change, now: Instant) -> bytes:
+    """Issue the Batch of a registration.
+
+    Gives the answer, or that of the same request if it was first.
+
+    A large Batch is made in a thread, by few at a time, so that the event loop is free for others, and so is one that
+    another machine signs; the transaction comes last and is short. Status entries are chosen before, since they are
+    signed, and claimed in it.
+
+    Raises:
+        Refused: as ``register_agent``, after reading; ``signer.unavailable``; ``rate.exceeded`` after many conflicts.
+        AgentChanged: when the agent has another last Batch than ``change.made_from``.
+    """
+    if change.event is not AuditEvent.AGENT_RENEWED:  # it brings no id and no key
+        wiring.rates.conflicts.check(caller.subject, now)
+    if registration.nonce is not None:
+        given = await recognize_given(wiring, caller, registration.nonce, REQUEST.within("proofs"), now)
+        change = replace(change, nonce=given)
+    subjects = await subjects_of(wiring)
+    for _ in range(_ATTEMPTS):
+        keys = await wiring.keys.current()
+        at_once = _is_small(registration, wiring.bounds) and isinstance(keys.signer(KeyUse.CARDS), InMemorySigner)
+        async with nullcontext() if at_once else wiring.turns.of(caller.subject):
+            statuses = await wiring.store.free_statuses(len(_plans(registration)), wiring.salts, int(now))
+            make = partial(issue_batch, wiring, keys, subjects, caller, registration, change, statuses, now)
+            row, answer = make() if at_once else await asyncio.to_thread(make)
+        try:
+            kept = await wiring.store.record_registration(row)
+        except StatusTaken:
+            continue
+        except KeyNotInUse:
+            wiring.keys.outdate()
+            continue
+        except Refused as refusal:
+            if told := _told_by(refusal, registration):
+                wiring.rates.conflicts.charge(caller.subject, told, now)
+            raise
+        if kept is not None and change.asked is not None:
+            return open_answer(kept, change.asked)
+        for card in row.cards:
+            wiring.metrics.count_card(card.context)
+        return answer
+    raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
+
+
+def issue_batch(
+    wiring: Wiring,
+    keys: KeysInUse,
+    subjects: Subjects,
+    caller: Caller,
+    registration: Registration,
+    change: Change,
+    statuses: Sequence[StatusRow],
+    now: Instant,
+) -> tuple[RegistrationRow, bytes]:
+    """Make the Batch with these status entries: the rows to write, the response.
+
+    Args:
+        wiring, caller, registration, change, now: as for ``issue``.
+        keys: the registry's, one of which signs.
+        subjects: see ``subjects_of``.
+        statuses: an entry for each SD-Card.
+    """
+    signer = keys.signer(KeyUse.CARDS)
+    prepared = prepare_batch(
+        Issuer(wiring.issuer_url, signer.public_key),
+        registration.plans,
+        agent_id=[subjects.id_of(registration.agent_id, one) for one in _audiences(registration)],
+        holder_keys=[holder.key for holder in registration.keys],
+        validity=rounded_validity(now, wiring.lifetime),
+        salts=wiring.salts,
+        statuses=[StatusReference(list_uri(wiring, entry.list_id), entry.index) for entry in statuses],
+        limits=wiring.limits,
+    )
+    cards = [one.complete(signer.sign(one.signing_input)) for one in prepared]
+    batch_id = wiring.salts.draw(1).hex()
+    row = _row(
+        caller,
+        registration,
+        change,
+        batch_id,
+        signer.public_key.thumbprint,
+        wiring.status.public_at(now),
+        list(zip(cards, statuses, strict=True)),
+        discovery_rows(registration, decided_by(wiring, keys), issuing_step(wiring.lifetime), subjects.per),
+        now,
+    )
+    answer = _answer(registration, batch_id, cards).model_dump_json().encode()
+    if change.asked is not None:
+        row = replace(row, answer=seal_answer(answer, change.asked, wiring.salts, now, wiring.bounds))
+    return row, answer
+
+
+async def subjects_of(wiring: Wiring) -> Subjects:
+    """Return the source of the SD-Cards' subjects."""
+    return Subjects(wiring.subject_per, await wiring.store.discovery_secret(), wiring.salts)
+
+
+def list_uri(wiring: Wiring, list_id: str) -> str:
+    """Return the address of a status list.
+
+    It names no context: that would reveal a hidden SD-Card's purpose.
+    """
+    return f"{wiring.issuer_url}/status/{list_id}"
+
+
+def check_work(registration: Registration, bounds: Bounds) -> None:
+    """Refuse a Batch that would keep the registry busy for long.
+
+    The refusal comes before the work.
+    """
+    if _disclosures(registration) > bounds.batch_disclosures:
+        raise Refused(Rule.LIMIT_DISCLOSURES, REQUEST, "Register fewer keys or contexts at a time.")
+    if _size(registration) > bounds.batch_bytes:
+        raise Refused(Rule.LIMIT_BYTES, REQUEST, "Register fewer keys or contexts at a time.")
+
+
+def _is_small(registration: Registration, bounds: Bounds) -> bool:
+    """Whether making the Batch holds nobody up."""
+    cards = len(registration.keys) * len(registration.plans)
+    weight = _DISCLOSURES_PER_CARD * cards + _disclosures(registration)
+    return weight <= bounds.batch_at_once_disclosures and _size(registration) <= bounds.batch_at_once_bytes
+
+
+def _told_by(refusal: Refused, registration: Registration) -> int:
+    """Count the agent ids or keys that a refusal reports as taken."""
+    if refusal.rule is Rule.KEY_BOUND_ELSEWHERE:
+        return len(registration.keys)  # of those that it does not name too
+    return 1 if refusal.rule is Rule.AGENT_OWNED else 0
+
+
+def _disclosures(registration: Registration) -> int:
+    """Count the Disclosures of the Batch, at most."""
+    return len(registration.keys) * sum(len(plan.places) for plan in registration.plans)
+
+
+def _size(registration: Registration) -> int:
+    """Bytes of all cards of the Batch together."""
+    return len(registration.keys) * len(registration.plans) * len(encode_json(registration.card.document))
+
+
+def _answer(registration: Registration, batch_id: str, cards: Sequence[SdCard]) -> Registered:
+    return Registered(
+        agent_id=registration.agent_id,
+        sub=f"agent:{registration.agent_id}",
+        batch_id=batch_id,
+        linkable_by=list(linkable_by(cards)),
+        cards=[_issued(card, plan) for card, plan in zip(cards, _plans(registration), strict=True)],
+        findings=show_findings(registration.findings),
+    )
+
+
+def _plans(registration: Registration) -> list[DisclosurePlan]:
+    """The plan of each SD-Card of the Batch."""
+    return [plan for plan in registration.plans for _ in registration.keys]
+
+
+def _audiences(registration: Registration) -> list[Audience]:
+    """Return the audience of each SD-Card of the Batch.
+
+    A partner is named as requested, whether or not an agreement holds.
+    """
+    asked: Any = registration.contexts
+    return [Audience(one["context"], one.get("partner", "")) for one in asked for _ in registration.keys]
+
+
+def _issued(card: SdCard, plan: DisclosurePlan) -> CardIssued:
+    agreement = plan.agreement
+    assert card.status is not None, "every SD-Card has an entry"
+    return CardIssued(
+        context=card.context,
+        agreement=AgreementShown(partner=agreement.partner, expires=agreement.expires) if agreement else None,
+        key_thumbprint=card.holder_key.thumbprint,
+        sub=card.subject,
+        sd_card=str(card),
+        discloses=list(card.discloses),
+        exp=card.validity.expires_at,
+        status=StatusShown(uri=card.status.uri, idx=card.status.index),
+    )
+
+
+def _row(
+    caller: Caller,
+    registration: Registration,
+    change: Change,
+    batch_id: str,
+    kid: str,
+    public_at: int,
+    cards: Sequence[tuple[SdCard, StatusRow]],
+    discovery: tuple[DiscoveryRow, ...],
+    now: Instant,
+) -> RegistrationRow:
+    """Build the audit event: digests of SD-Cards and names of their claims (R-38).
+
+    The names are of all claims that an SD-Card can show.
+    """
+    return RegistrationRow(
+        at=int(now),
+        public_at=public_at,
+        subject=caller.subject,
+        agent_id=registration.agent_id,
+        card_format=registration.card.format.name,
+        card=encode_json(registration.card.document).decode(),
+        card_version=str(registration.card.document.get("version")),
+        content=content_of(registration.card),
+        keys=tuple(KeyRow(holder.key.thumbprint, holder.where) for holder in registration.keys),
+        batch_id=batch_id,
+        kid=kid,
+        cards=tuple(_card_row(card, status) for card, status in cards),
+        discovery=discovery,
+        disclosed=_disclosed(registration.plans),
+        event=change.event,
+        asked=asked_for(registration),
+        possession=change.possession,
+        nonce=change.nonce,
+        supersedes=registration.supersedes,
+        made_from=change.made_from,
+        interaction_id=registration.interaction_id,
+    )
+
+
+def asked_for(registration: Registration) -> str:
+    """The contexts and public keys of a registration, as they are kept for renewals."""
+    asked: JsonObject = {
+        "disclosure_contexts": registration.contexts,
+        "public_keys": [dict(holder.key.to_jwk()) for holder in registration.keys],
+    }
+    return encode_json(asked).decode()
+
+
+def content_of(card: Card) -> str:
+    """A digest of what a card says, in whatever order its members stand."""
+    return hashlib.sha256(json.dumps(card.document, sort_keys=True).encode()).hexdigest()
+
+
+def _disclosed(plans: Sequence[DisclosurePlan]) -> dict[str, tuple[str, ...]]:
+    """Audience → the claims that it can be shown."""
+    disclosed: dict[str, tuple[str, ...]] = {}
+    for plan in plans:
+        audience = f"{plan.context} {plan.agreement.partner}" if plan.agreement else plan.context
+        disclosed[audience] = tuple(dict.fromkeys((*disclosed.get(audience, ()), *plan.discloses)))
+    return disclosed
+
+
+def _card_row(card: SdCard, status: StatusRow) -> CardRow:
+    return CardRow(
+        digest=hashlib.sha256(card.sd_jwt.issuer_jwt.encode("ascii")).hexdigest(),
+        context=card.context,
+        thumbprint=card.holder_key.thumbprint,
+        expires_at=card.validity.expires_at,
+        status=status,
+        subject=kept(card.subject),
+    )

@@ -1,0 +1,356 @@
+"""Registrations and used nonces in the database."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import Connection, and_, bindparam, exists, func, insert, not_, or_, select, true, update
+
+from issuer_service.agents import lifecycle_repository as lifecycle
+from issuer_service.agents.records import AgentChanged, AnswerRow, GivenNonce, RegisteredRow, RegistrationRow
+from issuer_service.audit.records import AuditRow, Row, Supersedes, Written
+from issuer_service.db.tables import (
+    agents,
+    batches,
+    cards,
+    discovery_cards,
+    discovery_postings,
+    holder_keys,
+    used_nonces,
+)
+from issuer_service.delegation.chain_repository import end_chains
+from issuer_service.discovery import postings_repository as discovery
+from issuer_service.keys import repository as keys
+from issuer_service.status import repository as statuses
+from issuer_service.status.records import CardRow
+from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.instants import Instant
+from sdcard.io.database import Database
+from sdcard.io.replay_cache import digest_of_nonce
+from sdcard.io.statements import Additions, Statement
+from sdcard.io.used_nonces import KeyChanged, SharedKey, UsedNonces
+from sdcard.rules import Rule
+from sdcard.salts import SaltSource
+
+# -- The registry's nonces in its database: their key, and those that were used ---------------------------------------
+
+T = TypeVar("T")
+
+_USED = UsedNonces(used_nonces)
+_AGAIN = "Ask for a fresh one: POST /nonces."
+
+
+class _Outdated(Refused):
+    """The nonce was made with a key that the database has no longer."""
+
+
+class SqlNonces:
+    """``Nonces`` in a relational database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._key: SharedKey | None = None
+
+    async def key(self, salts: SaltSource) -> bytes:
+        """The key that nonces are made with now."""
+        return await self._shared(salts).current()
+
+    async def recognize(self, check: Callable[[bytes], T], salts: SaltSource, now: Instant) -> tuple[bytes, T]:
+        """Return the key that passes a check, and the result of the check."""
+        return await self._shared(salts).recognize(check, now)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Run a transaction that uses a nonce.
+
+        When its key is outdated, the key is read again next time.
+        """
+        try:
+            yield
+        except _Outdated:
+            self._key = None
+            raise
+
+    def _shared(self, salts: SaltSource) -> SharedKey:
+        if self._key is None:
+            self._key = SharedKey(self._database, _USED, salts)
+        return self._key
+
+
+def use_nonce(connection: Connection, nonce: GivenNonce, at: int) -> None:
+    """Use a nonce up, as the last step before the audit record.
+
+    So a refused request uses no nonce up.
+
+    Raises:
+        Refused: ``proof.nonce`` when it is used already; ``kb.record-unavailable`` when the table is full.
+    """
+    try:
+        is_first = _USED.add_in(connection, digest_of_nonce(nonce.text), nonce.expires_at, at, nonce.key)
+    except KeyChanged:
+        raise _Outdated(Rule.PROOF_NONCE, nonce.where, _AGAIN) from None
+    if not is_first:
+        raise Refused(Rule.PROOF_NONCE, nonce.where, _AGAIN)
+
+
+def check_unused(connection: Connection, nonce: GivenNonce, at: int) -> None:
+    """Refuse a nonce that could not be used up now.
+
+    Raises:
+        Refused: ``proof.nonce``.
+    """
+    try:
+        is_used = _USED.is_used(connection, digest_of_nonce(nonce.text), nonce.expires_at, at, nonce.key)
+    except KeyChanged:
+        raise _Outdated(Rule.PROOF_NONCE, nonce.where, _AGAIN) from None
+    if is_used:
+        raise Refused(Rule.PROOF_NONCE, nonce.where, _AGAIN)
+
+
+# -- Tables of a registration, as parts of a transaction --------------------------------------------------------------
+# The transaction is for one registration or for several.
+
+_ADD_AGENT = Statement(
+    insert(agents).from_select(
+        agents.c.keys(),
+        select(*(bindparam(column.name, type_=column.type) for column in agents.c)).where(
+            ~exists().where(agents.c.folded_id == bindparam("folded_id"))
+        ),
+    )
+)
+_VERSION = and_(
+    agents.c.card_version == bindparam("this_version"),
+    agents.c.card_format == bindparam("this_format"),
+    agents.c.content != bindparam("this_content"),
+)
+"""That the agent was registered with another card of this version."""
+_MADE_FROM = bindparam("made_from", type_=agents.c.batch_id.type)
+_CHANGE_AGENT = Statement(
+    update(agents)
+    .where(
+        agents.c.agent_id == bindparam("this_agent"),
+        agents.c.subject == bindparam("this_subject"),
+        func.coalesce(not_(_VERSION), true()),
+        or_(_MADE_FROM.is_(None), agents.c.batch_id == _MADE_FROM),
+    )
+    .returning(agents.c.registered_at)
+)
+_OWNER = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == bindparam("folded_id"))
+_BOUND = select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(
+    holder_keys.c.thumbprint.in_(bindparam("thumbprints", expanding=True))
+)
+_ADD_KEY = Statement(
+    insert(holder_keys).from_select(
+        holder_keys.c.keys(),
+        select(*(bindparam(column.name, type_=column.type) for column in holder_keys.c)).where(
+            ~exists().where(holder_keys.c.thumbprint == bindparam("thumbprint"))
+        ),
+    )
+)
+"""Insert a key unless it exists. Most registrations bring one key, which is new."""
+_ADD_KEYS = Statement(insert(holder_keys))
+_ADD = Additions(batches, discovery_cards, discovery_postings, cards)
+
+
+def find_registered(connection: Connection, agent_ids: Sequence[str]) -> dict[str, RegisteredRow]:
+    """Return the registrations of these agents, and lock them.
+
+    The lock lasts until the transaction ends.
+    """
+    asked = select(agents.c.agent_id, agents.c.subject, agents.c.content, agents.c.asked)
+    these = asked.where(agents.c.agent_id.in_(agent_ids), agents.c.deleted_at.is_(None)).order_by(agents.c.agent_id)
+    found = connection.execute(these.with_for_update())
+    return {agent_id: RegisteredRow(*row) for agent_id, *row in found}
+
+
+def registered_as(new: RegistrationRow) -> RegisteredRow:
+    """Return the stored form of a new registration."""
+    return RegisteredRow(new.subject, new.content, new.asked)
+
+
+def write_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> AnswerRow | AuditRow:
+    """Write all rows of a registration, and return its audit record to append.
+
+    If a response is stored for its idempotency key, return the response.
+    """
+    if new.answer is not None:
+        kept = lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
+        if kept is not None:
+            return kept
+    try:
+        (row,) = write_all(connection, [new], secret)
+    except Refused:
+        if new.nonce is not None:
+            check_unused(connection, new.nonce, new.at)  # a used proof proves nothing, and is told of nothing else
+        raise
+    if new.nonce is not None:
+        use_nonce(connection, new.nonce, new.at)
+    return row
+
+
+def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: bytes) -> list[AuditRow]:
+    """Write all rows of registrations but audit records, which are returned.
+
+    Rows of one table are written at once.
+
+    Several registrations revoke nothing.
+    """
+    places, postings = discovery.posted(secret, {new.agent_id: new for new in news}.values())  # the last of an agent
+    claimed = [_claim(connection, new) for new in news]
+    revoked = sum(one.revoked for one in claimed)
+    assert len(news) == 1 or not revoked, "of two of one agent, the second would have to revoke the first"
+    changed = dict[str, list[Row]]()
+    for kid in sorted({new.kid for new in news}):
+        until = max(c.expires_at for new in news if new.kid == kid for c in new.cards)
+        changed.setdefault("registry_keys", []).extend(keys.record_key_use(connection, kid, until))
+    issued = [card for new in news for card in new.cards]
+    statuses.claim_statuses(connection, issued)
+    if revoked:
+        changed["delegations"] = end_chains(connection, news[0].agent_id, news[0].at)
+    placed = defaultdict[object, list[Row]](list)
+    for place in places:
+        placed[place["batch_id"]].append(place)
+    rows: list[dict[str, list[Row]]] = [
+        {
+            "batches": [{"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}],
+            "discovery_cards": placed[new.batch_id],
+            "cards": [_card_values(new.batch_id, card) for card in new.cards],
+        }
+        for new in news
+    ]
+    added = {table: [row for one in rows for row in one[table]] for table in rows[0]}
+    _ADD.write(connection, discovery_postings=postings, **added)
+    return [
+        _audit_row(new, one, {**written, **(changed if number == 0 else {})})
+        for number, (new, one, written) in enumerate(zip(news, claimed, rows, strict=True))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """Rows that a registration read and locked.
+
+    Attributes:
+        agent: the row of the agent, as it is now.
+        keys: the thumbprints that were bound to it.
+        revoked: how many earlier SD-Cards were revoked.
+    """
+
+    agent: Row
+    keys: list[str]
+    revoked: int
+
+
+def _claim(connection: Connection, new: RegistrationRow) -> _Claimed:
+    """Claim the agent and its keys, and remove its former discovery entries."""
+    agent, is_new = _claim_agent(connection, new)
+    bound = _claim_keys(connection, new)
+    if not is_new:
+        discovery.remove_postings(connection, new.agent_id)
+    if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
+        return _Claimed(agent, bound, statuses.revoke_all(connection, new.agent_id, new.at, new.public_at))
+    return _Claimed(agent, bound, 0)
+
+
+def _card_values(batch_id: str, card: CardRow) -> dict[str, object]:
+    return {
+        "digest": card.digest,
+        "batch_id": batch_id,
+        "context": card.context,
+        "thumbprint": card.thumbprint,
+        "expires_at": card.expires_at,
+        "status_list_id": card.status and card.status.list_id,
+        "status_index": card.status and card.status.index,
+        "for_discovery": False,
+        "subject": card.subject,
+    }
+
+
+def _claim_agent(connection: Connection, new: RegistrationRow) -> tuple[Row, bool]:
+    """Claim an agent id and its other spellings for the first subject.
+
+    People would mix up the other spellings. Returns the row, and whether it is new.
+
+    The first statement that finds a row to write takes it, so that of two registrations the second sees all of the
+    first. Two who register an agent first meet at the primary key, and who is second does it all again.
+    """
+    values = {
+        "card_format": new.card_format,
+        "card": new.card,
+        "card_version": new.card_version,
+        "content": new.content,
+        "updated_at": new.at,
+        "asked": new.asked,
+        "possession": new.possession.value,
+        "batch_id": new.batch_id,
+        "deleted_at": None,
+    }
+    ids = {"agent_id": new.agent_id, "folded_id": new.agent_id.lower(), "subject": new.subject}
+    whole = {**values, **ids, "registered_at": new.at}
+    if new.made_from is None and _ADD_AGENT.write(connection, whole) == 1:
+        return whole, True
+    this = {
+        "this_agent": new.agent_id,
+        "this_subject": new.subject,
+        "this_version": new.card_version,
+        "this_format": new.card_format,
+        "this_content": new.content,
+        "made_from": new.made_from,
+    }
+    if changed := _CHANGE_AGENT.read(connection, {**values, **this}):
+        return {**whole, "registered_at": changed[0][0]}, False
+    if new.made_from is not None:
+        raise AgentChanged
+    taken = connection.execute(_OWNER, {"folded_id": new.agent_id.lower()}).one()
+    if tuple(taken) != (new.agent_id, new.subject):
+        raise Refused(Rule.AGENT_OWNED, Where(Part.REQUEST, ("agent_id",)))
+    raise Refused(Rule.AGENT_VERSION, Where(Part.REQUEST, ("version",)))
+
+
+def _claim_keys(connection: Connection, new: RegistrationRow) -> list[str]:
+    """Claim Holder keys, each of which belongs to one agent.
+
+    With two agents, a key would link them and let one speak for the other.
+
+    Returns: the thumbprints that were bound now.
+    """
+    values = [
+        {"thumbprint": thumbprint, "agent_id": new.agent_id, "bound_at": new.at}
+        for thumbprint in sorted(key.thumbprint for key in new.keys)  # in one order, so that no two wait for each other
+    ]
+    if len(values) == 1 and _ADD_KEY.write(connection, values[0]) == 1:
+        return [str(values[0]["thumbprint"])]
+    rows = connection.execute(_BOUND, {"thumbprints": [key.thumbprint for key in new.keys]})
+    bound = {thumbprint: agent_id for thumbprint, agent_id in rows}
+    foreign = [key for key in new.keys if bound.get(key.thumbprint, new.agent_id) != new.agent_id]
+    if foreign:
+        hint = "Make a key for this agent alone."
+        raise Refused.because([Finding(Rule.KEY_BOUND_ELSEWHERE, key.where, hint) for key in foreign])
+    fresh = [row for row in values if row["thumbprint"] not in bound]
+    if fresh:
+        _ADD_KEYS.write(connection, *fresh)
+    return [str(row["thumbprint"]) for row in fresh]
+
+
+def _audit_row(new: RegistrationRow, claimed: _Claimed, rows: Mapping[str, Sequence[Row]]) -> AuditRow:
+    """Build the audit record of a registration."""
+    written = Written(
+        rows={table: of_table for table, of_table in {**rows, "agents": [claimed.agent]}.items() if of_table},
+        keys={new.at: claimed.keys} if claimed.keys else {},
+        runs=[*statuses.runs_of(new.batch_id, new.cards), *discovery.runs_of(rows.get("discovery_cards", ()))],
+        public_at=new.public_at if new.supersedes is Supersedes.REVOKE else None,
+    )
+    return AuditRow(
+        event=new.event,
+        at=new.at,
+        subject=new.subject,
+        agent_id=new.agent_id,
+        batch_id=new.batch_id,
+        disclosed=new.disclosed,
+        interaction_id=new.interaction_id,
+        possession=new.possession,
+        supersedes=new.supersedes,
+        written=written,
+    )

@@ -1,0 +1,169 @@
+"""The audit chain in the database: appends and unchecked reads.
+
+An append is the last step of its transaction.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, bindparam, cast, event, select, update
+
+from issuer_service.audit.records import AuditFound, AuditQuery, AuditRow
+from issuer_service.db.pairwise import find_own_id
+from issuer_service.db.state import state_text
+from issuer_service.db.tables import audit, audit_head
+from issuer_service.db.values import StoredText
+from sdcard.audit_chain import Head, chain_record
+from sdcard.encoding import JsonObject, JsonValue, parse_json
+from sdcard.errors import Part, Refused, Where
+from sdcard.io.database import Database
+from sdcard.io.statements import Additions, Statement
+from sdcard.rules import Rule
+
+_log = logging.getLogger(__name__)
+
+_CHAIN = 1
+_OPTIONAL = ("interaction_id", "possession", "supersedes", "state")
+"""Members that a record has or has not. Those that come later leave old digests alone."""
+_NO_OPTIONAL = dict.fromkeys(_OPTIONAL)
+_DEPTH = 4
+_HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == _CHAIN)
+_LOCKED_HEAD = Statement(_HEAD.add_columns(audit_head.c.state_key).with_for_update())
+_MOVE_HEAD = update(audit_head).values(sequence=bindparam("last_sequence"), digest=bindparam("last_digest"))
+_TOUCH_HEAD = (
+    update(audit_head).where(audit_head.c.chain == _CHAIN).values(sequence=audit_head.c.sequence + bindparam("step"))
+)
+_ADD = Additions(audit, change=_MOVE_HEAD.where(audit_head.c.chain == _CHAIN))
+_RECORDS = select(
+    audit.c.sequence,
+    audit.c.event,
+    audit.c.at,
+    audit.c.subject,
+    audit.c.agent_id,
+    audit.c.batch_id,
+    cast(audit.c.disclosed, StoredText()).label("disclosed"),
+    audit.c.interaction_id,
+    audit.c.possession,
+    audit.c.supersedes,
+    audit.c.state,
+    audit.c.previous,
+    audit.c.digest,
+).order_by(audit.c.sequence)
+
+
+def append_audit(connection: Connection, entry: AuditRow) -> None:
+    """Append a record to the chain, as the last step of a transaction.
+
+    Every other writer of the chain waits until this transaction ends.
+
+    Raises:
+        Refused: ``store.unavailable`` when the chain has no head, which only tampering explains.
+    """
+    append_all(connection, [entry])
+
+
+def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
+    """Add a record for each, one after the other. As ``append_audit``."""
+    found = _LOCKED_HEAD.read(connection, {})
+    if not found:
+        raise _no_head()
+    sequence, digest, key = found[0]
+    head, records = Head(sequence, digest), list[JsonObject]()
+    for entry in entries:
+        records.append(chain_record(_content(entry, key), head))
+        head = Head(head.sequence + 1, str(records[-1]["digest"]))
+    if records:
+        moved = {"last_sequence": head.sequence, "last_digest": head.digest}
+        _ADD.write(connection, moved, audit=[{**_NO_OPTIONAL, **record} for record in records])
+
+
+def touch_head(connection: Connection) -> None:
+    """Change the head and change it back, to test that a change can commit.
+
+    The test takes the head's lock and a commit that writes.
+
+    SQLite does not write a row that did not change.
+
+    Raises:
+        Refused: ``store.unavailable`` as ``append_audit``.
+    """
+    for step in (1, -1):
+        if connection.execute(_TOUCH_HEAD, {"step": step}).rowcount != 1:
+            raise _no_head()
+
+
+def _no_head() -> Refused:
+    _log.error("the audit chain has no head; `sdcard audit verify` says more")
+    return Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+
+
+def _content(entry: AuditRow, key: bytes | None) -> JsonObject:
+    """The members of a record. One without a value is left out."""
+    members: JsonObject = {
+        "event": entry.event.value,
+        "at": entry.at,
+        "subject": entry.subject,
+        "agent_id": entry.agent_id,
+        "batch_id": entry.batch_id,
+        "disclosed": {audience: list[JsonValue](paths) for audience, paths in entry.disclosed.items()},
+    }
+    state = None if key is None else state_text(bytes(key), entry.written)
+    optional = {**{name: getattr(entry, name) for name in _OPTIONAL[:-1]}, "state": state}
+    return {**members, **{name: str(value) for name, value in optional.items() if value is not None}}
+
+
+def read_head(connection: Connection) -> Head | None:
+    """Return the end of the chain; None when nothing states it."""
+    row = connection.execute(_HEAD).first()
+    known = row is not None and type(row.sequence) is int and isinstance(row.digest, str)
+    return Head(row.sequence, row.digest) if row is not None and known else None
+
+
+def read_records(connection: Connection, query: AuditQuery) -> tuple[AuditFound, ...]:
+    """Records as they are found, with the text of ``disclosed`` read strictly."""
+    asked = _asked(query)
+    if query.agent_id is not None:
+        asked = asked.where(audit.c.agent_id.in_({query.agent_id, find_own_id(connection, query.agent_id)}))
+    found = connection.execute(asked).all()
+    return tuple((row.sequence, _record(row)) for row in found)
+
+
+def _asked(query: AuditQuery) -> Select[Any]:
+    asked = _RECORDS.limit(query.limit)
+    if query.after is not None:
+        asked = asked.where(audit.c.sequence > query.after)
+    if query.up_to is not None:
+        asked = asked.where(audit.c.sequence <= query.up_to)
+    if query.interaction_id is not None:
+        asked = asked.where(audit.c.interaction_id == query.interaction_id)
+    if query.since is not None:
+        asked = asked.where(audit.c.at >= query.since)
+    return asked
+
+
+def _record(row: Row[Any]) -> JsonObject | None:
+    record: JsonObject = dict(row._mapping)
+    for name in _OPTIONAL:
+        if record[name] is None:
+            del record[name]
+    if not all(isinstance(value, str | int) for value in record.values()):
+        return None
+    try:
+        record["disclosed"] = parse_json(str(record["disclosed"]).encode(), Where(Part.AUDIT), _DEPTH)
+    except (Refused, UnicodeEncodeError):
+        return None
+    return record
+
+
+def read_as_found(database: Database) -> None:
+    """Have SQLite return text that is not UTF-8, with lone surrogates.
+
+    So the place of the text can be reported.
+    """
+
+    def prepare(connection: Any, _: object) -> None:
+        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+
+    if database.engine.dialect.name == "sqlite":
+        event.listen(database.engine, "connect", prepare)

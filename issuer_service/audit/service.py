@@ -1,0 +1,214 @@
+"""Audit checkpoints and verification of the chain."""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from issuer_service.access import Caller, agent_prefixes
+from issuer_service.audit.records import AuditFound, AuditQuery, StateVerdict
+from issuer_service.container import Wiring
+from issuer_service.db.ports import Store
+from issuer_service.keys.repository import KeyUse
+from sdcard.audit_chain import START, Checkpoint, Head, Verdict, Walk, issue_checkpoint
+from sdcard.errors import Part, Refused, Where
+from sdcard.instants import Instant
+from sdcard.jose.jws import Signer
+from sdcard.limits import MAX_INTERACTION, is_interaction_id
+from sdcard.rules import Rule
+
+# -- The thread of an interaction: its audit records across agents, in order ------------------------------------------
+
+MOST_RECORDS = 100
+"""Of one page."""
+_INTERACTION = Where(Part.REQUEST, ("interaction_id",))
+
+
+async def read_thread(
+    wiring: Wiring, caller: Caller, interaction_id: str, after: int
+) -> tuple[tuple[AuditFound, ...], bool]:
+    """Read an interaction's records after number ``after``, of all owners.
+
+    Also return whether there are more.
+
+    They are as they are found: whether the chain is whole, ``sdcard audit verify`` says. That the caller's token is
+    for reading them was checked before.
+
+    Raises:
+        Refused: ``request.malformed``; ``token.limit`` for a token that is for some agents only.
+    """
+    if not is_interaction_id(interaction_id):
+        hint = f"An interaction id has 1 to {MAX_INTERACTION} visible ASCII characters."
+        raise Refused(Rule.REQUEST, _INTERACTION, hint)
+    if agent_prefixes(caller) is not None:
+        raise Refused(Rule.TOKEN_LIMIT, _INTERACTION, "An interaction goes through agents of others.")
+    query = AuditQuery(after=after, interaction_id=interaction_id, limit=MOST_RECORDS + 1)
+    found = await wiring.store.audit_records(query)
+    return tuple(found[:MOST_RECORDS]), len(found) > MOST_RECORDS
+
+
+# -- Checkpoints of the audit chain, appended to a file while the registry runs ---------------------------------------
+# A checkpoint is made at intervals and at shutdown.
+#
+# Nothing that goes wrong here stops the registry or makes anybody wait: it is logged, and tried again next time.
+
+_log = logging.getLogger(__name__)
+
+_LONGEST_SECONDS = 10.0
+"""For one checkpoint, so that a database that is gone does not hold up a stop."""
+
+
+@asynccontextmanager
+async def keeping_checkpoints(wiring: Wiring) -> AsyncIterator[None]:
+    """Make checkpoints for as long as the block lasts, and one more at its end."""
+    stop = asyncio.Event()
+    task = asyncio.create_task(_keep(wiring, stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await task
+
+
+async def _keep(wiring: Wiring, stop: asyncio.Event) -> None:
+    last = START
+    while not stop.is_set():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wiring.audit.seconds):
+                await stop.wait()
+        try:
+            async with asyncio.timeout(_LONGEST_SECONDS):
+                signer = (await wiring.keys.current()).signer(KeyUse.AUDIT)
+                now = wiring.clock.now()
+                last = await make_checkpoint(wiring.store, wiring.audit.file, signer, wiring.issuer_url, now, last)
+        except Exception as error:  # whatever a database, disk or remote signer does: serving goes on
+            _log.error("no audit checkpoint was made: %s", _cause(error))
+
+
+async def make_checkpoint(
+    store: Store, file: Path, signer: Signer, issuer: str, now: Instant, last: Head = START
+) -> Head:
+    """Sign the head of the chain, append it to the file, and return the head.
+
+    Nothing is appended if the head is still the last checkpoint.
+
+    Raises:
+        Refused: ``store.unavailable``; ``audit.head-differs`` when there is no head.
+        OSError: when the file cannot be written.
+    """
+    head = await store.audit_head()
+    if head is None:
+        raise Refused(Rule.AUDIT_HEAD, Where(Part.AUDIT), "The head is not there; `sdcard audit verify` says more.")
+    if head.sequence < last.sequence:
+        _log.error("the audit chain went back from record %d to %d", last.sequence, head.sequence)
+    if head != last:
+        await asyncio.to_thread(_write, head, file, signer, issuer, int(now))
+    return head
+
+
+def _write(head: Head, file: Path, signer: Signer, issuer: str, at: int) -> None:
+    append_line(file, issue_checkpoint(head, issuer, signer, at))
+
+
+def append_line(file: Path, text: str) -> None:
+    """Append a line to a file durably: it is on the disk on return.
+
+    A missing file is created with permissions for its owner alone.
+
+    A line is one write at the end, so that several processes can share the file, and what a full disk cut short is
+    never joined with the next line. Who looks while another one writes may add an empty line, which means nothing.
+
+    Raises:
+        OSError: when it was not written whole.
+    """
+    with open(os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "rb", buffering=0) as opened:
+        size = os.fstat(opened.fileno()).st_size
+        torn = size > 0 and os.pread(opened.fileno(), 1, size - 1) != b"\n"
+        line = f"{chr(10) if torn else ''}{text}\n".encode("ascii")
+        if os.write(opened.fileno(), line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(opened.fileno())
+
+
+def _cause(error: Exception) -> str:
+    """Describe an error for the log.
+
+    A foreign message is never logged, because it could quote anything.
+    """
+    if isinstance(error, Refused):
+        return str(error.rule)
+    said = error.strerror if isinstance(error, OSError) else None
+    return f"{type(error).__name__} {said or ''}".strip()
+
+
+# -- Verification of the audit chain in a database during writes, page by page ----------------------------------------
+
+
+async def verify_database(store: Store, checkpoints: Sequence[Checkpoint], tell: Callable[[int], None]) -> Verdict:
+    """Verify the whole chain, and report the number of each record.
+
+    Records are never changed and a record is never there without its head, so pages need no common transaction: what
+    was written since the first ones were read is read too, up to a head that is asked for afterwards.
+
+    Raises:
+        Refused: ``store.unavailable``.
+    """
+    walk = Walk(checkpoints)
+    last = await _follow(walk, store, AuditQuery(), tell)
+    head = await store.audit_head()
+    if head is not None:
+        await _follow(walk, store, AuditQuery(after=last, up_to=head.sequence), tell)
+    return walk.end_at(head)
+
+
+async def verify_state(
+    store: Store, checkpoints: Sequence[Checkpoint], tell: Callable[[int], None]
+) -> tuple[Verdict, StateVerdict]:
+    """Verify the whole chain and compare the tables with it, in one snapshot.
+
+    Raises:
+        Misuse: when the database was not adopted.
+        Refused: ``store.unavailable``.
+    """
+    walk = Walk(checkpoints)
+
+    def take(found: AuditFound) -> None:
+        sequence, record = found
+        if record is None:
+            walk.take_unreadable()
+        else:
+            walk.take(record)
+        tell(sequence)
+
+    head, state = await store.compare_state(take)
+    return walk.end_at(head), state
+
+
+async def _follow(walk: Walk, store: Store, query: AuditQuery, tell: Callable[[int], None]) -> int | None:
+    """The number of the last record."""
+    last = query.after
+    async for sequence, record in find_records(store, query):
+        last = sequence
+        if record is None:
+            walk.take_unreadable()
+        else:
+            walk.take(record)
+        tell(sequence)
+    return last
+
+
+async def find_records(store: Store, query: AuditQuery) -> AsyncIterator[AuditFound]:
+    """All records of a query, whose limit is how many are read at once.
+
+    Raises:
+        Refused: ``store.unavailable``.
+    """
+    while page := await store.audit_records(query):
+        for found in page:
+            yield found
+        query = replace(query, after=page[-1][0])

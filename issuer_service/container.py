@@ -1,0 +1,342 @@
+"""``Wiring``: the composition root.
+
+Clock, randomness, keys and records are arguments of everything else.
+"""
+
+import asyncio
+import hashlib
+import logging
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+
+from issuer_service.access import Limit, is_limit
+from issuer_service.authorization_server import AuthorizationServer
+from issuer_service.connections import Network
+from issuer_service.db.ports import Store
+from issuer_service.db.sql import open_store
+from issuer_service.keys.ring import KeyRing
+from issuer_service.keys.sealing import Vault
+from issuer_service.monitoring import Metrics, Readiness
+from issuer_service.rate_limit import Rates, Shares, Turns
+from issuer_service.settings import ProofPolicy, Settings, SubjectPer
+from sdcard.cards.a2a.signatures import NOBODY, CardSigners
+from sdcard.cards.detect import KNOWN_FORMATS
+from sdcard.errors import Misuse, Part, Where
+from sdcard.instants import Clock, Instant
+from sdcard.io.egress_policy import Reach
+from sdcard.io.key_files import load_card_signers
+from sdcard.io.server_keys import ServerKeys, load_from
+from sdcard.io.system import SystemClock, SystemSalts
+from sdcard.issuer import DEFAULT_LIFETIME
+from sdcard.jose.keys import PUBLISHED_KEYS, KeySet, check_not_published
+from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.policy.document import parse_policy
+from sdcard.policy.model import DEFAULT_POLICY, DisclosurePolicy
+from sdcard.profile import PROFILES, SD_CARD, Profile
+from sdcard.salts import SaltSource
+from sdcard.verification_cache import VerificationCache
+
+_log = logging.getLogger(__name__)
+
+_BATCHES_AT_ONCE = 2
+"""More would not be done sooner, for threads share one interpreter; but they would slow everybody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Work limits of one request, beside the ``Limits`` of the core. Inclusive."""
+
+    body_bytes: int = 1024 * 1024
+    """Four times a card of the largest permitted size."""
+    small_body_bytes: int = 131_072
+    """The longest request body that has neither card nor keys, and is read in the event loop, where others wait."""
+    read_at_once_bytes: int = 8_192
+    """The longest registration that is read in the event loop too: an ordinary one in 2 ms, the worst in 30."""
+    read_at_once_parts: int = 192
+    """The most values in it, counted by the marks before them: each is looked at by rules of its own."""
+    batch_at_once_bytes: int = 32_768
+    """Of the cards in one Batch, the most that is hashed and signed there, by a key in memory: in 4 ms."""
+    batch_at_once_disclosures: int = 512
+    """The same in Disclosures, with sixteen more for each SD-Card: 32 KiB of small cards are hundreds of signatures."""
+    body_seconds: float = 30.0
+    """Seconds from its first byte to its last. A slower client only occupies a connection."""
+    batch_disclosures: int = 131_072
+    """Of all SD-Cards of one Batch together; each costs a hash."""
+    batch_bytes: int = 33_554_432
+    """The same in bytes: the answer holds them all."""
+    answer_bytes: int = 4_194_304
+    """Of an answer that is kept because of an Idempotency-Key."""
+    answers_bytes: int = 67_108_864
+    """Of all that are kept for one subject together."""
+
+
+_LEAD = 10
+"""Seconds between a change of a status and the first instant that shows it: by then its transaction is over, and the
+clocks of several processes agree on which instant that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusPublishing:
+    """Publication of status lists: all of them anew at each instant of one schedule.
+
+    An instant is a multiple of ``period`` on the clock. So what a list shows changes when every other list does.
+
+    Attributes:
+        ttl: seconds for which a Verifier may keep a list.
+        lifetime: seconds for which a list can be used at all.
+        period: seconds between two instants. It is never longer than ``ttl``.
+        tokens: list id → what was published last; ``turn`` is held while one is made.
+    """
+
+    ttl: int = 300
+    lifetime: int = 86_400
+    period: int = 60
+    tokens: OrderedDict[str, "PublishedList"] = field(default_factory=OrderedDict, repr=False)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < 2 * self.ttl <= self.lifetime:
+            raise Misuse("a status list lives at least twice as long as Verifiers may keep it")
+        object.__setattr__(self, "period", min(self.period, self.ttl))
+
+    def instant(self, now: Instant) -> int:
+        """The last instant: what lists show now was decided by then."""
+        return math.floor(now) // self.period * self.period
+
+    def public_at(self, at: Instant) -> int:
+        """The instant from which lists show a change that is made now."""
+        return self.instant(math.floor(at) + min(_LEAD, self.period) - 1) + self.period
+
+    @property
+    def longest(self) -> int:
+        """Return the seconds until every Verifier knows of a change.
+
+        It is the time until lists show the change, and the time for which a list may be cached.
+        """
+        return min(_LEAD, self.period) + self.period + self.ttl
+
+    def public_by(self, planned: int, now: Instant) -> int:
+        """Return from when each process shows a change that is committed now.
+
+        It is as planned, unless the commit is late.
+        """
+        return max(planned, self.instant(now) + self.period) if now >= planned else planned
+
+
+@dataclass(frozen=True, slots=True)
+class AuditCheckpoints:
+    """Checkpoints of the audit chain.
+
+    Attributes:
+        file: what checkpoints are added to, outside the database.
+        seconds: how often.
+    """
+
+    file: Path
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedList:
+    """A Status List Token with its instant and its signing key.
+
+    ``gzipped`` is the same token, compressed once. Each form has an ETag of its own (RFC 9110 8.8.3.3).
+    """
+
+    instant: int
+    kid: str
+    token: bytes = field(repr=False)
+    etag: str
+    gzipped: bytes = field(repr=False)
+
+    @property
+    def gzip_etag(self) -> str:
+        """Names the compressed form."""
+        return f'{self.etag[:-1]}-gzip"'
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationTerms:
+    """Limits of delegation.
+
+    Attributes:
+        lifetime: of a delegated token, in seconds, at most.
+        most_actors: how many may hand on a subject's authority, one after another.
+        approval_lifetime: seconds in which a sensitive scope is approved and used, or never.
+    """
+
+    lifetime: int = 300
+    most_actors: int = 4
+    approval_lifetime: int = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """Parts of the registry.
+
+    Attributes:
+        issuer_url: who issues: ``iss``.
+        keys: what signs, and what is published.
+        store: remembers tokens, agents, Batches and what was done.
+        status: how status lists are published.
+        audit: how the audit chain is checkpointed.
+        clock, salts: time and randomness.
+        policy: which contexts there are, and their ceilings.
+        profile: what is written.
+        lifetime: of an SD-Card, in seconds.
+        card_signers: whose signatures over an agent card count.
+        published_keys: thumbprints of keys that nobody may register.
+        proofs: whether Holder keys are registered without proof of possession.
+        subject_per: for what an agent has one ``sub``.
+        limits, bounds: how much work a caller may ask for.
+        turns: of those who have a Batch made; the others wait.
+        authorization_server: whose JWT access tokens count, beside the registry's own tokens.
+        metrics: what is counted.
+        readiness: the last result of the check that all parts work.
+        rates: the rate limits.
+        trusted_proxies: where proxies are whose ``X-Forwarded-For`` counts.
+        request_ids: randomness that names requests; apart from ``salts``, of which nobody may see any.
+        delegation: what delegation is bounded by.
+        console: whether ``/console`` is served.
+        renewing: whose turn it is to renew SD-Cards for discovery.
+        shares: how many look-ups of one caller run at a time.
+        verification_cache: verified SD-Cards of this process.
+        decided_by: names all that decides what an SD-Card shows, beside its registration: policy, profile, card
+            formats, Issuer, ``subject_per``. SD-Cards for discovery follow when it changes.
+    """
+
+    issuer_url: str
+    keys: KeyRing
+    store: Store
+    audit: AuditCheckpoints
+    status: StatusPublishing = field(default_factory=StatusPublishing)
+    clock: Clock = field(default_factory=SystemClock)
+    salts: SaltSource = field(default_factory=SystemSalts)
+    policy: DisclosurePolicy = DEFAULT_POLICY
+    profile: Profile = SD_CARD
+    lifetime: int = DEFAULT_LIFETIME
+    card_signers: CardSigners = NOBODY
+    published_keys: frozenset[str] = PUBLISHED_KEYS
+    proofs: ProofPolicy = ProofPolicy.ACCEPTED
+    subject_per: SubjectPer = SubjectPer.AGENT
+    limits: Limits = DEFAULT_LIMITS
+    bounds: Bounds = Bounds()
+    turns: Turns = field(default_factory=lambda: Turns(_BATCHES_AT_ONCE), repr=False)
+    authorization_server: AuthorizationServer | None = None
+    metrics: Metrics = field(default_factory=Metrics, repr=False)
+    readiness: Readiness = field(default_factory=Readiness, repr=False)
+    rates: Rates = field(default_factory=Rates)
+    trusted_proxies: tuple[Network, ...] = ()
+    request_ids: SaltSource = field(default_factory=SystemSalts)
+    delegation: DelegationTerms = DelegationTerms()
+    console: bool = False
+    renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    shares: Shares = field(default_factory=Shares, repr=False)
+    verification_cache: VerificationCache = field(default_factory=VerificationCache, repr=False)
+    decided_by: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        for key in self.card_signers.keys.values():
+            check_not_published(key, self.published_keys, Where(Part.KEY))
+        self.metrics.watch_connections(self.store.connections_in_use)
+        if self.subject_per is not SubjectPer.AGENT and self.profile.also_clear:
+            names = ", ".join(self.profile.also_clear)
+            raise Misuse(f"with SDCARD_SUBJECT_PER, no profile may show {names} in every SD-Card: it names the agent")
+        decisive = (_plain(self.policy), _plain(self.profile), _plain_formats(), self.issuer_url, self.subject_per)
+        object.__setattr__(self, "decided_by", hashlib.sha256(repr(decisive).encode()).hexdigest())
+
+
+@cache
+def _plain_formats() -> object:
+    """Every card format as tuples and texts, written once: they are constants."""
+    return _plain(KNOWN_FORMATS)
+
+
+def _plain(value: object) -> object:
+    """A value as tuples and texts, the same for equal values in every process."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return tuple((one.name, _plain(getattr(value, one.name))) for one in fields(value) if one.compare)
+    if isinstance(value, Mapping):
+        return tuple(sorted((str(name), _plain(inner)) for name, inner in value.items()))
+    if isinstance(value, frozenset):
+        return tuple(sorted(map(str, value)))
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else str(value)
+
+
+def build_wiring(settings: Settings, vault: Vault) -> Wiring:
+    """The registry that the settings describe, on the system's clock and randomness.
+
+    Args:
+        settings: what the operator chose.
+        vault: opens its keys.
+
+    Raises:
+        Misuse: for settings that make no registry.
+        Refused: ``key.…`` for signers of cards that are none; every finding about the policy.
+        OSError: when a file cannot be read.
+    """
+    store, clock = open_store(settings.database_url), SystemClock()
+    return Wiring(
+        issuer_url=settings.issuer_url,
+        keys=KeyRing(store, vault, clock, settings.sign_with),
+        store=store,
+        audit=AuditCheckpoints(settings.audit_checkpoints, settings.audit_checkpoint_seconds),
+        status=StatusPublishing(
+            settings.status_ttl_seconds, settings.status_lifetime_seconds, settings.status_period_seconds
+        ),
+        clock=clock,
+        policy=_load_policy(settings.policy) if settings.policy else DEFAULT_POLICY,
+        profile=PROFILES[settings.profile],
+        lifetime=settings.lifetime,
+        card_signers=_load_signers(settings.card_signers) if settings.card_signers else NOBODY,
+        proofs=settings.proof_of_possession,
+        subject_per=settings.subject_per,
+        bounds=Bounds(body_bytes=settings.body_limit),
+        authorization_server=_authorization_server(settings),
+        rates=Rates(
+            Rates.for_addresses(settings.address_requests_per_minute),
+            Rates.for_tokens(settings.token_requests_per_minute),
+            Rates.for_failures(settings.bad_tokens_per_minute),
+            Rates.for_conflicts(settings.bad_tokens_per_minute),
+        ),
+        trusted_proxies=settings.trusted_proxies,
+        delegation=DelegationTerms(
+            settings.delegation_seconds, settings.delegation_depth, settings.delegation_approval_seconds
+        ),
+        console=settings.console,
+    )
+
+
+def _load_signers(file: Path) -> CardSigners:
+    signers = load_card_signers(file)
+    for finding in KeySet.of(signers.keys).left_out:
+        _log.warning("a key of SDCARD_CARD_SIGNERS is left out: %s", finding)
+    return signers
+
+
+def _load_policy(file: Path) -> DisclosurePolicy:
+    """Read no more of the file than a policy can have."""
+    with file.open("rb") as stream:
+        return parse_policy(stream.read(DEFAULT_LIMITS.policy_bytes + 1))
+
+
+def _authorization_server(settings: Settings) -> AuthorizationServer | None:
+    issuer, source = settings.authorization_server, settings.authorization_jwks
+    if issuer is None and source is None:
+        return None
+    if issuer is None or source is None:
+        raise Misuse("SDCARD_AUTHORIZATION_SERVER and SDCARD_AUTHORIZATION_JWKS go together")
+    for kind, values in settings.authorization_limits.items():
+        if kind not in Limit._value2member_map_ or not is_limit(Limit(kind), values):
+            raise Misuse(f"SDCARD_AUTHORIZATION_LIMITS: known limits are {', '.join(Limit)}, and each limits something")
+    return AuthorizationServer(
+        issuer=issuer,
+        audience=settings.authorization_audience or settings.issuer_url,
+        keys=ServerKeys(load_from(source, Reach(settings.authorization_networks))),
+        limits_claim=settings.authorization_limits_claim,
+        limits=settings.authorization_limits,
+    )

@@ -1,0 +1,193 @@
+"""Backups, and checks of a restored database."""
+
+import asyncio
+import logging
+import os
+import secrets
+import shlex
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+
+from issuer_service.audit.records import AuditQuery
+from issuer_service.db.ports import Store
+from issuer_service.keys.repository import KeyUse
+from sdcard.audit_chain import MOST_BYTES, START, verify_checkpoint
+from sdcard.encoding import JsonObject
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.io.database import file_of, open_database
+from sdcard.jose.jws import parse_jws
+from sdcard.jose.keys import parse_public_jwk
+from sdcard.rules import Rule
+
+# -- Copies of a database that is in use ------------------------------------------------------------------------------
+# SQLite's we make ourselves; of PostgreSQL's we say who does.
+
+_PATIENCE = 60.0
+"""Seconds to wait for a writer that holds the file alone."""
+
+
+def back_up(url: str, file: Path) -> int:
+    """Copy a SQLite database to a new file, mode 0600; gives its size in bytes.
+
+    Writers go on meanwhile.
+
+    The copy is one state of the database: every transaction is in it or is not. The file appears when it is whole.
+
+    Raises:
+        Misuse: when there is something of this name; for PostgreSQL and memory; when it cannot be written, or what was
+            copied is damaged.
+        Refused: ``store.unavailable`` when the database cannot be read.
+        OSError: when the folder cannot be written to.
+    """
+    open_database(url)  # refuses what is no URL of ours
+    source = _source(make_url(url))
+    if not source.is_file():
+        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST), "There is no such database.")
+    if not file.name or os.path.lexists(file):
+        raise Misuse(f"{file} exists; a backup overwrites nothing")
+    unfinished = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    try:
+        os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL, 0o600))
+        _copy(source, unfinished)
+        _sync(unfinished)
+        os.link(unfinished, file)
+        _sync(file.absolute().parent)
+    except FileExistsError:
+        raise Misuse(f"{file} exists; a backup overwrites nothing") from None
+    finally:
+        for rest in ("", "-journal", "-wal", "-shm"):
+            unfinished.with_name(unfinished.name + rest).unlink(missing_ok=True)
+    return file.stat().st_size
+
+
+def _source(url: URL) -> Path:
+    if url.get_backend_name() != "sqlite":
+        raise Misuse(f"PostgreSQL is backed up with its own tools, with the password in ~/.pgpass: {pg_dump(url)}")
+    file = file_of(url)
+    if file is None:
+        raise Misuse("only a database in a file can be backed up")
+    return file
+
+
+def pg_dump(url: URL) -> str:
+    """Return the command that backs up a PostgreSQL database.
+
+    It is without the password, which other users would see among the processes.
+    """
+    named = {"host": url.host, "port": url.port, "username": url.username, "dbname": url.database}
+    options = [f"--{name}={value}" for name, value in named.items() if value]
+    return shlex.join(["pg_dump", "--format=custom", "--file=registry.dump", "--no-password", *options])
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy all pages in one step, under one read lock.
+
+    So the copy ends however much is written meanwhile.
+    """
+    uri = f"{source.absolute().as_uri()}?mode=rw"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE)) as reading:
+            reading.execute("SELECT count(*) FROM alembic_version").fetchone()
+            with closing(sqlite3.connect(target)) as writing:
+                reading.backup(writing, pages=-1)
+                writing.execute("PRAGMA journal_mode=DELETE")
+                if writing.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
+                    raise Misuse("the database is damaged; nothing was backed up")
+    except sqlite3.Error as error:
+        raise Misuse(f"the database cannot be backed up: {error.sqlite_errorname}") from None
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# -- Detection of a restored backup by checkpoints --------------------------------------------------------------------
+# The database is older than the checkpoints beside it.
+#
+# A restored backup has forgotten revocations, used nonces and issued cards. So a registry does not start on it unless
+# the operator names the last record that is lost (``SDCARD_AUDIT_RESTORED``).
+
+_log = logging.getLogger(__name__)
+
+_WHERE = Where(Part.AUDIT)
+_DEPTH = 4
+_TOLD = "If a backup was put back on purpose, revoke again what it forgot, and set SDCARD_AUDIT_RESTORED={}."
+
+
+async def check_not_older(store: Store, file: Path, restored: int | None) -> None:
+    """Refuse a database that lacks the last record of the checkpoint file.
+
+    The last record suffices, because the chain leads from it to all records before. `sdcard audit verify` checks all.
+
+    Args:
+        store: the database.
+        file: the checkpoints; without it nothing is vouched for.
+        restored: the last record that a restored backup lacks. Checkpoints up to the last one of this record are left
+            out.
+
+    Raises:
+        Refused: ``audit.rolled-back`` when the database ends before, or has not the key that signed the checkpoint;
+            ``audit.checkpoint-differs`` when it has another record there; ``store.unavailable``.
+        OSError: when the file cannot be read.
+    """
+    lines = await asyncio.to_thread(_read, file)
+    sequences = [_sequence_of(line) for line in lines]
+    if restored in sequences:
+        after = len(sequences) - sequences[::-1].index(restored)
+        lines, sequences = lines[after:], sequences[after:]
+    keys = {
+        row.kid: parse_public_jwk(row.public_jwk, _WHERE) for row in await store.read_keys() if row.use is KeyUse.AUDIT
+    }
+    for sequence, line in sorted(zip(sequences, lines, strict=True), reverse=True):
+        try:
+            vouched = verify_checkpoint(line, keys).head
+        except Refused as refusal:
+            if refusal.rule is Rule.ISSUER_KEY_UNKNOWN:
+                hint = f"{file} has a checkpoint of record {sequence} by a key that the database does not have."
+                raise Refused(Rule.AUDIT_ROLLED_BACK, _WHERE, f"{hint} {_TOLD.format(sequence)}") from None
+            _log.error("a line of the audit checkpoints is none: %s", refusal.rule)
+            continue
+        head = await store.audit_head() or START
+        if head.sequence < vouched.sequence:
+            hint = f"The database ends at record {head.sequence}, and {file} vouches for record {vouched.sequence}."
+            raise Refused(Rule.AUDIT_ROLLED_BACK, _WHERE, f"{hint} {_TOLD.format(vouched.sequence)}")
+        if await _digest_at(store, vouched.sequence) != vouched.digest:
+            hint = f"Record {vouched.sequence} is not the one that {file} vouches for."
+            raise Refused(Rule.AUDIT_CHECKPOINT, _WHERE, f"{hint} {_TOLD.format(vouched.sequence)}")
+        return
+
+
+async def _digest_at(store: Store, sequence: int) -> object:
+    found = await store.audit_records(AuditQuery(after=sequence - 1, up_to=sequence))
+    record: JsonObject | None = found[0][1] if found else None
+    return record and record["digest"]
+
+
+def _read(file: Path) -> Sequence[str]:
+    """The lines that could be checkpoints."""
+    try:
+        with file.open("rb") as opened:
+            lines = [line.decode("latin-1").strip() for line in opened]
+    except FileNotFoundError:
+        return ()
+    return [line for line in lines if 0 < len(line) <= MOST_BYTES]
+
+
+def _sequence_of(line: str) -> int:
+    """Return the sequence number in a line, without verifying the signature.
+
+    A line that is no checkpoint sorts before all.
+    """
+    try:
+        sequence = parse_jws(line, Part.CHECKPOINT, Part.CHECKPOINT, _DEPTH).payload.get("sequence")
+    except Refused:
+        return -1
+    return sequence if type(sequence) is int else -1

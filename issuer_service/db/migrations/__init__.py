@@ -1,0 +1,70 @@
+"""Alembic migrations of the registry's database, part of the package.
+
+So an installed registry has them.
+"""
+
+import asyncio
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import Connection, func, make_url, select
+
+from issuer_service.db.state_check import adopt
+from sdcard.errors import Misuse
+from sdcard.io.database import Database, create_private, file_of, open_database
+from sdcard.io.database_errors import reachable
+from sdcard.io.system import SystemClock
+
+_LOCK = 0x5D_CA4D
+"""Of PostgreSQL's advisory locks: registries that start together migrate in turn."""
+_LONGEST_WAIT = "60s"
+"""For that lock, and for the locks of tables. The work itself takes as long as it takes."""
+
+
+def upgrade(url: str) -> None:
+    """Bring the database to the present schema, creating it where there is none.
+
+    Not for a running event loop.
+
+    Raises:
+        Misuse: as ``open_database``; for a database of a later version of the registry; and for one of PostgreSQL in
+            another encoding than UTF8.
+        Refused: ``store.unavailable``.
+    """
+    database = open_database(url)
+    file = file_of(make_url(url))
+    with reachable():
+        if file:
+            create_private(file)
+        try:
+            asyncio.run(_upgrade(database))
+        except CommandError:
+            raise Misuse("the database is of a later version of the registry") from None
+
+
+async def _upgrade(database: Database) -> None:
+    try:
+        await database.migrate(_migrate_in_turn)
+    finally:
+        await database.close()
+
+
+def _migrate_in_turn(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        if connection.scalar(select(func.current_setting("server_encoding"))) != "UTF8":
+            raise Misuse("the database has the encoding UTF8, since cards hold any character")
+        connection.execute(select(func.set_config("statement_timeout", "0", True)))
+        connection.execute(select(func.set_config("lock_timeout", _LONGEST_WAIT, True)))
+        connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+    migrate(connection)
+    adopt(connection, int(SystemClock().now()))
+
+
+def migrate(connection: Connection) -> None:
+    """Apply what is missing, on a connection that is open already."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

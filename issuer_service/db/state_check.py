@@ -1,0 +1,391 @@
+"""Comparison of the tables with the audit chain, and adoption of older records."""
+
+import json
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    Text,
+    and_,
+    cast,
+    select,
+    tuple_,
+    type_coerce,
+    update,
+)
+from sqlalchemy.types import NullType
+
+from issuer_service.audit.records import (
+    FOUND,
+    AuditEvent,
+    AuditFound,
+    AuditQuery,
+    AuditRow,
+    Row,
+    StateVerdict,
+    StatusRun,
+    Written,
+)
+from issuer_service.audit.repository import append_all, read_head, read_records
+from issuer_service.db.state import (
+    COMPARED,
+    KEY_BYTES,
+    Compared,
+    Malformed,
+    Replay,
+    differing,
+    hidden_name,
+    pack,
+    replaying,
+)
+from issuer_service.db.tables import (
+    agents,
+    approvals,
+    audit_head,
+    batches,
+    cards,
+    delegations,
+    discovery_cards,
+    discovery_postings,
+    grants,
+    holder_keys,
+    registry_keys,
+    remembered,
+    sessions,
+    status_entries,
+    status_lists,
+    tokens,
+)
+from issuer_service.db.values import StoredJson
+from issuer_service.discovery.postings_repository import runs_of, unpack_terms
+from sdcard.audit_chain import Head
+from sdcard.errors import Finding, Misuse, Part, Where
+from sdcard.rules import Rule
+from sdcard.status_list import StatusValue
+
+# -- Compare the tables with the audit chain, in one snapshot, row by row ---------------------------------------------
+
+MOST_FINDINGS = 100
+_AT_ONCE = 1_000
+_DATABASE = Where(Part.DATABASE)
+
+
+def compare_state(connection: Connection, take: Callable[[AuditFound], None]) -> tuple[Head | None, StateVerdict]:
+    """Replay the chain and compare the tables with it.
+
+    Args:
+        connection: sees one snapshot.
+        take: looks at each record too.
+
+    Raises:
+        Misuse: when the database was not adopted.
+    """
+    key = connection.execute(select(audit_head.c.state_key)).scalar()
+    head = read_head(connection)
+    if head is not None and key is None:
+        raise Misuse("the audit chain of this database says nothing of its state yet: `sdcard db upgrade`")
+    with replaying() as replay:
+        comparison = _Comparison(connection, replay, bytes(key or b""))
+        comparison.replay(take)
+        comparison.compare()
+        return head, comparison.verdict()
+
+
+class _Comparison:
+    """A comparison of expected and stored rows.
+
+    Expected rows that exist are deleted, so that the remaining ones are missing.
+    """
+
+    def __init__(self, connection: Connection, replay: Replay, key: bytes) -> None:
+        self._connection, self._replay, self._key = connection, replay, key
+        self._kept = replay.kept
+        self._rows = self._found = 0
+        self._findings: list[Finding] = []
+
+    def verdict(self) -> StateVerdict:
+        """Return the verdict with its differences."""
+        unlisted = self._found - len(self._findings)
+        return StateVerdict(self._rows, self._replay.adopted, tuple(self._findings), unlisted)
+
+    def replay(self, take: Callable[[AuditFound], None]) -> None:
+        """Along the chain. What cannot be read says nothing, and is found by the walk."""
+        after: int | None = None
+        while page := read_records(self._connection, AuditQuery(after=after, limit=_AT_ONCE)):
+            for sequence, record in page:
+                take((sequence, record))
+                if record is not None:
+                    self._replay_one(sequence, record)
+            after = page[-1][0]
+
+    def _replay_one(self, sequence: int, record: Any) -> None:
+        try:
+            self._replay.take(sequence, record)
+        except Malformed:
+            self._find(Rule.AUDIT_RECORD, Where(Part.AUDIT, (sequence,)), "What it says of the tables cannot be read.")
+
+    def compare(self) -> None:
+        """All tables."""
+        self._compare_entries()
+        self._compare_keys()
+        for compared in COMPARED.values():
+            self._compare_table(compared)
+        self._compare_postings()
+
+    def _compare_table(self, compared: Compared) -> None:
+        table = compared.table.name
+
+        def name_of(row: dict[str, Any]) -> str:
+            return compared.name(self._key, row)
+
+        for name, of_name in groupby(self._stream(compared.table, *compared.order), name_of):
+            rows = list(of_name)
+            if table == "discovery_cards":
+                self._compare_found(rows[0])
+            expected = self._take("expected", ("tab", "name"), (table, name), "digests, sequence")
+            place = _DATABASE.within(table, name)
+            if expected is None:
+                self._find_added(place)
+                continue
+            for column in differing(compared, expected[0], pack(self._key, compared, name, rows)):
+                self._find_changed(place.within(column), expected[1])
+        for name, sequence in self._kept.execute("SELECT name, sequence FROM expected WHERE tab = ?", (table,)):
+            self._find_missing(_DATABASE.within(table, name), sequence)
+
+    def _compare_found(self, row: dict[str, Any]) -> None:
+        """Return the status and the terms of a row of ``discovery_cards``.
+
+        The terms are for the comparison of postings.
+        """
+        position, place = row["position"], _DATABASE.within("discovery_cards", row["position"], "status")
+        expected = self._take("entries", ("list", "idx"), (FOUND, position), "status, sequence")
+        if expected is not None and expected[0] != row["status"]:
+            self._find_status(place, row["status"], *expected)
+        terms = row["terms"] if isinstance(row["terms"], bytes) else b""
+        values = [(term, position) for term in unpack_terms(terms[: len(terms) // 8 * 8])]
+        self._kept.executemany("INSERT OR IGNORE INTO terms VALUES (?, ?)", values)
+
+    def _compare_entries(self) -> None:
+        for row in self._stream(status_entries, "list_id", "index"):
+            place = _DATABASE.within("status_entries", row["list_id"], row["index"])
+            wanted = "status, sequence, expires, shown, public"
+            expected = self._take("entries", ("list", "idx"), (row["list_id"], row["index"]), wanted)
+            if expected is None:
+                self._find_added(place)
+                continue
+            status, sequence, expires, shown, public = expected
+            if status != row["status"]:
+                self._find_status(place.within("status"), row["status"], status, sequence)
+            right = {
+                "expires_at": row["expires_at"] == expires,
+                "shown": row["shown"] == shown,
+                "public_at": row["public_at"] == public or _is_before(row["public_at"], public),
+            }
+            for column in (name for name, is_right in right.items() if not is_right):
+                self._find_changed(place.within(column), sequence)
+        for list_id, index, sequence in self._kept.execute(
+            "SELECT list, idx, sequence FROM entries WHERE list <> ?", (FOUND,)
+        ):
+            self._find_missing(_DATABASE.within("status_entries", list_id, index), sequence)
+
+    def _compare_keys(self) -> None:
+        for row in self._stream(holder_keys, "thumbprint"):
+            place = _DATABASE.within("holder_keys", row["thumbprint"])
+            name = hidden_name(self._key, "holder_keys", row["thumbprint"])
+            expected = self._take("bound", ("name",), (name,), "agent, at, sequence")
+            if expected is None:
+                self._find_added(place)
+                continue
+            for column, value in zip(("agent_id", "bound_at"), expected, strict=False):
+                if row[column] != value:
+                    self._find_changed(place.within(column), expected[2])
+        for name, sequence in self._kept.execute("SELECT name, sequence FROM bound"):
+            self._find_missing(_DATABASE.within("holder_keys", name), sequence)
+
+    def _compare_postings(self) -> None:
+        for row in self._stream(discovery_postings, "position", "term"):
+            if self._take("terms", ("term", "position"), (row["term"], row["position"]), "1") is None:
+                self._find_added(_DATABASE.within("discovery_postings", row["position"], row["term"]))
+        for term, position in self._kept.execute("SELECT term, position FROM terms"):
+            place = _DATABASE.within("discovery_postings", position, term)
+            self._find(Rule.AUDIT_STATE_MISSING, place, "The row of discovery_cards has this term.")
+
+    def _stream(self, table: Table, *order: str) -> Iterator[dict[str, Any]]:
+        """All rows as they are stored, whatever is in them."""
+        columns = [
+            cast(column, Text).label(column.name)
+            if isinstance(column.type, StoredJson)
+            else type_coerce(column, NullType()).label(column.name)
+            for column in table.c
+        ]
+        asked = select(*columns).order_by(*(table.c[name] for name in order))
+        asked = asked.execution_options(stream_results=True, yield_per=_AT_ONCE)
+        kinds = [(column.name, column.type) for column in table.c]
+        for row in self._connection.execute(asked):
+            self._rows += 1
+            yield {name: _value(kind, value) for (name, kind), value in zip(kinds, row, strict=True)}
+
+    def _take(self, table: str, names: tuple[str, ...], values: tuple[Any, ...], wanted: str) -> tuple[Any, ...] | None:
+        """Take what is expected of a row, which is not expected again."""
+        these = " AND ".join(f"{name} = ?" for name in names)
+        if any(isinstance(value, bytes | float) for value in values):
+            return None
+        found = self._kept.execute(f"DELETE FROM {table} WHERE {these} RETURNING {wanted}", values).fetchall()
+        return found[0] if found else None
+
+    def _find_added(self, place: Where) -> None:
+        self._find(Rule.AUDIT_STATE_ADDED, place, "No record wrote it, or a record deleted it.")
+
+    def _find_missing(self, place: Where, sequence: int) -> None:
+        self._find(Rule.AUDIT_STATE_MISSING, place, f"Record {sequence} wrote it, and no record deleted it.")
+
+    def _find_changed(self, place: Where, sequence: int) -> None:
+        self._find(Rule.AUDIT_STATE_CHANGED, place, f"Record {sequence} says otherwise.")
+
+    def _find_status(self, place: Where, status: object, expected: int, sequence: int) -> None:
+        hint = f"It is {_status_name(status)}; by record {sequence} it is {_status_name(expected)}."
+        self._find(Rule.AUDIT_STATE_CHANGED, place, hint)
+
+    def _find(self, rule: Rule, place: Where, hint: str) -> None:
+        self._found += 1
+        if len(self._findings) < MOST_FINDINGS:
+            self._findings.append(Finding(rule, place, hint))
+
+
+def _is_before(one: object, other: object) -> bool:
+    """Whether a change is public sooner than recorded.
+
+    A change made by a clock that was ahead may be.
+    """
+    return isinstance(one, int) and isinstance(other, int) and one < other
+
+
+def _status_name(status: object) -> str:
+    return next((known.name.lower() for known in StatusValue if known == status), "no known status")
+
+
+def _value(kind: object, value: Any) -> Any:
+    """Parse a value as the registry writes it.
+
+    An unreadable value equals nothing that it writes.
+    """
+    if isinstance(kind, StoredJson) and value is not None:
+        try:
+            return json.loads(value)
+        except (ValueError, TypeError, RecursionError):
+            return ["unreadable", str(value)]
+    if isinstance(kind, Boolean) and value in (0, 1):
+        return bool(value)
+    return value
+
+
+# -- Adoption: the recorded state of a database from before row digests -----------------------------------------------
+# Its earlier audit records do not name the rows that they wrote.
+#
+# The records of the adoption name every row that is compared, as it is at that moment. Nobody can tell what was
+# changed before it. It happens once, in the transaction of the migration; a new database has nothing to adopt.
+
+_PUBLIC = {"shown": None, "public_at": None}
+"""What changed becomes public at the adoption: records of it are not read again."""
+_ADOPTION_AT_ONCE = 200
+"""Agents, or rows of another table, that are read together."""
+_WITHOUT_AGENT = (tokens, sessions, registry_keys, status_lists, grants, delegations, approvals, remembered)
+_ENTRY = and_(status_entries.c.list_id == cards.c.status_list_id, status_entries.c.index == cards.c.status_index)
+
+
+def adopt(connection: Connection, at: int) -> None:
+    """Make the key of the digests, and record the state of an older database.
+
+    Args:
+        connection: in a transaction; nothing else may write until it ends.
+        at: Unix seconds.
+    """
+    unkeyed = update(audit_head).where(audit_head.c.state_key.is_(None))
+    if connection.execute(unkeyed.values(state_key=secrets.token_bytes(KEY_BYTES))).rowcount != 1:
+        return
+    adopts = True
+    for written, agent_id in _state(connection):
+        told = Written(written.rows, {}, written.keys, written.runs, adopts=adopts)
+        append_all(connection, [AuditRow(AuditEvent.STATE_ADOPTED, at, "", agent_id, written=told)])
+        adopts = False
+
+
+def _state(connection: Connection) -> Iterator[tuple[Written, str]]:
+    connection.execute(update(status_entries).where(status_entries.c.public_at.is_not(None)).values(_PUBLIC))
+    for table in _WITHOUT_AGENT:
+        (key,) = table.primary_key.columns
+        for rows in _pages(connection, select(table), key):
+            yield Written({table.name: rows}), ""
+    for rows in _pages(connection, select(agents), agents.c.agent_id):
+        yield from _of_agents(connection, rows)
+    yield from _entries_of_nobody(connection)
+
+
+def _pages(connection: Connection, asked: Select[Any], *key: ColumnElement[Any]) -> Iterator[list[Row]]:
+    """All rows, so many at once, in the order of their key."""
+    asked = asked.order_by(*key).limit(_ADOPTION_AT_ONCE)
+    rows = connection.execute(asked).mappings().all()
+    while rows:
+        yield [dict(row) for row in rows]
+        last = tuple(rows[-1][column.name] for column in key)
+        behind = tuple_(*key) > last if len(key) > 1 else key[0] > last[0]
+        rows = connection.execute(asked.where(behind)).mappings().all()
+
+
+def _of_agents(connection: Connection, rows: Sequence[Row]) -> Iterator[tuple[Written, str]]:
+    """Read each agent's rows of all tables that are compared.
+
+    They are its own row, Batches, SD-Cards, keys, status entries and discovery entries.
+    """
+    named = [str(row["agent_id"]) for row in rows]
+    of_table: dict[str, defaultdict[str, list[Row]]] = {}
+    found = {
+        "agents": select(agents).where(agents.c.agent_id.in_(named)),
+        "batches": select(batches).where(batches.c.agent_id.in_(named)),
+        "discovery_cards": select(discovery_cards).where(discovery_cards.c.agent_id.in_(named)),
+        "holder_keys": select(holder_keys).where(holder_keys.c.agent_id.in_(named)),
+        "cards": select(cards, batches.c.agent_id, status_entries.c.status)
+        .join_from(cards, batches)
+        .join(status_entries, _ENTRY, isouter=True)
+        .where(batches.c.agent_id.in_(named)),
+    }
+    for table, asked in found.items():
+        of_table[table] = defaultdict(list)
+        for one in connection.execute(asked).mappings():
+            of_table[table][one["agent_id"]].append(dict(one))
+    for agent_id in named:
+        keys = defaultdict[int, list[str]](list)
+        for row in of_table["holder_keys"][agent_id]:
+            keys[int(str(row["bound_at"]))].append(str(row["thumbprint"]))
+        compared = {table: of_table[table][agent_id] for table in found if table != "holder_keys"}
+        runs = [*_runs(compared["cards"]), *runs_of(compared["discovery_cards"])]
+        yield Written({table: those for table, those in compared.items() if those}, keys=keys, runs=runs), agent_id
+
+
+def _runs(issued: Sequence[Row]) -> list[StatusRun]:
+    return [_run(**row) for row in issued if row["status"] is not None]
+
+
+def _run(
+    *, context: Any, status_list_id: Any, batch_id: Any, expires_at: Any, status: Any, status_index: Any, **_: object
+) -> StatusRun:
+    return StatusRun(context, status_list_id, batch_id, expires_at, status, (status_index,))
+
+
+def _entries_of_nobody(connection: Connection) -> Iterator[tuple[Written, str]]:
+    """Status entries of SD-Cards of agents that were deleted. They stay as they are."""
+    rest = select(status_entries).join(cards, _ENTRY, isouter=True).where(cards.c.digest.is_(None))
+    for rows in _pages(connection, rest, status_entries.c.list_id, status_entries.c.index):
+        yield Written(runs=[_orphan(**row) for row in rows]), ""
+
+
+def _orphan(*, list_id: Any, index: Any, status: Any, expires_at: Any, **_: object) -> StatusRun:
+    return StatusRun("", list_id, "", expires_at, status, (index,))

@@ -1,0 +1,316 @@
+"""The tables, for SQLite and PostgreSQL alike.
+
+Constraints, not code, make owners and key bindings unique.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    UniqueConstraint,
+    false,
+    text,
+)
+
+from issuer_service.db.values import StoredJson, StoredText
+from sdcard.io.used_nonces import used_nonces_table
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+    }
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("digest", StoredText(64), primary_key=True),
+    Column("subject", StoredText(256), nullable=False),
+    Column("scopes", StoredJson(), nullable=False),
+    Column("limits", StoredJson(), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+)
+
+agents = Table(
+    "agents",
+    metadata,
+    Column("agent_id", StoredText(128), primary_key=True),
+    Column("folded_id", StoredText(128), nullable=False, unique=True),
+    Column("subject", StoredText(256), nullable=False),
+    Column("card_format", StoredText(64), nullable=False),
+    Column("card", StoredText(), nullable=False),
+    Column("registered_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("asked", StoredText()),
+    Column("possession", StoredText(16)),
+    Column("batch_id", StoredText(32)),
+    Column("card_version", StoredText()),
+    Column("content", StoredText(64)),
+    Column("deleted_at", BigInteger),
+    Index("ix_agents_subject", "subject", "agent_id"),
+)
+"""A row stays when its agent is deleted: id and subject, so that nobody else is given them, and an empty card."""
+
+holder_keys = Table(
+    "holder_keys",
+    metadata,
+    Column("thumbprint", StoredText(64), primary_key=True),
+    Column("agent_id", ForeignKey("agents.agent_id"), nullable=False, index=True),
+    Column("bound_at", BigInteger, nullable=False),
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("batch_id", StoredText(32), primary_key=True),
+    Column("agent_id", ForeignKey("agents.agent_id"), nullable=False, index=True),
+    Column("issued_at", BigInteger, nullable=False),
+)
+
+cards = Table(
+    "cards",
+    metadata,
+    Column("digest", StoredText(64), primary_key=True),
+    Column("batch_id", ForeignKey("batches.batch_id"), nullable=False, index=True),
+    Column("context", StoredText(256), nullable=False),
+    Column("thumbprint", ForeignKey("holder_keys.thumbprint"), nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("status_list_id", StoredText(32)),
+    Column("status_index", Integer),
+    Column("for_discovery", Boolean, nullable=False, server_default=false()),
+    Column("subject", StoredText(64)),
+    Index(
+        "ix_cards_subject",
+        "subject",
+        sqlite_where=text("subject IS NOT NULL"),
+        postgresql_where=text("subject IS NOT NULL"),
+    ),
+)
+"""``subject``: the pairwise id in its ``sub``, which identifies its agent; NULL where that is the agent's own id."""
+
+status_lists = Table(
+    "status_lists",
+    metadata,
+    Column("list_id", StoredText(32), primary_key=True),
+    Column("slot", SmallInteger, unique=True),
+)
+"""``slot``: which of the open lists it is; null when it is closed, and gives out no more entries."""
+
+CHANGED = text("(status <> 0 OR public_at IS NOT NULL)")
+"""That an entry is not as it was given: what a list is published from, by an index of its own."""
+
+status_entries = Table(
+    "status_entries",
+    metadata,
+    Column("list_id", ForeignKey("status_lists.list_id"), primary_key=True),
+    Column("index", Integer, primary_key=True, autoincrement=False),
+    Column("status", SmallInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("shown", SmallInteger),
+    Column("public_at", BigInteger),
+    Index("ix_status_entries_changed", "list_id", sqlite_where=CHANGED, postgresql_where=CHANGED),
+)
+"""Entries that were given to an SD-Card, once each; ``expires_at`` is the SD-Card's. An entry is never used again: it
+stays until all entries of its list have expired, and then the list goes too.
+
+The list shows ``status`` from ``public_at`` on, and ``shown`` before. Both are null while nothing has changed.
+"""
+
+used_nonces = used_nonces_table("used_nonces", metadata)
+"""Nonces for proofs to the registry that were used, and the key that they are made with."""
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("digest", StoredText(64), primary_key=True),
+    Column("subject", StoredText(256), nullable=False, index=True),
+    Column("agent_id", StoredText(128), nullable=False, index=True),
+    Column("request", StoredText(64), nullable=False),
+    Column("sealed", LargeBinary),
+    Column("bytes", Integer, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+)
+"""Responses for retries with the same Idempotency-Key; the sealing key is not in the database."""
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("sequence", BigInteger().with_variant(Integer(), "sqlite"), primary_key=True, autoincrement=False),
+    Column("event", StoredText(64), nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("subject", StoredText(256), nullable=False),
+    Column("agent_id", StoredText(128), nullable=False, index=True),
+    Column("batch_id", StoredText(32), nullable=False),
+    Column("disclosed", StoredJson(), nullable=False),
+    Column("interaction_id", StoredText(128)),
+    Column("previous", StoredText(64), nullable=False),
+    Column("digest", StoredText(64), nullable=False),
+    Column("possession", StoredText(16)),
+    Column("supersedes", StoredText(16)),
+    Column("state", StoredText()),
+    Index(
+        "ix_audit_interaction_id",
+        "interaction_id",
+        sqlite_where=text("interaction_id IS NOT NULL"),
+        postgresql_where=text("interaction_id IS NOT NULL"),
+    ),
+)
+"""Append-only: nothing updates or deletes a row. ``digest`` is over all the others; ``previous`` is the last row's.
+``state``: digests of the rows that the same transaction wrote, as JSON text; see ``stores/state``.
+"""
+
+audit_head = Table(
+    "audit_head",
+    metadata,
+    Column("chain", SmallInteger, primary_key=True, autoincrement=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("digest", StoredText(64), nullable=False),
+    Column("state_key", LargeBinary),
+)
+"""One row, of chain 1: where the audit chain ends. A transaction that adds a record locks it until the commit.
+``state_key``: the key of the digests in ``audit.state``; NULL until the database is adopted.
+"""
+
+registry_keys = Table(
+    "registry_keys",
+    metadata,
+    Column("kid", StoredText(64), primary_key=True),
+    Column("use", StoredText(16), nullable=False),
+    Column("public_jwk", StoredJson(), nullable=False),
+    Column("sealed", StoredText(), nullable=False),
+    Column("state", StoredText(16), nullable=False),
+    Column("active_for", StoredText(16), unique=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("not_before", BigInteger, nullable=False),
+    Column("activated_at", BigInteger),
+    Column("retired_at", BigInteger),
+    Column("signs_until", BigInteger),
+    CheckConstraint(
+        "(state = 'active' AND active_for IS NOT NULL AND active_for = use)"
+        " OR (state <> 'active' AND active_for IS NULL)",
+        name="ck_registry_keys_active_for",
+    ),
+)
+"""``active_for``: the use, while the key is active; so a use never has two active keys."""
+
+secrets = Table(
+    "secrets", metadata, Column("name", StoredText(64), primary_key=True), Column("value", LargeBinary, nullable=False)
+)
+"""What the processes of one registry share, made once by the migration. It protects nothing in this database."""
+
+discovery_cards = Table(
+    "discovery_cards",
+    metadata,
+    Column("position", BigInteger().with_variant(Integer(), "sqlite"), primary_key=True, autoincrement=False),
+    Column("agent_id", ForeignKey("agents.agent_id"), nullable=False, index=True),
+    Column("batch_id", ForeignKey("batches.batch_id"), nullable=False),
+    Column("context", StoredText(256), nullable=False),
+    Column("partner", StoredText(256), nullable=False),
+    Column("status", SmallInteger, nullable=False),
+    Column("until", BigInteger),
+    Column("decided_by", StoredText(64), nullable=False),
+    Column("renew_at", BigInteger, nullable=False),
+    Column("issued_at", BigInteger, nullable=False, server_default="0"),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("holder_key", StoredJson(), nullable=False),
+    Column("disclose", StoredJson()),
+    Column("terms", LargeBinary, nullable=False),
+    Column("sd_card", StoredText(), nullable=False),
+    Column("subject", StoredText(64)),
+)
+"""By whom an agent is found: one row for each context, and for *federation* each partner. ``sd_card`` is empty until
+discovery first returns it. ``subject``: the pairwise id in it; NULL for the agent's own. ``terms``: the terms of its
+rows below, eight bytes each, to find those rows again.
+"""
+
+discovery_postings = Table(
+    "discovery_postings",
+    metadata,
+    Column("term", BigInteger, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
+)
+"""Which positions have a term: a keyed hash of audience, criterion and text, so that each context has its own."""
+
+grants = Table(
+    "grants",
+    metadata,
+    Column("grant_id", StoredText(32), primary_key=True),
+    Column("delegator", StoredText(256), nullable=False),
+    Column("target", StoredText(256), nullable=False),
+    Column("scopes", StoredJson(), nullable=False),
+    Column("sensitive", StoredJson(), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    UniqueConstraint("delegator", "target"),
+)
+"""A grant is added and removed, and never changed: a token counts for as long as the grant that it was issued by."""
+
+delegations = Table(
+    "delegations",
+    metadata,
+    Column("token_id", StoredText(32), primary_key=True),
+    Column("root", StoredText(80), nullable=False),
+    Column("parents", StoredJson(), nullable=False),
+    Column("actor", StoredText(256), nullable=False, index=True),
+    Column("target", StoredText(256), nullable=False, index=True),
+    Column("grant_id", StoredText(32), nullable=False),
+    Column("proof", StoredText(64), nullable=False),
+    Column("client", StoredText(256), nullable=False),
+    Column("issued_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+    Column("revoked_at", BigInteger),
+)
+"""The links of chains. ``parents`` are the tokens before this one, so that a chain is one look-up."""
+
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("approval_id", StoredText(32), primary_key=True),
+    Column("open_for", StoredText(64), unique=True),
+    Column("client", StoredText(256), nullable=False, index=True),
+    Column("parties", StoredJson(), nullable=False),
+    Column("target", StoredText(256), nullable=False),
+    Column("scopes", StoredJson(), nullable=False),
+    Column("interaction_id", StoredText(128)),
+    Column("state", StoredText(16), nullable=False),
+    Column("asked_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+    Column("decided_by", StoredText(256), nullable=False),
+    Column("owners", StoredJson(), nullable=False, server_default="[]"),
+)
+"""``open_for``: digest of all that an approval is bound to, while it is open; so a thing is not asked for twice."""
+
+remembered = Table(
+    "remembered",
+    metadata,
+    Column("digest", StoredText(64), primary_key=True),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+)
+"""Digests of access tokens of an identity provider that were revoked here, and of DPoP proofs that were used."""
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", StoredText(64), primary_key=True),
+    Column("token", StoredText(64), nullable=False, index=True),
+    Column("subject", StoredText(256), nullable=False),
+    Column("scopes", StoredJson(), nullable=False),
+    Column("limits", StoredJson(), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+)
+"""Who is signed in at the console: by the digest of what the browser keeps, and that of the token they came with."""

@@ -1,0 +1,141 @@
+"""Chains of delegated tokens in the database, and what ends one.
+
+A chain counts while each of its links does: the access token that it began with, the tokens in between, the grants they
+were issued by, the SD-Cards that were shown, and the agents. All of that is looked at where it is, whenever it matters.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, func, not_, or_, select, update
+
+from issuer_service.audit.records import Row
+from issuer_service.db.tables import agents, batches, cards, delegations, grants, remembered, status_entries, tokens
+from issuer_service.db.values import in_force
+from issuer_service.delegation.records import AGENT, ExchangeRow, LinkRow, grant_holds, link_holds, link_of
+from sdcard.errors import Part, Refused, Where
+from sdcard.rules import Rule
+from sdcard.status_list import StatusValue
+
+_SHOWN = Where(Part.REQUEST, ("subject_token",))
+
+
+def find_links(connection: Connection, token_id: str) -> tuple[LinkRow, ...]:
+    """Find the chain of a delegated token, its first link first.
+
+    It is empty when a link is missing.
+    """
+    this = connection.execute(select(delegations).where(delegations.c.token_id == token_id)).mappings().first()
+    if this is None:
+        return ()
+    before = connection.execute(select(delegations).where(delegations.c.token_id.in_(this["parents"])))
+    known = {row["token_id"]: link_of(row) for row in before.mappings()}
+    if len(known) < len(this["parents"]):
+        return ()
+    return (*(known[one] for one in this["parents"]), link_of(this))
+
+
+def check_chain(connection: Connection, exchange: ExchangeRow) -> None:
+    """Refuse a link to a chain that does not count, or that would not."""
+    parents = exchange.link.parents
+    before = find_links(connection, parents[-1]) if parents else ()
+    if len(before) < len(parents):
+        raise Refused(Rule.DELEGATION_REVOKED, _SHOWN)
+    end = find_end(connection, (*before, exchange.link), exchange.at)
+    if end is not None:
+        rule, number = end
+        raise Refused(rule, _SHOWN.within("chain", number))
+
+
+def find_end(connection: Connection, links: Sequence[LinkRow], at: int) -> tuple[Rule, int] | None:
+    """Return the rule and the number of the first link that ended."""
+    if not _root_counts(connection, links[0].root, at):
+        return Rule.DELEGATION_REVOKED, 0
+    named = [link.token_id for link in links]
+    gone = select(delegations.c.token_id).where(
+        delegations.c.token_id.in_(named), or_(delegations.c.revoked_at.is_not(None), not_(link_holds(at)))
+    )
+    revoked = set(connection.execute(gone).scalars())
+    theirs = grants.c.grant_id.in_([link.grant_id for link in links])
+    granted = set(connection.execute(select(grants.c.grant_id).where(theirs, grant_holds(at))).scalars())
+    parties = {party for link in links for party in (link.actor, link.target) if party.startswith(AGENT)}
+    standing = _in_good_standing(connection, parties, at)
+    shown = _statuses(connection, {link.proof for link in links} - {""}, at)
+    for number, link in enumerate(links):
+        if link.token_id in revoked:
+            return Rule.DELEGATION_REVOKED, number
+        if link.grant_id not in granted:
+            return Rule.DELEGATION_GRANT_ENDED, number
+        if link.proof and shown.get(link.proof) != StatusValue.VALID:
+            return _BY_STATUS.get(shown.get(link.proof, -1), Rule.DELEGATION_AGENT_ENDED), number
+        if not {party for party in (link.actor, link.target) if party.startswith(AGENT)} <= standing:
+            return Rule.DELEGATION_AGENT_ENDED, number
+    return None
+
+
+_BY_STATUS = {int(StatusValue.INVALID): Rule.STATUS_REVOKED, int(StatusValue.SUSPENDED): Rule.STATUS_SUSPENDED}
+
+
+def _root_counts(connection: Connection, root: str, at: int) -> bool:
+    kind, _, digest = root.partition(":")
+    if kind == "opaque":
+        counts = in_force(tokens.c.created_at, tokens.c.expires_at, at)
+        asked = select(tokens.c.digest).where(tokens.c.digest == digest, counts)
+        return connection.execute(asked).first() is not None
+    asked = select(remembered.c.digest).where(remembered.c.digest == digest)
+    return connection.execute(asked).first() is None
+
+
+def _entry() -> ColumnElement[bool]:
+    same_list = status_entries.c.list_id == cards.c.status_list_id
+    return same_list & (status_entries.c.index == cards.c.status_index)
+
+
+_STATUS: ColumnElement[Any] = func.coalesce(status_entries.c.status, int(StatusValue.VALID))
+"""Of a card; those of before there were lists are valid."""
+
+
+def _in_good_standing(connection: Connection, parties: set[str], at: int) -> set[str]:
+    """Filter the agents to those that have a valid SD-Card now."""
+    asked = (
+        select(batches.c.agent_id)
+        .join_from(cards, batches)
+        .join(agents, agents.c.agent_id == batches.c.agent_id)
+        .join(status_entries, _entry(), isouter=True)
+        .where(batches.c.agent_id.in_([party.removeprefix(AGENT) for party in parties]))
+        .where(
+            ~cards.c.for_discovery,
+            agents.c.deleted_at.is_(None),
+            in_force(batches.c.issued_at, cards.c.expires_at, at),
+            _STATUS.in_([int(StatusValue.VALID)]),
+        )
+        .distinct()
+    )
+    return {AGENT + agent_id for agent_id in connection.execute(asked).scalars()}
+
+
+def _statuses(connection: Connection, digests: set[str], at: int) -> dict[str, int]:
+    """Map each unexpired SD-Card that the registry issued to its status."""
+    asked = (
+        select(cards.c.digest, _STATUS)
+        .join(status_entries, _entry(), isouter=True)
+        .where(cards.c.digest.in_(digests), cards.c.expires_at > at)
+    )
+    return {digest: status for digest, status in connection.execute(asked)}
+
+
+def end_chains(connection: Connection, agent_id: str, at: int) -> list[Row]:
+    """Revoke every token that an agent handed on or was given; their rows.
+
+    Its SD-Cards were revoked, and later ones change nothing about that.
+    """
+    party = AGENT + agent_id
+    of_it = or_(delegations.c.actor == party, delegations.c.target == party)
+    return end_links(connection, at, of_it)  # expired or not: the clock may be ahead
+
+
+def end_links(connection: Connection, at: int, *which: ColumnElement[bool]) -> list[Row]:
+    """Revoke these links, unless they are revoked; their rows then."""
+    counting = update(delegations).where(*which, delegations.c.revoked_at.is_(None))
+    ended = connection.execute(counting.values(revoked_at=at).returning(*delegations.c))
+    return [dict(row) for row in ended.mappings()]

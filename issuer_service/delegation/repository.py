@@ -1,0 +1,370 @@
+"""Grants, approvals and delegated tokens in the database."""
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, not_, select, tuple_, update
+
+from issuer_service.agents.repository import SqlNonces, check_unused, use_nonce
+from issuer_service.audit.records import AuditEvent, AuditRow, Row, Written
+from issuer_service.audit.repository import append_audit
+from issuer_service.db.pairwise import find_own_name
+from issuer_service.db.state import NAME_LENGTH
+from issuer_service.db.tables import agents, approvals, delegations, grants, remembered, tokens
+from issuer_service.db.values import as_stored, fetch_as_stored, read_page, read_rows
+from issuer_service.delegation.chain_repository import check_chain, end_links, find_end, find_links
+from issuer_service.delegation.records import (
+    AGENT,
+    READ_APPROVAL,
+    READ_GRANT,
+    ApprovalRow,
+    ApprovalState,
+    DecisionRow,
+    ExchangeRow,
+    GrantExists,
+    GrantRow,
+    LinkRow,
+    RevocationRow,
+    approval_audit_row,
+    approval_is_open,
+    approval_of,
+    clear_old,
+    columns_of,
+    exchange_audit_row,
+    grant_audit_row,
+    grant_holds,
+    grant_of,
+)
+from sdcard.errors import Part, Refused, Where
+from sdcard.instants import MAX_SKEW, Lifetime
+from sdcard.io.database import Database
+from sdcard.rules import Rule
+
+# -- Approvals in the database: open ones, who may decide them, single use --------------------------------------------
+
+MOST_OPEN = 100
+"""Approvals that one client may wait for."""
+_HANDLE = Where(Part.REQUEST, ("approval_handle",))
+
+
+def waiting(at: int) -> tuple[ColumnElement[bool], ...]:
+    """Whether an approval waits for a decision."""
+    return approvals.c.state == ApprovalState.PENDING.value, approval_is_open(at)
+
+
+def list_waiting(
+    connection: Connection, at: int, count: int, after: tuple[int, str] | None, client: str | None
+) -> tuple[ApprovalRow, ...]:
+    """Give approvals that wait for a decision, from an instant and name on.
+
+    Rows that cannot be read do not count.
+    """
+    order = approvals.c.asked_at, approvals.c.approval_id
+    asked = select(*as_stored(approvals)).where(*waiting(at)).order_by(*order)
+    if client is not None:
+        asked = asked.where(approvals.c.client == client)
+    if after is not None:
+        asked = asked.where(tuple_(*order) > after)
+    return read_page(connection, approvals, asked, count, READ_APPROVAL)
+
+
+def ask_approval(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
+    """Ask a person, if everything else permits the exchange.
+
+    Nothing is used up by that.
+    """
+    if exchange.nonce is not None:
+        check_unused(connection, exchange.nonce, exchange.at)
+    check_chain(connection, exchange)
+    asked = exchange.approval
+    assert asked is not None, "an approval is asked for"
+    bound = _bound_to(asked)
+    over = update(approvals).where(approvals.c.open_for == bound, not_(approval_is_open(exchange.at)))
+    ended = connection.execute(over.values(open_for=None).returning(*approvals.c)).mappings().all()
+    open_one = connection.execute(select(approvals).where(approvals.c.open_for == bound)).mappings().first()
+    if open_one is not None:
+        return approval_of(open_one)
+    waiting = (approvals.c.client == asked.client, approvals.c.open_for.is_not(None), approval_is_open(exchange.at))
+    count = connection.execute(select(func.count()).select_from(approvals).where(*waiting)).scalar_one()
+    if count >= MOST_OPEN:
+        raise Refused(Rule.RATE_EXCEEDED, Where(Part.REQUEST), "Too many approvals are waited for.")
+    asked = replace(asked, owners=tuple(sorted(_owners(connection, asked))))
+    row = {**columns_of(asked, "parties", "scopes", "owners"), "state": asked.state.value, "open_for": bound}
+    connection.execute(insert(approvals).values(row))
+    cleared = clear_old(connection, approvals, approvals.c.approval_id, exchange.at)
+    rows = [*(dict(one) for one in ended if one["approval_id"] not in cleared), row]
+    written = Written({"approvals": rows}, {"approvals": cleared})
+    append_audit(connection, approval_audit_row(AuditEvent.APPROVAL_ASKED, asked, asked.client, exchange.at, written))
+    return asked
+
+
+def use_approval(connection: Connection, wanted: ApprovalRow, at: int) -> Row:
+    """Use an approval up, if it is for exactly this; the row then.
+
+    The transaction that changes the row has used it.
+    """
+    this = approvals.c.approval_id == wanted.approval_id
+    row = connection.execute(select(approvals).where(this)).mappings().first()
+    if row is None or _bound_to(approval_of(row)) != _bound_to(wanted):
+        raise Refused(Rule.APPROVAL_OTHER, _HANDLE)
+    if row["state"] == ApprovalState.USED.value:
+        raise Refused(Rule.APPROVAL_USED, _HANDLE)
+    if row["state"] == ApprovalState.DENIED.value:
+        raise Refused(Rule.APPROVAL_DENIED, _HANDLE)
+    if not Lifetime(row["asked_at"], row["expires_at"]).covers(at, MAX_SKEW):
+        raise Refused(Rule.APPROVAL_EXPIRED, _HANDLE)
+    if row["state"] == ApprovalState.PENDING.value:
+        raise Refused(Rule.APPROVAL_PENDING, _HANDLE)
+    approved = update(approvals).where(this, approvals.c.state == ApprovalState.APPROVED.value)
+    used = {"state": ApprovalState.USED.value, "open_for": None}
+    if (connection.execute(approved.values(used))).rowcount != 1:
+        raise Refused(Rule.APPROVAL_USED, _HANDLE)
+    return {**row, **used}
+
+
+def decide_approval(connection: Connection, decision: DecisionRow) -> ApprovalRow:
+    """Approve or deny, unless the subject is a party of the exchange."""
+    where = Where(Part.REQUEST, ("approval_id",))
+    this = approvals.c.approval_id == decision.approval_id, approvals.c.state == ApprovalState.PENDING.value
+    waiting = (*this, approval_is_open(decision.at))
+    row = connection.execute(select(approvals).where(*waiting)).mappings().first()
+    if row is None:
+        raise Refused(Rule.APPROVAL_DECIDED, where)
+    approval, granted = approval_of(row), decision.state is ApprovalState.APPROVED
+    if granted and _profits(connection, approval, decision.subject):
+        raise Refused(Rule.APPROVAL_SELF, where)
+    decided: dict[str, str | None] = {"state": decision.state.value, "decided_by": decision.subject}
+    if not granted:
+        decided["open_for"] = None
+    if (connection.execute(update(approvals).where(*waiting).values(decided))).rowcount != 1:
+        raise Refused(Rule.APPROVAL_DECIDED, where)
+    event = AuditEvent.APPROVAL_GRANTED if granted else AuditEvent.APPROVAL_DENIED
+    written = Written({"approvals": ({**row, **decided},)})
+    append_audit(connection, approval_audit_row(event, approval, decision.subject, decision.at, written))
+    return approval
+
+
+def _profits(connection: Connection, approval: ApprovalRow, subject: str) -> bool:
+    """Whether a subject is a party of an exchange, which it then may not approve.
+
+    Parties are the client, the delegator, an actor, the target, and the owners of these agents, now or when the
+    approval was requested. An agent approves nothing.
+
+    Names that people would take for the same are the same here: `sdcard approvals approve --by` takes any text.
+    """
+    parties = {approval.client, *approval.parties, approval.target, *approval.owners, *_owners(connection, approval)}
+    return subject.startswith(AGENT) or _as_read(subject) in set(map(_as_read, parties))
+
+
+def _as_read(subject: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", subject).casefold().split())
+
+
+def _owners(connection: Connection, approval: ApprovalRow) -> set[str]:
+    """The owners of the agents of an exchange: those of the chain, and the target."""
+    parties = (*approval.parties, approval.target)
+    named = [party.removeprefix(AGENT) for party in parties if party.startswith(AGENT)]
+    return set(connection.execute(select(agents.c.subject).where(agents.c.agent_id.in_(named))).scalars())
+
+
+def _bound_to(approval: ApprovalRow) -> str:
+    """Digest of everything that an approval is for.
+
+    It covers the client, the chain, the target, the scopes and the interaction.
+    """
+    bound = [approval.client, approval.parties, approval.target, approval.scopes, approval.interaction_id]
+    return hashlib.sha256(json.dumps(bound).encode()).hexdigest()
+
+
+# -- Grants, exchanges of tokens and revocations in the database ------------------------------------------------------
+
+
+class SqlDelegations:
+    """``Delegations`` in a relational database."""
+
+    def __init__(self, database: Database, nonces: SqlNonces) -> None:
+        self._database, self._nonces = database, nonces
+
+    async def add_grant(self, grant: GrantRow) -> GrantRow:
+        """Add a grant."""
+        return await self._database.change(lambda connection: _add_grant(connection, grant))
+
+    async def remove_grant(self, grant_id: str, at: int) -> GrantRow | None:
+        """Remove a grant."""
+        return await self._database.change(lambda connection: _remove_grant(connection, grant_id, at))
+
+    async def list_grants(self) -> tuple[GrantRow, ...]:
+        """All grants."""
+        asked = select(*as_stored(grants)).order_by(grants.c.delegator, grants.c.target)
+        rows = await self._database.read(lambda connection: fetch_as_stored(connection, asked))
+        return read_rows(grants, rows, READ_GRANT)
+
+    async def find_grant(self, delegator: str, target: str, at: int) -> GrantRow | None:
+        """The grant for these two."""
+        these = grants.c.delegator == delegator, grants.c.target == target, grant_holds(at)
+        asked = select(grants).where(*these)
+        row = await self._database.read(lambda connection: connection.execute(asked).mappings().first())
+        return None if row is None else grant_of(row)
+
+    async def find_own_name(self, party: str) -> str:
+        """The agent behind a pairwise name."""
+        return await self._database.read(lambda connection: find_own_name(connection, party))
+
+    async def find_links(self, token_id: str) -> tuple[LinkRow, ...]:
+        """The chain of a delegated token."""
+        return await self._database.read(lambda connection: find_links(connection, token_id))
+
+    async def find_end(self, links: Sequence[LinkRow], at: int) -> tuple[Rule, int] | None:
+        """Explain why a chain is no longer valid."""
+        return await self._database.read(lambda connection: find_end(connection, links, at))
+
+    async def ask_approval(self, exchange: ExchangeRow) -> ApprovalRow:
+        """Ask for an approval."""
+        with self._nonces.in_use():
+            return await self._database.change(lambda connection: ask_approval(connection, exchange))
+
+    async def record_exchange(self, exchange: ExchangeRow) -> None:
+        """Write an exchange."""
+        with self._nonces.in_use():
+            await self._database.change(lambda connection: _record(connection, exchange))
+
+    async def list_approvals(
+        self, at: int, count: int, after: tuple[int, str] | None = None, client: str | None = None
+    ) -> tuple[ApprovalRow, ...]:
+        """Give approvals that wait for a decision."""
+        return await self._database.read(lambda connection: list_waiting(connection, at, count, after, client))
+
+    async def find_waiting(self, approval_id: str, at: int) -> ApprovalRow | None:
+        """Give the approval of this name, if it waits for a decision."""
+        asked = select(approvals).where(approvals.c.approval_id == approval_id, *waiting(at))
+        row = await self._database.read(lambda connection: connection.execute(asked).mappings().first())
+        return None if row is None else approval_of(row)
+
+    async def decide(self, decision: DecisionRow) -> ApprovalRow:
+        """Approve or deny."""
+        return await self._database.change(lambda connection: decide_approval(connection, decision))
+
+    async def revoke(self, revocation: RevocationRow) -> bool:
+        """Revoke a token."""
+        return await self._database.change(lambda connection: _revoke(connection, revocation))
+
+
+# -- grants
+
+
+def _add_grant(connection: Connection, grant: GrantRow) -> GrantRow:
+    """Add a grant: the delegator by its own name, the target by the name as given."""
+    grant = replace(grant, delegator=find_own_name(connection, grant.delegator))
+    same = grants.c.delegator == grant.delegator, grants.c.target == grant.target
+    there = connection.execute(select(grants).where(*same)).mappings().first()
+    if there is not None:
+        if Lifetime(there["created_at"], there["expires_at"]).covers(grant.created_at, MAX_SKEW):
+            raise GrantExists
+        _remove_grant(connection, there["grant_id"], grant.created_at)
+    row = columns_of(grant, "scopes", "sensitive")
+    connection.execute(insert(grants).values(row))
+    added = Written(rows={"grants": (row,)})
+    append_audit(connection, grant_audit_row(AuditEvent.GRANT_ADDED, grant, grant.created_at, added))
+    return grant
+
+
+def _remove_grant(connection: Connection, grant_id: str, at: int) -> GrantRow | None:
+    this = grants.c.grant_id == grant_id
+    row = connection.execute(select(grants).where(this)).mappings().first()
+    if row is None or connection.execute(delete(grants).where(this)).rowcount != 1:
+        return None
+    gone = Written(gone={"grants": (grant_id,)})
+    append_audit(connection, grant_audit_row(AuditEvent.GRANT_REMOVED, grant_of(row), at, gone))
+    return grant_of(row)
+
+
+# -- chains
+
+
+def _record(connection: Connection, exchange: ExchangeRow) -> None:
+    """Write all of an exchange.
+
+    Rows are taken in the order proofs, approvals, links, nonces, audit.
+    """
+    rows, gone = dict[str, list[Row]](), dict[str, list[str]]()
+    if exchange.proof is not None:
+        proof = _remember(connection, *exchange.proof, exchange.at)
+        if proof is None:
+            raise Refused(Rule.DPOP_REPLAYED, Where(Part.DPOP, ("jti",)))
+        rows["remembered"], gone["remembered"] = proof
+    check_chain(connection, exchange)
+    if exchange.approval is not None:
+        rows["approvals"] = [use_approval(connection, exchange.approval, exchange.at)]
+    gone["delegations"] = clear_old(connection, delegations, delegations.c.token_id, exchange.at)
+    link = {**columns_of(exchange.link, "parents"), "revoked_at": None}
+    connection.execute(insert(delegations).values(link))
+    if exchange.nonce is not None:
+        use_nonce(connection, exchange.nonce, exchange.at)
+    written = Written({**rows, "delegations": [link]}, gone)
+    append_audit(connection, exchange_audit_row(AuditEvent.DELEGATION_ISSUED, exchange, written))
+
+
+# -- revocation
+
+
+def _revoke(connection: Connection, revocation: RevocationRow) -> bool:
+    written = _REVOKE[revocation.kind](connection, revocation)
+    if written is None:
+        return False
+    told = {"token": (revocation.token[:32],)}
+    row = AuditRow(AuditEvent.TOKEN_REVOKED, revocation.at, revocation.client, "", "", told, written=written)
+    append_audit(connection, row)
+    return True
+
+
+def _revoke_delegated(connection: Connection, revocation: RevocationRow) -> Written | None:
+    """Revoke a delegated token, for the client that requested it.
+
+    The client of a token before it in the chain may revoke it too.
+    """
+    links = find_links(connection, revocation.token)
+    if revocation.client not in {link.client for link in links}:
+        return None
+    this = delegations.c.token_id == revocation.token
+    revoked = end_links(connection, revocation.at, this)
+    return Written({"delegations": revoked}) if revoked else None
+
+
+def _revoke_opaque(connection: Connection, revocation: RevocationRow) -> Written | None:
+    this = tokens.c.digest == revocation.token, tokens.c.subject == revocation.client
+    return token_gone(revocation.token) if connection.execute(delete(tokens).where(*this)).rowcount == 1 else None
+
+
+def token_gone(digest: str) -> Written:
+    """Build the record of a deleted token."""
+    return Written(gone={"tokens": (digest[:NAME_LENGTH],)})
+
+
+def _revoke_jwt(connection: Connection, revocation: RevocationRow) -> Written | None:
+    remembering = _remember(connection, revocation.token, revocation.expires_at, revocation.at)
+    if remembering is None:
+        return None
+    rows, gone = remembering
+    return Written({"remembered": rows}, {"remembered": gone})
+
+
+def _remember(connection: Connection, digest: str, until: int, at: int) -> tuple[list[Row], list[str]] | None:
+    """Remember a digest; None when it is remembered.
+
+    Two transactions that do it at once meet at the primary key.
+
+    Returns: the row, and the names of old rows that were deleted.
+    """
+    this = remembered.c.digest == digest
+    if connection.execute(select(remembered.c.digest).where(this)).first() is not None:
+        return None
+    cleared = clear_old(connection, remembered, remembered.c.digest, at)
+    row = {"digest": digest, "expires_at": until}
+    connection.execute(insert(remembered).values(row))
+    return [row], [one[:NAME_LENGTH] for one in cleared]
+
+
+_REVOKE = {"delegated": _revoke_delegated, "opaque": _revoke_opaque, "jwt": _revoke_jwt}

@@ -1,1 +1,0 @@
-"""Agents in a file → registered, in large transactions and by several processes."""

@@ -1,1 +1,0 @@
-"""Agents over time: renewal, other keys, lists, deletion by their owners."""

@@ -1,0 +1,236 @@
+"""Metrics and readiness."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    make_wsgi_app,
+    start_http_server,
+)
+
+from issuer_service.db.engine import head
+from issuer_service.db.ports import Store
+from issuer_service.keys.repository import KeyUse
+from issuer_service.keys.ring import KeysInUse
+from issuer_service.logs import places
+from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.instants import Instant, Lifetime
+from sdcard.io.database_errors import Reason, StoreUnavailable
+from sdcard.jose.jws import Signer
+from sdcard.rules import Rule
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+# -- Prometheus metrics in a collection of their own, on a loopback port ----------------------------------------------
+# Labels are bounded: routes and contexts of the code and the policy, a few methods, classes of status, ids of rules.
+# No label holds what a client chose. The names of contexts are the operator's, and shown to all who may read the
+# metrics.
+
+LOOPBACK: Final = "127.0.0.1"
+
+_SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """Metrics of the registry."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry(auto_describe=True)
+        self._requests = Counter(
+            "sdcard_requests", "Answers, by class of status.", ["method", "route", "status"], registry=self.registry
+        )
+        self._seconds = Histogram(
+            "sdcard_request_seconds", "Time to an answer.", ["route"], buckets=_SECONDS, registry=self.registry
+        )
+        self._refusals = Counter("sdcard_refusals", "Refusals, by rule.", ["rule"], registry=self.registry)
+        self._cards = Counter(
+            "sdcard_cards_issued", "SD-Cards, also for discovery.", ["context"], registry=self.registry
+        )
+        self._lists = Counter(
+            "sdcard_status_lists_published", "Status lists that were signed anew.", registry=self.registry
+        )
+        self._connections = Gauge(
+            "sdcard_database_connections", "Connections to the database that are in use.", registry=self.registry
+        )
+        ProcessCollector(registry=self.registry)
+        self._of_request = lru_cache(None)(self._labelled)
+
+    def count_request(self, method: str, route: str, status: int | None, rule: str, seconds: float) -> None:
+        """A request was answered; without a status the client had left."""
+        counter, histogram = self._of_request(method, route, status and status // 100)
+        counter.inc()
+        histogram.observe(seconds)
+        if rule:
+            self._refusals.labels(rule).inc()
+
+    def _labelled(self, method: str, route: str, status: int | None) -> tuple[Counter, Histogram]:
+        """Kept, for ``labels`` takes longer than to count."""
+        shown = "none" if status is None else f"{status}xx"
+        return self._requests.labels(method, route, shown), self._seconds.labels(route)
+
+    def count_card(self, context: str) -> None:
+        """An SD-Card was issued."""
+        self._cards.labels(context).inc()
+
+    def count_status_list(self) -> None:
+        """A status list was published."""
+        self._lists.inc()
+
+    def watch_connections(self, in_use: Callable[[], int]) -> None:
+        """Read the number of connections at each scrape."""
+        self._connections.set_function(in_use)
+
+
+@contextmanager
+def offered(metrics: Metrics, port: int | None) -> Iterator[None]:
+    """Serve the metrics at ``/metrics`` for the duration of the block.
+
+    With None, they are not served.
+
+    Raises:
+        OSError: when the port is taken.
+    """
+    if port is None:
+        yield
+        return
+    server, thread = start_http_server(port, LOOPBACK, metrics.registry)
+    server.set_app(_with_head(make_wsgi_app(metrics.registry)))
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _with_head(app: "WSGIApplication") -> "WSGIApplication":
+    """Answer HEAD as GET without the content (RFC 9110 9.3.2)."""
+
+    def answer(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] != "HEAD":
+            return app(environ, start_response)
+        begun: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def begin(status: str, headers: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:
+            begun.append((status, headers))
+            return lambda content: None
+
+        size = sum(map(len, app({**environ, "REQUEST_METHOD": "GET"}, begin)))
+        status, headers = begun[0]
+        start_response(status, [*headers, ("Content-Length", str(size))])
+        return []
+
+    return answer
+
+
+# -- Readiness of the registry: a transaction can be committed, and the keys sign -------------------------------------
+
+_log = logging.getLogger(__name__)
+
+_WHERE = Where(Part.REGISTRY)
+_KEPT_SECONDS = 2
+"""Anybody may ask, so a transaction and a signature, which may be a slow token's, are not made more often."""
+_PATIENCE, _COMMIT_PATIENCE = 5.0, 5.0
+"""Seconds for the signer, and for the database."""
+_NEEDED = (KeyUse.CARDS, KeyUse.STATUS, KeyUse.AUDIT, KeyUse.TOKENS)
+_MESSAGE = b"sdcard readyz"
+"""No JWS signs this: its signing input has a dot."""
+
+
+_Question: TypeAlias = Callable[[], Coroutine[Any, Any, list[Finding]]]
+
+
+class Keys(Protocol):
+    """Knows the registry's keys."""
+
+    async def current(self) -> KeysInUse:
+        """Return the keys in use."""
+        ...
+
+
+class Readiness:
+    """The last answer, kept for a moment.
+
+    Of those who ask at once, one finds out; what hangs is not asked again.
+    """
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._kept: Lifetime | None = None
+        self._findings: tuple[Finding, ...] = ()
+        self._asked = dict[str, asyncio.Task[list[Finding]]]()
+
+    async def check(self, store: Store, keys: Keys, now: Instant) -> None:
+        """Refuse when something does not work.
+
+        Raises:
+            Refused: ``registry.not-ready`` at each part that does not. Of the database it says why, by one of the few
+                reasons of ``Reason``; the log says more.
+        """
+        async with self._turn:
+            if self._kept is None or not self._kept.covers(now):
+                database, signer = await asyncio.gather(
+                    self._ask("database", lambda: _look_at(store), Reason.AWAY, _COMMIT_PATIENCE),
+                    self._ask("signer", lambda: _try(keys), "The signer does not answer.", _PATIENCE),
+                )
+                self._findings = (*database, *signer)
+                self._kept = Lifetime(now, now + _KEPT_SECONDS)
+        if self._findings:
+            raise Refused.because(self._findings)
+
+    async def _ask(self, part: str, question: _Question, silence: str, patience: float) -> list[Finding]:
+        """Check a part. A hanging check is awaited again, and not repeated meanwhile."""
+        if part not in self._asked:
+            self._asked[part] = asyncio.create_task(question())
+        done, _ = await asyncio.wait({self._asked[part]}, timeout=patience)
+        if not done:
+            return [_finding(part, silence)]
+        return self._asked.pop(part).result()
+
+
+async def _look_at(store: Store) -> list[Finding]:
+    try:
+        revision = await store.revision()
+    except Refused:
+        revision = head()  # what keeps a reader out keeps a transaction out too, which says why
+    if revision != head():
+        return [_finding("migrations", "The database has another schema than this version needs.")]
+    try:
+        await store.check_commit()
+    except Refused as refusal:
+        return [_finding("database", refusal.reason if isinstance(refusal, StoreUnavailable) else Reason.AWAY)]
+    return []
+
+
+async def _try(keys: Keys) -> list[Finding]:
+    try:
+        known = await keys.current()
+        signers = [known.signer(use) for use in _NEEDED]
+    except Refused as refusal:
+        out_of_reach = refusal.rule is Rule.SIGNER_UNAVAILABLE
+        return [_finding("signer", "A key that signs is missing.")] if out_of_reach else []
+    good = await asyncio.to_thread(_sign_all, signers)
+    return [] if good else [_finding("signer", "The signer cannot sign.")]
+
+
+def _sign_all(signers: Sequence[Signer]) -> bool:
+    try:
+        return all(signer.public_key.verifies(_MESSAGE, signer.sign(_MESSAGE)) for signer in signers)
+    except Exception as error:  # each kind of signer fails in its own way, and all of them mean no
+        _log.error("a signer failed: %s at %s", type(error).__name__, places(error))
+        return False
+
+
+def _finding(part: str, hint: str) -> Finding:
+    return Finding(Rule.NOT_READY, _WHERE.within(part), hint)

@@ -1,1 +1,0 @@
-"""A registration request → a registered agent and a Batch of SD-Cards."""

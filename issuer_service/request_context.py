@@ -1,0 +1,359 @@
+"""The request context: bounded bodies, limits, and authentication of the caller."""
+
+import asyncio
+import hashlib
+import logging
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Send
+from starlette.types import Scope as AsgiScope
+
+from issuer_service.access import EXTERNAL, Caller, Scope, check_token, find_token, parse_client_credentials
+from issuer_service.agents.records import TokenRow
+from issuer_service.connections import client_address, neighbourhood
+from issuer_service.container import Bounds, Wiring
+from issuer_service.rate_limit import BODY_WEIGHT, UNIT_BYTES, TooOften
+from issuer_service.routes import asked_method
+from sdcard.errors import Part, Refused, Where
+from sdcard.instants import Instant
+from sdcard.oauth import WHERE, is_jwt, parse_credentials
+from sdcard.rules import Rule
+
+# -- Request contexts: the id and client of a request, its response, its log line -------------------------------------
+# A line says which route answered, never what was asked of it: no path as it was sent, no query, header or body.
+
+REQUEST_ID = b"x-request-id"
+
+_log = logging.getLogger(__name__)
+_GIVEN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
+"""What is taken over from a client or proxy: nothing that a log, a shell or a page could take for more than a name."""
+_CREDENTIALS = {b"authorization", b"cookie"}
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+_UNKNOWN_ROUTE = "none"
+_STATE, _HEADERS = "sdcard.exchange", "sdcard.headers"
+_UNLIMITED = ("/status/", "/.well-known/", "/healthz", "/readyz")
+"""What Verifiers and supervisors ask for. A Verifier that is refused a status list refuses every SD-Card."""
+
+
+@dataclass(slots=True)
+class Exchange:
+    """The context of one request, filled while it is answered.
+
+    Attributes:
+        request_id: names it, in its answer and in the log.
+        client: the address that it came from.
+        caller: stands for the subject whose token it has; empty until that is known.
+        rule: why it was refused; empty when it was not.
+        status: of the answer, once it has begun.
+        turn: whose turn it takes among the tokens, once that is known.
+        size: bytes of its answer so far, and four times those of its body.
+        over: that its address asked too often. It is answered all the same if it comes with a good token.
+    """
+
+    request_id: str
+    client: str
+    caller: str = ""
+    rule: str = ""
+    status: int | None = None
+    turn: str = ""
+    size: int = 0
+    over: TooOften | None = None
+    began: float = field(default_factory=time.perf_counter)
+
+
+def exchange_of(scope: AsgiScope) -> Exchange:
+    """Return the context of the current request."""
+    exchange: Exchange = scope[_STATE]
+    return exchange
+
+
+def begin_exchange(scope: AsgiScope) -> None:
+    """Begin a request context in an application without ``Exchanges``."""
+    if _STATE not in scope:
+        scope[_STATE] = Exchange("", scope["client"][0] if scope.get("client") else "unknown")
+
+
+def header_values(scope: AsgiScope, name: bytes) -> Sequence[str]:
+    """Return the values of all headers of this lower-case name, as in ASGI."""
+    found: dict[bytes, list[str]] | None = scope.get(_HEADERS)
+    if found is None:
+        found = scope[_HEADERS] = {}
+        for one, value in scope["headers"]:
+            found.setdefault(one, []).append(value.decode("latin-1"))
+    return found.get(name, ())
+
+
+@lru_cache(1024)
+def digest_of(subject: str) -> str:
+    """Pseudonym of a subject in logs: 64 bits of its SHA-256.
+
+    Logs travel further than the audit record.
+    """
+    return hashlib.sha256(subject.encode()).hexdigest()[:16]
+
+
+def is_limited(path: str) -> bool:
+    """Whether requests for this path count towards what one address may ask."""
+    return not path.startswith(_UNLIMITED)
+
+
+class Exchanges:
+    """Middleware that gives each request an id and logs it at the end.
+
+    Every response carries the id.
+    """
+
+    def __init__(self, app: ASGIApp, wiring: Wiring, answer: Callable[[AsgiScope, TooOften], Response]) -> None:
+        self._app, self._wiring, self._answer = app, wiring, answer
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = scope[_STATE] = self._begin(scope)
+        name = REQUEST_ID, exchange.request_id.encode()
+
+        async def named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                if exchange.over is not None and not exchange.caller:
+                    over, exchange.over = exchange.over, None
+                    raise over
+                exchange.status = message["status"]
+                message["headers"] = [*message["headers"], name]
+            self._weigh(scope, exchange, message)
+            await send(message)
+
+        async def weighed() -> Message:
+            message = await receive()
+            self._weigh(scope, exchange, message)
+            return message
+
+        try:
+            if is_limited(scope["path"]):
+                self._take(scope, exchange)
+            await self._app(scope, weighed, named)
+        except TooOften as refusal:  # others are answered further in
+            await self._answer(scope, refusal)(scope, receive, named)
+        finally:
+            self._end(scope, exchange)
+
+    def _weigh(self, scope: AsgiScope, exchange: Exchange, message: Message) -> None:
+        """Charge the caller for each further ``UNIT_BYTES``, before the work is done."""
+        weight = BODY_WEIGHT if message["type"] == "http.request" else 1
+        before, exchange.size = exchange.size // UNIT_BYTES, exchange.size + weight * len(message.get("body", b""))
+        units = exchange.size // UNIT_BYTES - before
+        if units and is_limited(scope["path"]):
+            rates, now = self._wiring.rates, self._wiring.clock.now()
+            if exchange.turn:
+                rates.tokens.charge(exchange.turn, units, now)
+            else:
+                rates.addresses.charge(neighbourhood(exchange.client), units, now)
+
+    def _take(self, scope: AsgiScope, exchange: Exchange) -> None:
+        """Count the request against its address.
+
+        Strangers behind one address do not lock out its good tokens.
+        """
+        try:
+            self._wiring.rates.addresses.take(neighbourhood(exchange.client), self._wiring.clock.now())
+        except TooOften as refusal:
+            if not any(name in _CREDENTIALS for name, _ in scope["headers"]):
+                raise
+            exchange.over = refusal
+
+    def _end(self, scope: AsgiScope, exchange: Exchange) -> None:
+        seconds = time.perf_counter() - exchange.began
+        method, route = _method_of(scope), _route_of(scope)
+        self._wiring.metrics.count_request(method, route, exchange.status, exchange.rule, seconds)
+        if _log.isEnabledFor(logging.INFO):
+            line = {
+                "method": method,
+                "route": route,
+                "status": exchange.status,
+                "rule": exchange.rule or None,
+                "milliseconds": round(1000 * seconds, 1),
+                "request_id": exchange.request_id,
+                "client": exchange.client,
+                "caller": exchange.caller or None,
+            }
+            _log.info("request", extra=line)
+
+    def _begin(self, scope: AsgiScope) -> Exchange:
+        peer = scope["client"][0] if scope.get("client") else "unknown"
+        proxies = self._wiring.trusted_proxies
+        client = client_address(peer, header_values(scope, b"x-forwarded-for"), proxies) if proxies else peer
+        return Exchange(self._name(header_values(scope, REQUEST_ID)), client)
+
+    def _name(self, given: Sequence[str]) -> str:
+        if len(given) == 1 and _GIVEN_ID.fullmatch(given[0]):
+            return given[0]
+        return self._wiring.request_ids.draw(1).hex()
+
+
+def _route_of(scope: AsgiScope) -> str:
+    """Return the path of the matched route, with parameter names for values."""
+    return getattr(scope.get("route"), "path", _UNKNOWN_ROUTE)
+
+
+def _method_of(scope: AsgiScope) -> str:
+    """The method, if it is one that anybody uses."""
+    method = asked_method(scope)
+    return method if method in _METHODS else "other"
+
+
+# -- Request bodies, bounded while they arrive ------------------------------------------------------------------------
+# A declared length may be missing or wrong.
+
+_WHERE = Where(Part.REQUEST)
+_BODIES_HEADERS = _WHERE.within("headers")
+_MOST_DIGITS = 18
+
+
+async def read_json_body(request: Request, bounds: Bounds) -> bytes:
+    """The bytes of a JSON body. Raises as ``read_body``."""
+    return await read_body(request, bounds.body_bytes, bounds, "application/json")
+
+
+async def read_small_json_body(request: Request, bounds: Bounds) -> bytes:
+    """Read a JSON body that has neither card nor keys.
+
+    It is read in the event loop, where other requests wait.
+    """
+    return await read_body(request, min(bounds.body_bytes, bounds.small_body_bytes), bounds, "application/json")
+
+
+async def read_form_body(request: Request, bounds: Bounds) -> bytes:
+    """The bytes of a form, as OAuth clients send it. Raises as ``read_body``."""
+    return await read_body(request, bounds.body_bytes, bounds, "application/x-www-form-urlencoded")
+
+
+async def read_body(request: Request, most_bytes: int, bounds: Bounds, media_type: str) -> bytes:
+    """Read a request body of this type.
+
+    A body that is too long is refused before it is in memory, and not read to its end.
+
+    Raises:
+        Refused: ``request.media-type``, ``limit.bytes`` or ``request.timeout``.
+    """
+    _check_media_type(request.scope, media_type)
+    for declared in header_values(request.scope, b"content-length"):
+        if declared.isascii() and declared.isdigit() and (len(declared) > _MOST_DIGITS or int(declared) > most_bytes):
+            raise _too_long(most_bytes)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(bounds.body_seconds):
+            more = True
+            while more:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                body += message.get("body", b"")
+                if len(body) > most_bytes:
+                    raise _too_long(most_bytes)
+                more = message.get("more_body", False)
+    except TimeoutError:
+        raise Refused(Rule.REQUEST_TIMEOUT, _WHERE, f"Send a body within {bounds.body_seconds:g} seconds.") from None
+    return bytes(body)
+
+
+def _too_long(most_bytes: int) -> Refused:
+    return Refused(Rule.LIMIT_BYTES, _WHERE, f"A body has at most {most_bytes} bytes.")
+
+
+def _check_media_type(scope: AsgiScope, expected: str) -> None:
+    media_types = header_values(scope, b"content-type")
+    if [one.partition(";")[0].strip().lower() for one in media_types] != [expected]:
+        raise Refused(Rule.REQUEST_MEDIA_TYPE, _BODIES_HEADERS.within("content-type"), f"Send {expected}.")
+    if {one.lower() for one in header_values(scope, b"content-encoding")} - {"identity"}:
+        raise Refused(
+            Rule.REQUEST_MEDIA_TYPE, _BODIES_HEADERS.within("content-encoding"), "Send the body uncompressed."
+        )
+
+
+# -- Identification of the caller: from a request to a ``Caller`` -----------------------------------------------------
+# All kinds of tokens take this one path.
+
+
+async def authorize(request: Request, wiring: Wiring, *scopes: Scope) -> Caller:
+    """Authenticate the caller, and check that their token permits the request.
+
+    This comes before anything else is read of a request.
+
+    Args:
+        request: with the ``Authorization`` header.
+        wiring: has the tokens and the rate limits.
+        scopes: one of which the token must have.
+
+    Raises:
+        Refused: ``token.missing``, ``token.invalid``, ``token.scope``, ``token.keys-unavailable``, ``rate.exceeded``
+            or ``store.unavailable``.
+    """
+    text = parse_credentials(header_values(request.scope, b"authorization"))
+    return check_token(await authenticate(request, wiring, text), *scopes)
+
+
+async def authorize_client(request: Request, wiring: Wiring, *scopes: Scope) -> Caller:
+    """Authorize a client at an OAuth endpoint.
+
+    Clients may also authenticate with ``client_secret_basic`` there.
+
+    Raises:
+        Refused: as ``authorize``.
+    """
+    name, text = parse_client_credentials(header_values(request.scope, b"authorization"))
+    return check_token(await authenticate(request, wiring, text, name), *scopes)
+
+
+async def authenticate(request: Request, wiring: Wiring, text: str, name: str | None = None) -> TokenRow:
+    """Authenticate a token, whatever it is for.
+
+    A bad token counts against the address that sent it.
+
+    A good token passes however many bad ones came from its address: nobody guesses 256 bits, or a signature.
+
+    Args:
+        request: the request that it came with, however it did.
+        wiring: as for ``authorize``.
+        text: the token.
+        name: whose token it has to be, where the client said so.
+
+    Raises:
+        Refused: as ``authorize``, but for scopes.
+    """
+    now, exchange = wiring.clock.now(), exchange_of(request.scope)
+    client = neighbourhood(exchange.client)
+    try:
+        token = await _find(wiring, text, now)
+        if name not in (None, token.subject):
+            raise Refused(Rule.TOKEN_INVALID, WHERE)
+    except Refused as refusal:
+        if refusal.rule is Rule.TOKEN_INVALID:
+            wiring.rates.failures.take(client, now)
+        raise
+    take_turn(request, wiring, token)
+    return token
+
+
+def take_turn(request: Request, wiring: Wiring, token: TokenRow) -> None:
+    """Have the request count as one with this token.
+
+    Raises:
+        Refused: ``rate.exceeded``.
+    """
+    exchange_of(request.scope).caller = digest_of(token.subject)
+    key = token.subject if token.subject.startswith(EXTERNAL) else token.digest
+    wiring.rates.tokens.take(key, wiring.clock.now())
+    exchange_of(request.scope).turn = key
+
+
+async def _find(wiring: Wiring, text: str, now: Instant) -> TokenRow:
+    if wiring.authorization_server is not None and is_jwt(text):
+        return await wiring.authorization_server.read(text, now)
+    return await find_token(wiring.store, text, now)

@@ -1,0 +1,174 @@
+"""Routes of every feature, and their OpenAPI description."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import Depends, Request, Response
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBasic, HTTPBearer
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from starlette.requests import HTTPConnection
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from issuer_service.container import Wiring
+from issuer_service.problems import Problem
+from sdcard.http_auth import PROBLEM
+
+# -- Routing: fast routes, HEAD, and CORS for public documents --------------------------------------------------------
+
+_PUBLIC_PATHS = ("/.well-known/", "/status/")
+"""Public documents: keys, metadata and status lists. No answer there depends on a caller."""
+_ANY_ORIGIN = (b"access-control-allow-origin", b"*")
+_ASKED = "sdcard.method"
+
+
+class DirectRoute(APIRoute):
+    """A route whose endpoint takes the request and gives the response.
+
+    FastAPI describes it, and has nothing to find out or to convert: that would take as long as a look-up. So it has no
+    dependencies, and ``openapi_extra`` says what they would have said.
+    """
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Ask the endpoint itself."""
+        if scope["method"] in (self.methods or ()):
+            await self.answer(scope, receive, send)
+        else:
+            await super().handle(scope, receive, send)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The endpoint's answer to a request that is for it."""
+        scope["route"] = self
+        response: Response = await self.endpoint(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+
+class Directory:
+    """Index of direct routes by method and path.
+
+    Without it, a router tries one route after the other.
+    """
+
+    def __init__(self, routes: Sequence[BaseRoute], router: ASGIApp) -> None:
+        direct = [route for route in routes if isinstance(route, DirectRoute) and not route.param_convertors]
+        self._answers = {(method, route.path): route.answer for route in direct for method in route.methods or ()}
+        self._router = router
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        answer = self._answers.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        await (answer or self._router)(scope, receive, send)
+
+
+class EveryGet:
+    """Middleware for HEAD wherever GET is served, and CORS for public documents.
+
+    An answer to HEAD has the headers of GET and no body (RFC 9110 9.1, 9.3.2). CORS is by path, so refusals of public
+    documents carry it too, and a new public document needs nothing of its own.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        is_head, is_public = scope["method"] == "HEAD", is_public_path(scope["path"])
+
+        async def adapted(message: Message) -> None:
+            if is_public and message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], _ANY_ORIGIN]
+            elif is_head and message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        inner = {**scope, "method": "GET", _ASKED: "HEAD"} if is_head else scope
+        await self._app(inner, receive, adapted if is_head or is_public else send)
+
+
+def is_public_path(path: str) -> bool:
+    """Whether scripts of any origin may read what is at this path."""
+    return path.startswith(_PUBLIC_PATHS)
+
+
+def asked_method(scope: Scope) -> str:
+    """The method of the request as the client sent it."""
+    method: str = scope.get(_ASKED) or scope["method"]
+    return method
+
+
+# -- OpenAPI parts that FastAPI cannot infer --------------------------------------------------------------------------
+# They are bodies that we parse, problem documents and cache headers.
+
+Responses: TypeAlias = dict[int | str, dict[str, Any]]
+
+BEARER = HTTPBearer(auto_error=False, scheme_name="bearer", description="A token of `sdcard token create`.")
+"""For the OpenAPI document; ``access.authorize`` reads the header itself."""
+
+
+class _Documented(HTTPBasic):
+    """FastAPI's own refuses what it cannot read."""
+
+    async def __call__(self, request: HTTPConnection) -> None:
+        """Do nothing: the dependency only documents."""
+
+
+BASIC = _Documented(
+    auto_error=False,
+    scheme_name="client_secret_basic",
+    description="A token's subject as name, and the token as password.",
+)
+"""The same for clients of the token endpoint; ``access.parse_client_credentials`` reads it."""
+
+_BOUND = "sdcard.wiring"
+_REFERENCE = "#/components/schemas/{model}"
+
+
+def wiring_of(request: Request) -> Wiring:
+    """Return the wiring of the application or of the mounted router."""
+    wiring: Wiring | None = request.scope.get(_BOUND)
+    return wiring or request.app.state.wiring
+
+
+def bind_wiring(request: Request, wiring: Wiring) -> None:
+    """Bind a request to this wiring, whatever the application's own is."""
+    request.scope[_BOUND] = wiring
+
+
+async def _wiring(request: Request) -> Wiring:
+    """It waits for nothing; but FastAPI would have a thread do what is not ``async``."""
+    return wiring_of(request)
+
+
+FromWiring: TypeAlias = Annotated[Wiring, Depends(_wiring)]
+
+
+def json_body(model: type[BaseModel]) -> dict[str, Any]:
+    """A required JSON body of this shape, which ``components`` must be told of too."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": _reference(model)}}}}
+
+
+def refusals(*statuses: HTTPStatus) -> Responses:
+    """The problem documents that an endpoint answers with."""
+    content = {PROBLEM: {"schema": _reference(Problem)}}
+    return {
+        int(status): {"description": f"{status.phrase}; `rule` says why.", "content": content} for status in statuses
+    }
+
+
+def components(*requests: type[BaseModel]) -> dict[str, Any]:
+    """The schemas of problem documents and of these request bodies, by name."""
+    models: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Problem, "serialization")]
+    models += [(request, "validation") for request in requests]
+    _, definitions = models_json_schema(models, ref_template=_REFERENCE)
+    schemas: dict[str, Any] = definitions["$defs"]
+    return schemas
+
+
+def _reference(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": _REFERENCE.format(model=model.__name__)}

@@ -1,0 +1,227 @@
+"""The server process: TLS, sockets and shutdown."""
+
+import errno
+import logging
+import os
+import signal
+import socket
+import ssl
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from issuer_service.app import create_app
+from issuer_service.configuration import check_fit_to_serve
+from issuer_service.connections import BoundedProtocol
+from issuer_service.container import Wiring, build_wiring
+from issuer_service.keys.opening import prepare_keys
+from issuer_service.logs import logging_to
+from issuer_service.monitoring import offered
+from issuer_service.settings import Settings
+from sdcard.errors import Misuse
+
+# -- TLS of the registry's own socket: 1.3 only, with a private key file ----------------------------------------------
+# Only its owner may read the file.
+
+
+def tls_of(settings: Settings) -> ssl.SSLContext | None:
+    """Return the TLS context of the settings; None is plain HTTP.
+
+    Raises:
+        Misuse, OSError: as ``tls_context``; and for half of what is needed.
+    """
+    if settings.tls_cert and settings.tls_key:
+        return tls_context(settings.tls_cert, settings.tls_key)
+    if settings.tls_cert or settings.tls_key:
+        raise Misuse("SDCARD_TLS_CERT and SDCARD_TLS_KEY go together")
+    return None
+
+
+def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Build the TLS 1.3 context of a server.
+
+    A renewed certificate is read when the registry restarts.
+
+    Raises:
+        Misuse: when the key's file is open to others, and for files that hold no certificate, or no key of its own in
+            the clear.
+        OSError: when a file cannot be read.
+    """
+    mode = key.stat().st_mode
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise Misuse(f"{key} is open to others; chmod 600 it, and replace the key if they may have read it")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_cert_chain(certificate, key, password=_refuse)
+    except Misuse:
+        raise
+    except Exception as error:  # ssl documents no closed set; its message may quote the key file
+        if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
+            raise
+        raise Misuse(f"{certificate} and {key} are not a certificate in PEM and its private key") from None
+    return context
+
+
+def _refuse() -> str:
+    """OpenSSL would ask at the terminal."""
+    raise Misuse("the TLS key is encrypted; the registry reads keys in the clear, in a file of mode 0600")
+
+
+# -- The server of the registry: on a bound socket, in this thread or another -----------------------------------------
+
+_log = logging.getLogger(__name__)
+
+_MOST_HEADER_BYTES = 65_536
+_MOST_CONNECTIONS = 512
+_KEEP_ALIVE_SECONDS = 5
+_START_SECONDS = 30.0
+
+
+def bind(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
+    """A listening socket; port 0 takes a free one, which ``address_of`` tells.
+
+    Raises:
+        Misuse: when the port is taken, or the host is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        said = "it is taken; choose another" if error.errno == errno.EADDRINUSE else os.strerror(error.errno or 0)
+        raise Misuse(f"the registry cannot listen at {host}, port {port}: {said}") from None
+
+
+def address_of(listening: socket.socket, scheme: str = "http") -> str:
+    """The URL at which the socket is reached from this machine."""
+    host, port = listening.getsockname()[:2]
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def serve(settings: Settings, started: Callable[[str], None] = lambda url: None) -> None:
+    """Prepare the database and serve until the process is told to stop.
+
+    The port comes first: a second registry that is started by mistake touches nothing. SIGTERM and SIGINT end it in
+    order: no new connection, what was asked is answered within ``stop_seconds``, the database is closed.
+
+    Args:
+        settings: what the operator chose.
+        started: called with the URL once the registry answers there.
+
+    Raises:
+        Misuse, Refused, OSError: as ``check_fit_to_serve``, ``tls_of``, ``bind``, ``prepare_keys``, ``build_wiring``.
+    """
+    check_fit_to_serve(settings)
+    tls = tls_of(settings)
+    with logging_to(None, settings.log_format, settings.log_level), bind(settings.host, settings.port) as listening:
+        wiring = build_wiring(settings, prepare_keys(settings))
+        address = address_of(listening, "https" if tls else "http")
+
+        def tell() -> None:
+            _log.info("started", extra={"address": address, "issuer": settings.issuer_url})
+            started(address)
+
+        server = _server(wiring, tell, tls, settings.stop_seconds)
+        with offered(wiring.metrics, settings.metrics_port), _ending_well(server):
+            server.run(sockets=[listening])
+        _log.info("stopped")
+
+
+@contextmanager
+def _ending_well(server: uvicorn.Server) -> Iterator[None]:
+    """Treat SIGTERM as a clean exit: uvicorn raises the signal again when it is done."""
+
+    def stop(_: int, __: object) -> None:
+        server.should_exit = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {one: signal.signal(one, stop) for one in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+@contextmanager
+def running(wiring: Wiring, listening: socket.socket) -> Iterator[str]:
+    """A registry in a thread of its own for as long as the block lasts; gives its URL.
+
+    Its database is prepared.
+    """
+    server = _server(wiring, lambda: None)
+    thread = threading.Thread(target=_run, args=(server, listening), name="registry", daemon=True)
+    thread.start()
+    try:
+        _await_start(server, thread)
+        yield address_of(listening)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+class _Server(uvicorn.Server):
+    """Tells when it has started."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then tell."""
+        await super().startup(sockets)
+        self._tell()
+
+
+def _server(
+    wiring: Wiring, started: Callable[[], None], tls: ssl.SSLContext | None = None, stop_seconds: int = 15
+) -> uvicorn.Server:
+    """Create the uvicorn server: no access log, no forwarding headers.
+
+    An access log would hold data that clients send.
+
+    Of its two parsers httptools has no bound on a header, and adds to it in time that grows with the square of its
+    length: one client could stop everybody else. h11 has a bound. So have the connections that are served (the others
+    get a plain 503), the time that an idle one is kept (``BoundedProtocol``), and the time that a
+    stop waits for requests under way.
+    """
+    config = uvicorn.Config(
+        create_app(wiring),
+        http=BoundedProtocol,
+        h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=stop_seconds,
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        ssl_context_factory=(lambda _, __: tls) if tls else None,
+        proxy_headers=False,
+        server_header=False,
+        ws="none",
+        lifespan="on",
+    )
+    return _Server(config, started)
+
+
+def _run(server: uvicorn.Server, listening: socket.socket) -> None:
+    try:
+        server.run(sockets=[listening])
+    except OSError as error:
+        _log.error("the registry did not start: %s", error.strerror)
+
+
+def _await_start(server: uvicorn.Server, thread: threading.Thread) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while not server.started:
+        if not thread.is_alive() or time.monotonic() > deadline:
+            raise Misuse("the registry did not start")
+        time.sleep(0.01)

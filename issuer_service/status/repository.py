@@ -1,0 +1,337 @@
+"""Status lists and their entries in the database."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cache, partial
+from typing import Any, TypeAlias, TypeVar
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exc,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+
+from issuer_service.audit.records import AuditEvent, AuditRow, Row, StatusRun, Written
+from issuer_service.audit.repository import append_audit
+from issuer_service.db.tables import CHANGED, agents, batches, cards, status_entries, status_lists
+from issuer_service.status.records import EXPIRED_LATELY, CardRow, StatusChangeRow, StatusRow, StatusTaken
+from sdcard.errors import Part, Refused, Where
+from sdcard.io.database import Database
+from sdcard.io.lookups import Lookup
+from sdcard.io.statements import Statement
+from sdcard.rules import Rule
+from sdcard.salts import SALT_BYTES, SaltSource
+from sdcard.status_list import StatusValue
+
+# -- Status lists in the database: open ones, closing full ones, dropping old ones ------------------------------------
+# A list is dropped when no SD-Card needs it.
+
+LISTS = 16
+"""Open lists, a power of two. More of them hide an SD-Card among fewer others; fewer make more of two SD-Cards of one
+agent share a list."""
+_CURRENT = exists().where(
+    status_entries.c.list_id == status_lists.c.list_id, status_entries.c.expires_at > bindparam("at", type_=BigInteger)
+)
+KNOWN = Lookup(
+    select(status_lists.c.list_id).where(
+        status_lists.c.list_id == bindparam("list_id"), or_(status_lists.c.slot.is_not(None), _CURRENT)
+    )
+)
+"""A list that is open, or has an entry of an SD-Card that has not expired."""
+MOST_USED = 1 << 16
+"""Entries of a list, half of it. Then another list opens: what is free stays quick to find at random."""
+
+
+def open_missing(connection: Connection, fresh: Sequence[str], at: int) -> None:
+    """Open a list in each slot that has none.
+
+    Of two transactions that do it at once, the second finds nothing to do.
+
+    Args:
+        connection: in a transaction.
+        fresh: random ids, one for each slot.
+        at: Unix seconds.
+    """
+    asked = select(status_lists.c.slot).where(status_lists.c.slot.is_not(None))
+    known = set(connection.execute(asked).scalars())
+    opened = [{"list_id": fresh[slot], "slot": slot} for slot in range(LISTS) if slot not in known]
+    if opened:
+        connection.execute(insert(status_lists), opened)
+        _record(connection, AuditEvent.LISTS_OPENED, at, Written({"status_lists": opened}))
+
+
+async def replace_full(database: Database, list_id: str, fresh: str, at: int) -> None:
+    """Close a list that is half full, and open another one in its slot.
+
+    Args:
+        database: where.
+        list_id: the list.
+        fresh: a random id.
+        at: Unix seconds.
+    """
+    asked = select(func.count()).where(status_entries.c.list_id == list_id)
+    if await database.read(lambda connection: connection.execute(asked).scalar_one()) < MOST_USED:
+        return
+
+    def work(connection: Connection) -> None:
+        this = status_lists.c.list_id == list_id, status_lists.c.slot.is_not(None)
+        slot = connection.execute(select(status_lists.c.slot).where(*this).with_for_update()).scalar()
+        if slot is None:
+            return
+        connection.execute(update(status_lists).where(*this).values(slot=None))
+        connection.execute(insert(status_lists).values(list_id=fresh, slot=slot))
+        rows: list[Row] = [{"list_id": list_id, "slot": None}, {"list_id": fresh, "slot": slot}]
+        _record(connection, AuditEvent.LISTS_OPENED, at, Written({"status_lists": rows}))
+
+    await database.change(work)
+
+
+def drop_expired(connection: Connection, at: int) -> bool:
+    """Delete a closed list whose entries expired a while ago.
+
+    Return whether there was one.
+
+    From the expiry on nobody is served the list. Its rows stay for a while, so a clock that is ahead takes no list away
+    for longer than it is ahead.
+
+    Its id is random and was never given twice, so nothing else will have its address.
+    """
+    needed = exists().where(
+        status_entries.c.list_id == status_lists.c.list_id, status_entries.c.expires_at > at - EXPIRED_LATELY
+    )
+    asked = select(status_lists.c.list_id).where(status_lists.c.slot.is_(None), ~needed)
+    first = asked.order_by(status_lists.c.list_id).limit(1).with_for_update(skip_locked=True)
+    list_id = connection.execute(first).scalar()
+    if list_id is None:
+        return False
+    connection.execute(delete(status_entries).where(status_entries.c.list_id == list_id))
+    connection.execute(delete(status_lists).where(status_lists.c.list_id == list_id))
+    _record(connection, AuditEvent.LIST_DROPPED, at, Written(gone={"status_lists": [list_id]}))
+    return True
+
+
+def _record(connection: Connection, event: AuditEvent, at: int, written: Written) -> None:
+    append_audit(connection, AuditRow(event, at, "", "", written=written))
+
+
+# -- Status entries in the database: choice, claim and change ---------------------------------------------------------
+# These are parts of a transaction.
+#
+# A registration writes entries and no row of ``status_lists``, so registrations that use one list do not wait for
+# each other. Whatever writes several entries, or several lists, takes them in the order of their list ids.
+
+T = TypeVar("T")
+Entry: TypeAlias = tuple[str, int]
+"""List id, index: in the order in which entries are written."""
+
+LIST_SIZE = 1 << 17
+"""Entries of one list: large, so that asking for it says little (TSL-21)."""
+COUNTED_EACH = 1 << 12
+"""The entries of a list are counted when an index is drawn that is a multiple of this: so it is seldom done."""
+
+_WORD = 4
+AT_ONCE = 500
+"""Pairs in one statement; SQLite takes 32,766 values."""
+_NOT_REVOKED = (int(StatusValue.VALID), int(StatusValue.SUSPENDED))
+_ADD_ENTRIES = Statement(insert(status_entries))
+
+
+async def free_statuses(database: Database, count: int, salts: SaltSource, at: int) -> tuple[StatusRow, ...]:
+    """Draw random unused entries: distinct, in the order they were drawn.
+
+    Each is drawn from all open lists alike, whatever it is for. About half of what is drawn is free at worst.
+    """
+    free = dict[StatusRow, None]()
+    while len(free) < count:
+        drawn = _draw(salts, min(2 * (count - len(free)), AT_ONCE))
+        lists, taken = await _open_lists(database, drawn)
+        if not {slot for slot, _ in drawn} <= lists.keys():
+            fresh = [salts.draw(1).hex() for _ in range(LISTS)]
+            await database.change(partial(open_missing, fresh=fresh, at=at))
+            continue
+        entries = [StatusRow(lists[slot], index) for slot, index in drawn]
+        for list_id in sorted({entry.list_id for entry in entries if entry.index % COUNTED_EACH == 0}):
+            await replace_full(database, list_id, salts.draw(1).hex(), at)
+        free |= dict.fromkeys(entry for entry in entries if entry not in taken)
+    return tuple(free)[:count]
+
+
+async def _open_lists(database: Database, drawn: Sequence[tuple[int, int]]) -> tuple[dict[int, str], set[StatusRow]]:
+    """The open lists by slot, and which of the entries that were drawn are taken.
+
+    Others may be among them.
+    """
+    slots, indices = (_filled_up(sorted(set(values))) for values in zip(*drawn, strict=True))
+    asked: dict[str, object] = {f"slot{number}": slot for number, slot in enumerate(slots)}
+    asked |= {f"index{number}": index for number, index in enumerate(indices)}
+    rows = await database.look_up_to_write(_open(len(slots), len(indices)), **asked)
+    taken = {StatusRow(list_id, index) for _, list_id, index in rows if index is not None}
+    return {slot: list_id for slot, list_id, _ in rows}, taken
+
+
+def _filled_up(values: list[T]) -> list[T]:
+    """Repeat the last one until they are a power of two: so there are few statements."""
+    return values + values[-1:] * ((1 << (len(values) - 1).bit_length()) - len(values))
+
+
+@cache
+def _open(slots: int, drawn: int) -> Lookup:
+    of_slot = [bindparam(f"slot{number}", type_=Integer) for number in range(slots)]
+    of_index = [bindparam(f"index{number}", type_=Integer) for number in range(drawn)]
+    entry = and_(status_entries.c.list_id == status_lists.c.list_id, status_entries.c.index.in_(of_index))
+    return Lookup(
+        select(status_lists.c.slot, status_lists.c.list_id, status_entries.c.index)
+        .join(status_entries, entry, isouter=True)
+        .where(status_lists.c.slot.in_(of_slot))
+    )
+
+
+def _draw(salts: SaltSource, count: int) -> list[tuple[int, int]]:
+    """Draw random slots and indices, each pair equally likely.
+
+    Their numbers are powers of two.
+    """
+    data = salts.draw(-(-count * _WORD // SALT_BYTES))
+    words = [int.from_bytes(data[start : start + _WORD], "big") for start in range(0, count * _WORD, _WORD)]
+    return [(word // LIST_SIZE % LISTS, word % LIST_SIZE) for word in words]
+
+
+def claim_statuses(connection: Connection, rows: Sequence[CardRow]) -> None:
+    """Claim these SD-Cards' entries for ever, in one order for all transactions.
+
+    Raises:
+        StatusTaken: when another SD-Card has one of them, or its list is gone.
+    """
+    claimed = sorted((row.status.list_id, row.status.index, row.expires_at) for row in rows if row.status is not None)
+    values = [
+        {"list_id": list_id, "index": index, "status": 0, "expires_at": expires_at, "shown": None, "public_at": None}
+        for list_id, index, expires_at in claimed
+    ]
+    try:
+        if values:
+            _ADD_ENTRIES.write(connection, *values)
+    except exc.IntegrityError:
+        raise StatusTaken from None
+
+
+def runs_of(batch_id: str, rows: Iterable[CardRow]) -> list[StatusRun]:
+    """The entries of these SD-Cards, which are valid, for the audit record."""
+    runs = defaultdict[tuple[str, str, int], list[int]](list)
+    for row in rows:
+        if row.status is not None:
+            runs[row.context, row.status.list_id, row.expires_at].append(row.status.index)
+    return [
+        StatusRun(context, list_id, batch_id, expires_at, int(StatusValue.VALID), tuple(sorted(indices)))
+        for (context, list_id, expires_at), indices in runs.items()
+    ]
+
+
+def revoke_all(connection: Connection, agent_id: str, at: int, public_at: int) -> int:
+    """Revoke the SD-Cards of an agent whose row is locked; return how many.
+
+    SD-Cards that were revoked before do not count.
+    """
+    entries = _live_entries(connection, agent_id, at)
+    return _set_statuses(connection, entries, _NOT_REVOKED, int(StatusValue.INVALID), at, public_at)
+
+
+def hold_agent(connection: Connection, subject: str, agent_id: str) -> None:
+    """Check that an agent is the subject's, and lock its row.
+
+    So a registration is entirely before a change of statuses or after it. The audit chain has both in the order in
+    which they happened.
+    """
+    own = agents.c.agent_id == agent_id, agents.c.subject == subject, agents.c.deleted_at.is_(None)
+    if connection.execute(select(agents.c.agent_id).where(*own).with_for_update()).first() is None:
+        raise Refused(Rule.AGENT_UNKNOWN, Where(Part.REQUEST, ("agent_id",)))
+
+
+def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
+    """Change the statuses of an agent's SD-Cards; how many changed."""
+    narrower = []
+    if change.batch_id is not None:
+        narrower.append(cards.c.batch_id == change.batch_id)
+    if change.context is not None:
+        narrower.append(cards.c.context == change.context)
+    entries = _live_entries(connection, change.agent_id, change.at, *narrower)
+    return _set_statuses(connection, entries, change.before, change.after, change.at, change.public_at)
+
+
+def _live_entries(connection: Connection, agent_id: str, at: int, *narrower: ColumnElement[bool]) -> list[Entry]:
+    """Return the entries of an agent's unexpired SD-Cards, sorted.
+
+    Entries of SD-Cards that expired lately are included.
+
+    What a clock says has expired may be good by the right time, so a clock that is ahead spares none.
+    """
+    live = (
+        select(cards.c.status_list_id, cards.c.status_index)
+        .join(batches)
+        .where(batches.c.agent_id == agent_id, cards.c.expires_at > at - EXPIRED_LATELY)
+        .where(cards.c.status_list_id.is_not(None), *narrower)
+    )
+    return sorted((list_id, index) for list_id, index in connection.execute(live))
+
+
+def _set_statuses(
+    connection: Connection, entries: Sequence[Entry], before: Sequence[int], after: int, at: int, public_at: int
+) -> int:
+    """Set the statuses that are among those of before; how many changed.
+
+    An entry that changed a moment ago is not public yet. Both changes become public together, when the first one does.
+    """
+    changed = 0
+    is_pending = and_(status_entries.c.public_at > at, status_entries.c.public_at <= public_at)
+    values = {
+        "status": after,
+        "shown": case((is_pending, status_entries.c.shown), else_=status_entries.c.status),
+        "public_at": case((is_pending, status_entries.c.public_at), else_=public_at),
+    }
+    for start in range(0, len(entries), AT_ONCE):
+        these = tuple_(status_entries.c.list_id, status_entries.c.index).in_(entries[start : start + AT_ONCE])
+        permitted = status_entries.c.status.in_(before)
+        result = connection.execute(update(status_entries).where(these, permitted).values(values))
+        changed += result.rowcount
+    return changed
+
+
+async def read_status_list(database: Database, list_id: str, instant: int, latest: int) -> dict[int, int]:
+    """Return a list from an instant on: index → status, of entries that are not VALID.
+
+    Args:
+        database: where.
+        list_id: which list.
+        instant: Unix seconds.
+        latest: no change that was made by now becomes public later. One that says so was made by a clock that was
+            ahead: it is public at once, and stays so when its time comes.
+    """
+    found = await database.read(lambda connection: _shown(connection, list_id, instant))
+    if any(public_at > latest for _, _, public_at in found if public_at is not None):
+        in_future = status_entries.c.list_id == list_id, status_entries.c.public_at > latest
+        mended = update(status_entries).where(*in_future).values(public_at=instant)
+        await database.change(lambda connection: connection.execute(mended).rowcount)
+        found = await database.read(lambda connection: _shown(connection, list_id, instant))
+    return {index: status for index, status, _ in found if status != StatusValue.VALID}
+
+
+def _shown(connection: Connection, list_id: str, instant: int) -> Sequence[Any]:
+    is_pending = status_entries.c.public_at > instant
+    asked = select(
+        status_entries.c.index,
+        case((is_pending, status_entries.c.shown), else_=status_entries.c.status),
+        status_entries.c.public_at,
+    ).where(status_entries.c.list_id == list_id, CHANGED)
+    return connection.execute(asked).all()

@@ -1,4 +1,0 @@
-"""Frozen values of the registry's store.
-
-No SQL, no HTTP.
-"""

@@ -1,4 +1,0 @@
-"""The audit chain of a registry: records, the way along them, checkpoints.
-
-Anybody can verify an export with it.
-"""

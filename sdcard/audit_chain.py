@@ -1,0 +1,281 @@
+"""The audit chain: records, checks along the chain, and checkpoints."""
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+import rfc8785
+
+from sdcard.encoding import JsonObject, JsonValue
+from sdcard.errors import Finding, Misuse, Part, Refused, Where, foreign_code
+from sdcard.instants import Instant, check_instant, parse_numeric_date
+from sdcard.jose.claims import required, required_text
+from sdcard.jose.jws import Signer, encode_signing_input, join_signature, parse_jws, verify_jws
+from sdcard.jose.keys import PublicKey
+from sdcard.rules import Rule
+
+# -- An audit record and its digest, which the next record names ------------------------------------------------------
+# A record is a JSON object. Its digest is SHA-256 over ``DOMAIN`` and the RFC 8785 text of all its members but
+# ``digest`` itself; ``sequence`` and ``previous`` are among them, so a digest speaks for every record before it too.
+
+DOMAIN = b"sd-card audit record 1\n"
+"""No other digest of ours is over text that begins so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last record of a chain: its number, and its digest in hexadecimal."""
+
+    sequence: int
+    digest: str
+
+
+START = Head(0, "0" * 64)
+"""Of a chain without records."""
+
+
+def chain_record(content: Mapping[str, JsonValue], head: Head) -> JsonObject:
+    """Turn an event into the record after a head.
+
+    It adds ``sequence``, ``previous`` and ``digest``.
+
+    Raises:
+        Misuse: when RFC 8785 has no text for the content.
+    """
+    record: JsonObject = {**content, "sequence": head.sequence + 1, "previous": head.digest}
+    return {**record, "digest": record_digest(record)}
+
+
+def record_digest(record: Mapping[str, JsonValue]) -> str:
+    """The digest that the record should have, in hexadecimal.
+
+    Raises:
+        Misuse: when RFC 8785 has no text for it.
+    """
+    signed = {name: value for name, value in record.items() if name != "digest"}
+    with foreign_code(Misuse, "RFC 8785 has no text for this record"):
+        text = rfc8785.dumps(signed)
+    return hashlib.sha256(DOMAIN + text).hexdigest()
+
+
+# -- Checkpoints: signed chain heads, stored out of reach of an attacker ----------------------------------------------
+# A compact JWS of its own ``typ``, with a key that signs nothing else. It says that the registry saw this head, and
+# when.
+
+TYP = "sdcard-audit-checkpoint+jwt"
+MOST_BYTES = 16_384
+"""Of one checkpoint; the largest signatures, of ML-DSA-87, have 6,200 characters."""
+
+_WHERE = Where(Part.CHECKPOINT)
+_DEPTH = 4
+_FAR = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A verified checkpoint.
+
+    Attributes:
+        issuer: whose chain it is.
+        at: Unix seconds.
+        head: what was seen.
+    """
+
+    issuer: str
+    at: Instant
+    head: Head
+
+
+def issue_checkpoint(head: Head, issuer: str, signer: Signer, at: int) -> str:
+    """Sign a head: a compact JWS.
+
+    ``signer`` holds a key that signs nothing else, ``at`` is in Unix seconds.
+    """
+    key = signer.public_key
+    header: JsonObject = {"alg": key.algorithm.value, "typ": TYP, "kid": key.thumbprint}
+    claims: JsonObject = {"iss": issuer, "iat": check_instant(at), "sequence": head.sequence, "digest": head.digest}
+    signing_input = encode_signing_input(header, claims)
+    return join_signature(signing_input, signer.sign(signing_input))
+
+
+def verify_checkpoint(text: str, keys: Mapping[str, PublicKey]) -> Checkpoint:
+    """Text → checkpoint.
+
+    Args:
+        text: as it was kept.
+        keys: those that sign the registry's checkpoints, by ``kid``.
+
+    Raises:
+        Refused: ``limit.bytes``, ``jws.…``, ``encoding.…``, ``json.…``, ``issuer.key-unknown`` or
+            ``claim.…``.
+    """
+    if len(text) > MOST_BYTES:
+        raise Refused(Rule.LIMIT_BYTES, _WHERE)
+    if not text.isascii():
+        raise Refused(Rule.JWS_FORMAT, _WHERE)
+    jws = parse_jws(text, Part.CHECKPOINT, Part.CHECKPOINT, _DEPTH)
+    key = keys.get(str(jws.header.get("kid")))
+    if key is None:
+        raise Refused(Rule.ISSUER_KEY_UNKNOWN, _WHERE.within("kid"), "None of the given keys has this name.")
+    verify_jws(jws, key, (TYP,))
+    claims = jws.payload
+    head = Head(_count(claims, "sequence"), required_text(claims, "digest", _WHERE))
+    at = parse_numeric_date(required(claims, "iat", _WHERE), _WHERE.within("iat"))
+    return Checkpoint(required_text(claims, "iss", _WHERE), at, head)
+
+
+def _count(claims: JsonObject, name: str) -> int:
+    value = required(claims, name, _WHERE)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _FAR:
+        raise Refused(Rule.CLAIM_TYPE, _WHERE.within(name))
+    return value
+
+
+# -- Verification of an audit chain: changed, removed, added, moved or cut records ------------------------------------
+# A verdict names their places.
+#
+# A record vouches for itself by its digest and for those before it by ``previous``. An attacker who can write
+# everywhere can make a chain that is whole again, so only a checkpoint from before tells that, and
+# ``Verdict.not_known`` says so.
+
+MOST_FINDINGS = 100
+"""One change of a number can make every later record a finding; the first ones tell where it began."""
+
+_CHAIN = Where(Part.AUDIT)
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Result of the verification of a chain.
+
+    Attributes:
+        records: how many were there.
+        head: the last of them.
+        findings: the first of what is wrong, in the order of the chain; places are sequence numbers.
+        unlisted: how many more there are.
+        vouched: the last record that a checkpoint agrees with; 0 for none.
+        not_known: what could be wrong without showing, in sentences.
+    """
+
+    records: int
+    head: Head
+    findings: tuple[Finding, ...]
+    unlisted: int
+    vouched: int
+    not_known: tuple[str, ...]
+
+
+class Walk:
+    """A pass over a chain.
+
+    Its memory grows with the checkpoints, not with the records.
+    """
+
+    def __init__(self, checkpoints: Iterable[Checkpoint] = ()) -> None:
+        self._seen: defaultdict[int, set[str]] = defaultdict(set)
+        for checkpoint in checkpoints:
+            self._seen[checkpoint.head.sequence].add(checkpoint.head.digest)
+        self._newest = max(self._seen, default=0)
+        self._sequence, self._digest = START.sequence, START.digest
+        self._records = self._vouched = self._found = 0
+        self._findings: list[Finding] = []
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        """Look at the next record, whatever is in it."""
+        sequence, previous, digest = (record.get(name) for name in ("sequence", "previous", "digest"))
+        if type(sequence) is not int or not _is_digest(previous) or not _is_digest(digest):
+            self.take_unreadable()
+            return
+        self._records += 1
+        place = _CHAIN.within(sequence)
+        self._check_content(record, digest, place)
+        if sequence <= self._sequence:
+            self._find(Rule.AUDIT_ORDER, place, f"It stands behind record {self._sequence}.")
+            return
+        if sequence > self._sequence + 1:
+            self._miss(sequence - 1)
+        elif self._digest not in (previous, ""):
+            hint = f"Record {self._sequence} was replaced, or this one was put in its successor's place."
+            self._find(Rule.AUDIT_LINK, place, hint)
+        self._sequence, self._digest = sequence, digest
+        self._compare(place)
+
+    def take_unreadable(self) -> None:
+        """Pass an unreadable record; the link to the next one is unknown then."""
+        self._records += 1
+        self._sequence, self._digest = self._sequence + 1, ""
+        self._find(Rule.AUDIT_RECORD, _CHAIN.within(self._sequence))
+
+    def end(self) -> Verdict:
+        """The records were all, as far as they themselves can tell: those of an export."""
+        return self._verdict()
+
+    def end_at(self, head: Head | None) -> Verdict:
+        """End the pass, with the stored head; None where it is missing."""
+        last = _CHAIN.within(self._sequence)
+        if head is None:
+            self._find(Rule.AUDIT_HEAD, last, "The head is not there.")
+        elif head.sequence > self._sequence:
+            self._miss(head.sequence)
+        elif head.sequence < self._sequence:
+            self._find(Rule.AUDIT_HEAD, _CHAIN.within(head.sequence + 1), "There are records behind the head.")
+        elif self._digest not in (head.digest, ""):
+            self._find(Rule.AUDIT_HEAD, last, "The last record was replaced, or the head was.")
+        return self._verdict()
+
+    def _check_content(self, record: Mapping[str, Any], digest: str, place: Where) -> None:
+        try:
+            made = record_digest(record)
+        except (ValueError, RecursionError):
+            self._find(Rule.AUDIT_RECORD, place, "A value in it has no canonical text.")
+            return
+        if made != digest:
+            self._find(Rule.AUDIT_CHANGED, place)
+
+    def _compare(self, place: Where) -> None:
+        seen = self._seen.pop(self._sequence, set())
+        if self._digest in seen:
+            self._vouched = self._sequence
+        if seen - {self._digest}:
+            hint = (
+                f"The chain was rewritten somewhere behind record {self._vouched}, the last that a checkpoint saw so."
+            )
+            self._find(Rule.AUDIT_CHECKPOINT, place, hint)
+
+    def _miss(self, last: int) -> None:
+        first = self._sequence + 1
+        hint = f"Records {first} to {last} are not there." if last > first else ""
+        self._find(Rule.AUDIT_MISSING, _CHAIN.within(first), hint)
+
+    def _find(self, rule: Rule, place: Where, hint: str = "") -> None:
+        self._found += 1
+        if len(self._findings) < MOST_FINDINGS:
+            self._findings.append(Finding(rule, place, hint))
+
+    def _verdict(self) -> Verdict:
+        if self._newest > self._sequence:
+            hint = f"A checkpoint saw record {self._newest}."
+            self._find(Rule.AUDIT_ROLLED_BACK, _CHAIN.within(self._sequence + 1), hint)
+        return Verdict(
+            records=self._records,
+            head=Head(self._sequence, self._digest),
+            findings=tuple(self._findings),
+            unlisted=self._found - len(self._findings),
+            vouched=self._vouched,
+            not_known=tuple(self._not_known()),
+        )
+
+    def _not_known(self) -> Iterator[str]:
+        later = f" behind record {self._newest}, the last that a checkpoint saw," if self._newest else ""
+        yield f"Whether records{later} were cut off the end: no checkpoint tells."
+        if self._vouched < self._sequence:
+            which = f" behind record {self._vouched}, the last that a checkpoint vouches for," if self._vouched else ""
+            yield f"Whether the records{which} were all made anew: no checkpoint tells."
+
+
+def _is_digest(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None

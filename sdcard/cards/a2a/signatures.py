@@ -1,0 +1,307 @@
+"""A2A card signatures: creation and verification with trusted keys."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from sdcard.cards.a2a import v1_0
+from sdcard.cards.a2a.signed_form import SDK_1_3, SPECIFICATION, Canonical, canonical_form, canonical_forms, forms_of
+from sdcard.cards.model import CardFormat
+from sdcard.encoding import (
+    JsonObject,
+    JsonValue,
+    decode_base64url,
+    encode_base64url,
+    encode_json,
+    parse_json,
+    parse_json_object,
+)
+from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.jose.key_sets import read_key_set
+from sdcard.jose.keys import PUBLISHED_KEYS, KeySet, PublicKey, check_not_published, parse_public_jwk
+from sdcard.limits import DEFAULT_LIMITS, Limits
+from sdcard.rules import Rule
+
+# -- Verification of a card's signatures (A2A 8.4.3, SD-Card T-32) ----------------------------------------------------
+# The keys come from a trusted set and from nowhere else.
+#
+# A header names a key of the set, by ``kid``; it never brings one along or says where to fetch it (RFC 8725 3.10),
+# and the algorithm is the key's. The unprotected header is signed by nobody, so nothing in it is believed.
+
+MOST_SIGNATURES = 16
+"""Each one may cost four signature checks over the whole card. Several are for changing keys (A2A 8.4.3)."""
+
+_WHERE = Where(Part.CARD, ("signatures",))
+_DEPTH = 8
+_PROTECTED_ONLY = ("crit", "b64")
+
+
+@dataclass(frozen=True, slots=True)
+class CardSigners:
+    """The keys that are trusted to sign cards, by ``kid``.
+
+    Each of them may sign any card.
+    """
+
+    keys: Mapping[str, PublicKey]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", KeySet.of(self.keys))
+
+    @classmethod
+    def of(cls, *keys: PublicKey) -> "CardSigners":
+        """Keys whose ``kid`` values are RFC 7638 thumbprints."""
+        return cls({key.thumbprint: key for key in keys})
+
+
+NOBODY = CardSigners({})
+"""Nobody is trusted: every signature is one that no trusted key can verify."""
+
+
+def parse_card_signers(
+    data: bytes, limits: Limits = DEFAULT_LIMITS, published_keys: frozenset[str] = PUBLISHED_KEYS
+) -> CardSigners:
+    """Parse a JWKS (RFC 7517 5) to the trusted signers.
+
+    ``keys.left_out`` says which entries are not used, and why.
+
+    Raises:
+        Refused: ``trust.malformed`` for what is no JWKS; a rule of the encodings; the reasons for all entries, such as
+            ``key.published`` for a key that anybody can sign with, when none is usable.
+    """
+
+    def parse(entry: object, where: Where) -> PublicKey:
+        key = parse_public_jwk(entry, where)
+        check_not_published(key, published_keys, where)
+        return key
+
+    where = Where(Part.TRUST)
+    document = parse_json(data, where, limits.json_depth)
+    return CardSigners(read_key_set(document, where, parse, rule=Rule.TRUST_MALFORMED))
+
+
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    key: PublicKey
+    canonical: Canonical
+
+
+@dataclass(frozen=True, slots=True)
+class _Untrusted:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Invalid:
+    place: str
+    reason: str
+
+
+_Outcome: TypeAlias = _Verified | _Untrusted | _Invalid
+
+
+def check_signatures(document: JsonObject, card_format: CardFormat, signers: CardSigners) -> Iterator[Finding]:
+    """Find out what the signatures of a card are worth.
+
+    A signature that names a trusted key and is not its own is an error: the card or the signature was changed.
+    One that verifies is enough (8.4.3); what it does not cover is named. Without any, a warning says so.
+    """
+    signatures = document.get("signatures")
+    if not isinstance(signatures, list) or not forms_of(card_format.name):
+        return
+    if len(signatures) > MOST_SIGNATURES:
+        hint = f"Keep the signatures by keys in use: a card has at most {MOST_SIGNATURES}."
+        yield Finding(Rule.CARD_MEMBER_VALUE, _WHERE, hint)
+        return
+    verifier = _Verifier(document, card_format, signers)
+    outcomes = {number: verifier.outcome(one) for number, one in enumerate(signatures) if isinstance(one, dict)}
+    verified = [outcome for outcome in outcomes.values() if isinstance(outcome, _Verified)]
+    for number, outcome in outcomes.items():
+        yield _finding(outcome, _WHERE.within(number), Level.NOTE if verified else Level.WARNING)
+    yield from unsigned_members([one.canonical for one in verified])
+
+
+def unsigned_members(signed: Iterable[Canonical]) -> Iterator[Finding]:
+    """Find the places that are in none of the forms that were signed."""
+    uncovered = [{where.path for where in canonical.unsigned} for canonical in signed]
+    for path in dict.fromkeys(path for paths in uncovered for path in sorted(paths, key=str)):
+        if all(any(path[:end] in paths for end in range(1, len(path) + 1)) for paths in uncovered):
+            hint = "The signature does not cover this: it could have been added or changed by anybody."
+            yield Finding(Rule.CARD_UNSIGNED_MEMBER, Where(Part.CARD, path), hint, Level.WARNING)
+
+
+def _finding(outcome: _Outcome, where: Where, untrusted: Level) -> Finding:
+    if isinstance(outcome, _Verified):
+        hint = f"Verified with the trusted key {outcome.key.thumbprint}, over {outcome.canonical.form.name}."
+        return Finding(Rule.CARD_SIGNATURE_VERIFIED, where, hint, Level.NOTE)
+    if isinstance(outcome, _Untrusted):
+        return Finding(Rule.CARD_SIGNATURE_UNTRUSTED, where, outcome.reason, untrusted)
+    return Finding(Rule.CARD_SIGNATURE_INVALID, where.within(outcome.place), outcome.reason)
+
+
+class _Verifier:
+    """Verifies one card's signatures.
+
+    Its forms are made once, when the first signature by a trusted key asks.
+    """
+
+    def __init__(self, document: JsonObject, card_format: CardFormat, signers: CardSigners) -> None:
+        self._document, self._format, self._signers = document, card_format, signers
+        self._forms: tuple[Canonical, ...] | None = None
+
+    def outcome(self, signature: JsonObject) -> _Outcome:
+        protected = signature.get("protected")
+        header = _header(protected)
+        kid = None if header is None else header.get("kid")
+        if header is None or not isinstance(protected, str):
+            return _Untrusted("The protected header cannot be read, so the signature names no key.")
+        if not isinstance(kid, str):
+            return _Untrusted("The protected header has no `kid`, so the signature names no key.")
+        key = KeySet.of(self._signers.keys).find(kid, header.get("alg"))
+        if key is None:
+            return _Untrusted("Its key is not among the trusted ones. Add it if you trust its owner.")
+        fault = _header_fault(header, signature.get("header"), key)
+        return fault or self._verify(protected, signature.get("signature"), key)
+
+    def _verify(self, protected: str, encoded: JsonValue, key: PublicKey) -> _Outcome:
+        signature = _signature(encoded)
+        if signature is None:
+            return _Invalid("signature", "This is no base64url without padding.")
+        if self._forms is None:
+            self._forms = canonical_forms(self._document, self._format.name)
+        for canonical in self._forms:
+            signing_input = f"{protected}.{encode_base64url(canonical.payload)}".encode("ascii")
+            if key.verifies(signing_input, signature):
+                return _Verified(key, canonical)
+        if not self._forms:
+            return _Invalid("signature", "A value of the card, such as a large integer, has no canonical form.")
+        return _Invalid("signature", "It is not this card's. Sign the card again after the last change to it.")
+
+
+def _header(protected: JsonValue) -> JsonObject | None:
+    if not isinstance(protected, str):
+        return None
+    try:
+        return parse_json_object(decode_base64url(protected, _WHERE), _WHERE, _DEPTH)
+    except Refused:
+        return None
+
+
+def _header_fault(header: JsonObject, unprotected: JsonValue, key: PublicKey) -> _Invalid | None:
+    """Find forbidden header members (RFC 7515 4.1, 7.2.1).
+
+    A card's signature or its key does not permit them.
+    """
+    if header.keys() & set(_PROTECTED_ONLY):
+        return _Invalid("protected", "No extension may be critical, and the payload is always encoded.")
+    if header.get("typ", "JOSE") != "JOSE":
+        return _Invalid("protected", "`typ` is JOSE or absent; this is a token of another kind.")
+    if header.get("alg") not in key.algorithm.header_names:
+        return _Invalid("protected", f"The trusted key signs with {key.algorithm} and nothing else.")
+    if isinstance(unprotected, dict) and unprotected.keys() & {*header, *_PROTECTED_ONLY}:
+        return _Invalid("header", "Nobody signed the unprotected header; it cannot say these things (RFC 7515 7.2.1).")
+    return None
+
+
+def _signature(encoded: JsonValue) -> bytes | None:
+    try:
+        return decode_base64url(encoded, _WHERE) if isinstance(encoded, str) else None
+    except Refused:
+        return None
+
+
+# -- Signing a card in the form of A2A 1.0 (8.4.2), in two steps ------------------------------------------------------
+# The steps are prepare (bytes to sign) and complete (the signature).
+
+_CARD = Where(Part.CARD)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCardSignature:
+    """A signature of a card that is not made yet.
+
+    Attributes:
+        signing_input: the bytes to sign.
+        key: whose signature it will be.
+        findings: what it will not cover, and who will not be able to verify it; never an error.
+    """
+
+    signing_input: bytes = field(repr=False)
+    key: PublicKey
+    findings: tuple[Finding, ...] = field(repr=False)
+    _document: JsonObject = field(repr=False)
+
+    def complete(self, signature: bytes) -> JsonObject:
+        """The card with one signature more, and otherwise as it was.
+
+        Raises:
+            Misuse: when the signature, in JOSE form, is not the key's over these bytes.
+        """
+        if not self.key.verifies(self.signing_input, signature):
+            raise Misuse("the signature is not the key's over this card, in JOSE form")
+        protected = self.signing_input.partition(b".")[0].decode("ascii")
+        made: JsonObject = {"protected": protected, "signature": encode_base64url(signature)}
+        earlier = self._document.get("signatures")
+        return {**self._document, "signatures": [*(earlier if isinstance(earlier, list) else []), made]}
+
+
+def prepare_card_signature(
+    document: JsonObject, card_format: CardFormat, key: PublicKey, jku: str | None = None
+) -> PreparedCardSignature:
+    """Prepare a card's signature (A2A 1.0 8.4.1, 8.4.2).
+
+    The result has everything except the signature itself.
+
+    Args:
+        document: a card that reads without an error. Earlier signatures stay in it and are not signed.
+        card_format: what it was read as.
+        key: the public half of the key that will sign; ``kid`` is its thumbprint.
+        jku: where its JWKS is published. Who verifies with us never looks there.
+
+    Raises:
+        Refused: ``card.not-signable`` for a card of another format than A2A 1.0, where nothing says what is signed;
+            ``json.number`` for one with a number that RFC 8785 cannot write.
+        Misuse: when ``jku`` is no https URL, or the card has as many signatures as are read.
+    """
+    if card_format.name != v1_0.FORMAT.name:
+        hint = "Only A2A 1.0 says what a signature is over. Convert the card to it, then sign."
+        raise Refused(Rule.CARD_UNSIGNABLE, _CARD, hint)
+    canonical = canonical_form(document, SPECIFICATION)
+    if canonical is None:
+        raise Refused(Rule.JSON_NUMBER, _CARD, "RFC 8785 has no text for a number of the card: write it as a string.")
+    earlier = document.get("signatures")
+    if isinstance(earlier, list) and len(earlier) >= MOST_SIGNATURES:
+        raise Misuse(f"a card has at most {MOST_SIGNATURES} signatures; take old ones out")
+    header: JsonObject = {"alg": key.algorithm.value, "typ": "JOSE", "kid": key.thumbprint}
+    if jku is not None:
+        header["jku"] = _https(jku)
+    parts = (encode_base64url(part) for part in (encode_json(header), canonical.payload))
+    findings = (*unsigned_members([canonical]), *_unread_by_sdk(document, canonical))
+    return PreparedCardSignature(".".join(parts).encode("ascii"), key, findings, document)
+
+
+def _https(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme == "https" and bool(parts.hostname)
+    except ValueError:
+        good = False
+    if not good or not re.fullmatch(r"[!-~]+", url):
+        raise Misuse("`jku` is an https URL, such as https://agent.example/jwks.json")
+    return url
+
+
+def _unread_by_sdk(document: JsonObject, canonical: Canonical) -> Iterator[Finding]:
+    """Find what makes a2a-sdk 1.0 to 1.3 compute other bytes.
+
+    It leaves empty values out, REQUIRED ones too.
+    """
+    theirs = canonical_form(document, SDK_1_3)
+    if theirs is None or theirs.payload == canonical.payload:
+        return
+    for where in theirs.unsigned:
+        if where not in canonical.unsigned:
+            hint = "a2a-sdk to 1.3 will refuse this signature: it drops what is empty. Give a value, or take it out."
+            yield Finding(Rule.CARD_MEMBER_VALUE, where, hint, Level.WARNING)

@@ -1,0 +1,399 @@
+"""The canonical bytes that an A2A card signature covers (RFC 8785)."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import rfc8785
+
+from sdcard.cards.schema import find, snake_case
+from sdcard.encoding import JsonObject, JsonValue, same_json
+from sdcard.errors import Misuse, Part, Where, foreign_code
+
+# -- Signed members of a card, for signers that parse it into types first ---------------------------------------------
+# The tables hold the members of these types, as data.
+#
+# A2A 1.0, ``specification/a2a.proto`` with its ``optional`` and ``REQUIRED`` marks (8.4.1, 5.7); and the types of
+# a2a-sdk 0.3, made from ``specification/json/a2a.json`` of A2A 0.3.
+
+_NO_DEFAULT: JsonValue = None
+"""Null never is a value of these types, so no member equals it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Rule for one member: how it is carried.
+
+    Attributes:
+        default: a member of this value is left out, as if it were absent.
+        message: the members inside; None where any value is carried unchanged.
+        repeated: whether it holds many such messages, in an array or as the values of an object.
+    """
+
+    default: JsonValue = _NO_DEFAULT
+    message: "Message | None" = None
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The members of one type.
+
+    Attributes:
+        members: by their name in camelCase.
+        variants: value of the member ``type`` → the members that are there beside these then.
+    """
+
+    members: Mapping[str, Field]
+    variants: Mapping[str, Mapping[str, Field]] = field(default_factory=dict)
+
+    def fields_of(self, kind: JsonValue) -> Mapping[str, Field]:
+        """The members of an object with this ``type``."""
+        variant = self.variants.get(kind) if isinstance(kind, str) else None
+        return {**self.members, **(variant or {})}
+
+
+_SET = Field()
+"""Marked ``optional`` or ``REQUIRED``: carried whatever its value."""
+_TEXT = Field(default="")
+_FLAG = Field(default=False)
+_LIST = Field(default=[])
+_MAP = Field(default={})
+
+
+def _one(message: Message) -> Field:
+    return Field(message=message)
+
+
+def _required_many(message: Message) -> Field:
+    return Field(message=message, repeated=True)
+
+
+def _array(message: Message) -> Field:
+    return Field([], message, repeated=True)
+
+
+def _map(message: Message) -> Field:
+    return Field({}, message, repeated=True)
+
+
+def _all_set(*names: str) -> Message:
+    return Message(dict.fromkeys(names, _SET))
+
+
+# -- A2A 1.0 ----------------------------------------------------------------------------------------------------------
+
+_REQUIREMENTS_1_0 = _array(Message({"schemes": _map(Message({"list": _LIST}))}))
+
+_FLOW = {"refreshUrl": _TEXT}
+_FLOWS_1_0 = Message(
+    {
+        "authorizationCode": _one(
+            Message({**_FLOW, "authorizationUrl": _SET, "tokenUrl": _SET, "scopes": _SET, "pkceRequired": _FLAG})
+        ),
+        "clientCredentials": _one(Message({**_FLOW, "tokenUrl": _SET, "scopes": _SET})),
+        "implicit": _one(Message({**_FLOW, "authorizationUrl": _TEXT, "scopes": _MAP})),
+        "password": _one(Message({**_FLOW, "tokenUrl": _TEXT, "scopes": _MAP})),
+        "deviceCode": _one(Message({**_FLOW, "deviceAuthorizationUrl": _SET, "tokenUrl": _SET, "scopes": _SET})),
+    }
+)
+
+_SCHEME_1_0 = Message(
+    {
+        "apiKeySecurityScheme": _one(Message({"description": _TEXT, "location": _SET, "name": _SET})),
+        "httpAuthSecurityScheme": _one(Message({"description": _TEXT, "scheme": _SET, "bearerFormat": _TEXT})),
+        "oauth2SecurityScheme": _one(
+            Message({"description": _TEXT, "flows": _one(_FLOWS_1_0), "oauth2MetadataUrl": _TEXT})
+        ),
+        "openIdConnectSecurityScheme": _one(Message({"description": _TEXT, "openIdConnectUrl": _SET})),
+        "mtlsSecurityScheme": _one(Message({"description": _TEXT})),
+    }
+)
+
+CARD_1_0 = Message(
+    {
+        "name": _SET,
+        "description": _SET,
+        "supportedInterfaces": _required_many(
+            Message({"url": _SET, "protocolBinding": _SET, "tenant": _TEXT, "protocolVersion": _SET})
+        ),
+        "provider": _one(_all_set("url", "organization")),
+        "version": _SET,
+        "documentationUrl": _SET,
+        "capabilities": _one(
+            Message(
+                {
+                    "streaming": _SET,
+                    "pushNotifications": _SET,
+                    "extensions": _array(
+                        Message({"uri": _TEXT, "description": _TEXT, "required": _FLAG, "params": _SET})
+                    ),
+                    "extendedAgentCard": _SET,
+                }
+            )
+        ),
+        "securitySchemes": _map(_SCHEME_1_0),
+        "securityRequirements": _REQUIREMENTS_1_0,
+        "defaultInputModes": _SET,
+        "defaultOutputModes": _SET,
+        "skills": _required_many(
+            Message(
+                {
+                    **dict.fromkeys(("id", "name", "description", "tags"), _SET),
+                    **dict.fromkeys(("examples", "inputModes", "outputModes"), _LIST),
+                    "securityRequirements": _REQUIREMENTS_1_0,
+                }
+            )
+        ),
+        "iconUrl": _SET,
+    }
+)
+"""``AgentCard`` without ``signatures``."""
+
+
+# -- a2a-sdk 0.3 ------------------------------------------------------------------------------------------------------
+
+_FLOWS_0_3 = Message(
+    {
+        "authorizationCode": _one(_all_set("authorizationUrl", "refreshUrl", "scopes", "tokenUrl")),
+        "clientCredentials": _one(_all_set("refreshUrl", "scopes", "tokenUrl")),
+        "implicit": _one(_all_set("authorizationUrl", "refreshUrl", "scopes")),
+        "password": _one(_all_set("refreshUrl", "scopes", "tokenUrl")),
+    }
+)
+
+_SCHEME_0_3 = Message(
+    {"description": _SET},
+    variants={
+        "apiKey": {"type": Field(default="apiKey"), "in": _SET, "name": _SET},
+        "http": {"type": Field(default="http"), "bearerFormat": _SET, "scheme": _SET},
+        "oauth2": {"type": Field(default="oauth2"), "flows": _one(_FLOWS_0_3), "oauth2MetadataUrl": _SET},
+        "openIdConnect": {"type": Field(default="openIdConnect"), "openIdConnectUrl": _SET},
+        "mutualTLS": {"type": Field(default="mutualTLS")},
+    },
+)
+
+CARD_0_3 = Message(
+    {
+        "additionalInterfaces": _required_many(_all_set("transport", "url")),
+        "capabilities": _one(
+            Message(
+                {
+                    **dict.fromkeys(("pushNotifications", "stateTransitionHistory", "streaming"), _SET),
+                    "extensions": _required_many(_all_set("description", "params", "required", "uri")),
+                }
+            )
+        ),
+        **dict.fromkeys(("defaultInputModes", "defaultOutputModes", "description", "documentationUrl"), _SET),
+        **dict.fromkeys(("iconUrl", "name", "security", "supportsAuthenticatedExtendedCard", "url", "version"), _SET),
+        "preferredTransport": Field(default="JSONRPC"),
+        "protocolVersion": Field(default="0.3.0"),
+        "provider": _one(_all_set("organization", "url")),
+        "securitySchemes": _required_many(_SCHEME_0_3),
+        "skills": _required_many(
+            _all_set(*("description", "examples", "id", "inputModes", "name", "outputModes", "security", "tags"))
+        ),
+    }
+)
+"""``AgentCard`` without ``signatures``; what it carries of its own defaults is left out (``exclude_defaults``)."""
+
+
+# -- The canonical forms that card signatures are made over -----------------------------------------------------------
+# A form turns a card document into the bytes that are signed.
+#
+# A2A 1.0 defines one (8.4.1): the members that ``a2a.proto`` names, with its rules of presence, in RFC 8785. A2A 0.3
+# defines none. What software in use signs differs from both, so there are several forms, tried in this order. All but
+# one read the card into types first, so members that these lack, and values that they leave out, are not signed:
+# ``Canonical.unsigned`` says which.
+
+_CARD = Where(Part.CARD)
+_SIGNATURES = "signatures"
+_EMPTY: tuple[JsonValue, ...] = (None, "", [], {})
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A canonical form.
+
+    Attributes:
+        name: what people call it.
+        message: the members that are signed; None for all, as they stand.
+        drops_empty: whether null, empty strings, arrays and objects are left out wherever they are.
+        encode: the rest → bytes. ``ValueError`` for a value that it has no bytes for.
+    """
+
+    name: str
+    message: Message | None
+    drops_empty: bool
+    encode: Callable[[JsonValue], bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Canonical:
+    """A card in one form.
+
+    Attributes:
+        form: which.
+        payload: the bytes that are signed.
+        unsigned: every place of the card that could be another, or not be there, without changing a byte of them.
+    """
+
+    form: Form
+    payload: bytes = field(repr=False)
+    unsigned: tuple[Where, ...] = field(repr=False)
+
+
+def canonical_json(value: JsonValue) -> bytes:
+    """JSON value → its one text by RFC 8785.
+
+    Numbers are doubles there. An integer that none of them is written as has no such text.
+
+    Raises:
+        Misuse: for such an integer, for NaN and infinities, and for lone surrogates.
+    """
+    with foreign_code(Misuse, "RFC 8785 has no text for this value"):
+        return rfc8785.dumps(_as_doubles(value))
+
+
+def _as_doubles(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {name: _as_doubles(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_as_doubles(inner) for inner in value]
+    return _as_double(value) if type(value) is int else value
+
+
+def _as_double(number: int) -> int | float:
+    """Convert a large integer to a double, if RFC 8785 writes both alike."""
+    if abs(number) < 2**53:
+        return number
+    try:
+        double = float(number)
+    except OverflowError:
+        raise ValueError("too large for a double") from None
+    if rfc8785.dumps(double) != str(number).encode("ascii"):
+        raise ValueError("a double would say another number")
+    return double
+
+
+def _ascii_json(value: JsonValue) -> bytes:
+    """Serialize by Python's ``json``: sorted names, escaped characters."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _ascii_json_of_floats(value: JsonValue) -> bytes:
+    """Serialize as ``_ascii_json``, after a ``google.protobuf.Struct``.
+
+    The Struct holds numbers as doubles, so that 1 becomes 1.0.
+    """
+    return _ascii_json(_as_floats(value))
+
+
+def _as_floats(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {name: _as_floats(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_as_floats(inner) for inner in value]
+    return float(_as_double(value)) if type(value) is int else value
+
+
+SPECIFICATION = Form("the form of A2A 1.0", CARD_1_0, False, canonical_json)
+WHOLE_CARD = Form("RFC 8785 over the whole card", None, False, canonical_json)
+SDK_1_3 = Form("the form of a2a-sdk 1.3", CARD_1_0, True, canonical_json)
+SDK_1_0 = Form("the form of a2a-sdk 1.0", CARD_1_0, True, _ascii_json_of_floats)
+SDK_0_3 = Form("the form of a2a-sdk 0.3", CARD_0_3, True, _ascii_json)
+
+
+def forms_of(format_name: str) -> tuple[Form, ...]:
+    """List the forms of a card format, in the order in which they are tried.
+
+    Only A2A has any.
+
+    A form of another generation is never tried: a card that mixes both would be called signed where only the part is
+    that its readers ignore.
+    """
+    if not format_name.startswith("a2a/"):
+        return ()
+    return (SPECIFICATION, WHOLE_CARD, SDK_1_3, SDK_1_0) if format_name == "a2a/1.0" else (WHOLE_CARD, SDK_0_3)
+
+
+def canonical_forms(document: JsonObject, format_name: str) -> tuple[Canonical, ...]:
+    """Return the card in each form of its format.
+
+    A form that has no bytes for a value of the card is left out.
+    """
+    made = (canonical_form(document, form) for form in forms_of(format_name))
+    return tuple(one for one in made if one is not None)
+
+
+def canonical_form(document: JsonObject, form: Form) -> Canonical | None:
+    """The card in one form; None when the form has no bytes for a value of it."""
+    card = {name: value for name, value in document.items() if name != _SIGNATURES}
+    reading = _Reading(form.drops_empty)
+    try:
+        carried = card if form.message is None else reading.message(card, form.message, _CARD)
+        payload = form.encode(carried)
+    except (ValueError, RecursionError):
+        return None
+    return Canonical(form, payload, tuple(reading.unsigned))
+
+
+class _Reading:
+    """A pass over a card that records the members that it leaves out."""
+
+    def __init__(self, drops_empty: bool) -> None:
+        self._drops_empty = drops_empty
+        self.unsigned: list[Where] = []
+
+    def message(self, value: JsonValue, message: Message, where: Where) -> JsonValue:
+        """Carry an object of a type.
+
+        Another value is carried unchanged; reading the card reports it.
+        """
+        if not isinstance(value, dict):
+            return value
+        carried: JsonObject = {}
+        known: set[str] = set()
+        for name, one in message.fields_of(value.get("type")).items():
+            known |= {name, snake_case(name)}
+            spelling, content = find(value, name) or (name, None)
+            if content is not None and not same_json(content, one.default):
+                for kept in self._kept(content, where.within(spelling), self._field(one)):
+                    carried[name] = kept
+        self.unsigned += [where.within(name) for name in value if name not in known]
+        return carried
+
+    def _field(self, one: Field) -> "_Step":
+        message = one.message
+        if message is None:
+            return self._any
+        if one.repeated:
+            return lambda value, where: self._each(value, where, lambda i, place: self.message(i, message, place))
+        return lambda value, where: self.message(value, message, where)
+
+    def _any(self, value: JsonValue, where: Where) -> JsonValue:
+        return self._each(value, where, self._any) if self._drops_empty else value
+
+    def _each(self, value: JsonValue, where: Where, step: "_Step") -> JsonValue:
+        if isinstance(value, dict):
+            places = ((name, inner, where.within(name)) for name, inner in value.items())
+            return {name: kept for name, inner, place in places for kept in self._kept(inner, place, step)}
+        if isinstance(value, list):
+            return [kept for i, inner in enumerate(value) for kept in self._kept(inner, where.within(i), step)]
+        return value
+
+    def _kept(self, value: JsonValue, where: Where, step: "_Step") -> list[JsonValue]:
+        """Return the step's result for the value, or nothing where it is left out.
+
+        Then record the value as a whole.
+        """
+        before = len(self.unsigned)
+        made = step(value, where)
+        if not self._drops_empty or not any(same_json(made, empty) for empty in _EMPTY):
+            return [made]
+        self.unsigned[before:] = [where]
+        return []
+
+
+_Step: TypeAlias = Callable[[JsonValue, Where], JsonValue]

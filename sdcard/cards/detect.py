@@ -1,0 +1,366 @@
+"""Documents as cards: detection of the format, and all findings at once."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import TypeAlias
+
+from sdcard.cards.a2a import detection, v0_1, v0_2, v0_3, v1_0
+from sdcard.cards.a2a.shared import FACTS, FOUND_BY, GROUPS
+from sdcard.cards.a2a.signatures import NOBODY, CardSigners, check_signatures
+from sdcard.cards.a2a.signed_form import forms_of
+from sdcard.cards.agentcard import dialects
+from sdcard.cards.agentcard.dialects import parse_embedded
+from sdcard.cards.documents import read_document
+from sdcard.cards.kno import card as kno_card
+from sdcard.cards.kno import format as kno_format
+from sdcard.cards.lint import suspicious
+from sdcard.cards.model import Card, CardFormat, reserved_members
+from sdcard.encoding import JsonObject, frozen, has_more_values, parse_json_object
+from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where, first_findings
+from sdcard.limits import DEFAULT_LIMITS, MOST_CARD_VALUES, Limits
+from sdcard.rules import Rule
+
+# -- ``summary``: the card of an agent that registered without a card document ----------------------------------------
+# The registration has a name, a description and a version.
+#
+# A registration request may carry no more (SD-Card 3.3.1). Such a card is made, never read: a document with these
+# three members alone is an unfinished A2A card.
+
+_MEMBERS = ("name", "description", "version")
+
+FORMAT = CardFormat(
+    name="summary",
+    always_disclosed=_MEMBERS,
+    members=frozenset(_MEMBERS),
+    units=(),
+    together=(),
+    groups=GROUPS,
+    facts=FACTS,
+    found_by=FOUND_BY,
+)
+"""The groups are those of A2A, so that asking for one is no mistake; there is nothing behind them."""
+
+
+def summary_card(name: str, description: str, version: str) -> Card:
+    """The Card that says no more than this."""
+    return Card(FORMAT, {"name": name, "description": description, "version": version})
+
+
+# -- Reading of a document to a Card ----------------------------------------------------------------------------------
+# It says which format the document follows, and everything that is wrong with it at once.
+#
+# A new card format is one room beside ``a2a/`` and a row in each of the tables here: docs/new-format.md.
+
+_Question: TypeAlias = Callable[[JsonObject], bool]
+_WHERE = Where(Part.CARD)
+_SIGNATURES = "signatures"
+
+KNOWN_FORMATS: Mapping[str, CardFormat] = frozen(
+    {
+        card_format.name: card_format
+        for card_format in (
+            v0_1.FORMAT,
+            v0_2.FORMAT,
+            v0_3.FORMAT,
+            v1_0.FORMAT,
+            kno_format.V0_1,
+            kno_format.V0_2,
+            FORMAT,
+        )
+    }
+    | {dialect.format.name: dialect.format for dialect in dialects.DIALECTS}
+)
+"""Every value of ``card_format``."""
+
+_CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = frozen(
+    {
+        v0_1.FORMAT.name: v0_1.check,
+        v0_2.FORMAT.name: v0_2.check,
+        v0_3.FORMAT.name: v0_3.check,
+        v1_0.FORMAT.name: v1_0.check,
+        kno_format.V0_1.name: kno_card.check,
+        kno_format.V0_2.name: kno_card.check,
+        **{dialect.format.name: partial(dialects.check, dialect) for dialect in dialects.DIALECTS},
+    }
+)
+
+_DEFAULTS: Mapping[str, CardFormat] = frozen(
+    {card_format.family: card_format for card_format in (v1_0.FORMAT, dialects.DRAFT.format, kno_format.V0_2)}
+)
+"""Family → how a document is judged that is said to be of the family and shows no marks of a version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A document that is no agent card of a known format.
+
+    It says what the document is instead, and what its author can do.
+    """
+
+    name: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Findings about a document.
+
+    Attributes:
+        kind: the card format that it follows, or what it is instead; empty where nobody can tell.
+        findings: all of them, errors first.
+        card: there when no finding is an error.
+    """
+
+    kind: str
+    findings: tuple[Finding, ...]
+    card: Card | None
+
+    def strictly(self) -> "Examination":
+        """The same for an author who wants no warnings: each one is an error."""
+        if all(finding.level is not Level.WARNING for finding in self.findings):
+            return self
+        raised = [
+            replace(finding, level=Level.ERROR) if finding.level is Level.WARNING else finding
+            for finding in self.findings
+        ]
+        return Examination(self.kind, tuple(raised), None)
+
+
+def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
+    """Parse the bytes of a card document to a Card.
+
+    It is for input from anybody, and so reads strict JSON alone.
+
+    Raises:
+        Refused: ``limit.bytes``, a rule of ``parse_json_object`` or ``parse_embedded``, or as ``read_card``.
+    """
+    return read_card(_parse(data, limits), signers)
+
+
+def parse_card_file(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
+    """Parse the bytes of a file that its author keeps to a Card.
+
+    It reads strict JSON, JSON behind a byte order mark, or YAML.
+
+    Raises:
+        Refused: as ``documents.read_document``, or as ``read_card``.
+    """
+    return _card_of(_examine_file(data, limits, signers, None))
+
+
+def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
+    """Read a card document to a Card.
+
+    Its members are exactly as they came, and nothing is filled in.
+
+    Args:
+        document: the card. Its ``signatures`` are checked here and are not in the Card.
+        signers: whose signatures count. Without one that does, a finding says that nobody vouches for the card.
+
+    Raises:
+        Refused: ``card.format`` alone where the document is of no known format; otherwise every ``card.…`` rule
+            that it breaks, and the warnings after them.
+    """
+    return _card_of(examine_document(document, signers))
+
+
+def examine_card(
+    data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY, expected: str | None = None
+) -> Examination:
+    """Examine the bytes of a file, for tools that help an author.
+
+    Return everything that there is to say about it.
+
+    Reads what ``parse_card_file`` reads. Arguments and misuse as ``examine_document``.
+    """
+    try:
+        return _examine_file(data, limits, signers, expected)
+    except Refused as refusal:
+        return Examination("", refusal.findings, None)
+
+
+def examine_document(document: JsonObject, signers: CardSigners = NOBODY, expected: str | None = None) -> Examination:
+    """Examine a document, and return everything there is to say about it.
+
+    Authors mend a card in one go when they see all at once.
+
+    Args:
+        document: the document.
+        signers: as in ``read_card``.
+        expected: what it is said to be: a format, such as ``agentcard/readme-1.0``, whose rules then apply; or a
+            family, such as ``agentcard``, within which its marks decide. Without it they decide alone.
+
+    Raises:
+        Misuse: when there is no such format or family.
+    """
+    return _examine(document, (), signers, expected)
+
+
+def _examine_file(data: bytes, limits: Limits, signers: CardSigners, expected: str | None) -> Examination:
+    read = read_document(data, limits)
+    return _examine(read.document, read.findings, signers, expected)
+
+
+def _examine(
+    document: JsonObject, about_text: Iterable[Finding], signers: CardSigners, expected: str | None
+) -> Examination:
+    detected = _detect(document) if expected is None else _expect(document, expected)
+    if isinstance(detected, Foreign):
+        finding = Finding(Rule.CARD_FORMAT, _WHERE, detected.hint)
+        return Examination(detected.name, (finding, *about_text), None)
+    return _judge(document, detected, about_text, signers)
+
+
+def examine_as(name: str, document: JsonObject, signers: CardSigners = NOBODY) -> Examination:
+    """Examine a document as the card format that the caller names.
+
+    It is a value of ``card_format``.
+    """
+    if name not in _CHECKS:
+        return Examination("", (Finding(Rule.CARD_FORMAT, _WHERE, "Name a format that documents can have."),), None)
+    return _judge(document, KNOWN_FORMATS[name], (), signers)
+
+
+def _judge(
+    document: JsonObject, card_format: CardFormat, about_text: Iterable[Finding], signers: CardSigners
+) -> Examination:
+    """Apply the rules of its format, and those of every card."""
+    name = card_format.name
+    if has_more_values(document, MOST_CARD_VALUES):
+        hint = f"A card has at most {MOST_CARD_VALUES} values, members and elements alike."
+        return Examination(name, (Finding(Rule.LIMIT_CONTAINERS, _WHERE, hint),), None)
+    dropped = {_SIGNATURES} if forms_of(name) else set()
+    findings = first_findings(
+        chain(
+            about_text,
+            reserved_members(document),
+            _CHECKS[name](document),
+            suspicious(document),
+            _dropped(document.keys() & dropped),
+            check_signatures(document, card_format, signers),
+        )
+    )
+    errors = [finding for finding in findings if finding.level is Level.ERROR]
+    if errors:
+        others = [finding for finding in findings if finding.level is not Level.ERROR]
+        return Examination(name, (*errors, *others), None)
+    kept = {member: value for member, value in document.items() if member not in dropped}
+    return Examination(name, tuple(findings), Card(card_format, kept, tuple(findings)))
+
+
+def _parse(data: bytes, limits: Limits) -> JsonObject:
+    if len(data) > limits.card_bytes:
+        raise Refused(Rule.LIMIT_BYTES, _WHERE, f"A card has at most {limits.card_bytes} bytes.")
+    embedded = parse_embedded(data, limits.json_depth)
+    return parse_json_object(data, _WHERE, limits.json_depth) if embedded is None else embedded
+
+
+def _card_of(examination: Examination) -> Card:
+    if examination.card is None:
+        raise Refused.because([finding for finding in examination.findings if finding.level is not Level.NOTE])
+    return examination.card
+
+
+def _detect(document: JsonObject) -> CardFormat | Foreign:
+    return next((answer for question, answer in _SIGNS if question(document)), _NOTHING)
+
+
+def format_of(declared: str | None, members: JsonObject) -> CardFormat | None:
+    """The known format of a partial card; None where the declaration is unknown.
+
+    An SD-Card declares only the family of its card, because hidden members can decide the version. The members that
+    are shown decide it here, as far as they can.
+
+    Args:
+        declared: the claim ``card_format``: a format such as ``a2a/1.0``, or a family such as ``a2a``.
+        members: the members that are shown.
+    """
+    name = declared or ""
+    return _expect(members, name) if name in _DEFAULTS else KNOWN_FORMATS.get(name)
+
+
+def _expect(document: JsonObject, expected: str) -> CardFormat:
+    """Choose the format to judge by.
+
+    The document is said to be of this format or family.
+    """
+    if expected in _CHECKS:
+        return KNOWN_FORMATS[expected]
+    if expected not in _DEFAULTS:
+        raise Misuse(f"a card format is one of {', '.join((*_DEFAULTS, *_CHECKS))}")
+    detected = _detect(document)
+    is_of_family = isinstance(detected, CardFormat) and detected.family == expected
+    return detected if isinstance(detected, CardFormat) and is_of_family else _DEFAULTS[expected]
+
+
+def _dropped(names: Iterable[str]) -> Iterable[Finding]:
+    """Say that signatures are not in the Card.
+
+    ``check_signatures`` says what they were worth.
+    """
+    hint = "Signatures are dropped once they are checked: they would not survive partial disclosure."
+    return [Finding(Rule.CARD_SIGNATURES, _WHERE.within(name), hint, Level.NOTE) for name in names]
+
+
+def _has(*names: str) -> _Question:
+    return lambda document: all(document.get(name) is not None for name in names)
+
+
+def _has_any(*names: str) -> _Question:
+    return lambda document: any(document.get(name) is not None for name in names)
+
+
+def _is_registration_file(document: JsonObject) -> bool:
+    return _has("type")(document) and _has_any("registrations", "services")(document)
+
+
+def _is_tool_server(document: JsonObject) -> bool:
+    if "modelcontextprotocol" in str(document.get("$schema")):
+        return True
+    if _has_any("serverInfo", "mcpServers")(document):
+        return not _has("skills")(document)
+    return _has("tools", "protocolVersion")(document) and not _has("skills")(document)
+
+
+def _lists_capabilities_only(document: JsonObject) -> bool:
+    return isinstance(document.get("capabilities"), list) and not _has("skills")(document)
+
+
+_NOTHING = Foreign("", "This looks like no agent card. A2A 1.0 has `supportedInterfaces`, 0.3 has `url` and `skills`.")
+_SIGSTORE = Foreign(
+    "sigstore-a2a", "This looks like a wrapper of sigstore-a2a. Give the card that is inside `agentCard`."
+)
+_BLUEPRINT = Foreign("agent-blueprint", "This is a KNO agent blueprint. Give the agent card that is made from it.")
+_SERVICE = Foreign("service-config", "This is a KNO service. One that is an agent says `subtype: agent-card`.")
+_AGENTCARD = Foreign(
+    "", "This has an `agent_id`, but not the array `capabilities` and the object `endpoint` of an AgentCard."
+)
+_ERC_8004 = Foreign("erc-8004", "This looks like an ERC-8004 registration. Give the A2A card that it refers to.")
+_MCP = Foreign("mcp", "This looks like an MCP or tool description. Give an A2A card for the agent that uses it.")
+_MANIFEST = Foreign("manifest", "This looks like a plugin or agent manifest. Give an A2A card for the agent.")
+_LIST = Foreign("capability-list", "This lists capabilities and has no skills; in an A2A card, `skills` has that list.")
+
+_SIGNS: tuple[tuple[_Question, CardFormat | Foreign], ...] = (
+    (kno_format.is_0_1, kno_format.V0_1),
+    (kno_format.is_0_2, kno_format.V0_2),
+    (kno_format.is_blueprint, _BLUEPRINT),
+    (kno_format.is_other_service, _SERVICE),
+    (detection.is_1_0, v1_0.FORMAT),
+    (kno_format.is_unlabelled, kno_format.V0_2),
+    (detection.is_0_3, v0_3.FORMAT),
+    (_has_any("agentCard", "agent_card"), _SIGSTORE),
+    (detection.is_0_1, v0_1.FORMAT),
+    (detection.is_0_2, v0_2.FORMAT),
+    (dialects.is_mcp, dialects.MCP.format),
+    (dialects.is_readme, dialects.README.format),
+    (dialects.is_agentcard, dialects.DRAFT.format),
+    (_has("agent_id"), _AGENTCARD),
+    (_is_registration_file, _ERC_8004),
+    (_is_tool_server, _MCP),
+    (_has_any("schema_version", "name_for_model", "tools"), _MANIFEST),
+    (_lists_capabilities_only, _LIST),
+    (detection.is_beginning, v1_0.FORMAT),
+)
+"""What a document looks like: the first question that is answered with yes decides."""

@@ -1,0 +1,369 @@
+"""The shapes of a specification's members, as data.
+
+A walk compares a document with them.
+
+Owns how findings about missing, misspelt, mistyped and unsafe members are worded. Knows no card: the tables are in the
+files of the formats. Unless a row says otherwise null counts as absent, and members that no table names are nobody's
+business, as in ProtoJSON and in every A2A version (1.0, 5.7).
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import lru_cache
+from itertools import islice
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from sdcard.encoding import JsonObject, JsonValue
+from sdcard.errors import MOST_FINDINGS, Finding, Level, Where
+from sdcard.rules import Rule
+from sdcard.urls import is_loopback
+
+_NAMES_KEPT = 1024
+"""More than the tables of all formats have."""
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+):[0-9]{1,5}")
+_UNSAFE_SCHEMES = frozenset({"javascript", "vbscript", "data", "file"})
+_INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp"})
+
+
+class Shape(Protocol):
+    """Shape that a value must have."""
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find what is wrong with a value that is there."""
+
+
+class Need(Enum):
+    """Meaning of an absent member."""
+
+    REQUIRED = auto()
+    """An error: the card cannot be read without it."""
+    EXPECTED = auto()
+    """A warning: the standard demands it, and readers live without it."""
+    RECOMMENDED = auto()
+    """A note: the standard recommends it."""
+    OPTIONAL = auto()
+    """Nothing."""
+
+
+_ABSENCE = {Need.REQUIRED: Level.ERROR, Need.EXPECTED: Level.WARNING, Need.RECOMMENDED: Level.NOTE}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A row of a shape table.
+
+    Attributes:
+        shape: what its value must look like.
+        need: what it means when it is not there.
+        advice: tells the author what to write, or where the member went.
+        null: how much it matters that an optional member is there and null. Without it, null counts as absent.
+    """
+
+    shape: Shape
+    need: Need = Need.OPTIONAL
+    advice: str = ""
+    null: Level | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string. ``empty`` says how much an empty one matters."""
+
+    empty: Level | None = None
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a value that is no string, or empty where that matters."""
+        if not isinstance(value, str):
+            yield _wrong_type(where, "a string")
+        elif not value and self.empty:
+            yield Finding(Rule.CARD_MEMBER_VALUE, where, "Write something here; the string is empty.", self.empty)
+
+
+@dataclass(frozen=True, slots=True)
+class MediaType:
+    """The name of a media type.
+
+    A bare word such as ``text`` is common, and every reader takes it.
+    """
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a value that is no string, is empty, or has not two parts."""
+        if not isinstance(value, str) or not value:
+            yield from Text(empty=Level.WARNING).check(value, where)
+        elif "/" not in value:
+            yield Finding(Rule.CARD_MEMBER_VALUE, where, "Write a media type, such as text/plain.", Level.NOTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A string of a closed set."""
+
+    options: tuple[str, ...]
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a value that is none of the options."""
+        if not isinstance(value, str):
+            yield _wrong_type(where, "a string")
+        elif value not in self.options:
+            yield Finding(Rule.CARD_MEMBER_VALUE, where, f"Use one of {', '.join(self.options)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """True or false."""
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a value that is neither."""
+        if not isinstance(value, bool):
+            yield _wrong_type(where, "true or false")
+
+
+class Reach(Enum):
+    """Purpose of a URL, which decides what is unusual in it."""
+
+    NAME = auto()
+    """It identifies something and nobody follows it."""
+    LINK = auto()
+    """People and programs follow it."""
+    ENDPOINT = auto()
+    """Programs connect to it; a gRPC one may be ``host:port``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A URL that is safe to show and to follow.
+
+    ``empty`` says how much an empty string matters.
+    """
+
+    reach: Reach
+    empty: Level = Level.ERROR
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a URL that is dangerous (an error) or careless (a warning)."""
+        if not isinstance(value, str):
+            yield _wrong_type(where, "a string")
+            return
+        if not value:
+            yield Finding(Rule.CARD_MEMBER_VALUE, where, "Write a URL; this one is empty.", self.empty)
+            return
+        fault = _unsafe(value)
+        if fault:
+            yield Finding(Rule.CARD_MEMBER_VALUE, where, fault)
+        elif self.reach is not Reach.NAME:
+            oddity = _odd(value, self.reach)
+            if oddity:
+                yield Finding(Rule.CARD_MEMBER_VALUE, where, oddity, Level.WARNING)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    """An array of values of one shape. ``empty`` says how much an empty one matters."""
+
+    element: Shape
+    empty: Level | None = None
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a value that is no array, and what is wrong with its elements."""
+        if not isinstance(value, list):
+            yield _wrong_type(where, "an array")
+            return
+        if not value and self.empty:
+            yield Finding(Rule.CARD_MEMBER_VALUE, where, "Give at least one element.", self.empty)
+        for index, element in enumerate(value):
+            yield from self.element.check(element, where.within(index))
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """An object whose member names are the author's own, with values of one shape."""
+
+    element: Shape
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a value that is no object, and what is wrong with its members."""
+        if not isinstance(value, dict):
+            yield _wrong_type(where, "an object")
+            return
+        for name, element in value.items():
+            yield from self.element.check(element, where.within(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """An object with the members of a table.
+
+    Attributes:
+        members: the table.
+        legacy: members of other versions, which readers of this one ignore; their type is checked all the same.
+        exactly_one: whether the members are alternatives.
+        notes_unknown: whether a member that no table names is worth a note.
+    """
+
+    members: Mapping[str, Member] = field(default_factory=dict)
+    legacy: Mapping[str, Member] = field(default_factory=dict)
+    exactly_one: bool = False
+    notes_unknown: bool = False
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a value that is no object, and what is wrong with the members of the table."""
+        if not isinstance(value, dict):
+            yield _wrong_type(where, "an object")
+            return
+        for name, member in self.members.items():
+            if member.need is not Need.OPTIONAL or _has(value, name):
+                yield from _check_member(value, name, member, where)
+        for name, member in self.legacy.items():
+            if _has(value, name):
+                yield from _check_legacy(value, name, member, where)
+        if self.exactly_one:
+            yield from self._check_alternatives(value, where)
+        if self.notes_unknown:
+            yield from self._note_unknown(value, where)
+
+    def _check_alternatives(self, value: JsonObject, where: Where) -> Iterator[Finding]:
+        there = sum(find(value, name) is not None for name in self.members)
+        hint = f"Give exactly one of {', '.join(self.members)}."
+        if there == 0:
+            yield Finding(Rule.CARD_MEMBER_MISSING, where, hint)
+        elif there > 1:
+            yield Finding(Rule.CARD_AMBIGUOUS, where, hint)
+
+    def _note_unknown(self, value: JsonObject, where: Where) -> Iterator[Finding]:
+        known = {spelling for name in (*self.members, *self.legacy) for spelling in _spellings(name)}
+        unknown = (name for name, content in value.items() if name not in known and content is not None)
+        for name in islice(unknown, MOST_FINDINGS + 1):
+            hint = "The specification has no such member; it is kept unchanged."
+            yield Finding(Rule.CARD_MEMBER_UNKNOWN, where.within(name), hint, Level.NOTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """An object whose ``tag`` member says which of several shapes the others have."""
+
+    tag: str
+    cases: Mapping[str, Shape]
+
+    def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        """Find a value that is no object, has no known tag, or a wrong shape.
+
+        The tag says which shape is right.
+        """
+        if not isinstance(value, dict):
+            yield _wrong_type(where, "an object")
+            return
+        choice = Choice(tuple(self.cases))
+        advice = f"one of {', '.join(self.cases)}"
+        yield from _check_member(value, self.tag, Member(choice, Need.REQUIRED, advice), where)
+        tag = value.get(self.tag)
+        if isinstance(tag, str) and tag in self.cases:
+            yield from self.cases[tag].check(value, where)
+
+
+def find(members: JsonObject, name: str) -> tuple[str, JsonValue] | None:
+    """Find a member in whichever spelling the author chose, with that spelling.
+
+    None where it is absent or null.
+    """
+    for spelling in _spellings(name):
+        value = members.get(spelling)
+        if value is not None:
+            return spelling, value
+    return None
+
+
+def find_list(members: JsonObject, name: str) -> tuple[str, list[JsonValue]]:
+    """Find elements to iterate over: empty where the member is absent or no array."""
+    spelling, value = find(members, name) or (name, None)
+    return spelling, value if isinstance(value, list) else []
+
+
+@lru_cache(maxsize=_NAMES_KEPT)
+def snake_case(name: str) -> str:
+    """The other spelling that ProtoJSON readers accept: ``iconUrl`` → ``icon_url``."""
+    return _HUMP.sub("_", name).lower()
+
+
+@lru_cache(maxsize=_NAMES_KEPT)
+def _spellings(name: str) -> tuple[str, ...]:
+    snake = snake_case(name)
+    return (name,) if snake == name else (name, snake)
+
+
+def _has(members: JsonObject, name: str) -> bool:
+    """Whether a member is there, be it null, in either spelling."""
+    return name in members or snake_case(name) in members
+
+
+def _check_member(members: JsonObject, name: str, member: Member, where: Where) -> Iterator[Finding]:
+    found = find(members, name)
+    if found is None:
+        if member.null and name in members:
+            hint = "Leave the member out; it must not be null."
+            yield Finding(Rule.CARD_MEMBER_TYPE, where.within(name), hint, member.null)
+        elif member.need in _ABSENCE:
+            hint = f"Add `{name}`: {member.advice}."
+            yield Finding(Rule.CARD_MEMBER_MISSING, where.within(name), hint, _ABSENCE[member.need])
+        return
+    spelling, value = found
+    yield from _check_spelling(members, name, where)
+    yield from member.shape.check(value, where.within(spelling))
+
+
+def _check_legacy(members: JsonObject, name: str, member: Member, where: Where) -> Iterator[Finding]:
+    found = find(members, name)
+    if found is None:
+        return
+    spelling, value = found
+    hint = f"Readers of this A2A version ignore this member of another one: {member.advice}."
+    yield Finding(Rule.CARD_AMBIGUOUS, where.within(spelling), hint, Level.WARNING)
+    yield from _check_spelling(members, name, where)
+    yield from member.shape.check(value, where.within(spelling))
+
+
+def _check_spelling(members: JsonObject, name: str, where: Where) -> Iterator[Finding]:
+    snake = snake_case(name)
+    if snake == name or members.get(snake) is None:
+        return
+    if members.get(name) is None:
+        yield Finding(Rule.CARD_MEMBER_VALUE, where.within(snake), f"Spell it `{name}`.", Level.WARNING)
+    else:
+        yield Finding(Rule.CARD_AMBIGUOUS, where.within(snake), f"Remove it: the card also has `{name}`.")
+
+
+def _wrong_type(where: Where, noun: str) -> Finding:
+    return Finding(Rule.CARD_MEMBER_TYPE, where, f"This must be {noun}.")
+
+
+def _unsafe(url: str) -> str:
+    """Explain why the URL is dangerous or useless; empty when it is neither."""
+    if not url.strip():
+        return "Write a URL; this one is blank."
+    if not url.isprintable() and any(unicodedata.category(character) in _INVISIBLE for character in url):
+        return "Remove control and other invisible characters from the URL."
+    scheme = _SCHEME.match(url.strip())
+    if scheme and scheme[1].lower() in _UNSAFE_SCHEMES:
+        return "Use an https URL; this scheme runs or reads something on the reader's own machine."
+    return ""
+
+
+def _odd(url: str, reach: Reach) -> str:
+    """Advise the author on the URL; empty when there is nothing."""
+    if reach is Reach.ENDPOINT and _HOST_AND_PORT.fullmatch(url):
+        return ""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        host = None
+    if not host or " " in url or "\\" in url:
+        return "Write an absolute URL, such as https://agent.example.com/a2a."
+    if parts.scheme == "http" and not is_loopback(host):
+        return "Use https; anyone on the way can read and change what http carries."
+    return ""

@@ -1,0 +1,344 @@
+"""DPoP proofs (RFC 9449): creation, verification, and bound access tokens."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from typing import TypeAlias
+
+from sdcard.encoding import JsonObject, JsonValue, encode_base64url
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.instants import MAX_PAST, FreshnessWindow, Instant, check_instant
+from sdcard.jose.claims import (
+    MAX_NONCE_LENGTH,
+    check_already_valid,
+    check_equal,
+    check_freshness,
+    check_not_expired,
+    parse_confirmed_thumbprint,
+    read_nonce,
+    required_text,
+    same_text,
+)
+from sdcard.jose.jws import Jws, Signer, encode_signing_input, join_signature, parse_jws, verify_jws
+from sdcard.jose.keys import PublicKey, parse_public_jwk
+from sdcard.key_binding import AsyncReplayRecord, NonceUse, ReplayRecord, is_awaited
+from sdcard.rules import Rule
+from sdcard.salts import SaltSource, draw_salts
+from sdcard.urls import check_secret_url, parse_target
+
+# -- Access tokens that are bound to a key (RFC 9449 6.1) -------------------------------------------------------------
+# Their claim ``cnf`` is ``{"jkt": thumbprint}``.
+
+_WHERE = Where(Part.ACCESS_TOKEN, ("cnf",))
+
+
+def binding_claim(key: PublicKey) -> JsonObject:
+    """The value of ``cnf`` in an access token that is to be bound to a key."""
+    return {"jkt": key.thumbprint}
+
+
+def parse_binding(claims: Mapping[str, JsonValue]) -> str:
+    """Return the key's thumbprint of a token of ``Authorization: DPoP``.
+
+    Raises:
+        Refused: ``dpop.token-unbound``, also where ``cnf`` says another key too: a second binding that nobody checks.
+    """
+    try:
+        return parse_confirmed_thumbprint(claims.get("cnf"), _WHERE)
+    except Refused as refusal:
+        raise Refused(Rule.DPOP_UNBOUND, _WHERE, refusal.findings[0].hint) from None
+
+
+def check_unbound(claims: Mapping[str, JsonValue]) -> None:
+    """Refuse a key-bound token of ``Authorization: Bearer`` (RFC 9449 7.2).
+
+    Raises:
+        Refused: ``dpop.missing``, for any ``cnf``: a thief of the token could send it without a proof.
+    """
+    if "cnf" in claims:
+        raise Refused(Rule.DPOP_MISSING, _WHERE)
+
+
+# -- A request and a Signer → DPoP proof (RFC 9449 4.2) ---------------------------------------------------------------
+
+DPOP_TYP = "dpop+jwt"
+_METHOD = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
+"""A token (RFC 9110 9.1 and 5.6.2)."""
+
+
+def create_dpop_proof(
+    signer: Signer,
+    method: str,
+    url: str,
+    access_token: str | None,
+    salts: SaltSource,
+    now: Instant,
+    nonce: str | None = None,
+) -> str:
+    """Sign a DPoP proof for one request: the value of its ``DPoP`` header field.
+
+    Args:
+        signer: holds the key that the access token is bound to, or is to be bound to.
+        method: of the request, exactly, such as ``POST``.
+        url: of the request; query and fragment play no part.
+        access_token: the one that the request carries as ``Authorization: DPoP``; None where it carries none.
+        salts: gives the 128 bits of ``jti``.
+        now: becomes ``iat``, in whole seconds.
+        nonce: the server's ``DPoP-Nonce``, where it sent one (RFC 9449 8).
+
+    Raises:
+        Misuse: when the method is no token; when the URL is not an absolute https URL, or http on this machine
+            (``check_secret_url``).
+    """
+    if not _METHOD.fullmatch(method):
+        raise Misuse("the method of a request is a token, such as POST")
+    if parse_target(url) is None:
+        raise Misuse("a DPoP proof is for an absolute https URL")
+    check_secret_url(url.partition("#")[0], "a DPoP proof")
+    header: JsonObject = {
+        "typ": DPOP_TYP,
+        "alg": signer.public_key.algorithm.value,
+        "jwk": dict[str, JsonValue](signer.public_key.to_jwk()),
+    }
+    payload: JsonObject = {
+        "jti": encode_base64url(draw_salts(salts, 1)),
+        "htm": method,
+        "htu": url.partition("#")[0].partition("?")[0],
+        "iat": int(check_instant(now)),
+    }
+    if access_token is not None:
+        payload["ath"] = token_hash(access_token)
+    if nonce is not None:
+        payload["nonce"] = nonce
+    signing_input = encode_signing_input(header, payload)
+    return join_signature(signing_input, signer.sign(signing_input))
+
+
+def token_hash(access_token: str) -> str:
+    """Compute ``ath`` of an access token: base64url of the SHA-256 digest of its text."""
+    return encode_base64url(hashlib.sha256(access_token.encode("utf-8", "surrogatepass")).digest())
+
+
+# -- Verify DPoP proofs: RFC 9449 4.3 in its order --------------------------------------------------------------------
+# Single use comes last (11.1).
+
+MAX_DPOP_LENGTH = 16_384
+"""Characters: the longest key and signature (ML-DSA-87) have 10,800 of them."""
+
+_DEPTH = 8
+_PROOF = Where(Part.DPOP)
+_JTI_HINT = f"A `jti` has 1 to {MAX_NONCE_LENGTH} characters."
+
+
+@dataclass(frozen=True, slots=True)
+class WithToken:
+    """The request carries an access token, as ``Authorization: DPoP``.
+
+    Attributes:
+        text: the token as it was sent.
+        jkt: the thumbprint of the key it is bound to; ``parse_binding`` reads it from the claims.
+    """
+
+    text: str = field(repr=False)
+    jkt: str
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutToken:
+    """The request carries no access token: it asks for one, at a token endpoint."""
+
+
+DpopToken: TypeAlias = WithToken | WithoutToken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DpopExpectations:
+    """The request that a DPoP proof must be for.
+
+    No decision has a default, except the window.
+
+    Attributes:
+        method: of the request, compared exactly.
+        url: the request's public URL, absolute; behind a proxy the one that the client sent.
+        token: whether an access token came with it, and which.
+        seen: remembers which proofs were used.
+        window: how old the proof may be.
+    """
+
+    method: str
+    url: str
+    token: DpopToken
+    seen: ReplayRecord | AsyncReplayRecord
+    window: FreshnessWindow = field(default_factory=FreshnessWindow)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.token, WithToken | WithoutToken):
+            raise Misuse("decide about the access token: WithToken or WithoutToken")
+        if not isinstance(self.window, FreshnessWindow):
+            raise Misuse("a window is a FreshnessWindow")
+        if parse_target(self.url) is None:
+            raise Misuse("the URL of a request is an absolute http or https URL")
+
+    @property
+    def target(self) -> str:
+        """The URL without query and fragment, in one spelling."""
+        target = parse_target(self.url)
+        assert target is not None, "looked at when it was made"
+        return target
+
+
+@dataclass(frozen=True, slots=True)
+class DpopProof:
+    """A verified proof: the sender of the request has the key.
+
+    Attributes:
+        key: from the proof's header; an access token can be bound to it.
+        issued_at: Unix seconds.
+        jti: the proof's own id.
+        nonce: a server's nonce, where the proof has one. A server that hands them out compares it (RFC 9449 8).
+    """
+
+    key: PublicKey
+    issued_at: Instant
+    jti: str
+    nonce: str | None
+
+
+def verify_dpop_proof(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
+    """Verify the proof of a request in every respect, or refuse it.
+
+    Args:
+        values: of every ``DPoP`` header field of the request.
+        expected: what the server knows of the request.
+        now: the present instant, in Unix seconds.
+
+    Raises:
+        Refused: ``dpop.*``, ``jws.*``, ``key.*``, ``claim.*``, ``time.*`` or a rule of the encodings.
+        Misuse: when the record is one that is awaited.
+    """
+    if is_awaited(expected.seen.first_use):
+        raise Misuse("await verify_dpop_proof_async for a record that is awaited")
+    proof = _check_but_use(values, expected, now)
+    with _record_of_proofs():
+        first = expected.seen.first_use(_use(proof, expected), proof.issued_at + MAX_PAST, now)
+    _judge_use(first)
+    return proof
+
+
+async def verify_dpop_proof_async(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
+    """Verify as ``verify_dpop_proof``, with an awaited replay record."""
+    proof = _check_but_use(values, expected, now)
+    with _record_of_proofs():
+        answer = expected.seen.first_use(_use(proof, expected), proof.issued_at + MAX_PAST, now)
+        first = await answer if isawaitable(answer) else answer
+    _judge_use(first)
+    return proof
+
+
+def _check_but_use(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
+    """Apply every rule of RFC 9449 4.3 except single use.
+
+    Checks 1 to 7; ``jti`` (check 3, 11.1); method and URL (checks 8, 9); ``iat`` (check 11); the access token (12).
+    """
+    check_instant(now)
+    jws = parse_jws(parse_field(values), Part.DPOP_HEADER, Part.DPOP, _DEPTH)
+    key = parse_proof_key(jws)
+    verify_jws(jws, key, (DPOP_TYP,))
+    claims = jws.payload
+    jti = read_nonce(claims, "jti", _PROOF, Rule.CLAIM_VALUE, _JTI_HINT)
+    check_method(claims, expected.method)
+    check_url(claims, expected.target)
+    issued_at = check_freshness(claims, expected.window, now, _PROOF, Rule.DPOP_STALE, Rule.DPOP_FROM_FUTURE)
+    check_not_expired(claims, now, _PROOF, "The DPoP proof has expired.")
+    check_already_valid(claims, now, _PROOF, "The DPoP proof is not valid yet.")
+    if isinstance(expected.token, WithToken):
+        check_equal(claims, "ath", token_hash(expected.token.text), _PROOF, Rule.DPOP_TOKEN_HASH)
+        check_token_key(key, expected.token.jkt)
+    return DpopProof(key, issued_at, jti, required_text(claims, "nonce", _PROOF) if "nonce" in claims else None)
+
+
+def parse_field(values: Sequence[str]) -> str:
+    """Read the one proof of a request.
+
+    4.3 checks 1 and 2: a proxy may have joined several fields with commas.
+
+    Raises:
+        Refused: ``dpop.missing``, ``dpop.repeated``, or ``jws.format`` for a text longer than any proof.
+    """
+    if isinstance(values, str):
+        raise Misuse("give the values of all DPoP header fields")
+    if not values:
+        raise Refused(Rule.DPOP_MISSING, _PROOF)
+    if len(values) > 1 or "," in values[0]:
+        raise Refused(Rule.DPOP_REPEATED, _PROOF)
+    if len(values[0]) > MAX_DPOP_LENGTH:
+        raise Refused(Rule.JWS_FORMAT, _PROOF)
+    return values[0]
+
+
+def parse_proof_key(jws: Jws) -> PublicKey:
+    """Read the public key in the header.
+
+    4.3 checks 5 and 7: the key decides the algorithm, which is never a MAC or ``none``.
+
+    Raises:
+        Refused: ``jws.header`` without ``jwk``; ``key.private``, ``key.malformed`` or ``key.unsupported``.
+    """
+    where = jws.header_where.within("jwk")
+    if "jwk" not in jws.header:
+        raise Refused(Rule.JWS_HEADER, where)
+    return parse_public_jwk(jws.header["jwk"], where)
+
+
+def check_method(claims: JsonObject, method: str) -> None:
+    """Refuse a proof for another method, compared exactly. 4.3 check 8.
+
+    Raises:
+        Refused: ``dpop.method`` or ``claim.…``, at ``dpop/htm``.
+    """
+    if required_text(claims, "htm", _PROOF) != method:
+        raise Refused(Rule.DPOP_METHOD, _PROOF.within("htm"))
+
+
+def check_url(claims: JsonObject, target: str) -> None:
+    """Refuse a proof for another URL. 4.3 check 9.
+
+    Query, fragment and equivalent spellings are ignored.
+
+    Raises:
+        Refused: ``dpop.url`` or ``claim.…``, at ``dpop/htu``.
+    """
+    if parse_target(required_text(claims, "htu", _PROOF)) != target:
+        raise Refused(Rule.DPOP_URL, _PROOF.within("htu"))
+
+
+def check_token_key(key: PublicKey, jkt: str) -> None:
+    """Refuse an access token that is bound to another key. 4.3 check 12, 6.
+
+    Raises:
+        Refused: ``dpop.other-key``, at ``dpop-header/jwk``.
+    """
+    if not same_text(key.thumbprint, jkt):
+        raise Refused(Rule.DPOP_OTHER_KEY, Where(Part.DPOP_HEADER, ("jwk",)))
+
+
+def _use(proof: DpopProof, expected: DpopExpectations) -> NonceUse:
+    """Remembered for the widest window there is, as a KB-JWT's nonce is."""
+    return NonceUse(proof.key.thumbprint, expected.target, proof.jti, Part.DPOP)
+
+
+@contextmanager
+def _record_of_proofs() -> Iterator[None]:
+    """A record speaks of KB-JWTs."""
+    try:
+        yield
+    except Refused:
+        raise Refused(Rule.DPOP_RECORD, _PROOF.within("jti")) from None
+
+
+def _judge_use(first: object) -> None:
+    if first is not True:
+        raise Refused(Rule.DPOP_REPLAYED, _PROOF.within("jti"))

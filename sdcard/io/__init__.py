@@ -1,0 +1,1 @@
+"""The world outside the core: clock, files, sockets, databases and tokens."""

@@ -1,0 +1,220 @@
+"""Fetching and verification of an agent's published card (SD-Card 6.1).
+
+The result says what stays unknown.
+
+Needs the ``cli`` extra.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from sdcard.cards.agentcard import shared as discovery
+from sdcard.cards.detect import KNOWN_FORMATS, parse_card
+from sdcard.cards.model import Card, Fact
+from sdcard.encoding import JsonObject, parse_json_object
+from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.instants import Instant
+from sdcard.io.egress_policy import PUBLIC, Reach
+from sdcard.io.http import Fetched, NotADocument, fetch_async, waited
+from sdcard.io.issuer_metadata import IssuerKeys
+from sdcard.key_binding import Unbound
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.paths import value_at
+from sdcard.profile import SD_CARD, Profile
+from sdcard.publishing.published import ALL_PATHS, SD_MEDIA_TYPE
+from sdcard.rules import Rule
+from sdcard.status_list import CheckedAsync, Status, Unchecked
+from sdcard.trust import TrustedIssuers
+from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
+
+MEDIA_TYPES = (SD_MEDIA_TYPE, "application/json", discovery.MEDIA_TYPE)
+
+_UNBOUND = Unbound("a published card comes without a KB-JWT")
+_ANSWER = Where(Part.FETCHED, ("agent_card",))
+_CARD = Where(Part.CARD)
+_AUTHORITY = re.compile(
+    r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]*)?(?=[/?#]|\Z)", re.ASCII | re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedCard:
+    """A card, and where it was found.
+
+    Attributes:
+        url: the address that answered.
+        card: verified; or a plain ``Card``, for which nobody vouches.
+        sd_card: what was verified, as text; None for a plain card.
+        findings: what a reader should know, and what could not be known: ``fetched.…``, ``status.unavailable``,
+            ``card.…``, ``agentcard.…``.
+    """
+
+    url: str
+    card: VerifiedCard | Card
+    sd_card: str | None = field(repr=False)
+    findings: tuple[Finding, ...]
+
+
+def fetch_card(
+    url: str,
+    issuers: TrustedIssuers | IssuerKeys,
+    status: Status,
+    now: Instant,
+    reach: Reach = PUBLIC,
+    token: str | None = None,
+    profile: Profile = SD_CARD,
+) -> FetchedCard:
+    """Fetch and verify.
+
+    Args:
+        url: of the card, of the agent below whose address its card is, or of an endpoint. When no card is at the
+            address itself, the well-known addresses below it are tried, then those of its host.
+        issuers: who is trusted; ``IssuerKeys`` are refreshed first.
+        status: the decision about status.
+        now: the present instant.
+        reach: where may be connected to, beside public addresses.
+        token: a bearer token for cards that are not for everybody. It is sent to the address and below it.
+        profile: what a well-formed SD-Card is.
+
+    Raises:
+        Refused: ``fetch.…``, ``limit.bytes``, ``issuer.metadata-unavailable``, and as ``verify_presentation`` for an
+            SD-Card or ``parse_card`` for a plain one.
+        Misuse: when the status is to be awaited, or the token is none.
+    """
+    if isinstance(status, CheckedAsync):
+        raise Misuse("await fetch_card_async for a status source that is awaited")
+    place, found, wrong = waited(_find(url, reach, token))
+    if found.media_type != SD_MEDIA_TYPE:
+        return _plain(found, place, wrong)
+    text = _sd_card(found)
+    trusted = issuers if isinstance(issuers, TrustedIssuers) else issuers.for_presentation(text, now)
+    return _signed(verify_presentation(text, _expectations(trusted, status, profile), now), text, place, wrong)
+
+
+async def fetch_card_async(
+    url: str,
+    issuers: TrustedIssuers | IssuerKeys,
+    status: Status,
+    now: Instant,
+    reach: Reach = PUBLIC,
+    token: str | None = None,
+    profile: Profile = SD_CARD,
+) -> FetchedCard:
+    """Fetch as ``fetch_card``, awaited; and so may be the status."""
+    place, found, wrong = await _find(url, reach, token)
+    if found.media_type != SD_MEDIA_TYPE:
+        return _plain(found, place, wrong)
+    text = _sd_card(found)
+    trusted = issuers if isinstance(issuers, TrustedIssuers) else await issuers.for_presentation_async(text, now)
+    return _signed(
+        await verify_presentation_async(text, _expectations(trusted, status, profile), now), text, place, wrong
+    )
+
+
+async def _find(url: str, reach: Reach, token: str | None) -> tuple[str, Fetched, tuple[Finding, ...]]:
+    """Find the first address that has a document.
+
+    Return the address, the document, and what is wrong with the addresses before it.
+
+    At most seven addresses are asked, all of one origin (A2A 8.2). Well-known addresses are independent: one that
+    answers with something else leaves the others. What an address has is not passed over: an SD-Card that does not
+    verify is refused, whatever another address has.
+    """
+    places, wrong = _places(url), list[Finding]()
+    for place in places:
+        of_agent = token if place.startswith(url.rstrip("/")) else None
+        try:
+            found = await fetch_async(place, reach, MEDIA_TYPES, DEFAULT_LIMITS.presentation_bytes, of_agent)
+        except Refused as refusal:
+            has_none = refusal.rule is Rule.FETCH_ABSENT or isinstance(refusal, NotADocument)
+            if refusal.rule is Rule.FETCH_ADDRESS or (place == url and len(places) > 1 and not has_none):
+                raise
+            if refusal.rule is not Rule.FETCH_ABSENT:
+                hint = f"{urlsplit(place).path} is left out: {refusal.findings[0].hint}"
+                wrong.append(Finding(refusal.rule, refusal.where, hint, Level.WARNING))
+        else:
+            return place, found, tuple(wrong)
+    nowhere = Finding(Rule.FETCH_ABSENT, Where(Part.FETCHED), _advice(url, places))
+    raise Refused.because([*(replace(one, level=Level.ERROR) for one in wrong), nowhere])
+
+
+def _places(url: str) -> tuple[str, ...]:
+    """List the addresses to try.
+
+    They are the address itself, the well-known addresses below it, and those of its host.
+    """
+    scheme, _, rest = url.partition("://")
+    host, _, path = rest.partition("/")
+    if "?" in rest or path.startswith(".well-known/") or "/.well-known/" in path:
+        return (url,)
+    of_host = [f"{scheme}://{host}{well_known}" for well_known in ALL_PATHS]
+    below = [url, *(f"{url.rstrip('/')}{well_known}" for well_known in ALL_PATHS)] if path.strip("/") else []
+    return (*below, *of_host)
+
+
+def _advice(url: str, places: tuple[str, ...]) -> str:
+    if places == (url,):
+        return "Only this address was tried. Without a path and query, the well-known addresses of the host are tried."
+    origin = "/".join(url.split("/", 3)[:3])
+    tried = ", ".join(place.removeprefix(origin)[:200] for place in places)
+    return f"Tried were {tried}. Give the address of the card itself."
+
+
+def _expectations(issuers: TrustedIssuers, status: Status, profile: Profile) -> Expectations:
+    return Expectations(issuers=issuers, profile=profile, key_binding=_UNBOUND, status=status)
+
+
+def _sd_card(found: Fetched) -> str:
+    text = parse_json_object(found.data, Where(Part.FETCHED), DEFAULT_LIMITS.json_depth).get("agent_card")
+    if not isinstance(text, str):
+        raise Refused(Rule.SD_JWT_FORMAT, _ANSWER, "The answer is an object whose `agent_card` is an SD-JWT.")
+    return text
+
+
+def _signed(card: VerifiedCard, text: str, url: str, wrong: tuple[Finding, ...]) -> FetchedCard:
+    def findings() -> Iterator[Finding]:
+        yield Finding(Rule.FETCHED_UNBOUND, _CARD, "Send a challenge where it matters who answers.", Level.NOTE)
+        if isinstance(card.status, Unchecked):
+            yield Finding(Rule.STATUS_UNAVAILABLE, _CARD, f"It was not looked at: {card.status.reason}.", Level.NOTE)
+        yield from _elsewhere(card.members, card.card_format or "", url)
+
+    return FetchedCard(url, card, text, (*wrong, *findings()))
+
+
+def _plain(found: Fetched, url: str, wrong: tuple[Finding, ...]) -> FetchedCard:
+    card = parse_card(found.data)
+
+    def findings() -> Iterator[Finding]:
+        yield Finding(Rule.FETCHED_UNSIGNED, _CARD, "The server may have made it up.", Level.WARNING)
+        yield from _elsewhere(card.document, card.format.name, url)
+        if card.format.family == "agentcard":
+            yield from discovery.compare_with_source(card, url)
+        yield from card.findings
+
+    return FetchedCard(url, card, None, (*wrong, *findings()))
+
+
+def _elsewhere(document: JsonObject, card_format: str, url: str) -> Iterator[Finding]:
+    """Find endpoints at another host.
+
+    They are no fault by themselves: cards may be published for agents elsewhere.
+    """
+    if card_format not in KNOWN_FORMATS:
+        return
+    for path in KNOWN_FORMATS[card_format].facts[Fact.ENDPOINT]:
+        for place in path.find(document):
+            value = value_at(document, place)
+            if isinstance(value, str) and _host(value) != _host(url):
+                hint = "The two hosts need not be of the same people."
+                yield Finding(Rule.FETCHED_ELSEWHERE, _CARD.within(*place), hint, Level.WARNING)
+
+
+def _host(url: str) -> str | None:
+    """Return the host that every reader of the URL reads.
+
+    None where readers differ, as at a backslash or a user.
+    """
+    match = _AUTHORITY.match(url)
+    return match[1].lower() if match else None

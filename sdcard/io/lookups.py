@@ -1,0 +1,305 @@
+"""``Lookups``: many short reads, at low cost and with a bound on their time.
+
+Each is one statement.
+
+A look-up is tried at once: with SQLite in the event loop itself, where it costs less than handing it to a thread, and
+with PostgreSQL on a connection that does nothing else. What is not done within milliseconds is broken off and begun
+again where the slow ones are, few at a time; what is not done there within ``seconds`` is refused. So a question that
+is slow to answer holds up other slow ones and nobody else.
+"""
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from sqlalchemy import Connection, Engine, SelectBase
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.postgresql import asyncpg
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from sdcard.errors import Part, Refused, Where
+from sdcard.io.statements import Rendered, Statement
+from sdcard.rules import Rule
+
+Rows: TypeAlias = Sequence[Sequence[Any]]
+"""As the driver gives them: JSON is text."""
+
+AT_ONCE = 0.004
+"""Seconds that SQLite may keep the event loop. One look-up takes some 0.05 ms."""
+ON_THE_SERVER = 0.05
+"""The same for PostgreSQL, where nobody but the connection waits."""
+SLOW_AT_ONCE = 2
+"""Slow look-ups that run at one time, of one process."""
+QUICK_CONNECTIONS = 4
+"""Of a process, to PostgreSQL, for look-ups alone; with the slow ones, six."""
+
+_Own: TypeAlias = tuple[sqlite3.Connection, tuple[str, object]]
+"""A connection for the event loop, and the file that it was opened on."""
+_STEPS = 2_000
+"""Of SQLite's machine between two looks at the clock: some 0.05 ms."""
+_CACHE_KIB = 65_536
+"""Of pages that the event loop's connection keeps: the upper ones of a large index do not fit into SQLite's 2 MiB."""
+_ALONG_INDICES = "; ".join(
+    f"SET {name} = {value}"
+    for name, value in {
+        "enable_seqscan": "off",
+        "enable_bitmapscan": "off",
+        "plan_cache_mode": "force_generic_plan",
+        "jit": "off",
+    }.items()
+)
+"""A look-up reads a few rows along an index, whatever PostgreSQL thinks of how many there are; planned once."""
+_CANCELED = "57014"
+
+
+class Lookup:
+    """A statement that is rendered once, for both databases.
+
+    SQLAlchemy writes it, and the tables check it.
+    """
+
+    def __init__(self, statement: SelectBase) -> None:
+        self._statement = statement
+
+    def read(self, connection: Connection, values: dict[str, object]) -> Rows:
+        """Read the rows on a connection of the caller."""
+        return Statement(self._statement).read(connection, values)
+
+    @cached_property
+    def for_sqlite(self) -> Rendered:
+        """Render the statement for SQLite."""
+        return Rendered(self._statement, sqlite.dialect(paramstyle="qmark"))
+
+    @cached_property
+    def for_postgresql(self) -> Rendered:
+        """Render the statement for asyncpg."""
+        return Rendered(self._statement, asyncpg.dialect())  # type: ignore[no-untyped-call]  # has no types
+
+
+class TooSlow(Refused):
+    """A look-up that was broken off."""
+
+    def __init__(self) -> None:
+        super().__init__(Rule.STORE_SLOW, Where(Part.REQUEST))
+
+
+class SqliteLookups:
+    """Look-ups in a SQLite file, for one event loop.
+
+    ``seconds``: how long a slow one may wait, and then run.
+    """
+
+    def __init__(self, engine: Engine, seconds: float) -> None:
+        self._engine, self._seconds = engine, seconds
+        self._places = asyncio.Semaphore(SLOW_AT_ONCE)
+        self._threads = ThreadPoolExecutor(SLOW_AT_ONCE, "lookups")
+        self._own: sqlite3.Connection | None = None
+        self._file: tuple[str, object] = ("", None)
+        self._ends_at = 0.0
+
+    async def look_up(self, lookup: Lookup, values: dict[str, object]) -> Rows:
+        """The rows. Raises what ``sqlite3`` raises, and ``TooSlow``."""
+        rendered = lookup.for_sqlite
+        text, arguments = rendered.text, rendered.arguments(values)
+        is_open = self._is_open()
+        found = self._try(text, arguments) if is_open else None
+        if found is not None:
+            return found
+        await self._take_place()
+        if not is_open and self._is_open():  # the first of many has opened it while the others waited
+            self._places.release()
+            return await self.look_up(lookup, values)
+        running = asyncio.get_running_loop().run_in_executor(self._threads, self._run, text, arguments)
+        running.add_done_callback(self._end_slow)
+        rows, _ = await asyncio.shield(running)
+        return rows
+
+    async def _take_place(self) -> None:
+        """Wait to be among the slow ones."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._places.acquire()
+        except TimeoutError:
+            raise TooSlow from None
+
+    def _try(self, text: str, arguments: tuple[object, ...]) -> Rows | None:
+        """Read the rows; None on a timeout or a held lock: a thread can wait for both."""
+        assert self._own is not None, "it is open"
+        self._ends_at = time.monotonic() + AT_ONCE
+        try:
+            return self._own.execute(text, arguments).fetchall()
+        except sqlite3.OperationalError:
+            return None
+
+    def _is_open(self) -> bool:
+        """Whether the own connection is open and its file still has its name."""
+        if self._own is not None and identity_of(self._file[0]) != self._file[1]:
+            self._forget()
+        return self._own is not None
+
+    def _end_slow(self, running: "asyncio.Future[tuple[Rows, _Own | None]]") -> None:
+        """Pass the place to the next look-up, even if its caller has left.
+
+        Nothing waits for a thread.
+        """
+        self._places.release()
+        own = None if running.cancelled() or running.exception() else running.result()[1]
+        if own is not None and self._own is None:
+            self._own, self._file = own
+        elif own is not None:
+            own[0].close()
+
+    def _run(self, text: str, arguments: tuple[object, ...]) -> tuple[Rows, _Own | None]:
+        """Read the rows in a thread, on a pooled connection.
+
+        Also open a connection for an event loop that has none.
+        """
+        connection = self._engine.raw_connection()
+        try:
+            driver = connection.driver_connection
+            assert isinstance(driver, sqlite3.Connection)
+            ends_at = time.monotonic() + self._seconds
+            driver.set_progress_handler(lambda: time.monotonic() > ends_at, 10 * _STEPS)
+            try:
+                rows = driver.execute(text, arguments).fetchall()
+            finally:
+                driver.set_progress_handler(None, 0)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname == "SQLITE_INTERRUPT":
+                raise TooSlow from None
+            raise
+        finally:
+            connection.close()
+        return rows, self._open() if self._own is None else None
+
+    def _open(self) -> _Own:
+        """A connection that waits for nobody, and looks at the clock."""
+        connection = self._engine.raw_connection()
+        driver, file = connection.driver_connection, connection.info["file"]
+        assert isinstance(driver, sqlite3.Connection)
+        connection.detach()
+        driver.execute("PRAGMA busy_timeout=0")
+        driver.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+        driver.set_progress_handler(lambda: time.monotonic() > self._ends_at, _STEPS)
+        return driver, file
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._own is not None:
+            self._own.close()
+        self._own = None
+
+
+def identity_of(file: str) -> tuple[int, int] | None:
+    """Resolve a file name; None when it does not exist, or the database is in memory."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+class PostgresqlLookups:
+    """Look-ups in PostgreSQL, for one event loop.
+
+    ``seconds``: how long a slow one may wait, and then run.
+    """
+
+    def __init__(self, engine: AsyncEngine, seconds: float) -> None:
+        self._quick = _Lane(engine, QUICK_CONNECTIONS, min(ON_THE_SERVER, seconds))
+        self._slow = _Lane(engine, SLOW_AT_ONCE, seconds)
+        self._seconds = seconds
+
+    async def look_up(self, lookup: Lookup, values: dict[str, object]) -> Rows:
+        """The rows. Raises what asyncpg raises, and ``TooSlow``."""
+        rendered = lookup.for_postgresql
+        arguments = rendered.arguments(values)
+        found = await self._quick.look_up(rendered.text, arguments, self._seconds)
+        if found is None:
+            found = await self._slow.look_up(rendered.text, arguments, self._seconds)
+        if found is None:
+            raise TooSlow
+        return found
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._quick.close()
+        await self._slow.close()
+
+
+class _Lane:
+    """A bounded set of connections with a time limit for each statement."""
+
+    def __init__(self, engine: AsyncEngine, width: int, seconds: float) -> None:
+        self._engine, self._seconds = engine, seconds
+        self._places = asyncio.Semaphore(width)
+        self._idle: list[Any] = []
+
+    async def look_up(self, text: str, arguments: tuple[object, ...], patience: float) -> Rows | None:
+        """Return the rows; None when the server broke the statement off.
+
+        A look-up that waits too long for a connection is refused.
+        """
+        try:
+            if self._places.locked():
+                async with asyncio.timeout(patience):
+                    await self._places.acquire()
+            else:
+                await self._places.acquire()
+        except TimeoutError:
+            raise TooSlow from None
+        try:
+            return await self._ask(text, arguments, patience)
+        finally:
+            self._places.release()
+
+    async def _ask(self, text: str, arguments: tuple[object, ...], patience: float) -> Rows | None:
+        connection = self._kept() or await self._open()
+        try:
+            found: Rows = await connection.fetch(text, *arguments, timeout=3 * patience)
+        except BaseException as error:
+            sqlstate = getattr(error, "sqlstate", None)
+            if sqlstate is None:  # it broke, or the caller has left: its state is unknown
+                connection.terminate()
+                raise
+            self._idle.append(connection)
+            if sqlstate == _CANCELED:
+                return None
+            raise
+        self._idle.append(connection)
+        return found
+
+    def _kept(self) -> Any:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        return None
+
+    async def _open(self) -> Any:
+        try:
+            pooled = await self._engine.raw_connection()
+        except self._engine.dialect.loaded_dbapi.Error as error:  # SQLAlchemy's own word for what asyncpg says
+            raise error.__cause__ or error from None
+        connection = pooled.driver_connection
+        pooled.detach()
+        assert connection is not None
+        try:
+            await connection.execute(f"SET statement_timeout = {int(1000 * self._seconds)}; {_ALONG_INDICES}")
+        except BaseException:  # nothing else refers to it
+            connection.terminate()
+            raise
+        return connection
+
+    async def close(self) -> None:
+        """Close the connections that nobody uses."""
+        while self._idle:
+            await self._idle.pop().close()

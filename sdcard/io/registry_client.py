@@ -1,0 +1,338 @@
+"""A client of a registry, over HTTP.
+
+It registers and manages agents, and fetches the registry's keys. Needs the ``cli`` extra.
+
+``registry_answers`` reads what the registry answers.
+"""
+
+import logging
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+from urllib.parse import quote
+
+import httpx2
+
+from sdcard.encoding import JsonObject, encode_json, parse_json_object
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.io.http import check_token
+from sdcard.io.registry_answers import (
+    Discovered,
+    ListedAgent,
+    Registered,
+    StatusesChanged,
+    as_count,
+    as_list,
+    as_text,
+    documented,
+    log_left_out,
+    read_discovered,
+    read_entries,
+    read_listed,
+    read_registered,
+    refusal_of,
+)
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.rules import Rule
+from sdcard.trust import TrustedIssuers, read_trusted_issuers
+from sdcard.urls import check_secret_url
+
+MAX_ANSWER = 64 * 1024 * 1024
+"""A Batch may have 32 MiB of cards, which base64 makes longer by a third."""
+TIMEOUT = 60.0
+_PAUSE = 0.2
+_REPEATS = 2
+"""How often a request that may be repeated is, when the connection breaks."""
+_MOST_PAGES = 10_000
+_Cause = TypeVar("_Cause", bound=BaseException)
+_log = logging.getLogger(__name__)
+
+
+class Registry:
+    """A client of one registry.
+
+    No redirect is followed. Responses are bounded in size and time.
+
+    Args:
+        address: its URL.
+        token: a bearer token, for everything but the registry's keys.
+        patience: for how many seconds to try again when nothing listens yet.
+
+    Raises:
+        Misuse: for an address by http that is not this machine's: tokens, proofs and keys need https.
+    """
+
+    def __init__(self, address: str, token: str | None = None, patience: float = 5.0) -> None:
+        check_secret_url(address, "a registry")
+        self._address, self._patience = address.rstrip("/"), patience
+        self._headers = {} if token is None else {"Authorization": f"Bearer {check_token(token)}"}
+
+    def register(self, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
+        """``POST /agents/register``.
+
+        The response must hold an SD-Card for each context and key, in this order.
+
+        It carries an Idempotency-Key: when the connection breaks, the same request is sent again and done once.
+
+        Raises:
+            Refused: with the registry's findings, when it refuses.
+            Misuse: when it cannot be reached, or answers as no registry does.
+        """
+        return self._issue("/agents/register", body, contexts, thumbprints)
+
+    def nonce(self) -> str:
+        """``POST /nonces``: for ``prove_possession``, once.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        answer = self._call("POST", "/nonces", 201)
+        with documented():
+            return as_text(answer["nonce"])
+
+    def renew(self, agent_id: str, supersedes: str, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
+        """``POST /agents/{agent_id}/renew``.
+
+        ``supersedes`` is ``revoke`` or ``run_out``. The rest is as for ``register``.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        return self._issue(f"{_agent(agent_id)}/renew", {"supersedes": supersedes}, contexts, thumbprints)
+
+    def change_keys(
+        self, agent_id: str, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]
+    ) -> Registered:
+        """``POST /agents/{agent_id}/keys``. Contexts and thumbprints as for ``register``.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        return self._issue(f"{_agent(agent_id)}/keys", body, contexts, thumbprints)
+
+    def agents(self, leave_out: Callable[[str], None] | None = None) -> Iterator[ListedAgent]:
+        """``GET /agents``: the caller's agents, page after page.
+
+        Args:
+            leave_out: called with the place of each entry that is not of the documented shape; without it, they are
+                in the log.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        path, report = "/agents?limit=100", leave_out or log_left_out
+        for number in range(_MOST_PAGES):
+            page = self._call("GET", path, 200)
+            with documented():
+                listed, left_out = read_entries(page["agents"], read_listed, f"page {number + 1}, agents")
+                cursor = page["next_cursor"]
+                path = f"/agents?limit=100&cursor={quote(as_text(cursor), safe='')}" if cursor is not None else ""
+            for place in left_out:
+                report(place)
+            yield from listed
+            if not path:
+                return
+        raise Misuse("the registry's list of agents does not end")
+
+    def agent(self, agent_id: str) -> JsonObject:
+        """``GET /agents/{agent_id}``, as it is documented.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        return self._call("GET", _agent(agent_id), 200)
+
+    def asked(self, agent_id: str) -> tuple[list[str], list[str]]:
+        """Return the contexts and key thumbprints of a renewal.
+
+        The renewal issues SD-Cards for them, in the registry's order.
+
+        Raises:
+            Refused, Misuse: as for ``register``. ``agent.not-renewable``: of an agent of before the registry
+                remembered them.
+        """
+        known = self.agent(agent_id)
+        if known.get("disclosure_contexts", ...) is None:
+            raise Refused(Rule.AGENT_NOT_RENEWABLE, Where(Part.REQUEST, ("agent_id",)))
+        with documented():
+            contexts = [as_text(one["context"]) for one in as_list(known["disclosure_contexts"])]
+            return contexts, [as_text(one) for one in as_list(known["key_thumbprints"])]
+
+    def delete(self, agent_id: str) -> int:
+        """``DELETE /agents/{agent_id}``; how many SD-Cards were revoked.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        answer = self._call("DELETE", _agent(agent_id), 200)
+        with documented():
+            return as_count(answer["revoked"])
+
+    def issuer(self, expected: str | None = None) -> tuple[TrustedIssuers, JsonObject]:
+        """The registry as an Issuer: its keys, and the trust document that says the same.
+
+        Fetching does not make it trusted: the caller decides that.
+
+        Args:
+            expected: the Issuer that it must be, when that is not its address.
+
+        Raises:
+            Misuse: as for ``register``, and when it calls itself otherwise.
+        """
+        expected = expected or self._address
+        metadata = self._call("GET", "/.well-known/jwt-vc-issuer", 200)
+        if metadata.get("issuer") != expected:
+            raise Misuse(f"the registry is not {expected}; say with --issuer who it is, if you trust it")
+        jwks = dict(self._call("GET", "/.well-known/jwks.json", 200))
+        if "status_jwks_uri" in metadata:
+            jwks["status_keys"] = self._call("GET", "/.well-known/status-jwks.json", 200).get("keys")
+        document: JsonObject = {"issuers": {expected: jwks}}
+        issuers = read_trusted_issuers(document)
+        for finding in issuers.left_out:
+            _log.warning("a key of the registry is left out: %s", finding)
+        return issuers, document
+
+    def discover(self, query: JsonObject, context: str, max_results: int, cursor: str | None = None) -> Discovered:
+        """``POST /agents/discover``.
+
+        It returns the agents whose SD-Cards of a context show all that the query asks for.
+
+        Args:
+            query: criteria, as documented; at least one.
+            context: a context that the token names.
+            max_results: 1 to 100.
+            cursor: ``next_cursor`` of the page before, of the same query, context and token.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        body: JsonObject = {"query": query, "context": context, "max_results": max_results}
+        if cursor is not None:
+            body["cursor"] = cursor
+        answer = self._call("POST", "/agents/discover", 200, encode_json(body))
+        with documented():
+            discovered = read_discovered(answer)
+        if len(discovered.results) + len(discovered.left_out) > max_results:
+            raise Misuse("the registry's answer has more agents than were asked for")
+        return discovered
+
+    def change_statuses(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> int:
+        """Change as ``change_status``; return how many SD-Cards changed."""
+        return self.change_status(action, agent_id, batch_id, context).changed
+
+    def change_status(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> StatusesChanged:
+        """``POST /agents/{agent_id}/revoke``, ``suspend`` or ``reinstate``.
+
+        Raises:
+            Refused, Misuse: as for ``register``.
+        """
+        named = {"batch_id": batch_id, "context": context}
+        body: JsonObject = {name: value for name, value in named.items() if value is not None}
+        answer = self._call("POST", f"{_agent(agent_id)}/{action}", 200, encode_json(body))
+        with documented():
+            return StatusesChanged(as_count(answer["changed"]), as_count(answer["public_at"]))
+
+    def _issue(self, path: str, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
+        answer = self._call("POST", path, 201, encode_json(body), secrets.token_urlsafe(24))
+        with documented():
+            registered = read_registered(answer)
+        asked = [(context, thumbprint) for context in contexts for thumbprint in thumbprints]
+        if [(one.context, one.key_thumbprint) for one in registered.cards] != asked:
+            raise Misuse("the registry's answer has other SD-Cards than were asked for")
+        return registered
+
+    def _call(
+        self, method: str, path: str, success: int, body: bytes | None = None, idempotency_key: str | None = None
+    ) -> JsonObject:
+        status, data = self._send(method, path, body, idempotency_key)
+        document = _parse(data)
+        if document is None or not (status == success or 400 <= status < 600):
+            raise Misuse(f"the registry answered {status}, and not as a registry does")
+        if status != success:
+            raise refusal_of(document, status)
+        return document
+
+    def _send(self, method: str, path: str, body: bytes | None, idempotency_key: str | None) -> tuple[int, bytes]:
+        """Send a request, and retry where no request can be executed twice.
+
+        Connecting sends no request, and an Idempotency-Key makes a repeated request safe.
+        """
+        headers = {**self._headers, "Accept": "application/json", "Content-Type": "application/json"}
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
+        left = 0 if idempotency_key is None else _REPEATS
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+                if not self._address.startswith("http://"):
+                    tls.load_default_certs()  # takes longer than a request on the same machine
+                with (
+                    httpx2.Client(verify=tls, timeout=TIMEOUT, follow_redirects=False, trust_env=False) as client,
+                    client.stream(method, self._address + path, content=body, headers=headers) as answer,
+                ):
+                    return answer.status_code, _bounded(answer)
+            except httpx2.ConnectError as error:
+                if (failure := _tls_failure(error)) is not None:
+                    raise Misuse(f"the registry cannot be reached: {failure}") from None
+                if time.monotonic() > deadline:
+                    raise Misuse(f"the registry cannot be reached: {self._absence(error)}") from None
+                time.sleep(_PAUSE)
+            except Misuse:
+                raise
+            except Exception as error:  # of the client, of what is below it, or of TLS
+                if left > 0 and isinstance(error, httpx2.TransportError):
+                    left -= 1
+                    continue
+                raise Misuse(f"the registry cannot be reached: {type(error).__name__}") from None
+
+    def _absence(self, error: httpx2.ConnectError) -> str:
+        """Explain why no connection was made.
+
+        The explanation names the part of the address that is at fault.
+        """
+        url = httpx2.URL(self._address)
+        host = url.host or "without a host"
+        if _caused_by(error, socket.gaierror) is not None:
+            return f"there is no host {host}"
+        port = url.port or {"https": 443}.get(url.scheme, 80)
+        return f"nothing listens at {host}, port {port}; `sdcard serve` starts one"
+
+
+def _caused_by(error: BaseException, kind: type[_Cause]) -> _Cause | None:
+    """The first exception of this kind among those that led to this one."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, kind):
+        cause = cause.__cause__ or cause.__context__
+    return cause
+
+
+def _tls_failure(error: httpx2.ConnectError) -> str | None:
+    """Return the TLS error, which a retry does not change; None for other errors."""
+    cause = _caused_by(error, ssl.SSLError)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate does not count here: {cause.verify_message}"
+    return None if cause is None else f"there is no TLS with it: {cause.reason}"
+
+
+def _bounded(answer: httpx2.Response) -> bytes:
+    data = bytearray()
+    for chunk in answer.iter_bytes():
+        data += chunk
+        if len(data) > MAX_ANSWER:
+            raise Misuse("the registry's answer is too long")
+    return bytes(data)
+
+
+def _parse(data: bytes) -> JsonObject | None:
+    try:
+        return parse_json_object(data, Where(Part.REQUEST), DEFAULT_LIMITS.json_depth)
+    except Refused:
+        return None
+
+
+def _agent(agent_id: str) -> str:
+    return f"/agents/{quote(agent_id, safe='')}"

@@ -1,0 +1,180 @@
+"""Records of used nonces for several processes, in SQLite or PostgreSQL.
+
+They are those of ``edge/records.py``, in a database.
+
+Of all processes that add a nonce, one does; see ``used_nonces``. A record refuses when it is full, and while it is
+out of reach.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from sqlalchemy import Connection, MetaData, func, make_url, select
+
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.instants import FreshnessWindow, Instant
+from sdcard.io.database import Database, create_private, file_of, open_database
+from sdcard.io.database_errors import reachable
+from sdcard.io.replay_cache import digest_of_nonce, digest_of_use
+from sdcard.io.used_nonces import CAPACITY, KeyChanged, SharedKey, UsedNonces, adopt_earlier_rows, used_nonces_table
+from sdcard.key_binding import Challenge, NonceUse, RequestTarget
+from sdcard.nonces import ChallengeMaker, NoncePurpose
+from sdcard.rules import Rule
+from sdcard.salts import SaltSource
+
+_LOCK = 0x5D_0CE5
+"""Of PostgreSQL's advisory locks: processes that start together make the tables in turn."""
+_WHERE = Where(Part.KB_JWT, ("nonce",))
+_METADATA = MetaData()
+_USES = used_nonces_table("sdcard_nonce_uses", _METADATA)
+_CHALLENGES = used_nonces_table("sdcard_answered_challenges", _METADATA)
+
+
+async def open_records(url: str) -> Database:
+    """Open the database that records are in, and make its tables.
+
+    It makes only what does not exist. ``close`` it in the end.
+
+    It may be one that holds other things too. It serves the event loop that it is opened in, and no other.
+
+    Args:
+        url: ``sqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.
+
+    Raises:
+        Misuse: as ``open_database``, and for a database in memory, which no other process sees.
+        Refused: ``kb.record-unavailable``.
+    """
+    database = open_database(url)
+    with _available(), reachable():
+        if database.engine.dialect.name == "sqlite":
+            create_private(_shared_file(url))
+        try:
+            await database.migrate(_make_tables)
+        except BaseException:
+            await database.close()
+            raise  # whatever it was: nobody else has the database yet
+    return database
+
+
+def _shared_file(url: str) -> Path:
+    file = file_of(make_url(url))
+    if file is None:
+        raise Misuse("records of several processes are in a file, or on a server")
+    return file
+
+
+def _make_tables(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+    _METADATA.create_all(connection)
+    adopt_earlier_rows(connection, _USES)
+
+
+class SqlReplayRecord:
+    """An ``AsyncReplayRecord`` that processes share."""
+
+    def __init__(self, database: Database, capacity: int = CAPACITY) -> None:
+        self._database, self._used = database, UsedNonces(_USES, capacity)
+
+    async def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
+        """Remember the use; True for exactly one caller, in whichever process.
+
+        Raises:
+            Refused: ``kb.record-unavailable``. Then the use may be remembered: nobody can know what became of a commit
+                whose connection broke.
+        """
+        with _available():
+            return await self._used.add(self._database, digest_of_use(use), until, now, None)
+
+
+class SqlChallengeRecord:
+    """Makes challenges for one audience; each can be answered once.
+
+    This holds for all processes that share the database.
+
+    The key is in the database, beside the answered challenges. A process reads it once, and again when the database
+    says that it is another one.
+
+    Args:
+        database: as ``open_records`` gives it.
+        audience: who asks.
+        salts: randomness, for a new key and for each challenge.
+        lifetime: seconds in which a challenge is answered; the same in every process.
+        capacity: how many answered challenges are remembered; beyond it every answer is refused.
+        purpose: what the challenges are for.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        audience: str,
+        salts: SaltSource,
+        lifetime: int = 300,
+        capacity: int = CAPACITY,
+        purpose: NoncePurpose = NoncePurpose.PRESENTATION,
+    ) -> None:
+        self._maker, self._salts = ChallengeMaker(audience, lifetime, purpose), salts
+        self._database, self._used = database, UsedNonces(_CHALLENGES, capacity)
+        self._key = SharedKey(database, self._used, salts)
+
+    async def issue(
+        self,
+        now: Instant,
+        window: FreshnessWindow | None = None,
+        interaction_id: str | None = None,
+        target: RequestTarget | None = None,
+    ) -> Challenge:
+        """Make a challenge, to be answered within the record's lifetime.
+
+        Nothing is stored.
+
+        Raises:
+            Refused: ``kb.record-unavailable`` when the key was never read and cannot be.
+        """
+        with _available():
+            key = await self._key.current()
+        return self._maker.make(key, self._salts, now, window, interaction_id, target)
+
+    async def check(self, challenge: Challenge, now: Instant) -> None:
+        """Refuse a challenge that is too old or not made for these terms.
+
+        Some process must have made it with the present key.
+
+        Raises:
+            Refused: as ``ChallengeMaker.check``; ``kb.record-unavailable``.
+        """
+        with _available():
+            await self._key.recognize(partial(self._maker.check, challenge=challenge, now=now), now)
+
+    async def consume(self, challenge: Challenge, now: Instant) -> bool:
+        """Mark the challenge as answered; return True for exactly one caller.
+
+        The challenge is one that ``check`` lets pass.
+
+        Raises:
+            Refused: ``kb.record-unavailable``.
+        """
+        with _available():
+            try:
+                key, until = await self._key.recognize(partial(self._maker.check, challenge=challenge, now=now), now)
+            except Refused as refusal:
+                if refusal.rule is Rule.STORE_UNAVAILABLE:
+                    raise
+                return False
+            try:
+                return await self._used.add(self._database, digest_of_nonce(challenge.nonce), until, now, key)
+            except KeyChanged:
+                await self._key.read()
+                return False
+
+
+@contextmanager
+def _available() -> Iterator[None]:
+    try:
+        yield
+    except Refused as refusal:
+        if refusal.rule not in (Rule.STORE_UNAVAILABLE, Rule.STORE_SLOW):
+            raise
+        raise Refused(Rule.KB_RECORD, _WHERE, "The record is out of reach.") from None

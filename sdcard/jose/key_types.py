@@ -1,0 +1,149 @@
+"""Checks of Ed25519 points, and ML-DSA keys (RFC 9964)."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cryptography.exceptions import UnsupportedAlgorithm
+
+from sdcard.jose.algorithms import SignatureAlgorithm
+
+# -- Checks of Ed25519 public keys (RFC 8032 5.1.3) -------------------------------------------------------------------
+# OpenSSL takes any 32 bytes. Under a point of small order anybody can sign anything, and bytes that encode no point,
+# or one point in a second way, name a key that nobody has, or give one key two thumbprints.
+
+_P = 2**255 - 19
+_D = -121665 * pow(121666, -1, _P) % _P
+_SMALL_ORDER = frozenset(
+    {
+        0,
+        1,
+        _P - 1,
+        2707385501144840649318225287225658788936804267575313519463743609750303402022,
+        55188659117513257062467267217118295137698188065244968500265048394206261417927,
+    }
+)
+"""The y coordinates of the eight points of order 1, 2, 4 and 8."""
+
+
+def is_usable_ed25519(encoded: bytes) -> bool:
+    """Whether 32 bytes encode a point that is not of small order, canonically."""
+    y = int.from_bytes(encoded, "little") & (2**255 - 1)  # without the sign of x
+    if y >= _P or y in _SMALL_ORDER:
+        return False
+    # x² is the quotient of these two; it is a square exactly when their product is. It is not 0: x = 0 has small order.
+    product = (y * y - 1) * (_D * y * y + 1) % _P
+    return pow(product, (_P - 1) // 2, _P) == 1
+
+
+# -- ML-DSA keys (FIPS 204) in JOSE (RFC 9964) ------------------------------------------------------------------------
+# Raw public keys, seeds, and checks of weak keys.
+#
+# A build of ``cryptography`` may lack some or all of it. Nothing here fails on import then; asking for a key does.
+
+try:
+    from cryptography.hazmat.primitives.asymmetric import mldsa
+
+    _module: Any = mldsa
+except ImportError:
+    _module = None
+
+SEED_SIZE = 32
+"""Bytes of ``priv``: the seed that the key pair is made from (RFC 9964 3)."""
+_RHO_SIZE = 32
+_BITS = 10
+
+
+class MlDsaPublicKey(Protocol):
+    """A public key of ``cryptography``."""
+
+    def verify(self, signature: bytes, data: bytes) -> None:
+        """Raise ``InvalidSignature`` for any other signature, with an empty context."""
+        ...
+
+    def public_bytes_raw(self) -> bytes:
+        """Encode as FIPS 204."""
+        ...
+
+
+class MlDsaPrivateKey(Protocol):
+    """A private key of ``cryptography``."""
+
+    def sign(self, data: bytes) -> bytes:
+        """A signature with an empty context; two of one message differ."""
+        ...
+
+    def public_key(self) -> MlDsaPublicKey:
+        """The public half."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MlDsaParameters:
+    """A parameter set.
+
+    It has the size of a public key, and the names that ``cryptography`` gives its classes.
+    """
+
+    public_size: int
+    public_class: str
+    private_class: str
+
+
+ML_DSA_PARAMETERS = {
+    SignatureAlgorithm.ML_DSA_44: MlDsaParameters(1_312, "MLDSA44PublicKey", "MLDSA44PrivateKey"),
+    SignatureAlgorithm.ML_DSA_65: MlDsaParameters(1_952, "MLDSA65PublicKey", "MLDSA65PrivateKey"),
+    SignatureAlgorithm.ML_DSA_87: MlDsaParameters(2_592, "MLDSA87PublicKey", "MLDSA87PrivateKey"),
+}
+
+
+def algorithm_of(key: object) -> SignatureAlgorithm | None:
+    """Return the parameter set of a key of ``cryptography``; None for other keys."""
+    for algorithm, parameters in ML_DSA_PARAMETERS.items():
+        known = getattr(_module, parameters.public_class, None)
+        if known is not None and isinstance(key, known):
+            return algorithm
+    return None
+
+
+def public_key_of(algorithm: SignatureAlgorithm, encoded: bytes) -> MlDsaPublicKey:
+    """Public key of the right size → key.
+
+    Raises:
+        UnsupportedAlgorithm: when this build of ``cryptography`` lacks it.
+    """
+    key: MlDsaPublicKey = _class(ML_DSA_PARAMETERS[algorithm].public_class).from_public_bytes(encoded)
+    return key
+
+
+def private_key_of(algorithm: SignatureAlgorithm, seed: bytes) -> MlDsaPrivateKey:
+    """Seed of ``SEED_SIZE`` bytes → private key.
+
+    Raises:
+        UnsupportedAlgorithm: when this build of ``cryptography`` lacks it.
+    """
+    key: MlDsaPrivateKey = _class(ML_DSA_PARAMETERS[algorithm].private_class).from_seed_bytes(seed)
+    return key
+
+
+def is_usable_ml_dsa(encoded: bytes) -> bool:
+    """Whether most coefficients of a public key are far from zero.
+
+    Otherwise it does not bind its signer.
+
+    It holds ``t1``: numbers of ten bits, the upper part of ``t``. When they are close to zero (modulo 1024), the
+    challenge changes next to nothing of what is verified, and anybody can sign. A key that was made as FIPS 204 says
+    has 15 of 16 far from it; less than half of them will never be seen.
+    """
+    packed = int.from_bytes(encoded[_RHO_SIZE:], "little")
+    count = 8 * (len(encoded) - _RHO_SIZE) // _BITS
+    lowest = ((1 << _BITS * count) - 1) // ((1 << _BITS) - 1)
+    changes = (packed ^ packed >> 1) & lowest * 0b01_1110_0000  # none: the upper five bits are all the same
+    far = (changes | changes >> 1 | changes >> 2 | changes >> 3) & lowest << 5
+    return 2 * far.bit_count() > count
+
+
+def _class(name: str) -> Any:
+    known = getattr(_module, name, None)
+    if known is None:
+        raise UnsupportedAlgorithm(f"this build of cryptography has no {name}")
+    return known

@@ -1,0 +1,1 @@
+"""Disclosure policies: contexts, rules, plans, validation and documents."""

@@ -1,0 +1,136 @@
+"""``DisclosurePolicy``: an operator's contexts, groups and agreements.
+
+Contexts name groups. Agreements are with partners.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sdcard.cards.model import CardFormat
+from sdcard.encoding import frozen
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.policy.context import (
+    BUILT_IN,
+    FEDERATION,
+    PUBLIC,
+    Agreement,
+    DisclosureContext,
+    Meaning,
+    Partner,
+    frozen_meanings,
+)
+from sdcard.policy.rules import ContextRules
+from sdcard.policy.validate import check_policy
+from sdcard.rules import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class DisclosurePolicy:
+    """A disclosure policy of an operator.
+
+    It is a checked value: replace it to offer something else.
+
+    Attributes:
+        contexts: name → context.
+        ladder: every array of digests is filled with decoys to the next of these sizes, and beyond the last to a
+            multiple of it, so that the number of digests tells nothing about hidden members.
+        groups: the operator's own, beside those of the card formats.
+        members: members that cards have and no format names; contexts may name them.
+        agreements: with partners.
+        skills: the array of skills has at least this many digests, so that most cards do not tell how many they have.
+
+    Raises:
+        Refused: for everything that is wrong with it at once, as ``check_policy``.
+        Misuse: for a ladder that does not rise, a size below 1, or a context under another name than its own.
+    """
+
+    contexts: Mapping[str, DisclosureContext]
+    ladder: tuple[int, ...] = (4, 8, 16, 64, 256)
+    groups: Mapping[str, Meaning] = field(default_factory=dict)
+    members: frozenset[str] = frozenset()
+    agreements: tuple[Agreement, ...] = ()
+    skills: int = 16
+    _rules: dict[tuple[str, str], ContextRules] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.ladder or list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1:
+            raise Misuse("a ladder is a rising row of positive sizes")
+        if type(self.skills) is not int or self.skills < 1:
+            raise Misuse("an array of skills has a whole number of digests, 1 or more")
+        if any(name != context.name for name, context in self.contexts.items()):
+            raise Misuse("a context is known by its own name")
+        object.__setattr__(self, "contexts", frozen(self.contexts))
+        object.__setattr__(self, "groups", frozen_meanings(self.groups))
+        findings = check_policy(self)
+        if findings:
+            raise Refused.because(findings)
+
+    def context(self, name: object, where: Where) -> DisclosureContext:
+        """The context of this name.
+
+        Raises:
+            Refused: ``context.unknown``; the hint lists the known names.
+        """
+        context = self.contexts.get(name) if isinstance(name, str) else None
+        if context is None:
+            raise Refused(Rule.CONTEXT_UNKNOWN, where, "Known contexts: " + ", ".join(self.contexts) + ".")
+        return context
+
+    def agreement(self, context: str, partner: Partner | None, where: Where) -> Agreement | None:
+        """The agreement that decides what this context shows; None where none is in force.
+
+        Raises:
+            Refused: ``agreement.unexpected`` when a partner is named for another context than *federation*.
+        """
+        if partner is None:
+            return None
+        if context != FEDERATION.name:
+            raise Refused(Rule.AGREEMENT_UNEXPECTED, where, f"Only {FEDERATION.name} goes by agreement.")
+        holding = (one for one in self.agreements if one.decides(partner))
+        return next(holding, None)
+
+    def rules(
+        self,
+        context: str,
+        card_format: CardFormat,
+        disclose: Sequence[str] | None = None,
+        where: Where = Where(Part.POLICY),
+        unnamed: Sequence[str] = (),
+        agreement: Agreement | None = None,
+    ) -> ContextRules:
+        """Compile what a context may show of cards of one format.
+
+        The policy caches rules that depend on nothing else.
+
+        Args:
+            context: its name. Without an agreement, *federation* is *public* by another name.
+            card_format: gives groups and members their meaning.
+            disclose: a registration's own list; it replaces the context's choice. None keeps the choice.
+            where: the list's place, for refusals; entry ``i`` is at ``where/i``.
+            unnamed: members that the card has beyond its format; they may be named too.
+            agreement: what *federation* shows; a registration's list then picks from it.
+
+        Raises:
+            Refused: ``context.unknown``; ``path.malformed``, ``disclose.unknown`` with the nearest known name, or
+                ``disclose.beyond-ceiling``, for every entry.
+        """
+        decisive = self.context(context, where)
+        if context == FEDERATION.name and agreement is None:
+            decisive = self.context(PUBLIC.name, where)
+        key = context, card_format.name
+        rules = self._rules.get(key) if agreement is None else None
+        if rules is None or rules.card_format is not card_format:
+            agreed = agreement.discloses if agreement else None
+            rules = ContextRules.compile(context, decisive, card_format, self.groups, agreed)
+            if agreement is None:
+                self._rules[key] = rules
+        return rules if disclose is None else rules.limited_to(disclose, decisive, self.groups, where, unnamed)
+
+    def padded_size(self, count: int) -> int:
+        """The step of the ladder that ``count`` digests are filled to."""
+        step = bisect_left(self.ladder, count)
+        return self.ladder[step] if step < len(self.ladder) else -(-count // self.ladder[-1]) * self.ladder[-1]
+
+
+DEFAULT_POLICY = DisclosurePolicy({context.name: context for context in BUILT_IN})

@@ -1,0 +1,303 @@
+"""Disclosure plans: the treatment of each part of a card, and its search terms."""
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from sdcard.cards.model import Card, CardFormat, Criterion, Fact
+from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment, shown
+from sdcard.encoding import JsonValue
+from sdcard.errors import Part, Refused, Where
+from sdcard.paths import ClaimPath, Place, encode_segment
+from sdcard.policy.context import Agreement, Partner
+from sdcard.policy.model import DisclosurePolicy
+from sdcard.policy.rules import ContextRules, Position
+from sdcard.profile import SD_CARD, Profile
+from sdcard.rules import Rule
+
+# -- ``DisclosurePlan``: a context applied to one card ----------------------------------------------------------------
+# Every part has exactly one treatment. Parts that are not listed are withheld.
+
+
+@dataclass(frozen=True, slots=True)
+class DisclosurePlan:
+    """The plan of an SD-Card: the treatment of each part of one card for one context.
+
+    Attributes:
+        context: its name; never written into the SD-Card.
+        card_format: becomes the claim ``card_format``: the family, since hidden members can decide the version.
+        profile: what is written.
+        root: the card, each part with its treatment.
+        policy: the operator's; its ladder says how many decoys there will be.
+        places: where the shown parts are in the card.
+        discloses: the same as paths, with ``*`` for array elements; names, never values.
+        nothing_behind: entries asked for that the card has nothing for.
+        agreement: the one that decided, if any; never written into the SD-Card either.
+        names_agent: members that identify the agent, as ``CardFormat`` has them.
+    """
+
+    context: str
+    card_format: str
+    profile: Profile
+    root: DisclosableObject = field(repr=False)
+    policy: DisclosurePolicy = field(repr=False)
+    places: frozenset[Place] = field(repr=False)
+    discloses: tuple[str, ...] = field(repr=False)
+    nothing_behind: tuple[str, ...] = field(repr=False)
+    agreement: Agreement | None = field(repr=False)
+    names_agent: tuple[str, ...] = field(default=(), repr=False)
+
+
+def plan_disclosure(
+    card: Card,
+    policy: DisclosurePolicy,
+    context: str,
+    disclose: Sequence[str] | None = None,
+    profile: Profile = SD_CARD,
+    where: Where = Where(Part.POLICY),
+    partner: Partner | None = None,
+) -> DisclosurePlan:
+    """Decide how an SD-Card for this context treats every part of a card.
+
+    The decision says whether the part is shown, and how.
+
+    Args:
+        card: the card.
+        policy: the operator's.
+        context: the name of one of its contexts.
+        disclose: a registration's own list of groups, claims and paths instead of the context's default.
+        profile: what is written; says what is in the clear beside what the card's format demands.
+        where: the place of ``disclose``, for refusals.
+        partner: for whom an SD-Card of the *federation* context is, and when; without one, or without an agreement
+            that is in force, that context shows what *public* shows.
+
+    Raises:
+        Refused: ``context.unknown``, ``disclose.unknown``, ``disclose.beyond-ceiling`` or ``agreement.unexpected``.
+    """
+    unnamed = [name for name in card.document if name not in card.format.members]
+    agreement = policy.agreement(context, partner, where)
+    rules = policy.rules(context, card.format, disclose, where, unnamed, agreement)
+    clear = {*card.format.always_disclosed, *profile.also_clear}
+    _check_clear(clear & card.document.keys(), rules, where)
+    walk = _Walk(card, rules, clear, policy.skills)
+    members, _ = walk.members(card.document, (), walk.start, "", covered=False)
+    asked = [] if disclose is None else rules.listed()
+    return DisclosurePlan(
+        context=context,
+        card_format=card.format.family,
+        profile=profile,
+        root=DisclosableObject(members, rules.top_digests),
+        policy=policy,
+        places=frozenset([place for place, _ in walk.shown]),
+        discloses=tuple(dict.fromkeys([family for _, family in walk.shown])),
+        nothing_behind=tuple(entry.text for entry, bit in asked if not walk.applied & bit),
+        agreement=agreement,
+        names_agent=card.format.names_agent,
+    )
+
+
+def _check_clear(clear: set[str], rules: ContextRules, where: Where) -> None:
+    """Refuse a context that must not show what every SD-Card shows.
+
+    Otherwise one of the two demands would silently give way.
+
+    Withholding ``*`` means everything else.
+    """
+    start = rules.start()
+    for name in sorted(clear):
+        if rules.withholds_by_name(start.into(name)):
+            hint = f"The context {rules.context} must not show {name}, which the format or profile always shows."
+            raise Refused(Rule.DISCLOSE_BEYOND_CEILING, where, hint)
+
+
+_Treated: TypeAlias = tuple[Treatment, Disclosable]
+_NOT_SHOWN: _Treated = (Treatment.WITHHELD, None)
+
+
+class _Walk:
+    """A walk through a card, beside the trie of the rules.
+
+    Attributes:
+        start: the position of the card.
+        shown: the parts that are shown, each with its path, and before what is in it.
+        applied: bits of the rules that apply to these parts.
+    """
+
+    def __init__(self, card: Card, rules: ContextRules, clear: set[str], skills: int) -> None:
+        self._document, self._rules, self._clear, self._skills = card.document, rules, clear, skills
+        self._of_skills = {claim_path.segments[:-2] for claim_path in card.format.facts[Fact.SKILL]}
+        self.start = rules.start()
+        self._bare = frozenset(self._places_around_plain()) if rules.plain else frozenset()
+        self.shown: list[tuple[Place, str]] = []
+        self.applied = 0
+
+    def members(
+        self, members: Mapping[str, JsonValue], place: Place, at: Position, family: str, covered: bool
+    ) -> tuple[dict[str, _Treated], bool]:
+        """Treat each member, in sorted order.
+
+        The author's order of members would link this author's cards.
+
+        Also return whether a member is shown that was asked for: a container that its context emptied would be false.
+        """
+        parts, shows = dict[str, _Treated](), False
+        for name in sorted(members):
+            inner = at.into(name)
+            path = family + (name if name.isidentifier() else encode_segment(name))
+            parts[name] = part = self._part(members[name], (*place, name), inner, path, covered)
+            shows = shows or (part is not _NOT_SHOWN and inner.counts)
+        return parts, shows
+
+    def _elements(
+        self, elements: Sequence[JsonValue], place: Place, at: Position, family: str, covered: bool
+    ) -> tuple[DisclosableArray, bool]:
+        parts = [
+            self._part(element, (*place, index), at.into(index), family, covered)
+            for index, element in enumerate(elements)
+        ]
+        room = at.room(covered)
+        least = max(room, self._skills) if room and place in self._of_skills else room
+        return DisclosableArray(tuple(parts), least), any([part is not _NOT_SHOWN for part in parts])
+
+    def _part(self, value: JsonValue, place: Place, at: Position, family: str, covered: bool) -> _Treated:
+        """Treat one part.
+
+        ``covered``: it lies within a part that has a Disclosure of its own.
+        """
+        if len(place) == 1 and place[0] in self._clear:
+            self._show(place, at, family)
+            return Treatment.PLAIN, _in_order(value)
+        if not at.permitted and not (at.leads and isinstance(value, dict | list)):
+            return _NOT_SHOWN
+        before, applied = len(self.shown), self.applied
+        self._show(place, at, family)
+        treatment = self._how(place, at, covered)
+        if not isinstance(value, dict | list):
+            return treatment, value
+        if at.permitted and not at.divided:  # nothing inside is treated differently
+            return treatment, _in_order(value)
+        within = covered or treatment is Treatment.SELECTIVE
+        inside: Disclosable
+        if isinstance(value, dict):
+            parts, shows = self.members(value, place, at, family + ".", within)
+            inside = DisclosableObject(parts, at.room(within))
+        else:
+            inside, shows = self._elements(value, place, at, family + ".*", within)
+        if not shows and (value or at.forbidden):
+            del self.shown[before:]
+            self.applied = applied
+            return _NOT_SHOWN
+        return treatment, inside
+
+    def _show(self, place: Place, at: Position, family: str) -> None:
+        self.shown.append((place, family))
+        self.applied |= at.applying
+
+    def _how(self, place: Place, at: Position, covered: bool) -> Treatment:
+        """Choose the treatment of a shown part.
+
+        It is in the clear only where the policy or the card format says so.
+        """
+        if at.treatment is Treatment.PLAIN or at.along or place in self._bare:
+            return Treatment.PLAIN
+        return Treatment.SELECTIVE if at.own or not covered else Treatment.PLAIN
+
+    def _places_around_plain(self) -> Iterator[Place]:
+        """Return the containers of all places in the clear.
+
+        They are therefore in the clear too.
+        """
+        for claim_path in self._rules.plain:
+            for place in claim_path.find(self._document):
+                if self.start.at(place).treatment is Treatment.PLAIN:
+                    yield from (place[:length] for length in range(1, len(place)))
+
+
+def _in_order(value: JsonValue) -> JsonValue:
+    """Sort the members of all objects in a value; JSON gives their order no meaning."""
+    if isinstance(value, dict):
+        return {name: _in_order(value[name]) for name in sorted(value)}
+    return [_in_order(element) for element in value] if isinstance(value, list) else value
+
+
+# -- Search terms of an agent, as normalised text ---------------------------------------------------------------------
+# They are what an SD-Card of one context shows of its card.
+#
+# Whatever a plan withholds is not looked at, so nobody can ask about it. The same normal form makes the terms of a
+# card and those of a query: NFKC, case folded, runs of white space as one space. A word is a run of letters, marks
+# and digits.
+
+_CRITERIA = tuple(Criterion)
+Term: TypeAlias = tuple[Criterion, str]
+
+MOST_TERMS = 1024
+"""Of one agent in one context. What a longer card says last is not found by it."""
+
+_MOST_TEXT = 16_384
+"""Characters of all texts that one criterion looks at: a character can become eighteen in the normal form."""
+_APART = str.maketrans({one: " " for one in map(chr, range(128)) if not one.isalnum()})
+"""What stands between words, in ASCII."""
+
+
+def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
+    """Everything that an SD-Card of this plan is found by, each term once.
+
+    Args:
+        plan: what the SD-Card can show.
+        card_format: that of the plan's card; says by what its cards are found.
+    """
+    document, found = shown(plan.root), list[Term]()
+    for criterion in _CRITERIA:
+        texts = _cut(_texts(criterion, card_format.found_by[criterion], document))
+        found += [(criterion, text) for text in dict.fromkeys(_normalized(criterion, texts))]
+    return tuple(found[:MOST_TERMS])
+
+
+def query_terms(criterion: Criterion, text: str) -> tuple[Term, ...]:
+    """Return the terms that an agent must have to match this text.
+
+    A text that says nothing has none.
+    """
+    return tuple([(criterion, one) for one in dict.fromkeys(_normalized(criterion, [text]))])
+
+
+def _texts(criterion: Criterion, paths: Sequence[ClaimPath], document: JsonValue) -> list[str]:
+    if criterion is Criterion.CAPABILITIES:
+        return [str(place[-1]) for one in paths for place, value in one.parts(document) if value is True]
+    return [value for one in paths for value in one.values(document) if isinstance(value, str)]
+
+
+def _cut(texts: Sequence[str]) -> list[str]:
+    """Return the first texts, up to so many characters together.
+
+    The last of them may lack its end.
+    """
+    kept, room = list[str](), _MOST_TEXT
+    for text in texts:
+        if room <= 0:
+            break
+        kept.append(text[:room])
+        room -= len(text)
+    return kept
+
+
+def _normalized(criterion: Criterion, texts: Sequence[str]) -> list[str]:
+    if criterion is Criterion.TEXT:  # words of many texts are those of one: none goes over the end of a line
+        return _words(_folded("\n".join(texts)))
+    wholes = [" ".join(_folded(text).split()) for text in texts]
+    if criterion is Criterion.CAPABILITIES:
+        wholes = [whole.replace("_", "") for whole in wholes]  # push_notifications is pushNotifications spelt otherwise
+    return [whole for whole in wholes if whole]
+
+
+def _folded(text: str) -> str:
+    if text.isascii():  # all that there is to fold is case
+        return text.lower()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _words(folded: str) -> list[str]:
+    if folded.isascii():
+        return folded.translate(_APART).split()
+    return "".join([one if unicodedata.category(one)[0] in "LMN" else " " for one in folded]).split()

@@ -1,0 +1,356 @@
+"""``ContextRules``: what a context may show of cards of one format.
+
+The rules are compiled into a trie that is walked beside a card.
+
+Of the entries that cover a place, the one with the narrowest path decides. A policy in which two entries disagree and
+neither is narrower is refused when it is made (``checking.py``), so there is always one answer.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from sdcard.cards.model import CardFormat
+from sdcard.disclosable import Treatment
+from sdcard.errors import Finding, Part, Refused, Where
+from sdcard.paths import ClaimPath, PathNode, Segment
+from sdcard.policy.context import EVERYTHING, DisclosureContext, Entry, Meaning, nearest, read_context_entry, read_entry
+from sdcard.rules import Rule
+
+_POLICY = Where(Part.POLICY)
+_PLAIN, _SELECTIVE, _WITHHELD = Treatment
+
+_FEW = 4
+_MEMBERS_OF_CARDS = 16
+_MEMBERS_OF_ELEMENTS = 8
+"""Ordinary cards and their skills have no more members with a Disclosure than this, so their numbers look alike."""
+_UNNAMED = ""
+"""A member that no card format names."""
+
+_ALONG, _UNIT, _OWN, _DIVIDED, _LEADS, _LEADS_TO_SELECTIVE, _SHOWN = (1 << bit for bit in range(7))
+"""Flags of a node. Three describe its place: it is shown with its parent; it is a unit of the format; it has a
+Disclosure of its own. Three describe what lies beneath: treatments differ there; some of it may be shown; some of that
+selectively. The last one marks the end of a path in ``ContextRules.shown``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRules:
+    """The compiled rules of one context for one card format.
+
+    Attributes:
+        context: its name.
+        card_format: the format.
+        entries: those of the context.
+        lists: what is asked for instead of the context's own choice; a place must be on each of them.
+        paths: those of the entries, the narrowest first; the first one that applies to a place decides.
+        shown: paths that cover everything that may be shown, and lead to every exception from what is withheld.
+        plain: paths that cover everything that may be shown in the clear.
+        top_digests: how many members the context could show by a Disclosure of their own, whatever the card has.
+    """
+
+    context: str
+    card_format: CardFormat
+    entries: tuple[Entry, ...]
+    lists: tuple[tuple[Entry, ...], ...] = ()
+    paths: tuple[tuple[ClaimPath, Entry], ...] = field(init=False, repr=False, compare=False)
+    shown: tuple[ClaimPath, ...] = field(init=False, repr=False, compare=False)
+    plain: tuple[ClaimPath, ...] = field(init=False, repr=False, compare=False)
+    top_digests: int = field(init=False, repr=False, compare=False)
+    _trie: PathNode = field(init=False, repr=False, compare=False)
+    _bits: "_Bits" = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        def keep(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        paths = [(p, entry) for entry in self.entries for p in entry.paths]
+        keep("paths", tuple(sorted(paths, key=lambda one: _narrowness(one[0]), reverse=True)))
+        keep("shown", self._find_shown())
+        plain = [p for p, entry in self.paths if entry.treatment is _PLAIN]
+        keep("plain", tuple(_overlaps(plain, self.shown)))
+        keep("_trie", PathNode())
+        keep("_bits", self._add_entries())
+        self._add_flags()
+        keep("top_digests", self._count_at_top())
+
+    @classmethod
+    def compile(
+        cls,
+        name: str,
+        context: DisclosureContext,
+        card_format: CardFormat,
+        groups: Mapping[str, Meaning],
+        agreed: Sequence[str] | None = None,
+    ) -> "ContextRules":
+        """Compile a context for one format; see ``DisclosurePolicy.rules``.
+
+        ``agreed``: what an agreement lists.
+        """
+        entries = tuple(read_context_entry(context, text, card_format, groups) for text in context.claims)
+        if agreed is None:
+            return cls(name, card_format, entries)
+        listed = tuple(read_entry(text, card_format, _POLICY, groups, context.narrowed) for text in agreed)
+        return cls(name, card_format, entries, (listed,))
+
+    def limited_to(
+        self,
+        disclose: Sequence[str],
+        context: DisclosureContext,
+        groups: Mapping[str, Meaning],
+        where: Where,
+        unnamed: Sequence[str],
+    ) -> "ContextRules":
+        """Limit the rules to what a registration lists; see ``DisclosurePolicy.rules``."""
+        card_format, listed, findings = self.card_format, list[Entry](), list[Finding]()
+        of_format = card_format.members.union(card_format.always_disclosed)
+        known, members = [*card_format.groups, *groups, *sorted(of_format)], of_format.union(unnamed)
+        for number, text in enumerate(disclose):
+            here = where.within(number)
+            try:
+                entry = read_entry(text, card_format, here, groups, context.narrowed)
+                firsts = {p.segments[0] for p in entry.paths[:1] if p.segments}
+                if text not in (EVERYTHING, *card_format.groups, *groups) and not firsts & members:
+                    raise Refused(Rule.DISCLOSE_UNKNOWN, here, nearest(text, known))
+                self.check_within(entry, here)
+                listed.append(entry)
+            except Refused as refusal:
+                findings += refusal.findings
+        if findings:
+            raise Refused.because(findings)
+        return replace(self, lists=(*self.lists, tuple(listed)))
+
+    def start(self) -> "Position":
+        """Begin a walk at the top of a card."""
+        return Position(self._bits, [self._trie], 0, 0, 0, _OWN)
+
+    def edges(self) -> Iterator[ClaimPath]:
+        """Paths at which the treatment of places may change."""
+        yield from (p for claim_path, entry in self.paths for p in (claim_path, *entry.excluded))
+        yield from (p for one in self.lists for entry in one for p in (*entry.paths, *entry.excluded))
+
+    def withholds_by_name(self, position: "Position") -> bool:
+        """Whether an entry other than ``*`` withholds the place."""
+        return position.forbidden and bool(self.paths[position.decisive.bit_length() - 1][0].segments)
+
+    def listed(self) -> list[tuple[Entry, int]]:
+        """The entries of the last list, each with its bit."""
+        first = len(self.paths) + sum(map(len, self.lists[:-1]))
+        return [(entry, 1 << number) for number, entry in enumerate(self.lists[-1], first)]
+
+    def check_within(self, entry: Entry, where: Where) -> None:
+        """Refuse an entry that is withheld as a whole.
+
+        An entry that is withheld in part shows the rest.
+
+        Raises:
+            Refused: ``disclose.beyond-ceiling``.
+        """
+        start = self.start()
+        for p in entry.paths:
+            overlaps = (p.overlap(edge) for edge in self.edges())
+            for place in (p, *overlaps):
+                position = start.at(place.segments) if place else None
+                if position and (position.treatment is not _WITHHELD if self.lists else not position.forbidden):
+                    return
+        if entry.paths:
+            hint = "The agreement does not list it." if self.lists else f"The context {self.context} never shows it."
+            raise Refused(Rule.DISCLOSE_BEYOND_CEILING, where, hint)
+
+    def _find_shown(self) -> tuple[ClaimPath, ...]:
+        shown = [p for p, entry in self.paths if entry.treatment is not _WITHHELD]
+        if self.lists:
+            asked = [ClaimPath(())]
+            for one in self.lists:
+                asked = _overlaps(asked, [p for entry in one for p in entry.paths])
+            shown = [*asked, *_overlaps(asked, shown)]
+        spared = [p for _, entry in self.paths if entry.treatment is _WITHHELD for p in entry.excluded]
+        return tuple(dict.fromkeys((*shown, *_overlaps(shown, spared))))
+
+    def _add_entries(self) -> "_Bits":
+        """Give bits to the paths of the context, then to the entries of each list.
+
+        The narrowest path has the lowest bit.
+        """
+        of_treatment, lists, bit = dict.fromkeys(Treatment, 0), list[int](), 1
+        for claim_path, entry in self.paths:
+            self._add_bit(bit, (claim_path,), entry.excluded)
+            if entry.treatment is not None:
+                of_treatment[entry.treatment] |= bit
+            bit <<= 1
+        of_paths = bit - 1
+        for one in self.lists:
+            first = bit
+            for entry in one:
+                self._add_bit(bit, entry.paths, entry.excluded)
+                bit <<= 1
+            lists.append(bit - first)
+        return _Bits(of_paths, of_treatment[_SELECTIVE], of_treatment[_WITHHELD], tuple(lists))
+
+    def _add_bit(self, bit: int, paths: Sequence[ClaimPath], excluded: Sequence[ClaimPath]) -> None:
+        for p in paths:
+            self._trie.add(p)[-1].covers |= bit
+        for p in excluded:
+            self._trie.add(p)[-1].excludes |= bit
+
+    def _add_flags(self) -> None:
+        card_format = self.card_format
+        for p in card_format.together:
+            self._flag(p, _ALONG, 0)
+        for p in card_format.units:
+            self._flag(p, _UNIT | _OWN, _DIVIDED)
+        for p, entry in self.paths:
+            if entry.treatment is _SELECTIVE and not card_format.goes_with_parent(p.segments):
+                self._flag(p, _OWN, 0)
+        for p in self.edges():
+            self._flag(p, 0, _DIVIDED)
+        for p in self.shown:
+            self._flag(p, _SHOWN, _LEADS)
+        start = self.start()
+        for p in self.shown:
+            if start.at(p.segments).treatment is _SELECTIVE:
+                self._flag(p, 0, _LEADS_TO_SELECTIVE)
+
+    def _flag(self, claim_path: ClaimPath, at_end: int, on_the_way: int) -> None:
+        *above, end = self._trie.add(claim_path)
+        end.flags |= at_end
+        for node in above:
+            node.flags |= on_the_way
+
+    def _count_at_top(self) -> int:
+        """Count a few members exactly.
+
+        Many members, or any that a card may have, count as the most that a card could have.
+        """
+        start, card_format = self.start(), self.card_format
+        members = card_format.members_of_family or card_format.members
+        hidden = members.difference(card_format.always_disclosed)
+        shown = sum(1 for name in hidden if start.into(name).may_show_selective)
+        few = shown <= _FEW and not start.into(_UNNAMED).may_show_selective
+        return max(shown, 1 if few else _MEMBERS_OF_CARDS)
+
+
+class _Bits(NamedTuple):
+    """Bits of a trie, by what they belong to.
+
+    They belong to all paths, to paths that show selectively or withhold, and to each list.
+    """
+
+    paths: int
+    selective: int
+    withheld: int
+    lists: tuple[int, ...]
+
+
+class Position:
+    """A place of a card in the trie of a context's rules.
+
+    Places that no rule tells apart share a position.
+
+    Attributes:
+        applying: bits of the paths and entries that apply.
+        decisive: the bit of the path that decides; 0 where none does.
+        treatment: by the rules alone, whatever the parent is.
+        along: the place is shown with its parent.
+        permitted: the place may be shown, by the rules or with its parent.
+        forbidden: the context withholds it whatever is asked for.
+        leads: something beneath it may be shown.
+        own: it has a Disclosure of its own, wherever it is.
+        divided: something beneath it may have another treatment, or a Disclosure of its own.
+    """
+
+    __slots__ = (
+        *("_bits", "_covers", "_excludes", "_flags", "_inside", "_nodes", "_of_parts"),
+        *("along", "decisive", "divided", "forbidden", "leads", "own", "permitted", "treatment"),
+        "applying",
+    )
+
+    def __init__(
+        self, bits: _Bits, nodes: Sequence[PathNode], covers: int, excludes: int, flags: int, of_parts: int = 0
+    ) -> None:
+        for node in nodes:
+            covers, excludes, flags = covers | node.covers, excludes | node.excludes, flags | node.flags
+        self._bits, self._nodes, self._covers, self._excludes, self._flags = bits, nodes, covers, excludes, flags
+        self._of_parts, self._inside = of_parts, dict[Segment, Position]()
+        self.applying = applying = covers & ~excludes
+        self.decisive = decisive = applying & -applying & bits.paths
+        if not all([applying & one for one in bits.lists]):
+            treatment = _WITHHELD
+        elif decisive:
+            treatment = _SELECTIVE if decisive & bits.selective else _WITHHELD if decisive & bits.withheld else _PLAIN
+        else:
+            treatment = _SELECTIVE if bits.lists else _WITHHELD
+        self.treatment = treatment
+        self.forbidden = bool(decisive & bits.withheld)
+        self.along = bool(flags & _ALONG)
+        self.permitted = treatment is not _WITHHELD or (self.along and not self.forbidden)
+        self.leads = bool(flags & _LEADS)
+        self.own = bool(flags & _OWN)
+        self.divided = bool(flags & _DIVIDED)
+
+    def into(self, segment: Segment) -> "Position":
+        """Return the position of a part.
+
+        Parts that no path names share one, so the names of a card are not kept.
+        """
+        nodes = [node.parts[segment] for node in self._nodes if segment in node.parts]
+        key = segment if nodes else None
+        inside = self._inside.get(key)
+        if inside is None:
+            if segment is not None:
+                nodes += [node.parts[None] for node in self._nodes if None in node.parts]
+            inside = Position(self._bits, nodes, self._covers, self._excludes, self._of_parts)
+            self._inside[key] = inside
+        return inside
+
+    def at(self, place: Sequence[Segment]) -> "Position":
+        """Return the position of a place beneath this one."""
+        here = self
+        for segment in place:
+            here = here.into(segment)
+        return here
+
+    @property
+    def counts(self) -> bool:
+        """Whether the place, if it is shown, is shown for another reason than its parent."""
+        return not self.along or self.treatment is not _WITHHELD
+
+    @property
+    def may_show_selective(self) -> bool:
+        """Whether the place has a Disclosure, or something beneath it may be shown."""
+        return self.leads or self.treatment is _SELECTIVE
+
+    def room(self, covered: bool) -> int:
+        """Count the parts of this place that could have a Disclosure of their own.
+
+        It counts what the context could show in any card.
+
+        0 where none. ``covered``: the place lies within one that has a Disclosure of its own.
+        """
+        own = self._parts_with(_OWN)
+        if None in own and self._could_show_any():
+            return _MEMBERS_OF_ELEMENTS
+        shown = [part for part in own if part is not None and self.into(part).treatment is _SELECTIVE]
+        selective = self.treatment is _SELECTIVE or self._flags & _LEADS_TO_SELECTIVE
+        return len(shown) or int(bool(selective) and not covered)
+
+    def _could_show_any(self) -> bool:
+        """Whether any part may be shown by a Disclosure of its own.
+
+        An example is any member of a skill.
+        """
+        if self.treatment is _SELECTIVE:
+            return True
+        asked = self._parts_with(_SHOWN | _LEADS)
+        return None in asked or any(self.into(part)._flags & (_UNIT | _ALONG) == _UNIT for part in asked)
+
+    def _parts_with(self, flags: int) -> set[Segment]:
+        return {part for node in self._nodes for part, inner in node.parts.items() if inner.flags & flags}
+
+
+def _narrowness(claim_path: ClaimPath) -> tuple[int, int]:
+    """Greater for a path that lies within another."""
+    return len(claim_path.segments), sum(segment is not None for segment in claim_path.segments)
+
+
+def _overlaps(some: Sequence[ClaimPath], others: Sequence[ClaimPath]) -> list[ClaimPath]:
+    return list(dict.fromkeys(p for one in some for other in others if (p := one.overlap(other))))

@@ -1,0 +1,331 @@
+"""Digests and Disclosures (RFC 9901 7.1 steps 2.d to 5), and unverified reading."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sdcard.encoding import JsonObject, JsonValue
+from sdcard.errors import Part, Refused, Where
+from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
+from sdcard.jose.jws import Jws, parse_jws
+from sdcard.limits import Limits
+from sdcard.paths import Place
+from sdcard.profile import ELLIPSIS, RESERVED_ANYWHERE, SD, SD_ALG
+from sdcard.rules import Rule
+from sdcard.sdjwt.model import Disclosure, SdJwt, SdJwtWithKeyBinding, parse_disclosure, parse_sd_jwt
+
+# -- Replace digests by Disclosures: RFC 9901 7.1, steps 2.d to 5 -----------------------------------------------------
+# The rules stand in the order of the standard. One walk over the payload looks up each digest once, so the work is
+# linear in digests and Disclosures.
+
+RESERVED_NAMES = RESERVED_ANYWHERE | {SD_ALG}
+"""Names that no Disclosure may have: ``_sd_alg`` has a meaning only at the top of the Issuer-signed payload."""
+
+_CONTAINERS = (dict, list)
+
+
+class Revealed(NamedTuple):
+    """A Disclosure in its place.
+
+    Attributes:
+        place: in the processed payload.
+        disclosure: the Disclosure.
+        parent: the Disclosure that holds its digest; None if the Issuer-signed JWT does.
+    """
+
+    place: Place
+    disclosure: Disclosure
+    parent: Disclosure | None
+
+
+class ProcessedPayload(NamedTuple):
+    """The Processed SD-JWT Payload, and the place of each Disclosure.
+
+    Attributes:
+        claims: the Processed SD-JWT Payload.
+        revealed: every Disclosure with its place, parents before children.
+        hidden: the number of digests without a Disclosure: decoys and withheld claims, which cannot be told apart
+            (R-58, R-74).
+        selective: names of claims at the top that a Holder can withhold in whole, then, sorted, those of which it can
+            withhold parts.
+        emptied: objects and arrays that are empty because digests were removed. Absence is not emptiness.
+        algorithm: of the digests, as ``_sd_alg`` names it, sha-256 by default (R-12); ``sd_hash`` uses it too.
+    """
+
+    claims: JsonObject
+    revealed: tuple[Revealed, ...]
+    hidden: int
+    selective: tuple[str, ...]
+    emptied: frozenset[Place]
+    algorithm: DigestAlgorithm
+
+    def __repr__(self) -> str:
+        return f"ProcessedPayload(…, hidden={self.hidden}, algorithm={self.algorithm!r})"
+
+
+def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Limits) -> ProcessedPayload:
+    """Replace each digest by the claim of its Disclosure, or remove it.
+
+    - Step 2.d, 4.1.1: the digest algorithm is sha-256 unless ``_sd_alg`` names another (R-12, R-13, R-14, R-54).
+    - Step 3.a: the digest of a Disclosure is over its text as received (R-55).
+    - Step 3.f: ``_sd_alg`` is not part of the result (R-68).
+    - Step 5: a digest refers to every Disclosure, and no Disclosure was sent twice (R-70, R-78).
+
+    Args:
+        payload: of the Issuer-signed JWT.
+        disclosures: as text, in the order sent.
+        limits: bounds digests and the depth of the result.
+
+    Raises:
+        Refused: ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.digests``, ``encoding.*`` or ``json.*``. A place
+            inside a Disclosure is given as the number of that Disclosure.
+    """
+    algorithm = DigestAlgorithm.SHA_256
+    if SD_ALG in payload:
+        algorithm = parse_digest_algorithm(payload[SD_ALG], Where(Part.ISSUER_JWT, (SD_ALG,)))
+    places = [Where(Part.DISCLOSURE, (number,)) for number in range(len(disclosures))]
+    sent = [parse_disclosure(text, where, limits.json_depth) for text, where in zip(disclosures, places, strict=True)]
+    unreferenced: dict[str, int] = {}
+    for number, text in enumerate(disclosures):
+        if unreferenced.setdefault(algorithm.digest(text), number) != number:
+            raise Refused(Rule.DISCLOSURE_REPEATED, places[number])
+    walk = _Walk(unreferenced, sent, places, limits)
+    signed = payload.copy()
+    signed.pop(SD_ALG, None)
+    claims = walk.object(signed, _TOP)
+    if unreferenced:
+        raise Refused(Rule.DISCLOSURE_UNREFERENCED, places[min(unreferenced.values())])
+    return ProcessedPayload(
+        claims,
+        revealed=tuple(walk.revealed),
+        hidden=len(walk.met) - len(walk.revealed),
+        selective=(*[str(one.place[0]) for one in walk.revealed], *sorted(walk.partly)),
+        emptied=frozenset(walk.emptied),
+        algorithm=algorithm,
+    )
+
+
+def is_without_digests(value: JsonValue, depth: int) -> bool:
+    """Tell whether a value has no place for a digest, and its depth is bounded."""
+    if depth == 0:
+        return False
+    inside: Iterable[JsonValue] = ()
+    if isinstance(value, dict):
+        if not RESERVED_NAMES.isdisjoint(value):
+            return False
+        inside = value.values()
+    elif isinstance(value, list):
+        inside = value
+    return not [one for one in inside if type(one) in _CONTAINERS and not is_without_digests(one, depth - 1)]
+
+
+class _Spot(NamedTuple):
+    """A position of the walk.
+
+    ``place`` is in the processed payload, ``where`` in the text that a refusal may name.
+    """
+
+    place: Place
+    where: Where
+    holder: Disclosure | None
+
+    def member(self, name: str | int) -> "_Spot":
+        """Go one step down.
+
+        Inside a Disclosure the names are hidden values, so the place of a refusal stays at its number.
+        """
+        where = self.where if self.holder else self.where.within(name)
+        return _Spot((*self.place, name), where, self.holder)
+
+
+_TOP = _Spot((), Where(Part.ISSUER_JWT), None)
+
+
+class _Walk:
+    """The walk of steps 3 and 4.
+
+    It takes each Disclosure that it places out of ``unreferenced``.
+    """
+
+    def __init__(
+        self,
+        unreferenced: dict[str, int],
+        sent: list[tuple[Disclosure, JsonValue]],
+        places: Sequence[Where],
+        limits: Limits,
+    ) -> None:
+        self._unreferenced, self._sent, self._places = unreferenced, sent, places
+        self._depth, self._digests = limits.json_depth, limits.digests
+        self.met: set[str] = set()
+        self.revealed: list[Revealed] = []
+        self.partly: list[str] = []
+        self.emptied: list[Place] = []
+
+    def value(self, value: JsonValue, spot: _Spot) -> JsonValue:
+        """Process a value below the top, where ``_sd_alg`` is refused. 4.1.1 (R-11)."""
+        if isinstance(value, dict):
+            if SD_ALG in value:
+                raise Refused(Rule.SD_RESERVED_NAME, spot.where, "`_sd_alg` belongs at the top level.")
+            return self.object(value, spot)
+        if isinstance(value, list):
+            return self._array(value, spot)
+        return value
+
+    def object(self, members: JsonObject, spot: _Spot) -> JsonObject:
+        """Process an object: its own members, then the claims that ``_sd`` discloses.
+
+        ``_sd`` is removed (3.e, R-56, R-67). ``...`` belongs to elements of arrays (step 3.b, 4.1, R-7, R-56). ``_sd``
+        is an array of strings (4.2.4.1, R-25, R-26, R-56).
+        """
+        place, where, _ = spot
+        if len(place) >= self._depth:
+            raise Refused(Rule.JSON_DEPTH, where)
+        if ELLIPSIS in members:
+            raise Refused(Rule.SD_PLACEHOLDER, where)
+        digests: Any = members.get(SD, [])
+        if not isinstance(digests, list) or not {str}.issuperset(map(type, digests)):
+            raise Refused(Rule.SD_DIGEST_LIST, where)
+        result = members.copy()
+        result.pop(SD, None)
+        for name, value in members.items():
+            if type(value) not in _CONTAINERS or name == SD:
+                continue
+            if not place and is_without_digests(value, self._depth - 1):
+                continue
+            if not place:
+                self.partly.append(name)
+            result[name] = self.value(value, spot.member(name))
+        self._meet(digests, where)
+        for digest in digests:
+            number = self._unreferenced.pop(digest, None)
+            if number is not None:
+                self._insert(number, result, spot)
+        if digests and not result:
+            self.emptied.append(spot.place)
+        return result
+
+    def _insert(self, number: int, result: JsonObject, spot: _Spot) -> None:
+        """Add a disclosed claim beside the ``_sd`` that has its digest.
+
+        Step 3.c.ii (R-62, R-63). It has a name (R-59) that is not reserved (4.2.1, R-11, R-18, R-60) and not taken
+        (R-18, R-61).
+        """
+        where, (disclosure, value) = self._places[number], self._sent[number]
+        name = disclosure.name
+        if name is None:
+            raise Refused(Rule.DISCLOSURE_KIND, where, "An object's claim needs salt, name and value.")
+        if name in RESERVED_NAMES:
+            raise Refused(Rule.DISCLOSURE_NAME, where)
+        if name in result:
+            raise Refused(Rule.DISCLOSURE_COLLISION, where)
+        place = (*spot.place, name)
+        self.revealed.append(Revealed(place, disclosure, spot.holder))
+        result[name] = self._disclosed(value, disclosure, place, where)
+
+    def _array(self, elements: list[JsonValue], spot: _Spot) -> JsonValue:
+        """Process an array: disclosed elements take their place.
+
+        Steps 3.c.iii and 3.d: other digests are removed (R-65, R-66). A ``...`` is a string, and the only member of its
+        element (step 3.b, 4.2.4.2, R-28, R-56). A disclosed element has no name (R-64).
+        """
+        if len(spot.place) >= self._depth:
+            raise Refused(Rule.JSON_DEPTH, spot.where)
+        result: list[JsonValue] = []
+        for position, element in enumerate(elements):
+            if not isinstance(element, _CONTAINERS):
+                result.append(element)
+                continue
+            here = _Spot((*spot.place, len(result)), spot.member(position).where, spot.holder)
+            if not isinstance(element, dict) or ELLIPSIS not in element:
+                result.append(self.value(element, here))
+                continue
+            digest: Any = element[ELLIPSIS]
+            if len(element) != 1 or not isinstance(digest, str):
+                raise Refused(Rule.SD_PLACEHOLDER, here.where)
+            self._meet((digest,), here.where)
+            number = self._unreferenced.pop(digest, None)
+            if number is not None:
+                where, (disclosure, value) = self._places[number], self._sent[number]
+                if disclosure.name is not None:
+                    raise Refused(Rule.DISCLOSURE_KIND, where, "An array element has a salt and a value only.")
+                self.revealed.append(Revealed(here.place, disclosure, spot.holder))
+                result.append(self._disclosed(value, disclosure, here.place, where))
+        if elements and not result:
+            self.emptied.append(spot.place)
+        return result
+
+    def _disclosed(self, value: JsonValue, disclosure: Disclosure, place: Place, where: Where) -> JsonValue:
+        """Process a disclosed value, unless its text shows that it has no digests.
+
+        R-63. A claim at the top nests as deeply in the result as in its Disclosure, whose depth is bounded already.
+        """
+        if disclosure.without_digests and len(place) == 1:
+            return value
+        return self.value(value, _Spot(place, where, disclosure))
+
+    def _meet(self, digests: Collection[str], where: Where) -> None:
+        """Refuse a digest that was met before.
+
+        Step 4: whether or not a Disclosure matches it. 4.1 (R-8, R-69). Step 3.c.i: a digest without a Disclosure is no
+        fault (R-58).
+        """
+        if not self.met.isdisjoint(digests) or (len(digests) > 1 and len(set(digests)) != len(digests)):
+            raise Refused(Rule.DIGEST_REPEATED, where)
+        self.met.update(digests)
+        if len(self.met) > self._digests:
+            raise Refused(Rule.LIMIT_DIGESTS, where)
+
+
+# -- Unverified reading of SD-JWTs: for tools that look, never for decisions ------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class UnverifiedSdJwt:
+    """The parts of an SD-JWT, every Disclosure in its place.
+
+    No signature, time or trust was looked at.
+
+    Attributes:
+        sd_jwt: as text, without its KB-JWT.
+        jws: the Issuer-signed JWT.
+        processed: the Processed SD-JWT Payload.
+        kb_jwt: the KB-JWT, where there is one.
+    """
+
+    sd_jwt: SdJwt
+    jws: Jws
+    processed: ProcessedPayload
+    kb_jwt: Jws | None
+
+
+def read_unverified(text: str, limits: Limits) -> UnverifiedSdJwt:
+    """Read the parts as strictly as a Verifier, and verify nothing.
+
+    Raises:
+        Refused: ``sd-jwt.format``, ``limit.*``, ``jws.format``, ``jws.header``, ``encoding.*``, ``json.*``, ``sd.*``,
+            ``digest.*`` or ``disclosure.*``.
+        Misuse: for something that is no text.
+    """
+    arrived = parse_sd_jwt(text, limits)
+    sd_jwt = arrived.sd_jwt if isinstance(arrived, SdJwtWithKeyBinding) else arrived
+    jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
+    processed = process_payload(jws.payload, sd_jwt.disclosures, limits)
+    kb_jwt = None
+    if isinstance(arrived, SdJwtWithKeyBinding):
+        kb_jwt = parse_jws(arrived.kb_jwt, Part.KB_HEADER, Part.KB_JWT, limits.json_depth)
+    return UnverifiedSdJwt(sd_jwt, jws, processed, kb_jwt)
+
+
+def read_nonce(text: str, limits: Limits) -> str | None:
+    """Return the nonce of a KB-JWT, to find its challenge; None without one.
+
+    A Verifier says what is wrong with the presentation; here, nothing is.
+    """
+    try:
+        arrived = parse_sd_jwt(text, limits)
+        if isinstance(arrived, SdJwt):
+            return None
+        nonce = parse_jws(arrived.kb_jwt, Part.KB_HEADER, Part.KB_JWT, limits.json_depth).payload.get("nonce")
+    except Refused:
+        return None
+    return nonce if isinstance(nonce, str) and nonce.strip() else None

@@ -1,1 +1,0 @@
-"""Token Status List: the ``status`` claim, and the Verifier's decision about it."""

@@ -1,0 +1,159 @@
+"""Hosts and URLs: addresses, this machine, and one spelling for each URL."""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
+from typing import TypeAlias
+
+from sdcard.errors import Misuse
+
+# -- Hosts in URLs: their addresses, and whether only this machine can reach them -------------------------------------
+# ``check_secret_url`` is the one rule for every client that sends a token, a proof or a presentation.
+
+Address: TypeAlias = IPv4Address | IPv6Address
+
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(?P<port>[0-9]{1,5}))?"
+    r"(?P<target>(?:/[!$-;=?-Z_a-z~]*)?(?:\?[!$-;=?-Z_a-z~]*)?)",
+    re.ASCII | re.IGNORECASE,
+)
+"""What every reader of URLs reads alike: no user, fragment, backslash, or host in other than ASCII."""
+_ODD_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
+"""A host that the system's resolver takes for an IPv4 address, such as 2130706433 or 127.1."""
+_PORTS = {"https": 443, "http": 80}
+_LOOPBACK_V4, _LOOPBACK_V6 = IPv4Network("127.0.0.0/8"), IPv6Address("::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL in its parts.
+
+    ``host`` is in lower case and without brackets; ``rest`` begins with a slash.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    rest: str
+
+    @property
+    def authority(self) -> str:
+        """Return the host as in the ``Host`` header."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def split_url(url: str) -> Target:
+    """An http or https URL → its parts.
+
+    Raises:
+        Misuse: for anything that two readers could read differently; it says what.
+    """
+    match = _URL.fullmatch(url)
+    if match is None:
+        raise Misuse("It is no https URL of a host, with nothing else before its path.")
+    scheme, host = match["scheme"].lower(), match["host"].lower()
+    port = int(match["port"]) if match["port"] else _PORTS[scheme]
+    if not 0 < port < 65_536:
+        raise Misuse("There is no such port.")
+    in_brackets, host = host.startswith("["), host.strip("[]")
+    literal = literal_address(host)
+    if in_brackets is not isinstance(literal, IPv6Address):
+        raise Misuse("Brackets are for IPv6 addresses.")
+    if not literal and (_ODD_NUMBER.fullmatch(host) or not all(host.split("."))):
+        raise Misuse("The host is neither a name nor an address in its usual spelling.")
+    rest = match["target"]
+    return Target(scheme, host, port, rest if rest.startswith("/") else f"/{rest}")
+
+
+def literal_address(host: str) -> Address | None:
+    """The address that a host without brackets is, if it is one."""
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def is_loopback_address(host: str) -> bool:
+    """Whether the host is an address of this machine itself.
+
+    A name is none: it may resolve to another machine.
+    """
+    literal = literal_address(host)
+    return literal in _LOOPBACK_V4 if isinstance(literal, IPv4Address) else literal == _LOOPBACK_V6
+
+
+def check_secret_url(url: str, what: str) -> None:
+    """Raise ``Misuse`` for a URL that no secret may go to.
+
+    Secrets go anywhere by https, and by http to this machine alone.
+
+    This machine is ``localhost``, 127.0.0.0/8 and ::1. Other names under ``localhost`` depend on the resolver, and
+    0.0.0.0 and mapped addresses on the system.
+
+    Args:
+        url: where a client would send a token, a key proof, a DPoP proof or a presentation.
+        what: what the URL is, for the message, such as "the registry".
+    """
+    try:
+        target = split_url(url)
+    except Misuse as fault:
+        raise Misuse(f"{what} needs a URL such as https://host.example. {fault}") from None
+    if target.scheme == "http" and not (target.host == "localhost" or is_loopback_address(target.host)):
+        raise Misuse(f"{what} needs https: over http, secrets go to localhost, 127.0.0.0/8 and [::1] only")
+
+
+def is_loopback(host: str) -> bool:
+    """The same, and the names that are meant for it (RFC 6761 6.3)."""
+    return host == "localhost" or host.endswith(".localhost") or is_loopback_address(host)
+
+
+# -- Normalized request URLs without query and fragment (RFC 3986 6.2, RFC 9449 4.3) ----------------------------------
+# RFC 3986 6.2.2 and 6.2.3.
+
+_HTTP_URL = re.compile(
+    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._~-]+)(?::(?:0*(?P<port>[1-9][0-9]{0,4}))?)?"
+    r"(?P<path>(?:/(?:[a-z0-9._~!$&'()*+,;=:@-]|%[0-9a-f]{2})*)*)"
+    r"(?:\?[!-~]*)?(?:#[!-~]*)?",
+    re.IGNORECASE | re.ASCII,
+)
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+_UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_MOST_CHARACTERS = 8_192
+
+
+def parse_target(url: str) -> str | None:
+    """Normalize an http or https URL; None for others, such as one with a user.
+
+    Scheme and host lose their case, the scheme's own port goes, an empty path becomes ``/``; dot segments and escapes
+    that are not needed go. The case of the path stays: it means something.
+    """
+    match = _HTTP_URL.fullmatch(url) if len(url) <= _MOST_CHARACTERS else None
+    if match is None:
+        return None
+    scheme, host = match["scheme"].lower(), match["host"].lower()
+    port = int(match["port"] or _DEFAULT_PORTS[scheme])
+    if port > 65_535:
+        return None
+    authority = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
+    return f"{scheme}://{authority}{_without_dots(_ESCAPE.sub(_unescaped, match['path']))}"
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    character = chr(int(escape.group()[1:], 16))
+    return character if _UNRESERVED.fullmatch(character) else escape.group().upper()
+
+
+def _without_dots(path: str) -> str:
+    """RFC 3986 5.2.4, for a path that is empty or begins with a slash."""
+    segments = path.split("/")[1:]
+    kept: list[str] = []
+    for segment in segments:
+        if segment == "..":
+            kept = kept[:-1]
+        elif segment != ".":
+            kept.append(segment)
+    if segments and segments[-1] in {".", ".."}:
+        kept.append("")
+    return "/" + "/".join(kept)

@@ -1,0 +1,200 @@
+"""Publication of an agent's card at its well-known addresses.
+
+It is an ASGI application of its own or a FastAPI router:
+
+    app.include_router(card_router(CardApp(cards)))      # FastAPI
+    app.mount("/", CardApp(cards))                       # Starlette, after its other routes
+
+What a client says of hosts, schemes and forwarding is never looked at, and no answer repeats what was sent. HTTP:
+RFC 9110, RFC 9111 5.2; bearer tokens: RFC 6750; refusals: RFC 9457.
+"""
+
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from sdcard.encoding import encode_base64url, encode_json
+from sdcard.errors import Part, Refused, Where
+from sdcard.http_auth import PROBLEM, problem_document
+from sdcard.instants import Clock, Instant
+from sdcard.io.system import SystemClock
+from sdcard.oauth import parse_credentials
+from sdcard.policy.context import PUBLIC
+from sdcard.publishing.published import ALL_PATHS, MAX_AGE, PublishedCards, Representation, parse_accept, represent
+from sdcard.publishing.tokens import context_of
+from sdcard.rules import Rule
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+_Scope: TypeAlias = MutableMapping[str, Any]
+_Message: TypeAlias = MutableMapping[str, Any]
+_Receive: TypeAlias = Callable[[], Awaitable[_Message]]
+_Send: TypeAlias = Callable[[_Message], Awaitable[None]]
+
+_METHODS = ("GET", "HEAD")
+_ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
+"""CORS, for what is the same for everybody: scripts of any origin may read it."""
+_RETRY_AFTER = 60
+_STATUS = {
+    Rule.TOKEN_MISSING: 401,
+    Rule.TOKEN_INVALID: 401,
+    Rule.TOKEN_SCOPE: 403,
+    Rule.REQUEST_TARGET: 404,
+    Rule.REQUEST_METHOD: 405,
+    Rule.REQUEST_NOT_ACCEPTABLE: 406,
+    Rule.EXPIRED: 503,
+    Rule.ISSUED_IN_FUTURE: 503,
+    Rule.TOKEN_KEYS: 503,
+}
+_ERRORS = {Rule.TOKEN_INVALID: ', error="invalid_token"', Rule.TOKEN_SCOPE: ', error="insufficient_scope"'}
+_AUTHORITY = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
+_ENTITY_TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class CardApp:
+    """ASGI application for ``GET`` and ``HEAD`` at the well-known addresses.
+
+    It answers from the cards that are published at that moment.
+
+    Args:
+        cards: what is published.
+        clock: says whether an SD-Card or a token has expired.
+    """
+
+    def __init__(self, cards: PublishedCards, clock: Clock | None = None) -> None:
+        self._cards, self._clock = cards, clock or SystemClock()
+
+    def replace(self, cards: PublishedCards) -> None:
+        """Publish this from now on.
+
+        A request under way is answered from the earlier content.
+        """
+        self._cards = cards
+
+    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+        """An ASGI connection."""
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close"})
+        else:
+            answer = await self._answer(scope)
+            headers = [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
+            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else answer.body})
+
+    async def _answer(self, scope: _Scope) -> _Answer:
+        cards, now = self._cards, self._clock.now()
+        credentials = _values(scope, b"authorization")
+        try:
+            path = _path(scope)
+            if not cards.answers(path):
+                raise Refused(Rule.REQUEST_TARGET, Where(Part.REQUEST, ("path",)))
+            if scope["method"] not in _METHODS:
+                raise Refused(Rule.REQUEST_METHOD, Where(Part.REQUEST, ("method",)))
+            context = await _context(cards, credentials, now)
+            accept = parse_accept(",".join(_values(scope, b"accept")))
+            found = represent(cards, path, accept, context, now)
+        except Refused as refusal:
+            return _problem(refusal, is_public=not credentials)
+        return _found(found, ",".join(_values(scope, b"if-none-match")), now)
+
+
+def card_router(app: CardApp) -> "APIRouter":
+    """Make a FastAPI router for the well-known addresses of a ``CardApp``.
+
+    They are in no schema.
+    """
+    from fastapi import APIRouter
+    from starlette.routing import Route
+
+    return APIRouter(routes=[Route(path, _At(app, path)) for path in ALL_PATHS])
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """The application at one of its paths, whatever prefix its router was given."""
+
+    app: CardApp
+    path: str
+
+    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+        await self.app({**scope, "path": self.path}, receive, send)
+
+
+async def _live(receive: _Receive, send: _Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+def _path(scope: _Scope) -> str:
+    """Return the path below the mount.
+
+    It lacks the authority that a request target can have (RFC 9112 3.2.2).
+    """
+    path: str = _AUTHORITY.sub("", scope["path"])
+    return path.removeprefix(scope.get("root_path", ""))
+
+
+def _values(scope: _Scope, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for each, value in scope["headers"] if each.lower() == name]
+
+
+async def _context(cards: PublishedCards, authorization: list[str], now: Instant) -> str | None:
+    """The context that the request's token is for; None without a token."""
+    try:
+        token = parse_credentials(authorization)
+    except Refused as refusal:
+        if refusal.rule is Rule.TOKEN_MISSING:
+            return None
+        raise
+    return context_of(await cards.tokens.scopes(token, now), PUBLIC.name)
+
+
+def _found(found: Representation, known: str, now: Instant) -> _Answer:
+    """Return the representation, or 304 for a client that has it (RFC 9110 13.1.2)."""
+    digest = hashlib.sha256(found.media_type.encode() + b"\0" + found.body).digest()
+    tag = f'"{encode_base64url(digest)}"'
+    ends_at = found.expires_at
+    age = MAX_AGE if ends_at is None or ends_at >= now + MAX_AGE else int(ends_at - now)
+    about = {
+        "ETag": tag,
+        "Cache-Control": f"{'public' if found.is_public else 'private'}, max-age={age}",
+        "Vary": "Accept, Authorization",
+        **(_ANY_ORIGIN if found.is_public else {}),
+    }
+    if known.strip() == "*" or tag in _ENTITY_TAG.findall(known):
+        return _Answer(304, about, b"")
+    return _Answer(200, {**about, **_content(found.media_type, found.body)}, found.body)
+
+
+def _problem(refusal: Refused, *, is_public: bool) -> _Answer:
+    """Describe the error (RFC 9457), with the header fields of HTTP and OAuth."""
+    rule, status = refusal.rule, _STATUS.get(refusal.rule, 503)
+    body = encode_json(problem_document(refusal, status))
+    headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization", **(_ANY_ORIGIN if is_public else {})}
+    if status in (401, 403):
+        headers["WWW-Authenticate"] = f'Bearer realm="agent-card"{_ERRORS.get(rule, "")}'
+    elif status == 405:
+        headers["Allow"] = ", ".join(_METHODS)
+    elif status == 503:
+        headers["Retry-After"] = str(_RETRY_AFTER)
+    return _Answer(status, {**headers, **_content(PROBLEM, body)}, body)
+
+
+def _content(media_type: str, body: bytes) -> Mapping[str, str]:
+    return {"Content-Type": media_type, "Content-Length": str(len(body))}

@@ -1,0 +1,284 @@
+"""Who an agent and a key belong to, and that a registration is all or nothing."""
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event
+
+from issuer_service.agents import registration as service
+from issuer_service.agents.reading import Registration, Terms, read_registration
+from issuer_service.container import Bounds
+from issuer_service.db.sql import open_store
+from sdcard import Limits
+from sdcard.io import statements
+from tests.issuer_service.desk import (
+    HOLDER,
+    Desk,
+    OpenDesk,
+    assert_refused,
+    jwk,
+    on_both_databases,
+    request,
+    request_with_card,
+)
+from tests.world import RecordingSalts, at_once, example, key
+
+pytestmark = on_both_databases
+
+
+def test_somebody_elses_agent_is_taken(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(request())
+    before = desk.rows()
+    bob = desk.new_token("bob")
+    before["tokens"] = desk.rows()["tokens"]
+
+    response = registry.post(request(public_key=jwk(key(21))), authorization=f"Bearer {bob}")
+
+    assert_refused(response, 409, ("agent.taken", "request/agent_id"))
+    assert response.json()["findings"][0]["hint"] == ""
+    assert "alice" not in response.text
+    assert desk.rows() == before
+
+
+def test_the_owner_registers_again_and_the_card_is_replaced(desk: Desk, registry: OpenDesk) -> None:
+    first = registry.register(request())
+    desk.clock.advance(60)
+
+    second = registry.register(request_with_card())
+
+    assert first["batch_id"] != second["batch_id"]
+    counts = desk.counts()
+    assert (counts["agents"], counts["batches"], counts["audit"], counts["holder_keys"]) == (1, 2, 2, 1)
+    ((_, _, _, card_format, _, registered_at, updated_at, *_),) = desk.rows()["agents"]
+    assert (card_format, updated_at - registered_at) == ("a2a/1.0", 60)
+
+
+@pytest.mark.parametrize("subject", ["alice", "bob"])
+def test_another_spelling_of_an_agent_is_taken(desk: Desk, registry: OpenDesk, subject: str) -> None:
+    registry.register(request("Team-Router"))
+    token = desk.new_token(subject)
+    before = desk.rows()
+
+    response = registry.post(request("team-ROUTER", public_key=jwk(key(21))), authorization=f"Bearer {token}")
+
+    assert_refused(response, 409, ("agent.taken", "request/agent_id"))
+    assert desk.rows() == before
+
+
+def test_of_two_spellings_of_an_agent_that_are_asked_for_at_once_exactly_one_wins(
+    desk: Desk, registry: OpenDesk
+) -> None:
+    asks = iter([request(f"{first}gent", public_key=jwk(key(n))) for n, first in enumerate("aAaAaAaA", 30)])
+
+    statuses = at_once(lambda: registry.post(next(asks)).status_code, 8)
+
+    assert sorted(statuses) == [201] * 4 + [409] * 4
+    assert desk.counts()["agents"] == 1
+
+
+@pytest.mark.parametrize(
+    ("bounds", "most"), [(Bounds(), 1), (Bounds(batch_at_once_bytes=0), 2), (Bounds(batch_at_once_disclosures=0), 2)]
+)
+def test_few_batches_are_made_at_once_and_small_ones_one_by_one(desk: Desk, bounds: Bounds, most: int) -> None:
+    salts = CountingSalts()
+    asks = iter([request(f"agent-{n}", public_key=jwk(key(30 + n))) for n in range(8)])
+    with desk.open(salts=salts, bounds=bounds) as registry:
+        statuses = at_once(lambda: registry.post(next(asks)).status_code, 8)
+
+    assert statuses == [201] * 8
+    assert salts.most == most
+
+
+@pytest.mark.parametrize(
+    ("bounds", "in_thread"),
+    [(Bounds(), False), (Bounds(read_at_once_bytes=100), True), (Bounds(read_at_once_parts=10), True)],
+)
+def test_a_request_of_many_bytes_or_parts_is_read_in_a_thread(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, bounds: Bounds, in_thread: bool
+) -> None:
+    threads: list[str] = []
+
+    def reading(body: bytes, terms: Terms) -> Registration:
+        threads.append(threading.current_thread().name)
+        return read_registration(body, terms)
+
+    monkeypatch.setattr(service, "read_registration", reading)
+    with desk.open(bounds=bounds) as registry:
+        registry.register(request())
+
+    assert [name.startswith("asyncio_") for name in threads] == [in_thread]
+
+
+class CountingSalts(RecordingSalts):
+    """Slow randomness that knows how many draw at once."""
+
+    def __init__(self) -> None:
+        super().__init__("counting")
+        self.lock, self.present, self.most = threading.Lock(), 0, 0
+
+    def draw(self, count: int) -> bytes:
+        with self.lock:
+            self.present += 1
+            self.most = max(self.most, self.present)
+        time.sleep(0.01)
+        with self.lock:
+            self.present -= 1
+            return super().draw(count)
+
+
+def test_the_owner_may_use_another_token(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(request())
+
+    registry.register(request(), desk.new_token("alice"))
+
+
+def test_the_owner_may_add_keys(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(request())
+
+    registry.register(request(public_key=None, public_keys=[jwk(), jwk(key(21))]))
+
+    assert desk.counts()["holder_keys"] == 2
+
+
+def test_a_key_of_one_agent_is_refused_for_another(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(request())
+    before = desk.rows()
+
+    assert_refused(registry.post(request("second")), 409, ("key.bound-elsewhere", "request/public_key"))
+    assert desk.rows() == before
+
+
+def test_every_key_of_another_agent_is_named(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(request(public_key=None, public_keys=[jwk(key(21)), jwk(key(22))]))
+    before = desk.rows()
+
+    response = registry.post(request("second", public_key=None, public_keys=[jwk(key(n)) for n in (22, 23, 21)]))
+
+    assert_refused(
+        response,
+        409,
+        ("key.bound-elsewhere", "request/public_keys/0"),
+        ("key.bound-elsewhere", "request/public_keys/2"),
+    )
+    assert desk.rows() == before
+
+
+def test_of_two_subjects_who_ask_at_once_exactly_one_wins(desk: Desk, registry: OpenDesk) -> None:
+    tokens = iter([desk.new_token("bob"), desk.new_token("carol")] * 5)
+    signers = iter([key(n) for n in range(30, 40)])
+    asks = [(next(tokens), request(public_key=jwk(next(signers)))) for _ in range(10)]
+    waiting = iter(asks)
+
+    def ask() -> tuple[str, int]:
+        token, body = next(waiting)
+        return token, registry.post(body, authorization=f"Bearer {token}").status_code
+
+    answers = at_once(ask, 10)
+
+    winners = {token for token, status in answers if status == 201}
+    assert len(winners) == 1
+    assert {status for token, status in answers if token not in winners} == {409}
+    assert {status for token, status in answers if token in winners} == {201}
+    assert desk.counts()["agents"] == 1
+
+
+def test_of_two_agents_that_claim_one_key_at_once_exactly_one_wins(desk: Desk, registry: OpenDesk) -> None:
+    names = iter([f"agent-{n}" for n in range(8)])
+
+    statuses = at_once(lambda: registry.post(request(next(names))).status_code, 8)
+
+    assert sorted(statuses) == [201] + [409] * 7
+    assert (desk.counts()["agents"], desk.counts()["holder_keys"]) == (1, 1)
+
+
+def test_a_hundred_registrations_at_once_all_succeed(desk: Desk, registry: OpenDesk) -> None:
+    asks = iter([request(f"agent-{n}", public_key=jwk(key(100 + n))) for n in range(100)])
+
+    def ask() -> list[int]:
+        return [registry.post(next(asks)).status_code for _ in range(5)]
+
+    statuses = at_once(ask, 20)
+
+    assert [status for group in statuses for status in group] == [201] * 100
+    assert (desk.counts()["agents"], desk.counts()["audit"]) == (100, 100)
+
+
+@pytest.mark.parametrize("table", ["audit", "agents", "holder_keys", "batches", "cards", "COMMIT"])
+def test_a_crash_between_signing_and_the_end_leaves_nothing(
+    desk: Desk, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(desk.url)
+    execute = statements.execute
+
+    def crash(*_: object) -> None:
+        raise RuntimeError("a canary that nobody may see")
+
+    def crash_at_table(connection: Connection, text: str, arguments: Sequence[tuple[object, ...]]) -> Any:
+        return crash() if f"INSERT INTO {table} " in text else execute(connection, text, arguments)
+
+    if table == "COMMIT":
+        event.listen(store.database.engine, "commit", crash)
+    monkeypatch.setattr(statements, "execute", crash_at_table)
+    before = desk.rows()
+
+    with desk.open(store) as registry:
+        response = registry.post(request_with_card())
+
+    assert_refused(response, 500, ("registry.failed", "request"))
+    assert "canary" not in response.text
+    assert desk.rows() == before
+
+
+def test_after_a_crash_the_same_request_succeeds(desk: Desk) -> None:
+    store = open_store(desk.url)
+    crashes = [True]
+
+    def crash(*_: object) -> None:
+        if crashes.pop() if crashes else False:
+            raise RuntimeError
+
+    event.listen(store.database.engine, "commit", crash)
+    with desk.open(store) as registry:
+        assert registry.post(request()).status_code == 500
+        assert registry.post(request()).status_code == 201
+
+
+def test_a_card_that_would_be_too_large_to_present_is_not_issued(desk: Desk) -> None:
+    before = desk.rows()
+    with desk.open(limits=Limits(presentation_bytes=34_672)) as registry:
+        assert_refused(registry.post(request_with_card()), 413, ("limit.bytes", "card"))
+        assert registry.post(request()).status_code == 201
+    assert len(desk.rows()["agents"]) == len(before["agents"]) + 1
+
+
+@pytest.mark.parametrize(("missing", "status"), [(0, 201), (1, 413)])
+def test_no_card_has_more_disclosures_than_a_verifier_reads(desk: Desk, missing: int, status: int) -> None:
+    with desk.open() as registry:
+        (issued,) = registry.register(request_with_card())["cards"]
+    count = issued["sd_card"].count("~") - 1
+
+    with desk.open(limits=Limits(disclosures=count - missing)) as registry:
+        assert registry.post(request_with_card()).status_code == status
+
+
+def test_the_key_of_another_holder_is_no_matter_of_the_card(registry: OpenDesk) -> None:
+    registry.register(request_with_card(example(), public_key=jwk(HOLDER)))
+    registry.register(request_with_card(example(), agent_id="second", public_key=jwk(key(21))))
+
+
+def test_many_small_sd_cards_are_no_small_batch(desk: Desk) -> None:
+    partners = [{"context": "federation", "partner": str(number)} for number in range(16)]
+    asks = iter([
+        request(f"agent-{n}", name="", description="", version="", public_key=None, disclosure_contexts=partners,
+                public_keys=[jwk(key(60 + 4 * n + number)) for number in range(4)])
+        for n in range(3)
+    ])  # fmt: skip
+    salts = CountingSalts()
+    with desk.open(salts=salts) as registry:
+        statuses = at_once(lambda: registry.post(next(asks)).status_code, 3)
+
+    assert statuses == [201] * 3
+    assert salts.most > 1, "each in a thread"

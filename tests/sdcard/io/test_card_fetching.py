@@ -1,0 +1,314 @@
+"""Cards from where agents publish them: verified, and what cannot be known is said."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sdcard import (
+    AGENT_SD_JWT_02,
+    Card,
+    Checked,
+    CheckedAsync,
+    Misuse,
+    Refused,
+    TrustedIssuers,
+    Unchecked,
+    VerifiedCard,
+)
+from sdcard.io.card_fetching import FetchedCard, fetch_card, fetch_card_async
+from sdcard.io.egress_policy import LOOPBACK
+from sdcard.io.issuer_metadata import IssuerKeys
+from sdcard.io.key_files import public_jwks
+from sdcard.publishing.published import ALL_PATHS, SD_MEDIA_TYPE
+from sdcard.rules import Rule
+from sdcard.status_list import StatusReference
+from tests.sdcard.io.fetchers import JSON, RawServer, ok, serving
+from tests.world import ISSUER, NOW, World, example, raises_rule
+
+UNCHECKED = Unchecked("a test")
+Answers = dict[str, tuple[Any, str]]
+
+
+@contextmanager
+def serve(answers: Answers) -> Iterator[RawServer]:
+    """A server with these documents: path → body and media type."""
+    with serving(lambda client: None) as server:
+
+        def answer(client: socket.socket) -> None:
+            body, media_type = answers.get(server.requests[-1].split(b" ")[1].decode(), (None, ""))
+            if body is None:
+                client.sendall(b"HTTP/1.1 404 no\r\nContent-Length: 0\r\n\r\n")
+            else:
+                client.sendall(ok(body if isinstance(body, bytes) else json.dumps(body).encode(), media_type))
+
+        server.answer = answer
+        yield server
+
+
+def fetched(url: str, issuers: TrustedIssuers | IssuerKeys, status: Any = UNCHECKED, **more: Any) -> FetchedCard:
+    """Both ways must give the same."""
+    first = fetch_card(url, issuers, status, NOW, LOOPBACK, **more)
+    assert asyncio.run(fetch_card_async(url, issuers, status, NOW, LOOPBACK, **more)) == first
+    return first
+
+
+def signed(world: World, **more: Any) -> tuple[Any, str]:
+    return {"agent_card": str(world.issuer.issue("internal", **more))}, SD_MEDIA_TYPE
+
+
+def rules(found: FetchedCard) -> list[str]:
+    return [finding.rule.value for finding in found.findings]
+
+
+@pytest.mark.parametrize("path", ALL_PATHS)
+def test_a_card_is_found_at_whichever_well_known_address_has_one(world: World, path: str) -> None:
+    with serve({path: signed(world)}) as server:
+        for url in (server.url(), server.url().rstrip("/")):
+            found = fetched(url, world.issuer.trust)
+            assert found.url == f"{server.url().rstrip('/')}{path}"
+            assert isinstance(found.card, VerifiedCard)
+            assert (found.card.issuer, found.card.members["name"]) == (ISSUER, example()["name"])
+
+
+def test_an_address_with_something_else_leaves_the_others_and_is_named(world: World) -> None:
+    first, *_, last = ALL_PATHS
+    with serve({first: (b"<html>", "text/html"), last: signed(world)}) as server:
+        found = fetched(server.url(), world.issuer.trust)
+    assert found.url.endswith(last)
+    assert isinstance(found.card, VerifiedCard)
+    assert (found.findings[0].rule, first in found.findings[0].hint) == ("fetch.failed", True)
+
+
+def test_an_sd_card_that_does_not_verify_is_not_passed_over(world: World) -> None:
+    first, *_, last = ALL_PATHS
+    with serve({first: ({"agent_card": "x~"}, SD_MEDIA_TYPE), last: signed(world)}) as server, pytest.raises(Refused):
+        fetched(server.url(), world.issuer.trust)
+
+
+def test_an_address_with_a_query_and_a_well_known_one_are_the_only_ones_that_are_asked(world: World) -> None:
+    with serve({"/.well-known/agent.json": signed(world), "/cards/1?v=2": signed(world)}) as server:
+        assert fetched(f"{server.url()}cards/1?v=2", world.issuer.trust).url.endswith("/cards/1?v=2")
+        for path in ("cards/2?v=2", ".well-known/agent-card.json", "x/.well-known/agent-card.json"):
+            with pytest.raises(Refused, match="Only this address was tried") as refused:
+                fetched(server.url() + path, world.issuer.trust)
+            assert refused.value.rule is Rule.FETCH_ABSENT
+        assert server.connections == 5
+
+
+@pytest.mark.parametrize("path", ALL_PATHS)
+@pytest.mark.parametrize("given", ["v3/agents/one", "v3/agents/one/", "a2a"])
+@pytest.mark.parametrize("of_host", [False, True])
+def test_a_card_below_the_address_of_an_agent_or_at_its_host_is_found(
+    world: World, path: str, given: str, of_host: bool
+) -> None:
+    at = path if of_host else f"/{given.rstrip('/')}{path}"
+    with serve({at: signed(world)}) as server:
+        assert fetched(server.url() + given, world.issuer.trust).url == server.url().rstrip("/") + at
+
+
+def test_the_card_of_the_agent_comes_before_that_of_its_host(world: World) -> None:
+    with serve({ALL_PATHS[0]: signed(world), f"/one{ALL_PATHS[2]}": signed(world), "/two": signed(world)}) as server:
+        assert fetched(server.url() + "one", world.issuer.trust).url.endswith(f"/one{ALL_PATHS[2]}")
+        assert fetched(server.url() + "two", world.issuer.trust).url.endswith("/two")
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 406, 410, 415, 426])
+def test_an_endpoint_that_answers_no_get_leads_to_the_card_of_its_host(world: World, status: int) -> None:
+    with serve({ALL_PATHS[0]: signed(world)}) as server:
+        cards = server.answer
+
+        def answer(client: socket.socket) -> None:
+            if server.requests[-1].startswith(b"GET /a2a "):
+                client.sendall(f"HTTP/1.1 {status} no\r\nContent-Length: 0\r\n\r\n".encode())
+            else:
+                cards(client)
+
+        server.answer = answer
+        assert fetched(server.url() + "a2a", world.issuer.trust).url.endswith(ALL_PATHS[0])
+
+
+@pytest.mark.parametrize("status", [301, 401, 403, 429, 500, 503])
+def test_an_address_that_refuses_or_fails_ends_the_search(world: World, status: int) -> None:
+    with serve({ALL_PATHS[0]: signed(world)}) as server:
+        server.answer = lambda client: client.sendall(f"HTTP/1.1 {status} no\r\nContent-Length: 0\r\n\r\n".encode())
+        with raises_rule("fetch.failed", at="fetched"):
+            fetch_card(server.url() + "a2a", world.issuer.trust, UNCHECKED, NOW, LOOPBACK)
+        assert server.connections == 1
+
+
+def test_a_card_that_is_nowhere_costs_seven_requests_and_is_told_with_all_addresses(world: World) -> None:
+    with serve({}) as server:
+        with pytest.raises(Refused) as refused:
+            fetch_card(server.url() + "a/b", world.issuer.trust, UNCHECKED, NOW, LOOPBACK)
+        assert server.connections == 7
+    hint = refused.value.findings[0].hint
+    assert refused.value.rule is Rule.FETCH_ABSENT
+    assert hint == f"Tried were /a/b, {', '.join(f'/a/b{path}' for path in ALL_PATHS)}, {', '.join(ALL_PATHS)}. " + (
+        "Give the address of the card itself."
+    )
+
+
+def test_a_token_goes_to_the_address_and_below_it_alone(world: World) -> None:
+    with serve({ALL_PATHS[2]: signed(world)}) as server:
+        fetch_card(server.url() + "one/", world.issuer.trust, UNCHECKED, NOW, LOOPBACK, token="t0ken")
+        sent = [(one.split(b" ")[1].decode(), b"t0ken" in one) for one in server.requests]
+
+    assert sent == [("/one/", True), *((f"/one{path}", True) for path in ALL_PATHS), *((p, False) for p in ALL_PATHS)]
+
+
+def test_the_sd_card_is_asked_for_first_and_a_token_is_sent(world: World) -> None:
+    with serve({"/x": signed(world)}) as server:
+        fetched(server.url() + "x", world.issuer.trust, token="t0ken")
+        request = server.requests[0].decode().lower()
+    assert f"\r\naccept: {SD_MEDIA_TYPE}, application/json;q=0.9, application/agentcard+json;q=0.8\r\n" in request
+    assert "\r\nauthorization: bearer t0ken\r\n" in request
+
+
+def test_what_cannot_be_known_is_said(world: World) -> None:
+    with serve({"/x": signed(world)}) as server:
+        found = fetched(server.url() + "x", world.issuer.trust)
+    assert rules(found)[:2] == ["fetched.unbound", "status.unavailable"]
+    elsewhere = [str(finding.where) for finding in found.findings if finding.rule.value == "fetched.elsewhere"]
+    assert elsewhere
+    assert elsewhere[0].startswith("card/supportedInterfaces/0/url")
+
+
+def test_an_endpoint_at_the_host_that_the_card_came_from_is_not_elsewhere(world: World) -> None:
+    document = example()
+    document["supportedInterfaces"] = [
+        {"url": "https://127.0.0.1/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    ]
+    with serve({"/x": signed(world, document=document)}) as server:
+        assert rules(fetched(server.url() + "x", world.issuer.trust)) == ["fetched.unbound", "status.unavailable"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example\\@127.0.0.1/",
+        "https://user@127.0.0.1/",
+        "https://127.0.0.1\\.evil.example/",
+        "//127.0.0.1/",
+    ],
+)
+def test_an_endpoint_whose_host_readers_read_differently_is_elsewhere(world: World, url: str) -> None:
+    document = example()
+    document["supportedInterfaces"] = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
+    with serve({"/.well-known/agent.json": (document, JSON)}) as server:
+        assert "fetched.elsewhere" in rules(fetched(server.url(), world.issuer.trust))
+
+
+def test_a_plain_card_is_validated_and_nobody_vouches_for_it(world: World) -> None:
+    with serve({"/.well-known/agent.json": (example(), JSON)}) as server:
+        found = fetched(server.url(), world.issuer.trust)
+    assert isinstance(found.card, Card)
+    assert found.sd_card is None
+    assert found.card.document == example()
+    assert rules(found)[0] == "fetched.unsigned"
+
+
+@pytest.mark.parametrize(
+    ("answer", "rule"),
+    [
+        (({"agent_card": 1}, SD_MEDIA_TYPE), "sd-jwt.format"),
+        (({}, SD_MEDIA_TYPE), "sd-jwt.format"),
+        (([], SD_MEDIA_TYPE), "json.malformed"),
+        ((b"\xff", SD_MEDIA_TYPE), "encoding.utf8"),
+        (({"agent_card": "text"}, SD_MEDIA_TYPE), "sd-jwt.format"),
+        (({"kty": "EC"}, JSON), "card.format"),
+        ((b"{", JSON), "json.malformed"),
+        (({}, "application/dc+sd-jwt"), "fetch.failed"),
+    ],
+)
+def test_what_is_no_card_is_refused(world: World, answer: tuple[Any, str], rule: str) -> None:
+    with serve({"/x": answer}) as server, pytest.raises(Refused) as refusal:
+        fetched(server.url() + "x", world.issuer.trust)
+    assert refusal.value.rule.value == rule
+
+
+def test_an_sd_jwt_under_the_type_of_a_plain_card_is_not_taken(world: World) -> None:
+    body, _ = signed(world)
+    with serve({"/x": (body, JSON)}) as server, pytest.raises(Refused) as refusal:
+        fetched(server.url() + "x", world.issuer.trust)
+    assert refusal.value.rule.value == "card.format"
+
+
+def test_an_sd_card_that_does_not_verify_is_refused_and_no_other_address_is_tried(world: World) -> None:
+    good = str(world.issuer.issue("internal"))
+    with serve(
+        {ALL_PATHS[0]: ({"agent_card": good[:-20] + "~"}, SD_MEDIA_TYPE), ALL_PATHS[1]: signed(world)}
+    ) as server:
+        with pytest.raises(Refused):
+            fetched(server.url(), world.issuer.trust)
+        assert server.connections == 1
+        with raises_rule("issuer.unknown", at="issuer-jwt/iss"):
+            fetched(server.url() + ALL_PATHS[1][1:], TrustedIssuers({}))
+
+
+def test_a_presentation_with_key_binding_is_no_published_card(world: World) -> None:
+    bound = world.holder.present(world.challenge)
+    with serve({"/x": ({"agent_card": bound}, SD_MEDIA_TYPE)}) as server, raises_rule("kb.unexpected", at="kb-jwt"):
+        fetched(server.url() + "x", world.issuer.trust)
+
+
+class Statuses:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def status(self, reference: StatusReference, issuer: str, now: float) -> int:
+        return self.value
+
+
+class AwaitedStatuses:
+    async def status(self, reference: StatusReference, issuer: str, now: float) -> int:
+        return 1
+
+
+def test_the_status_is_checked_where_that_was_decided(world: World) -> None:
+    url = "https://registry.example/status/1"
+    with serve({"/x": signed(world, status=StatusReference(url, 1))}) as server:
+        found = fetched(server.url() + "x", world.issuer.trust, Checked(Statuses(0)))
+        assert "status.unavailable" not in rules(found)
+        with raises_rule("status.revoked", at="issuer-jwt/status"):
+            fetched(server.url() + "x", world.issuer.trust, Checked(Statuses(1)))
+        awaited = CheckedAsync(AwaitedStatuses())
+        with raises_rule("status.revoked", at="issuer-jwt/status"):
+            asyncio.run(fetch_card_async(server.url() + "x", world.issuer.trust, awaited, NOW, LOOPBACK))
+        with pytest.raises(Misuse):
+            fetch_card(server.url() + "x", world.issuer.trust, awaited, NOW, LOOPBACK)
+
+
+def test_keys_are_refreshed_before_the_card_is_verified(world: World) -> None:
+    answers: Answers = {}
+    with serve(answers) as server:
+        issuer = server.url().rstrip("/")
+        metadata = {"issuer": issuer, "jwks": public_jwks(world.issuer.signer.public_key)}
+        answers["/.well-known/jwt-vc-issuer"] = (metadata, JSON)
+        text = world.issuer.sign(world.issuer.claims({"iss": issuer})) + "~"
+        answers["/x"] = ({"agent_card": text}, SD_MEDIA_TYPE)
+        found = fetched(server.url() + "x", IssuerKeys(TrustedIssuers({issuer: {}})))
+        assert isinstance(found.card, VerifiedCard)
+        assert found.card.issuer == issuer
+        assert found.sd_card == text
+
+
+def test_the_profile_decides_what_a_well_formed_sd_card_is(world: World) -> None:
+    old = world.issuer.issue("internal", profile=AGENT_SD_JWT_02)
+    with serve({"/x": ({"agent_card": str(old)}, SD_MEDIA_TYPE)}) as server:
+        assert fetched(server.url() + "x", world.issuer.trust, profile=AGENT_SD_JWT_02)
+        with raises_rule("jws.typ", at="issuer-header/typ"):
+            fetched(server.url() + "x", world.issuer.trust)
+
+
+def test_only_what_may_be_reached_is(world: World) -> None:
+    with serve({"/x": signed(world)}) as server:
+        with raises_rule("fetch.address", at="fetched"):
+            fetch_card(server.url() + "x", world.issuer.trust, UNCHECKED, NOW)
+        assert server.connections == 0
+        assert fetch_card(server.url() + "x", world.issuer.trust, UNCHECKED, NOW, replace(LOOPBACK, seconds=3))

@@ -1,0 +1,73 @@
+"""A protected app, and a Holder that may present to it: what the tests of both sides share."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from sdcard import AdmissionPolicy, ClaimRequest, Required, Unchecked, select_all
+from sdcard.holder import RequestAnswered, Selection
+from sdcard.io.replay_cache import MemoryChallengeRecord
+from sdcard.web.authenticate import Demanding
+from sdcard.web.client_auth import Presenter
+from tests.world import World
+
+SKILL = "route-optimizer-traffic"
+
+
+async def shows(scope: Any, receive: Any, send: Any) -> None:
+    """An app that says what it was handed, and how much of a body."""
+    length, more = 0, True
+    while more:
+        event = await receive()
+        length, more = length + len(event.get("body", b"")), event.get("more_body", False)
+    card = scope["state"]["sd_card"]
+    said = {
+        "subject": card.subject,
+        "members": sorted(card.members),
+        "undisclosed": [str(entry) for entry in card.undisclosed],
+        "interaction": card.key_binding.interaction_id,
+        "headers": [name.decode() for name, _ in scope["headers"]],
+        "body": length,
+    }
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+    await send({"type": "http.response.body", "body": json.dumps(said).encode()})
+
+
+def policy(world: World, **changes: Any) -> AdmissionPolicy:
+    settings: dict[str, Any] = {
+        "issuers": world.issuer.trust,
+        "formats": frozenset({"a2a/1.0"}),
+        "requirement": Required(ClaimRequest.of("endpoints", "provider"), (SKILL,)),
+        **changes,
+    }
+    return AdmissionPolicy(**settings)
+
+
+def protected(world: World, audience: str, app: Any = shows, **changes: Any) -> Demanding:
+    settings: dict[str, Any] = {
+        "policy": policy(world),
+        "challenges": MemoryChallengeRecord(audience, world.salts),
+        "status": Unchecked("a test of something else"),
+        "clock": world.clock,
+        **changes,
+    }
+    return Demanding(app, audience=audience, **settings)
+
+
+def presenter(
+    world: World,
+    origin: str,
+    audience: str | None = None,
+    allowed: Selection | None = None,
+    report: Callable[[RequestAnswered], None] = lambda answered: None,
+) -> Presenter:
+    held = world.holder.accept()
+    return Presenter(
+        origin=origin,
+        audience=audience or origin,
+        held=held,
+        allowed=allowed or select_all(held),
+        signer=world.holder.signer,
+        clock=world.clock,
+        report=report,
+    )
