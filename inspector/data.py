@@ -31,6 +31,7 @@ from sdcard.status_list import TYP
 
 NOT_HERE: Mapping[Rule, str] = {
     Rule.KB_REPLAYED: "Only a Verifier that remembers nonces can know.",
+    Rule.KB_PURPOSE: "Only a Verifier knows in which role it asked for the nonce.",
     Rule.KB_RECORD: "This page keeps no record of nonces.",
     Rule.KB_CHALLENGE_EXPIRED: "Only the Verifier that gave the challenge knows when.",
     Rule.KB_OTHER_REQUEST: "Only the Verifier that gave the challenge knows for which request.",

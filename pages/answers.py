@@ -35,10 +35,10 @@ SDC-15 | met | issuer_service/delegation/service.py:exchange | tests/issuer_serv
 SDC-16 | met | sdcard/trust.py:TrustedIssuers.key_for | tests/sdcard/test_trust.py |
 SDC-17 | met | sdcard/key_binding.py:verify_key_binding sdcard/dpop.py:verify_dpop_proof | tests/sdcard/dpop/test_verification.py |
 SDC-18 | met | sdcard/jose/claims.py:check_freshness | tests/sdcard/key_binding/test_verification.py | At most 60 seconds ahead too.
-SDC-19 | met | sdcard/key_binding.py:verify_key_binding sdcard/jose/claims.py:check_equal | tests/sdcard/key_binding/test_verification.py |
+SDC-19 | met | sdcard/key_binding.py:verify_key_binding sdcard/jose/claims.py:check_equal | tests/sdcard/key_binding/test_verification.py | Both ways: a server is the audience of its caller, a client the audience of [the agent that it calls](agent-proof.md).
 SDC-20 | met | sdcard/key_binding.py:verify_key_binding | tests/sdcard/key_binding/test_verification.py |
 SDC-21 | stricter | sdcard/key_binding.py:verify_key_binding | tests/sdcard/key_binding/test_verification.py | `nonce` is always demanded, as RFC 9901 does; `interaction_id` where one is expected.
-SDC-22 | met | sdcard/verifier.py:verify_presentation | tests/sdcard/test_verifier.py | The Issuer's signature first.
+SDC-22 | met | sdcard/agent_proof.py:verify_agent_proof sdcard/verifier.py:verify_presentation | tests/sdcard/test_agent_proof.py tests/sdcard/test_verifier.py | The Issuer's signature first. In the draft's direction the called agent presents to its client; a server can also demand a card of its caller.
 SDC-23 | partly | sdcard/delegation.py:check_scopes issuer_service/delegation/approvals.py:approve | tests/sdcard/delegation/test_narrowing.py tests/issuer_service/delegation/test_approvals.py | Never more permissions, and a person approves sensitive scopes. An interaction id holds for the whole chain where a client names one; it need not.
 SDC-24 | met | sdcard/claim_request.py:ClaimRequest sdcard/holder.py:select_requested | tests/sdcard/test_requesting.py | The Holder's own ceiling holds whatever is asked.
 SDC-25 | partly | sdcard/cards/lint.py:suspicious sdcard/linkability/comparison.py:report_linkability | tests/sdcard/cards/test_lint.py | A program can only guess what is personal: warnings. Rotating cards, and one for each domain, are the owner's to ask for.

@@ -55,6 +55,10 @@ def _detail(refusal: Refused) -> str:
 SCHEME = "SD-Card"
 INTERACTION_HEADER = "SD-Card-Interaction"
 """The client names the interaction that a request belongs to; the KB-JWT has to name the same one."""
+CHALLENGE_HEADER = "SD-Card-Challenge"
+"""A client's challenge to the agent that it calls."""
+PROOF_HEADER = "SD-Card-Proof"
+"""The agent's answer."""
 MAX_CREDENTIALS = 8_000
 """Characters of a presentation. nginx takes a header line of 8,192 bytes, uvicorn a head of 16,384."""
 MAX_CHALLENGE = 4_000
@@ -74,6 +78,7 @@ _PRINTABLE = re.compile(rf"[\x21-\x7e](?:[\x20-\x7e]{{0,{MAX_TEXT - 2}}}[\x21-\x
 
 _CHALLENGE = Where(Part.CHALLENGE)
 _AUTHORIZATION = Where(Part.REQUEST, ("headers", "authorization"))
+_PROOF = Where(Part.PRESENTATION)
 _Parameters: TypeAlias = dict[str, str]
 
 
@@ -81,15 +86,16 @@ _Parameters: TypeAlias = dict[str, str]
 class ReceivedChallenge:
     """A challenge as it arrived, and what is requested with it.
 
-    Nobody vouches for it yet.
+    Nobody vouches for it yet. ``service`` is the Service that the answer goes through, if any.
     """
 
     challenge: Challenge
     request: ClaimRequest
+    service: str | None = None
 
 
 def encode_challenge(challenge: Challenge, request: ClaimRequest) -> str:
-    """The value of ``WWW-Authenticate``.
+    """The value of ``WWW-Authenticate``, or of ``SD-Card-Challenge`` to an agent.
 
     Raises:
         Misuse: for an audience or interaction id that is not printable ASCII or too long, and for a request that makes
@@ -102,6 +108,8 @@ def encode_challenge(challenge: Challenge, request: ClaimRequest) -> str:
         if not is_interaction_id(challenge.interaction_id):
             raise Misuse(f"in a header, an interaction id has 1 to {MAX_INTERACTION} visible ASCII characters")
         parameters["interaction_id"] = challenge.interaction_id
+    if challenge.target is not None and challenge.target.service is not None:
+        parameters["service"] = challenge.target.service
     if request.entries:
         parameters["requested"] = json.dumps([str(entry) for entry in request.entries], separators=(",", ":"))
     text = f"{SCHEME} " + ", ".join(f"{name}={_quote(value)}" for name, value in parameters.items())
@@ -130,8 +138,43 @@ def parse_challenge(values: Sequence[str]) -> ReceivedChallenge | None:
     return _received(ours[0]) if ours else None
 
 
-def encode_credentials(presentation: str) -> str:
-    """The value of ``Authorization``.
+def parse_agent_challenge(values: Sequence[str]) -> ReceivedChallenge:
+    """The challenge to the called agent in all values of ``SD-Card-Challenge``.
+
+    Raises:
+        Refused: ``challenge.malformed``, ``path.malformed``, ``json.*``.
+    """
+    if len(values) != 1:
+        raise _malformed("There is more than one.")
+    received = parse_challenge(values)
+    if received is None:
+        raise _malformed(f"It is `{SCHEME}` and parameters.")
+    return received
+
+
+def parse_proof(values: Sequence[str]) -> str:
+    """The presentation in all values of ``SD-Card-Proof``.
+
+    Raises:
+        Refused: ``agent-proof.missing``, ``agent-proof.malformed``, ``limit.bytes``.
+    """
+    if not values:
+        hint = (
+            f"The agent does not prove itself, or a proxy on the way drops {CHALLENGE_HEADER} or {PROOF_HEADER}: "
+            "have it forward both."
+        )
+        raise Refused(Rule.AGENT_PROOF_MISSING, _PROOF, hint)
+    if len(values) > 1:
+        raise Refused(Rule.AGENT_PROOF_MALFORMED, _PROOF, f"{PROOF_HEADER} is there more than once.")
+    if len(values[0]) > MAX_CREDENTIALS:
+        raise Refused(Rule.LIMIT_BYTES, _PROOF, "Request less of the card.")
+    if not _PRESENTATION.fullmatch(values[0]):
+        raise Refused(Rule.AGENT_PROOF_MALFORMED, _PROOF, f"{PROOF_HEADER} is a compact presentation.")
+    return values[0]
+
+
+def encode_proof(presentation: str) -> str:
+    """The value of ``SD-Card-Proof``.
 
     Raises:
         Refused: ``limit.bytes`` when the presentation is too long for a header.
@@ -141,7 +184,16 @@ def encode_credentials(presentation: str) -> str:
         raise Misuse("in a header, a presentation is compact")
     if len(presentation) > MAX_CREDENTIALS:
         raise Refused(Rule.LIMIT_BYTES, _AUTHORIZATION, "It does not fit into a header: show less of the card.")
-    return f"{SCHEME} {presentation}"
+    return presentation
+
+
+def encode_credentials(presentation: str) -> str:
+    """The value of ``Authorization``.
+
+    Raises:
+        Refused, Misuse: as ``encode_proof``.
+    """
+    return f"{SCHEME} {encode_proof(presentation)}"
 
 
 def parse_credentials(values: Sequence[str]) -> str:
@@ -197,8 +249,9 @@ def _challenges(value: str) -> list[tuple[str, _Parameters]]:
 
 def _received(parameters: _Parameters) -> ReceivedChallenge:
     nonce, audience = parameters.get("nonce", ""), parameters.get("audience", "")
-    interaction_id = parameters.get("interaction_id")
-    for name, text in (("nonce", nonce), ("audience", audience)):
+    interaction_id, service = parameters.get("interaction_id"), parameters.get("service")
+    named = {"nonce": nonce, "audience": audience, **({} if service is None else {"service": service})}
+    for name, text in named.items():
         if not is_header_text(text):
             raise Refused(Rule.CHALLENGE_MALFORMED, _CHALLENGE.within(name), f"1 to {MAX_TEXT} printable characters.")
     if interaction_id is not None and not is_interaction_id(interaction_id):
@@ -208,9 +261,8 @@ def _received(parameters: _Parameters) -> ReceivedChallenge:
     requested = parse_json(parameters.get("requested", "[]").encode(), where, 1)
     if not isinstance(requested, list):
         raise Refused(Rule.CHALLENGE_MALFORMED, where, "It is a JSON array of claim paths.")
-    return ReceivedChallenge(
-        Challenge(nonce, audience, interaction_id=interaction_id), ClaimRequest.parse(requested, where)
-    )
+    challenge = Challenge(nonce, audience, interaction_id=interaction_id)
+    return ReceivedChallenge(challenge, ClaimRequest.parse(requested, where), service)
 
 
 def _quote(text: str) -> str:

@@ -33,19 +33,25 @@ from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding
 # RFC 9901 7.3 step 1 and 9.5 (R-81): a type says which, so the decision cannot be left out.
 
 
+AGENT_NONCE = "agent-proof."
+"""Begin of every nonce that a client makes for the agent that it calls, and of no other nonce."""
+
+
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
     """The HTTP request that a challenge belongs to.
 
     Attributes:
-        origin: the Verifier's own, as it is configured; never taken from a header.
+        origin: of the server, as it is configured; never taken from a header.
         method: as the request has it.
         path: as the request has it, without the query.
+        service: origin of the Service that relays between a client and the agent that it calls.
     """
 
     origin: str
     method: str
     path: str
+    service: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +328,8 @@ def verify_key_binding(
     nonce = read_nonce(claims, "nonce", _KB, Rule.CLAIM_VALUE, _NONCE_HINT)
     if isinstance(expected, Answering) and not same_text(nonce, expected.challenge.nonce):
         raise Refused(Rule.KB_NONCE, _KB.within("nonce"))
+    if isinstance(expected, Unsolicited) and nonce.startswith(AGENT_NONCE):
+        raise Refused(Rule.KB_PURPOSE, _KB.within("nonce"))
     check_equal(claims, "aud", terms.audience, _KB, Rule.KB_AUDIENCE)
     check_equal(claims, SD_HASH, sd_hash, _KB, Rule.KB_SD_HASH)
     interaction_id = required_text(claims, INTERACTION_ID, _KB) if INTERACTION_ID in claims else None

@@ -113,6 +113,7 @@ class Rule(StrEnum):
         "The KB-JWT answers a challenge that was given too long ago.",
         "RFC 9901 7.3",
     )
+    KB_PURPOSE = "kb.purpose", "The nonce was made for another purpose.", "RFC 9901 9.5, SD-Card 5.2"
     KB_OTHER_REQUEST = "kb.other-request", "The KB-JWT answers the challenge to another request.", "RFC 9901 7.3"
     PRESENTATION_MISSING = (
         "presentation.missing",
@@ -130,6 +131,18 @@ class Rule(StrEnum):
         "The challenge belongs to another interaction than the request.",
         "SD-Card 5.2.2",
     )
+
+    # -- the agent that is called -------------------------------------------------------------------------------
+    AGENT_PROOF_MISSING = "agent-proof.missing", "The called agent did not prove itself.", "SD-Card 5.2"
+    AGENT_PROOF_MALFORMED = "agent-proof.malformed", "There is not exactly one proof of the agent.", "SD-Card 5.2"
+    AGENT_PROOF_AUDIENCE = "agent-proof.audience", "The agent does not answer this audience.", "SD-Card 5.2.2"
+    AGENT_PROOF_SERVICE = "agent-proof.service", "The agent does not answer through this Service.", "SD-Card 2.1"
+    AGENT_PROOF_TARGET = (
+        "agent-proof.target",
+        "The challenge is for another request than the one that arrived.",
+        "SD-Card 5.2",
+    )
+    AGENT_PROOF_OTHER = "agent-proof.other-agent", "Another agent answered than the one that was meant.", "SD-Card 5.2"
 
     # -- DPoP ---------------------------------------------------------------------------------------------------
     DPOP_MISSING = "dpop.missing", "A DPoP proof is required and none is there.", "RFC 9449 4.3, 7.2"

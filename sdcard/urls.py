@@ -66,6 +66,16 @@ def split_url(url: str) -> Target:
     return Target(scheme, host, port, rest if rest.startswith("/") else f"/{rest}")
 
 
+def canonical_origin(url: str) -> str:
+    """Return the origin of a URL in its one spelling: lower case, and no usual port.
+
+    Raises:
+        Misuse: as ``split_url``.
+    """
+    target = split_url(url)
+    return f"{target.scheme}://{target.authority}"
+
+
 def literal_address(host: str) -> Address | None:
     """The address that a host without brackets is, if it is one."""
     try:
@@ -101,6 +111,13 @@ def check_secret_url(url: str, what: str) -> None:
         raise Misuse(f"{what} needs a URL such as https://host.example. {fault}") from None
     if target.scheme == "http" and not (target.host == "localhost" or is_loopback_address(target.host)):
         raise Misuse(f"{what} needs https: over http, secrets go to localhost, 127.0.0.0/8 and [::1] only")
+
+
+def check_origin(origin: str) -> None:
+    """Raise ``Misuse`` unless this is a canonical origin for secrets."""
+    check_secret_url(origin, "an origin")
+    if canonical_origin(origin) != origin:
+        raise Misuse("an origin is https://host or https://host:port, in lower case, without the usual port")
 
 
 def is_loopback(host: str) -> bool:

@@ -33,13 +33,17 @@ from sdcard import (
     parse_trusted_issuers,
     verify_presentation,
 )
+from sdcard.agent_proof import CalledAgent, ThisAgent, check_agent_challenge, verify_agent_proof
 from sdcard.encoding import JsonObject, JsonValue, encode_json, parse_json_object, same_json
 from sdcard.errors import Finding, Part
+from sdcard.holder import partial_card, select_paths, select_requested
+from sdcard.http_auth import parse_agent_challenge, parse_proof
 from sdcard.instants import Instant, check_instant
 from sdcard.jose.keys import PUBLISHED_KEYS, VECTOR_KEYS
-from sdcard.key_binding import KeyBinding, NonceUse
+from sdcard.key_binding import KeyBinding, NonceUse, RequestTarget
 from sdcard.lenient import lenient_document
 from sdcard.limits import DEFAULT_LIMITS
+from sdcard.paths import ClaimPath
 from sdcard.profile import PROFILES, RESERVED_AT_TOP
 from sdcard.status_list import StatusReference
 
@@ -48,7 +52,7 @@ ACCEPTED = "accepted"
 NEEDS = frozenset(
     {
         *("sd-card", "card", "card-signatures", "yaml", "json-form", "key-binding", "unsolicited", "status", "limits"),
-        *("ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "sha-384", "sha-512"),
+        *("ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "sha-384", "sha-512", "agent-proof"),
     }
 )
 """Features beyond ES256, sha-256 and the compact form; who lacks one that a vector needs leaves the vector out."""
@@ -132,10 +136,7 @@ def _verify(document: JsonObject, expectations: JsonObject) -> Callable[[], str]
     def run() -> str:
         trust = parse_trusted_issuers(encode_json(document["trust"]))
         wanted = Expectations(issuers=trust, key_binding=key_binding, status=status, **settings)
-        card = verify_presentation(text, wanted, now)
-        claims = _object(document.get("claims", {}), "claims")
-        hidden = RESERVED_AT_TOP - _VERIFIED
-        return _compare(_shown(card), {name: value for name, value in claims.items() if name not in hidden})
+        return _compare_card(verify_presentation(text, wanted, now), document)
 
     return _outcome(run)
 
@@ -154,6 +155,51 @@ def _accept(document: JsonObject, expectations: JsonObject) -> Callable[[], str]
         trust = parse_trusted_issuers(encode_json(document["trust"]))
         held = accept_sd_card(text, Acceptance(issuers=trust, **settings), holder_key, now)
         return _compare(held.issued.verified.processed.claims, document.get("claims", {}))
+
+    return _outcome(run)
+
+
+def _agent_challenge(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
+    """A challenge before the called agent: what it would sign and show."""
+    text, now = _text(document, "document"), _instant(document)
+    own = {"origin", "requests", "audiences", "services", "sd_card", "holder_key", "public", "proved", "caller_proved"}
+    _closed(expectations, "expectations", own, set())
+    origin, requests = _text(expectations, "origin"), [line.split(" ") for line in _listed(expectations, "requests")]
+    audiences, services = (frozenset(_listed(expectations, name)) for name in ("audiences", "services"))
+
+    def run() -> str:
+        terms = Acceptance(issuers=parse_trusted_issuers(encode_json(document["trust"])), **_acceptance({}))
+        key = parse_public_jwk(expectations["holder_key"], Where(Part.KEY))
+        held = accept_sd_card(_text(expectations, "sd_card"), terms, key, now)
+        received = parse_agent_challenge([text])
+        targets = [RequestTarget(origin, method, path, received.service) for method, path in requests]
+        challenge = check_agent_challenge(received, targets, audiences, services)
+        is_proved = expectations["caller_proved"] is True and received.service is None
+        paths = _listed(expectations, "proved" if is_proved else "public")
+        allowed = select_paths(held, [ClaimPath.parse(one, Where(Part.REQUEST)) for one in paths])
+        shown = partial_card(held, select_requested(held, received.request, allowed).selection)
+        signed = {"aud": challenge.audience, "nonce": challenge.nonce, "interaction_id": challenge.interaction_id}
+        return _compare({**signed, "shown": shown.members}, document.get("claims", {}))
+
+    return _outcome(run)
+
+
+def _agent_proof(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
+    """The answer of the called agent, in front of its client."""
+    text, now = _text(document, "document"), _instant(document)
+    _closed(expectations, "expectations", {"key_binding", "agent"}, _ACCEPTANCE)
+    agent = ThisAgent(*(_text(_object(expectations["agent"], "agent"), name) for name in ("iss", "sub")))
+    decisions = {"agent": agent, "status": Unchecked("not the case"), "origin": "https://agent.example"}
+    settings = {**_acceptance(expectations), **decisions}
+    key_binding = _key_binding(_object(expectations["key_binding"], "key_binding"))
+    if not isinstance(key_binding, Answering):
+        raise Misuse("a client that calls an agent makes a challenge: give a `nonce`")
+    challenge, record = key_binding.challenge, key_binding.issued
+
+    def run() -> str:
+        called = CalledAgent(issuers=parse_trusted_issuers(encode_json(document["trust"])), **settings)
+        answered = _Asked(record.consume(challenge, now) is True)
+        return _compare_card(verify_agent_proof(parse_proof([text]), challenge, answered, called, now), document)
 
     return _outcome(run)
 
@@ -184,6 +230,8 @@ _Runner = Callable[[JsonObject, JsonObject], Callable[[], str]]
 _KINDS: Mapping[str, tuple[frozenset[str], str, _Runner]] = {
     "verify": (frozenset({"now", "trust", "expectations"}), "claims", _verify),
     "accept": (frozenset({"now", "trust", "expectations"}), "claims", _accept),
+    "agent-challenge": (frozenset({"now", "trust", "expectations"}), "claims", _agent_challenge),
+    "agent-proof": (frozenset({"now", "trust", "expectations"}), "claims", _agent_proof),
     "card": (frozenset(), "findings", _card),
     "card-file": (frozenset(), "findings", _card),
 }
@@ -202,6 +250,11 @@ def _outcome(run: Callable[[], str]) -> Callable[[], str]:
 
 def _compare(shown: JsonValue, claims: JsonValue) -> str:
     return ACCEPTED if same_json(shown, claims) else "accepted, with other claims"
+
+
+def _compare_card(card: VerifiedCard, document: JsonObject) -> str:
+    claims, hidden = _object(document.get("claims", {}), "claims"), RESERVED_AT_TOP - _VERIFIED
+    return _compare(_shown(card), {name: value for name, value in claims.items() if name not in hidden})
 
 
 def _shown(card: VerifiedCard) -> JsonObject:
@@ -319,6 +372,10 @@ def _object(value: JsonValue, what: str) -> JsonObject:
     if not isinstance(value, dict):
         raise Misuse(f"`{what}` is an object")
     return value
+
+
+def _listed(members: JsonObject, name: str) -> tuple[str, ...]:
+    return _texts(members[name], name)
 
 
 def _text(members: JsonObject, name: str) -> str:

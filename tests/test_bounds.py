@@ -94,6 +94,7 @@ PLACES: dict[Why, str] = {
     Why.VERIFIED: """
         sdcard/verification_cache.py:VerificationCache._entries sdcard/verification_cache.py:VerificationCache._order
         sdcard/web/authenticate.py:Demanding._cache sdcard/web/client_auth.py:Presenter.cache
+        sdcard/agent_proof.py:AgentProver.cache sdcard/web/proved_client.py:AgentSession._cache
         issuer_service/container.py:Wiring.verification_cache
         sdcard/io/status_lists.py:FetchedStatusLists._kept sdcard/io/status_lists.py:FetchedStatusLists._coming
     """,

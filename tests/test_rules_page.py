@@ -31,6 +31,7 @@ IN_TWO_PLACES = {
     Rule.JWS_CRIT: "a protected and an unprotected header",
     Rule.JWS_FORMAT: "the parts, and the length of each kind of JWS",
     Rule.KB_NONCE: "the KB-JWT, and a record that recognizes its own nonces",
+    Rule.KB_PURPOSE: "the Verifier without a challenge, the caller, and the agent that is called",
     Rule.PROOF_NONCE: "the proof, and the registry that gave the nonce",
     Rule.KB_REPLAYED: "a record's answer, and a record without room for more",
 }
@@ -87,8 +88,8 @@ ORDER = {
     "verify_jws": ["JWS_ALG", "JWS_CRIT", "JWS_CRIT", "JWS_SIGNATURE"],
     "check_issued": ["VCT"],
     "check_in_clear": ["CLAIM_NOT_IN_CLEAR", "CLAIM_MISSING"],
-    "verify_key_binding": ["KB_STALE", "KB_FROM_FUTURE", "CLAIM_VALUE", "KB_NONCE", "KB_AUDIENCE", "KB_SD_HASH"]
-    + ["KB_INTERACTION"],
+    "verify_key_binding": ["KB_STALE", "KB_FROM_FUTURE", "CLAIM_VALUE", "KB_NONCE", "KB_PURPOSE"]
+    + ["KB_AUDIENCE", "KB_SD_HASH", "KB_INTERACTION"],
 }
 """Function → the rules that it names, in the order of RFC 9901 7.1 and 7.3. The code is straight: it runs in order."""
 

@@ -6,7 +6,6 @@ Expected outcomes are written by hand, never taken from what our code answers.
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from sdcard.cards.detect import read_card
@@ -19,6 +18,7 @@ from sdcard.policy.plan import plan_disclosure
 from sdcard.profile import AGENT_SD_JWT_02, SD_CARD
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, to_flattened, to_general
+from vectors import agent_proofs
 from vectors.actors import (
     AUDIENCE,
     CARD_SIGNER,
@@ -45,6 +45,7 @@ from vectors.actors import (
     sd_jwt,
     trust,
 )
+from vectors.case import Case, no, yes
 
 UNBOUND: JsonObject = {"unbound": "the case is about something else"}
 ANSWER: JsonObject = {"audience": AUDIENCE, "nonce": NONCE}
@@ -55,40 +56,6 @@ BEYOND_DATES = {"above": 253_402_300_800, "below": -1, "1e300": 1e300, "minus-1e
 RULES = {rule.value: rule for rule in Rule}
 OURS = ("sd-card",)
 """What a vector needs whose answer RFC 9901 and the RFCs beneath it leave open, or recommend at most."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """A vector: ``name`` is folder and file.
-
-    ``expect``: a rule, or None for an accepted document.
-    """
-
-    name: str
-    about: str
-    standard: str
-    document: str
-    expect: Rule | None = None
-    where: str = ""
-    claims: JsonObject | None = None
-    kind: str = "verify"
-    key_binding: JsonObject | None = None
-    expectations: JsonObject | None = None
-    trust: JsonValue = None
-    now: int | float = NOW
-    needs: tuple[str, ...] = ()
-    findings: tuple[str, ...] = ()
-
-
-def no(name: str, rule: Rule, where: str, about: str, standard: str, document: object, **more: Any) -> Case:
-    """A document that must be refused."""
-    return Case(name, about, standard, str(document), rule, where, **more)
-
-
-def yes(name: str, shown: JsonObject, about: str, standard: str, document: object, **more: Any) -> Case:
-    """A document that must be accepted, with exactly these claims."""
-    return Case(name, about, standard, str(document), None, claims=shown, **more)
-
 
 # -- SD-JWT: digests and Disclosures ----------------------------------------------------------------------------------
 
@@ -446,6 +413,9 @@ def key_bindings() -> Iterator[Case]:
 
     yield accepted("answer", "an answer to the challenge", f"{section}, R-84 to R-94", bound(shown))
     yield accepted("unsolicited", "the Holder chose the nonce", "RFC 9901 7.3, R-90", bound(shown, nonce="x"), UNASKED)
+    yield refused("unsolicited-agent-proof", Rule.KB_PURPOSE, "jwt/nonce", "a nonce for a called agent",
+                  "SD-Card 5.2", bound(shown, nonce="agent-proof.x"), key_binding=UNASKED,
+                  needs=(*OURS, "unsolicited"))  # fmt: skip
     yield accepted("extra-claims", "claims that nobody asked for", "RFC 9901 4.3, R-48",
                    bound(shown, interaction_id="i", exp=NOW + 1, nbf=NOW, extra={"a": 1}))  # fmt: skip
     yield accepted("interaction", "the interaction that was asked for", "SD-Card 5.2.2",
@@ -1305,6 +1275,7 @@ TOPICS = {
     "trust": (trusted,),
     "times": (times,),
     "key-binding": (key_bindings,),
+    "agent-proof": (agent_proofs.challenges, agent_proofs.proofs),
     "sd-card": (sd_cards,),
     "holder": (holders,),
     "algorithms": (algorithms,),

@@ -12,7 +12,8 @@ from sdcard.errors import Part, Where
 from sdcard.rules import Rule
 from sdcard.vectors import ACCEPTED, FORMAT, parse_vector
 from vectors.actors import HOLDER, Actor, trust
-from vectors.cases import TOPICS, UNBOUND, Case
+from vectors.case import Case
+from vectors.cases import TOPICS, UNBOUND
 from vectors.pages import ROOT, rules_page
 
 RULES_PAGE = "docs/rules.md"
@@ -26,8 +27,8 @@ NOT_TRIGGERED = {
     Rule.LIMIT_CONTAINERS: "It takes 100 kB of brackets.",
     Rule.KB_RECORD: "A Verifier's own record cannot be reached.",
     **dict.fromkeys(
-        (Rule.KB_CHALLENGE_EXPIRED, Rule.KB_OTHER_REQUEST, Rule.PRESENTATION_MISSING, Rule.CHALLENGE_MALFORMED,
-         Rule.CHALLENGE_AUDIENCE, Rule.CHALLENGE_INTERACTION),
+        (Rule.KB_CHALLENGE_EXPIRED, Rule.KB_OTHER_REQUEST, Rule.PRESENTATION_MISSING, Rule.CHALLENGE_AUDIENCE,
+         Rule.CHALLENGE_INTERACTION),
         "It is about challenges and presentations in HTTP headers.",
     ),
     **dict.fromkeys(
@@ -86,6 +87,7 @@ NOT_TRIGGERED = {
     ),
     **dict.fromkeys((Rule.FETCH_ADDRESS, Rule.FETCH_ABSENT, Rule.FETCH_FAILED), "It is about an address."),
     Rule.ISSUER_METADATA: "It is about what an Issuer publishes, and whether it can be had.",
+    Rule.AGENT_PROOF_MISSING: "There is no document.",
     Rule.TRUST_SIGNER: "It is about a trust list, and the vectors have trust documents.",
 }  # fmt: skip
 """Rules that no presentation, SD-Card, trust document or card triggers, and why."""

@@ -54,6 +54,8 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 STATE = "sd_card"
+CALLERS = "sd_card.callers"
+"""In a scope, where a middleware before this one wants to know: a list, to which the card of the caller is added."""
 _LIMITS = Limits(presentation_bytes=MAX_CREDENTIALS)
 _STATUS: Mapping[Rule, HTTPStatus] = {
     Rule.REQUEST: HTTPStatus.BAD_REQUEST,
@@ -193,9 +195,10 @@ class Demanding:
             return
         scope = {**scope, "headers": [(bytes(name).lower(), bytes(value)) for name, value in scope["headers"]]}
         try:
-            request = _Request(_target(scope, self._origin), _interaction(scope))
+            method, path = request_line(scope)
+            request = _Request(RequestTarget(self._origin, method, path), _interaction(scope))
         except Refused as refusal:
-            await _refuse(send, refusal, None)
+            await send_problem(send, refusal, _status(refusal))
             return
         try:
             card = await self._verify(scope, request)
@@ -204,6 +207,7 @@ class Demanding:
             return
         headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
         state = {**scope.get("state", {}), STATE: card}
+        scope.get(CALLERS, []).append(card)
         await self._app({**scope, "headers": headers, "state": state}, receive, send)
 
     async def _verify(self, scope: Scope, request: _Request) -> VerifiedCard:
@@ -211,7 +215,7 @@ class Demanding:
 
         It is marked when nothing else refuses.
         """
-        presentation, now = parse_credentials(_values(scope, b"authorization")), self._clock.now()
+        presentation, now = parse_credentials(header_values(scope, "authorization")), self._clock.now()
         issuers = self._policy.issuers
         issuers.check_current(now)
         nonce = read_nonce(presentation, _LIMITS)
@@ -239,18 +243,18 @@ class Demanding:
 
     async def _answer(self, send: Send, refusal: Refused, request: _Request) -> None:
         if _status(refusal) is not HTTPStatus.UNAUTHORIZED:
-            await _refuse(send, refusal, None)
+            await send_problem(send, refusal, _status(refusal))
             return
         try:
             challenge = await _answer_of(
                 self._challenges.issue(self._clock.now(), self._window, request.interaction_id, request.target)
             )
         except Refused as unavailable:
-            await _refuse(send, unavailable, None)
+            await send_problem(send, unavailable, _status(unavailable))
             return
         if challenge.audience != self._audience:
             raise Misuse("the record issues challenges for another audience")
-        await _refuse(send, refusal, encode_challenge(challenge, self._policy.request))
+        await send_problem(send, refusal, _status(refusal), encode_challenge(challenge, self._policy.request))
 
 
 async def _answer_of(answer: T | Awaitable[T]) -> T:
@@ -258,13 +262,14 @@ async def _answer_of(answer: T | Awaitable[T]) -> T:
     return await answer if isawaitable(answer) else answer
 
 
-def _target(scope: Scope, origin: str) -> RequestTarget:
+def request_line(scope: Scope) -> tuple[str, str]:
+    """Method and path of a request, as they were sent, without the query."""
     path: bytes = scope.get("raw_path") or scope["path"].encode()
-    return RequestTarget(origin, scope["method"], path.decode("latin-1"))
+    return scope["method"], path.decode("latin-1")
 
 
 def _interaction(scope: Scope) -> str | None:
-    values = _values(scope, INTERACTION_HEADER.lower().encode())
+    values = header_values(scope, INTERACTION_HEADER)
     if len(values) > 1 or not all(map(is_interaction_id, values)):
         where = Where(Part.REQUEST, ("headers", INTERACTION_HEADER.lower()))
         raise Refused(
@@ -287,20 +292,21 @@ def _check_interaction(card: VerifiedCard) -> None:
         )
 
 
-def _values(scope: Scope, name: bytes) -> list[str]:
-    return [value.decode("latin-1") for given, value in scope["headers"] if given == name]
+def header_values(scope: Scope, name: str) -> list[str]:
+    """All values of a header."""
+    lowered = name.lower().encode()
+    return [value.decode("latin-1") for given, value in scope["headers"] if given.lower() == lowered]
 
 
 def _status(refusal: Refused) -> HTTPStatus:
     return _STATUS.get(refusal.rule, HTTPStatus.UNAUTHORIZED)
 
 
-async def _refuse(send: Send, refusal: Refused, challenge: str | None) -> None:
+async def send_problem(send: Send, refusal: Refused, status: HTTPStatus, challenge: str | None = None) -> None:
     """Send a problem document, in the shape of the registry's.
 
     It names rules and places, never a value.
     """
-    status = _status(refusal)
     body = encode_json(problem_document(refusal, status))
     headers = {"Content-Type": PROBLEM, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
     if challenge is not None:

@@ -20,7 +20,7 @@ from sdcard.holder import HeldSdCard, RequestAnswered, Selection, disclose, pres
 from sdcard.http_auth import INTERACTION_HEADER, encode_credentials, is_header_text, parse_challenge
 from sdcard.instants import Clock
 from sdcard.jose.jws import Signer
-from sdcard.key_binding import Challenge
+from sdcard.key_binding import AGENT_NONCE, Challenge
 from sdcard.rules import Rule
 from sdcard.urls import check_secret_url
 from sdcard.verification_cache import VerificationCache
@@ -72,20 +72,22 @@ class Presenter:
     def answer(self, www_authenticate: list[str], interaction_id: str | None) -> str | None:
         """Return the value of ``Authorization`` that answers the server.
 
-        None where the server asks for no presentation.
+        None where the server asks for no presentation. A nonce for a called agent is not signed (RFC 9901 9.5, R-90).
 
         Args:
             www_authenticate: every value of that header.
             interaction_id: the interaction that the request belongs to, if it is said.
 
         Raises:
-            Refused: ``challenge.*``, ``path.malformed``, ``json.*``; ``limit.bytes`` when too much would be shown for a
-                header.
+            Refused: ``challenge.*``, ``path.malformed``, ``json.*``; ``kb.purpose`` for a nonce that a client
+                made for the agent that it calls; ``limit.bytes`` when too much would be shown for a header.
         """
         received = parse_challenge(www_authenticate)
         if received is None:
             return None
         asked = received.challenge
+        if asked.nonce.startswith(AGENT_NONCE):
+            raise Refused(Rule.KB_PURPOSE, Where(Part.CHALLENGE, ("nonce",)))
         if asked.audience != self.audience:
             raise Refused(Rule.CHALLENGE_AUDIENCE, Where(Part.CHALLENGE, ("audience",)))
         if asked.interaction_id != interaction_id:

@@ -19,7 +19,16 @@ import httpx2
 import pytest
 
 from sdcard.encoding import JsonObject
-from sdcard.http_auth import encode_credentials, parse_challenge, parse_credentials
+from sdcard.http_auth import (
+    CHALLENGE_HEADER,
+    PROOF_HEADER,
+    encode_credentials,
+    parse_agent_challenge,
+    parse_challenge,
+    parse_credentials,
+    parse_proof,
+)
+from sdcard.key_binding import AGENT_NONCE
 from sdcard.policy.document import parse_policy
 from sdcard.possession import POSSESSION_TYP
 from sdcard.vectors import parse_vector
@@ -247,11 +256,25 @@ def _headers(block: Block, shell: Shell) -> None:
     assert fields["Authorization"].startswith(encode_credentials("x").partition(" ")[0] + " ")
 
 
+def _agent_headers(block: Block, shell: Shell) -> None:
+    """The headers of the proof of a called agent are read by those who read them."""
+    fields = [line.split(": ", 1) for line in block.text.splitlines() if line.startswith("SD-Card-")]
+    for name, value in fields:
+        if name == CHALLENGE_HEADER:
+            received = parse_agent_challenge([value.replace("…", "")])
+            assert list(map(str, received.request.entries)) == ["skills"]
+            assert received.challenge.nonce.startswith(AGENT_NONCE)
+        else:
+            assert (name, parse_proof([value.replace("…", "")])[:3]) == (PROOF_HEADER, "eyJ")
+    assert len(fields) == 4
+
+
 _COMPARED: dict[tuple[str, str], Callable[[Block, Shell], None]] = {
     ("docs/discovery.md", "json"): _discovery,
     ("docs/lifecycle.md", "json"): _possession,
     ("docs/operations.md", "json"): _log_line,
     ("docs/vectors.md", "json"): _vector,
     ("docs/presenting.md", "http"): _headers,
+    ("docs/agent-proof.md", "http"): _agent_headers,
 }
 """What is no program → what it is compared with."""

@@ -1,0 +1,229 @@
+"""Transports that send tasks only to an agent that proved itself.
+
+``httpx2.Client(transport=ProvedTransport(session))`` sends nothing to an origin that has not proved itself: a request
+without content asks for the first proof, each request carries the next challenge, and each response its proof. A
+transport sees every request, those that redirects lead to as well. For ``httpx``: ``sdcard.web.proved_client_httpx``.
+"""
+
+from typing import Any
+
+import httpx2
+
+from sdcard.agent_proof import (
+    AgentChallenges,
+    CalledAgent,
+    MakesChallenges,
+    ThisAgent,
+    check_agent,
+    verify_agent_proof,
+    verify_agent_proof_async,
+)
+from sdcard.encoding import parse_json_object
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.http_auth import CHALLENGE_HEADER, INTERACTION_HEADER, PROBLEM, PROOF_HEADER, encode_challenge, parse_proof
+from sdcard.instants import Clock, Instant
+from sdcard.key_binding import Challenge
+from sdcard.rules import Rule
+from sdcard.urls import canonical_origin
+from sdcard.verification_cache import VerificationCache
+from sdcard.verifier import VerifiedCard
+
+_MOST_BYTES, _DEPTH = 16_384, 8
+_RULES = {str(rule): rule for rule in Rule}
+
+
+class AgentSession:
+    """State of one client about one agent that it calls.
+
+    Args:
+        called: the client's demands.
+        record: makes the nonces, for the client's audience, such as ``MemoryChallengeRecord(audience, salts,
+            purpose=NoncePurpose.CALLED_AGENT)``.
+        clock: says when.
+        cache: stores SD-Cards that passed. None creates one.
+    """
+
+    def __init__(
+        self, called: CalledAgent, record: MakesChallenges, clock: Clock, cache: VerificationCache | None = None
+    ) -> None:
+        self.called, self._challenges, self._clock = called, AgentChallenges(record), clock
+        self._cache = VerificationCache() if cache is None else cache
+        self._proved_at: Instant | None = None
+        self._agent = called.agent
+        self.card: VerifiedCard | None = None
+        """The card that the agent showed last; None before its first proof."""
+
+    def has_standing(self) -> bool:
+        """Whether the agent proved itself recently enough to receive a task."""
+        return self.called.has_standing(self._proved_at, self._clock.now())
+
+    def challenge(self, method: str, url: str, interaction_id: str | None = None) -> tuple[Challenge, str]:
+        """Make a challenge for a request, and the value of its header.
+
+        Raises:
+            Refused: ``agent-proof.target`` for a URL that is not the agent's; ``kb.record-unavailable``.
+        """
+        target, requested = self.called.target(method, url), self.called.requested
+        made = self._challenges.issue(target, requested, interaction_id, self._clock.now(), self.called.window)
+        return made, encode_challenge(made, requested)
+
+    def accept(self, proofs: list[str], challenge: Challenge, asked_at: Instant) -> VerifiedCard:
+        """Verify the proof of a response. A missing or wrong one ends the standing.
+
+        Args:
+            proofs: every value of the header.
+            challenge: what the request carried.
+            asked_at: when it was sent.
+
+        Raises:
+            Refused: ``agent-proof.*``, and as ``verify_presentation``.
+        """
+        try:
+            proof, now = parse_proof(proofs), self._clock.now()
+            card = verify_agent_proof(proof, challenge, self._challenges, self.called, now, self._cache)
+            return self._accepted(card, asked_at)
+        except BaseException:
+            self._proved_at = None
+            raise
+
+    async def accept_async(self, proofs: list[str], challenge: Challenge, asked_at: Instant) -> VerifiedCard:
+        """Accept as ``accept``, and await the status."""
+        try:
+            proof, now = parse_proof(proofs), self._clock.now()
+            card = await verify_agent_proof_async(proof, challenge, self._challenges, self.called, now, self._cache)
+            return self._accepted(card, asked_at)
+        except BaseException:
+            self._proved_at = None
+            raise
+
+    def _accepted(self, card: VerifiedCard, asked_at: Instant) -> VerifiedCard:
+        """Keep to the agent that proved itself first."""
+        check_agent(card, self._agent)
+        self._agent = ThisAgent(card.issuer, card.subject)
+        self._proved_at, self.card = asked_at, card
+        return card
+
+    def ask(self, request: Any) -> tuple[Challenge, Instant]:
+        """Put a challenge into a request of ``httpx2`` or ``httpx``.
+
+        Return the challenge and the instant.
+
+        Raises:
+            Refused: as ``challenge``.
+        """
+        interaction_id = request.headers.get(INTERACTION_HEADER)
+        made, value = self.challenge(request.method, _url_of(request.url), interaction_id)
+        request.headers[CHALLENGE_HEADER] = value
+        return made, self._clock.now()
+
+
+class ProvesFirst:
+    """The flow of the transports, blocking and awaited.
+
+    Args:
+        session: the agent; requests to other origins are refused.
+        transport: sends the requests. Have it require TLS 1.3, and use no proxy.
+    """
+
+    def __init__(self, session: AgentSession, transport: Any) -> None:
+        self._session, self._transport = session, transport
+
+    def handle_request(self, request: Any) -> Any:
+        """Send a request to a proved origin and check the response.
+
+        Raises:
+            Refused: as ``AgentSession.accept``. The response is discarded.
+        """
+        if not self._session.has_standing():
+            self._proved(_first_contact(request)).close()
+        return self._proved(request)
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Send as ``handle_request``, awaited."""
+        if not self._session.has_standing():
+            await (await self._proved_async(_first_contact(request))).aclose()
+        return await self._proved_async(request)
+
+    def close(self) -> None:
+        """Close the transport."""
+        self._transport.close()
+
+    async def aclose(self) -> None:
+        """Close the transport."""
+        await self._transport.aclose()
+
+    def _proved(self, request: Any) -> Any:
+        challenge, asked_at = self._session.ask(request)
+        response = self._transport.handle_request(request)
+        try:
+            if _may_explain(response):
+                response.read()
+            self._session.accept(response.headers.get_list(PROOF_HEADER), challenge, asked_at)
+        except BaseException as error:
+            response.close()
+            raise _explained(error, response) from None
+        return response
+
+    async def _proved_async(self, request: Any) -> Any:
+        challenge, asked_at = self._session.ask(request)
+        response = await self._transport.handle_async_request(request)
+        try:
+            if _may_explain(response):
+                await response.aread()
+            await self._session.accept_async(response.headers.get_list(PROOF_HEADER), challenge, asked_at)
+        except BaseException as error:
+            await response.aclose()
+            raise _explained(error, response) from None
+        return response
+
+
+class ProvedTransport(ProvesFirst, httpx2.BaseTransport):
+    """Transport for ``httpx2.Client``.
+
+    Use: ``httpx2.Client(transport=ProvedTransport(session, httpx2.HTTPTransport(verify=…)))``.
+    """
+
+
+class AsyncProvedTransport(ProvesFirst, httpx2.AsyncBaseTransport):
+    """Transport for ``httpx2.AsyncClient``."""
+
+
+def _first_contact(request: Any) -> Any:
+    """Make a request without content, credentials or query to the same target."""
+    url = request.url.copy_with(query=None)
+    headers = {name: value for name, value in request.headers.items() if name == INTERACTION_HEADER.lower()}
+    return type(request)("OPTIONS", url, headers=headers, extensions=request.extensions)
+
+
+def _url_of(url: Any) -> str:
+    """Return the URL as the agent's configuration would write it, without the query."""
+    try:
+        origin = canonical_origin(str(url.copy_with(raw_path=b"/")))
+    except Misuse:
+        raise Refused(Rule.AGENT_PROOF_TARGET, Where(Part.REQUEST, ("url",))) from None
+    path: bytes = url.raw_path
+    return origin + path.partition(b"?")[0].decode("ascii")
+
+
+def _may_explain(response: Any) -> bool:
+    """Whether a response without a proof has a short problem document."""
+    length = response.headers.get("content-length", "")
+    is_short = length.isascii() and length.isdigit() and int(length) <= _MOST_BYTES
+    is_problem = response.headers.get("content-type", "").partition(";")[0].strip().lower() == PROBLEM
+    return PROOF_HEADER not in response.headers and response.status_code >= 400 and is_problem and is_short
+
+
+def _explained(error: BaseException, response: Any) -> BaseException:
+    """Name the rule of the agent in the refusal of a missing proof.
+
+    Nobody vouches for the response. It only makes the refusal clearer.
+    """
+    if isinstance(error, Refused) and error.rule is Rule.AGENT_PROOF_MISSING and _may_explain(response):
+        try:
+            rule = parse_json_object(response.content, Where(Part.PRESENTATION), _DEPTH).get("rule")
+        except Refused:
+            return error
+        if isinstance(rule, str) and rule in _RULES:
+            hint = f"The response says why: {rule}. {_RULES[rule].sentence}"
+            return Refused(Rule.AGENT_PROOF_MISSING, Where(Part.PRESENTATION), hint)
+    return error
