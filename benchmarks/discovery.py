@@ -29,7 +29,7 @@ from issuer_service.access import Caller, Scope, create_token
 from issuer_service.agents.records import RegistrationRow
 from issuer_service.agents.registration import register_agent
 from issuer_service.app import create_app
-from issuer_service.container import AuditCheckpoints, Wiring
+from issuer_service.container import AuditCheckpoints, Container
 from issuer_service.db.migrations import upgrade
 from issuer_service.db.sql import SqlStore, open_store
 from issuer_service.keys.ring import KeyRing
@@ -71,13 +71,13 @@ async def _run(url: str, folder: Path, agents: int, rounds: int) -> None:
     store, vault = open_store(url), Vault(create_key_encryption_key(folder / "key-encryption.key"))
     await make_missing(store, vault, SystemClock().now())
     keys = KeyRing(store, vault, SystemClock())
-    wiring = Wiring(ISSUER, keys, store, AuditCheckpoints(folder / "audit.checkpoints"))
-    plain = replace(wiring, store=_WithoutDiscovery(store.database))
-    now = wiring.clock.now()
+    container = Container(ISSUER, keys, store, AuditCheckpoints(folder / "audit.checkpoints"))
+    plain = replace(container, store=_WithoutDiscovery(store.database))
+    now = container.clock.now()
     token = await create_token(store, "seeker", [Scope.AGENTS_DISCOVER], {}, int(now) + 86_400, now, SystemSalts())
     registering: dict[str, list[float]] = {"with": [], "without": []}
     for number in range(agents):
-        kind, one = ("with", wiring) if number % 10 else ("without", plain)
+        kind, one = ("with", container) if number % 10 else ("without", plain)
         started = time.perf_counter()
         await register_agent(one, Caller("owner", "", {}), _registration(number))
         registering[kind].append(time.perf_counter() - started)
@@ -86,7 +86,7 @@ async def _run(url: str, folder: Path, agents: int, rounds: int) -> None:
     print(f"a registration {with_it:.2f} ms, without what it is found by {without:.2f} ms: {with_it / without:.2f}")
     print(f"{'query':28}{'registry':>10}{'bare':>10}{'ratio':>8}{'per second':>12}{'bytes':>9}")
     for name, query in QUERIES.items():
-        await _compare(name, create_app(wiring), token, query, rounds)
+        await _compare(name, create_app(container), token, query, rounds)
     await store.close()
 
 

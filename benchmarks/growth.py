@@ -179,7 +179,7 @@ def of_size(count: int) -> DisclosurePlan:
 
 def plan(members: Members, decoys: int = 0) -> DisclosurePlan:
     """These claims as a plan of their own."""
-    policy = DisclosurePolicy({one.name: one for one in BUILT_IN}, ladder=(decoys or 4,))
+    policy = DisclosurePolicy({one.name: one for one in BUILT_IN}, decoy_sizes=(decoys or 4,))
     root = DisclosableObject(members, least=int(bool(decoys)))
     return DisclosurePlan("full", "a2a/1.0", SD_CARD, root, policy, frozenset(), (), (), None)
 

@@ -38,7 +38,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from benchmarks import registry
 from benchmarks.work import CARD
 from issuer_service.agents.indexing import decided_by
-from issuer_service.container import AuditCheckpoints, Wiring
+from issuer_service.container import AuditCheckpoints, Container
 from issuer_service.db.migrations import upgrade
 from issuer_service.db.sql import open_store
 from issuer_service.discovery import postings_repository as discovery
@@ -154,7 +154,9 @@ async def fill(url: str, agents: int, seed: int) -> None:
     await store.close()
     put, close = await (_sqlite if url.startswith("sqlite") else _postgresql)(url)
     ring = KeyRing(store, Vault(KeyEncryptionKey(bytes(32))), SystemClock())  # opens nothing
-    decided = decided_by(Wiring(registry.ISSUER, ring, store, AuditCheckpoints(Path())), KeysInUse({}, {}, frozenset()))
+    decided = decided_by(
+        Container(registry.ISSUER, ring, store, AuditCheckpoints(Path())), KeysInUse({}, {}, frozenset())
+    )
     began = time.process_time(), time.perf_counter()
 
     def tell(what: str) -> None:

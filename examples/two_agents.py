@@ -38,7 +38,7 @@ import sdcard
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.web.a2a import SdCardContextBuilder, SdCardInterceptor, presentation_extension
-from sdcard.web.authenticate import Demanding
+from sdcard.web.authenticate import SdCardMiddleware
 from sdcard.web.client_auth import Presenter
 from sdcard.web.client_auth_httpx import HttpxSdCardAuth
 
@@ -182,7 +182,7 @@ async def main() -> None:
     second = agent_card("Second", second_at)
     second.capabilities.extensions.append(presentation_extension(second_at))
     demanding = Middleware(
-        Demanding,
+        SdCardMiddleware,
         policy=sdcard.AdmissionPolicy(
             issuers=trusted,
             formats=frozenset({"a2a/1.0"}),

@@ -20,7 +20,7 @@ from issuer_service.audit.service import keeping_checkpoints
 from issuer_service.console import endpoints as console
 from issuer_service.console.session import is_page
 from issuer_service.console.session import refused as refused_page
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.delegation import approvals
 from issuer_service.delegation import endpoints as delegation
 from issuer_service.discovery import endpoints as discovery
@@ -28,8 +28,8 @@ from issuer_service.discovery.schemas import DiscoveryRequest
 from issuer_service.logs import places
 from issuer_service.pages import endpoints as pages
 from issuer_service.problems import problem_response
-from issuer_service.rate_limit import TooOften
-from issuer_service.request_context import Exchanges, exchange_of, is_limited
+from issuer_service.rate_limit import RateLimited
+from issuer_service.request_context import RequestContexts, is_limited, request_context_of
 from issuer_service.routes import Directory, EveryGet, components, refusals
 from issuer_service.status import endpoints as status
 from issuer_service.status.schemas import StatusChange
@@ -81,17 +81,17 @@ class _Registry(FastAPI):
         return super().openapi()
 
 
-def create_app(wiring: Wiring) -> FastAPI:
+def create_app(container: Container) -> FastAPI:
     """The registry as an ASGI application.
 
     It keeps audit checkpoints, and closes the store at its end.
     """
     app = _routes()
-    if wiring.console:
+    if container.console:
         app.router.routes.extend(console.router.routes)
-    app.state.wiring = wiring
+    app.state.container = container
     app.add_middleware(Refusals)
-    app.add_middleware(Exchanges, wiring=wiring, answer=_too_often)
+    app.add_middleware(RequestContexts, container=container, answer=_too_often)
     app.add_middleware(EveryGet)
     return app
 
@@ -118,12 +118,12 @@ def _routes() -> _Registry:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    wiring: Wiring = app.state.wiring
+    container: Container = app.state.container
     try:
-        async with keeping_checkpoints(wiring), dropping_lists(wiring):
+        async with keeping_checkpoints(container), dropping_lists(container):
             yield
     finally:
-        await wiring.store.close()
+        await container.store.close()
 
 
 class Refusals:
@@ -143,27 +143,27 @@ class Refusals:
         try:
             await self._app(scope, receive, send)
         except Exception as error:  # whatever it is: an unforeseen error must not show or log its message
-            exchange = exchange_of(scope)
+            context = request_context_of(scope)
             refusal = _refusal_of(error, scope)
-            if refusal is None or exchange.status is not None:
-                name, request_id = type(error).__name__, exchange.request_id
+            if refusal is None or context.status is not None:
+                name, request_id = type(error).__name__, context.request_id
                 _log.error("unforeseen %s at %s", name, places(error), extra={"request_id": request_id})
-                exchange.rule = Rule.REGISTRY_FAILED
-            if exchange.status is None:
+                context.rule = Rule.REGISTRY_FAILED
+            if context.status is None:
                 answer = _answer(scope, *refusal) if refusal else _failed(scope)
                 await answer(scope, receive, send)
 
 
-def _too_often(scope: Scope, refusal: TooOften) -> Response:
+def _too_often(scope: Scope, refusal: RateLimited) -> Response:
     return _answer(scope, refusal, refusal.headers)
 
 
 def _answer(scope: Scope, refusal: Refused, headers: Mapping[str, str] | None) -> Response:
-    if scope["app"].state.wiring.console and is_page(scope["path"]):
+    if scope["app"].state.container.console and is_page(scope["path"]):
         made = refused_page(Request(scope), refusal)
         made.headers.update(headers or {})
         return made
-    exchange_of(scope).rule = refusal.rule
+    request_context_of(scope).rule = refusal.rule
     return problem_response(refusal, headers)
 
 
@@ -179,7 +179,7 @@ def _failed(scope: Scope) -> Response:
 def _refusal_of(error: Exception, scope: Scope) -> tuple[Refused, Mapping[str, str] | None] | None:
     """Return the refusal and header fields of an error; None when it is unexpected."""
     if isinstance(error, Refused):
-        return error, error.headers if isinstance(error, TooOften) else None
+        return error, error.headers if isinstance(error, RateLimited) else None
     if isinstance(error, ClientDisconnect):  # before its request was whole; nobody reads this
         return Refused(Rule.JSON_MALFORMED, _WHERE), None
     if not isinstance(error, HTTPException):

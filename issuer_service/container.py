@@ -1,4 +1,4 @@
-"""``Wiring``: the composition root.
+"""``Container``: the composition root.
 
 Clock, randomness, keys and records are arguments of everything else.
 """
@@ -27,7 +27,7 @@ from sdcard.cards.a2a.signatures import NOBODY, CardSigners
 from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.errors import Misuse, Part, Where
 from sdcard.instants import Clock, Instant
-from sdcard.io.egress_policy import Reach
+from sdcard.io.egress_policy import EgressPolicy
 from sdcard.io.key_files import load_card_signers
 from sdcard.io.server_keys import ServerKeys, load_from
 from sdcard.io.system import SystemClock, SystemSalts
@@ -175,7 +175,7 @@ class DelegationTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Wiring:
+class Container:
     """Parts of the registry.
 
     Attributes:
@@ -267,7 +267,7 @@ def _plain(value: object) -> object:
     return tuple(map(_plain, value)) if isinstance(value, tuple) else str(value)
 
 
-def build_wiring(settings: Settings, vault: Vault) -> Wiring:
+def build_wiring(settings: Settings, vault: Vault) -> Container:
     """The registry that the settings describe, on the system's clock and randomness.
 
     Args:
@@ -280,7 +280,7 @@ def build_wiring(settings: Settings, vault: Vault) -> Wiring:
         OSError: when a file cannot be read.
     """
     store, clock = open_store(settings.database_url), SystemClock()
-    return Wiring(
+    return Container(
         issuer_url=settings.issuer_url,
         keys=KeyRing(store, vault, clock, settings.sign_with),
         store=store,
@@ -336,7 +336,7 @@ def _authorization_server(settings: Settings) -> AuthorizationServer | None:
     return AuthorizationServer(
         issuer=issuer,
         audience=settings.authorization_audience or settings.issuer_url,
-        keys=ServerKeys(load_from(source, Reach(settings.authorization_networks))),
+        keys=ServerKeys(load_from(source, EgressPolicy(settings.authorization_networks))),
         limits_claim=settings.authorization_limits_claim,
         limits=settings.authorization_limits,
     )

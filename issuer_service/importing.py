@@ -24,7 +24,7 @@ from issuer_service.agents.registration import (
 )
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.audit.records import AuditEvent, Possession
-from issuer_service.container import Wiring, build_wiring
+from issuer_service.container import Container, build_wiring
 from issuer_service.db.ports import Store
 from issuer_service.db.sql import open_store
 from issuer_service.keys.opening import open_vault
@@ -103,7 +103,7 @@ class Worked:
 
 @dataclass(frozen=True, slots=True)
 class _Process:
-    wiring: Wiring
+    container: Container
     loop: asyncio.AbstractEventLoop
 
 
@@ -133,7 +133,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-async def _open(settings: Settings) -> Wiring:
+async def _open(settings: Settings) -> Container:
     store = open_store(settings.database_url)
     try:
         return build_wiring(settings, await open_vault(settings, store))
@@ -144,23 +144,23 @@ async def _open(settings: Settings) -> Wiring:
 def work(given: Lines) -> Worked:
     """Do it, in a process that was prepared."""
     (process,) = _process
-    return process.loop.run_until_complete(work_on(process.wiring, given))
+    return process.loop.run_until_complete(work_on(process.container, given))
 
 
-async def work_on(wiring: Wiring, given: Lines) -> Worked:
-    """Do it with this wiring."""
-    now = wiring.clock.now()
-    terms, keys = await terms_of(wiring, now, ProofPolicy.ACCEPTED), await wiring.keys.current()
+async def work_on(container: Container, given: Lines) -> Worked:
+    """Do it with this container."""
+    now = container.clock.now()
+    terms, keys = await terms_of(container, now, ProofPolicy.ACCEPTED), await container.keys.current()
     caller, read = Caller(given.subject, "", {}), list[tuple[int, Registration]]()
     refused = list[tuple[int, tuple[Finding, ...]]]()
     for number, line in given.lines:
         try:
-            registration = read_line(line, given.contexts, terms, wiring.bounds.body_bytes)
-            check_work(registration, wiring.bounds)
+            registration = read_line(line, given.contexts, terms, container.bounds.body_bytes)
+            check_work(registration, container.bounds)
             read.append((number, registration))
         except Refused as refusal:
             refused.append((number, tuple(refusal.findings)))
-    known = dict(await wiring.store.registered([one.agent_id for _, one in read]))
+    known = dict(await container.store.registered([one.agent_id for _, one in read]))
     new, there = list[tuple[int, Registration]](), list[int]()
     for number, registration in read:
         as_asked = RegisteredRow(given.subject, content_of(registration.card), asked_for(registration))
@@ -169,11 +169,11 @@ async def work_on(wiring: Wiring, given: Lines) -> Worked:
         else:
             known[registration.agent_id] = as_asked  # for a later line of the same agent
             new.append((number, registration))
-    rows, subjects = [], await subjects_of(wiring)
+    rows, subjects = [], await subjects_of(container)
     for place, (number, registration) in enumerate(new):
         entries = given.statuses[place * len(given.contexts) : (place + 1) * len(given.contexts)]
         try:
-            row, _ = issue_batch(wiring, keys, subjects, caller, registration, _IMPORTED, entries, now)
+            row, _ = issue_batch(container, keys, subjects, caller, registration, _IMPORTED, entries, now)
         except Refused as refusal:
             if refusal.rule in (Rule.SIGNER_UNAVAILABLE, Rule.STORE_UNAVAILABLE):
                 raise

@@ -90,7 +90,7 @@ _SECONDS_WORTH = 10
 _LEAST_CAPACITY = 10
 
 
-class TooOften(Refused):
+class RateLimited(Refused):
     """A refusal that says when to ask again."""
 
     def __init__(self, hint: str, seconds: float) -> None:
@@ -114,7 +114,7 @@ class Buckets:
         """Take one.
 
         Raises:
-            Refused: ``rate.exceeded`` (as ``TooOften``) when there is none; then nothing is taken.
+            Refused: ``rate.exceeded`` (as ``RateLimited``) when there is none; then nothing is taken.
         """
         if self._per_second:
             self._keep(key, self._check(key, now) - 1, now)
@@ -123,7 +123,7 @@ class Buckets:
         """Take nothing.
 
         Raises:
-            Refused: ``rate.exceeded`` (as ``TooOften``) when there is none.
+            Refused: ``rate.exceeded`` (as ``RateLimited``) when there is none.
         """
         if self._per_second:
             self._check(key, now)
@@ -139,7 +139,7 @@ class Buckets:
     def _check(self, key: str, now: Instant) -> float:
         level = self._level(key, now)
         if level < 1:
-            raise TooOften(self._hint, (1 - level) / self._per_second)
+            raise RateLimited(self._hint, (1 - level) / self._per_second)
         return level
 
     def _level(self, key: str, now: Instant) -> float:

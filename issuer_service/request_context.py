@@ -17,8 +17,8 @@ from starlette.types import Scope as AsgiScope
 from issuer_service.access import EXTERNAL, Caller, Scope, check_token, find_token, parse_client_credentials
 from issuer_service.agents.records import TokenRow
 from issuer_service.connections import client_address, neighbourhood
-from issuer_service.container import Bounds, Wiring
-from issuer_service.rate_limit import BODY_WEIGHT, UNIT_BYTES, TooOften
+from issuer_service.container import Bounds, Container
+from issuer_service.rate_limit import BODY_WEIGHT, UNIT_BYTES, RateLimited
 from issuer_service.routes import asked_method
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
@@ -42,7 +42,7 @@ _UNLIMITED = ("/status/", "/.well-known/", "/healthz", "/readyz")
 
 
 @dataclass(slots=True)
-class Exchange:
+class RequestContext:
     """The context of one request, filled while it is answered.
 
     Attributes:
@@ -63,20 +63,20 @@ class Exchange:
     status: int | None = None
     turn: str = ""
     size: int = 0
-    over: TooOften | None = None
+    over: RateLimited | None = None
     began: float = field(default_factory=time.perf_counter)
 
 
-def exchange_of(scope: AsgiScope) -> Exchange:
+def request_context_of(scope: AsgiScope) -> RequestContext:
     """Return the context of the current request."""
-    exchange: Exchange = scope[_STATE]
-    return exchange
+    context: RequestContext = scope[_STATE]
+    return context
 
 
-def begin_exchange(scope: AsgiScope) -> None:
+def begin_request_context(scope: AsgiScope) -> None:
     """Begin a request context in an application without ``Exchanges``."""
     if _STATE not in scope:
-        scope[_STATE] = Exchange("", scope["client"][0] if scope.get("client") else "unknown")
+        scope[_STATE] = RequestContext("", scope["client"][0] if scope.get("client") else "unknown")
 
 
 def header_values(scope: AsgiScope, name: bytes) -> Sequence[str]:
@@ -103,98 +103,100 @@ def is_limited(path: str) -> bool:
     return not path.startswith(_UNLIMITED)
 
 
-class Exchanges:
+class RequestContexts:
     """Middleware that gives each request an id and logs it at the end.
 
     Every response carries the id.
     """
 
-    def __init__(self, app: ASGIApp, wiring: Wiring, answer: Callable[[AsgiScope, TooOften], Response]) -> None:
-        self._app, self._wiring, self._answer = app, wiring, answer
+    def __init__(
+        self, app: ASGIApp, container: Container, answer: Callable[[AsgiScope, RateLimited], Response]
+    ) -> None:
+        self._app, self._container, self._answer = app, container, answer
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = scope[_STATE] = self._begin(scope)
-        name = REQUEST_ID, exchange.request_id.encode()
+        context = scope[_STATE] = self._begin(scope)
+        name = REQUEST_ID, context.request_id.encode()
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                if exchange.over is not None and not exchange.caller:
-                    over, exchange.over = exchange.over, None
+                if context.over is not None and not context.caller:
+                    over, context.over = context.over, None
                     raise over
-                exchange.status = message["status"]
+                context.status = message["status"]
                 message["headers"] = [*message["headers"], name]
-            self._weigh(scope, exchange, message)
+            self._weigh(scope, context, message)
             await send(message)
 
         async def weighed() -> Message:
             message = await receive()
-            self._weigh(scope, exchange, message)
+            self._weigh(scope, context, message)
             return message
 
         try:
             if is_limited(scope["path"]):
-                self._take(scope, exchange)
+                self._take(scope, context)
             await self._app(scope, weighed, named)
-        except TooOften as refusal:  # others are answered further in
+        except RateLimited as refusal:  # others are answered further in
             await self._answer(scope, refusal)(scope, receive, named)
         finally:
-            self._end(scope, exchange)
+            self._end(scope, context)
 
-    def _weigh(self, scope: AsgiScope, exchange: Exchange, message: Message) -> None:
+    def _weigh(self, scope: AsgiScope, context: RequestContext, message: Message) -> None:
         """Charge the caller for each further ``UNIT_BYTES``, before the work is done."""
         weight = BODY_WEIGHT if message["type"] == "http.request" else 1
-        before, exchange.size = exchange.size // UNIT_BYTES, exchange.size + weight * len(message.get("body", b""))
-        units = exchange.size // UNIT_BYTES - before
+        before, context.size = context.size // UNIT_BYTES, context.size + weight * len(message.get("body", b""))
+        units = context.size // UNIT_BYTES - before
         if units and is_limited(scope["path"]):
-            rates, now = self._wiring.rates, self._wiring.clock.now()
-            if exchange.turn:
-                rates.tokens.charge(exchange.turn, units, now)
+            rates, now = self._container.rates, self._container.clock.now()
+            if context.turn:
+                rates.tokens.charge(context.turn, units, now)
             else:
-                rates.addresses.charge(neighbourhood(exchange.client), units, now)
+                rates.addresses.charge(neighbourhood(context.client), units, now)
 
-    def _take(self, scope: AsgiScope, exchange: Exchange) -> None:
+    def _take(self, scope: AsgiScope, context: RequestContext) -> None:
         """Count the request against its address.
 
         Strangers behind one address do not lock out its good tokens.
         """
         try:
-            self._wiring.rates.addresses.take(neighbourhood(exchange.client), self._wiring.clock.now())
-        except TooOften as refusal:
+            self._container.rates.addresses.take(neighbourhood(context.client), self._container.clock.now())
+        except RateLimited as refusal:
             if not any(name in _CREDENTIALS for name, _ in scope["headers"]):
                 raise
-            exchange.over = refusal
+            context.over = refusal
 
-    def _end(self, scope: AsgiScope, exchange: Exchange) -> None:
-        seconds = time.perf_counter() - exchange.began
+    def _end(self, scope: AsgiScope, context: RequestContext) -> None:
+        seconds = time.perf_counter() - context.began
         method, route = _method_of(scope), _route_of(scope)
-        self._wiring.metrics.count_request(method, route, exchange.status, exchange.rule, seconds)
+        self._container.metrics.count_request(method, route, context.status, context.rule, seconds)
         if _log.isEnabledFor(logging.INFO):
             line = {
                 "method": method,
                 "route": route,
-                "status": exchange.status,
-                "rule": exchange.rule or None,
+                "status": context.status,
+                "rule": context.rule or None,
                 "milliseconds": round(1000 * seconds, 1),
-                "request_id": exchange.request_id,
-                "client": exchange.client,
-                "caller": exchange.caller or None,
+                "request_id": context.request_id,
+                "client": context.client,
+                "caller": context.caller or None,
             }
             _log.info("request", extra=line)
 
-    def _begin(self, scope: AsgiScope) -> Exchange:
+    def _begin(self, scope: AsgiScope) -> RequestContext:
         peer = scope["client"][0] if scope.get("client") else "unknown"
-        proxies = self._wiring.trusted_proxies
+        proxies = self._container.trusted_proxies
         client = client_address(peer, header_values(scope, b"x-forwarded-for"), proxies) if proxies else peer
-        return Exchange(self._name(header_values(scope, REQUEST_ID)), client)
+        return RequestContext(self._name(header_values(scope, REQUEST_ID)), client)
 
     def _name(self, given: Sequence[str]) -> str:
         if len(given) == 1 and _GIVEN_ID.fullmatch(given[0]):
             return given[0]
-        return self._wiring.request_ids.draw(1).hex()
+        return self._container.request_ids.draw(1).hex()
 
 
 def _route_of(scope: AsgiScope) -> str:
@@ -281,14 +283,14 @@ def _check_media_type(scope: AsgiScope, expected: str) -> None:
 # All kinds of tokens take this one path.
 
 
-async def authorize(request: Request, wiring: Wiring, *scopes: Scope) -> Caller:
+async def authorize(request: Request, container: Container, *scopes: Scope) -> Caller:
     """Authenticate the caller, and check that their token permits the request.
 
     This comes before anything else is read of a request.
 
     Args:
         request: with the ``Authorization`` header.
-        wiring: has the tokens and the rate limits.
+        container: has the tokens and the rate limits.
         scopes: one of which the token must have.
 
     Raises:
@@ -296,10 +298,10 @@ async def authorize(request: Request, wiring: Wiring, *scopes: Scope) -> Caller:
             or ``store.unavailable``.
     """
     text = parse_credentials(header_values(request.scope, b"authorization"))
-    return check_token(await authenticate(request, wiring, text), *scopes)
+    return check_token(await authenticate(request, container, text), *scopes)
 
 
-async def authorize_client(request: Request, wiring: Wiring, *scopes: Scope) -> Caller:
+async def authorize_client(request: Request, container: Container, *scopes: Scope) -> Caller:
     """Authorize a client at an OAuth endpoint.
 
     Clients may also authenticate with ``client_secret_basic`` there.
@@ -308,10 +310,10 @@ async def authorize_client(request: Request, wiring: Wiring, *scopes: Scope) -> 
         Refused: as ``authorize``.
     """
     name, text = parse_client_credentials(header_values(request.scope, b"authorization"))
-    return check_token(await authenticate(request, wiring, text, name), *scopes)
+    return check_token(await authenticate(request, container, text, name), *scopes)
 
 
-async def authenticate(request: Request, wiring: Wiring, text: str, name: str | None = None) -> TokenRow:
+async def authenticate(request: Request, container: Container, text: str, name: str | None = None) -> TokenRow:
     """Authenticate a token, whatever it is for.
 
     A bad token counts against the address that sent it.
@@ -320,40 +322,40 @@ async def authenticate(request: Request, wiring: Wiring, text: str, name: str | 
 
     Args:
         request: the request that it came with, however it did.
-        wiring: as for ``authorize``.
+        container: as for ``authorize``.
         text: the token.
         name: whose token it has to be, where the client said so.
 
     Raises:
         Refused: as ``authorize``, but for scopes.
     """
-    now, exchange = wiring.clock.now(), exchange_of(request.scope)
-    client = neighbourhood(exchange.client)
+    now, context = container.clock.now(), request_context_of(request.scope)
+    client = neighbourhood(context.client)
     try:
-        token = await _find(wiring, text, now)
+        token = await _find(container, text, now)
         if name not in (None, token.subject):
             raise Refused(Rule.TOKEN_INVALID, WHERE)
     except Refused as refusal:
         if refusal.rule is Rule.TOKEN_INVALID:
-            wiring.rates.failures.take(client, now)
+            container.rates.failures.take(client, now)
         raise
-    take_turn(request, wiring, token)
+    take_turn(request, container, token)
     return token
 
 
-def take_turn(request: Request, wiring: Wiring, token: TokenRow) -> None:
+def take_turn(request: Request, container: Container, token: TokenRow) -> None:
     """Have the request count as one with this token.
 
     Raises:
         Refused: ``rate.exceeded``.
     """
-    exchange_of(request.scope).caller = digest_of(token.subject)
+    request_context_of(request.scope).caller = digest_of(token.subject)
     key = token.subject if token.subject.startswith(EXTERNAL) else token.digest
-    wiring.rates.tokens.take(key, wiring.clock.now())
-    exchange_of(request.scope).turn = key
+    container.rates.tokens.take(key, container.clock.now())
+    request_context_of(request.scope).turn = key
 
 
-async def _find(wiring: Wiring, text: str, now: Instant) -> TokenRow:
-    if wiring.authorization_server is not None and is_jwt(text):
-        return await wiring.authorization_server.read(text, now)
-    return await find_token(wiring.store, text, now)
+async def _find(container: Container, text: str, now: Instant) -> TokenRow:
+    if container.authorization_server is not None and is_jwt(text):
+        return await container.authorization_server.read(text, now)
+    return await find_token(container.store, text, now)

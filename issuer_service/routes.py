@@ -13,7 +13,7 @@ from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.problems import Problem
 from sdcard.http_auth import PROBLEM
 
@@ -125,27 +125,27 @@ BASIC = _Documented(
 )
 """The same for clients of the token endpoint; ``access.parse_client_credentials`` reads it."""
 
-_BOUND = "sdcard.wiring"
+_BOUND = "sdcard.container"
 _REFERENCE = "#/components/schemas/{model}"
 
 
-def wiring_of(request: Request) -> Wiring:
-    """Return the wiring of the application or of the mounted router."""
-    wiring: Wiring | None = request.scope.get(_BOUND)
-    return wiring or request.app.state.wiring
+def container_of(request: Request) -> Container:
+    """Return the container of the application or of the mounted router."""
+    container: Container | None = request.scope.get(_BOUND)
+    return container or request.app.state.container
 
 
-def bind_wiring(request: Request, wiring: Wiring) -> None:
-    """Bind a request to this wiring, whatever the application's own is."""
-    request.scope[_BOUND] = wiring
+def bind_wiring(request: Request, container: Container) -> None:
+    """Bind a request to this container, whatever the application's own is."""
+    request.scope[_BOUND] = container
 
 
-async def _wiring(request: Request) -> Wiring:
+async def _container(request: Request) -> Container:
     """It waits for nothing; but FastAPI would have a thread do what is not ``async``."""
-    return wiring_of(request)
+    return container_of(request)
 
 
-FromWiring: TypeAlias = Annotated[Wiring, Depends(_wiring)]
+FromContainer: TypeAlias = Annotated[Container, Depends(_container)]
 
 
 def json_body(model: type[BaseModel]) -> dict[str, Any]:

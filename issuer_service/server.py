@@ -18,7 +18,7 @@ import uvicorn
 from issuer_service.app import create_app
 from issuer_service.configuration import check_fit_to_serve
 from issuer_service.connections import BoundedProtocol
-from issuer_service.container import Wiring, build_wiring
+from issuer_service.container import Container, build_wiring
 from issuer_service.keys.opening import prepare_keys
 from issuer_service.logs import logging_to
 from issuer_service.monitoring import offered
@@ -119,15 +119,15 @@ def serve(settings: Settings, started: Callable[[str], None] = lambda url: None)
     check_fit_to_serve(settings)
     tls = tls_of(settings)
     with logging_to(None, settings.log_format, settings.log_level), bind(settings.host, settings.port) as listening:
-        wiring = build_wiring(settings, prepare_keys(settings))
+        container = build_wiring(settings, prepare_keys(settings))
         address = address_of(listening, "https" if tls else "http")
 
         def tell() -> None:
             _log.info("started", extra={"address": address, "issuer": settings.issuer_url})
             started(address)
 
-        server = _server(wiring, tell, tls, settings.stop_seconds)
-        with offered(wiring.metrics, settings.metrics_port), _ending_well(server):
+        server = _server(container, tell, tls, settings.stop_seconds)
+        with offered(container.metrics, settings.metrics_port), _ending_well(server):
             server.run(sockets=[listening])
         _log.info("stopped")
 
@@ -151,12 +151,12 @@ def _ending_well(server: uvicorn.Server) -> Iterator[None]:
 
 
 @contextmanager
-def running(wiring: Wiring, listening: socket.socket) -> Iterator[str]:
+def running(container: Container, listening: socket.socket) -> Iterator[str]:
     """A registry in a thread of its own for as long as the block lasts; gives its URL.
 
     Its database is prepared.
     """
-    server = _server(wiring, lambda: None)
+    server = _server(container, lambda: None)
     thread = threading.Thread(target=_run, args=(server, listening), name="registry", daemon=True)
     thread.start()
     try:
@@ -182,7 +182,7 @@ class _Server(uvicorn.Server):
 
 
 def _server(
-    wiring: Wiring, started: Callable[[], None], tls: ssl.SSLContext | None = None, stop_seconds: int = 15
+    container: Container, started: Callable[[], None], tls: ssl.SSLContext | None = None, stop_seconds: int = 15
 ) -> uvicorn.Server:
     """Create the uvicorn server: no access log, no forwarding headers.
 
@@ -194,7 +194,7 @@ def _server(
     stop waits for requests under way.
     """
     config = uvicorn.Config(
-        create_app(wiring),
+        create_app(container),
         http=BoundedProtocol,
         h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
         limit_concurrency=_MOST_CONNECTIONS,

@@ -10,9 +10,9 @@ from typing import Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.keys.repository import KeyUse
-from issuer_service.routes import FromWiring, refusals
+from issuer_service.routes import FromContainer, refusals
 from sdcard.io.key_files import public_jwks
 
 router = APIRouter(tags=["well-known"])
@@ -43,10 +43,10 @@ class Health(BaseModel):
 
 
 @router.get("/.well-known/jwt-vc-issuer", summary="Who issues, and where its keys are")
-async def issuer_metadata(wiring: FromWiring, response: Response) -> IssuerMetadata:
+async def issuer_metadata(container: FromContainer, response: Response) -> IssuerMetadata:
     """The Issuer, and the address of its keys."""
     response.headers["Cache-Control"] = CACHE
-    issuer = wiring.issuer_url
+    issuer = container.issuer_url
     return IssuerMetadata(
         issuer=issuer,
         jwks_uri=f"{issuer}/.well-known/jwks.json",
@@ -55,22 +55,22 @@ async def issuer_metadata(wiring: FromWiring, response: Response) -> IssuerMetad
 
 
 @router.get("/.well-known/jwks.json", summary="The Issuer's public keys", responses=_UNREACHABLE)
-async def key_set(wiring: FromWiring, response: Response) -> KeySet:
+async def key_set(container: FromContainer, response: Response) -> KeySet:
     """The Issuer's public keys."""
     response.headers["Cache-Control"] = CACHE
-    return await published_keys(wiring, KeyUse.CARDS)
+    return await published_keys(container, KeyUse.CARDS)
 
 
 @router.get("/.well-known/status-jwks.json", summary="The public keys of status lists", responses=_UNREACHABLE)
-async def status_key_set(wiring: FromWiring, response: Response) -> KeySet:
+async def status_key_set(container: FromContainer, response: Response) -> KeySet:
     """The public keys of status lists."""
     response.headers["Cache-Control"] = CACHE
-    return await published_keys(wiring, KeyUse.STATUS)
+    return await published_keys(container, KeyUse.STATUS)
 
 
-async def published_keys(wiring: Wiring, use: KeyUse) -> KeySet:
+async def published_keys(container: Container, use: KeyUse) -> KeySet:
     """The keys that others verify with what this use signs."""
-    keys = await wiring.keys.current()
+    keys = await container.keys.current()
     return KeySet(keys=public_jwks(*keys.published[use])["keys"])
 
 
@@ -87,8 +87,8 @@ async def health(response: Response) -> Health:
 @router.get(
     "/readyz", summary="Whether the registry can do its work", responses=refusals(HTTPStatus.SERVICE_UNAVAILABLE)
 )
-async def readiness(wiring: FromWiring, response: Response) -> Health:
+async def readiness(container: FromContainer, response: Response) -> Health:
     """Check that the registry can commit and sign, and that its schema is current."""
     response.headers["Cache-Control"] = "no-store"
-    await wiring.readiness.check(wiring.store, wiring.keys, wiring.clock.now())
+    await container.readiness.check(container.store, container.keys, container.clock.now())
     return Health()

@@ -161,7 +161,10 @@ class ChallengeMaker:
         return made_at + self.lifetime
 
     def _terms(self, audience: str, interaction_id: str | None, target: RequestTarget | None) -> NonceTerms:
-        request = ("", "", "") if target is None else (target.origin, target.method, target.path)
+        request = ("", "", "")
+        if target is not None:
+            path = target.path if target.service is None else f"{target.path}\n{target.service}"  # no path has a line feed
+            request = (target.origin, target.method, path)
         return NonceTerms(self.purpose, audience, self.lifetime, *request, interaction_id)
 
 

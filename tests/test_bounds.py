@@ -93,9 +93,9 @@ PLACES: dict[Why, str] = {
     """,
     Why.VERIFIED: """
         sdcard/verification_cache.py:VerificationCache._entries sdcard/verification_cache.py:VerificationCache._order
-        sdcard/web/authenticate.py:Demanding._cache sdcard/web/client_auth.py:Presenter.cache
+        sdcard/web/authenticate.py:SdCardMiddleware._cache sdcard/web/client_auth.py:Presenter.cache
         sdcard/agent_proof.py:AgentProver.cache sdcard/web/proved_client.py:AgentSession._cache
-        issuer_service/container.py:Wiring.verification_cache
+        issuer_service/container.py:Container.verification_cache
         sdcard/io/status_lists.py:FetchedStatusLists._kept sdcard/io/status_lists.py:FetchedStatusLists._coming
     """,
     Why.ADMITTED: """
@@ -105,8 +105,8 @@ PLACES: dict[Why, str] = {
     """,
     Why.EACH: """
         issuer_service/rate_limit.py:Buckets._levels issuer_service/rate_limit.py:Shares._places
-        issuer_service/rate_limit.py:Turns._own issuer_service/container.py:Wiring.turns
-        issuer_service/container.py:Wiring.shares
+        issuer_service/rate_limit.py:Turns._own issuer_service/container.py:Container.turns
+        issuer_service/container.py:Container.shares
     """,
     Why.OWNED: """
         sdcard/io/database.py:Database._turns sdcard/io/database.py:Database._threads

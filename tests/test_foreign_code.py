@@ -46,7 +46,7 @@ from sdcard.errors import Part, Where, foreign_code
 from sdcard.io import http as fetching
 from sdcard.io import key_files
 from sdcard.io.database import open_database
-from sdcard.io.egress_policy import LOOPBACK, Reach
+from sdcard.io.egress_policy import LOOPBACK, EgressPolicy
 from sdcard.io.registry_client import Registry
 from sdcard.jose import key_types as ml_dsa
 from sdcard.jose import keys as jose_keys
@@ -130,7 +130,7 @@ def fetched() -> Any:
 
 
 def resolved(patch: pytest.MonkeyPatch, fail: Callable[..., Any]) -> Callable[[], Any]:
-    return lambda: fetching.fetch("https://a.example/x", Reach(resolve=fail), ("application/json",), 10)
+    return lambda: fetching.fetch("https://a.example/x", EgressPolicy(resolve=fail), ("application/json",), 10)
 
 
 def certificate(patch: pytest.MonkeyPatch, fail: Callable[..., Any]) -> Callable[[], Any]:

@@ -95,7 +95,7 @@ def agents_from_revocations(seed: str, a_minute: int, count: int = 20, looks: fl
         while at <= end:
             while moments and moments[0][0] <= at:
                 open_registry.clock.at, agent_id = moments.pop(0)
-                open_registry.run(change_statuses(open_registry.wiring, OWNER, agent_id, REVOKE, b"{}"))
+                open_registry.run(change_statuses(open_registry.container, OWNER, agent_id, REVOKE, b"{}"))
             after = _look(open_registry, addresses, at)
             changed = after - before
             found |= {agent_id for agent_id, each in entries.items() if each == changed}
@@ -120,7 +120,7 @@ def _look(open_registry: Registry, addresses: Sequence[str], at: float) -> set[E
     open_registry.clock.at = at
     found = set[Entry]()
     for address in addresses:
-        published = open_registry.run(published_list(open_registry.wiring, address.rpartition("/")[2]))
+        published = open_registry.run(published_list(open_registry.container, address.rpartition("/")[2]))
         listed = _payload(published.token.decode())["status_list"]
         bits = zlib.decompress(_decoded(listed["lst"]))
         each = 8 // listed["bits"]

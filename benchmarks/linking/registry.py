@@ -20,7 +20,7 @@ from benchmarks.linking.population import Agent
 from benchmarks.work import ISSUER
 from issuer_service.access import Caller
 from issuer_service.agents.registration import register_agent
-from issuer_service.container import AuditCheckpoints, Wiring
+from issuer_service.container import AuditCheckpoints, Container
 from issuer_service.db.migrations import upgrade
 from issuer_service.db.sql import open_store
 from issuer_service.keys.repository import KeyUse
@@ -99,7 +99,7 @@ class Registry:
         self.store = open_store(url)
         vault = Vault(create_key_encryption_key(folder / "key-encryption.key"))
         self.run(make_missing(self.store, vault, START - DAY))
-        self.wiring = Wiring(
+        self.container = Container(
             ISSUER,
             KeyRing(self.store, vault, self.clock),
             self.store,
@@ -130,13 +130,13 @@ class Registry:
             "disclosure_contexts": contexts,
             "card": agent.card,
         }
-        answer = json.loads(self.run(register_agent(self.wiring, OWNER, json.dumps(request).encode())))
+        answer = json.loads(self.run(register_agent(self.container, OWNER, json.dumps(request).encode())))
         owners = {signer.public_key.thumbprint: signer for signer in signers}
         return [Held(card["sd_card"], owners[card["key_thumbprint"]], card) for card in answer["cards"]]
 
     def acceptance(self) -> Acceptance:
         """Rules for Holders to accept SD-Cards."""
-        keys = self.run(self.wiring.keys.current())
+        keys = self.run(self.container.keys.current())
         return Acceptance(issuers=TrustedIssuers.of(ISSUER, *keys.published[KeyUse.CARDS]))
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from issuer_service.agents.schemas import (
     Renewal,
 )
 from issuer_service.request_context import authorize, read_json_body, read_small_json_body
-from issuer_service.routes import BEARER, DirectRoute, FromWiring, json_body, refusals, wiring_of
+from issuer_service.routes import BEARER, DirectRoute, FromContainer, container_of, json_body, refusals
 from sdcard.errors import Refused
 from sdcard.rules import Rule
 
@@ -47,12 +47,12 @@ async def register_agent(request: Request) -> Response:
 
     An agent that is registered already is registered again.
     """
-    wiring = wiring_of(request)
+    container = container_of(request)
     authorization = request.headers.getlist("authorization")
-    caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
-    body = await read_json_body(request, wiring.bounds)
+    caller = await authorize(request, container, Scope.AGENTS_REGISTER)
+    body = await read_json_body(request, container.bounds)
     asked = repeatable(request.headers.getlist("idempotency-key"), authorization, caller, "register", body)
-    return issued(await registration.register_agent(wiring, caller, body, asked))
+    return issued(await registration.register_agent(container, caller, body, asked))
 
 
 @router.post(
@@ -68,9 +68,9 @@ async def new_nonce(request: Request) -> Response:
 
     A body plays no part.
     """
-    wiring = wiring_of(request)
-    caller = await authorize(request, wiring, Scope.AGENTS_REGISTER, Scope.TOKENS_EXCHANGE)
-    return issued((await issue_nonce(wiring, caller)).model_dump_json().encode())
+    container = container_of(request)
+    caller = await authorize(request, container, Scope.AGENTS_REGISTER, Scope.TOKENS_EXCHANGE)
+    return issued((await issue_nonce(container, caller)).model_dump_json().encode())
 
 
 # -- Endpoints of an owner's agents: list, show, delete, renew, change keys -------------------------------------------
@@ -106,13 +106,13 @@ _PAGE: dict[str, Any] = {
 @lifecycle_router.get(
     "/agents", summary="The caller's agents", responses=_LISTING, openapi_extra=_PAGE, dependencies=_DEPENDENCIES
 )
-async def list_agents(request: Request, wiring: FromWiring, response: Response) -> AgentList:
+async def list_agents(request: Request, container: FromContainer, response: Response) -> AgentList:
     """The caller's agents, in pages."""
-    caller = await authorize(request, wiring, Scope.AGENTS_MANAGE)
+    caller = await authorize(request, container, Scope.AGENTS_MANAGE)
     query = request.query_params
     _check_query(list(query), ("limit", "cursor"))
     response.headers["Cache-Control"] = "no-store"
-    return await lifecycle.list_agents(wiring, caller, query.getlist("cursor"), query.getlist("limit"))
+    return await lifecycle.list_agents(container, caller, query.getlist("cursor"), query.getlist("limit"))
 
 
 def _check_query(given: Sequence[str], known: Sequence[str]) -> None:
@@ -124,19 +124,19 @@ def _check_query(given: Sequence[str], known: Sequence[str]) -> None:
 @lifecycle_router.get(
     "/agents/{agent_id}", summary="One of the caller's agents", responses=_ONE, dependencies=_DEPENDENCIES
 )
-async def show_agent(agent_id: str, request: Request, wiring: FromWiring, response: Response) -> AgentShown:
+async def show_agent(agent_id: str, request: Request, container: FromContainer, response: Response) -> AgentShown:
     """Return the caller's agent: its registration and its unexpired SD-Cards."""
-    caller = await authorize(request, wiring, Scope.AGENTS_MANAGE)
+    caller = await authorize(request, container, Scope.AGENTS_MANAGE)
     response.headers["Cache-Control"] = "no-store"
-    return await lifecycle.show_agent(wiring, caller, agent_id)
+    return await lifecycle.show_agent(container, caller, agent_id)
 
 
 @lifecycle_router.delete("/agents/{agent_id}", summary="Delete an agent", responses=_ONE, dependencies=_DEPENDENCIES)
-async def delete_agent(agent_id: str, request: Request, wiring: FromWiring, response: Response) -> AgentDeleted:
+async def delete_agent(agent_id: str, request: Request, container: FromContainer, response: Response) -> AgentDeleted:
     """Revoke an agent's SD-Cards and forget it. Its id and keys stay reserved."""
-    caller = await authorize(request, wiring, Scope.AGENTS_MANAGE)
+    caller = await authorize(request, container, Scope.AGENTS_MANAGE)
     response.headers["Cache-Control"] = "no-store"
-    return await lifecycle.delete_agent(wiring, caller, agent_id)
+    return await lifecycle.delete_agent(container, caller, agent_id)
 
 
 @lifecycle_router.post(
@@ -148,15 +148,15 @@ async def delete_agent(agent_id: str, request: Request, wiring: FromWiring, resp
     openapi_extra={**json_body(Renewal), "parameters": [IDEMPOTENCY_KEY]},
     dependencies=_DEPENDENCIES,
 )
-async def renew_agent(agent_id: str, request: Request, wiring: FromWiring) -> Response:
+async def renew_agent(agent_id: str, request: Request, container: FromContainer) -> Response:
     """Issue an agent's SD-Cards again under the present policy.
 
     The card, contexts and keys stay the same.
     """
-    caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
-    body = await read_small_json_body(request, wiring.bounds)
+    caller = await authorize(request, container, Scope.AGENTS_REGISTER)
+    body = await read_small_json_body(request, container.bounds)
     asked = repeatable(*_headers(request), caller, f"renew {agent_id}", body)
-    return issued(await lifecycle.renew_agent(wiring, caller, agent_id, body, asked))
+    return issued(await lifecycle.renew_agent(container, caller, agent_id, body, asked))
 
 
 @lifecycle_router.post(
@@ -168,12 +168,12 @@ async def renew_agent(agent_id: str, request: Request, wiring: FromWiring) -> Re
     openapi_extra={**json_body(KeyChange), "parameters": [IDEMPOTENCY_KEY]},
     dependencies=_DEPENDENCIES,
 )
-async def change_keys(agent_id: str, request: Request, wiring: FromWiring) -> Response:
+async def change_keys(agent_id: str, request: Request, container: FromContainer) -> Response:
     """Issue an agent's SD-Cards again, bound to other keys."""
-    caller = await authorize(request, wiring, Scope.AGENTS_REGISTER)
-    body = await read_json_body(request, wiring.bounds)
+    caller = await authorize(request, container, Scope.AGENTS_REGISTER)
+    body = await read_json_body(request, container.bounds)
     asked = repeatable(*_headers(request), caller, f"keys {agent_id}", body)
-    return issued(await lifecycle.change_keys(wiring, caller, agent_id, body, asked))
+    return issued(await lifecycle.change_keys(container, caller, agent_id, body, asked))
 
 
 def _headers(request: Request) -> tuple[list[str], list[str]]:

@@ -5,19 +5,19 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from issuer_service.agents.reading import Registration
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.discovery.records import Audience, DiscoveryRow
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.settings import SubjectPer
 from sdcard.policy.plan import Term, terms_of
 
 
-def decided_by(wiring: Wiring, keys: KeysInUse) -> str:
+def decided_by(container: Container, keys: KeysInUse) -> str:
     """Digest of the policy and keys that decided the discovery entries.
 
     A key that is published no more vouches for none.
     """
-    return _named(wiring.decided_by, keys.past)
+    return _named(container.decided_by, keys.past)
 
 
 @lru_cache(16)

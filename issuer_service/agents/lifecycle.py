@@ -29,7 +29,7 @@ from issuer_service.agents.schemas import (
     read_section,
 )
 from issuer_service.audit.records import AuditEvent, Possession
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.settings import ProofPolicy
 from sdcard.cards import detect as summary
 from sdcard.encoding import JsonObject, decode_base64url, encode_base64url, encode_json, parse_json_object
@@ -46,7 +46,7 @@ _LIMIT = REQUEST.within("query", "limit")
 
 
 async def renew_agent(
-    wiring: Wiring, caller: Caller, agent_id: str, body: bytes, asked: Repeatable | None = None
+    container: Container, caller: Caller, agent_id: str, body: bytes, asked: Repeatable | None = None
 ) -> bytes:
     """Issue a Batch like the agent's last one, under the present policy.
 
@@ -57,17 +57,17 @@ async def renew_agent(
             ``agent.unknown``, ``agent.not-renewable``; ``proof.missing`` when proofs are demanded by now and there was
             none.
     """
-    given = parse_json_object(body, REQUEST, wiring.limits.json_depth)
+    given = parse_json_object(body, REQUEST, container.limits.json_depth)
     read_section(Renewal, given)
 
     def request(agent: AgentRow) -> JsonObject:
-        return {**remembered(wiring, agent), **given}
+        return {**remembered(container, agent), **given}
 
-    return await _issue_again(wiring, caller, agent_id, AuditEvent.AGENT_RENEWED, request, asked)
+    return await _issue_again(container, caller, agent_id, AuditEvent.AGENT_RENEWED, request, asked)
 
 
 async def change_keys(
-    wiring: Wiring, caller: Caller, agent_id: str, body: bytes, asked: Repeatable | None = None
+    container: Container, caller: Caller, agent_id: str, body: bytes, asked: Repeatable | None = None
 ) -> bytes:
     """Issue a Batch like the agent's last one, bound to other keys.
 
@@ -78,21 +78,21 @@ async def change_keys(
     """
 
     def read_change() -> tuple[JsonObject, KeyChange]:
-        given = parse_json_object(body, REQUEST, wiring.limits.json_depth)
+        given = parse_json_object(body, REQUEST, container.limits.json_depth)
         return given, read_section(KeyChange, given)
 
-    async with wiring.turns.of(caller.subject):  # as registrations are read: keys and proofs can be many
+    async with container.turns.of(caller.subject):  # as registrations are read: keys and proofs can be many
         given, change = await asyncio.to_thread(read_change)
 
     def request(agent: AgentRow) -> JsonObject:
-        kept = {name: value for name, value in remembered(wiring, agent).items() if name != "public_keys"}
+        kept = {name: value for name, value in remembered(container, agent).items() if name != "public_keys"}
         return {**kept, **given, "supersedes": change.supersedes}
 
-    return await _issue_again(wiring, caller, agent_id, AuditEvent.AGENT_KEYS_CHANGED, request, asked)
+    return await _issue_again(container, caller, agent_id, AuditEvent.AGENT_KEYS_CHANGED, request, asked)
 
 
 async def _issue_again(
-    wiring: Wiring,
+    container: Container,
     caller: Caller,
     agent_id: str,
     event: AuditEvent,
@@ -101,42 +101,42 @@ async def _issue_again(
 ) -> bytes:
     """Issue for the stored agent; retry when it is registered again meanwhile."""
     check_agent(caller, agent_id)
-    now = wiring.clock.now()
+    now = container.clock.now()
     if asked is not None:
-        earlier = await earlier_answer(wiring.store, asked, now)
+        earlier = await earlier_answer(container.store, asked, now)
         if earlier is not None:
             return earlier
     for _ in range(_ATTEMPTS):
-        agent = await find_agent(wiring, caller, agent_id)
+        agent = await find_agent(container, caller, agent_id)
         same_keys = event is AuditEvent.AGENT_RENEWED
         proven = same_keys and agent.possession is Possession.PROVEN
-        terms = await terms_of(wiring, now, ProofPolicy.ACCEPTED if proven else wiring.proofs)
+        terms = await terms_of(container, now, ProofPolicy.ACCEPTED if proven else container.proofs)
         again = request(agent)
-        registration = await read(wiring, caller, encode_json(again), partial(read_request, again, terms))
+        registration = await read(container, caller, encode_json(again), partial(read_request, again, terms))
         proven = proven or registration.nonce is not None
         possession = Possession.PROVEN if proven else Possession.NOT_PROVEN
         change = Change(event, possession, agent.batch_id, asked)
         try:
-            return await issue(wiring, caller, registration, change, now)
+            return await issue(container, caller, registration, change, now)
         except AgentChanged:
             continue
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
 
 
-async def find_agent(wiring: Wiring, caller: Caller, agent_id: str) -> AgentRow:
+async def find_agent(container: Container, caller: Caller, agent_id: str) -> AgentRow:
     """The caller's agent of this id.
 
     Raises:
         Refused: ``token.limit``; ``agent.unknown``.
     """
     check_agent(caller, agent_id)
-    agent = await wiring.store.find_agent(caller.subject, agent_id)
+    agent = await container.store.find_agent(caller.subject, agent_id)
     if agent is None:
         raise Refused(Rule.AGENT_UNKNOWN, REQUEST.within("agent_id"))
     return agent
 
 
-def remembered(wiring: Wiring, agent: AgentRow) -> JsonObject:
+def remembered(container: Container, agent: AgentRow) -> JsonObject:
     """Rebuild the request that would register the stored agent.
 
     Raises:
@@ -144,7 +144,7 @@ def remembered(wiring: Wiring, agent: AgentRow) -> JsonObject:
     """
     if agent.asked is None:
         raise Refused(Rule.AGENT_NOT_RENEWABLE, REQUEST.within("agent_id"))
-    depth = wiring.limits.json_depth
+    depth = container.limits.json_depth
     card = parse_json_object(agent.card.encode(), Where(Part.CARD), depth)
     named: JsonObject = {name: card.get(name) or "" for name in ("name", "description", "version")}
     whole: JsonObject = {} if agent.card_format == summary.FORMAT.name else {"card": card}
@@ -152,12 +152,12 @@ def remembered(wiring: Wiring, agent: AgentRow) -> JsonObject:
 
 
 async def list_agents(
-    wiring: Wiring, caller: Caller, cursor: Sequence[str], limit: Sequence[str], begins: str = ""
+    container: Container, caller: Caller, cursor: Sequence[str], limit: Sequence[str], begins: str = ""
 ) -> AgentList:
     """A page of the caller's agents; of those that the token is for.
 
     Args:
-        wiring: the registry.
+        container: the registry.
         caller: whose.
         cursor, limit: the values of these parameters of the query.
         begins: only agents whose ids begin so.
@@ -166,9 +166,9 @@ async def list_agents(
         Refused: ``request.malformed``; ``token.limit``.
     """
     count, after = _read_limit(limit), _read_cursor(cursor)
-    now = int(wiring.clock.now())
+    now = int(container.clock.now())
     prefixes = _narrowed(agent_prefixes(caller), begins)
-    rows = await wiring.store.list_agents(caller.subject, prefixes, after, count + 1, now)
+    rows = await container.store.list_agents(caller.subject, prefixes, after, count + 1, now)
     page = [
         AgentInList(
             agent_id=row.agent_id,
@@ -218,17 +218,17 @@ def _read_cursor(given: Sequence[str]) -> str:
     return after
 
 
-async def show_agent(wiring: Wiring, caller: Caller, agent_id: str) -> AgentShown:
+async def show_agent(container: Container, caller: Caller, agent_id: str) -> AgentShown:
     """An agent of the caller's, and what was issued for it that has not expired.
 
     Raises:
         Refused: ``token.limit``; ``agent.unknown``.
     """
-    agent, now = await find_agent(wiring, caller, agent_id), int(wiring.clock.now())
-    batches = _batches(await wiring.store.issued_for(agent_id, MOST_BATCHES + 1, now))
+    agent, now = await find_agent(container, caller, agent_id), int(container.clock.now())
+    batches = _batches(await container.store.issued_for(agent_id, MOST_BATCHES + 1, now))
     asked: Any = {}
     if agent.asked is not None:
-        asked = parse_json_object(agent.asked.encode(), REQUEST, wiring.limits.json_depth)
+        asked = parse_json_object(agent.asked.encode(), REQUEST, container.limits.json_depth)
     keys = asked.get("public_keys")
     return AgentShown(
         agent_id=agent.agent_id,
@@ -267,7 +267,7 @@ def _context(name: str, rows: Sequence[IssuedRow]) -> IssuedForContext:
     )
 
 
-async def delete_agent(wiring: Wiring, caller: Caller, agent_id: str) -> AgentDeleted:
+async def delete_agent(container: Container, caller: Caller, agent_id: str) -> AgentDeleted:
     """Revoke an agent's SD-Cards and forget it, except for its id and keys.
 
     Nobody else is given that id or those keys.
@@ -276,8 +276,8 @@ async def delete_agent(wiring: Wiring, caller: Caller, agent_id: str) -> AgentDe
         Refused: ``token.limit``; ``agent.unknown``.
     """
     check_agent(caller, agent_id)
-    now = wiring.clock.now()
-    deletion = DeletionRow(int(now), wiring.status.public_at(now), caller.subject, agent_id)
-    revoked = await wiring.store.delete_agent(deletion)
-    public_by = wiring.status.public_by(deletion.public_at, wiring.clock.now())
+    now = container.clock.now()
+    deletion = DeletionRow(int(now), container.status.public_at(now), caller.subject, agent_id)
+    revoked = await container.store.delete_agent(deletion)
+    public_by = container.status.public_by(deletion.public_at, container.clock.now())
     return AgentDeleted(agent_id=agent_id, revoked=revoked, public_at=public_by)

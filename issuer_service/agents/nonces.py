@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from issuer_service.access import Caller
 from issuer_service.agents.records import GivenNonce
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from sdcard.errors import Refused, Where
 from sdcard.instants import MAX_FUTURE, MAX_PAST, Instant
 from sdcard.nonces import NoncePurpose, NonceTerms, make_nonce, recognize_nonce
@@ -27,15 +27,15 @@ class NonceIssued(BaseModel):
     expires_at: int = Field(description="Unix seconds.")
 
 
-async def issue_nonce(wiring: Wiring, caller: Caller) -> NonceIssued:
+async def issue_nonce(container: Container, caller: Caller) -> NonceIssued:
     """Make a nonce for this caller. Nothing is stored."""
-    now = int(wiring.clock.now())
-    key = await wiring.store.nonces.key(wiring.salts)
-    nonce = make_nonce(key, _terms(wiring, caller), now, draw_salts(wiring.salts, 1))
+    now = int(container.clock.now())
+    key = await container.store.nonces.key(container.salts)
+    nonce = make_nonce(key, _terms(container, caller), now, draw_salts(container.salts, 1))
     return NonceIssued(nonce=nonce, expires_at=now + LIFETIME)
 
 
-async def recognize_given(wiring: Wiring, caller: Caller, nonce: str, where: Where, now: Instant) -> GivenNonce:
+async def recognize_given(container: Container, caller: Caller, nonce: str, where: Where, now: Instant) -> GivenNonce:
     """Recognize a nonce that this caller was given.
 
     The transaction ensures its single use.
@@ -43,8 +43,8 @@ async def recognize_given(wiring: Wiring, caller: Caller, nonce: str, where: Whe
     Raises:
         Refused: ``proof.nonce`` at ``where``; ``store.unavailable``.
     """
-    check = partial(_check, _terms(wiring, caller), nonce, where, now)
-    key, expires_at = await wiring.store.nonces.recognize(check, wiring.salts, now)
+    check = partial(_check, _terms(container, caller), nonce, where, now)
+    key, expires_at = await container.store.nonces.recognize(check, container.salts, now)
     return GivenNonce(nonce, expires_at, key, where)
 
 
@@ -55,5 +55,5 @@ def _check(terms: NonceTerms, nonce: str, where: Where, now: Instant, key: bytes
     return made_at + LIFETIME
 
 
-def _terms(wiring: Wiring, caller: Caller) -> NonceTerms:
-    return NonceTerms(NoncePurpose.REGISTRY_PROOF, wiring.issuer_url, LIFETIME, subject=caller.subject)
+def _terms(container: Container, caller: Caller) -> NonceTerms:
+    return NonceTerms(NoncePurpose.REGISTRY_PROOF, container.issuer_url, LIFETIME, subject=caller.subject)

@@ -21,7 +21,7 @@ from issuer_service.agents.records import GivenNonce, KeyRow, RegistrationRow
 from issuer_service.agents.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
 from issuer_service.agents.subjects import Subjects, kept
 from issuer_service.audit.records import AuditEvent, Possession
-from issuer_service.container import Bounds, Wiring
+from issuer_service.container import Bounds, Container
 from issuer_service.discovery.records import Audience, DiscoveryRow
 from issuer_service.keys.repository import KeyNotInUse, KeyUse
 from issuer_service.keys.ring import KeysInUse
@@ -66,13 +66,13 @@ class Change:
     nonce: GivenNonce | None = None
 
 
-async def register_agent(wiring: Wiring, caller: Caller, body: bytes, asked: Repeatable | None = None) -> bytes:
+async def register_agent(container: Container, caller: Caller, body: bytes, asked: Repeatable | None = None) -> bytes:
     """Register an agent and issue its Batch.
 
     Gives the answer: a ``Registered`` in JSON.
 
     Args:
-        wiring: the registry.
+        container: the registry.
         caller: who asks.
         body: what for.
         asked: when it came with an Idempotency-Key; the answer is then the same for each that comes.
@@ -82,34 +82,36 @@ async def register_agent(wiring: Wiring, caller: Caller, body: bytes, asked: Rep
             ``agent.taken``, ``agent.version-reused``, ``key.bound-elsewhere``, ``proof.nonce``, ``idempotency.…``,
             ``signer.unavailable`` or ``store.unavailable``. Nothing is written then.
     """
-    now = wiring.clock.now()
+    now = container.clock.now()
     if asked is not None:
-        earlier = await earlier_answer(wiring.store, asked, now)
+        earlier = await earlier_answer(container.store, asked, now)
         if earlier is not None:
             return earlier
-    terms = await terms_of(wiring, now, wiring.proofs)
-    registration = await read(wiring, caller, body, lambda: read_registration(body, terms))
+    terms = await terms_of(container, now, container.proofs)
+    registration = await read(container, caller, body, lambda: read_registration(body, terms))
     possession = Possession.NOT_PROVEN if registration.nonce is None else Possession.PROVEN
-    return await issue(wiring, caller, registration, Change(AuditEvent.AGENT_REGISTERED, possession, None, asked), now)
+    return await issue(
+        container, caller, registration, Change(AuditEvent.AGENT_REGISTERED, possession, None, asked), now
+    )
 
 
-async def terms_of(wiring: Wiring, now: Instant, proofs: ProofPolicy) -> Terms:
+async def terms_of(container: Container, now: Instant, proofs: ProofPolicy) -> Terms:
     """Return the context for reading a request."""
     return Terms(
-        policy=wiring.policy,
-        profile=wiring.profile,
-        published_keys=wiring.published_keys,
-        issuer_keys=(await wiring.keys.current()).own,
-        limits=wiring.limits,
-        card_signers=wiring.card_signers,
+        policy=container.policy,
+        profile=container.profile,
+        published_keys=container.published_keys,
+        issuer_keys=(await container.keys.current()).own,
+        limits=container.limits,
+        card_signers=container.card_signers,
         now=now,
-        step=issuing_step(wiring.lifetime),
-        issuer=wiring.issuer_url,
+        step=issuing_step(container.lifetime),
+        issuer=container.issuer_url,
         proofs=proofs,
     )
 
 
-async def read(wiring: Wiring, caller: Caller, body: bytes, reading: Callable[[], Registration]) -> Registration:
+async def read(container: Container, caller: Caller, body: bytes, reading: Callable[[], Registration]) -> Registration:
     """Read a request, and refuse it if the token or the bounds do not cover it.
 
     ``body`` is the text of the request.
@@ -120,12 +122,12 @@ async def read(wiring: Wiring, caller: Caller, body: bytes, reading: Callable[[]
     def work() -> Registration:
         registration = reading()
         check_limits(caller, registration.agent_id, registration.card)
-        check_work(registration, wiring.bounds)
+        check_work(registration, container.bounds)
         return registration
 
-    if _is_read_at_once(body, wiring.bounds):
+    if _is_read_at_once(body, container.bounds):
         return work()
-    async with wiring.turns.of(caller.subject):
+    async with container.turns.of(caller.subject):
         return await asyncio.to_thread(work)
 
 
@@ -134,7 +136,9 @@ def _is_read_at_once(body: bytes, bounds: Bounds) -> bool:
     return len(body) <= bounds.read_at_once_bytes and sum(map(body.count, _MARKS)) <= bounds.read_at_once_parts
 
 
-async def issue(wiring: Wiring, caller: Caller, registration: Registration, change: Change, now: Instant) -> bytes:
+async def issue(
+    container: Container, caller: Caller, registration: Registration, change: Change, now: Instant
+) -> bytes:
     """Issue the Batch of a registration.
 
     Gives the answer, or that of the same request if it was first.
@@ -148,39 +152,39 @@ async def issue(wiring: Wiring, caller: Caller, registration: Registration, chan
         AgentChanged: when the agent has another last Batch than ``change.made_from``.
     """
     if change.event is not AuditEvent.AGENT_RENEWED:  # it brings no id and no key
-        wiring.rates.conflicts.check(caller.subject, now)
+        container.rates.conflicts.check(caller.subject, now)
     if registration.nonce is not None:
-        given = await recognize_given(wiring, caller, registration.nonce, REQUEST.within("proofs"), now)
+        given = await recognize_given(container, caller, registration.nonce, REQUEST.within("proofs"), now)
         change = replace(change, nonce=given)
-    subjects = await subjects_of(wiring)
+    subjects = await subjects_of(container)
     for _ in range(_ATTEMPTS):
-        keys = await wiring.keys.current()
-        at_once = _is_small(registration, wiring.bounds) and isinstance(keys.signer(KeyUse.CARDS), InMemorySigner)
-        async with nullcontext() if at_once else wiring.turns.of(caller.subject):
-            statuses = await wiring.store.free_statuses(len(_plans(registration)), wiring.salts, int(now))
-            make = partial(issue_batch, wiring, keys, subjects, caller, registration, change, statuses, now)
+        keys = await container.keys.current()
+        at_once = _is_small(registration, container.bounds) and isinstance(keys.signer(KeyUse.CARDS), InMemorySigner)
+        async with nullcontext() if at_once else container.turns.of(caller.subject):
+            statuses = await container.store.free_statuses(len(_plans(registration)), container.salts, int(now))
+            make = partial(issue_batch, container, keys, subjects, caller, registration, change, statuses, now)
             row, answer = make() if at_once else await asyncio.to_thread(make)
         try:
-            kept = await wiring.store.record_registration(row)
+            kept = await container.store.record_registration(row)
         except StatusTaken:
             continue
         except KeyNotInUse:
-            wiring.keys.outdate()
+            container.keys.outdate()
             continue
         except Refused as refusal:
             if told := _told_by(refusal, registration):
-                wiring.rates.conflicts.charge(caller.subject, told, now)
+                container.rates.conflicts.charge(caller.subject, told, now)
             raise
         if kept is not None and change.asked is not None:
             return open_answer(kept, change.asked)
         for card in row.cards:
-            wiring.metrics.count_card(card.context)
+            container.metrics.count_card(card.context)
         return answer
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
 
 
 def issue_batch(
-    wiring: Wiring,
+    container: Container,
     keys: KeysInUse,
     subjects: Subjects,
     caller: Caller,
@@ -192,52 +196,52 @@ def issue_batch(
     """Make the Batch with these status entries: the rows to write, the response.
 
     Args:
-        wiring, caller, registration, change, now: as for ``issue``.
+        container, caller, registration, change, now: as for ``issue``.
         keys: the registry's, one of which signs.
         subjects: see ``subjects_of``.
         statuses: an entry for each SD-Card.
     """
     signer = keys.signer(KeyUse.CARDS)
     prepared = prepare_batch(
-        Issuer(wiring.issuer_url, signer.public_key),
+        Issuer(container.issuer_url, signer.public_key),
         registration.plans,
         agent_id=[subjects.id_of(registration.agent_id, one) for one in _audiences(registration)],
         holder_keys=[holder.key for holder in registration.keys],
-        validity=rounded_validity(now, wiring.lifetime),
-        salts=wiring.salts,
-        statuses=[StatusReference(list_uri(wiring, entry.list_id), entry.index) for entry in statuses],
-        limits=wiring.limits,
+        validity=rounded_validity(now, container.lifetime),
+        salts=container.salts,
+        statuses=[StatusReference(list_uri(container, entry.list_id), entry.index) for entry in statuses],
+        limits=container.limits,
     )
     cards = [one.complete(signer.sign(one.signing_input)) for one in prepared]
-    batch_id = wiring.salts.draw(1).hex()
+    batch_id = container.salts.draw(1).hex()
     row = _row(
         caller,
         registration,
         change,
         batch_id,
         signer.public_key.thumbprint,
-        wiring.status.public_at(now),
+        container.status.public_at(now),
         list(zip(cards, statuses, strict=True)),
-        discovery_rows(registration, decided_by(wiring, keys), issuing_step(wiring.lifetime), subjects.per),
+        discovery_rows(registration, decided_by(container, keys), issuing_step(container.lifetime), subjects.per),
         now,
     )
     answer = _answer(registration, batch_id, cards).model_dump_json().encode()
     if change.asked is not None:
-        row = replace(row, answer=seal_answer(answer, change.asked, wiring.salts, now, wiring.bounds))
+        row = replace(row, answer=seal_answer(answer, change.asked, container.salts, now, container.bounds))
     return row, answer
 
 
-async def subjects_of(wiring: Wiring) -> Subjects:
+async def subjects_of(container: Container) -> Subjects:
     """Return the source of the SD-Cards' subjects."""
-    return Subjects(wiring.subject_per, await wiring.store.discovery_secret(), wiring.salts)
+    return Subjects(container.subject_per, await container.store.discovery_secret(), container.salts)
 
 
-def list_uri(wiring: Wiring, list_id: str) -> str:
+def list_uri(container: Container, list_id: str) -> str:
     """Return the address of a status list.
 
     It names no context: that would reveal a hidden SD-Card's purpose.
     """
-    return f"{wiring.issuer_url}/status/{list_id}"
+    return f"{container.issuer_url}/status/{list_id}"
 
 
 def check_work(registration: Registration, bounds: Bounds) -> None:

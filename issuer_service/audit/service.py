@@ -12,7 +12,7 @@ from pathlib import Path
 
 from issuer_service.access import Caller, agent_prefixes
 from issuer_service.audit.records import AuditFound, AuditQuery, StateVerdict
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.db.ports import Store
 from issuer_service.keys.repository import KeyUse
 from sdcard.audit_chain import START, Checkpoint, Head, Verdict, Walk, issue_checkpoint
@@ -30,7 +30,7 @@ _INTERACTION = Where(Part.REQUEST, ("interaction_id",))
 
 
 async def read_thread(
-    wiring: Wiring, caller: Caller, interaction_id: str, after: int
+    container: Container, caller: Caller, interaction_id: str, after: int
 ) -> tuple[tuple[AuditFound, ...], bool]:
     """Read an interaction's records after number ``after``, of all owners.
 
@@ -48,7 +48,7 @@ async def read_thread(
     if agent_prefixes(caller) is not None:
         raise Refused(Rule.TOKEN_LIMIT, _INTERACTION, "An interaction goes through agents of others.")
     query = AuditQuery(after=after, interaction_id=interaction_id, limit=MOST_RECORDS + 1)
-    found = await wiring.store.audit_records(query)
+    found = await container.store.audit_records(query)
     return tuple(found[:MOST_RECORDS]), len(found) > MOST_RECORDS
 
 
@@ -64,10 +64,10 @@ _LONGEST_SECONDS = 10.0
 
 
 @asynccontextmanager
-async def keeping_checkpoints(wiring: Wiring) -> AsyncIterator[None]:
+async def keeping_checkpoints(container: Container) -> AsyncIterator[None]:
     """Make checkpoints for as long as the block lasts, and one more at its end."""
     stop = asyncio.Event()
-    task = asyncio.create_task(_keep(wiring, stop))
+    task = asyncio.create_task(_keep(container, stop))
     try:
         yield
     finally:
@@ -75,17 +75,19 @@ async def keeping_checkpoints(wiring: Wiring) -> AsyncIterator[None]:
         await task
 
 
-async def _keep(wiring: Wiring, stop: asyncio.Event) -> None:
+async def _keep(container: Container, stop: asyncio.Event) -> None:
     last = START
     while not stop.is_set():
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wiring.audit.seconds):
+            async with asyncio.timeout(container.audit.seconds):
                 await stop.wait()
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
-                signer = (await wiring.keys.current()).signer(KeyUse.AUDIT)
-                now = wiring.clock.now()
-                last = await make_checkpoint(wiring.store, wiring.audit.file, signer, wiring.issuer_url, now, last)
+                signer = (await container.keys.current()).signer(KeyUse.AUDIT)
+                now = container.clock.now()
+                last = await make_checkpoint(
+                    container.store, container.audit.file, signer, container.issuer_url, now, last
+                )
         except Exception as error:  # whatever a database, disk or remote signer does: serving goes on
             _log.error("no audit checkpoint was made: %s", _cause(error))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from issuer_service.access import Scope, create_token
-from issuer_service.container import AuditCheckpoints, StatusPublishing, Wiring
+from issuer_service.container import AuditCheckpoints, Container, StatusPublishing
 from issuer_service.db.migrations import upgrade
 from issuer_service.db.sql import open_store
 from issuer_service.keys.ring import KeyRing
@@ -47,8 +47,8 @@ def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY)
     store = open_store(database)
     keys = KeyRing(store, vault, SystemClock())
     status = StatusPublishing(period=1)  # it does not live for long, and nobody looks for who was revoked with whom
-    wiring = Wiring(address_of(listening), keys, store, audit, status, policy=policy, rates=UNLIMITED)
-    with running(wiring, listening) as address:
+    container = Container(address_of(listening), keys, store, audit, status, policy=policy, rates=UNLIMITED)
+    with running(container, listening) as address:
         yield Desk(address, token)
 
 

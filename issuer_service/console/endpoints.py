@@ -35,12 +35,12 @@ from issuer_service.console.session import (
     secret_of,
     see_other,
 )
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.delegation import approvals
 from issuer_service.delegation.records import ApprovalState
 from issuer_service.problems import STATUS
-from issuer_service.request_context import exchange_of
-from issuer_service.routes import FromWiring
+from issuer_service.request_context import request_context_of
+from issuer_service.routes import FromContainer
 from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, Change, change_statuses
 from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.cards.model import Fact
@@ -72,14 +72,14 @@ class Said:
     more: int
 
 
-async def card_says(wiring: Wiring, caller: Caller, agent_id: str) -> tuple[Said, ...]:
+async def card_says(container: Container, caller: Caller, agent_id: str) -> tuple[Said, ...]:
     """Summarize the card of the caller's agent.
 
     Raises:
         Refused: ``token.limit``; ``agent.unknown``.
     """
-    agent = await find_agent(wiring, caller, agent_id)
-    document = parse_json_object(agent.card.encode(), Where(Part.CARD), wiring.limits.json_depth)
+    agent = await find_agent(container, caller, agent_id)
+    document = parse_json_object(agent.card.encode(), Where(Part.CARD), container.limits.json_depth)
     card_format = KNOWN_FORMATS.get(agent.card_format)
     facts = {} if card_format is None else card_format.facts
     asked: dict[str, tuple[ClaimPath, ...]] = {what: (ClaimPath((name,)),) for what, name in _TEXTS.items()}
@@ -201,34 +201,34 @@ async def home_with_a_slash() -> Response:
 
 
 @router.get("/sign-in")
-async def sign_in_page(request: Request, wiring: FromWiring) -> Response:
+async def sign_in_page(request: Request, container: FromContainer) -> Response:
     """Show the sign-in page.
 
     Browsers that come from another site omit the session's cookie: the page leads on.
     """
-    return _way_in(request, wiring, HTTPStatus.OK, None)
+    return _way_in(request, container, HTTPStatus.OK, None)
 
 
 @router.post("/sign-in")
-async def sign_in(request: Request, wiring: FromWiring) -> Response:
+async def sign_in(request: Request, container: FromContainer) -> Response:
     """Open a session. The token is read once, and kept nowhere."""
-    form = await read_form(request, wiring, FIRST_COOKIE)
+    form = await read_form(request, container, FIRST_COOKIE)
     try:
-        secret = await open_session(request, wiring, lenient_token(form.get("token", "")))
+        secret = await open_session(request, container, lenient_token(form.get("token", "")))
     except Refused as refusal:
         if refusal.rule is not Rule.TOKEN_INVALID:
             raise
-        exchange_of(request.scope).rule = refusal.rule
-        return _way_in(request, wiring, HTTPStatus.UNAUTHORIZED, refusal.rule.sentence)
-    await close_session(request, wiring)
+        request_context_of(request.scope).rule = refusal.rule
+        return _way_in(request, container, HTTPStatus.UNAUTHORIZED, refusal.rule.sentence)
+    await close_session(request, container)
     answer = see_other("/console")
     keep(answer, COOKIE, secret, SESSION_SECONDS)
     forget(answer, FIRST_COOKIE)
     return answer
 
 
-def _way_in(request: Request, wiring: Wiring, status: HTTPStatus, complaint: str | None) -> Response:
-    secret = secret_of(request, FIRST_COOKIE) or new_secret(wiring)
+def _way_in(request: Request, container: Container, status: HTTPStatus, complaint: str | None) -> Response:
+    secret = secret_of(request, FIRST_COOKIE) or new_secret(container)
     from_elsewhere = request.headers.get("sec-fetch-site") == "cross-site"
     made = page("sign-in.html", None, status, csrf=csrf_of(secret), complaint=complaint, from_elsewhere=from_elsewhere)
     keep(made, FIRST_COOKIE, secret, FIRST_SECONDS)
@@ -236,9 +236,9 @@ def _way_in(request: Request, wiring: Wiring, status: HTTPStatus, complaint: str
 
 
 @router.post("/sign-out")
-async def sign_out(request: Request, wiring: FromWiring, _: FromForm) -> Response:
+async def sign_out(request: Request, container: FromContainer, _: FromForm) -> Response:
     """End the session, here and wherever else its cookie may be."""
-    await close_session(request, wiring)
+    await close_session(request, container)
     answer = see_other(SIGN_IN)
     forget(answer, COOKIE)
     return answer
@@ -254,29 +254,29 @@ async def who(session: FromSession) -> Response:
 
 
 @router.get("/agents")
-async def agents(request: Request, wiring: FromWiring, session: FromSession) -> Response:
+async def agents(request: Request, container: FromContainer, session: FromSession) -> Response:
     """The caller's agents, in pages, or those whose ids begin in some way."""
     caller, query = session.caller(Scope.AGENTS_MANAGE), request.query_params
     begins = lenient_token(query.get("begins", "")).removeprefix(AGENT)
     first = "cursor" not in query
     if begins and not re.fullmatch(AGENT_ID, begins):
         return _ask_again(request, "agents.html", session, _NO_AGENT_ID, begins=begins, found=None, first=first)
-    found = await list_agents(wiring, caller, query.getlist("cursor"), [], begins)
+    found = await list_agents(container, caller, query.getlist("cursor"), [], begins)
     return page("agents.html", session, found=found, begins=begins, first=first, complaint=None)
 
 
 def _ask_again(request: Request, template: str, session: Session, complaint: str, **values: object) -> Response:
     """The page with its form as it was sent, and what is wrong with it."""
-    exchange_of(request.scope).rule = Rule.REQUEST
+    request_context_of(request.scope).rule = Rule.REQUEST
     return page(template, session, STATUS[Rule.REQUEST], complaint=complaint, **values)
 
 
 @router.get("/agents/{agent_id}")
-async def agent(agent_id: str, wiring: FromWiring, session: FromSession) -> Response:
+async def agent(agent_id: str, container: FromContainer, session: FromSession) -> Response:
     """Show an agent of the caller: its card, its SD-Cards, and the actions on them."""
     caller = session.caller(Scope.AGENTS_MANAGE)
-    shown = await show_agent(wiring, caller, agent_id)
-    said = await card_says(wiring, caller, agent_id)
+    shown = await show_agent(container, caller, agent_id)
+    said = await card_says(container, caller, agent_id)
     offered = {
         name: action
         for name, (action, change) in STATUS_ACTIONS.items()
@@ -286,12 +286,12 @@ async def agent(agent_id: str, wiring: FromWiring, session: FromSession) -> Resp
 
 
 @router.get("/agents/{agent_id}/{name}")
-async def ask_about_statuses(agent_id: str, name: str, wiring: FromWiring, session: FromSession) -> Response:
+async def ask_about_statuses(agent_id: str, name: str, container: FromContainer, session: FromSession) -> Response:
     """The page that asks before anything changes."""
     if name not in STATUS_ACTIONS:
         raise no_such_page()
     action, change = STATUS_ACTIONS[name]
-    shown = await show_agent(wiring, session.caller(Scope.AGENTS_MANAGE), agent_id)
+    shown = await show_agent(container, session.caller(Scope.AGENTS_MANAGE), agent_id)
     counts = {one: concerned(shown, change, one) for one in contexts_of(shown)}
     return page(
         "confirm-status.html",
@@ -300,21 +300,28 @@ async def ask_about_statuses(agent_id: str, name: str, wiring: FromWiring, sessi
         agent=shown,
         action=action,
         counts=counts,
-        seconds=wiring.status.longest,
+        seconds=container.status.longest,
     )
 
 
 @router.post("/agents/{agent_id}/{name}")
-async def change_agent(agent_id: str, name: str, wiring: FromWiring, session: FromSession, form: FromForm) -> Response:
+async def change_agent(
+    agent_id: str, name: str, container: FromContainer, session: FromSession, form: FromForm
+) -> Response:
     """Change statuses, as ``POST /agents/{agent_id}/revoke`` and its sisters do."""
     if name not in STATUS_ACTIONS:
         raise no_such_page()
     action, change = STATUS_ACTIONS[name]
     caller = session.caller(Scope.AGENTS_MANAGE)
     asked: JsonObject = {one: form[one] for one in ("context", "interaction_id") if one in form}
-    answer = await change_statuses(wiring, caller, agent_id, change, encode_json(asked))
+    answer = await change_statuses(container, caller, agent_id, change, encode_json(asked))
     return page(
-        "changed.html", session, agent_id=agent_id, action=action, changed=answer.changed, seconds=wiring.status.longest
+        "changed.html",
+        session,
+        agent_id=agent_id,
+        action=action,
+        changed=answer.changed,
+        seconds=container.status.longest,
     )
 
 
@@ -322,27 +329,27 @@ async def change_agent(agent_id: str, name: str, wiring: FromWiring, session: Fr
 
 
 @router.get("/approvals")
-async def approvals_waiting(request: Request, wiring: FromWiring, session: FromSession) -> Response:
+async def approvals_waiting(request: Request, container: FromContainer, session: FromSession) -> Response:
     """List pending approvals, in pages; of all clients, or of one."""
     approvals.check_unlimited(session.caller(Scope.DELEGATIONS_APPROVE))
     query = request.query_params
     cursor, client = query.getlist("cursor"), query.getlist("client")
-    found = await approvals.waiting(wiring, cursor, client)
+    found = await approvals.waiting(container, cursor, client)
     return page("approvals.html", session, found=found, first=not cursor, client=client[0] if client else None)
 
 
 @router.get("/approvals/{approval_id}/{name}")
-async def ask_about_approval(approval_id: str, name: str, wiring: FromWiring, session: FromSession) -> Response:
+async def ask_about_approval(approval_id: str, name: str, container: FromContainer, session: FromSession) -> Response:
     """The page that asks before a decision."""
     approvals.check_unlimited(session.caller(Scope.DELEGATIONS_APPROVE))
     if name not in DECISIONS:
         raise no_such_page()
-    shown = await approvals.find_waiting(wiring, approval_id)
+    shown = await approvals.find_waiting(container, approval_id)
     return page("confirm-approval.html", session, name=name, approval=shown, action=DECISIONS[name][0])
 
 
 @router.post("/approvals/{approval_id}/{name}")
-async def decide(approval_id: str, name: str, wiring: FromWiring, session: FromSession, _: FromForm) -> Response:
+async def decide(approval_id: str, name: str, container: FromContainer, session: FromSession, _: FromForm) -> Response:
     """Decide an approval from the console.
 
     It does the same as ``POST /delegations/approvals/{approval_id}/approve`` and ``…/deny``.
@@ -350,7 +357,7 @@ async def decide(approval_id: str, name: str, wiring: FromWiring, session: FromS
     if name not in DECISIONS:
         raise no_such_page()
     action, state = DECISIONS[name]
-    shown = await approvals.decide(wiring, session.caller(Scope.DELEGATIONS_APPROVE), approval_id, state)
+    shown = await approvals.decide(container, session.caller(Scope.DELEGATIONS_APPROVE), approval_id, state)
     return page("decided.html", session, approval=shown, action=action)
 
 
@@ -358,7 +365,7 @@ async def decide(approval_id: str, name: str, wiring: FromWiring, session: FromS
 
 
 @router.get("/audit")
-async def audit(request: Request, wiring: FromWiring, session: FromSession) -> Response:
+async def audit(request: Request, container: FromContainer, session: FromSession) -> Response:
     """The thread of an interaction, in pages."""
     caller, query = session.caller(Scope.AUDIT_READ), request.query_params
     interaction_id, after = lenient_token(query.get("interaction_id", "")), query.get("after", "0")
@@ -370,7 +377,7 @@ async def audit(request: Request, wiring: FromWiring, session: FromSession) -> R
         )
     if not _NUMBER.fullmatch(after):
         raise Refused(Rule.REQUEST, _REQUEST.within("query", "after"), "Send the number of a record.")
-    records, more = await read_thread(wiring, caller, interaction_id, int(after))
+    records, more = await read_thread(container, caller, interaction_id, int(after))
     return page("audit.html", session, interaction_id=interaction_id, records=records, more=more, complaint=None)
 
 

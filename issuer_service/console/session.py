@@ -15,12 +15,12 @@ from markupsafe import Markup
 
 from issuer_service.access import EXTERNAL, Caller, Limit, Scope, check_token
 from issuer_service.agents.records import SessionRow, TokenRow
-from issuer_service.container import Bounds, Wiring
+from issuer_service.container import Bounds, Container
 from issuer_service.delegation.schemas import parse_form
 from issuer_service.problems import STATUS
-from issuer_service.rate_limit import TooOften
-from issuer_service.request_context import authenticate, exchange_of, read_form_body, take_turn
-from issuer_service.routes import FromWiring
+from issuer_service.rate_limit import RateLimited
+from issuer_service.request_context import authenticate, read_form_body, request_context_of, take_turn
+from issuer_service.routes import FromContainer
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Part, Refused, Where
 from sdcard.http_auth import RETRY_AFTER
@@ -80,7 +80,7 @@ class Session:
         return check_token(self.token, *scopes)
 
 
-async def open_session(request: Request, wiring: Wiring, text: str) -> str:
+async def open_session(request: Request, container: Container, text: str) -> str:
     """Open a session with an API token; return the secret for the browser.
 
     Raises:
@@ -88,14 +88,14 @@ async def open_session(request: Request, wiring: Wiring, text: str) -> str:
     """
     if not text.isascii() or not text:
         text = "-"  # no token, and counted as one
-    token = await authenticate(request, wiring, text)
-    now, secret = int(wiring.clock.now()), new_secret(wiring)
+    token = await authenticate(request, container, text)
+    now, secret = int(container.clock.now()), new_secret(container)
     expires_at = min(now + SESSION_SECONDS, token.expires_at)
-    await wiring.store.add_session(SessionRow(digest_of(secret), token, now, expires_at), now)
+    await container.store.add_session(SessionRow(digest_of(secret), token, now, expires_at), now)
     return secret
 
 
-async def find_session(request: Request, wiring: Wiring) -> Session | None:
+async def find_session(request: Request, container: Container) -> Session | None:
     """Find the session of the request's cookie.
 
     None when there is none, when it has ended, or when its token has ended.
@@ -103,20 +103,20 @@ async def find_session(request: Request, wiring: Wiring) -> Session | None:
     Raises:
         Refused: ``rate.exceeded``, ``store.unavailable``.
     """
-    secret, now = secret_of(request, COOKIE), wiring.clock.now()
-    row = None if secret is None else await wiring.store.find_session(digest_of(secret), int(now))
+    secret, now = secret_of(request, COOKIE), container.clock.now()
+    row = None if secret is None else await container.store.find_session(digest_of(secret), int(now))
     if secret is None or row is None:
         return None
     token: TokenRow | None = row.token
     if not row.token.subject.startswith(EXTERNAL):
-        token = await wiring.store.find_token(row.token.digest)
+        token = await container.store.find_token(row.token.digest)
     if token is None or not token.is_in_force(now):
         return None
-    take_turn(request, wiring, token)
+    take_turn(request, container, token)
     return Session(token, row.expires_at, csrf_of(secret))
 
 
-async def close_session(request: Request, wiring: Wiring) -> None:
+async def close_session(request: Request, container: Container) -> None:
     """End the session of the request's cookie, everywhere.
 
     Raises:
@@ -124,10 +124,10 @@ async def close_session(request: Request, wiring: Wiring) -> None:
     """
     secret = secret_of(request, COOKIE)
     if secret is not None:
-        await wiring.store.end_session(digest_of(secret), int(wiring.clock.now()))
+        await container.store.end_session(digest_of(secret), int(container.clock.now()))
 
 
-def check_form(request: Request, wiring: Wiring, secret: str | None, given: str) -> None:
+def check_form(request: Request, container: Container, secret: str | None, given: str) -> None:
     """Refuse a form that does not come from one of our pages in this browser.
 
     Two locks: what the browser says of where the form was, and a value that only our pages know.
@@ -135,26 +135,26 @@ def check_form(request: Request, wiring: Wiring, secret: str | None, given: str)
     Raises:
         Refused: ``console.forged``.
     """
-    if not _is_ours(request, wiring):
+    if not _is_ours(request, container):
         raise Refused(Rule.CONSOLE_FORGED, _REQUEST.within("headers"))
     if secret is None or not hmac.compare_digest(csrf_of(secret).encode(), given.encode()):
         raise Refused(Rule.CONSOLE_FORGED, _REQUEST.within(CSRF_FIELD), "Open the page again, and send its form.")
 
 
-def _is_ours(request: Request, wiring: Wiring) -> bool:
+def _is_ours(request: Request, container: Container) -> bool:
     """Whether a request comes from our own pages, by ``Sec-Fetch-Site``.
 
     Only the browser sets this field. Its ``Origin`` is ``null`` under our own Referrer-Policy.
     """
     sites, origins = request.headers.getlist("sec-fetch-site"), request.headers.getlist("origin")
-    if any(origin not in ("null", wiring.issuer_url) for origin in origins):
+    if any(origin not in ("null", container.issuer_url) for origin in origins):
         return False
-    return sites == ["same-origin"] if sites else origins == [wiring.issuer_url]
+    return sites == ["same-origin"] if sites else origins == [container.issuer_url]
 
 
-def new_secret(wiring: Wiring) -> str:
+def new_secret(container: Container) -> str:
     """256 random bits."""
-    return encode_base64url(wiring.salts.draw(2))
+    return encode_base64url(container.salts.draw(2))
 
 
 def secret_of(request: Request, cookie: str) -> str | None:
@@ -285,19 +285,19 @@ def refused(request: Request, refusal: Refused) -> Response:
 
     It names rules and places, never a value that was sent.
     """
-    exchange_of(request.scope).rule = refusal.rule
+    request_context_of(request.scope).rule = refusal.rule
     status = STATUS[refusal.rule]
     session: Session | None = getattr(request.state, _SESSION, None)
     made = page("refused.html", session, status, findings=refusal.findings, title=refusal.rule.sentence)
-    if isinstance(refusal, TooOften):
+    if isinstance(refusal, RateLimited):
         made.headers.update(refusal.headers)
     elif status is HTTPStatus.SERVICE_UNAVAILABLE:
         made.headers["Retry-After"] = str(RETRY_AFTER)
     return made
 
 
-async def _signed_in(request: Request, wiring: FromWiring) -> Session:
-    session = await find_session(request, wiring)
+async def _signed_in(request: Request, container: FromContainer) -> Session:
+    session = await find_session(request, container)
     if session is None:
         raise NotSignedIn
     setattr(request.state, _SESSION, session)
@@ -305,19 +305,19 @@ async def _signed_in(request: Request, wiring: FromWiring) -> Session:
 
 
 async def _form(
-    request: Request, wiring: FromWiring, session: Annotated[Session, Depends(_signed_in)]
+    request: Request, container: FromContainer, session: Annotated[Session, Depends(_signed_in)]
 ) -> Mapping[str, str]:
-    return await read_form(request, wiring, COOKIE)
+    return await read_form(request, container, COOKIE)
 
 
-async def read_form(request: Request, wiring: Wiring, cookie: str) -> Mapping[str, str]:
+async def read_form(request: Request, container: Container, cookie: str) -> Mapping[str, str]:
     """A form that one of our pages sent from this browser, small, and each name once.
 
     Raises:
         Refused: ``console.forged``; as ``bodies.read_form_body`` and ``parse_form``.
     """
-    form = parse_form(await read_form_body(request, _small(wiring.bounds)))
-    check_form(request, wiring, secret_of(request, cookie), form.get(CSRF_FIELD, ""))
+    form = parse_form(await read_form_body(request, _small(container.bounds)))
+    check_form(request, container, secret_of(request, cookie), form.get(CSRF_FIELD, ""))
     return form
 
 

@@ -11,11 +11,11 @@ from typing import Any
 from fastapi import APIRouter, Request, Response, Security
 
 from issuer_service.access import MOST_SUBJECT, Caller, Scope, agent_prefixes
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.delegation.records import ApprovalRow, ApprovalState, DecisionRow
 from issuer_service.delegation.schemas import HANDLE, REQUEST, ApprovalList, ApprovalShown
 from issuer_service.request_context import authorize
-from issuer_service.routes import BEARER, FromWiring, refusals
+from issuer_service.routes import BEARER, FromContainer, refusals
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Refused
 from sdcard.rules import Rule
@@ -47,17 +47,17 @@ _PAGE: dict[str, Any] = {
     openapi_extra=_PAGE,
     dependencies=_DEPENDENCIES,
 )
-async def list_approvals(request: Request, wiring: FromWiring, response: Response) -> ApprovalList:
+async def list_approvals(request: Request, container: FromContainer, response: Response) -> ApprovalList:
     """List the exchanges that wait for a person, oldest first, in pages.
 
     The list is of all clients, or of one.
     """
-    check_unlimited(await authorize(request, wiring, Scope.DELEGATIONS_APPROVE))
+    check_unlimited(await authorize(request, container, Scope.DELEGATIONS_APPROVE))
     query = request.query_params
     if not {"client", "cursor"}.issuperset(query):
         raise Refused(Rule.REQUEST, REQUEST.within("query"), "There are the parameters client and cursor.")
     response.headers["Cache-Control"] = "no-store"
-    return await waiting(wiring, query.getlist("cursor"), query.getlist("client"))
+    return await waiting(container, query.getlist("cursor"), query.getlist("client"))
 
 
 @router.post(
@@ -66,12 +66,12 @@ async def list_approvals(request: Request, wiring: FromWiring, response: Respons
     responses=_REFUSALS,
     dependencies=_DEPENDENCIES,
 )
-async def approve(approval_id: str, request: Request, wiring: FromWiring, response: Response) -> ApprovalShown:
+async def approve(approval_id: str, request: Request, container: FromContainer, response: Response) -> ApprovalShown:
     """Approve one exchange, once.
 
     No party can: the client, the delegator, actors, the target, or their owners.
     """
-    return await _decide(approval_id, request, wiring, response, ApprovalState.APPROVED)
+    return await _decide(approval_id, request, container, response, ApprovalState.APPROVED)
 
 
 @router.post(
@@ -80,17 +80,17 @@ async def approve(approval_id: str, request: Request, wiring: FromWiring, respon
     responses=_REFUSALS,
     dependencies=_DEPENDENCIES,
 )
-async def deny(approval_id: str, request: Request, wiring: FromWiring, response: Response) -> ApprovalShown:
+async def deny(approval_id: str, request: Request, container: FromContainer, response: Response) -> ApprovalShown:
     """Deny one exchange."""
-    return await _decide(approval_id, request, wiring, response, ApprovalState.DENIED)
+    return await _decide(approval_id, request, container, response, ApprovalState.DENIED)
 
 
 async def _decide(
-    approval_id: str, request: Request, wiring: Wiring, response: Response, state: ApprovalState
+    approval_id: str, request: Request, container: Container, response: Response, state: ApprovalState
 ) -> ApprovalShown:
-    caller = await authorize(request, wiring, Scope.DELEGATIONS_APPROVE)
+    caller = await authorize(request, container, Scope.DELEGATIONS_APPROVE)
     response.headers["Cache-Control"] = "no-store"
-    return await decide(wiring, caller, approval_id, state)
+    return await decide(container, caller, approval_id, state)
 
 
 def check_unlimited(caller: Caller) -> None:
@@ -105,31 +105,31 @@ def check_unlimited(caller: Caller) -> None:
         raise Refused(Rule.TOKEN_LIMIT, REQUEST.within("approval_id"), "An exchange goes through agents of others.")
 
 
-async def waiting(wiring: Wiring, cursor: Sequence[str], client: Sequence[str]) -> ApprovalList:
+async def waiting(container: Container, cursor: Sequence[str], client: Sequence[str]) -> ApprovalList:
     """Give a page of what waits for a person.
 
     Args:
-        wiring: the registry.
+        container: the registry.
         cursor, client: the values of these parameters of the query.
 
     Raises:
         Refused: ``request.malformed``, ``store.unavailable``.
     """
-    after, whose, now = _read_cursor(cursor), _read_client(client), int(wiring.clock.now())
-    rows = await wiring.store.delegations.list_approvals(now, MOST_LISTED + 1, after, whose)
+    after, whose, now = _read_cursor(cursor), _read_client(client), int(container.clock.now())
+    rows = await container.store.delegations.list_approvals(now, MOST_LISTED + 1, after, whose)
     page, more = rows[:MOST_LISTED], len(rows) > MOST_LISTED
     last = encode_base64url(f"{page[-1].asked_at} {page[-1].approval_id}".encode()) if more else None
     return ApprovalList(approvals=[shown(row) for row in page], next_cursor=last)
 
 
-async def find_waiting(wiring: Wiring, approval_id: str) -> ApprovalShown:
+async def find_waiting(container: Container, approval_id: str) -> ApprovalShown:
     """Give one exchange that waits for a person.
 
     Raises:
         Refused: ``approval.decided``, ``store.unavailable``.
     """
-    is_name, now = re.fullmatch(HANDLE, approval_id), int(wiring.clock.now())
-    row = await wiring.store.delegations.find_waiting(approval_id, now) if is_name else None
+    is_name, now = re.fullmatch(HANDLE, approval_id), int(container.clock.now())
+    row = await container.store.delegations.find_waiting(approval_id, now) if is_name else None
     if row is None:
         raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("approval_id"))
     return shown(row)
@@ -159,7 +159,7 @@ def _read_client(given: Sequence[str]) -> str | None:
     return given[0]
 
 
-async def decide(wiring: Wiring, caller: Caller, approval_id: str, state: ApprovalState) -> ApprovalShown:
+async def decide(container: Container, caller: Caller, approval_id: str, state: ApprovalState) -> ApprovalShown:
     """Approve or deny, on the word of a caller whose token is for that.
 
     Raises:
@@ -168,8 +168,8 @@ async def decide(wiring: Wiring, caller: Caller, approval_id: str, state: Approv
     check_unlimited(caller)
     if not re.fullmatch(HANDLE, approval_id):
         raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("approval_id"))
-    decision = DecisionRow(approval_id, caller.subject, state, int(wiring.clock.now()))
-    return shown(await wiring.store.delegations.decide(decision))
+    decision = DecisionRow(approval_id, caller.subject, state, int(container.clock.now()))
+    return shown(await container.store.delegations.decide(decision))
 
 
 def shown(row: ApprovalRow) -> ApprovalShown:

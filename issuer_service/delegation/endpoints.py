@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request, Response, Security
 from fastapi.routing import APIRoute
 
 from issuer_service.access import Scope
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.delegation import service
 from issuer_service.delegation.schemas import (
     Introspection,
@@ -23,8 +23,8 @@ from issuer_service.delegation.schemas import (
 )
 from issuer_service.delegation.subjects import token_endpoint
 from issuer_service.keys.repository import KeyUse
-from issuer_service.request_context import authorize_client, begin_exchange, exchange_of, read_form_body
-from issuer_service.routes import BASIC, BEARER, FromWiring, Responses, bind_wiring
+from issuer_service.request_context import authorize_client, begin_request_context, read_form_body, request_context_of
+from issuer_service.routes import BASIC, BEARER, FromContainer, Responses, bind_wiring
 from issuer_service.wellknown import CACHE, KeySet, published_keys
 from sdcard.delegation import TOKEN_EXCHANGE
 from sdcard.errors import Refused
@@ -42,7 +42,7 @@ class _OAuthRoute(APIRoute):
             try:
                 return await handler(request)
             except Refused as refusal:
-                exchange_of(request.scope).rule = refusal.rule
+                request_context_of(request.scope).rule = refusal.rule
                 return oauth_error(refusal)
 
         return handle
@@ -77,17 +77,17 @@ _EXCHANGE = form_body(
 )
 
 
-def mounted(wiring: Wiring) -> APIRouter:
+def mounted(container: Container) -> APIRouter:
     """Return the OAuth endpoints as a router for another application's root.
 
-    Use it as ``app.include_router(mounted(wiring))``.
+    Use it as ``app.include_router(mounted(container))``.
 
-    The application's URL is the wiring's ``issuer_url``. How often an address may ask is for the application to say.
+    The application's URL is the container's ``issuer_url``. How often an address may ask is for the application to say.
     """
 
     def bind(request: Request) -> None:
-        bind_wiring(request, wiring)
-        begin_exchange(request.scope)
+        bind_wiring(request, container)
+        begin_request_context(request.scope)
 
     own = APIRouter(dependencies=[Depends(bind)], route_class=_OAuthRoute)
     own.include_router(router)
@@ -102,15 +102,15 @@ def mounted(wiring: Wiring) -> APIRouter:
     openapi_extra={**_EXCHANGE, "parameters": [_DPOP]},
     dependencies=_CLIENT,
 )
-async def token(request: Request, wiring: FromWiring, response: Response) -> TokenIssued:
+async def token(request: Request, container: FromContainer, response: Response) -> TokenIssued:
     """Exchange an access token or an SD-Card presentation (RFC 8693).
 
     The response is a narrower token.
     """
-    caller = await authorize_client(request, wiring, Scope.TOKENS_EXCHANGE)
-    asked = read_exchange(parse_form(await read_form_body(request, wiring.bounds)))
+    caller = await authorize_client(request, container, Scope.TOKENS_EXCHANGE)
+    asked = read_exchange(parse_form(await read_form_body(request, container.bounds)))
     response.headers.update(_NO_STORE)
-    return await service.exchange(wiring, caller, asked, request.headers.getlist("dpop"))
+    return await service.exchange(container, caller, asked, request.headers.getlist("dpop"))
 
 
 @router.post(
@@ -121,12 +121,12 @@ async def token(request: Request, wiring: FromWiring, response: Response) -> Tok
     openapi_extra=form_body("token_type_hint", required=("token",)),
     dependencies=_CLIENT,
 )
-async def introspect(request: Request, wiring: FromWiring, response: Response) -> Introspection:
+async def introspect(request: Request, container: FromContainer, response: Response) -> Introspection:
     """Introspect a delegated token and every link of its chain (RFC 7662)."""
-    caller = await authorize_client(request, wiring, Scope.TOKENS_INTROSPECT)
-    text = read_token(parse_form(await read_form_body(request, wiring.bounds)))
+    caller = await authorize_client(request, container, Scope.TOKENS_INTROSPECT)
+    text = read_token(parse_form(await read_form_body(request, container.bounds)))
     response.headers.update(_NO_STORE)
-    return await service.introspect(wiring, caller, text)
+    return await service.introspect(container, caller, text)
 
 
 @router.post(
@@ -137,25 +137,25 @@ async def introspect(request: Request, wiring: FromWiring, response: Response) -
     openapi_extra=form_body("token_type_hint", required=("token",)),
     dependencies=_CLIENT,
 )
-async def revoke(request: Request, wiring: FromWiring) -> Response:
+async def revoke(request: Request, container: FromContainer) -> Response:
     """End a token (RFC 7009).
 
     The answer is the same for one that is unknown, or not the client's to revoke.
     """
-    caller = await authorize_client(request, wiring, Scope.TOKENS_EXCHANGE)
-    text = read_token(parse_form(await read_form_body(request, wiring.bounds)))
-    await service.revoke(wiring, caller, text)
+    caller = await authorize_client(request, container, Scope.TOKENS_EXCHANGE)
+    text = read_token(parse_form(await read_form_body(request, container.bounds)))
+    await service.revoke(container, caller, text)
     return Response(headers=_NO_STORE)
 
 
 @router.get("/.well-known/oauth-authorization-server", summary="The registry as an authorization server")
-async def server_metadata(wiring: FromWiring, response: Response) -> ServerMetadata:
+async def server_metadata(container: FromContainer, response: Response) -> ServerMetadata:
     """The registry as an authorization server (RFC 8414)."""
     response.headers["Cache-Control"] = CACHE
-    issuer, basic = wiring.issuer_url, ["client_secret_basic"]
+    issuer, basic = container.issuer_url, ["client_secret_basic"]
     return ServerMetadata(
         issuer=issuer,
-        token_endpoint=token_endpoint(wiring),
+        token_endpoint=token_endpoint(container),
         jwks_uri=f"{issuer}/.well-known/token-jwks.json",
         response_types_supported=["none"],  # RFC 8414 demands the member and forbids it empty
         grant_types_supported=[TOKEN_EXCHANGE],
@@ -169,7 +169,7 @@ async def server_metadata(wiring: FromWiring, response: Response) -> ServerMetad
 
 
 @router.get("/.well-known/token-jwks.json", summary="The public keys of delegated tokens")
-async def token_key_set(wiring: FromWiring, response: Response) -> KeySet:
+async def token_key_set(container: FromContainer, response: Response) -> KeySet:
     """The public keys of delegated tokens."""
     response.headers["Cache-Control"] = CACHE
-    return await published_keys(wiring, KeyUse.TOKENS)
+    return await published_keys(container, KeyUse.TOKENS)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from issuer_service.problems import STATUS
-from issuer_service.rate_limit import TooOften
+from issuer_service.rate_limit import RateLimited
 from sdcard.delegation import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, is_agent, parse_scope
 from sdcard.errors import Part, Refused, Where
 from sdcard.http_auth import RETRY_AFTER
@@ -303,7 +303,7 @@ def oauth_error(refusal: Refused) -> Response:
         status = HTTPStatus.UNAUTHORIZED
     elif status not in _OTHER_STATUS:
         status = HTTPStatus.BAD_REQUEST
-    if isinstance(refusal, TooOften):
+    if isinstance(refusal, RateLimited):
         headers |= refusal.headers
     elif status is HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(RETRY_AFTER)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from issuer_service.access import Caller
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.delegation.records import ApprovalRow, ApprovalState, ExchangeRow, GrantRow, LinkRow, RevocationRow
 from issuer_service.delegation.schemas import REQUEST, ExchangeAsked, Introspection, Pending, TokenIssued
 from issuer_service.delegation.subjects import Held, check_own_agent, is_own, read_held, read_own, use_of, verify_holder
@@ -34,11 +34,11 @@ from sdcard.oauth import is_jwt, parse_access_token
 from sdcard.rules import Rule
 
 
-async def exchange(wiring: Wiring, caller: Caller, asked: ExchangeAsked, dpop: Sequence[str]) -> TokenIssued:
+async def exchange(container: Container, caller: Caller, asked: ExchangeAsked, dpop: Sequence[str]) -> TokenIssued:
     """A delegated token for the target, if everything permits it.
 
     Args:
-        wiring: the registry.
+        container: the registry.
         caller: the client.
         asked: what it asks for.
         dpop: the ``DPoP`` header fields of the request; with one, the token is bound to its key.
@@ -47,39 +47,39 @@ async def exchange(wiring: Wiring, caller: Caller, asked: ExchangeAsked, dpop: S
         Refused: for every rule of the tokens that are shown; ``delegation.…``; ``approval.…`` (``approval.pending`` as
             ``Pending``); ``proof.nonce``, ``dpop.…``, ``signer.unavailable`` or ``store.unavailable``.
     """
-    now, terms = wiring.clock.now(), wiring.delegation
-    holder = verify_holder(wiring, dpop, now)
-    held = await read_held(wiring, caller, asked, holder, now)
+    now, terms = container.clock.now(), container.delegation
+    holder = verify_holder(container, dpop, now)
+    held = await read_held(container, caller, asked, holder, now)
     named = extend_chain(held.named, held.acting, asked.target, terms.most_actors)
-    grant = await wiring.store.delegations.find_grant(held.actor, asked.target, int(now))
+    grant = await container.store.delegations.find_grant(held.actor, asked.target, int(now))
     if grant is None:  # also for another name of an agent that there is a grant for: it would resolve the name
         raise Refused(Rule.DELEGATION_NO_GRANT, REQUEST.within("audience"))
-    target = await wiring.store.delegations.find_own_name(asked.target)
+    target = await container.store.delegations.find_own_name(asked.target)
     chain = extend_chain(held.chain, held.actor, target, terms.most_actors)
     check_scopes(asked.scopes, grant.scopes, *held.scopes)
     delegation = Delegation(
-        issuer=wiring.issuer_url,
+        issuer=container.issuer_url,
         target=asked.target,
         chain=named,
         client_id=caller.subject,
         scopes=asked.scopes,
-        token_id=wiring.salts.draw(1).hex(),
+        token_id=container.salts.draw(1).hex(),
         issued_at=math.floor(now),
         expires_at=narrowed_expiry(now, terms.lifetime, [*held.ends, grant.expires_at]),
         interaction_id=one_interaction(held.interaction_id, asked.interaction_id),
         key=None if holder is None else holder.key.thumbprint,
     )
     row = _row(delegation, held, chain, replace(grant, target=target), holder)
-    await _approved(wiring, row, grant, asked.approval)
-    return await _issue(wiring, delegation, _with_approval(wiring, row, asked.approval), now)
+    await _approved(container, row, grant, asked.approval)
+    return await _issue(container, delegation, _with_approval(container, row, asked.approval), now)
 
 
-async def _issue(wiring: Wiring, delegation: Delegation, row: ExchangeRow, now: Instant) -> TokenIssued:
-    signer = (await wiring.keys.current()).signer(KeyUse.TOKENS)
+async def _issue(container: Container, delegation: Delegation, row: ExchangeRow, now: Instant) -> TokenIssued:
+    signer = (await container.keys.current()).signer(KeyUse.TOKENS)
     signing_input = prepare_token(delegation, signer.public_key)
     token = join_signature(signing_input, await asyncio.to_thread(signer.sign, signing_input))
     try:
-        await wiring.store.delegations.record_exchange(row)
+        await container.store.delegations.record_exchange(row)
     except Refused as refusal:
         if refusal.rule is Rule.APPROVAL_PENDING and row.approval is not None:
             raise Pending(refusal, row.approval.approval_id, None) from None
@@ -93,17 +93,17 @@ async def _issue(wiring: Wiring, delegation: Delegation, row: ExchangeRow, now: 
     )
 
 
-async def _approved(wiring: Wiring, row: ExchangeRow, grant: GrantRow, handle: str | None) -> None:
+async def _approved(container: Container, row: ExchangeRow, grant: GrantRow, handle: str | None) -> None:
     """Have a person asked, where a scope wants it and nobody was."""
     if handle is not None or not set(row.scopes) & set(grant.sensitive):
         return
-    named = wiring.salts.draw(1).hex()
-    approval = await wiring.store.delegations.ask_approval(_with_approval(wiring, row, named))
+    named = container.salts.draw(1).hex()
+    approval = await container.store.delegations.ask_approval(_with_approval(container, row, named))
     refusal = Refused(Rule.APPROVAL_PENDING, REQUEST.within("scope"))
     raise Pending(refusal, approval.approval_id, approval.expires_at - row.at)
 
 
-def _with_approval(wiring: Wiring, row: ExchangeRow, handle: str | None) -> ExchangeRow:
+def _with_approval(container: Container, row: ExchangeRow, handle: str | None) -> ExchangeRow:
     """The exchange, if it has to be approved under this name."""
     if handle is None:
         return row
@@ -116,7 +116,7 @@ def _with_approval(wiring: Wiring, row: ExchangeRow, handle: str | None) -> Exch
         interaction_id=row.interaction_id,
         state=ApprovalState.PENDING,
         asked_at=row.at,
-        expires_at=row.at + wiring.delegation.approval_lifetime,
+        expires_at=row.at + container.delegation.approval_lifetime,
     )
     return replace(row, approval=approval)
 
@@ -153,7 +153,7 @@ def _row(delegation: Delegation, held: Held, chain: Chain, grant: GrantRow, hold
 # -- what becomes of a token
 
 
-async def introspect(wiring: Wiring, caller: Caller, text: str) -> Introspection:
+async def introspect(container: Container, caller: Caller, text: str) -> Introspection:
     """Introspect a delegated token (RFC 7662 4).
 
     The owner of its target may ask, and the client that requested it or a token before it in the chain.
@@ -161,28 +161,28 @@ async def introspect(wiring: Wiring, caller: Caller, text: str) -> Introspection
     Raises:
         Refused: ``store.unavailable``.
     """
-    now = wiring.clock.now()
+    now = container.clock.now()
     inactive = Introspection(active=False)
     try:
-        delegation = await read_own(wiring, text, now)
+        delegation = await read_own(container, text, now)
     except Refused as refusal:
         if refusal.rule is Rule.STORE_UNAVAILABLE:
             raise
         return inactive
-    links = await wiring.store.delegations.find_links(delegation.token_id)
-    if not links or not await _concerns(wiring, caller, links):
+    links = await container.store.delegations.find_links(delegation.token_id)
+    if not links or not await _concerns(container, caller, links):
         return inactive
-    if await wiring.store.delegations.find_end(links, int(now)) is not None:
+    if await container.store.delegations.find_end(links, int(now)) is not None:
         return inactive
     token_type = "Bearer" if delegation.key is None else "DPoP"
     return Introspection.model_validate({"active": True, "token_type": token_type, **claims_of(delegation)})
 
 
-async def _concerns(wiring: Wiring, caller: Caller, links: Sequence[LinkRow]) -> bool:
+async def _concerns(container: Container, caller: Caller, links: Sequence[LinkRow]) -> bool:
     if caller.subject in {link.client for link in links}:
         return True
     try:
-        await check_own_agent(wiring, caller, links[-1].target, REQUEST)
+        await check_own_agent(container, caller, links[-1].target, REQUEST)
     except Refused as refusal:
         if refusal.rule is Rule.STORE_UNAVAILABLE:
             raise
@@ -190,7 +190,7 @@ async def _concerns(wiring: Wiring, caller: Caller, links: Sequence[LinkRow]) ->
     return True
 
 
-async def revoke(wiring: Wiring, caller: Caller, text: str) -> None:
+async def revoke(container: Container, caller: Caller, text: str) -> None:
     """End a token, and every chain that it is a link of.
 
     A delegated one, when the client asked for it or for one before it in the chain; the client's own opaque one; any of
@@ -202,11 +202,11 @@ async def revoke(wiring: Wiring, caller: Caller, text: str) -> None:
     Raises:
         Refused: ``store.unavailable``, ``token.keys-unavailable``.
     """
-    now, server, then = wiring.clock.now(), wiring.authorization_server, _last_second(text)
+    now, server, then = container.clock.now(), container.authorization_server, _last_second(text)
     kind, token, end = "opaque", hashlib.sha256(text.encode()).hexdigest(), 0
     try:
-        if is_own(wiring, text):
-            delegation = await read_own(wiring, text, then)
+        if is_own(container, text):
+            delegation = await read_own(container, text, then)
             kind, token, end = "delegated", delegation.token_id, int(delegation.expires_at)
         elif server is not None and is_jwt(text):
             kind, end = "jwt", math.ceil((await server.verify(text, now, then)).expires_at)
@@ -214,7 +214,7 @@ async def revoke(wiring: Wiring, caller: Caller, text: str) -> None:
         if refusal.rule in (Rule.STORE_UNAVAILABLE, Rule.TOKEN_KEYS):
             raise
         return
-    await wiring.store.delegations.revoke(RevocationRow(int(now), caller.subject, kind, token, end))
+    await container.store.delegations.revoke(RevocationRow(int(now), caller.subject, kind, token, end))
 
 
 def _last_second(text: str) -> Instant:

@@ -14,7 +14,7 @@ from issuer_service.access import AGENT, Caller, agent_prefixes, check_agent, fi
 from issuer_service.agents.nonces import recognize_given
 from issuer_service.agents.records import GivenNonce
 from issuer_service.agents.registration import subjects_of
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.delegation.records import LinkRow
 from issuer_service.delegation.schemas import REQUEST, ExchangeAsked, check_interaction_id
 from issuer_service.keys.repository import KeyUse
@@ -79,13 +79,13 @@ class Held:
     nonce: GivenNonce | None = field(default=None, repr=False)
 
 
-def token_endpoint(wiring: Wiring) -> str:
+def token_endpoint(container: Container) -> str:
     """Its URL: ``aud`` of what is shown there."""
-    return f"{wiring.issuer_url}/token"
+    return f"{container.issuer_url}/token"
 
 
 async def read_held(
-    wiring: Wiring, caller: Caller, asked: ExchangeAsked, holder: DpopProof | None, now: Instant
+    container: Container, caller: Caller, asked: ExchangeAsked, holder: DpopProof | None, now: Instant
 ) -> Held:
     """Verify the tokens in a request.
 
@@ -96,22 +96,22 @@ async def read_held(
     if caller.subject.startswith(AGENT):  # a token from before such subjects were refused
         raise Refused(Rule.TOKEN_INVALID, WHERE)
     if asked.subject_type == SD_AGENT_CARD_TYPE:
-        held = await _shown(wiring, caller, asked.subject_token, _SUBJECT, now)
-    elif is_own(wiring, asked.subject_token):
-        held = await _delegated(wiring, caller, asked.subject_token, now)
+        held = await _shown(container, caller, asked.subject_token, _SUBJECT, now)
+    elif is_own(container, asked.subject_token):
+        held = await _delegated(container, caller, asked.subject_token, now)
     else:
-        token, claims = await _access_token(wiring, asked.subject_token, holder, now)
-        acting = await _with_actor(wiring, caller, asked, token, now)
-        if wiring.authorization_server is not None:
+        token, claims = await _access_token(container, asked.subject_token, holder, now)
+        acting = await _with_actor(container, caller, asked, token, now)
+        if container.authorization_server is not None:
             names = acting.actor, acting.acting
-            check_may_act(claims, wiring.authorization_server.issuer, wiring.issuer_url, *names)
+            check_may_act(claims, container.authorization_server.issuer, container.issuer_url, *names)
         return acting
     if asked.actor_token is not None:
         raise Refused(Rule.REQUEST, _ACTOR, "The subject token says who acts.")
     return held
 
 
-async def _with_actor(wiring: Wiring, caller: Caller, asked: ExchangeAsked, held: Held, now: Instant) -> Held:
+async def _with_actor(container: Container, caller: Caller, asked: ExchangeAsked, held: Held, now: Instant) -> Held:
     """Read a subject's access token and its actor.
 
     The actor is the agent that shows its SD-Card, or the client itself.
@@ -120,7 +120,7 @@ async def _with_actor(wiring: Wiring, caller: Caller, asked: ExchangeAsked, held
         if agent_prefixes(caller) is not None:
             raise Refused(Rule.TOKEN_LIMIT, _ACTOR, "The client's token is for agents; show the SD-Card of one.")
         return replace(held, actor=caller.subject, acting=caller.subject)
-    shown = await _shown(wiring, caller, asked.actor_token, _ACTOR, now)
+    shown = await _shown(container, caller, asked.actor_token, _ACTOR, now)
     return replace(
         held,
         actor=shown.actor,
@@ -132,21 +132,21 @@ async def _with_actor(wiring: Wiring, caller: Caller, asked: ExchangeAsked, held
     )
 
 
-async def _shown(wiring: Wiring, caller: Caller, text: str, where: Where, now: Instant) -> Held:
+async def _shown(container: Container, caller: Caller, text: str, where: Where, now: Instant) -> Held:
     """Read an SD-Card presentation of one of the client's agents.
 
     It has no scopes, whatever skills it shows.
 
     Its status is looked up in the transaction, among the registry's own records.
     """
-    keys = await wiring.keys.current()
-    async with wiring.turns.of(caller.subject):
-        subject, bound, digest, end = await asyncio.to_thread(_verify_shown, wiring, keys, text, now)
+    keys = await container.keys.current()
+    async with container.turns.of(caller.subject):
+        subject, bound, digest, end = await asyncio.to_thread(_verify_shown, container, keys, text, now)
     if not is_agent(subject):
         raise Refused(Rule.DELEGATION_SUBJECT, where)
-    agent = await wiring.store.delegations.find_own_name(subject)
-    await check_own_agent(wiring, caller, agent, where)
-    nonce = await recognize_given(wiring, caller, bound.nonce, where, now)
+    agent = await container.store.delegations.find_own_name(subject)
+    await check_own_agent(container, caller, agent, where)
+    nonce = await recognize_given(container, caller, bound.nonce, where, now)
     return Held(
         chain=Chain(agent),
         actor=agent,
@@ -159,28 +159,28 @@ async def _shown(wiring: Wiring, caller: Caller, text: str, where: Where, now: I
     )
 
 
-def _verify_shown(wiring: Wiring, keys: KeysInUse, text: str, now: Instant) -> tuple[str, Bound, str, Instant]:
+def _verify_shown(container: Container, keys: KeysInUse, text: str, now: Instant) -> tuple[str, Bound, str, Instant]:
     """Verify an SD-Card presented to the token endpoint.
 
     Return its subject, key binding, digest and end.
     """
     expectations = Expectations(
-        issuers=TrustedIssuers.of(wiring.issuer_url, *keys.published[KeyUse.CARDS]),
-        profile=wiring.profile,
-        published_keys=wiring.published_keys,
-        limits=wiring.limits,
-        key_binding=Unsolicited(token_endpoint(wiring), _UsedUpByTheTransaction()),
+        issuers=TrustedIssuers.of(container.issuer_url, *keys.published[KeyUse.CARDS]),
+        profile=container.profile,
+        published_keys=container.published_keys,
+        limits=container.limits,
+        key_binding=Unsolicited(token_endpoint(container), _UsedUpByTheTransaction()),
         status=Unchecked("the registry's own records are asked in the transaction"),
     )
-    card = verify_presentation(text, expectations, now, wiring.verification_cache)
-    arrived = parse_sd_jwt(text, wiring.limits)
+    card = verify_presentation(text, expectations, now, container.verification_cache)
+    arrived = parse_sd_jwt(text, container.limits)
     assert isinstance(card.key_binding, Bound), "it was demanded"
     assert isinstance(arrived, SdJwtWithKeyBinding), "it was demanded"
     digest = hashlib.sha256(arrived.sd_jwt.issuer_jwt.encode("ascii")).hexdigest()
     return card.subject, card.key_binding, digest, card.expires_at
 
 
-async def _delegated(wiring: Wiring, caller: Caller, text: str, now: Instant) -> Held:
+async def _delegated(container: Container, caller: Caller, text: str, now: Instant) -> Held:
     """A token of the registry's own.
 
     It was given to an agent, and that agent's owner hands it on.
@@ -188,18 +188,18 @@ async def _delegated(wiring: Wiring, caller: Caller, text: str, now: Instant) ->
     With pairwise ids, the new token has a name for that agent that no other token has: the one that it was asked for by
     is for those who know it already.
     """
-    delegation = await read_own(wiring, text, now)
-    agent = await wiring.store.delegations.find_own_name(delegation.target)
-    await check_own_agent(wiring, caller, agent, _SUBJECT)
-    links = await wiring.store.delegations.find_links(delegation.token_id)
+    delegation = await read_own(container, text, now)
+    agent = await container.store.delegations.find_own_name(delegation.target)
+    await check_own_agent(container, caller, agent, _SUBJECT)
+    links = await container.store.delegations.find_links(delegation.token_id)
     if not links:
         raise Refused(Rule.DELEGATION_REVOKED, _SUBJECT)
-    is_pairwise = wiring.subject_per is not SubjectPer.AGENT
+    is_pairwise = container.subject_per is not SubjectPer.AGENT
     return Held(
         chain=_own_chain(delegation.chain, links),
         actor=agent,
         named=delegation.chain,
-        acting=f"{AGENT}{(await subjects_of(wiring)).fresh()}" if is_pairwise else delegation.target,
+        acting=f"{AGENT}{(await subjects_of(container)).fresh()}" if is_pairwise else delegation.target,
         scopes=(delegation.scopes,),
         ends=(delegation.expires_at,),
         interaction_id=delegation.interaction_id,
@@ -219,14 +219,14 @@ def _own_chain(named: Chain, links: Sequence[LinkRow]) -> Chain:
 
 
 async def _access_token(
-    wiring: Wiring, text: str, holder: DpopProof | None, now: Instant
+    container: Container, text: str, holder: DpopProof | None, now: Instant
 ) -> tuple[Held, Mapping[str, JsonValue]]:
     """Check a subject token: opaque, or a JWT of the authorization server.
 
     One that has limits is not handed on: a delegated token could not say them. One that is bound to a key is handed on
     by the holder of that key.
     """
-    server, digest = wiring.authorization_server, hashlib.sha256(text.encode()).hexdigest()
+    server, digest = container.authorization_server, hashlib.sha256(text.encode()).hexdigest()
     claims: Mapping[str, JsonValue] = {}
     actors: tuple[str, ...] = ()
     if server is not None and is_jwt(text):
@@ -235,9 +235,9 @@ async def _access_token(
             _check_bound(parse_binding(token.claims), holder)
         limited, subject, kind = server.limits_claim in token.claims, server.subject_of(token), "jwt"
         scopes, end, claims = token.scopes, token.expires_at, token.claims
-        actors = parse_external_actors(claims, server.issuer, wiring.issuer_url)
+        actors = parse_external_actors(claims, server.issuer, container.issuer_url)
     else:
-        row = await _find_opaque(wiring, text, now)
+        row = await _find_opaque(container, text, now)
         limited, subject, kind = bool(row.limits), row.subject, "opaque"
         scopes, end = row.scopes, row.expires_at
     if limited:
@@ -252,9 +252,9 @@ def _check_bound(jkt: str, holder: DpopProof | None) -> None:
     check_token_key(holder.key, jkt)
 
 
-async def _find_opaque(wiring: Wiring, text: str, now: Instant) -> Any:
+async def _find_opaque(container: Container, text: str, now: Instant) -> Any:
     try:
-        row = await find_token(wiring.store, text, now)
+        row = await find_token(container.store, text, now)
     except Refused as refusal:
         if refusal.rule is not Rule.TOKEN_INVALID:
             raise
@@ -264,7 +264,7 @@ async def _find_opaque(wiring: Wiring, text: str, now: Instant) -> Any:
     return row
 
 
-async def check_own_agent(wiring: Wiring, caller: Caller, agent: str, where: Where) -> None:
+async def check_own_agent(container: Container, caller: Caller, agent: str, where: Where) -> None:
     """Refuse an agent that is not the client's, or not its token's.
 
     Of others' agents the limits tell nothing.
@@ -273,32 +273,32 @@ async def check_own_agent(wiring: Wiring, caller: Caller, agent: str, where: Whe
         Refused: ``delegation.other-agent``, ``token.limit``.
     """
     agent_id = agent.removeprefix(AGENT)
-    if await wiring.store.find_agent(caller.subject, agent_id) is None:
+    if await container.store.find_agent(caller.subject, agent_id) is None:
         raise Refused(Rule.DELEGATION_SUBJECT, where)
     check_agent(caller, agent_id)
 
 
-def is_own(wiring: Wiring, text: str) -> bool:
+def is_own(container: Container, text: str) -> bool:
     """Whether a token says that the registry made it; nothing is verified."""
     try:
-        return is_jwt(text) and parse_access_token(text).payload.get("iss") == wiring.issuer_url
+        return is_jwt(text) and parse_access_token(text).payload.get("iss") == container.issuer_url
     except Refused:
         return False
 
 
-async def read_own(wiring: Wiring, text: str, now: Instant) -> Delegation:
+async def read_own(container: Container, text: str, now: Instant) -> Delegation:
     """Return the claims of a token of the registry, for any audience.
 
     Raises:
         Refused: as ``read_delegated_token``.
     """
-    keys = (await wiring.keys.current()).published[KeyUse.TOKENS]
+    keys = (await container.keys.current()).published[KeyUse.TOKENS]
     by_kid: Mapping[str, PublicKey] = {key.thumbprint: key for key in keys}
     audience = parse_access_token(text).payload.get("aud")
-    return read_delegated_token(text, by_kid, wiring.issuer_url, str(audience), now)
+    return read_delegated_token(text, by_kid, container.issuer_url, str(audience), now)
 
 
-def verify_holder(wiring: Wiring, fields: Sequence[str], now: Instant) -> DpopProof | None:
+def verify_holder(container: Container, fields: Sequence[str], now: Instant) -> DpopProof | None:
     """Return the key to bind the token to (RFC 9449 5).
 
     The transaction ensures single use of the proof.
@@ -306,7 +306,7 @@ def verify_holder(wiring: Wiring, fields: Sequence[str], now: Instant) -> DpopPr
     if not fields:
         return None
     expected = DpopExpectations(
-        method="POST", url=token_endpoint(wiring), token=WithoutToken(), seen=_UsedUpByTheTransaction()
+        method="POST", url=token_endpoint(container), token=WithoutToken(), seen=_UsedUpByTheTransaction()
     )
     return verify_dpop_proof(fields, expected, now)
 

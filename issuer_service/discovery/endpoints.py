@@ -8,7 +8,7 @@ from issuer_service.access import Scope
 from issuer_service.discovery import service
 from issuer_service.discovery.schemas import Discovered, DiscoveryRequest
 from issuer_service.request_context import authorize, read_small_json_body
-from issuer_service.routes import BEARER, DirectRoute, json_body, refusals, wiring_of
+from issuer_service.routes import BEARER, DirectRoute, container_of, json_body, refusals
 
 router = APIRouter(tags=["discovery"], route_class=DirectRoute)
 
@@ -36,8 +36,8 @@ async def discover_agents(request: Request) -> Response:
 
     The token says which contexts the caller may search.
     """
-    wiring = wiring_of(request)
-    caller = await authorize(request, wiring, Scope.AGENTS_DISCOVER)
-    body = await read_small_json_body(request, wiring.bounds)
-    answer = await service.discover(wiring, caller, body)
+    container = container_of(request)
+    caller = await authorize(request, container, Scope.AGENTS_DISCOVER)
+    body = await read_small_json_body(request, container.bounds)
+    answer = await service.discover(container, caller, body)
     return Response(answer, HTTPStatus.OK, {"Cache-Control": "no-store"}, "application/json")

@@ -19,7 +19,7 @@ from issuer_service.agents.indexing import as_texts, decided_by
 from issuer_service.agents.registration import list_uri, subjects_of
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.agents.subjects import Subjects, kept
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.discovery.records import DiscoveryCardRow, RenewalRow, SourceRow
 from issuer_service.keys.repository import KeyNotInUse, KeyUse
 from issuer_service.keys.ring import KeysInUse
@@ -44,7 +44,7 @@ _OUTAGES = (Rule.SIGNER_UNAVAILABLE, Rule.STORE_UNAVAILABLE)
 _KEY = Where(Part.KEY)
 
 
-async def renew(wiring: Wiring, positions: Sequence[int], now: Instant) -> frozenset[int]:
+async def renew(container: Container, positions: Sequence[int], now: Instant) -> frozenset[int]:
     """Make the SD-Cards at these positions anew.
 
     Returns:
@@ -54,43 +54,43 @@ async def renew(wiring: Wiring, positions: Sequence[int], now: Instant) -> froze
         Refused: ``signer.unavailable`` or ``store.unavailable``, when no agent could be renewed for that reason, and
             the registry is not ready either. A signer and a database that work refuse single agents.
     """
-    sources = await wiring.store.discovery_sources(positions)
+    sources = await container.store.discovery_sources(positions)
     failures = _Failures(sources)
-    subjects = await subjects_of(wiring)
+    subjects = await subjects_of(container)
     for _ in range(_ATTEMPTS):
-        statuses = await wiring.store.free_statuses(len(sources), wiring.salts, int(now))
-        async with wiring.turns.of(""):
-            keys = await wiring.keys.current()
-            rows = await asyncio.to_thread(_renew_all, wiring, keys, subjects, sources, statuses, now, failures)
+        statuses = await container.store.free_statuses(len(sources), container.salts, int(now))
+        async with container.turns.of(""):
+            keys = await container.keys.current()
+            rows = await asyncio.to_thread(_renew_all, container, keys, subjects, sources, statuses, now, failures)
         try:
-            await _write(wiring, rows, failures)
+            await _write(container, rows, failures)
         except StatusTaken:
             continue
         except KeyNotInUse:
-            wiring.keys.outdate()
+            container.keys.outdate()
             continue
         written = [row for row in rows if row.position not in failures.positions]
         for row in written:
             if row.issued is not None:
-                wiring.metrics.count_card(row.audience.context)
+                container.metrics.count_card(row.audience.context)
         tried = frozenset(failures.positions - failures.not_tried)
         if failures.outage is None:
             return tried
-        if await _is_ready(wiring, now):
-            return tried | await renew(wiring, sorted(failures.not_tried), now) if failures.not_tried else tried
+        if await _is_ready(container, now):
+            return tried | await renew(container, sorted(failures.not_tried), now) if failures.not_tried else tried
         if not written:
             raise failures.outage
         return frozenset(failures.positions)
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
 
 
-async def _is_ready(wiring: Wiring, now: Instant) -> bool:
+async def _is_ready(container: Container, now: Instant) -> bool:
     """Whether the keys sign and the database commits.
 
     If they do, a failure is about the agents.
     """
     try:
-        await wiring.readiness.check(wiring.store, wiring.keys, now)
+        await container.readiness.check(container.store, container.keys, now)
     except Refused:
         return False
     return True
@@ -128,7 +128,7 @@ class _Failures:
 
 
 def _renew_all(
-    wiring: Wiring,
+    container: Container,
     keys: KeysInUse,
     subjects: Subjects,
     sources: Sequence[SourceRow],
@@ -148,7 +148,7 @@ def _renew_all(
             failures.skip(source.position)
             continue
         try:
-            rows.append(_renew(wiring, keys, subjects, source, status, now))
+            rows.append(_renew(container, keys, subjects, source, status, now))
             outages = 0
         except (Refused, LookupError, TypeError, ValueError) as error:
             failures.add(source.position, error)
@@ -156,7 +156,7 @@ def _renew_all(
     return rows
 
 
-async def _write(wiring: Wiring, rows: Sequence[RenewalRow], failures: _Failures) -> None:
+async def _write(container: Container, rows: Sequence[RenewalRow], failures: _Failures) -> None:
     """Write all rows in one transaction, or each alone if the database refuses.
 
     Raises:
@@ -164,7 +164,7 @@ async def _write(wiring: Wiring, rows: Sequence[RenewalRow], failures: _Failures
     """
     try:
         if rows:
-            await wiring.store.renew_discovery(rows)
+            await container.store.renew_discovery(rows)
         return
     except (StatusTaken, KeyNotInUse):
         raise
@@ -173,7 +173,7 @@ async def _write(wiring: Wiring, rows: Sequence[RenewalRow], failures: _Failures
             failures.add(rows[0].position, error)
             return
     for number, row in enumerate(rows):
-        await _write(wiring, [row], failures)
+        await _write(container, [row], failures)
         if number and failures.outage is not None and {rows[0].position, rows[1].position} <= failures.positions:
             for other in rows[2:]:
                 failures.skip(other.position)
@@ -181,47 +181,47 @@ async def _write(wiring: Wiring, rows: Sequence[RenewalRow], failures: _Failures
 
 
 def _renew(
-    wiring: Wiring, keys: KeysInUse, subjects: Subjects, source: SourceRow, status: StatusRow, now: Instant
+    container: Container, keys: KeysInUse, subjects: Subjects, source: SourceRow, status: StatusRow, now: Instant
 ) -> RenewalRow:
     """Renew an agent, or remove it from discovery if the policy forbids it."""
     signer = keys.signer(KeyUse.CARDS)
     terms, until, prepared = tuple[str, ...](), None, None
     try:
-        card = Card(KNOWN_FORMATS[source.card_format], _parse_card(wiring, source))
-        plan = _plan(wiring, source, card, now)
-        prepared = _prepare(wiring, signer.public_key, subjects, source, plan, status, now)
+        card = Card(KNOWN_FORMATS[source.card_format], _parse_card(container, source))
+        plan = _plan(container, source, card, now)
+        prepared = _prepare(container, signer.public_key, subjects, source, plan, status, now)
         terms = as_texts(terms_of(plan, card.format))
-        until = plan.agreement.last_end(issuing_step(wiring.lifetime)) if plan.agreement else None
+        until = plan.agreement.last_end(issuing_step(container.lifetime)) if plan.agreement else None
     except Refused as refusal:
         _log.warning("agent %s is no longer found in %s: %s", source.agent_id, source.audience.context, refusal)
     return RenewalRow(
         at=int(now),
-        subject=wiring.issuer_url,
+        subject=container.issuer_url,
         position=source.position,
         agent_id=source.agent_id,
         batch_id=source.batch_id,
         audience=source.audience,
         terms=terms,
         until=until,
-        decided_by=decided_by(wiring, keys),
+        decided_by=decided_by(container, keys),
         kid=signer.public_key.thumbprint,
-        issued=None if prepared is None else _issue(wiring, prepared, signer, status, now),
+        issued=None if prepared is None else _issue(container, prepared, signer, status, now),
     )
 
 
-def _parse_card(wiring: Wiring, source: SourceRow) -> JsonObject:
-    return parse_json_object(source.card.encode(), Where(Part.CARD), wiring.limits.json_depth)
+def _parse_card(container: Container, source: SourceRow) -> JsonObject:
+    return parse_json_object(source.card.encode(), Where(Part.CARD), container.limits.json_depth)
 
 
-def _plan(wiring: Wiring, source: SourceRow, card: Card, now: Instant) -> DisclosurePlan:
+def _plan(container: Container, source: SourceRow, card: Card, now: Instant) -> DisclosurePlan:
     """The plan of the registration, by the policy as it is now."""
     context, name = source.audience.context, source.audience.partner
-    partner = Partner(name, now, issuing_step(wiring.lifetime)) if name else None
-    return plan_disclosure(card, wiring.policy, context, source.disclose, wiring.profile, partner=partner)
+    partner = Partner(name, now, issuing_step(container.lifetime)) if name else None
+    return plan_disclosure(card, container.policy, context, source.disclose, container.profile, partner=partner)
 
 
 def _prepare(
-    wiring: Wiring,
+    container: Container,
     key: PublicKey,
     subjects: Subjects,
     source: SourceRow,
@@ -230,23 +230,23 @@ def _prepare(
     now: Instant,
 ) -> PreparedSdCard:
     return prepare_sd_card(
-        Issuer(wiring.issuer_url, key),
+        Issuer(container.issuer_url, key),
         plan,
         agent_id=subjects.id_of(source.agent_id, source.audience),
         holder_key=parse_public_jwk(source.holder_key, _KEY),
-        validity=rounded_validity(now, wiring.lifetime),
-        salts=wiring.salts,
-        status=StatusReference(list_uri(wiring, status.list_id), status.index),
-        limits=wiring.limits,
+        validity=rounded_validity(now, container.lifetime),
+        salts=container.salts,
+        status=StatusReference(list_uri(container, status.list_id), status.index),
+        limits=container.limits,
     )
 
 
 def _issue(
-    wiring: Wiring, prepared: PreparedSdCard, signer: Signer, status: StatusRow, now: Instant
+    container: Container, prepared: PreparedSdCard, signer: Signer, status: StatusRow, now: Instant
 ) -> DiscoveryCardRow:
     sd_card = prepared.complete(signer.sign(prepared.signing_input))
     expires_at = sd_card.validity.expires_at
-    ends_early = expires_at < rounded_validity(now, wiring.lifetime).expires_at
+    ends_early = expires_at < rounded_validity(now, container.lifetime).expires_at
     return DiscoveryCardRow(
         sd_card=str(sd_card),
         card=CardRow(

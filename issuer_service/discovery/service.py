@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from issuer_service.access import Caller, check_context
 from issuer_service.agents.indexing import as_texts, decided_by
 from issuer_service.agents.schemas import REQUEST
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.discovery.records import MOST_CHARACTERS, START, Audience, DiscoveryQuery, FoundPage, FoundRow
 from issuer_service.discovery.renewal import renew
 from issuer_service.discovery.schemas import DiscoveryRequest, open_cursor, read_discovery, seal_cursor
@@ -20,7 +20,7 @@ from sdcard.rules import Rule
 _ATTEMPTS = 5
 
 
-async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
+async def discover(container: Container, caller: Caller, body: bytes) -> bytes:
     """The answer to a request: a ``Discovered`` in JSON.
 
     Raises:
@@ -28,23 +28,23 @@ async def discover(wiring: Wiring, caller: Caller, body: bytes) -> bytes:
             ``cursor.invalid``; ``signer.unavailable`` or ``store.unavailable``, also when SD-Cards that are
             needed cannot be made now.
     """
-    now = wiring.clock.now()
-    asked = read_discovery(body, wiring.limits.json_depth)
-    audience = _audience(wiring, caller, asked.request, now)
-    terms, secret = as_texts(asked.terms), await wiring.store.discovery_secret()
+    now = container.clock.now()
+    asked = read_discovery(body, container.limits.json_depth)
+    audience = _audience(container, caller, asked.request, now)
+    terms, secret = as_texts(asked.terms), await container.store.discovery_secret()
     binding = hashlib.sha256(encode_json([caller.token, audience.context, audience.partner, *terms])).digest()
     cursor = asked.request.cursor
     after = START if cursor is None else open_cursor(cursor, binding, secret, now)
     query = DiscoveryQuery(audience, terms, after, asked.request.max_results, int(now))
-    page = await _fresh_page(wiring, caller, query, now)
+    page = await _fresh_page(container, caller, query, now)
     found = [(row.agent_id, row.sd_card) for row in page.rows if row.sd_card]
     if len(found) != len(page.rows):  # some are long; the others together never are
         page = _bounded(page)
         long = [row.position for row in page.rows if row.sd_card is None]
-        texts = await _read_long(wiring, caller, long, query.at)
+        texts = await _read_long(container, caller, long, query.at)
         read = [(row.agent_id, row.sd_card) if row.sd_card else texts.get(row.position) for row in page.rows]
         found = [(one[0], one[1]) for one in read if one and one[1]]
-    after_these = None if page.more is None else seal_cursor(page.more, binding, secret, now, wiring.salts)
+    after_these = None if page.more is None else seal_cursor(page.more, binding, secret, now, container.salts)
     return _answer(found, after_these, asked.ignored)
 
 
@@ -58,7 +58,7 @@ def _answer(found: Sequence[tuple[str, str]], cursor: str | None, ignored: Seque
     return f'{{"results":[{results}],{end[1:]}'.encode("ascii")
 
 
-def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: Instant) -> Audience:
+def _audience(container: Container, caller: Caller, request: DiscoveryRequest, now: Instant) -> Audience:
     """Return the audience that the token permits.
 
     A partner with an agreement sees the agents registered for it.
@@ -66,18 +66,18 @@ def _audience(wiring: Wiring, caller: Caller, request: DiscoveryRequest, now: In
     What the requester claims can only take that away: one who claims to be another partner is not shown it.
     """
     check_context(caller, request.context)
-    if request.context not in wiring.policy.contexts:
+    if request.context not in container.policy.contexts:
         raise Refused(Rule.CONTEXT_UNKNOWN, REQUEST.within("context"))
     claims = request.requester_claims
     claimed = caller.subject if claims is None or claims.organization is None else claims.organization
     if request.context != FEDERATION.name or claimed != caller.subject:
         return Audience(request.context, "")
-    partner = Partner(caller.subject, now, issuing_step(wiring.lifetime))
-    agreed = wiring.policy.agreement(request.context, partner, REQUEST.within("context"))
+    partner = Partner(caller.subject, now, issuing_step(container.lifetime))
+    agreed = container.policy.agreement(request.context, partner, REQUEST.within("context"))
     return Audience(request.context, agreed.partner if agreed else "")
 
 
-async def _fresh_page(wiring: Wiring, caller: Caller, query: DiscoveryQuery, now: Instant) -> FoundPage:
+async def _fresh_page(container: Container, caller: Caller, query: DiscoveryQuery, now: Instant) -> FoundPage:
     """A page whose SD-Cards are good, and as the policy is now.
 
     What they are found by may change with them.
@@ -87,38 +87,38 @@ async def _fresh_page(wiring: Wiring, caller: Caller, query: DiscoveryQuery, now
     Raises:
         Refused: ``signer.unavailable`` or ``store.unavailable``, when that leaves nothing of the page.
     """
-    page = await _find(wiring, caller, query)
+    page = await _find(container, caller, query)
     failed, outage = frozenset[int](), None
     for _ in range(_ATTEMPTS):
-        decided = decided_by(wiring, await wiring.keys.current())
+        decided = decided_by(container, await container.keys.current())
         if {row.position for row in _due(page, decided, now)} <= failed:
             break
-        async with wiring.renewing:
-            page = await _find(wiring, caller, query)
+        async with container.renewing:
+            page = await _find(container, caller, query)
             due = [row.position for row in _due(page, decided, now) if row.position not in failed]
             try:
-                failed |= await renew(wiring, due, now)
+                failed |= await renew(container, due, now)
             except Refused as refusal:
                 outage = refusal
                 break
-        page = await _find(wiring, caller, query)
-    decided = decided_by(wiring, await wiring.keys.current())
+        page = await _find(container, caller, query)
+    decided = decided_by(container, await container.keys.current())
     good = tuple(row for row in page.rows if not _is_stale(row, decided, now))
     if page.rows and not good and outage is not None:
         raise outage
     return FoundPage(good, page.more)
 
 
-async def _find(wiring: Wiring, caller: Caller, query: DiscoveryQuery) -> FoundPage:
-    async with wiring.shares.of(caller.subject):
-        return await wiring.store.find_agents(query)
+async def _find(container: Container, caller: Caller, query: DiscoveryQuery) -> FoundPage:
+    async with container.shares.of(caller.subject):
+        return await container.store.find_agents(query)
 
 
 async def _read_long(
-    wiring: Wiring, caller: Caller, positions: Sequence[int], at: int
+    container: Container, caller: Caller, positions: Sequence[int], at: int
 ) -> Mapping[int, tuple[str, str]]:
-    async with wiring.shares.of(caller.subject):
-        return await wiring.store.read_discovery_cards(positions, at)
+    async with container.shares.of(caller.subject):
+        return await container.store.read_discovery_cards(positions, at)
 
 
 def _due(page: FoundPage, decided: str, now: Instant) -> list[FoundRow]:

@@ -11,9 +11,9 @@ from fastapi import APIRouter, Request, Response, Security
 
 from issuer_service.access import Scope
 from issuer_service.agents.schemas import REQUEST
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.request_context import authorize, read_small_json_body
-from issuer_service.routes import BEARER, FromWiring, json_body, refusals
+from issuer_service.routes import BEARER, FromContainer, json_body, refusals
 from issuer_service.status import service
 from issuer_service.status.schemas import STATUS_LIST, StatusChange, StatusChanged
 from sdcard.errors import Refused
@@ -48,14 +48,14 @@ _DEPENDENCIES = [Security(BEARER)]
         **refusals(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.SERVICE_UNAVAILABLE),
     },
 )
-async def status_list(list_id: str, request: Request, wiring: FromWiring) -> Response:
+async def status_list(list_id: str, request: Request, container: FromContainer) -> Response:
     """A status list, signed. Lists of the past are not kept."""
     if "time" in request.query_params:
         raise Refused(Rule.STATUS_LIST_TIME, REQUEST.within("query", "time"))
-    published = await service.published_list(wiring, list_id)
+    published = await service.published_list(container, list_id)
     compressed = prefers_gzip(request.headers.getlist("accept-encoding"))
     etag = published.gzip_etag if compressed else published.etag
-    headers = {"ETag": etag, "Cache-Control": f"public, max-age={wiring.status.ttl}", "Vary": "Accept-Encoding"}
+    headers = {"ETag": etag, "Cache-Control": f"public, max-age={container.status.ttl}", "Vary": "Accept-Encoding"}
     if _has(request, etag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     if compressed:
@@ -92,9 +92,9 @@ def _has(request: Request, etag: str) -> bool:
     openapi_extra=_ASKED,
     dependencies=_DEPENDENCIES,
 )
-async def revoke(agent_id: str, request: Request, wiring: FromWiring) -> StatusChanged:
+async def revoke(agent_id: str, request: Request, container: FromContainer) -> StatusChanged:
     """Revoke an agent's SD-Cards, for ever."""
-    return await _change(agent_id, request, wiring, service.REVOKE)
+    return await _change(agent_id, request, container, service.REVOKE)
 
 
 @router.post(
@@ -104,9 +104,9 @@ async def revoke(agent_id: str, request: Request, wiring: FromWiring) -> StatusC
     openapi_extra=_ASKED,
     dependencies=_DEPENDENCIES,
 )
-async def suspend(agent_id: str, request: Request, wiring: FromWiring) -> StatusChanged:
+async def suspend(agent_id: str, request: Request, container: FromContainer) -> StatusChanged:
     """Suspend an agent's SD-Cards."""
-    return await _change(agent_id, request, wiring, service.SUSPEND)
+    return await _change(agent_id, request, container, service.SUSPEND)
 
 
 @router.post(
@@ -116,12 +116,12 @@ async def suspend(agent_id: str, request: Request, wiring: FromWiring) -> Status
     openapi_extra=_ASKED,
     dependencies=_DEPENDENCIES,
 )
-async def reinstate(agent_id: str, request: Request, wiring: FromWiring) -> StatusChanged:
+async def reinstate(agent_id: str, request: Request, container: FromContainer) -> StatusChanged:
     """End a suspension. What was revoked stays so."""
-    return await _change(agent_id, request, wiring, service.REINSTATE)
+    return await _change(agent_id, request, container, service.REINSTATE)
 
 
-async def _change(agent_id: str, request: Request, wiring: Wiring, change: service.Change) -> StatusChanged:
-    caller = await authorize(request, wiring, Scope.AGENTS_MANAGE)
-    body = await read_small_json_body(request, wiring.bounds)
-    return await service.change_statuses(wiring, caller, agent_id, change, body)
+async def _change(agent_id: str, request: Request, container: Container, change: service.Change) -> StatusChanged:
+    caller = await authorize(request, container, Scope.AGENTS_MANAGE)
+    body = await read_small_json_body(request, container.bounds)
+    return await service.change_statuses(container, caller, agent_id, change, body)

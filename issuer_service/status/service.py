@@ -14,7 +14,7 @@ from issuer_service.access import Caller, check_agent
 from issuer_service.agents.registration import list_uri
 from issuer_service.agents.schemas import REQUEST, read_section
 from issuer_service.audit.records import AuditEvent
-from issuer_service.container import PublishedList, Wiring
+from issuer_service.container import Container, PublishedList
 from issuer_service.keys.repository import KeyUse
 from issuer_service.status.records import STATUS_CHANGES, StatusChangeRow
 from issuer_service.status.repository import LIST_SIZE
@@ -47,17 +47,19 @@ class Change:
 REVOKE, SUSPEND, REINSTATE = (Change(event, *change) for event, change in STATUS_CHANGES.items())
 
 
-async def change_statuses(wiring: Wiring, caller: Caller, agent_id: str, change: Change, body: bytes) -> StatusChanged:
+async def change_statuses(
+    container: Container, caller: Caller, agent_id: str, change: Change, body: bytes
+) -> StatusChanged:
     """Change the statuses of SD-Cards that have not expired.
 
     Raises:
         Refused: for the request; ``token.limit``; ``agent.unknown`` for another owner's agent too.
     """
-    asked = read_section(StatusChange, parse_json_object(body, REQUEST, wiring.limits.json_depth))
+    asked = read_section(StatusChange, parse_json_object(body, REQUEST, container.limits.json_depth))
     check_agent(caller, agent_id)
     if not re.fullmatch(AGENT_ID, agent_id):
         raise Refused(Rule.AGENT_UNKNOWN, REQUEST.within("agent_id"))
-    now, status = wiring.clock.now(), wiring.status
+    now, status = container.clock.now(), container.status
     row = StatusChangeRow(
         at=int(now),
         subject=caller.subject,
@@ -70,12 +72,12 @@ async def change_statuses(wiring: Wiring, caller: Caller, agent_id: str, change:
         context=asked.context,
         interaction_id=asked.interaction_id,
     )
-    changed = await wiring.store.change_statuses(row)
-    public_by = status.public_by(row.public_at, wiring.clock.now())
+    changed = await container.store.change_statuses(row)
+    public_by = status.public_by(row.public_at, container.clock.now())
     return StatusChanged(agent_id=agent_id, changed=changed, public_at=public_by)
 
 
-async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
+async def published_list(container: Container, list_id: str) -> PublishedList:
     """The Status List Token of a list, the same one until the next instant.
 
     All lists are signed anew at each instant, whether or not they changed: so nothing about a token tells which did.
@@ -84,19 +86,19 @@ async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
         Refused: ``request.not-found`` when there is no such list, or all its SD-Cards have expired;
             ``signer.unavailable``.
     """
-    needed_at = int(wiring.clock.now()) - MAX_SKEW
-    if not _LIST_ID.fullmatch(list_id) or not await wiring.store.has_status_list(list_id, needed_at):
+    needed_at = int(container.clock.now()) - MAX_SKEW
+    if not _LIST_ID.fullmatch(list_id) or not await container.store.has_status_list(list_id, needed_at):
         raise Refused(Rule.REQUEST_TARGET, REQUEST.within("path"))
-    signer, kept = (await wiring.keys.current()).signer(KeyUse.STATUS), wiring.status.tokens
+    signer, kept = (await container.keys.current()).signer(KeyUse.STATUS), container.status.tokens
     kid = signer.public_key.thumbprint
-    async with wiring.status.turn:
-        instant, found = wiring.status.instant(wiring.clock.now()), kept.get(list_id)
+    async with container.status.turn:
+        instant, found = container.status.instant(container.clock.now()), kept.get(list_id)
         if found is not None and (found.instant, found.kid) == (instant, kid):
             return found
-        latest = wiring.status.public_at(wiring.clock.now() + MAX_SKEW)
-        statuses = await wiring.store.read_status_list(list_id, instant, latest)
-        made = await asyncio.to_thread(_publish, wiring, signer, list_id, statuses, instant)
-        wiring.metrics.count_status_list()
+        latest = container.status.public_at(container.clock.now() + MAX_SKEW)
+        statuses = await container.store.read_status_list(list_id, instant, latest)
+        made = await asyncio.to_thread(_publish, container, signer, list_id, statuses, instant)
+        container.metrics.count_status_list()
         kept[list_id] = made
         kept.move_to_end(list_id)
         while len(kept) > _MOST_KEPT:
@@ -104,12 +106,14 @@ async def published_list(wiring: Wiring, list_id: str) -> PublishedList:
         return made
 
 
-def _publish(wiring: Wiring, signer: Signer, list_id: str, statuses: Mapping[int, int], instant: int) -> PublishedList:
+def _publish(
+    container: Container, signer: Signer, list_id: str, statuses: Mapping[int, int], instant: int
+) -> PublishedList:
     """Sign the list as of an instant."""
-    status = wiring.status
+    status = container.status
     token = issue_status_list_token(
         pack_statuses(statuses, LIST_SIZE, _BITS),
-        list_uri(wiring, list_id),
+        list_uri(container, list_id),
         signer,
         instant,
         status.ttl,
@@ -129,10 +133,10 @@ _SECONDS = 600.0
 
 
 @asynccontextmanager
-async def dropping_lists(wiring: Wiring) -> AsyncIterator[None]:
+async def dropping_lists(container: Container) -> AsyncIterator[None]:
     """Drop expired lists for as long as the block lasts."""
     stop = asyncio.Event()
-    task = asyncio.create_task(_keep_dropping(wiring, stop))
+    task = asyncio.create_task(_keep_dropping(container, stop))
     try:
         yield
     finally:
@@ -140,7 +144,7 @@ async def dropping_lists(wiring: Wiring) -> AsyncIterator[None]:
         await task
 
 
-async def _keep_dropping(wiring: Wiring, stop: asyncio.Event) -> None:
+async def _keep_dropping(container: Container, stop: asyncio.Event) -> None:
     while True:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_SECONDS):
@@ -148,12 +152,12 @@ async def _keep_dropping(wiring: Wiring, stop: asyncio.Event) -> None:
         if stop.is_set():
             return
         try:
-            await drop_expired_lists(wiring)
+            await drop_expired_lists(container)
         except Exception as error:  # whatever a database does: serving goes on
             _log.error("no status list was dropped: %s", type(error).__name__)
 
 
-async def drop_expired_lists(wiring: Wiring) -> int:
+async def drop_expired_lists(container: Container) -> int:
     """Drop closed lists whose entries expired a while ago; return how many.
 
     Each list is dropped in a transaction of its own.
@@ -162,6 +166,6 @@ async def drop_expired_lists(wiring: Wiring) -> int:
         Refused: ``store.unavailable``.
     """
     dropped = 0
-    while await wiring.store.drop_expired_list(int(wiring.clock.now())):
+    while await container.store.drop_expired_list(int(container.clock.now())):
         dropped += 1
     return dropped

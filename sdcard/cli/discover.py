@@ -22,7 +22,7 @@ from sdcard.cli.output import (
     table,
 )
 from sdcard.cli.register import read_token, write
-from sdcard.cli.trust import Networks, Refresh, TrustFile, TrustSigner, read_reach, read_trust
+from sdcard.cli.trust import Networks, Refresh, TrustFile, TrustSigner, read_egress_policy, read_trust
 from sdcard.cli.verify import decide_status, describe, show_card, show_members
 from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
@@ -214,15 +214,15 @@ def fetch(
     from sdcard.io.card_fetching import fetch_card
     from sdcard.io.issuer_metadata import IssuerKeys
 
-    now, reach = parse_now(None), read_reach(network)
+    now, egress = parse_now(None), read_egress_policy(network)
     listed = read_trust(trust, trust_signer, now)
-    issuers = IssuerKeys(listed, reach) if refresh else listed
+    issuers = IssuerKeys(listed, egress) if refresh else listed
     found = fetch_card(
         url,
         issuers,
         decide_status(status, status_unchecked, issuers, network),
         now,
-        reach,
+        egress,
         read_token(token_file) if token_file else None,
         find_profile(profile),
     )

@@ -32,7 +32,7 @@ from sdcard.trust import (
 )
 
 if TYPE_CHECKING:
-    from sdcard.io.egress_policy import Reach
+    from sdcard.io.egress_policy import EgressPolicy
 
 DAY = 86_400
 
@@ -126,11 +126,11 @@ def _reported(issuers: TrustedIssuers) -> TrustedIssuers:
     return issuers
 
 
-def read_reach(networks: list[str] | None) -> "Reach":
+def read_egress_policy(networks: list[str] | None) -> "EgressPolicy":
     """Return the egress policy of ``--network``."""
-    from sdcard.io.egress_policy import Reach
+    from sdcard.io.egress_policy import EgressPolicy
 
     try:
-        return Reach(tuple(ip_network(text) for text in networks or ()))
+        return EgressPolicy(tuple(ip_network(text) for text in networks or ()))
     except ValueError:
         raise Misuse("--network takes an address or a network, such as 10.0.0.0/8") from None

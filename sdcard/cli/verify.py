@@ -18,7 +18,7 @@ from sdcard.cli.output import (
     show_instant,
     table,
 )
-from sdcard.cli.trust import Networks, Refresh, TrustFile, TrustSigner, read_reach, read_trust
+from sdcard.cli.trust import Networks, Refresh, TrustFile, TrustSigner, read_egress_policy, read_trust
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse
 from sdcard.key_binding import Answering, Bound, Challenge, ConsumedByCaller, KeyBinding, Unbound
@@ -140,7 +140,7 @@ def command(
 def _refreshed(listed: TrustedIssuers, network: list[str] | None) -> "IssuerKeys":
     from sdcard.io.issuer_metadata import IssuerKeys
 
-    return IssuerKeys(listed, read_reach(network))
+    return IssuerKeys(listed, read_egress_policy(network))
 
 
 def decide_status(
@@ -153,7 +153,7 @@ def decide_status(
         return Unchecked(unchecked)
     from sdcard.io.status_lists import FetchedStatusLists
 
-    return Checked(FetchedStatusLists(issuers, reach=read_reach(network)))
+    return Checked(FetchedStatusLists(issuers, egress=read_egress_policy(network)))
 
 
 def describe(card: VerifiedCard) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from sdcard.cards.model import Card, Fact
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
 from sdcard.instants import Instant
-from sdcard.io.egress_policy import PUBLIC, Reach
+from sdcard.io.egress_policy import PUBLIC, EgressPolicy
 from sdcard.io.http import Fetched, NotADocument, fetch_async, waited
 from sdcard.io.issuer_metadata import IssuerKeys
 from sdcard.key_binding import Unbound
@@ -62,7 +62,7 @@ def fetch_card(
     issuers: TrustedIssuers | IssuerKeys,
     status: Status,
     now: Instant,
-    reach: Reach = PUBLIC,
+    egress: EgressPolicy = PUBLIC,
     token: str | None = None,
     profile: Profile = SD_CARD,
 ) -> FetchedCard:
@@ -74,7 +74,7 @@ def fetch_card(
         issuers: who is trusted; ``IssuerKeys`` are refreshed first.
         status: the decision about status.
         now: the present instant.
-        reach: where may be connected to, beside public addresses.
+        egress: addresses that may be connected to, beside public addresses.
         token: a bearer token for cards that are not for everybody. It is sent to the address and below it.
         profile: what a well-formed SD-Card is.
 
@@ -85,7 +85,7 @@ def fetch_card(
     """
     if isinstance(status, CheckedAsync):
         raise Misuse("await fetch_card_async for a status source that is awaited")
-    place, found, wrong = waited(_find(url, reach, token))
+    place, found, wrong = waited(_find(url, egress, token))
     if found.media_type != SD_MEDIA_TYPE:
         return _plain(found, place, wrong)
     text = _sd_card(found)
@@ -98,12 +98,12 @@ async def fetch_card_async(
     issuers: TrustedIssuers | IssuerKeys,
     status: Status,
     now: Instant,
-    reach: Reach = PUBLIC,
+    egress: EgressPolicy = PUBLIC,
     token: str | None = None,
     profile: Profile = SD_CARD,
 ) -> FetchedCard:
     """Fetch as ``fetch_card``, awaited; and so may be the status."""
-    place, found, wrong = await _find(url, reach, token)
+    place, found, wrong = await _find(url, egress, token)
     if found.media_type != SD_MEDIA_TYPE:
         return _plain(found, place, wrong)
     text = _sd_card(found)
@@ -113,7 +113,7 @@ async def fetch_card_async(
     )
 
 
-async def _find(url: str, reach: Reach, token: str | None) -> tuple[str, Fetched, tuple[Finding, ...]]:
+async def _find(url: str, egress: EgressPolicy, token: str | None) -> tuple[str, Fetched, tuple[Finding, ...]]:
     """Find the first address that has a document.
 
     Return the address, the document, and what is wrong with the addresses before it.
@@ -126,7 +126,7 @@ async def _find(url: str, reach: Reach, token: str | None) -> tuple[str, Fetched
     for place in places:
         of_agent = token if place.startswith(url.rstrip("/")) else None
         try:
-            found = await fetch_async(place, reach, MEDIA_TYPES, DEFAULT_LIMITS.presentation_bytes, of_agent)
+            found = await fetch_async(place, egress, MEDIA_TYPES, DEFAULT_LIMITS.presentation_bytes, of_agent)
         except Refused as refusal:
             has_none = refusal.rule is Rule.FETCH_ABSENT or isinstance(refusal, NotADocument)
             if refusal.rule is Rule.FETCH_ADDRESS or (place == url and len(places) > 1 and not has_none):

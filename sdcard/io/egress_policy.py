@@ -44,7 +44,7 @@ def system_resolve(host: str, port: int) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class EgressPolicy:
     """Egress policy: where and how fetchers connect.
 
     Nothing in it lessens a check of TLS.
@@ -65,7 +65,7 @@ class Reach:
         """Whether this address may be connected to."""
         return _is_public(address) or any(address in network for network in self.networks)
 
-    def to_listed(self, url: str) -> "Reach":
+    def to_listed(self, url: str) -> "EgressPolicy":
         """Extend the policy by the address in a URL of an operator.
 
         The URL has an address instead of a name.
@@ -80,8 +80,8 @@ class Reach:
         return replace(self, networks=self.networks + tuple(ip_network(one) for one in named if literal_address(one)))
 
 
-PUBLIC = Reach()
-LOOPBACK = Reach((ip_network("127.0.0.0/8"), ip_network("::1")))
+PUBLIC = EgressPolicy()
+LOOPBACK = EgressPolicy((ip_network("127.0.0.0/8"), ip_network("::1")))
 """For tests and development: this machine too, by http as well."""
 
 

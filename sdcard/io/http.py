@@ -5,7 +5,7 @@ The bounds are limits and timeouts.
 The author of an address chooses where we connect (SSRF). So: https alone, by TLS 1.3 and with a certificate of the
 name; only to public addresses; one answer of the DNS, all of it judged, and then used; no proxy or cookie; bounded
 bytes and time. Redirects and compression only where a caller permits them (``Detours``), which status lists do. What a
-``Reach`` permits beside that, an operator has said (SD-JWT VC, VC-14; SD-Card 7.5).
+``EgressPolicy`` permits beside that, an operator has said (SD-JWT VC, VC-14; SD-Card 7.5).
 Needs the ``cli`` extra.
 """
 
@@ -23,7 +23,7 @@ from urllib.parse import urljoin
 import httpx2
 
 from sdcard.errors import Misuse, Refused, foreign_code
-from sdcard.io.egress_policy import WHERE, Reach, Resolve, forbidden, parse_url
+from sdcard.io.egress_policy import WHERE, EgressPolicy, Resolve, forbidden, parse_url
 from sdcard.rules import Rule
 from sdcard.urls import Address, Target, check_secret_url, literal_address
 
@@ -81,7 +81,7 @@ class NotADocument(Refused):
 
 async def fetch_async(
     url: str,
-    reach: Reach,
+    egress: EgressPolicy,
     media_types: Sequence[str],
     most_bytes: int,
     token: str | None = None,
@@ -91,7 +91,7 @@ async def fetch_async(
 
     Args:
         url: an absolute URL.
-        reach: where may be connected to.
+        egress: addresses that may be connected to.
         media_types: that are taken, the best first.
         most_bytes: of an answer.
         token: a bearer token for this address.
@@ -111,11 +111,11 @@ async def fetch_async(
     if token is not None:
         headers["Authorization"] = f"Bearer {check_token(token)}"
     try:
-        async with asyncio.timeout(reach.seconds):
-            ends_at = asyncio.get_running_loop().time() + reach.seconds
+        async with asyncio.timeout(egress.seconds):
+            ends_at = asyncio.get_running_loop().time() + egress.seconds
             visited = [parse_url(url)]
             while True:
-                answer = await _visit(visited[-1], reach, headers, wanted, ends_at)
+                answer = await _visit(visited[-1], egress, headers, wanted, ends_at)
                 if isinstance(answer, Fetched):
                     return answer
                 visited.append(_next(visited, answer, detours.redirects))
@@ -125,14 +125,14 @@ async def fetch_async(
 
 def fetch(
     url: str,
-    reach: Reach,
+    egress: EgressPolicy,
     media_types: Sequence[str],
     most_bytes: int,
     token: str | None = None,
     detours: Detours = STRAIGHT,
 ) -> Fetched:
     """Fetch as ``fetch_async``, and block the caller's thread."""
-    return waited(fetch_async(url, reach, media_types, most_bytes, token, detours))
+    return waited(fetch_async(url, egress, media_types, most_bytes, token, detours))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +153,13 @@ class _Moved:
 
 
 async def _visit(
-    target: Target, reach: Reach, headers: Mapping[str, str], wanted: _Wanted, ends_at: float
+    target: Target, egress: EgressPolicy, headers: Mapping[str, str], wanted: _Wanted, ends_at: float
 ) -> Fetched | _Moved:
     """Ask one address, on connections of its own."""
-    addresses = await _permitted(target, reach)
+    addresses = await _permitted(target, egress)
     timeout = _share(ends_at, len(addresses))
     with foreign_code(_failed, "The client of HTTP cannot be set up on this machine."):
-        tls = _tls(reach.authorities) if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls = _tls(egress.authorities) if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         connecting = httpx2.AsyncClient(verify=tls, timeout=timeout, follow_redirects=False, trust_env=False)
     async with connecting as client:
         return await _ask(client, target, addresses, {"Host": target.authority, **headers}, wanted)
@@ -202,16 +202,16 @@ def check_token(token: str) -> str:
     return token
 
 
-async def _permitted(target: Target, reach: Reach) -> Sequence[Address]:
+async def _permitted(target: Target, egress: EgressPolicy) -> Sequence[Address]:
     """Resolve the host, and refuse it if any address is not permitted.
 
     An author who mixes addresses attempts DNS rebinding.
     """
     literal = literal_address(target.host)
-    addresses = [literal] if literal else await _resolved(target, reach.resolve)
+    addresses = [literal] if literal else await _resolved(target, egress.resolve)
     if not addresses:
         raise _failed("The host has no address.")
-    if not all(reach.permits(address) for address in addresses):
+    if not all(egress.permits(address) for address in addresses):
         raise forbidden("The host is not, or not only, at public addresses. Name its network if that is meant.")
     if target.scheme == "http" and not all(address.is_loopback for address in addresses):
         raise forbidden("This is another machine than its name says.")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from sdcard.encoding import JsonObject, JsonValue, parse_json_object
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant, Lifetime
-from sdcard.io.egress_policy import PUBLIC, Reach, parse_url
+from sdcard.io.egress_policy import PUBLIC, EgressPolicy, parse_url
 from sdcard.io.http import JSON, JWKS, fetch
 from sdcard.jose.jws import parse_jws
 from sdcard.jose.keys import KeySet, PublicKey
@@ -134,12 +134,12 @@ class IssuerKeys:
 
     Args:
         listed: who is trusted, and the keys to begin with; there may be none.
-        reach: where may be connected to, beside public addresses and that of an Issuer listed by its address.
+        egress: addresses that may be connected to, beside public addresses and that of an Issuer listed by its address.
         limits: bounds the size of presentations.
     """
 
-    def __init__(self, listed: TrustedIssuers, reach: Reach = PUBLIC, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._trusted, self._reach, self._limits = listed, reach, limits
+    def __init__(self, listed: TrustedIssuers, egress: EgressPolicy = PUBLIC, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._trusted, self._egress, self._limits = listed, egress, limits
         self._lock = threading.Lock()
         self._listed = {
             issuer: _Listed(
@@ -232,7 +232,7 @@ class IssuerKeys:
             every: Refused(Rule.ISSUER_METADATA, _ISSUER) for every in _USES
         }
         try:
-            found = _published(issuer, self._reach.to_listed(issuer))
+            found = _published(issuer, self._egress.to_listed(issuer))
         except Refused as refusal:
             found = dict.fromkeys(_USES, refusal)
         finally:
@@ -278,7 +278,7 @@ def metadata_url(issuer: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path.rstrip('/')}"
 
 
-def _published(issuer: str, reach: Reach) -> Mapping[_Use, _Keys | Refused | None]:
+def _published(issuer: str, egress: EgressPolicy) -> Mapping[_Use, _Keys | Refused | None]:
     """Fetch the keys that an Issuer publishes.
 
     The sets are independent: one that cannot be fetched leaves the other alone.
@@ -289,14 +289,14 @@ def _published(issuer: str, reach: Reach) -> Mapping[_Use, _Keys | Refused | Non
     parse_url(issuer)
     if "?" in issuer:
         raise Refused(Rule.FETCH_ADDRESS, _WHERE, "An Issuer with metadata has no query and no fragment.")
-    metadata = _json(metadata_url(issuer), reach, (JSON,))
+    metadata = _json(metadata_url(issuer), egress, (JSON,))
     if metadata.get("issuer") != issuer:
         raise Refused(Rule.TRUST_MALFORMED, _WHERE.within("issuer"), "The metadata is of another Issuer.")
     has_status = not metadata.keys().isdisjoint(("status_jwks", "status_jwks_uri"))
     status_source = _source(metadata, "status_jwks") if has_status else None
     return {
-        "keys": _key_set(_source(metadata, "jwks"), reach),
-        "status_keys": None if status_source is None else _key_set(status_source, reach),
+        "keys": _key_set(_source(metadata, "jwks"), egress),
+        "status_keys": None if status_source is None else _key_set(status_source, egress),
     }
 
 
@@ -311,10 +311,10 @@ def _source(metadata: JsonObject, member: str) -> JsonValue:
     return inside if uri is None else uri
 
 
-def _key_set(source: JsonValue, reach: Reach) -> _Keys | Refused:
+def _key_set(source: JsonValue, egress: EgressPolicy) -> _Keys | Refused:
     """The keys of a set, or why there are none."""
     try:
-        keys = parse_key_set(_json(source, reach, JWKS) if isinstance(source, str) else source, _WHERE)
+        keys = parse_key_set(_json(source, egress, JWKS) if isinstance(source, str) else source, _WHERE)
         if not 0 < len(keys) <= MOST_KEYS:
             raise Refused(Rule.TRUST_MALFORMED, _WHERE.within("keys"), f"There are 1 to {MOST_KEYS} keys that verify.")
     except Refused as refusal:
@@ -322,5 +322,5 @@ def _key_set(source: JsonValue, reach: Reach) -> _Keys | Refused:
     return keys
 
 
-def _json(url: str, reach: Reach, media_types: tuple[str, ...]) -> JsonObject:
-    return parse_json_object(fetch(url, reach, media_types, MOST_BYTES).data, _WHERE, _DEPTH)
+def _json(url: str, egress: EgressPolicy, media_types: tuple[str, ...]) -> JsonObject:
+    return parse_json_object(fetch(url, egress, media_types, MOST_BYTES).data, _WHERE, _DEPTH)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant
-from sdcard.io.egress_policy import PUBLIC, Reach, parse_url
+from sdcard.io.egress_policy import PUBLIC, EgressPolicy, parse_url
 from sdcard.io.http import JWKS, fetch_async
 from sdcard.io.issuer_metadata import Schedule
 from sdcard.jose.keys import KeySet
@@ -84,14 +84,14 @@ class ServerKeys:
             _log.error("the authorization server's keys cannot be had: %s", what)
 
 
-def load_from(source: str, reach: Reach = PUBLIC) -> Load:
+def load_from(source: str, egress: EgressPolicy = PUBLIC) -> Load:
     """Describe how to load a JWKS.
 
     The source is a file, or an https URL (http on loopback).
 
     Args:
         source: the file's name, or the URL.
-        reach: where may be connected to, beside public addresses and the one in the URL, if there is one.
+        egress: addresses that may be connected to, beside public addresses and the one in the URL, if there is one.
 
     Raises:
         Misuse: for another URL.
@@ -103,7 +103,7 @@ def load_from(source: str, reach: Reach = PUBLIC) -> Load:
     except Refused as refusal:
         hint = refusal.findings[0].hint
         raise Misuse(f"the JWKS of an authorization server is a file or an https URL. {hint}") from None
-    return lambda: _fetch(source, reach.to_listed(source))
+    return lambda: _fetch(source, egress.to_listed(source))
 
 
 def _read(file: Path) -> bytes:
@@ -111,5 +111,5 @@ def _read(file: Path) -> bytes:
         return lenient_document(stream.read(MOST_BYTES + 1))
 
 
-async def _fetch(url: str, reach: Reach) -> bytes:
-    return (await fetch_async(url, reach, JWKS, MOST_BYTES)).data
+async def _fetch(url: str, egress: EgressPolicy) -> bytes:
+    return (await fetch_async(url, egress, JWKS, MOST_BYTES)).data

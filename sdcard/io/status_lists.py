@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, Lifetime
-from sdcard.io.egress_policy import PUBLIC, Reach
+from sdcard.io.egress_policy import PUBLIC, EgressPolicy
 from sdcard.io.http import OF_STATUS_LISTS, fetch
 from sdcard.io.issuer_metadata import IssuerKeys
 from sdcard.jose.jws import parse_jws
@@ -54,14 +54,14 @@ class FetchedStatusLists:
 
     Args:
         issuers: whose status lists are trusted, with their ``status_keys``; or ``IssuerKeys``, which refreshes them.
-        reach: where may be connected to, beside public addresses and that of an Issuer listed by its address.
+        egress: addresses that may be connected to, beside public addresses and that of an Issuer listed by its address.
         limits: bounds the size of a list.
     """
 
     def __init__(
-        self, issuers: TrustedIssuers | IssuerKeys, reach: Reach = PUBLIC, limits: Limits = DEFAULT_LIMITS
+        self, issuers: TrustedIssuers | IssuerKeys, egress: EgressPolicy = PUBLIC, limits: Limits = DEFAULT_LIMITS
     ) -> None:
-        self._issuers, self._limits, self._reach = issuers, limits, reach
+        self._issuers, self._limits, self._egress = issuers, limits, egress
         self._lock = threading.Lock()
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._coming: dict[_Key, Future[_Kept]] = {}
@@ -128,9 +128,9 @@ class FetchedStatusLists:
         try:
             if not self._may_have_keys(issuer):
                 raise Refused(Rule.ISSUER_KEY_UNKNOWN, _WHERE, "The Issuer has no status keys.")
-            reach = self._reach.to_listed(issuer)
+            egress = self._egress.to_listed(issuer)
             most = 2 * self._limits.status_list_bytes
-            text = fetch(uri, reach, (MEDIA_TYPE,), most, detours=OF_STATUS_LISTS).data.decode("ascii", "replace")
+            text = fetch(uri, egress, (MEDIA_TYPE,), most, detours=OF_STATUS_LISTS).data.decode("ascii", "replace")
             jws = parse_jws(text, Part.STATUS_LIST, Part.STATUS_LIST, self._limits.json_depth)
             kid = jws.header.get("kid")
             trusted = self._trusted(issuer, kid, now)
@@ -157,9 +157,9 @@ class AsyncFetchedStatusLists:
     """Fetched status lists for ``CheckedAsync``: no thread is blocked."""
 
     def __init__(
-        self, issuers: TrustedIssuers | IssuerKeys, reach: Reach = PUBLIC, limits: Limits = DEFAULT_LIMITS
+        self, issuers: TrustedIssuers | IssuerKeys, egress: EgressPolicy = PUBLIC, limits: Limits = DEFAULT_LIMITS
     ) -> None:
-        self._lists = FetchedStatusLists(issuers, reach, limits)
+        self._lists = FetchedStatusLists(issuers, egress, limits)
 
     async def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         """Look up as ``FetchedStatusLists.status``."""

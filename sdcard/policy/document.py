@@ -180,7 +180,7 @@ def read_policy(document: JsonObject) -> DisclosurePolicy:
         raise Refused(Rule.POLICY_MALFORMED, POLICY, f"A policy has at most {_MOST_VALUES} values.")
     with foreign_code(Refused, Rule.POLICY_MALFORMED, POLICY, "It cannot be compared with the schema of policies."):
         findings = first_findings(finding for error in _VALIDATOR.iter_errors(document) for finding in _findings(error))
-    ladder = _ladder(document.get("ladder"), findings)
+    decoy_sizes = _decoy_sizes(document.get("ladder"), findings)
     agreements = tuple(_agreements(document.get("agreements"), findings))
     contexts = {name: _context(name, value) for name, value in _members(document, "contexts", _MOST_CONTEXTS)}
     groups = {name: _meaning(value) for name, value in _members(document, "groups")}
@@ -188,7 +188,7 @@ def read_policy(document: JsonObject) -> DisclosurePolicy:
     try:
         policy = DisclosurePolicy(
             {**built_in, **contexts},
-            ladder,
+            decoy_sizes,
             groups,
             frozenset(_texts(document.get("members"))),
             agreements,
@@ -323,15 +323,15 @@ def _meaning(value: JsonValue) -> Meaning:
     return {EVERYTHING: _texts(value)}
 
 
-def _ladder(value: JsonValue, findings: list[Finding]) -> tuple[int, ...]:
+def _decoy_sizes(value: JsonValue, findings: list[Finding]) -> tuple[int, ...]:
     steps = value if isinstance(value, list) else []
-    ladder = tuple(step for step in map(_whole, steps) if step is not None and 1 <= step <= _HIGHEST_STEP)
-    if not ladder or len(ladder) < len(steps):
-        return DEFAULT_POLICY.ladder
-    if list(ladder) != sorted(set(ladder)):
+    decoy_sizes = tuple(step for step in map(_whole, steps) if step is not None and 1 <= step <= _HIGHEST_STEP)
+    if not decoy_sizes or len(decoy_sizes) < len(steps):
+        return DEFAULT_POLICY.decoy_sizes
+    if list(decoy_sizes) != sorted(set(decoy_sizes)):
         findings.append(Finding(Rule.POLICY_MALFORMED, POLICY.within("ladder"), "Each size is above the one before."))
-        return DEFAULT_POLICY.ladder
-    return ladder
+        return DEFAULT_POLICY.decoy_sizes
+    return decoy_sizes
 
 
 def _skills(value: JsonValue) -> int:

@@ -33,7 +33,7 @@ class DisclosurePolicy:
 
     Attributes:
         contexts: name → context.
-        ladder: every array of digests is filled with decoys to the next of these sizes, and beyond the last to a
+        decoy_sizes: every array of digests is filled with decoys to the next of these sizes, and beyond the last to a
             multiple of it, so that the number of digests tells nothing about hidden members.
         groups: the operator's own, beside those of the card formats.
         members: members that cards have and no format names; contexts may name them.
@@ -42,11 +42,11 @@ class DisclosurePolicy:
 
     Raises:
         Refused: for everything that is wrong with it at once, as ``check_policy``.
-        Misuse: for a ladder that does not rise, a size below 1, or a context under another name than its own.
+        Misuse: for sizes that do not rise, a size below 1, or a context under another name than its own.
     """
 
     contexts: Mapping[str, DisclosureContext]
-    ladder: tuple[int, ...] = (4, 8, 16, 64, 256)
+    decoy_sizes: tuple[int, ...] = (4, 8, 16, 64, 256)
     groups: Mapping[str, Meaning] = field(default_factory=dict)
     members: frozenset[str] = frozenset()
     agreements: tuple[Agreement, ...] = ()
@@ -54,8 +54,8 @@ class DisclosurePolicy:
     _rules: dict[tuple[str, str], ContextRules] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.ladder or list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1:
-            raise Misuse("a ladder is a rising row of positive sizes")
+        if not self.decoy_sizes or list(self.decoy_sizes) != sorted(set(self.decoy_sizes)) or self.decoy_sizes[0] < 1:
+            raise Misuse("decoy sizes are a rising row of positive numbers")
         if type(self.skills) is not int or self.skills < 1:
             raise Misuse("an array of skills has a whole number of digests, 1 or more")
         if any(name != context.name for name, context in self.contexts.items()):
@@ -128,9 +128,13 @@ class DisclosurePolicy:
         return rules if disclose is None else rules.limited_to(disclose, decisive, self.groups, where, unnamed)
 
     def padded_size(self, count: int) -> int:
-        """The step of the ladder that ``count`` digests are filled to."""
-        step = bisect_left(self.ladder, count)
-        return self.ladder[step] if step < len(self.ladder) else -(-count // self.ladder[-1]) * self.ladder[-1]
+        """Return the size that an array of ``count`` digests is filled to."""
+        step = bisect_left(self.decoy_sizes, count)
+        return (
+            self.decoy_sizes[step]
+            if step < len(self.decoy_sizes)
+            else -(-count // self.decoy_sizes[-1]) * self.decoy_sizes[-1]
+        )
 
 
 DEFAULT_POLICY = DisclosurePolicy({context.name: context for context in BUILT_IN})

@@ -29,7 +29,7 @@ class DisclosurePlan:
         card_format: becomes the claim ``card_format``: the family, since hidden members can decide the version.
         profile: what is written.
         root: the card, each part with its treatment.
-        policy: the operator's; its ladder says how many decoys there will be.
+        policy: the operator's; its decoy sizes say how many decoys there will be.
         places: where the shown parts are in the card.
         discloses: the same as paths, with ``*`` for array elements; names, never values.
         nothing_behind: entries asked for that the card has nothing for.

@@ -1,7 +1,7 @@
 """Presenting between agents of a2a-sdk 1.x, by its own extension points.
 
-The agent that demands puts ``Demanding`` in front of its app, declares the extension in its card and builds its call
-contexts with ``SdCardContextBuilder``. The one that presents gives ``ClientConfig`` an ``httpx`` client with
+The agent that demands puts ``SdCardMiddleware`` in front of its app, declares the extension in its card and builds its
+call contexts with ``SdCardContextBuilder``. The one that presents gives ``ClientConfig`` an ``httpx`` client with
 ``HttpxSdCardAuth`` and its client an ``SdCardInterceptor``. a2a-sdk 0.3 works with the first of each.
 """
 
@@ -67,10 +67,10 @@ class SdCardContextBuilder(DefaultServerCallContextBuilder):
     """
 
     def build(self, request: Request) -> ServerCallContext:
-        """The call context of a request that ``Demanding`` let through.
+        """The call context of a request that ``SdCardMiddleware`` let through.
 
         Raises:
-            Misuse: when ``Demanding`` does not stand in front of the app.
+            Misuse: when ``SdCardMiddleware`` does not stand in front of the app.
         """
         card = request.scope.get("state", {}).get(STATE)
         if not isinstance(card, VerifiedCard):

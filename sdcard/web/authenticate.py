@@ -138,7 +138,7 @@ class _Request:
     interaction_id: str | None
 
 
-class Demanding:
+class SdCardMiddleware:
     """The middleware. Nothing that decides has a default.
 
     Args:

@@ -1,6 +1,6 @@
 """ASGI middleware of a called agent: answers the challenges of clients.
 
-It stands before ``Demanding``, so that a refusal is proved too. A request without ``SD-Card-Challenge`` passes
+It stands before ``SdCardMiddleware``, so that a refusal is proved too. A request without ``SD-Card-Challenge`` passes
 unchanged. A challenge that the agent must not sign is refused, and the app does not see the request. An ``OPTIONS``
 request with a challenge is answered here: the first contact has no task content.
 """

@@ -67,7 +67,7 @@ def reception(folder: Path) -> Iterator[Reception]:
     with desk.open() as registry:
         office = Office(desk, registry)
         _fill(desk, registry, office)
-    with served(create_app(desk.wiring(console=True))) as address:
+    with served(create_app(desk.container(console=True))) as address:
         yield Reception(desk, office, address)
 
 

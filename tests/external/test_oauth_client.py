@@ -64,7 +64,7 @@ def test_a_client_that_others_wrote(tmp_path: Path) -> None:
         }
     asked = {"issuer": address, "client": "alice", "secret": office.tokens["alice"], "form": form}
     asked |= {"owner": "bob", "owner_secret": office.tokens["bob"]}
-    with running(desk.wiring(issuer=address), listening):
+    with running(desk.container(issuer=address), listening):
         answer = ask_authlib(asked)
 
     assert answer["token"]["token_type"] == "Bearer"

@@ -24,7 +24,7 @@ from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.issuer import Issuer, issue_sd_card, rounded_validity
 from sdcard.web.a2a import EXTENSION_URI, SdCardContextBuilder, SdCardInterceptor, presentation_extension
-from sdcard.web.authenticate import Demanding
+from sdcard.web.authenticate import SdCardMiddleware
 from tests.external.a2a_sdks import ask_sdk
 from tests.external.two_agents_0_3 import SCRIPT
 from tests.served import served
@@ -82,7 +82,7 @@ def test_agents_of_the_sdk_before_present_to_their_own_kind_and_to_newer_ones() 
             formats=frozenset({"a2a/1.0"}),
             requirement=sdcard.Required(sdcard.ClaimRequest.of("endpoints", "provider")),
         )
-        late.app = Demanding(
+        late.app = SdCardMiddleware(
             newer_agent(url),
             policy=policy,
             audience=url,

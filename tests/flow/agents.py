@@ -22,7 +22,7 @@ from sdcard.io.status_lists import AsyncFetchedStatusLists
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.oauth import parse_credentials
 from sdcard.status_list import CheckedAsync
-from sdcard.web.authenticate import Demanding
+from sdcard.web.authenticate import SdCardMiddleware
 from sdcard.web.mcp import InteractionClient
 
 EVERYTHING = ClaimRequest.of("skills", "endpoints", "operational_info", "provider", "security_context")
@@ -69,7 +69,7 @@ def verifier(registry: str, audience: str, seen: list[VerifiedCard]) -> Starlett
         return JSONResponse({"authorization": request.headers.get("authorization")})
 
     demanding = Middleware(
-        Demanding,
+        SdCardMiddleware,
         policy=AdmissionPolicy(
             issuers=trusted,
             formats=frozenset({"a2a/1.0"}),

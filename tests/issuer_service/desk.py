@@ -22,7 +22,7 @@ from issuer_service.agents.records import TokenRow
 from issuer_service.app import create_app
 from issuer_service.audit.records import AuditFound, AuditQuery
 from issuer_service.audit.service import find_records, verify_database, verify_state
-from issuer_service.container import AuditCheckpoints, StatusPublishing, Wiring
+from issuer_service.container import AuditCheckpoints, Container, StatusPublishing
 from issuer_service.db.migrations import upgrade
 from issuer_service.db.sql import SqlStore, open_store
 from issuer_service.db.tables import registry_keys, status_lists, tokens
@@ -220,17 +220,17 @@ class Desk:
         cards_and_lists = {KeyUse.CARDS: self.signer, KeyUse.STATUS: self.status_signer}
         return {**cards_and_lists, KeyUse.AUDIT: self.audit_signer, KeyUse.TOKENS: self.token_signer}
 
-    def wiring(self, store: SqlStore | None = None, issuer: str = ISSUER, **changes: Any) -> Wiring:
+    def container(self, store: SqlStore | None = None, issuer: str = ISSUER, **changes: Any) -> Container:
         parts: dict[str, Any] = {"clock": self.clock, "salts": self.salts, **changes}
         opened = store or open_store(self.url)
         ring = KeyRing(opened, parts.pop("vault", VAULT), parts["clock"], parts.pop("sign_with", None))
         parts.setdefault("rates", UNLIMITED)
         parts.setdefault("audit", AuditCheckpoints(self.checkpoints))
-        return Wiring(issuer, parts.pop("keys", ring), opened, **parts)
+        return Container(issuer, parts.pop("keys", ring), opened, **parts)
 
     @contextmanager
     def open(self, store: SqlStore | None = None, peer: str = "testclient", **changes: Any) -> Iterator["OpenDesk"]:
-        app = create_app(self.wiring(store, **changes))
+        app = create_app(self.container(store, **changes))
         with TestClient(app, raise_server_exceptions=False, client=(peer, 50_000)) as client:
             yield OpenDesk(client, self.token)
 

@@ -137,7 +137,7 @@ def test_a_client_that_leaves_gets_no_row(desk: Desk) -> None:
     sent: list[Message] = []
 
     async def ask() -> None:
-        wiring = desk.wiring()
+        container = desk.container()
         whole = {"path": "/agents/register", "raw_path": b"/agents/register", "query_string": b"", "root_path": ""}
         scope = {**asked(messages, authorization=f"Bearer {desk.token}").scope, **whole}
 
@@ -147,8 +147,8 @@ def test_a_client_that_leaves_gets_no_row(desk: Desk) -> None:
         async def send(message: Message) -> None:
             sent.append(message)
 
-        await create_app(wiring)(scope, receive, send)
-        await wiring.store.close()
+        await create_app(container)(scope, receive, send)
+        await container.store.close()
 
     asyncio.run(ask())
 

@@ -57,7 +57,7 @@ from sdcard.issuer import DAY
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.key_binding import Unbound
 from sdcard.possession import prove_possession
-from sdcard.web.authenticate import Demanding
+from sdcard.web.authenticate import SdCardMiddleware
 from tests.issuer_service.console.visitor import Visitor
 from tests.issuer_service.desk import (
     HOLDER,
@@ -94,7 +94,7 @@ class Life:
         self.signers: dict[str, Any] = {}
         self.cards: dict[str, str] = {}
         self.revoked: dict[str, str] = {}
-        self.app = Demanding(
+        self.app = SdCardMiddleware(
             shows,
             policy=AdmissionPolicy(
                 issuers=TrustedIssuers({issuer: {}}),

@@ -31,7 +31,7 @@ def port(request: pytest.FixtureRequest, desk: Desk, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(connections.BoundedProtocol, "patience", request.param)
     monkeypatch.setattr(connections, "_LOOK", 0.05)
     listening = bind()
-    with running(desk.wiring(), listening):
+    with running(desk.container(), listening):
         yield int(listening.getsockname()[1])
 
 

@@ -218,7 +218,7 @@ def test_the_process_is_alive_for_those_who_ask_beyond_the_limit_of_connections(
 ) -> None:
     monkeypatch.setattr("issuer_service.server._MOST_CONNECTIONS", 4)
     listening = bind()
-    with running(desk.wiring(), listening):
+    with running(desk.container(), listening):
         address = ("127.0.0.1", int(listening.getsockname()[1]))
         idle = [socket.create_connection(address) for _ in range(8)]
         try:

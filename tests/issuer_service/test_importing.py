@@ -226,7 +226,7 @@ def test_an_agent_that_is_refused_when_it_is_issued_stops_no_other(desk: Desk, m
 
     async def work(store: SqlStore) -> working.Worked:
         entries = await store.free_statuses(len(lines), desk.salts, NOW)
-        return await working.work_on(desk.wiring(store), working.Lines(lines, "alice", ("public",), entries))
+        return await working.work_on(desk.container(store), working.Lines(lines, "alice", ("public",), entries))
 
     worked = ask(desk.url, work)
 

@@ -89,7 +89,7 @@ def test_a_body_of_64_mebibytes_is_refused(desk: Desk, variant: str) -> None:
             yield body[start : start + 65_536]
 
     listening = bind()
-    with running(desk.wiring(), listening) as address:
+    with running(desk.container(), listening) as address:
         headers = {"authorization": f"Bearer {desk.token}", "content-type": "application/json"}
         content = chunks() if asked["chunked"] else body
         response = httpx2.post(address + asked["path"], content=content, headers=headers, trust_env=False, timeout=60)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from issuer_service.rate_limit import UNIT_BYTES, Buckets, Rates, TooOften
+from issuer_service.rate_limit import UNIT_BYTES, Buckets, RateLimited, Rates
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
 from tests.world import key
 
@@ -23,13 +23,13 @@ def test_a_bucket_holds_ten_seconds_worth_and_fills_steadily() -> None:
     for _ in range(20):
         buckets.take("a", 100)
 
-    with pytest.raises(TooOften) as refused:
+    with pytest.raises(RateLimited) as refused:
         buckets.take("a", 100)
     assert refused.value.headers == {"Retry-After": "1"}
-    with pytest.raises(TooOften):
+    with pytest.raises(RateLimited):
         buckets.take("a", 100.49)
     buckets.take("a", 100.5)
-    with pytest.raises(TooOften):
+    with pytest.raises(RateLimited):
         buckets.take("a", 100.5)
 
 
@@ -38,7 +38,7 @@ def test_a_refused_attempt_costs_nothing() -> None:
     for _ in range(10):
         buckets.take("a", 100)
     for instant in (100, 100.9):
-        with pytest.raises(TooOften):
+        with pytest.raises(RateLimited):
             buckets.take("a", instant)
     buckets.take("a", 101)
 
@@ -48,7 +48,7 @@ def test_a_clock_that_is_set_back_gives_nothing_and_keeps_nobody_out_for_longer(
     for _ in range(10):
         buckets.take("a", 10_000)
     for instant in (100, 100.9):
-        with pytest.raises(TooOften):
+        with pytest.raises(RateLimited):
             buckets.take("a", instant)
     buckets.take("a", 101)
 
@@ -57,7 +57,7 @@ def test_retry_after_is_when_one_is_there() -> None:
     buckets = Buckets(6, "too often")
     for _ in range(10):
         buckets.take("a", 0)
-    with pytest.raises(TooOften) as refused:
+    with pytest.raises(RateLimited) as refused:
         buckets.take("a", 3)
     assert refused.value.headers == {"Retry-After": "7"}
     buckets.take("a", 10)
@@ -85,7 +85,7 @@ def test_never_more_than_the_capacity_and_what_flowed_in(per_minute: int, pauses
         try:
             buckets.take("a", now)
             taken += 1
-        except TooOften:
+        except RateLimited:
             pass
     assert taken <= max(10, per_minute / 6) + now * per_minute / 60 + 1e-6
 
@@ -187,7 +187,7 @@ def test_everybody_behind_a_trusted_proxy_is_limited_apart_and_a_forged_hop_gain
 def test_what_is_owed_flows_in_first() -> None:
     buckets = Buckets(60, "too often")
     buckets.charge("a", 25, 100)
-    with pytest.raises(TooOften) as refused:
+    with pytest.raises(RateLimited) as refused:
         buckets.take("a", 115.5)
     assert refused.value.headers == {"Retry-After": "1"}
     buckets.take("a", 116)

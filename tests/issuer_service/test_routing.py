@@ -128,7 +128,7 @@ def test_refusals_of_public_documents_can_be_read_too(registry: OpenDesk) -> Non
 
 def test_the_log_says_that_head_was_asked(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    with TestClient(create_app(desk.wiring()), ISSUER) as client:
+    with TestClient(create_app(desk.container()), ISSUER) as client:
         client.head("/healthz")
 
     lines = [record for record in caplog.records if record.getMessage() == "request"]

@@ -103,7 +103,7 @@ def test_a_card_is_issued_over_http_and_accepted_with_the_fetched_keys(desk: Des
     listening = bind()
     address = address_of(listening)
 
-    with running(desk.wiring(issuer=address, clock=SystemClock(), salts=SystemSalts()), listening) as url:
+    with running(desk.container(issuer=address, clock=SystemClock(), salts=SystemSalts()), listening) as url:
         assert url == address
         desk.clock.advance(SystemClock().now() - NOW)
         headers = {"authorization": f"Bearer {desk.new_token('carol')}"}
@@ -123,7 +123,7 @@ def test_a_registry_that_cannot_start_says_so(desk: Desk) -> None:
     listening = bind()
     listening.close()
 
-    with pytest.raises(Misuse), running(desk.wiring(), listening):
+    with pytest.raises(Misuse), running(desk.container(), listening):
         pass
 
 
@@ -178,7 +178,7 @@ def token_for(folder: Path) -> str:
 
 def test_the_refusal_comes_before_the_body_does(desk: Desk) -> None:
     listening = bind()
-    with running(desk.wiring(), listening):
+    with running(desk.container(), listening):
         head = (
             f"POST /agents/register HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {desk.token}\r\n"
             f"content-type: application/json\r\ncontent-length: {64 * MEBIBYTE}\r\n\r\n"
@@ -235,7 +235,7 @@ def send_huge_header(address: str) -> int:
 def test_a_slow_body_is_not_waited_for(desk: Desk) -> None:
     before = desk.rows()
     listening = bind()
-    with running(desk.wiring(bounds=Bounds(body_seconds=0.2)), listening):
+    with running(desk.container(bounds=Bounds(body_seconds=0.2)), listening):
         head = (
             f"POST /agents/register HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {desk.token}\r\n"
             "content-type: application/json\r\ncontent-length: 1000\r\n\r\n{"

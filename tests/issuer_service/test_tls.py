@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import serialization as to
 from issuer_service.server import serve, tls_context
 from issuer_service.settings import Settings
 from sdcard import Misuse, TrustedIssuers
-from sdcard.io.egress_policy import Reach
+from sdcard.io.egress_policy import EgressPolicy
 from sdcard.io.issuer_metadata import IssuerKeys
 from tests.issuer_service.test_serving import await_health, free_port, served_environment, stop
 from tests.world import NOW, raises_rule
@@ -61,7 +61,7 @@ def test_a_verifier_that_lists_the_registry_has_its_keys_from_it(authority: trus
     with serving_tls(authority, tmp_path) as port:
         issuer = f"https://127.0.0.1:{port}"
         listed = TrustedIssuers({issuer: {}})
-        now = IssuerKeys(listed, Reach(authorities=authority.cert_pem.bytes().decode())).for_status_list(
+        now = IssuerKeys(listed, EgressPolicy(authorities=authority.cert_pem.bytes().decode())).for_status_list(
             issuer, None, NOW
         )
         assert (len(now.keys[issuer]), len(now.status_keys[issuer])) == (1, 1)

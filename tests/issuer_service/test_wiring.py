@@ -18,10 +18,10 @@ from tests.world import key, raises_rule
 def test_settings_make_a_registry() -> None:
     settings = Settings(issuer="https://registry.example", body_limit=2048)
 
-    wiring = build_wiring(settings, VAULT)
+    container = build_wiring(settings, VAULT)
 
-    assert wiring.issuer_url == "https://registry.example"
-    assert (wiring.lifetime, wiring.bounds.body_bytes) == (settings.lifetime, 2048)
+    assert container.issuer_url == "https://registry.example"
+    assert (container.lifetime, container.bounds.body_bytes) == (settings.lifetime, 2048)
 
 
 @pytest.mark.parametrize("word", ["accepted", "demanded"])
@@ -65,16 +65,16 @@ def test_the_signers_of_cards_are_read(tmp_path: Path) -> None:
     signer = key(5).public_key
     (tmp_path / "signers.jwks").write_text(json.dumps(public_jwks(signer)))
 
-    wiring = build_wiring(Settings(card_signers=tmp_path / "signers.jwks"), VAULT)
+    container = build_wiring(Settings(card_signers=tmp_path / "signers.jwks"), VAULT)
 
-    assert dict(wiring.card_signers.keys) == {signer.thumbprint: signer}
+    assert dict(container.card_signers.keys) == {signer.thumbprint: signer}
     assert build_wiring(Settings(), VAULT).card_signers is NOBODY
 
 
 def test_a_published_key_signs_no_card(desk: Desk) -> None:
     signers = CardSigners.of(key(5).public_key)
     with raises_rule("key.published", "key"):
-        replace(desk.wiring(), card_signers=signers, published_keys=frozenset({key(5).public_key.thumbprint}))
+        replace(desk.container(), card_signers=signers, published_keys=frozenset({key(5).public_key.thumbprint}))
 
 
 def test_a_status_list_lives_longer_than_it_may_be_kept() -> None:
@@ -84,5 +84,5 @@ def test_a_status_list_lives_longer_than_it_may_be_kept() -> None:
 
 @pytest.mark.parametrize(("ttl", "period", "used"), [(300, 60, 60), (300, 300, 300), (30, 60, 30), (1, 60, 1)])
 def test_status_lists_are_made_anew_at_least_as_often_as_verifiers_fetch_them(ttl: int, period: int, used: int) -> None:
-    wiring = build_wiring(Settings(status_ttl_seconds=ttl, status_period_seconds=period), VAULT)
-    assert (wiring.status.ttl, wiring.status.period) == (ttl, used)
+    container = build_wiring(Settings(status_ttl_seconds=ttl, status_period_seconds=period), VAULT)
+    assert (container.status.ttl, container.status.period) == (ttl, used)

@@ -171,10 +171,10 @@ def test_the_issuers_own_key_is_no_holders(world: World) -> None:
 # -- salts ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ladder", [DEFAULT_POLICY.ladder, (1,)])
+@pytest.mark.parametrize("decoy_sizes", [DEFAULT_POLICY.decoy_sizes, (1,)])
 @pytest.mark.parametrize("context", DEFAULT_POLICY.contexts)
-def test_bad_salts_are_misuse_however_few_are_needed(world: World, context: str, ladder: tuple[int, ...]) -> None:
-    plan = world.issuer.plan(context, policy=DisclosurePolicy(DEFAULT_POLICY.contexts, ladder))
+def test_bad_salts_are_misuse_however_few_are_needed(world: World, context: str, decoy_sizes: tuple[int, ...]) -> None:
+    plan = world.issuer.plan(context, policy=DisclosurePolicy(DEFAULT_POLICY.contexts, decoy_sizes))
     bad: list[SaltSource] = [*(BadSalts(spare=spare) for spare in (-1024, -16, -1, 1, 16)), BadSalts(period=1)]
     for salts in bad:
         with pytest.raises(Misuse):

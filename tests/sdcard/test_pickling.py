@@ -13,7 +13,7 @@ from issuer_service.agents.repository import _Outdated
 from issuer_service.console.session import NotSignedIn
 from issuer_service.db.values import UnstorableText
 from issuer_service.delegation.schemas import Pending
-from issuer_service.rate_limit import TooOften
+from issuer_service.rate_limit import RateLimited
 from sdcard import (
     DEFAULT_POLICY,
     AdmissionPolicy,
@@ -187,7 +187,7 @@ INSIDE: dict[str, Callable[[World], object]] = {
         world.challenge,
         status=Checked(Seen()),
     ),
-    "a refusal with a time to wait": lambda world: TooOften("Too many.", 7.5),
+    "a refusal with a time to wait": lambda world: RateLimited("Too many.", 7.5),
     "a refusal that a person can end": lambda world: Pending(refused(), "handle", 5),
     "a refusal of a text": lambda world: UnstorableText(Where(Part.REQUEST), "A text."),
     "a refusal without a session": lambda world: NotSignedIn(),

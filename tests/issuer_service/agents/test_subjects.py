@@ -10,7 +10,7 @@ import pytest
 
 from issuer_service.access import Limit, Scope
 from issuer_service.agents.subjects import Subjects
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.discovery.records import Audience
 from issuer_service.settings import SubjectPer
 from sdcard import Misuse
@@ -199,8 +199,8 @@ def test_nobody_registers_under_a_name_that_could_be_pairwise(desk: Desk, regist
 @both
 def test_a_profile_that_shows_a_url_everywhere_does_not_go_with_pairwise_subjects(desk: Desk, per: SubjectPer) -> None:
     with pytest.raises(Misuse, match="url"):
-        desk.wiring(subject_per=per, profile=AGENT_SD_JWT_02)
-    assert isinstance(desk.wiring(profile=AGENT_SD_JWT_02), Wiring)
+        desk.container(subject_per=per, profile=AGENT_SD_JWT_02)
+    assert isinstance(desk.container(profile=AGENT_SD_JWT_02), Container)
 
 
 # -- what works as before

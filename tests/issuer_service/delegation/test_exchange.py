@@ -67,7 +67,7 @@ def test_of_copies_of_one_request_at_once_one_gets_a_token(desk: Desk, handled: 
         answer = httpx2.post(f"{url}/token", data=form, headers=headers, timeout=60, trust_env=False)
         return answer.status_code, answer.json().get("error_description", "").split(" ")[0]
 
-    with running(desk.wiring(issuer=address_of(listening)), listening) as url, ThreadPoolExecutor(COPIES) as pool:
+    with running(desk.container(issuer=address_of(listening)), listening) as url, ThreadPoolExecutor(COPIES) as pool:
         answers = Counter(pool.map(ask_once, [url] * COPIES))
 
     refused = "proof.nonce" if handled == "nothing to approve" else "approval.used"

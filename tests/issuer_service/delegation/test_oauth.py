@@ -322,7 +322,7 @@ def test_the_router_in_an_application_of_ones_own(desk: Desk) -> None:
         office.grant("a", "b")
         presented = office.presentation("a")
     app = FastAPI()
-    app.include_router(mounted(desk.wiring(open_store(desk.url))))
+    app.include_router(mounted(desk.container(open_store(desk.url))))
     with TestClient(app) as client:
         registry.client = client
         token = office.issued(office.show("a", "b", subject_token=presented))

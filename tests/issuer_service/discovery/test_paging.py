@@ -13,7 +13,7 @@ import pytest
 
 from issuer_service.access import Caller, Limit, Scope
 from issuer_service.agents.registration import register_agent
-from issuer_service.container import Wiring
+from issuer_service.container import Container
 from issuer_service.db.sql import open_store
 from issuer_service.discovery import repository as finding
 from issuer_service.discovery import service
@@ -209,8 +209,8 @@ def test_an_answer_is_bounded_in_size(registry: OpenDesk, monkeypatch: pytest.Mo
 
 
 @contextmanager
-def two(desk: Desk) -> Iterator[list[Wiring]]:
-    yield [desk.wiring(open_store(desk.url), salts=RecordingSalts(f"process {n}")) for n in range(2)]
+def two(desk: Desk) -> Iterator[list[Container]]:
+    yield [desk.container(open_store(desk.url), salts=RecordingSalts(f"process {n}")) for n in range(2)]
 
 
 OWNER = Caller("alice", "", {})
@@ -223,7 +223,7 @@ def body(number: int) -> bytes:
     return json.dumps(asked).encode()
 
 
-async def walk(wirings: list[Wiring], context: str, size: int) -> list[str]:
+async def walk(wirings: list[Container], context: str, size: int) -> list[str]:
     """Everybody on all pages, each page asked of another process."""
     found, cursor, turn = list[str](), dict[str, str](), 0
     while True:
@@ -239,17 +239,17 @@ async def walk(wirings: list[Wiring], context: str, size: int) -> list[str]:
 def test_while_owners_change_everything_nobody_comes_twice_and_no_revoked_one_comes(desk: Desk) -> None:
     chance, revoked, seen = random.Random(7), set[str](), list[str]()
 
-    async def owner(wirings: list[Wiring], number: int) -> None:
-        wiring = wirings[number % 2]
+    async def owner(wirings: list[Container], number: int) -> None:
+        container = wirings[number % 2]
         for _ in range(3):
             change = chance.choice([SUSPEND, REINSTATE])
-            await change_statuses(wiring, OWNER, name(number), change, b"{}")
-            await register_agent(wiring, OWNER, body(number))
+            await change_statuses(container, OWNER, name(number), change, b"{}")
+            await register_agent(container, OWNER, body(number))
         if number % 3 == 0:
-            await change_statuses(wiring, OWNER, name(number), REVOKE, b"{}")
+            await change_statuses(container, OWNER, name(number), REVOKE, b"{}")
             revoked.add(name(number))
 
-    async def seeker(wirings: list[Wiring], context: str) -> None:
+    async def seeker(wirings: list[Container], context: str) -> None:
         for size in (2, 3, 5):
             before = frozenset(revoked)
             found = await walk(wirings, context, size)
@@ -267,8 +267,8 @@ def test_while_owners_change_everything_nobody_comes_twice_and_no_revoked_one_co
                 for context in ("public", "internal"):
                     assert set(await walk(wirings, context, 4)) == {name(n) for n in range(12) if n % 3}
             finally:
-                for wiring in wirings:
-                    await wiring.store.close()
+                for container in wirings:
+                    await container.store.close()
 
     asyncio.run(work())
 
@@ -288,8 +288,8 @@ def test_an_sd_card_that_is_made_while_its_agent_is_revoked_is_revoked_too(desk:
                 await asyncio.gather(*walks, *changes)
                 assert await walk(wirings, "public", 4) == []
             finally:
-                for wiring in wirings:
-                    await wiring.store.close()
+                for container in wirings:
+                    await container.store.close()
 
     asyncio.run(work())
 

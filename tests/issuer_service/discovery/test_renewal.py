@@ -218,15 +218,15 @@ def test_of_two_processes_that_renew_at_once_one_writes(desk: Desk, registry: Op
         register(registry, "public", agent_id=f"agent-{number}")
 
     async def work() -> None:
-        wirings = [desk.wiring(open_store(desk.url), salts=RecordingSalts(str(n))) for n in range(4)]
+        wirings = [desk.container(open_store(desk.url), salts=RecordingSalts(str(n))) for n in range(4)]
         asked = DiscoveryQuery(Audience("public", ""), ("text:route",), -1, 10, NOW)
         try:
             rows = (await wirings[0].store.find_agents(asked)).rows
             assert len(rows) == 4
-            await asyncio.gather(*(renew(wiring, [row.position for row in rows], NOW) for wiring in wirings))
+            await asyncio.gather(*(renew(container, [row.position for row in rows], NOW) for container in wirings))
         finally:
-            for wiring in wirings:
-                await wiring.store.close()
+            for container in wirings:
+                await container.store.close()
 
     asyncio.run(work())
 
@@ -356,12 +356,12 @@ def test_the_answers_do_not_tell_who_else_is_a_partner(desk: Desk) -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_wiring_names_what_decides_the_same_way_each_time(desk: Desk, count: int) -> None:
-    names = {desk.wiring(open_store(desk.url), policy=AGREED).decided_by for _ in range(count)}
+    names = {desk.container(open_store(desk.url), policy=AGREED).decided_by for _ in range(count)}
     others = {
-        desk.wiring(open_store(desk.url)).decided_by,
-        desk.wiring(open_store(desk.url), policy=narrowed()).decided_by,
-        desk.wiring(open_store(desk.url), policy=narrowed("provider")).decided_by,
-        desk.wiring(open_store(desk.url), issuer="https://other.example").decided_by,
+        desk.container(open_store(desk.url)).decided_by,
+        desk.container(open_store(desk.url), policy=narrowed()).decided_by,
+        desk.container(open_store(desk.url), policy=narrowed("provider")).decided_by,
+        desk.container(open_store(desk.url), issuer="https://other.example").decided_by,
     }
 
     assert len(names) == 1

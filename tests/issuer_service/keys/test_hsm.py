@@ -172,8 +172,8 @@ def test_signing_holds_up_nobody_else(desk: Desk) -> None:
     desk.clock.advance(SystemClock().now() - NOW)
     headers = {"authorization": f"Bearer {desk.new_token('carol')}"}
     address = address_of(listening)
-    wiring = desk.wiring(issuer=address, clock=SystemClock(), salts=SystemSalts(), keys=FixedKeys(slow))
-    with running(wiring, listening) as url, httpx2.Client(base_url=url, trust_env=False, timeout=30) as client:
+    container = desk.container(issuer=address, clock=SystemClock(), salts=SystemSalts(), keys=FixedKeys(slow))
+    with running(container, listening) as url, httpx2.Client(base_url=url, trust_env=False, timeout=30) as client:
 
         def work() -> None:
             answer = client.post("/agents/register", json=request(), headers=headers)

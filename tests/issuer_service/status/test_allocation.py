@@ -28,11 +28,11 @@ def draw(url: str, count: int, seed: str = "draw") -> Sequence[StatusRow]:
 
 def drop(desk: Desk) -> int:
     async def dropping() -> int:
-        wiring = desk.wiring()
+        container = desk.container()
         try:
-            return await drop_expired_lists(wiring)
+            return await drop_expired_lists(container)
         finally:
-            await wiring.store.close()
+            await container.store.close()
 
     return asyncio.run(dropping())
 

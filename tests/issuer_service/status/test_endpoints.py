@@ -231,11 +231,11 @@ def test_many_who_ask_at_once_get_one_list(desk: Desk) -> None:
         uri = registry.register(request())["cards"][0]["status"]["uri"]
 
     async def ask() -> set[bytes]:
-        wiring = desk.wiring()
+        container = desk.container()
         try:
-            found = await asyncio.gather(*(published_list(wiring, uri.rpartition("/")[2]) for _ in range(20)))
+            found = await asyncio.gather(*(published_list(container, uri.rpartition("/")[2]) for _ in range(20)))
         finally:
-            await wiring.store.close()
+            await container.store.close()
         return {one.token for one in found}
 
     assert len(asyncio.run(ask())) == 1

@@ -281,12 +281,12 @@ def test_a_change_by_a_wrong_clock_is_public_soon_after_it_is_right_and_for_ever
 
 def test_many_who_ask_at_an_instant_get_one_token(desk: Desk) -> None:
     async def ask() -> set[bytes]:
-        wiring = desk.wiring()
+        container = desk.container()
         try:
             one = every_list(desk)[0]
-            found = await asyncio.gather(*(published_list(wiring, one) for _ in range(20)))
+            found = await asyncio.gather(*(published_list(container, one) for _ in range(20)))
         finally:
-            await wiring.store.close()
+            await container.store.close()
         return {one.token for one in found}
 
     assert len(asyncio.run(ask())) == 1

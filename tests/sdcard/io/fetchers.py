@@ -14,7 +14,7 @@ from typing import TypeAlias
 from sdcard import TrustedIssuers, Unchecked
 from sdcard.encoding import encode_base64url
 from sdcard.io.card_fetching import fetch_card, fetch_card_async
-from sdcard.io.egress_policy import Reach
+from sdcard.io.egress_policy import EgressPolicy
 from sdcard.io.http import fetch, fetch_async
 from sdcard.io.issuer_metadata import IssuerKeys
 from sdcard.io.server_keys import load_from
@@ -24,7 +24,7 @@ from sdcard.publishing.published import SD_MEDIA_TYPE
 from sdcard.status_list import MEDIA_TYPE, StatusReference
 from tests.world import ISSUER, NOW, key
 
-Fetcher: TypeAlias = Callable[[str, Reach], object]
+Fetcher: TypeAlias = Callable[[str, EgressPolicy], object]
 
 TRUSTED = TrustedIssuers({}, {ISSUER: {key(71).public_key.thumbprint: key(71).public_key}})
 SMALL = Limits(status_list_bytes=50_000)
@@ -34,46 +34,46 @@ DESK = "127.0.0.2"
 """Where the Issuer's metadata is; no other test listens at this address of loopback."""
 
 
-def keys_of_an_issuer(member: str, url: str, reach: Reach) -> object:
+def keys_of_an_issuer(member: str, url: str, egress: EgressPolicy) -> object:
     """Fetch metadata with the address in a member: an Issuer chooses it, and we connect."""
     with serving(lambda client: None, DESK) as server:
         issuer = server.url("http", DESK).rstrip("/")
         jwks = {"keys": [dict(key(71).public_key.to_jwk())]}
         inside = {} if member == "jwks_uri" else {"jwks": jwks}
         server.answer = sending(ok(json.dumps({"issuer": issuer, **inside, member: url}).encode(), JSON))
-        keys = IssuerKeys(TrustedIssuers({issuer: {}}), reach)
+        keys = IssuerKeys(TrustedIssuers({issuer: {}}), egress)
         if member == "status_jwks_uri":
             return keys.for_status_list(issuer, "kid", NOW)
         header, payload = (encode_base64url(json.dumps(one).encode()) for one in ({"kid": "kid"}, {"iss": issuer}))
         return keys.for_presentation(f"{header}.{payload}.AA~", NOW)
 
 
-def server_keys(url: str, reach: Reach) -> object:
+def server_keys(url: str, egress: EgressPolicy) -> object:
     async def load() -> bytes:
-        return await load_from(url, reach)()
+        return await load_from(url, egress)()
 
     return asyncio.run(load())
 
 
 FETCHERS: dict[str, tuple[str, Fetcher]] = {
-    "fetch": (JSON, lambda url, reach: fetch(url, reach, (JSON,), 100_000)),
-    "fetch_async": (JSON, lambda url, reach: asyncio.run(fetch_async(url, reach, (JSON,), 100_000))),
+    "fetch": (JSON, lambda url, egress: fetch(url, egress, (JSON,), 100_000)),
+    "fetch_async": (JSON, lambda url, egress: asyncio.run(fetch_async(url, egress, (JSON,), 100_000))),
     "status list": (
         MEDIA_TYPE,
-        lambda url, reach: FetchedStatusLists(TRUSTED, reach, SMALL).status(StatusReference(url, 0), ISSUER, NOW),
+        lambda url, egress: FetchedStatusLists(TRUSTED, egress, SMALL).status(StatusReference(url, 0), ISSUER, NOW),
     ),
     "status list, awaited": (
         MEDIA_TYPE,
-        lambda url, reach: asyncio.run(
-            AsyncFetchedStatusLists(TRUSTED, reach, SMALL).status(StatusReference(url, 0), ISSUER, NOW)
+        lambda url, egress: asyncio.run(
+            AsyncFetchedStatusLists(TRUSTED, egress, SMALL).status(StatusReference(url, 0), ISSUER, NOW)
         ),
     ),
     "keys of an Issuer": (JSON, partial(keys_of_an_issuer, "jwks_uri")),
     "status keys of an Issuer": (JSON, partial(keys_of_an_issuer, "status_jwks_uri")),
-    "card": (SD_MEDIA_TYPE, lambda url, reach: fetch_card(url, TRUSTED, UNCHECKED, NOW, reach)),
+    "card": (SD_MEDIA_TYPE, lambda url, egress: fetch_card(url, TRUSTED, UNCHECKED, NOW, egress)),
     "card, awaited": (
         SD_MEDIA_TYPE,
-        lambda url, reach: asyncio.run(fetch_card_async(url, TRUSTED, UNCHECKED, NOW, reach)),
+        lambda url, egress: asyncio.run(fetch_card_async(url, TRUSTED, UNCHECKED, NOW, egress)),
     ),
     "keys of an authorization server": (JSON, server_keys),
 }

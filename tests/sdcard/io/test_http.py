@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from sdcard import Misuse, Refused
-from sdcard.io.egress_policy import LOOPBACK, PUBLIC, Reach
+from sdcard.io.egress_policy import LOOPBACK, PUBLIC, EgressPolicy
 from sdcard.io.http import fetch, fetch_async, waited
 from tests.sdcard.io.fetchers import DESK, FETCHERS, JSON, ok, sending, serving
 from tests.shared import shared_dir
@@ -46,10 +46,10 @@ def fetcher(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def run(fetcher: str, url: str, reach: Reach) -> str:
+def run(fetcher: str, url: str, egress: EgressPolicy) -> str:
     """What the fetcher says when it refuses. Its Issuer's own metadata may be had."""
-    reach = replace(reach, networks=(*reach.networks, ip_network(DESK)))
-    return said(lambda: FETCHERS[fetcher][1](url, reach))
+    egress = replace(egress, networks=(*egress.networks, ip_network(DESK)))
+    return said(lambda: FETCHERS[fetcher][1](url, egress))
 
 
 # -- where it may connect -----------------------------------------------------------------------------------------
@@ -111,8 +111,8 @@ def test_urls_that_readers_read_differently_are_never_asked(url: str) -> None:
 
 
 def test_http_is_for_this_machine_even_where_its_name_says_otherwise() -> None:
-    reach = Reach((ip_network("10.0.0.0/8"),), resolve=lambda *_: ["10.0.0.1"])
-    assert "fetch.address" in run("fetch", "http://localhost/x", reach)
+    egress = EgressPolicy((ip_network("10.0.0.0/8"),), resolve=lambda *_: ["10.0.0.1"])
+    assert "fetch.address" in run("fetch", "http://localhost/x", egress)
 
 
 def test_one_answer_of_the_dns_is_used_for_the_connection(fetcher: str) -> None:
@@ -126,10 +126,10 @@ def test_one_answer_of_the_dns_is_used_for_the_connection(fetcher: str) -> None:
 
     authority = trustme.CA()
     tls = server_tls(authority.issue_cert("agent.example"))
-    reach = Reach((ip_network("127.0.0.1"),), authority.cert_pem.bytes().decode(), resolve)
+    egress = EgressPolicy((ip_network("127.0.0.1"),), authority.cert_pem.bytes().decode(), resolve)
     with serving(sending(b"HTTP/1.1 500 no\r\n\r\n"), tls=tls) as server:
         url = f"https://Agent.Example:{server.port}/x?y=1"
-        assert "It answered 500" in run(fetcher, url, reach)
+        assert "It answered 500" in run(fetcher, url, egress)
         assert asked == ["agent.example"]
         assert server.connections == 1
         request = server.requests[0].decode().lower()
@@ -139,9 +139,9 @@ def test_one_answer_of_the_dns_is_used_for_the_connection(fetcher: str) -> None:
 
 
 def test_an_address_that_takes_no_connection_leaves_the_others(fetcher: str) -> None:
-    reach = replace(LOOPBACK, resolve=lambda *_: ["127.0.0.9", "127.0.0.1"])
+    egress = replace(LOOPBACK, resolve=lambda *_: ["127.0.0.9", "127.0.0.1"])
     with serving(sending(b"HTTP/1.1 500 no\r\n\r\n")) as server:
-        assert "It answered 500" in run(fetcher, server.url(host="localhost"), reach)
+        assert "It answered 500" in run(fetcher, server.url(host="localhost"), egress)
 
 
 @pytest.mark.parametrize("answer", [[], ["text"], OSError("no"), UnicodeError("no")])
@@ -162,7 +162,7 @@ def test_a_resolver_that_hangs_takes_no_more_time_than_there_is(fetcher: str) ->
         return ["8.8.8.8"]
 
     started = time.monotonic()
-    assert "too long" in run(fetcher, "https://agent.example/", Reach(resolve=resolve, seconds=0.3))
+    assert "too long" in run(fetcher, "https://agent.example/", EgressPolicy(resolve=resolve, seconds=0.3))
     assert time.monotonic() - started < 5
     go.set()
 
@@ -180,7 +180,7 @@ def test_who_left_before_the_dns_was_asked_has_nobody_asked(monkeypatch: pytest.
     async def leave() -> None:
         with monkeypatch.context() as patched:
             patched.setattr(threading, "Thread", Late)
-            await fetch_async("https://agent.example/", Reach(resolve=resolve, seconds=0.01), (JSON,), 10)
+            await fetch_async("https://agent.example/", EgressPolicy(resolve=resolve, seconds=0.01), (JSON,), 10)
 
     with pytest.raises(Refused):
         asyncio.run(leave())
@@ -283,7 +283,7 @@ def dripping(head: bytes, drop: bytes) -> Callable[[socket.socket], None]:
     return answer
 
 
-def hurried(fetcher: str) -> Reach:
+def hurried(fetcher: str) -> EgressPolicy:
     """Little time; more where another server, which is a good one, is asked first."""
     return replace(LOOPBACK, seconds=1.0 if fetcher in KEYS else 0.5)
 
@@ -328,7 +328,7 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-def trusting(authority: trustme.CA) -> Reach:
+def trusting(authority: trustme.CA) -> EgressPolicy:
     return replace(LOOPBACK, authorities=authority.cert_pem.bytes().decode())
 
 

@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from sdcard import Checked, InMemorySigner, Refused, TrustedIssuers, Unbound, Unchecked, verify_presentation
-from sdcard.io.egress_policy import Reach
+from sdcard.io.egress_policy import EgressPolicy
 from sdcard.io.issuer_metadata import FRESH_SECONDS, PAUSE_SECONDS, USABLE_SECONDS, IssuerKeys, metadata_url
 from sdcard.io.key_files import public_jwks
 from sdcard.io.status_lists import FetchedStatusLists
@@ -77,7 +77,7 @@ def publisher() -> Iterator[Publisher]:
         made.gate.set()
 
 
-REACH = Reach((ip_network("127.0.0.1"),), AUTHORITY.cert_pem.bytes().decode(), lambda *_: ["127.0.0.1"], 5)
+REACH = EgressPolicy((ip_network("127.0.0.1"),), AUTHORITY.cert_pem.bytes().decode(), lambda *_: ["127.0.0.1"], 5)
 
 
 def listed(publisher: Publisher, *signers: InMemorySigner, expires_at: int | None = None) -> TrustedIssuers:
@@ -333,7 +333,7 @@ def test_status_lists_are_verified_with_the_keys_that_the_issuer_has_now(world: 
     expected = world.verifier.expectations(
         Unbound("a test"),
         issuers=keys.for_presentation(text, NOW),
-        status=Checked(FetchedStatusLists(keys, reach=REACH)),
+        status=Checked(FetchedStatusLists(keys, egress=REACH)),
     )
     with raises_rule("status.revoked", "issuer-jwt/status"):
         verify_presentation(text, expected, NOW)
@@ -350,7 +350,7 @@ def test_a_rotation_of_status_keys_is_seen_at_once(publisher: Publisher) -> None
         publisher.documents["/status/1"] = issue_status_list_token(
             pack_statuses({3: 2}, 16, 2), uri, signer, NOW - 60, ttl=300, expires_at=NOW + 3600
         )
-        lists = FetchedStatusLists(keys, reach=REACH)
+        lists = FetchedStatusLists(keys, egress=REACH)
         assert lists.status(StatusReference(uri, 3), publisher.issuer, NOW + number) == 2
     with raises_rule("status.unavailable", at="status-list"):
         lists.status(StatusReference(uri, 3), "https://rogue.example", NOW)

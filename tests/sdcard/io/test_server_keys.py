@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from sdcard import Misuse
-from sdcard.io.egress_policy import PUBLIC, Reach
+from sdcard.io.egress_policy import PUBLIC, EgressPolicy
 from sdcard.io.issuer_metadata import FRESH_SECONDS, PAUSE_SECONDS, USABLE_SECONDS
 from sdcard.io.key_files import public_jwk
 from sdcard.io.server_keys import ServerKeys, load_from
@@ -130,9 +130,9 @@ def test_only_https_is_asked(url: str) -> None:
         load_from(url)
 
 
-def loaded(url: str, reach: Reach) -> bytes:
+def loaded(url: str, egress: EgressPolicy) -> bytes:
     async def load() -> bytes:
-        return await load_from(url, reach)()
+        return await load_from(url, egress)()
 
     return asyncio.run(load())
 
@@ -170,7 +170,7 @@ def provider(authority: trustme.CA) -> Iterator[str]:
 
 def test_keys_come_by_https_from_whom_the_operator_trusts() -> None:
     authority = trustme.CA()
-    trusting = Reach(authorities=authority.cert_pem.bytes().decode())
+    trusting = EgressPolicy(authorities=authority.cert_pem.bytes().decode())
     with provider(authority) as url:
         assert loaded(f"{url}/jwks", trusting) == jwks()
         for path in ("/elsewhere", "/broken"):
@@ -183,11 +183,11 @@ def test_keys_come_by_https_from_whom_the_operator_trusts() -> None:
 
 
 def test_a_server_in_a_private_network_is_asked_where_the_operator_says_so() -> None:
-    reach = Reach(resolve=lambda *_: ["10.1.2.3"], seconds=0.1)
+    egress = EgressPolicy(resolve=lambda *_: ["10.1.2.3"], seconds=0.1)
     with raises_rule("fetch.address", "fetched"):
-        loaded("https://idp.example/jwks", reach)
+        loaded("https://idp.example/jwks", egress)
     with raises_rule("fetch.failed", "fetched"):
-        loaded("https://idp.example/jwks", replace(reach, networks=(ip_network("10.0.0.0/8"),)))
+        loaded("https://idp.example/jwks", replace(egress, networks=(ip_network("10.0.0.0/8"),)))
 
 
 def test_a_new_key_is_found_at_once_and_made_up_ones_cost_one_question() -> None:

@@ -24,7 +24,7 @@ from sdcard import (
     verify_presentation,
     verify_presentation_async,
 )
-from sdcard.io.egress_policy import LOOPBACK, Reach
+from sdcard.io.egress_policy import LOOPBACK, EgressPolicy
 from sdcard.io.issuer_metadata import IssuerKeys
 from sdcard.io.status_lists import AsyncFetchedStatusLists, FetchedStatusLists
 from sdcard.limits import Limits
@@ -100,9 +100,11 @@ def test_what_the_list_says_decides_with_and_without_await(
 ) -> None:
     reference, trust = server.publish({3: value}), trusting(world, KEY)
     text = str(world.issuer.issue(status=reference))
-    blocking = world.verifier.expectations(Unbound("a test"), status=Checked(FetchedStatusLists(trust, reach=LOOPBACK)))
+    blocking = world.verifier.expectations(
+        Unbound("a test"), status=Checked(FetchedStatusLists(trust, egress=LOOPBACK))
+    )
     awaiting = world.verifier.expectations(
-        Unbound("a test"), status=CheckedAsync(AsyncFetchedStatusLists(trust, reach=LOOPBACK))
+        Unbound("a test"), status=CheckedAsync(AsyncFetchedStatusLists(trust, egress=LOOPBACK))
     )
 
     ways: tuple[Callable[[], VerifiedCard], ...] = (
@@ -121,7 +123,7 @@ def test_what_the_list_says_decides_with_and_without_await(
 
 
 def test_a_list_is_fetched_once_for_as_long_as_it_holds(world: World, server: Server) -> None:
-    reference, lists = server.publish({3: 1}), FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
+    reference, lists = server.publish({3: 1}), FetchedStatusLists(trusting(world, KEY), egress=LOOPBACK)
 
     assert [lists.status(reference, ISSUER, NOW + seconds) for seconds in (0, 100, 299)] == [1, 1, 1]
     assert server.asked == 1
@@ -136,7 +138,7 @@ def test_a_list_that_was_fetched_by_a_clock_that_was_wrong_is_fetched_again(
     world: World, server: Server, jump: int
 ) -> None:
     reference = server.publish({3: 1}, issued_at=NOW - 1_000_000, expires_at=NOW + 1_000_000)
-    lists = FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
+    lists = FetchedStatusLists(trusting(world, KEY), egress=LOOPBACK)
     assert lists.status(reference, ISSUER, NOW + jump) == 1
     server.publish({3: 2}, issued_at=NOW - 1_000_000, expires_at=NOW + 1_000_000)
 
@@ -147,7 +149,7 @@ def test_a_list_that_was_fetched_by_a_clock_that_was_wrong_is_fetched_again(
 def test_exp_ends_what_ttl_would_permit(world: World, server: Server) -> None:
     reference, lists = (
         server.publish({3: 1}, expires_at=NOW + 10),
-        FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK),
+        FetchedStatusLists(trusting(world, KEY), egress=LOOPBACK),
     )
     assert lists.status(reference, ISSUER, NOW + 9) == 1
     with raises_rule("status.unavailable", at="status-list"):
@@ -157,7 +159,9 @@ def test_exp_ends_what_ttl_would_permit(world: World, server: Server) -> None:
 @pytest.mark.parametrize("refreshed", [False, True])
 def test_a_trust_list_that_has_expired_speaks_for_no_status_list(world: World, server: Server, refreshed: bool) -> None:
     reference, trust = server.publish({3: 2}), replace(trusting(world, KEY), expires_at=NOW + 10)
-    lists = FetchedStatusLists(IssuerKeys(trust, Reach(resolve=lambda *_: [])) if refreshed else trust, reach=LOOPBACK)
+    lists = FetchedStatusLists(
+        IssuerKeys(trust, EgressPolicy(resolve=lambda *_: [])) if refreshed else trust, egress=LOOPBACK
+    )
 
     assert lists.status(reference, ISSUER, NOW + 9) == 2
     with pytest.raises(Refused, match=r"trust\.expired"):
@@ -165,7 +169,7 @@ def test_a_trust_list_that_has_expired_speaks_for_no_status_list(world: World, s
 
 
 def test_many_at_once_fetch_once(world: World, server: Server) -> None:
-    reference, lists = server.publish({3: 2}), FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
+    reference, lists = server.publish({3: 2}), FetchedStatusLists(trusting(world, KEY), egress=LOOPBACK)
     server.pause = 0.2
 
     assert at_once(lambda: lists.status(reference, ISSUER, NOW), 10) == [2] * 10
@@ -173,7 +177,7 @@ def test_many_at_once_fetch_once(world: World, server: Server) -> None:
 
 
 def test_who_waits_for_a_list_keeps_no_thread_from_others(world: World, server: Server) -> None:
-    reference, lists = server.publish({3: 2}), AsyncFetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
+    reference, lists = server.publish({3: 2}), AsyncFetchedStatusLists(trusting(world, KEY), egress=LOOPBACK)
 
     async def waited() -> tuple[float, list[int]]:
         server.pause = 0.5
@@ -191,7 +195,7 @@ def test_who_waits_for_a_list_keeps_no_thread_from_others(world: World, server: 
 
 
 def test_a_failure_is_soon_forgotten(world: World, server: Server) -> None:
-    reference, lists = server.publish({}), FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
+    reference, lists = server.publish({}), FetchedStatusLists(trusting(world, KEY), egress=LOOPBACK)
     server.status = 500
     for seconds in (0, 1):
         with raises_rule("status.unavailable", at="status-list"):
@@ -202,7 +206,7 @@ def test_a_failure_is_soon_forgotten(world: World, server: Server) -> None:
 
 
 def test_the_list_of_one_issuer_says_nothing_for_another(world: World, server: Server) -> None:
-    reference, lists = server.publish({}), FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
+    reference, lists = server.publish({}), FetchedStatusLists(trusting(world, KEY), egress=LOOPBACK)
     assert lists.status(reference, ISSUER, NOW) == 0
     with raises_rule("status.unavailable", at="status-list"):
         lists.status(reference, "https://other.example", NOW)
@@ -234,7 +238,7 @@ def test_what_cannot_be_known_refuses_and_says_why(world: World, server: Server,
         setattr(server, name, value)
 
     with pytest.raises(Refused) as refusal:
-        FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK).status(reference, ISSUER, NOW)
+        FetchedStatusLists(trusting(world, KEY), egress=LOOPBACK).status(reference, ISSUER, NOW)
 
     assert refusal.value.rule.value == "status.unavailable"
     assert hint in refusal.value.findings[0].hint
@@ -242,7 +246,7 @@ def test_what_cannot_be_known_refuses_and_says_why(world: World, server: Server,
 
 
 def test_an_entry_beyond_the_end_is_not_known(world: World, server: Server) -> None:
-    uri, lists = server.publish({}).uri, FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK)
+    uri, lists = server.publish({}).uri, FetchedStatusLists(trusting(world, KEY), egress=LOOPBACK)
     assert lists.status(StatusReference(uri, 15), ISSUER, NOW) == 0
     with raises_rule("status.unavailable", at="status-list"):
         lists.status(StatusReference(uri, 16), ISSUER, NOW)
@@ -258,7 +262,7 @@ def test_a_list_that_inflates_beyond_the_limit_is_not_known(world: World, server
 @pytest.mark.parametrize("uri", ["http://registry.example/1", "file:///etc/hosts", "https://10.0.0.1/1", "x"])
 def test_what_is_never_fetched_is_not_known(world: World, uri: str) -> None:
     with pytest.raises(Refused, match=r"fetch\.address at fetched") as refusal:
-        FetchedStatusLists(trusting(world, KEY), reach=LOOPBACK).status(StatusReference(uri, 0), ISSUER, NOW)
+        FetchedStatusLists(trusting(world, KEY), egress=LOOPBACK).status(StatusReference(uri, 0), ISSUER, NOW)
     assert refusal.value.rule.value == "status.unavailable"
 
 

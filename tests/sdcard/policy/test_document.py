@@ -107,7 +107,7 @@ def test_toml_and_json_say_the_same() -> None:
 
     assert policy == parse_policy(WHOLE_TOML.encode())
     assert policy.agreements[0] == Agreement("https://one.example", ("skills.*", "contact"), 1_798_761_600)
-    assert (policy.ladder, policy.members) == ((8, 16), frozenset({"x-né"}))
+    assert (policy.decoy_sizes, policy.members) == ((8, 16), frozenset({"x-né"}))
     assert policy.contexts["partner"].claims["contact"] is Treatment.PLAIN
     assert list(policy.contexts) == [*DEFAULT_POLICY.contexts, "partner"]
 

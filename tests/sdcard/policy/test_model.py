@@ -1,4 +1,4 @@
-"""A context's entries, read for one card format; and the ladder."""
+"""A context's entries, read for one card format; and the sizes of arrays of digests."""
 
 from dataclasses import replace
 from typing import Any
@@ -102,10 +102,10 @@ def test_the_ladder(count: int, size: int) -> None:
     assert DEFAULT_POLICY.padded_size(count) == size
 
 
-@pytest.mark.parametrize("ladder", [(), (0, 1), (4, 4), (8, 4), (-1,)])
-def test_a_ladder_rises(ladder: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("decoy_sizes", [(), (0, 1), (4, 4), (8, 4), (-1,)])
+def test_a_ladder_rises(decoy_sizes: tuple[int, ...]) -> None:
     with pytest.raises(Misuse):
-        DisclosurePolicy(DEFAULT_POLICY.contexts, ladder)
+        DisclosurePolicy(DEFAULT_POLICY.contexts, decoy_sizes)
 
 
 def test_a_policy_cannot_be_changed() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from sdcard import AdmissionPolicy, ClaimRequest, Required, Unchecked, select_all
 from sdcard.holder import RequestAnswered, Selection
 from sdcard.io.replay_cache import MemoryChallengeRecord
-from sdcard.web.authenticate import Demanding
+from sdcard.web.authenticate import SdCardMiddleware
 from sdcard.web.client_auth import Presenter
 from tests.world import World
 
@@ -43,7 +43,7 @@ def policy(world: World, **changes: Any) -> AdmissionPolicy:
     return AdmissionPolicy(**settings)
 
 
-def protected(world: World, audience: str, app: Any = shows, **changes: Any) -> Demanding:
+def protected(world: World, audience: str, app: Any = shows, **changes: Any) -> SdCardMiddleware:
     settings: dict[str, Any] = {
         "policy": policy(world),
         "challenges": MemoryChallengeRecord(audience, world.salts),
@@ -51,7 +51,7 @@ def protected(world: World, audience: str, app: Any = shows, **changes: Any) -> 
         "clock": world.clock,
         **changes,
     }
-    return Demanding(app, audience=audience, **settings)
+    return SdCardMiddleware(app, audience=audience, **settings)
 
 
 def presenter(

@@ -34,7 +34,7 @@ from sdcard.instants import Instant
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.key_binding import RequestTarget
 from sdcard.status_list import StatusReference
-from sdcard.web.authenticate import Demanding
+from sdcard.web.authenticate import SdCardMiddleware
 from tests.groups import examples
 from tests.sdcard.web.protecting import SKILL, policy, protected, shows
 from tests.world import AUDIENCE, ISSUER, World, key, tampered, unsigned, with_disclosures
@@ -61,7 +61,7 @@ class Answer:
         return self.status, self.json["rule"], self.json["where"]
 
 
-def call(app: Demanding, headers: Headers | None = None, method: str = "GET", path: str = "/task") -> Answer:
+def call(app: SdCardMiddleware, headers: Headers | None = None, method: str = "GET", path: str = "/task") -> Answer:
     events: list[dict[str, Any]] = []
     scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": headers or []}
 
@@ -75,7 +75,7 @@ def call(app: Demanding, headers: Headers | None = None, method: str = "GET", pa
     return Answer(events)
 
 
-def challenged(app: Demanding, headers: Headers | None = None, **request: Any) -> ReceivedChallenge:
+def challenged(app: SdCardMiddleware, headers: Headers | None = None, **request: Any) -> ReceivedChallenge:
     received = parse_challenge([call(app, headers, **request).headers["WWW-Authenticate".lower()]])
     assert received is not None
     return received
@@ -93,7 +93,7 @@ def answer(world: World, received: ReceivedChallenge, context: str = "internal")
 
 
 @pytest.fixture
-def app(world: World) -> Demanding:
+def app(world: World) -> SdCardMiddleware:
     return protected(world, AUDIENCE)
 
 
@@ -101,7 +101,7 @@ def app(world: World) -> Demanding:
 
 
 def test_an_answer_gets_through_and_the_app_sees_the_card_and_not_the_presentation(
-    world: World, app: Demanding
+    world: World, app: SdCardMiddleware
 ) -> None:
     headers = [(b"x-other", b"kept"), *credentials(answer(world, challenged(app)))]
     given = call(app, headers)
@@ -120,7 +120,7 @@ def test_what_was_requested_and_not_shown_is_in_the_result(world: World) -> None
     assert given.json["undisclosed"] == ["securitySchemes"]
 
 
-def test_the_interaction_of_the_request_is_the_one_that_was_signed(world: World, app: Demanding) -> None:
+def test_the_interaction_of_the_request_is_the_one_that_was_signed(world: World, app: SdCardMiddleware) -> None:
     header = (INTERACTION_HEADER.lower().encode(), b"trip-42")
     received = challenged(app, [header])
     presentation = credentials(answer(world, received))
@@ -133,14 +133,14 @@ def test_the_interaction_of_the_request_is_the_one_that_was_signed(world: World,
 
 
 @pytest.mark.parametrize("value", [b"", b" a", b"a b", b"a" * 129, b"a\r\nb: c", b"\xc3\xa4", b"a\x00"])
-def test_an_interaction_that_does_not_fit_into_a_header_is_refused(app: Demanding, value: bytes) -> None:
+def test_an_interaction_that_does_not_fit_into_a_header_is_refused(app: SdCardMiddleware, value: bytes) -> None:
     given = call(app, [(b"sd-card-interaction", value)])
 
     assert given.refusal == (400, "request.malformed", "request/headers/sd-card-interaction")
     assert "www-authenticate" not in given.headers
 
 
-def test_a_request_belongs_to_one_interaction(app: Demanding) -> None:
+def test_a_request_belongs_to_one_interaction(app: SdCardMiddleware) -> None:
     given = call(app, [(b"sd-card-interaction", b"a"), (b"sd-card-interaction", b"a")])
 
     assert given.refusal == (400, "request.malformed", "request/headers/sd-card-interaction")
@@ -173,7 +173,7 @@ def test_another_profile_is_a_setting(world: World) -> None:
         world, AUDIENCE, policy=policy(world, requirement=NothingRequired("a test")), profile=AGENT_SD_JWT_02
     )
 
-    def presented(to: Demanding) -> Headers:
+    def presented(to: SdCardMiddleware) -> Headers:
         return credentials(
             world.holder.bind(card.sd_jwt.__class__(card.sd_jwt.issuer_jwt, ()), challenged(to).challenge)
         )
@@ -213,7 +213,7 @@ def test_anything_but_http_is_closed_and_the_lifespan_is_the_apps(world: World) 
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "BREW"])
-def test_every_method_is_challenged(app: Demanding, method: str) -> None:
+def test_every_method_is_challenged(app: SdCardMiddleware, method: str) -> None:
     given = call(app, method=method)
 
     assert given.refusal == (401, "presentation.missing", "request/headers/authorization")
@@ -245,14 +245,14 @@ def test_every_method_is_challenged(app: Demanding, method: str) -> None:
         ([b"sd-card a.b.c~"], (401, "kb.missing", "presentation")),
     ],
 )
-def test_a_header_of_another_shape_is_refused(app: Demanding, values: list[bytes], expected: object) -> None:
+def test_a_header_of_another_shape_is_refused(app: SdCardMiddleware, values: list[bytes], expected: object) -> None:
     given = call(app, [(b"Authorization", value) for value in values])
 
     assert given.refusal == expected
     assert ("www-authenticate" in given.headers) == (given.status == 401)
 
 
-def test_an_answer_is_good_once(world: World, app: Demanding) -> None:
+def test_an_answer_is_good_once(world: World, app: SdCardMiddleware) -> None:
     headers = credentials(answer(world, challenged(app)))
 
     assert call(app, headers).status == 200
@@ -285,7 +285,7 @@ def test_of_many_copies_at_once_one_gets_through(world: World, record: Callable[
 
 @pytest.mark.parametrize("request_", [{"method": "POST"}, {"path": "/task/"}, {"path": "/other"}])
 def test_an_answer_opens_no_other_request_and_is_not_used_up_by_it(
-    world: World, app: Demanding, request_: dict[str, Any]
+    world: World, app: SdCardMiddleware, request_: dict[str, Any]
 ) -> None:
     headers = credentials(answer(world, challenged(app)))
 
@@ -328,7 +328,7 @@ def alter_nonce(change: Callable[[str], str]) -> Callable[[Challenge], Challenge
     ],
 )
 def test_the_answer_to_something_else_is_refused(
-    world: World, app: Demanding, change: Callable[[Challenge], Challenge], rule: str, at: str
+    world: World, app: SdCardMiddleware, change: Callable[[Challenge], Challenge], rule: str, at: str
 ) -> None:
     received = challenged(app)
     headers = credentials(answer(world, ReceivedChallenge(change(received.challenge), received.request)))
@@ -351,14 +351,14 @@ def test_the_answer_to_something_else_is_refused(
     ],
 )
 def test_a_kb_jwt_with_one_thing_wrong_is_refused(
-    world: World, app: Demanding, claims: dict[str, Any], rule: str, at: str
+    world: World, app: SdCardMiddleware, claims: dict[str, Any], rule: str, at: str
 ) -> None:
     bound = world.holder.bind(with_disclosures(world.holder.unbound(), ()), challenged(app).challenge, claims)
 
     assert call(app, credentials(bound)).refusal == (401, rule, at)
 
 
-def test_another_key_and_a_changed_card_are_refused(world: World, app: Demanding) -> None:
+def test_another_key_and_a_changed_card_are_refused(world: World, app: SdCardMiddleware) -> None:
     sd_jwt = with_disclosures(world.holder.unbound(), ())
     first = challenged(app).challenge
     assert call(app, credentials(world.holder.bind(sd_jwt, first, signer=key(9)))).refusal[1] == "jws.signature"
@@ -368,7 +368,7 @@ def test_another_key_and_a_changed_card_are_refused(world: World, app: Demanding
     assert call(app, credentials(world.holder.bind(changed, first))).refusal[1] == "disclosure.unreferenced"
 
 
-def test_an_answer_to_the_same_nonce_of_another_verifier_is_refused(world: World, app: Demanding) -> None:
+def test_an_answer_to_the_same_nonce_of_another_verifier_is_refused(world: World, app: SdCardMiddleware) -> None:
     other = protected(world, AUDIENCE)
 
     assert call(app, credentials(answer(world, challenged(other)))).refusal[1] == "kb.other-request"
@@ -377,13 +377,13 @@ def test_an_answer_to_the_same_nonce_of_another_verifier_is_refused(world: World
 # -- what a stranger can fill, and use up ----------------------------------------------------------------------------
 
 
-def used(app: Demanding) -> int:
+def used(app: SdCardMiddleware) -> int:
     record = app._challenges
     assert isinstance(record, MemoryChallengeRecord)
     return len(record._used)
 
 
-def test_a_request_that_is_refused_stores_nothing_and_uses_nothing_up(world: World, app: Demanding) -> None:
+def test_a_request_that_is_refused_stores_nothing_and_uses_nothing_up(world: World, app: SdCardMiddleware) -> None:
     received = challenged(app)
     sd_jwt = with_disclosures(world.holder.unbound(), ())
     refused = [
@@ -425,7 +425,7 @@ def test_origins_of_one_audience_and_record_are_apart(world: World) -> None:
 # -- whom the policy does not admit -----------------------------------------------------------------------------------
 
 
-def test_a_policy_refuses_with_everything_that_is_missing(world: World, app: Demanding) -> None:
+def test_a_policy_refuses_with_everything_that_is_missing(world: World, app: SdCardMiddleware) -> None:
     given = call(app, credentials(answer(world, challenged(app), "public")))
 
     assert given.refusal == (403, "policy.claim-missing", "card/endpoints")
@@ -585,7 +585,7 @@ def test_no_header_of_a_stranger_gets_through_or_breaks_anything(headers: Header
 
 
 def test_the_longest_request_of_a_policy_leaves_room_for_any_interaction(world: World) -> None:
-    def demanding(spare: int) -> Demanding:
+    def demanding(spare: int) -> SdCardMiddleware:
         names = ["a" * 120 + f"{n:02}" for n in range(23)]
         asked = ClaimRequest.of(*names, "b" * (128 - spare), "c" * 128, "d" * 128, "e" * 128)
         return protected(world, AUDIENCE, policy=policy(world, also_requested=asked))
@@ -597,7 +597,7 @@ def test_the_longest_request_of_a_policy_leaves_room_for_any_interaction(world: 
     assert len(given.headers["www-authenticate"]) <= MAX_CHALLENGE
 
 
-def allowed_misuse(make: Callable[[int], Demanding], spare: int) -> Demanding | Misuse:
+def allowed_misuse(make: Callable[[int], SdCardMiddleware], spare: int) -> SdCardMiddleware | Misuse:
     try:
         return make(spare)
     except Misuse as misuse:
@@ -607,7 +607,9 @@ def allowed_misuse(make: Callable[[int], Demanding], spare: int) -> Demanding | 
 # -- what is never shown, and misuse ----------------------------------------------------------------------------------
 
 
-def test_no_refusal_shows_what_was_presented(world: World, app: Demanding, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_refusal_shows_what_was_presented(
+    world: World, app: SdCardMiddleware, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("DEBUG")
     presentation = answer(world, challenged(app))
     parts = [part for part in presentation.replace(".", "~").split("~") if len(part) > 30]
@@ -640,7 +642,7 @@ def test_a_record_of_another_audience_is_found_out(world: World) -> None:
         call(app)
 
 
-def test_the_host_that_a_request_names_changes_nothing(app: Demanding) -> None:
+def test_the_host_that_a_request_names_changes_nothing(app: SdCardMiddleware) -> None:
     headers = [(b"host", b"evil.example"), (b"x-forwarded-host", b"evil.example"), (b"forwarded", b"host=evil.example")]
     given = call(app, headers)
 
@@ -650,6 +652,6 @@ def test_the_host_that_a_request_names_changes_nothing(app: Demanding) -> None:
 
 def test_a_policy_is_not_left_out(world: World) -> None:
     with pytest.raises(TypeError, match="policy"):
-        Demanding(shows, audience=AUDIENCE)  # type: ignore[call-arg]  # what must not be possible
+        SdCardMiddleware(shows, audience=AUDIENCE)  # type: ignore[call-arg]  # what must not be possible
     with pytest.raises(TypeError):
         AdmissionPolicy(issuers=world.issuer.trust)  # type: ignore[call-arg]  # what must not be possible

@@ -16,7 +16,7 @@ import pytest
 from sdcard import Unchecked
 from sdcard.io.sql_replay_cache import SqlChallengeRecord, open_records
 from sdcard.io.system import SystemSalts
-from sdcard.web.authenticate import Demanding
+from sdcard.web.authenticate import SdCardMiddleware
 from tests.issuer_service.test_serving import free_port
 from tests.sdcard.web.protecting import policy, presenter, shows
 from tests.shared import ROOT
@@ -29,18 +29,18 @@ class _App:
     """Opens the record in the process, and on the loop, that serves."""
 
     def __init__(self) -> None:
-        self._demanding: asyncio.Task[Demanding] | None = None
+        self._demanding: asyncio.Task[SdCardMiddleware] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if self._demanding is None:
             self._demanding = asyncio.create_task(self._open())
         await (await self._demanding)(scope, receive, send)
 
-    async def _open(self) -> Demanding:
+    async def _open(self) -> SdCardMiddleware:
         world = World()
         record = SqlChallengeRecord(await open_records(os.environ["RECORDS"]), AUDIENCE, SystemSalts())
         status = Unchecked("a test")
-        return Demanding(
+        return SdCardMiddleware(
             shows, policy=policy(world), audience=AUDIENCE, challenges=record, status=status, clock=world.clock
         )
 

@@ -24,7 +24,7 @@ from sdcard import ClaimRequest, Required, Unchecked
 from sdcard.holder import Selection
 from sdcard.http_auth import MAX_CREDENTIALS
 from sdcard.io.replay_cache import MemoryChallengeRecord
-from sdcard.web.authenticate import Demanding
+from sdcard.web.authenticate import SdCardMiddleware
 from sdcard.web.client_auth import SdCardAuth
 from tests.issuer_service.test_serving import free_port
 from tests.sdcard.web.protecting import policy, presenter, protected, shows
@@ -115,7 +115,7 @@ def test_policy_goes_by_route(world: World, authority: trustme.CA) -> None:
     def demands(*claims: str) -> Middleware:
         requirement = Required(ClaimRequest.of(*claims))
         return Middleware(
-            Demanding,
+            SdCardMiddleware,
             policy=policy(world, requirement=requirement),
             audience=AUDIENCE,
             challenges=record,
