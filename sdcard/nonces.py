@@ -163,7 +163,8 @@ class ChallengeMaker:
     def _terms(self, audience: str, interaction_id: str | None, target: RequestTarget | None) -> NonceTerms:
         request = ("", "", "")
         if target is not None:
-            path = target.path if target.service is None else f"{target.path}\n{target.service}"  # no path has a line feed
+            # no path has a line feed
+            path = target.path if target.service is None else f"{target.path}\n{target.service}"
             request = (target.origin, target.method, path)
         return NonceTerms(self.purpose, audience, self.lifetime, *request, interaction_id)
 
