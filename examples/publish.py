@@ -1,4 +1,4 @@
-"""Run an agent that publishes its card.
+"""Run an agent that publishes its card and proves it to readers that ask.
 
 ``python examples/publish.py cards --key agent.jwk --card examples/georoute.json``.
 
@@ -18,7 +18,8 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
-from sdcard import Acceptance, PublicKey, Refused, accept_sd_card, parse_trusted_issuers, select_all
+from sdcard import Acceptance, Refused, Signer, accept_sd_card, parse_trusted_issuers, select_all
+from sdcard.agent_proof import AgentProver, AnyAudience, ShownCard
 from sdcard.io.key_files import load_signer
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.lenient import lenient_token
@@ -29,7 +30,7 @@ from sdcard.web.publish import CardApp, card_router
 DAY = 86_400
 
 
-def read_cards(folder: Path, holder_key: PublicKey) -> dict[str, PublishedCard]:
+def read_cards(folder: Path, signer: Signer) -> dict[str, PublishedCard]:
     """Map each context to its published SD-Card.
 
     An SD-Card that is no longer valid is left out.
@@ -38,11 +39,13 @@ def read_cards(folder: Path, holder_key: PublicKey) -> dict[str, PublishedCard]:
     cards = {}
     for file in sorted(folder.glob("*.sd-card")):
         try:
-            held = accept_sd_card(lenient_token(file.read_text("utf-8")), acceptance, holder_key, SystemClock().now())
+            held = accept_sd_card(
+                lenient_token(file.read_text("utf-8")), acceptance, signer.public_key, SystemClock().now()
+            )
         except Refused as refusal:
             print(f"{file}: {refusal}", flush=True)
         else:
-            cards[file.stem] = PublishedCard.of(held, select_all(held))
+            cards[file.stem] = PublishedCard.proved(ShownCard(held, select_all(held), signer))
     return cards
 
 
@@ -53,11 +56,12 @@ def main() -> None:
     arguments.add_argument("--key", type=Path, required=True, help="the agent's private JWK")
     arguments.add_argument("--card", type=Path, help="a card for clients that know no SD-JWT")
     arguments.add_argument("--port", type=int, default=8000)
+    arguments.add_argument("--origin", help="where its readers reach it, such as https://agent.example")
     arguments.add_argument("--seconds", type=float, default=60, help="between two looks at the folder")
     given = arguments.parse_args()
 
-    holder_key = load_signer(given.key).public_key
-    cards = read_cards(given.folder, holder_key)
+    signer = load_signer(given.key)
+    cards = read_cards(given.folder, signer)
     made = {name: new_card_token(name, SystemClock().now() + DAY, SystemSalts()) for name in cards if name != "public"}
     for name, (text, _) in made.items():
         print(f"a token for {name}, good for a day: {text}", flush=True)
@@ -66,13 +70,14 @@ def main() -> None:
         plain=PlainCard.of(given.card.read_bytes()) if given.card else None,
         tokens=OwnTokens(kept for _, kept in made.values()),
     )
-    card_app = CardApp(published)
+    origin = given.origin or f"http://127.0.0.1:{given.port}"
+    card_app = CardApp(published, prover=AgentProver(origin=origin, audiences=AnyAudience("the card is public")))
 
     async def follow() -> None:
         while True:
             await asyncio.sleep(given.seconds)
             try:
-                contexts = await asyncio.to_thread(read_cards, given.folder, holder_key)
+                contexts = await asyncio.to_thread(read_cards, given.folder, signer)
             except (OSError, Refused) as error:
                 print(f"what was published stays: {error}", flush=True)
             else:

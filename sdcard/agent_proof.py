@@ -35,6 +35,8 @@ from sdcard.urls import canonical_origin, check_origin, check_secret_url
 from sdcard.verification_cache import VerificationCache
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
 
+EXTENSION = "urn:sd-card:a2a:agent-proof:1"
+"""Names the extension in A2A cards. Nothing is fetched from it."""
 MAX_STANDING = MAX_PAST
 """Seconds for which a proof lets its origin receive tasks."""
 _LABEL = "sd-card-agent-proof/1"
@@ -150,14 +152,14 @@ class AgentProver:
         origin: the agent's own ``https://host``, as it is configured; never taken from a request.
         audiences: the clients that are answered, or ``AnyAudience``.
         shown: chooses the SD-Card for a caller that proved itself, or for None: everybody else. The card for None is
-            public.
+            public. None where only cards of a ``CardApp`` are proved.
         services: origins of the Services through which the agent answers.
         cache: stores what was presented before.
     """
 
     origin: str
     audiences: frozenset[str] | AnyAudience
-    shown: Callable[[VerifiedCard | None], ShownCard] = field(repr=False)
+    shown: Callable[[VerifiedCard | None], ShownCard] | None = field(default=None, repr=False)
     services: frozenset[str] = frozenset()
     cache: VerificationCache = field(default_factory=VerificationCache, repr=False, compare=False)
 
@@ -188,6 +190,8 @@ class AgentProver:
         Raises:
             Refused: as ``check_agent_challenge``.
         """
+        if self.shown is None:
+            raise Misuse("say what the prover shows: shown=…")
         challenge = self.check(received, requests)
         shown = self.shown(caller if received.service is None else None)
         selection = select_requested(shown.held, received.request, shown.allowed).selection

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sdcard.claim_request import ClaimRequest
-from sdcard.encoding import JsonObject, parse_json
+from sdcard.encoding import JsonObject, parse_json, parse_json_object
 from sdcard.errors import AND_MORE, Misuse, Part, Refused, Where
 from sdcard.key_binding import Challenge
 from sdcard.limits import MAX_INTERACTION, is_interaction_id
@@ -18,6 +18,9 @@ from sdcard.rules import Rule
 PROBLEM = "application/problem+json"
 RETRY_AFTER = 5
 """Seconds, for answers of 503."""
+MAX_PROBLEM, _PROBLEM_DEPTH = 16_384, 8
+"""Bytes and depth of a problem document that is read."""
+_RULES = {str(rule): rule for rule in Rule}
 
 
 def problem_document(refusal: Refused, status: int) -> JsonObject:
@@ -37,6 +40,20 @@ def problem_document(refusal: Refused, status: int) -> JsonObject:
             for one in refusal.findings
         ],
     }
+
+
+def named_rule(data: bytes) -> Rule | None:
+    """Read the rule that a problem document of another party names.
+
+    Nobody vouches for it. None where it names no rule of ours; nothing else of the document is used.
+    """
+    if len(data) > MAX_PROBLEM:
+        return None
+    try:
+        named = parse_json_object(data, Where(Part.PRESENTATION), _PROBLEM_DEPTH).get("rule")
+    except Refused:
+        return None
+    return _RULES.get(named) if isinstance(named, str) else None
 
 
 def _detail(refusal: Refused) -> str:

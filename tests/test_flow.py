@@ -19,7 +19,7 @@ from sdcard import Acceptance, Challenge, HeldSdCard, Refused, VerifiedCard, acc
 from sdcard.delegation import SD_AGENT_CARD_TYPE, Delegation
 from sdcard.holder import select_paths
 from sdcard.http_auth import INTERACTION_HEADER
-from sdcard.io.card_fetching import FetchedCard, fetch_card
+from sdcard.io.card_fetching import FetchedCard, UnprovedCard, fetch_card
 from sdcard.io.egress_policy import LOOPBACK
 from sdcard.io.issuer_metadata import IssuerKeys
 from sdcard.io.key_files import load_signer
@@ -186,9 +186,9 @@ def fetch(town: Town, where: str, token: str) -> None:
         town.published.read()
         found = fetch_from(town, where, bearer)
 
-        assert isinstance(found.card, VerifiedCard)
-        assert (found.card.issuer, found.card.subject) == (town.registry, PLANNER)
-        assert found.card.members.keys() == cards.MEMBERS[context] | ALWAYS
+        assert isinstance(found.card, UnprovedCard)
+        assert (found.card.card.issuer, found.card.card.subject) == (town.registry, PLANNER)
+        assert found.card.card.members.keys() == cards.MEMBERS[context] | ALWAYS
         assert [finding.rule for finding in found.findings] == [Rule.FETCHED_UNBOUND]
         assert cards.canaries_in(town.published.read()) == cards.SHOWN[context]
 

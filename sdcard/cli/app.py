@@ -175,8 +175,9 @@ COMMANDS = {
     ),
     "fetch": (
         "discover:fetch",
-        "Fetch an agent's card from its address or well-known address, and verify it. Exit status 0: an "
-        "SD-Card that is verified; 1: refused, or a plain card, for which nobody vouches. Example: sdcard "
+        "Fetch an agent's card from its address or well-known address, and verify it. The host proves "
+        "that it is the agent, if it can. Exit status 0: an SD-Card that its host proved; 1: refused, a card that the "
+        "host did not prove, or a plain card, for which nobody vouches. Example: sdcard "
         "fetch https://agent.example --trust trust.json --status",
     ),
     "inspect": (

@@ -207,12 +207,23 @@ def fetch(
     network: Networks = None,
     token_file: Annotated[Path | None, typer.Option(help="A file with a bearer token for the agent.")] = None,
     out: Annotated[Path | None, typer.Option(help="Keep the SD-Card in this file.")] = None,
+    challenge: Annotated[bool, typer.Option("--challenge", help="Refuse a card that its host does not prove.")] = False,
+    audience: Annotated[str, typer.Option(help="Who asks, as the agent's proof names it.")] = "urn:sd-card:fetch",
+    unbound: Annotated[str | None, typer.Option(metavar="REASON", help="Ask for no proof, and why.")] = None,
     profile: ProfileName = "sd-card",
     as_json: AsJson = False,
 ) -> int:
     """Fetch a card and verify it."""
-    from sdcard.io.card_fetching import fetch_card
+    from sdcard.agent_proof import AgentChallenges
+    from sdcard.io.card_fetching import UnprovedCard, fetch_card
     from sdcard.io.issuer_metadata import IssuerKeys
+    from sdcard.io.replay_cache import MemoryChallengeRecord
+    from sdcard.io.system import SystemSalts
+    from sdcard.nonces import NoncePurpose
+
+    if challenge and unbound is not None:
+        raise Misuse("--challenge demands a proof, and --unbound asks for none: give one of them")
+    record = MemoryChallengeRecord(audience, SystemSalts(), purpose=NoncePurpose.CALLED_AGENT)
 
     now, egress = parse_now(None), read_egress_policy(network)
     listed = read_trust(trust, trust_signer, now)
@@ -225,30 +236,42 @@ def fetch(
         egress,
         read_token(token_file) if token_file else None,
         find_profile(profile),
+        None if unbound is not None else AgentChallenges(record),
     )
+    if challenge and isinstance(found.card, UnprovedCard):
+        raise Refused(Rule.AGENT_PROOF_MISSING, Where(Part.PRESENTATION), "The host answered without a proof.")
     if out is not None and found.sd_card is not None:
         write(out, found.sd_card.encode("ascii") + b"\n")
     if as_json:
         print_json(_fetch_document(found))
     else:
         _fetch_show(found)
-    return 0 if isinstance(found.card, VerifiedCard) else 1
+    accepted = VerifiedCard | UnprovedCard if unbound is not None else VerifiedCard
+    return 0 if isinstance(found.card, accepted) else 1
 
 
 def _fetch_document(found: "FetchedCard") -> dict[str, Any]:
+    from sdcard.cards.model import Card
+
     card = found.card
-    told = (
-        describe(card)
-        if isinstance(card, VerifiedCard)
-        else {"verified": False, "card_format": card.format.name, "members": card.document}
-    )
+    told: dict[str, Any]
+    if isinstance(card, VerifiedCard):
+        told = {**describe(card), "proof": "proved by this host"}
+    elif isinstance(card, Card):
+        told = {"verified": False, "card_format": card.format.name, "members": card.document}
+    else:
+        told = {**describe(card.card), "verified": False, "proof": str(card)}
     return {"url": found.url, **told, "findings": describe_findings(found.findings)}
 
 
 def _fetch_show(found: "FetchedCard") -> None:
+    from sdcard.cards.model import Card
+
     out = console()
     if isinstance(found.card, VerifiedCard):
-        show_card(found.card)
+        show_card(found.card, "Verified, and proved by this host")
+    elif not isinstance(found.card, Card):
+        show_card(found.card.card, str(found.card).capitalize())
     else:
         show_members("A plain card: nobody vouches for it", found.card.document)
     out.print(cell(f"From {found.url}"))

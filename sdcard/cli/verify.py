@@ -182,7 +182,7 @@ def describe(card: VerifiedCard) -> dict[str, Any]:
     }
 
 
-def show_card(card: VerifiedCard) -> None:
+def show_card(card: VerifiedCard, title: str = "Verified") -> None:
     """A verified card as tables."""
     binding = card.key_binding
     if isinstance(binding, Bound):
@@ -199,7 +199,7 @@ def show_card(card: VerifiedCard) -> None:
         ("digests without a disclosure", f"{card.hidden} (decoys, or members not shown)"),
         ("a whole card", "no: not all that its format demands is shown" if card.missing else "yes"),
     ]
-    console().print(table("Verified", ("what", "value"), facts))
+    console().print(table(title, ("what", "value"), facts))
     show_members("Disclosed members", card.members)
 
 

@@ -8,18 +8,22 @@ Needs the ``cli`` extra.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from sdcard.agent_proof import EXTENSION, AgentChallenges
 from sdcard.cards.agentcard import shared as discovery
 from sdcard.cards.detect import KNOWN_FORMATS, parse_card
 from sdcard.cards.model import Card, Fact
+from sdcard.claim_request import ClaimRequest
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.http_auth import CHALLENGE_HEADER, encode_challenge
 from sdcard.instants import Instant
-from sdcard.io.egress_policy import PUBLIC, EgressPolicy
+from sdcard.io.egress_policy import PUBLIC, EgressPolicy, parse_url
 from sdcard.io.http import Fetched, NotADocument, fetch_async, waited
 from sdcard.io.issuer_metadata import IssuerKeys
-from sdcard.key_binding import Unbound
+from sdcard.key_binding import Answering, Bound, Challenge, RequestTarget, Unbound
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.paths import value_at
 from sdcard.profile import SD_CARD, Profile
@@ -27,6 +31,7 @@ from sdcard.publishing.published import ALL_PATHS, SD_MEDIA_TYPE
 from sdcard.rules import Rule
 from sdcard.status_list import CheckedAsync, Status, Unchecked
 from sdcard.trust import TrustedIssuers
+from sdcard.urls import canonical_origin
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
 
 MEDIA_TYPES = (SD_MEDIA_TYPE, "application/json", discovery.MEDIA_TYPE)
@@ -40,19 +45,36 @@ _AUTHORITY = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class UnprovedCard:
+    """A card that anyone can have copied.
+
+    A trusted Issuer signed it. The host that served it did not prove that it is the agent.
+    """
+
+    card: VerifiedCard
+
+    def __str__(self) -> str:
+        return NOT_PROVED
+
+
+NOT_PROVED = "issued by a trusted registry; not proved by this host"
+
+
+@dataclass(frozen=True, slots=True)
 class FetchedCard:
     """A card, and where it was found.
 
     Attributes:
         url: the address that answered.
-        card: verified; or a plain ``Card``, for which nobody vouches.
-        sd_card: what was verified, as text; None for a plain card.
+        card: a ``VerifiedCard`` that its host proved, an ``UnprovedCard``, or a plain ``Card``,
+            for which nobody vouches.
+        sd_card: the SD-Card as text, without a KB-JWT; None for a plain card.
         findings: what a reader should know, and what could not be known: ``fetched.…``, ``status.unavailable``,
             ``card.…``, ``agentcard.…``.
     """
 
     url: str
-    card: VerifiedCard | Card
+    card: VerifiedCard | UnprovedCard | Card
     sd_card: str | None = field(repr=False)
     findings: tuple[Finding, ...]
 
@@ -65,6 +87,7 @@ def fetch_card(
     egress: EgressPolicy = PUBLIC,
     token: str | None = None,
     profile: Profile = SD_CARD,
+    challenges: AgentChallenges | None = None,
 ) -> FetchedCard:
     """Fetch and verify.
 
@@ -77,20 +100,24 @@ def fetch_card(
         egress: addresses that may be connected to, beside public addresses.
         token: a bearer token for cards that are not for everybody. It is sent to the address and below it.
         profile: what a well-formed SD-Card is.
+        challenges: makes a challenge for each address. Without it, nobody is asked for a proof and the card is an
+            ``UnprovedCard``.
 
     Raises:
-        Refused: ``fetch.…``, ``limit.bytes``, ``issuer.metadata-unavailable``, and as ``verify_presentation`` for an
+        Refused: ``agent-proof.missing`` when the card says that its agent answers challenges, and none was answered;
+            ``fetch.…``, ``limit.bytes``, ``issuer.metadata-unavailable``, and as ``verify_presentation`` for an
             SD-Card or ``parse_card`` for a plain one.
         Misuse: when the status is to be awaited, or the token is none.
     """
     if isinstance(status, CheckedAsync):
         raise Misuse("await fetch_card_async for a status source that is awaited")
-    place, found, wrong = waited(_find(url, egress, token))
-    if found.media_type != SD_MEDIA_TYPE:
-        return _plain(found, place, wrong)
-    text = _sd_card(found)
+    found = waited(_find(url, egress, token, now, challenges))
+    if found.response.media_type != SD_MEDIA_TYPE:
+        return _plain(found)
+    text = _sd_card(found.response)
     trusted = issuers if isinstance(issuers, TrustedIssuers) else issuers.for_presentation(text, now)
-    return _signed(verify_presentation(text, _expectations(trusted, status, profile), now), text, place, wrong)
+    expectations = _expectations(trusted, status, profile, _key_binding(text, found.challenge, challenges))
+    return _signed(verify_presentation(text, expectations, now), text, found)
 
 
 async def fetch_card_async(
@@ -101,22 +128,56 @@ async def fetch_card_async(
     egress: EgressPolicy = PUBLIC,
     token: str | None = None,
     profile: Profile = SD_CARD,
+    challenges: AgentChallenges | None = None,
 ) -> FetchedCard:
     """Fetch as ``fetch_card``, awaited; and so may be the status."""
-    place, found, wrong = await _find(url, egress, token)
-    if found.media_type != SD_MEDIA_TYPE:
-        return _plain(found, place, wrong)
-    text = _sd_card(found)
+    found = await _find(url, egress, token, now, challenges)
+    if found.response.media_type != SD_MEDIA_TYPE:
+        return _plain(found)
+    text = _sd_card(found.response)
     trusted = issuers if isinstance(issuers, TrustedIssuers) else await issuers.for_presentation_async(text, now)
-    return _signed(
-        await verify_presentation_async(text, _expectations(trusted, status, profile), now), text, place, wrong
-    )
+    expectations = _expectations(trusted, status, profile, _key_binding(text, found.challenge, challenges))
+    return _signed(await verify_presentation_async(text, expectations, now), text, found)
 
 
-async def _find(url: str, egress: EgressPolicy, token: str | None) -> tuple[str, Fetched, tuple[Finding, ...]]:
+class _Found(NamedTuple):
+    """A document.
+
+    Attributes:
+        url: its address.
+        response: the document.
+        wrong: what is wrong with the addresses before it.
+        challenge: what its address was asked to answer.
+    """
+
+    url: str
+    response: Fetched
+    wrong: tuple[Finding, ...]
+    challenge: Challenge | None
+
+
+def _ask(place: str, now: Instant, challenges: AgentChallenges | None) -> Challenge | None:
+    """Make a challenge for a GET of an address. It requests no claims by name."""
+    if challenges is None:
+        return None
+    try:
+        path = parse_url(place).rest.partition("?")[0]
+    except Refused:
+        return None  # nothing will be fetched from there
+    return challenges.issue(RequestTarget(canonical_origin(place), "GET", path), ClaimRequest(), None, now)
+
+
+def _key_binding(text: str, challenge: Challenge | None, challenges: AgentChallenges | None) -> Answering | Unbound:
+    """Decide: an answer to our challenge, or an SD-Card without a KB-JWT."""
+    if challenge is None or challenges is None or text.endswith("~"):
+        return _UNBOUND
+    return Answering(challenge, challenges)
+
+
+async def _find(
+    url: str, egress: EgressPolicy, token: str | None, now: Instant, challenges: AgentChallenges | None
+) -> _Found:
     """Find the first address that has a document.
-
-    Return the address, the document, and what is wrong with the addresses before it.
 
     At most seven addresses are asked, all of one origin (A2A 8.2). Well-known addresses are independent: one that
     answers with something else leaves the others. What an address has is not passed over: an SD-Card that does not
@@ -125,8 +186,11 @@ async def _find(url: str, egress: EgressPolicy, token: str | None) -> tuple[str,
     places, wrong = _places(url), list[Finding]()
     for place in places:
         of_agent = token if place.startswith(url.rstrip("/")) else None
+        challenge = _ask(place, now, challenges)
+        asked = None if challenge is None else {CHALLENGE_HEADER: encode_challenge(challenge, ClaimRequest())}
+        most = DEFAULT_LIMITS.presentation_bytes
         try:
-            found = await fetch_async(place, egress, MEDIA_TYPES, DEFAULT_LIMITS.presentation_bytes, of_agent)
+            found = await fetch_async(place, egress, MEDIA_TYPES, most, of_agent, extra=asked)
         except Refused as refusal:
             has_none = refusal.rule is Rule.FETCH_ABSENT or isinstance(refusal, NotADocument)
             if refusal.rule is Rule.FETCH_ADDRESS or (place == url and len(places) > 1 and not has_none):
@@ -135,7 +199,7 @@ async def _find(url: str, egress: EgressPolicy, token: str | None) -> tuple[str,
                 hint = f"{urlsplit(place).path} is left out: {refusal.findings[0].hint}"
                 wrong.append(Finding(refusal.rule, refusal.where, hint, Level.WARNING))
         else:
-            return place, found, tuple(wrong)
+            return _Found(place, found, tuple(wrong), challenge)
     nowhere = Finding(Rule.FETCH_ABSENT, Where(Part.FETCHED), _advice(url, places))
     raise Refused.because([*(replace(one, level=Level.ERROR) for one in wrong), nowhere])
 
@@ -162,8 +226,10 @@ def _advice(url: str, places: tuple[str, ...]) -> str:
     return f"Tried were {tried}. Give the address of the card itself."
 
 
-def _expectations(issuers: TrustedIssuers, status: Status, profile: Profile) -> Expectations:
-    return Expectations(issuers=issuers, profile=profile, key_binding=_UNBOUND, status=status)
+def _expectations(
+    issuers: TrustedIssuers, status: Status, profile: Profile, key_binding: Answering | Unbound
+) -> Expectations:
+    return Expectations(issuers=issuers, profile=profile, key_binding=key_binding, status=status)
 
 
 def _sd_card(found: Fetched) -> str:
@@ -173,18 +239,34 @@ def _sd_card(found: Fetched) -> str:
     return text
 
 
-def _signed(card: VerifiedCard, text: str, url: str, wrong: tuple[Finding, ...]) -> FetchedCard:
+def _signed(card: VerifiedCard, text: str, found: _Found) -> FetchedCard:
+    is_proved = isinstance(card.key_binding, Bound)
+    if not is_proved and found.challenge is not None and _offers_proof(card.members):
+        hint = "The card says that its agent answers challenges: this is a copy, or a proxy drops SD-Card-Challenge."
+        raise Refused(Rule.AGENT_PROOF_MISSING, Where(Part.PRESENTATION), hint)
+
     def findings() -> Iterator[Finding]:
-        yield Finding(Rule.FETCHED_UNBOUND, _CARD, "Send a challenge where it matters who answers.", Level.NOTE)
+        if not is_proved:
+            yield Finding(Rule.FETCHED_UNBOUND, _CARD, "Send a challenge where it matters who answers.", Level.NOTE)
         if isinstance(card.status, Unchecked):
             yield Finding(Rule.STATUS_UNAVAILABLE, _CARD, f"It was not looked at: {card.status.reason}.", Level.NOTE)
-        yield from _elsewhere(card.members, card.card_format or "", url)
+        yield from _elsewhere(card.members, card.card_format or "", found.url)
 
-    return FetchedCard(url, card, text, (*wrong, *findings()))
+    sd_card = text[: text.rindex("~") + 1]
+    return FetchedCard(found.url, card if is_proved else UnprovedCard(card), sd_card, (*found.wrong, *findings()))
 
 
-def _plain(found: Fetched, url: str, wrong: tuple[Finding, ...]) -> FetchedCard:
-    card = parse_card(found.data)
+def _offers_proof(members: JsonObject) -> bool:
+    """Whether an A2A card declares the extension of agents that prove themselves."""
+    capabilities = members.get("capabilities")
+    extensions = capabilities.get("extensions") if isinstance(capabilities, dict) else None
+    return isinstance(extensions, list) and any(
+        isinstance(one, dict) and one.get("uri") == EXTENSION for one in extensions
+    )
+
+
+def _plain(found: _Found) -> FetchedCard:
+    url, card = found.url, parse_card(found.response.data)
 
     def findings() -> Iterator[Finding]:
         yield Finding(Rule.FETCHED_UNSIGNED, _CARD, "The server may have made it up.", Level.WARNING)
@@ -193,7 +275,7 @@ def _plain(found: Fetched, url: str, wrong: tuple[Finding, ...]) -> FetchedCard:
             yield from discovery.compare_with_source(card, url)
         yield from card.findings
 
-    return FetchedCard(url, card, None, (*wrong, *findings()))
+    return FetchedCard(url, card, None, (*found.wrong, *findings()))
 
 
 def _elsewhere(document: JsonObject, card_format: str, url: str) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from urllib.parse import urljoin
 import httpx2
 
 from sdcard.errors import Misuse, Refused, foreign_code
+from sdcard.http_auth import MAX_PROBLEM, named_rule
 from sdcard.io.egress_policy import WHERE, EgressPolicy, Resolve, forbidden, parse_url
 from sdcard.rules import Rule
 from sdcard.urls import Address, Target, check_secret_url, literal_address
@@ -86,6 +87,7 @@ async def fetch_async(
     most_bytes: int,
     token: str | None = None,
     detours: Detours = STRAIGHT,
+    extra: Mapping[str, str] | None = None,
 ) -> Fetched:
     """GET.
 
@@ -96,6 +98,7 @@ async def fetch_async(
         most_bytes: of an answer.
         token: a bearer token for this address.
         detours: whether redirects are followed, and compressed answers read.
+        extra: further headers.
 
     Raises:
         Refused: ``fetch.address``, ``fetch.absent``, ``fetch.failed`` or ``limit.bytes``.
@@ -106,8 +109,9 @@ async def fetch_async(
         check_secret_url(url, "a token")
         if detours.redirects:
             raise Misuse("a bearer token is for one address: do not follow redirects with it")
-    wanted = _Wanted(media_types, most_bytes, detours.gzip)
+    wanted = _Wanted(media_types, most_bytes, detours.gzip, bool(extra))
     headers = {"Accept": _accept(media_types), "Accept-Encoding": "gzip" if detours.gzip else "identity"}
+    headers.update(extra or {})
     if token is not None:
         headers["Authorization"] = f"Bearer {check_token(token)}"
     try:
@@ -142,6 +146,8 @@ class _Wanted:
     media_types: Sequence[str]
     most_bytes: int
     gzip: bool
+    explained: bool
+    """Whether the refusal names the rule of a problem document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,13 +297,18 @@ def _why(error: BaseException | None) -> str:
 
 
 async def _read(answer: httpx2.Response, wanted: _Wanted) -> Fetched | _Moved:
-    """Status, type, bytes. What comes with another status than 200 is never looked at."""
+    """Status, type, bytes.
+
+    Of what comes with another status than 200, only the rule of a refused challenge is read.
+    """
     if answer.status_code in _REDIRECTS:
         return _Moved(answer.status_code, answer.headers.get_list("location"))
     if answer.status_code in (404, 410):
         raise Refused(Rule.FETCH_ABSENT, WHERE)
     if answer.status_code in _OF_ENDPOINTS:
         raise NotADocument(Rule.FETCH_FAILED, WHERE, f"It answered {answer.status_code}.")
+    if answer.status_code == 403 and wanted.explained:
+        raise _failed(f"It answered 403.{await _named_rule(answer)}")
     if answer.status_code != 200:
         raise _failed(f"It answered {answer.status_code}.{_ADVICE.get(answer.status_code // 100, '')}")
     media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -312,6 +323,17 @@ async def _read(answer: httpx2.Response, wanted: _Wanted) -> Fetched | _Moved:
         if len(data) > wanted.most_bytes:
             raise Refused(Rule.LIMIT_BYTES, WHERE)
     return Fetched(media_type, bytes(data) if coding == "identity" else _inflate(bytes(data), wanted.most_bytes))
+
+
+async def _named_rule(answer: httpx2.Response) -> str:
+    """Read the rule that a problem document names; nothing else of it is used."""
+    data = bytearray()
+    async for chunk in answer.aiter_raw():
+        data += chunk
+        if len(data) > MAX_PROBLEM:
+            return ""
+    named = named_rule(bytes(data))
+    return "" if named is None else f" {named}: {named.sentence}"
 
 
 def _inflate(data: bytes, most_bytes: int) -> bytes:

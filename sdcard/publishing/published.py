@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from sdcard.agent_proof import ShownCard
 from sdcard.cards.agentcard import shared as discovery
 from sdcard.cards.detect import read_card
 from sdcard.cards.documents import read_document
@@ -187,6 +188,7 @@ class PublishedCard:
         expires_at: Unix seconds, exclusive.
         plain: what it shows, where that is a whole card.
         issued_at: Unix seconds.
+        shown: the same with its key, where the agent proves itself to readers that ask.
     """
 
     sd_card: str = field(repr=False)
@@ -194,6 +196,7 @@ class PublishedCard:
     expires_at: Instant
     plain: PlainCard | None = field(repr=False)
     issued_at: Instant = 0
+    shown: ShownCard | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, held: HeldSdCard, selection: Selection) -> "PublishedCard":
@@ -208,6 +211,11 @@ class PublishedCard:
         family = (partial.card_format or "").partition("/")[0]
         whole = None if partial.missing else _plain(partial.complete(), issued)
         return cls(str(disclose(held, selection)), family, issued.expires_at, whole, issued.issued_at)
+
+    @classmethod
+    def proved(cls, shown: ShownCard) -> "PublishedCard":
+        """Publish an SD-Card that the agent proves to readers that ask."""
+        return replace(cls.of(shown.held, shown.allowed), shown=shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,13 +264,17 @@ class PublishedCards:
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """An answer: what is sent, to whom it may be sent again, and until when."""
+    """An answer: what is sent, to whom it may be sent again, and until when.
+
+    ``shown`` is what a reader that asks for a proof is answered with.
+    """
 
     media_type: str
     body: bytes = field(repr=False)
     is_public: bool
     expires_at: Instant | None
     issued_at: Instant = 0
+    shown: ShownCard | None = field(default=None, repr=False)
 
 
 def represent(cards: PublishedCards, path: str, accept: Accept, context: str | None, now: Instant) -> Representation:
@@ -294,7 +306,8 @@ def represent(cards: PublishedCards, path: str, accept: Accept, context: str | N
         if card is None:
             raise Refused(Rule.TOKEN_MISSING if context is None else Rule.TOKEN_SCOPE, _AUTHORIZATION)
         body = encode_json({"agent_card": card.sd_card})
-        found = Representation(best, body, context in (None, PUBLIC.name), card.expires_at, card.issued_at)
+        is_public = context in (None, PUBLIC.name)
+        found = Representation(best, body, is_public, card.expires_at, card.issued_at, card.shown)
     if found.expires_at is not None and now >= found.expires_at:
         raise Refused(Rule.EXPIRED, Where(Part.ISSUER_JWT, ("exp",)))
     if found.issued_at > now:

@@ -5,10 +5,9 @@ unchanged. A challenge that the agent must not sign is refused, and the app does
 request with a challenge is answered here: the first contact has no task content.
 """
 
+from asyncio import to_thread
 from http import HTTPStatus
 from typing import Any
-
-from anyio.to_thread import run_sync
 
 from sdcard.agent_proof import AgentProver
 from sdcard.errors import Refused
@@ -56,7 +55,7 @@ class Proving:
                 await send({"type": "http.response.body", "body": b""})
                 return
         except Refused as refusal:
-            await send_problem(send, refusal, _status(refusal))
+            await send_problem(send, refusal, refusal_status(refusal))
             return
         await self._pass_on(scope, receive, send, received)
 
@@ -77,7 +76,7 @@ class Proving:
                     proof = await self._proof(scope, received, callers[-1] if callers else None)
                 except Refused as refusal:
                     failed = True
-                    await send_problem(send, refusal, _status(refusal))
+                    await send_problem(send, refusal, refusal_status(refusal))
                     return
                 message = {**message, "headers": _with(proof, message.get("headers", []))}
             await send(message)
@@ -87,7 +86,7 @@ class Proving:
     async def _proof(self, scope: Scope, received: ReceivedChallenge, caller: VerifiedCard | None) -> str:
         """Sign off the event loop, since a key may be in a token."""
         now, requests = self._clock.now(), [request_line(scope)]
-        return encode_proof(await run_sync(self._prover.prove, received, requests, caller, now))
+        return encode_proof(await to_thread(self._prover.prove, received, requests, caller, now))
 
 
 def _with(proof: str, headers: Any) -> list[tuple[bytes, bytes]]:
@@ -97,5 +96,6 @@ def _with(proof: str, headers: Any) -> list[tuple[bytes, bytes]]:
     return [*kept, (name, proof.encode()), (b"vary", CHALLENGE_HEADER.encode()), (b"cache-control", b"no-store")]
 
 
-def _status(refusal: Refused) -> HTTPStatus:
+def refusal_status(refusal: Refused) -> HTTPStatus:
+    """Return the status with which an agent refuses a challenge."""
     return _STATUS.get(refusal.rule, HTTPStatus.BAD_REQUEST)

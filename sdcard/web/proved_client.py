@@ -18,18 +18,23 @@ from sdcard.agent_proof import (
     verify_agent_proof,
     verify_agent_proof_async,
 )
-from sdcard.encoding import parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.http_auth import CHALLENGE_HEADER, INTERACTION_HEADER, PROBLEM, PROOF_HEADER, encode_challenge, parse_proof
+from sdcard.http_auth import (
+    CHALLENGE_HEADER,
+    INTERACTION_HEADER,
+    MAX_PROBLEM,
+    PROBLEM,
+    PROOF_HEADER,
+    encode_challenge,
+    named_rule,
+    parse_proof,
+)
 from sdcard.instants import Clock, Instant
 from sdcard.key_binding import Challenge
 from sdcard.rules import Rule
 from sdcard.urls import canonical_origin
 from sdcard.verification_cache import VerificationCache
 from sdcard.verifier import VerifiedCard
-
-_MOST_BYTES, _DEPTH = 16_384, 8
-_RULES = {str(rule): rule for rule in Rule}
 
 
 class AgentSession:
@@ -208,7 +213,7 @@ def _url_of(url: Any) -> str:
 def _may_explain(response: Any) -> bool:
     """Whether a response without a proof has a short problem document."""
     length = response.headers.get("content-length", "")
-    is_short = length.isascii() and length.isdigit() and int(length) <= _MOST_BYTES
+    is_short = length.isascii() and length.isdigit() and int(length) <= MAX_PROBLEM
     is_problem = response.headers.get("content-type", "").partition(";")[0].strip().lower() == PROBLEM
     return PROOF_HEADER not in response.headers and response.status_code >= 400 and is_problem and is_short
 
@@ -219,11 +224,8 @@ def _explained(error: BaseException, response: Any) -> BaseException:
     Nobody vouches for the response. It only makes the refusal clearer.
     """
     if isinstance(error, Refused) and error.rule is Rule.AGENT_PROOF_MISSING and _may_explain(response):
-        try:
-            rule = parse_json_object(response.content, Where(Part.PRESENTATION), _DEPTH).get("rule")
-        except Refused:
-            return error
-        if isinstance(rule, str) and rule in _RULES:
-            hint = f"The response says why: {rule}. {_RULES[rule].sentence}"
+        rule = named_rule(response.content)
+        if rule is not None:
+            hint = f"The response says why: {rule}. {rule.sentence}"
             return Refused(Rule.AGENT_PROOF_MISSING, Where(Part.PRESENTATION), hint)
     return error

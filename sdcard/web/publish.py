@@ -11,20 +11,33 @@ RFC 9110, RFC 9111 5.2; bearer tokens: RFC 6750; refusals: RFC 9457.
 
 import hashlib
 import re
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sdcard.agent_proof import AgentProver, ShownCard
 from sdcard.encoding import encode_base64url, encode_json
 from sdcard.errors import Part, Refused, Where
-from sdcard.http_auth import PROBLEM, problem_document
+from sdcard.holder import select_requested
+from sdcard.http_auth import CHALLENGE_HEADER, PROBLEM, ReceivedChallenge, parse_agent_challenge, problem_document
 from sdcard.instants import Clock, Instant
 from sdcard.io.system import SystemClock
 from sdcard.oauth import parse_credentials
 from sdcard.policy.context import PUBLIC
-from sdcard.publishing.published import ALL_PATHS, MAX_AGE, PublishedCards, Representation, parse_accept, represent
+from sdcard.publishing.published import (
+    ALL_PATHS,
+    MAX_AGE,
+    SD_MEDIA_TYPE,
+    PublishedCards,
+    Representation,
+    parse_accept,
+    represent,
+)
 from sdcard.publishing.tokens import context_of
 from sdcard.rules import Rule
+from sdcard.web.authenticate import request_line
+from sdcard.web.prove import refusal_status
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -69,10 +82,12 @@ class CardApp:
     Args:
         cards: what is published.
         clock: says whether an SD-Card or a token has expired.
+        prover: answers readers that ask for a proof: the SD-Card of their context with a KB-JWT. Its own choice of
+            cards plays no part here. Without it, challenges are ignored.
     """
 
-    def __init__(self, cards: PublishedCards, clock: Clock | None = None) -> None:
-        self._cards, self._clock = cards, clock or SystemClock()
+    def __init__(self, cards: PublishedCards, clock: Clock | None = None, prover: AgentProver | None = None) -> None:
+        self._cards, self._clock, self._prover = cards, clock or SystemClock(), prover
 
     def replace(self, cards: PublishedCards) -> None:
         """Publish this from now on.
@@ -104,11 +119,31 @@ class CardApp:
             if scope["method"] not in _METHODS:
                 raise Refused(Rule.REQUEST_METHOD, Where(Part.REQUEST, ("method",)))
             context = await _context(cards, credentials, now)
+            received = self._received(scope)
+            if received is not None and received.service is not None:
+                context = None  # a Service reads what passes
             accept = parse_accept(",".join(_values(scope, b"accept")))
             found = represent(cards, path, accept, context, now)
+            if received is not None and found.shown is not None:
+                return await self._proved(scope, received, found.shown, now)
         except Refused as refusal:
             return _problem(refusal, is_public=not credentials)
         return _found(found, ",".join(_values(scope, b"if-none-match")), now)
+
+    def _received(self, scope: _Scope) -> ReceivedChallenge | None:
+        values = _values(scope, CHALLENGE_HEADER.lower().encode())
+        return parse_agent_challenge(values) if values and self._prover is not None else None
+
+    async def _proved(self, scope: _Scope, received: ReceivedChallenge, shown: ShownCard, now: Instant) -> _Answer:
+        """Answer with the requested part of the SD-Card, or all, and a KB-JWT."""
+        assert self._prover is not None
+        challenge, selection = self._prover.check(received, [request_line(scope)]), shown.allowed
+        if received.request.entries:
+            selection = select_requested(shown.held, received.request, shown.allowed).selection
+        text = await to_thread(self._prover.present, shown, selection, challenge, now)
+        body = encode_json({"agent_card": text})
+        about = {"Cache-Control": "no-store", "Vary": f"Accept, Authorization, {CHALLENGE_HEADER}"}
+        return _Answer(200, {**about, **_content(SD_MEDIA_TYPE, body)}, body)
 
 
 def card_router(app: CardApp) -> "APIRouter":
@@ -184,16 +219,21 @@ def _found(found: Representation, known: str, now: Instant) -> _Answer:
 
 def _problem(refusal: Refused, *, is_public: bool) -> _Answer:
     """Describe the error (RFC 9457), with the header fields of HTTP and OAuth."""
-    rule, status = refusal.rule, _STATUS.get(refusal.rule, 503)
+    rule, status = refusal.rule, _STATUS.get(refusal.rule) or _challenge_status(refusal)
     body = encode_json(problem_document(refusal, status))
     headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization", **(_ANY_ORIGIN if is_public else {})}
-    if status in (401, 403):
+    if status == 401 or rule is Rule.TOKEN_SCOPE:
         headers["WWW-Authenticate"] = f'Bearer realm="agent-card"{_ERRORS.get(rule, "")}'
     elif status == 405:
         headers["Allow"] = ", ".join(_METHODS)
     elif status == 503:
         headers["Retry-After"] = str(_RETRY_AFTER)
     return _Answer(status, {**headers, **_content(PROBLEM, body)}, body)
+
+
+def _challenge_status(refusal: Refused) -> int:
+    """Return the status for a refused challenge; 503 for what is wrong on this side."""
+    return int(refusal_status(refusal)) if refusal.where.part is Part.CHALLENGE else 503
 
 
 def _content(media_type: str, body: bytes) -> Mapping[str, str]:

@@ -19,9 +19,9 @@ from sd_jwt.verifier import SDJWTVerifier
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from sdcard import Unchecked, VerifiedCard
+from sdcard import Unchecked
 from sdcard.encoding import same_json
-from sdcard.io.card_fetching import fetch_card
+from sdcard.io.card_fetching import UnprovedCard, fetch_card
 from sdcard.io.egress_policy import LOOPBACK
 from sdcard.publishing.tokens import OwnTokens
 from sdcard.web.publish import card_router
@@ -221,4 +221,4 @@ def test_our_own_client_fetches_and_verifies_what_is_published(world: World) -> 
             for token in (None, text)
         ]
 
-    assert ["provider" in one.members for one in seen if isinstance(one, VerifiedCard)] == [False, True]
+    assert ["provider" in one.card.members for one in seen if isinstance(one, UnprovedCard)] == [False, True]

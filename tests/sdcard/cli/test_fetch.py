@@ -9,9 +9,15 @@ from typing import Any
 import pytest
 
 from issuer_service.cli.registry_process import Desk
-from sdcard.publishing.published import SD_MEDIA_TYPE
+from sdcard import Acceptance, accept_sd_card, parse_trusted_issuers, select_all
+from sdcard.agent_proof import AgentProver, ShownCard
+from sdcard.io.key_files import load_signer
+from sdcard.publishing.published import SD_MEDIA_TYPE, PublishedCard, PublishedCards
+from sdcard.web.publish import CardApp
 from tests.command_line import Ran, Sdcard
 from tests.sdcard.io.fetchers import RawServer, ok, sending, serving
+from tests.sdcard.web.called import Late
+from tests.served import served
 from tests.shared import ROOT
 
 TRUST = ("--trust", "cards/trust.json")
@@ -34,16 +40,57 @@ def trust_document(**changes: Any) -> Path:
 
 
 def test_a_card_is_fetched_and_verified_with_its_status(sdcard: Sdcard, agent: RawServer) -> None:
-    ran = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status", "--out", "kept.sd-card", "--json")
+    unbound = ("--unbound", "a test")
+    ran = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status", "--out", "kept.sd-card", "--json", *unbound)
     assert ran.status == 0, ran
-    assert (ran.json["verified"], ran.json["status"]) == (True, "checked")
+    assert (ran.json["verified"], ran.json["status"]) == (False, "checked")
+    assert ran.json["proof"] == "issued by a trusted registry; not proved by this host"
+    assert b"sd-card-challenge" not in agent.requests[0].lower()
     assert ran.json["url"] == f"{agent.url()}.well-known/agent-card.json"
     assert ran.json["findings"][0]["rule"] == "fetched.unbound"
     assert Path("kept.sd-card").read_text() == Path("cards/internal.sd-card").read_text()
-    shown = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status-unchecked", "a test")
+    shown = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status-unchecked", "a test", *unbound)
     assert shown.status == 0
-    for text in ("Verified", "fetched.unbound", "It was not looked at: a test."):
+    for text in (
+        "Issued by a trusted registry; not proved by this host",
+        "fetched.unbound",
+        "It was not looked at: a test.",
+    ):
         assert text in " ".join(shown.out.split())
+
+
+def test_a_card_that_its_host_does_not_prove_is_no_success(sdcard: Sdcard, agent: RawServer) -> None:
+    """The host has a copy of the SD-Card, and not the key."""
+    ran = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status", "--json")
+    assert (ran.status, ran.json["verified"]) == (1, False)
+    assert ran.json["proof"] == "issued by a trusted registry; not proved by this host"
+    assert b"sd-card-challenge: sd-card nonce=" in agent.requests[0].lower()
+    demanded = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status", "--challenge", "--json", "--out", "kept")
+    assert (demanded.status, demanded.json["rule"], Path("kept").exists()) == (1, "agent-proof.missing", False)
+    both = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status", "--challenge", "--unbound", "a test")
+    assert both.status == 2
+
+
+def test_an_agent_that_proves_itself_is_verified(sdcard: Sdcard, registered: Ran) -> None:
+    text, signer = Path("cards/internal.sd-card").read_text().strip(), load_signer(Path("agent.jwk"))
+    trust = parse_trusted_issuers(Path("cards/trust.json").read_bytes())
+    held = accept_sd_card(text, Acceptance(issuers=trust), signer.public_key, time.time())
+    late = Late()
+    with served(late) as url:
+        shown = ShownCard(held, select_all(held), signer)
+        prover = AgentProver(origin=url, audiences=frozenset({"urn:sd-card:fetch"}), shown=lambda caller: shown)
+        cards = PublishedCards({"public": PublishedCard.proved(ShownCard(held, select_all(held), signer))})
+        late.app = CardApp(cards, prover=prover)
+        for more in ((), ("--challenge",)):
+            ran = sdcard("fetch", url, *TRUST, *HERE, "--status", "--json", "--out", "kept.sd-card", *more)
+            assert (ran.status, ran.json["verified"], ran.json["proof"]) == (0, True, "proved by this host"), ran
+            assert ran.json["key_binding"]["audience"] == "urn:sd-card:fetch"
+            assert ran.json["findings"] == []
+            assert Path("kept.sd-card").read_text().strip() == text
+        told = sdcard("fetch", url, *TRUST, *HERE, "--status", "--challenge")
+        assert "Verified, and proved by this host" in told.out
+        other = sdcard("fetch", url, *TRUST, *HERE, "--status", "--audience", "https://other.example")
+        assert other.status == 1
 
 
 def test_this_machine_is_asked_only_where_that_is_said(sdcard: Sdcard, agent: RawServer) -> None:
@@ -67,17 +114,19 @@ def test_a_plain_card_is_shown_and_is_no_success(sdcard: Sdcard, registered: Ran
 def test_a_token_goes_to_the_agent_and_nowhere_into_what_is_printed(sdcard: Sdcard, agent: RawServer) -> None:
     Path("token").write_text("c4n4ry\n")
     ran = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status-unchecked", "a test", "--token-file", "token", "--json")
-    assert ran.status == 0
+    assert ran.status == 1
     assert b"Bearer c4n4ry" in agent.requests[0]
     assert "c4n4ry" not in ran.out + ran.err
 
 
 def test_the_registry_is_asked_which_keys_it_has_now(sdcard: Sdcard, agent: RawServer, desk: Desk) -> None:
     unknown = str(trust_document(issuers={desk.address: {"keys": []}}))
-    unchecked = ("--status-unchecked", "a test", "--json")
+    unchecked, unbound = ("--status-unchecked", "a test", "--json"), ("--unbound", "a test")
     ran = sdcard("fetch", agent.url(), "--trust", unknown, *HERE, *unchecked)
     assert (ran.status, ran.json["rule"]) == (1, "issuer.key-unknown")
-    assert sdcard("fetch", agent.url(), "--trust", unknown, *HERE, "--refresh", "--status", "--json").status == 0
+    assert (
+        sdcard("fetch", agent.url(), "--trust", unknown, *HERE, "--refresh", "--status", "--json", *unbound).status == 0
+    )
     card = ("cards/internal.sd-card", "--unbound", "a test", "--trust", unknown)
     assert sdcard("verify", *card, *unchecked).json["rule"] == "issuer.key-unknown"
     assert sdcard("verify", *card, "--refresh", "--status", "--json").status == 0

@@ -10,18 +10,8 @@ from typing import Any
 
 import pytest
 
-from sdcard import (
-    AGENT_SD_JWT_02,
-    Card,
-    Checked,
-    CheckedAsync,
-    Misuse,
-    Refused,
-    TrustedIssuers,
-    Unchecked,
-    VerifiedCard,
-)
-from sdcard.io.card_fetching import FetchedCard, fetch_card, fetch_card_async
+from sdcard import AGENT_SD_JWT_02, Card, Checked, CheckedAsync, Misuse, Refused, TrustedIssuers, Unchecked
+from sdcard.io.card_fetching import FetchedCard, UnprovedCard, fetch_card, fetch_card_async
 from sdcard.io.egress_policy import LOOPBACK
 from sdcard.io.issuer_metadata import IssuerKeys
 from sdcard.io.key_files import public_jwks
@@ -72,8 +62,8 @@ def test_a_card_is_found_at_whichever_well_known_address_has_one(world: World, p
         for url in (server.url(), server.url().rstrip("/")):
             found = fetched(url, world.issuer.trust)
             assert found.url == f"{server.url().rstrip('/')}{path}"
-            assert isinstance(found.card, VerifiedCard)
-            assert (found.card.issuer, found.card.members["name"]) == (ISSUER, example()["name"])
+            assert isinstance(found.card, UnprovedCard)
+            assert (found.card.card.issuer, found.card.card.members["name"]) == (ISSUER, example()["name"])
 
 
 def test_an_address_with_something_else_leaves_the_others_and_is_named(world: World) -> None:
@@ -81,7 +71,7 @@ def test_an_address_with_something_else_leaves_the_others_and_is_named(world: Wo
     with serve({first: (b"<html>", "text/html"), last: signed(world)}) as server:
         found = fetched(server.url(), world.issuer.trust)
     assert found.url.endswith(last)
-    assert isinstance(found.card, VerifiedCard)
+    assert isinstance(found.card, UnprovedCard)
     assert (found.findings[0].rule, first in found.findings[0].hint) == ("fetch.failed", True)
 
 
@@ -293,8 +283,8 @@ def test_keys_are_refreshed_before_the_card_is_verified(world: World) -> None:
         text = world.issuer.sign(world.issuer.claims({"iss": issuer})) + "~"
         answers["/x"] = ({"agent_card": text}, SD_MEDIA_TYPE)
         found = fetched(server.url() + "x", IssuerKeys(TrustedIssuers({issuer: {}})))
-        assert isinstance(found.card, VerifiedCard)
-        assert found.card.issuer == issuer
+        assert isinstance(found.card, UnprovedCard)
+        assert found.card.card.issuer == issuer
         assert found.sd_card == text
 
 

@@ -15,6 +15,7 @@ from mcp.client import Client
 
 from pages.command_line import leaves
 from sdcard import ClaimPath, Misuse, TrustedIssuers, Unchecked, create_dpop_proof, select_paths
+from sdcard.agent_proof import AnyAgent, CalledAgent
 from sdcard.cli.app import app
 from sdcard.errors import Refused
 from sdcard.io.card_fetching import fetch_card
@@ -67,6 +68,9 @@ CLIENTS: dict[str, Use] = {
         url, TrustedIssuers({}), Unchecked("a test"), world.clock.now(), LOOPBACK, "token"
     ),
     "Presenter": present,
+    "CalledAgent": lambda url, world: CalledAgent(
+        issuers=world.issuer.trust, origin=url, agent=AnyAgent("a test"), status=Unchecked("a test")
+    ),
     "create_dpop_proof": lambda url, world: create_dpop_proof(
         world.holder.signer, "POST", url, "token", world.salts, NOW
     ),
@@ -77,6 +81,8 @@ WITH_HTTP_CLIENTS = {
     "io/registry_client.py": "Registry",
     "web/client_auth.py": "Presenter",
     "web/client_auth_httpx.py": "Presenter",
+    "web/proved_client.py": "CalledAgent",
+    "web/proved_client_httpx.py": "CalledAgent",
 }
 """Modules that import a client of HTTP, and which of ours they are."""
 

@@ -58,6 +58,18 @@ def session(world: World, origin: str, audience: str = CLIENT, **changes: Any) -
     return AgentSession(called, record, world.clock)
 
 
+class Late:
+    """An app that is made when its address is known."""
+
+    app: Any = None
+
+    def __init__(self) -> None:
+        self.reached: list[Any] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.app({**scope, "reached": self.reached}, receive, send)
+
+
 class Recorded:
     """An inner transport of ``httpx2`` that keeps requests, and may change responses."""
 

@@ -19,24 +19,12 @@ from sdcard.web.client_auth import SdCardAuth
 from sdcard.web.prove import Proving
 from sdcard.web.proved_client import AgentSession, AsyncProvedTransport, ProvedTransport
 from sdcard.web.proved_client_httpx import HttpxAsyncProvedTransport, HttpxProvedTransport
-from tests.sdcard.web.called import AGENT, Recorded, echoes, prover, proving, session
+from tests.sdcard.web.called import AGENT, Late, Recorded, echoes, prover, proving, session
 from tests.sdcard.web.protecting import presenter, protected
 from tests.served import served, trusting
 from tests.world import World, raises_rule
 
 ORIGIN = "https://agent.example"
-
-
-class Late:
-    """An app that is made when its address is known."""
-
-    app: Any = None
-
-    def __init__(self) -> None:
-        self.reached: list[Any] = []
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.app({**scope, "reached": self.reached}, receive, send)
 
 
 @pytest.fixture
