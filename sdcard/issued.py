@@ -1,8 +1,7 @@
-"""Check an SD-Card as Holder and Verifier both do.
+"""Verification of an SD-Card without its KB-JWT, for Holders and Verifiers.
 
-``check_issued`` applies RFC 9901 7.1 in its order, the profile, and the rules for ``cnf``. With a
-``VerificationCache``, an SD-Card that passed before is not parsed again; trust, times, ``aud`` and published keys are
-still checked at every call.
+``check_issued`` applies RFC 9901 7.1 in order, the profile, and the rules for ``cnf``. With a ``VerificationCache``, a
+stored SD-Card is not parsed again. Trust, times, ``aud`` and published keys are checked at every call.
 """
 
 from dataclasses import dataclass
@@ -36,10 +35,10 @@ _CNF = Where(Part.ISSUER_JWT, (CNF,))
 _KEY = Where(Part.ISSUER_JWT, (CNF, "jwk"))
 _KID = Where(Part.ISSUER_HEADER, ("kid",))
 _ENTRY_BYTES = 4_000
-"""Bytes of a cache entry that do not grow with the SD-Card."""
+"""Fixed size of a cache entry."""
 _DISCLOSURE_BYTES = 500
 _VALUE_BYTES = 100
-"""Bytes of the objects for a Disclosure, and for a comma, colon or bracket of JSON: a bound for every kind of value."""
+"""Sizes of Python objects: of a Disclosure, and of a comma, colon or bracket of JSON. They are upper bounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +46,10 @@ class Acceptance:
     """The terms on which a Holder or Verifier accepts an SD-Card.
 
     Attributes:
-        issuers: the trusted ones, with their keys.
-        profile: what a well-formed SD-Card is.
-        clock_skew: seconds that an Issuer's clock may differ, at most 60.
-        published_keys: thumbprints of keys that anyone can sign with; they neither issue nor hold.
+        issuers: the trusted Issuers, with their keys.
+        profile: the requirements for a well-formed SD-Card.
+        clock_skew: permitted difference of an Issuer's clock in seconds, at most 60.
+        published_keys: thumbprints of keys that anyone can sign with. They are refused as Issuer and Holder keys.
         limits: bounds the work.
         max_lifetime: the most seconds from ``iat`` to ``exp``; None for no bound.
     """
@@ -70,7 +69,7 @@ class Acceptance:
 
 
 class VerifiedSdJwt(NamedTuple):
-    """An SD-JWT whose signature and Disclosures are valid.
+    """An SD-JWT with a valid signature and valid Disclosures.
 
     Its claims are not checked.
 
@@ -95,12 +94,12 @@ class IssuedSdCard(NamedTuple):
         issuer, subject: ``iss`` and ``sub``.
         issued_at, expires_at: Unix seconds.
         holder_key: the key in ``cnf``.
-        vct: the type of the SD-Card; None where the profile does not require one.
-        not_before: ``nbf``, in Unix seconds, where present.
-        audience: the names in ``aud``; empty where it is absent.
-        token_id: ``jti``, where present.
-        card_format: the claim of this name, where the SD-Card has one.
-        members: the card's members that these Disclosures show. Others may exist.
+        vct: the type of the SD-Card; None if absent.
+        not_before: ``nbf``, in Unix seconds; None if absent.
+        audience: the names in ``aud``; empty if absent.
+        token_id: ``jti``; None if absent.
+        card_format: the claim of this name; None if absent.
+        members: the card's members that these Disclosures show.
         verified: the SD-JWT.
     """
 
@@ -128,10 +127,7 @@ class IssuedSdCard(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A cache entry for an SD-Card that passed every check.
-
-    ``kid`` and ``alg`` are those of its header; ``issuer_key`` is the key that they selected.
-    """
+    """A cache entry: a verified SD-Card, its header's ``kid`` and ``alg``, and the Issuer's key."""
 
     kid: object
     alg: object
@@ -152,13 +148,14 @@ def check_issued(
 ) -> IssuedSdCard:
     """Apply RFC 9901 7.1 and the profile to an SD-Card, in order.
 
-    Nothing here depends on who presents the SD-Card (R-50). The Issuer's key comes first (2.c), since the right
-    algorithm (2.a) follows from it. The profile accepts ``vct`` (SDC-4, VC-3). A caller that passes a cache must not
-    change the JSON objects in the result.
+    No rule depends on the presenter (R-50). The Issuer's key (2.c) is selected first, because it determines the
+    algorithm (2.a). The profile accepts ``vct`` (SDC-4, VC-3). A caller that passes a cache must not change the JSON
+    objects in the result.
 
     Args:
         sd_jwt: the SD-JWT, with some or all Disclosures.
-        acceptance, now: the terms, and the present instant.
+        acceptance: the terms.
+        now: the present instant.
         audience: the Verifier, which an ``aud`` claim must name; None for a Holder.
         cache, signature_is_valid: as for ``check_presentation``.
 
@@ -206,7 +203,7 @@ def check_issued(
 def _size_of(sd_jwt: SdJwt, claims: JsonObject) -> int:
     """Estimate the bytes of a cache entry; usual SD-Cards take half of it.
 
-    One character of JSON can take four bytes of a text, since Python stores a text as wide as its widest character.
+    A character of JSON can take four bytes, because Python stores a text as wide as its widest character.
     """
     json = encode_json(claims)
     values = sum(map(json.count, b",:{["))
@@ -216,10 +213,7 @@ def _size_of(sd_jwt: SdJwt, claims: JsonObject) -> int:
 
 
 def _check_again(known: _Known, acceptance: Acceptance, now: Instant, audience: str | None) -> IssuedSdCard:
-    """Check the conditions that may have changed since an SD-Card was stored.
-
-    The order is that of ``check_issued``.
-    """
+    """Check a stored SD-Card against conditions that may have changed, in the same order."""
     check_not_published(known.issuer_key, acceptance.published_keys, _KID)
     check_terms(known.issued.verified.processed.claims, acceptance, now, audience)
     check_not_published(known.issued.holder_key, acceptance.published_keys, _KEY)
@@ -227,11 +221,10 @@ def _check_again(known: _Known, acceptance: Acceptance, now: Instant, audience: 
 
 
 def check_in_clear(processed: ProcessedPayload, required: frozenset[str]) -> None:
-    """Refuse an SD-JWT without a required claim, or with one that can be hidden.
+    """Refuse an SD-JWT that lacks or can hide a required claim.
 
-    A Holder may withhold no part of a claim that decides whether the SD-JWT counts: RFC 9901 9.7 (R-34); SD-JWT VC
-    2.2.2.2, sub-claims included (VC-5); HAIP 6.1 (HAIP-4). Then a required claim that is present is in the clear, and
-    one that is absent may have been withheld: 7.1 step 6, 9.7 (R-72).
+    A Holder may withhold no part of a claim that is needed for verification: RFC 9901 9.7 (R-34); SD-JWT VC 2.2.2.2,
+    sub-claims included (VC-5); HAIP 6.1 (HAIP-4). An absent required claim is refused: 7.1 step 6, 9.7 (R-72).
 
     Raises:
         Refused: ``claim.not-in-clear`` or ``claim.missing``, at the claim.
@@ -244,9 +237,9 @@ def check_in_clear(processed: ProcessedPayload, required: frozenset[str]) -> Non
 
 
 def check_terms(claims: JsonObject, acceptance: Acceptance, now: Instant, audience: str | None) -> None:
-    """Check times and ``aud`` of the processed payload.
+    """Check times and ``aud`` of the processed payload (step 6, R-71).
 
-    Step 6 (R-71). The result is never stored. The longest lifetime is inclusive: RFC 7519 4.1.4.
+    The longest lifetime is inclusive. The result depends on ``now``, so it is never cached.
 
     Raises:
         Refused: ``time.*``, ``audience.mismatch``, ``claim.type`` or ``claim.value``, at the claim.

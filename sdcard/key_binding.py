@@ -1,4 +1,8 @@
-"""Key Binding JWTs (RFC 9901 4.3): challenge, creation and verification."""
+"""Key Binding JWTs (RFC 9901 4.3): challenge, creation and verification.
+
+A Verifier decides about key binding before it reads a presentation (RFC 9901 7.3 step 1, 9.5; R-81). The decision is a
+type without a default: ``Answering``, ``Unsolicited`` or ``Unbound``.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -27,14 +31,8 @@ from sdcard.rules import Rule
 from sdcard.salts import SaltSource, draw_salts
 from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding
 
-# -- Challenges of a Verifier, and its decision about key binding -----------------------------------------------------
-# The decision is made before a presentation is read.
-#
-# RFC 9901 7.3 step 1 and 9.5 (R-81): a type says which, so the decision cannot be left out.
-
-
 AGENT_NONCE = "agent-proof."
-"""Begin of every nonce that a client makes for the agent that it calls, and of no other nonce."""
+"""Prefix of every nonce that a client makes for the agent that it calls, and of no other nonce."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +40,9 @@ class RequestTarget:
     """The HTTP request that a challenge belongs to.
 
     Attributes:
-        origin: of the server, as it is configured; never taken from a header.
-        method: as the request has it.
-        path: as the request has it, without the query.
+        origin: the server's, from its configuration and never from a header.
+        method: as in the request.
+        path: as in the request, without the query.
         service: origin of the Service that relays between a client and the agent that it calls.
     """
 
@@ -56,14 +54,14 @@ class RequestTarget:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A challenge to sign.
+    """A challenge for a Holder to sign.
 
     Attributes:
         nonce: 1 to 256 characters, never used before.
         audience: the Verifier, compared exactly.
-        window: how old the answer may be.
-        interaction_id: the interaction that the answer belongs to, when there is one (SD-Card 5.2.2).
-        target: the request that the answer comes with; only its Verifier knows, and needs, it.
+        window: the permitted age of the answer.
+        interaction_id: the interaction that the answer belongs to (SD-Card 5.2.2).
+        target: the request that the answer comes with. Only the Verifier knows it.
     """
 
     nonce: str
@@ -87,12 +85,13 @@ def new_challenge(
 
 
 class ChallengeRecord(Protocol):
-    """Recognizes the challenges of a Verifier, and remembers the answered ones."""
+    """A Verifier's record of the challenges that were answered."""
 
     def consume(self, challenge: Challenge, now: Instant) -> bool:
         """Mark the challenge as answered.
 
-        True for exactly one caller, however many ask at once.
+        Returns:
+            True for exactly one of all callers, also when they call at the same time.
 
         Raises:
             Refused: ``kb.record-unavailable`` when the record cannot be reached.
@@ -112,13 +111,13 @@ class AsyncChallengeRecord(Protocol):
 class NonceUse:
     """A use of a nonce that the Holder chose.
 
-    Not the bytes: an ECDSA signature has two valid texts.
+    It does not depend on the signature's bytes: an ECDSA signature has two valid encodings.
 
     Attributes:
-        holder: thumbprint of the key that signed it.
-        audience: whom it is for; of a DPoP proof the target URL.
-        nonce: of a DPoP proof its ``jti``.
-        part: what carried it. Nonces of different kinds never meet.
+        holder: thumbprint of the key that signed.
+        audience: the recipient; the target URL of a DPoP proof.
+        nonce: the nonce; the ``jti`` of a DPoP proof.
+        part: the kind of the proof. Equal nonces of different kinds do not conflict.
     """
 
     holder: str
@@ -128,12 +127,13 @@ class NonceUse:
 
 
 class ReplayRecord(Protocol):
-    """Remembers nonces that Holders chose, while their answers could be fresh."""
+    """A replay cache for nonces that Holders chose."""
 
     def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
-        """Remember the use until ``until``, inclusive.
+        """Store the use until ``until``, inclusive.
 
-        True for exactly one caller, however many ask at once.
+        Returns:
+            True for exactly one of all callers, also when they call at the same time.
 
         Raises:
             Refused: ``kb.record-unavailable`` when the record is full or cannot be reached.
@@ -150,28 +150,25 @@ class AsyncReplayRecord(Protocol):
 
 
 def is_awaited(method: Callable[..., object]) -> bool:
-    """Whether a record is awaited: its method is written with ``async def``."""
+    """Whether the method of a record is written with ``async def``."""
     return iscoroutinefunction(method)
 
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """The Holder must answer this Challenge of the Verifier.
-
-    ``issued`` lets it be answered once.
-    """
+    """The Holder must answer this challenge. ``issued`` lets it be answered once."""
 
     challenge: Challenge
     issued: ChallengeRecord | AsyncChallengeRecord
 
     @property
     def audience(self) -> str:
-        """Return the expected audience."""
+        """The expected audience."""
         return self.challenge.audience
 
     @property
     def window(self) -> FreshnessWindow:
-        """Return the permitted age."""
+        """The permitted age."""
         return self.challenge.window
 
     @property
@@ -182,12 +179,10 @@ class Answering:
 
 @dataclass(frozen=True, slots=True)
 class Unsolicited:
-    """The Holder chose the nonce.
+    """The Holder chose the nonce. ``seen`` stores it while the answer is fresh.
 
-    ``seen`` remembers it for as long as the answer could stay fresh.
-
-    A Verifier that also answers challenges does so under another audience: under the same one, an answer that another
-    party overheard would count as unsolicited once.
+    A Verifier that also answers challenges needs another audience for them. Otherwise an eavesdropper could present an
+    answer to a challenge once more, as unsolicited.
     """
 
     audience: str
@@ -201,9 +196,9 @@ class Unsolicited:
 
 @dataclass(frozen=True, slots=True)
 class Unbound:
-    """No KB-JWT is expected; one that arrives is refused (7.3 leaves this open).
+    """No KB-JWT is expected, and a KB-JWT is refused (7.3 leaves this open).
 
-    ``reason`` is in the result.
+    ``reason`` is part of the result.
     """
 
     reason: str
@@ -216,7 +211,7 @@ KeyBinding: TypeAlias = Answering | Unsolicited | Unbound
 
 
 def has_awaited_record(key_binding: KeyBinding) -> bool:
-    """Whether the decision's record is to be awaited."""
+    """Whether the decision has a record that must be awaited."""
     match key_binding:
         case Answering():
             return is_awaited(key_binding.issued.consume)
@@ -230,7 +225,7 @@ class ConsumedByCaller:
     """A ``ChallengeRecord`` for a caller that ensures single use, such as a person."""
 
     def consume(self, challenge: Challenge, now: Instant) -> bool:
-        """Always true."""
+        """Return true."""
         return True
 
 
@@ -243,7 +238,7 @@ def _check_terms(audience: object, window: object, interaction_id: object) -> No
 
 
 def _check_text(what: str, value: object) -> None:
-    """A text that can be written as JSON and is not blank."""
+    """Require a text that JSON can encode and that is not blank."""
     if not isinstance(value, str) or not value.strip() or any("\ud800" <= c <= "\udfff" for c in value):
         raise Misuse(f"{what} is a text that is not blank")
 
@@ -251,16 +246,16 @@ def _check_text(what: str, value: object) -> None:
 # -- Create KB-JWTs (RFC 9901 4.3) ------------------------------------------------------------------------------------
 
 _HEADERS = frozen({algorithm: encode_header(algorithm, KB_TYP) for algorithm in SignatureAlgorithm})
-"""The header of every KB-JWT of an algorithm, encoded."""
+"""The encoded KB-JWT header of each algorithm."""
 
 
 def bind(sd_jwt: SdJwt, sd_hash: str, challenge: Challenge, signer: Signer, now: Instant) -> SdJwtWithKeyBinding:
     """Sign the answer to a challenge over exactly this SD-JWT (R-41 to R-48).
 
     Args:
-        sd_jwt: with the Disclosures that are to be shown.
-        sd_hash: of this SD-JWT, by the algorithm that its ``_sd_alg`` names (R-47).
-        challenge: the Verifier's, or one's own for an unsolicited presentation.
+        sd_jwt: with the Disclosures to show.
+        sd_hash: the digest of this SD-JWT, by the algorithm in its ``_sd_alg`` (R-47).
+        challenge: the Verifier's, or the Holder's own for an unsolicited presentation.
         signer: holds the key in ``cnf``.
         now: becomes ``iat``, in whole seconds.
     """
@@ -276,15 +271,14 @@ def bind(sd_jwt: SdJwt, sd_hash: str, challenge: Challenge, signer: Signer, now:
     return SdJwtWithKeyBinding(sd_jwt, join_signature(signing_input, signer.sign(signing_input)))
 
 
-# -- Verify a KB-JWT: RFC 9901 7.3 step 5, and single use (9.5) -------------------------------------------------------
-# Single use comes last of all checks.
+# -- Verify KB-JWTs (RFC 9901 7.3 step 5), and single use (9.5) -------------------------------------------------------
 
 _KB = Where(Part.KB_JWT)
 _NONCE_HINT = f"A nonce has 1 to {MAX_NONCE_LENGTH} characters."
 
 
 class Bound(NamedTuple):
-    """A verified KB-JWT: the Holder has the key, and signed these claims."""
+    """A verified KB-JWT: the Holder has the key and signed these claims."""
 
     holder_key: PublicKey
     issued_at: Instant
@@ -304,18 +298,18 @@ def verify_key_binding(
 ) -> Bound:
     """Apply every rule of RFC 9901 7.3 step 5 to a KB-JWT, in order.
 
-    ``check_single_use`` comes last, after the status. Steps 5.b to 5.d (``verify_jws``), 5.e ``iat`` (R-89), 5.f
-    ``nonce`` and ``aud`` (R-44, R-90), 5.g ``sd_hash`` (4.3.1, R-46, R-47, R-91), the interaction (SD-Card 5.2.2,
-    SDC-13), 5.h ``exp`` and ``nbf`` where present (R-92).
+    Steps 5.b to 5.d (``verify_jws``), 5.e ``iat`` (R-89), 5.f ``nonce`` and ``aud`` (R-44, R-90), 5.g ``sd_hash``
+    (4.3.1, R-46, R-47, R-91), the interaction (SD-Card 5.2.2, SDC-13), 5.h ``exp`` and ``nbf`` if present (R-92).
+    ``check_single_use`` is not part of it: it comes last, after the status.
 
     Args:
-        kb_jwt: the text after the SD-JWT, which the caller has verified.
-        holder_key: from the ``cnf`` claim, never from the KB-JWT's header (R-49, R-85).
-        sd_hash: the digest of the SD-JWT, by the algorithm that its ``_sd_alg`` names.
+        kb_jwt: the KB-JWT.
+        holder_key: from the verified ``cnf`` claim, never from the KB-JWT's header (R-49, R-85).
+        sd_hash: the digest of the SD-JWT, by the algorithm in its ``_sd_alg``.
         expected: the Verifier's decision.
         now: the present instant.
         limits: bounds the depth of the KB-JWT's JSON.
-        signature_is_valid: computes whether the key made the signature; by default, the key itself.
+        signature_is_valid: verifies the signature; by default ``holder_key.verifies``.
 
     Raises:
         Refused: ``kb.*``, ``jws.*``, ``claim.*`` or ``time.*``, in the KB-JWT or its header.
@@ -341,10 +335,9 @@ def verify_key_binding(
 
 
 def check_single_use(key_binding: Bound | Unbound, expected: KeyBinding, now: Instant) -> None:
-    """Use up the nonce of a KB-JWT.
+    """Consume the nonce of a KB-JWT, if there is one.
 
-    It comes after every other check: else failing presentations could burn nonces (R-90, 9.5). Without key binding
-    there is no nonce.
+    This is the last check, so that a refused presentation does not consume a nonce (R-90, 9.5).
 
     Raises:
         Refused: ``kb.replayed`` or ``kb.record-unavailable``, at ``kb-jwt/nonce``.
@@ -354,7 +347,7 @@ def check_single_use(key_binding: Bound | Unbound, expected: KeyBinding, now: In
 
 
 async def check_single_use_async(key_binding: Bound | Unbound, expected: KeyBinding, now: Instant) -> None:
-    """Use up the nonce as ``check_single_use`` does; await a record that is awaited."""
+    """Consume the nonce as ``check_single_use``; await the record if needed."""
     if isinstance(key_binding, Bound) and not isinstance(expected, Unbound):
         answer = _first_use(key_binding, expected, now)
         check_first_use(await answer if isawaitable(answer) else answer)
@@ -363,8 +356,8 @@ async def check_single_use_async(key_binding: Bound | Unbound, expected: KeyBind
 def _first_use(bound: Bound, expected: Answering | Unsolicited, now: Instant) -> bool | Awaitable[bool]:
     """Ask the record whether this is the first use of the nonce.
 
-    A nonce that the Holder chose is stored for the widest freshness window: another Verifier with the same record may
-    accept older answers than this one.
+    The record stores a nonce of the Holder for the widest freshness window, because another Verifier with the same
+    record may accept older answers.
     """
     if isinstance(expected, Answering):
         return expected.issued.consume(expected.challenge, now)

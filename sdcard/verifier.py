@@ -1,10 +1,8 @@
-"""Verify presentations of SD-Cards.
+"""Verification of presentations of SD-Cards.
 
-A text, ``Expectations`` and an instant go in; a ``VerifiedCard`` comes out, or ``Refused`` is raised.
-
-``check_presentation`` applies every rule of RFC 9901 7.1 and 7.3, in this order: key binding as decided, the SD-JWT
-(7.1, ``check_issued``), the KB-JWT (7.3, ``verify_key_binding``). Then ``check_status`` asks the status source, and
-``check_single_use`` uses up the nonce, last of all. The async version awaits the last two.
+``check_presentation`` applies every rule of RFC 9901 7.1 and 7.3, in this order: the decision about key binding, the
+SD-JWT (7.1, ``check_issued``), the KB-JWT (7.3, ``verify_key_binding``). Then ``check_status`` asks the status source,
+and ``check_single_use`` consumes the nonce. The async version awaits the last two.
 """
 
 from dataclasses import dataclass, field
@@ -50,14 +48,14 @@ MUST_AWAIT = "await verify_presentation_async for a status source or record that
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectations(Acceptance):
-    """The demands of a Verifier.
+    """A Verifier's demands.
 
     The decisions about key binding and status have no default.
 
     Attributes:
         key_binding: ``Answering``, ``Unsolicited`` or ``Unbound``; the first two name the audience.
         status: ``Checked``, ``CheckedAsync`` or ``Unchecked``.
-        requested: the claims that the Holder was asked to show. ``check_admission`` checks the required claims.
+        requested: the claims that the Holder was asked to show. ``check_admission`` checks required claims.
     """
 
     key_binding: KeyBinding
@@ -66,7 +64,7 @@ class Expectations(Acceptance):
     is_awaited: bool = field(init=False, repr=False, compare=False)
     """Whether the status source or the record must be awaited."""
     status_in_result: Status = field(init=False, repr=False, compare=False)
-    """The decision about status as a ``VerifiedCard`` has it: without the source."""
+    """The decision about status without its source, for the ``VerifiedCard``."""
 
     def __post_init__(self) -> None:
         Acceptance.__post_init__(self)
@@ -89,13 +87,13 @@ class VerifiedCard(PartialCard):
         issued_at, expires_at: Unix seconds.
         holder_key: the key that the SD-Card is bound to.
         key_binding: the verified KB-JWT, or ``Unbound`` with the Verifier's reason.
-        status: the Verifier's decision: ``Checked`` or ``CheckedAsync``, without the source, or ``Unchecked``.
+        status: the Verifier's decision, without its source.
         status_reference: the SD-Card's entry in a status list; None without ``status``.
-        vct: the type of the SD-Card, which the profile accepts; None where it is absent.
-        not_before: ``nbf``, in Unix seconds; None where it is absent.
-        audience: the names in ``aud``, the Verifier among them; empty where it is absent.
-        token_id: ``jti``; None where it is absent.
-        hidden: digests without a Disclosure: decoys and members that were not shown, which cannot be told apart.
+        vct: the type of the SD-Card, which the profile accepts; None if absent.
+        not_before: ``nbf``, in Unix seconds; None if absent.
+        audience: the names in ``aud``, the Verifier included; empty if absent.
+        token_id: ``jti``; None if absent.
+        hidden: the number of digests without a Disclosure: decoys and withheld members, which cannot be told apart.
         requested: the claims that the Verifier asked for.
     """
 
@@ -116,10 +114,7 @@ class VerifiedCard(PartialCard):
 
     @property
     def undisclosed(self) -> tuple[ClaimPath, ...]:
-        """The requested claims that are not shown.
-
-        Withheld and absent claims cannot be told apart.
-        """
+        """List the requested claims that are not shown: withheld or absent."""
         from sdcard.requesting import undisclosed  # which imports every card format
 
         return undisclosed(self, self.requested)
@@ -144,20 +139,18 @@ class CheckedPresentation(NamedTuple):
 def verify_presentation(
     presentation: str, expectations: Expectations, now: Instant, cache: VerificationCache | None = None
 ) -> VerifiedCard:
-    """Verify a presentation in every respect, or refuse it.
-
-    No part of a refused presentation is released (R-73, R-94).
+    """Verify a presentation, or refuse all of it (R-73, R-94).
 
     Args:
         presentation: an SD-JWT or SD-JWT+KB, compact or in a JSON form.
-        expectations: the Verifier's demands, decided before it looks (R-81).
+        expectations: the Verifier's demands, decided before it reads the presentation (R-81).
         now: the present instant, in Unix seconds.
-        cache: stores SD-Cards that passed; its module documents what an observer can measure. None stores nothing.
+        cache: stores verified SD-Cards; its module documents the side channel. None stores nothing.
 
     Raises:
-        Refused: with the rule that is broken, and where.
-        Misuse: when ``presentation`` is not a text, ``now`` not an instant, or a status source or record must be
-            awaited.
+        Refused: with the rule that is broken, and its place.
+        Misuse: when ``presentation`` is not a ``str``, ``now`` not an instant, or a status source or record must be
+        awaited.
     """
     if expectations.is_awaited:
         raise Misuse(MUST_AWAIT)
@@ -170,10 +163,7 @@ def verify_presentation(
 async def verify_presentation_async(
     presentation: str, expectations: Expectations, now: Instant, cache: VerificationCache | None = None
 ) -> VerifiedCard:
-    """Verify a presentation, and await the status source and the record.
-
-    The rules are those of ``verify_presentation``.
-    """
+    """Verify as ``verify_presentation``; await the status source and the record."""
     checked = check_presentation(presentation, expectations, now, cache)
     await check_status_async(checked, expectations.status, now)
     await check_single_use_async(checked.key_binding, expectations.key_binding, now)
@@ -189,17 +179,16 @@ def check_presentation(
 ) -> CheckedPresentation:
     """Apply every rule of RFC 9901 7.1 and 7.3, in order.
 
-    Status and single use are left to the caller. A presentation of the kind that was not decided on is refused first
-    (R-3, R-4, R-82, R-93). 7.1 comes before the KB-JWT (R-84), and the status is asked for when no other rule is broken
-    (VC-15).
+    A presentation that contradicts the decision about key binding is refused first (R-3, R-4, R-82, R-93). 7.1 comes
+    before the KB-JWT (R-84). The caller then checks the status (VC-15) and single use.
 
     Args:
         presentation, expectations, now, cache: as for ``verify_presentation``.
-        signature_is_valid: computes whether a key made a signature; by default, the key itself.
+        signature_is_valid: verifies a signature; by default ``verifies`` of the key.
 
     Raises:
         Refused: for the first rule that is broken.
-        Misuse: when ``presentation`` is not a text, or ``now`` not an instant.
+        Misuse: when ``presentation`` is not a ``str``, or ``now`` not an instant.
     """
     check_instant(now)
     expected, limits = expectations.key_binding, expectations.limits
@@ -234,7 +223,7 @@ def check_status(checked: CheckedPresentation, status: Status, now: Instant) -> 
 
 
 async def check_status_async(checked: CheckedPresentation, status: Status, now: Instant) -> None:
-    """Ask the status source as ``check_status`` does; await one that is awaited."""
+    """Check as ``check_status``; await the source if needed."""
     if checked.status_reference is not None and not isinstance(status, Unchecked):
         answer = status.source.status(checked.status_reference, checked.issued.issuer, now)
         check_status_value(await answer if isawaitable(answer) else answer)
@@ -245,7 +234,7 @@ def verified_card(
 ) -> VerifiedCard:
     """Make the result of a presentation that passed every rule.
 
-    An SD-Card in a cache is shared, so the members are copied.
+    A cached SD-Card is shared, so its members are copied.
     """
     issued = checked.issued
     processed = issued.verified.processed

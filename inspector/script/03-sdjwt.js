@@ -61,7 +61,7 @@ function parseJsonForm(text, limits) {
   const [signature, where] = firstSignature(document);
   const header = unprotectedHeader(signature, where);
   const signed = textMember(signature, "protected", where);
-  if (header.has("crit")) throw new Refused("jws.crit", `${where}/header/crit`, "Nobody signed it there.");
+  if (header.has("crit")) throw new Refused("jws.crit", `${where}/header/crit`, "An unprotected header is not signed.");
   checkDisjoint(header, signed, `${where}/header`, limits);
   const issuerJwt = `${signed}.${payload}.${textMember(signature, "signature", where)}`;
   const disclosures = header.has("disclosures") ? header.get("disclosures") : [];

@@ -1,8 +1,6 @@
-"""The closed sets of signature and digest algorithms.
+"""Signature and digest algorithms, as closed sets.
 
-A name outside them cannot be represented.
-
-A signature algorithm follows from the key, never from a header (RFC 8725 3.1). ``none``, HMAC and RSA have no member.
+The key decides the signature algorithm, never a header (RFC 8725 3.1). ``none``, HMAC and RSA have no member.
 """
 
 import hashlib
@@ -20,9 +18,9 @@ from sdcard.rules import Rule
 
 
 class DigestAlgorithm(StrEnum):
-    """Names of ``_sd_alg``; truncated hashes are unfit (9.4).
+    """Values of ``_sd_alg``, from the IANA Named Information registry.
 
-    IANA Named Information Hash Algorithm Registry.
+    Truncated hashes are unfit (RFC 9901 9.4).
     """
 
     SHA_256 = "sha-256"
@@ -30,7 +28,7 @@ class DigestAlgorithm(StrEnum):
     SHA_512 = "sha-512"
 
     def digest(self, text: str) -> str:
-        """Base64url digest over the ASCII bytes of a text (RFC 9901 4.2.3, R-23, R-24)."""
+        """Hash the ASCII bytes of a text and encode as base64url (RFC 9901 4.2.3, R-23, R-24)."""
         return encode_base64url(_HASHES[self](text.encode("ascii")).digest())
 
     def digests(self, texts: Sequence[str]) -> list[str]:
@@ -47,15 +45,14 @@ _HASHES: dict[DigestAlgorithm, Callable[[bytes], "hashlib._Hash"]] = {
 
 
 class SignatureAlgorithm(StrEnum):
-    """JWS algorithms (RFC 7518 3.4, RFC 8037 3.1, RFC 9964 4).
-
-    HAIP asks for ES256 (HAIP-1).
+    """JWS algorithms (RFC 7518 3.4, RFC 8037 3.1, RFC 9964 4; HAIP-1).
 
     Attributes:
-        signature_size: bytes of every signature, in JOSE form.
-        digest: the algorithm of the digests that an Issuer with such a key writes (RFC 9901 9.4, R-33): the shortest
-            whose collisions are as hard to find as a signature is to forge (decision 0005).
-        header_names: spellings of ``alg`` that mean it; RFC 9864 gives EdDSA over Ed25519 the name ``Ed25519``.
+        signature_size: bytes of a signature in JOSE form.
+        digest: the digest algorithm of SD-Cards signed with this algorithm. It is the shortest whose collision
+            resistance
+        matches the signature (RFC 9901 9.4, R-33; decision 0005).
+        header_names: accepted values of ``alg``. RFC 9864 also calls EdDSA over Ed25519 ``Ed25519``.
     """
 
     signature_size: int
@@ -87,10 +84,11 @@ SignatureAlgorithm.ML_DSA_87._with(4_627, DigestAlgorithm.SHA_512)
 class EcParameters:
     """An ECDSA curve (RFC 7518 3.4).
 
-    Its coordinates have ``size`` bytes and its signatures are twice as long.
+    ``hashlib`` hashes the message, because it takes half the time of OpenSSL's signing interface.
 
-    Coordinates are below ``prime`` (SEC 1 3.2.2.1). ``ecdsa`` takes what ``hashed`` makes of a message: Python's own
-    hashing takes half the time of hashing by the library that signs.
+    Attributes:
+        size: bytes of a coordinate; a signature has twice as many.
+        prime: every coordinate is below it (SEC 1 3.2.2.1).
     """
 
     crv: str
@@ -120,12 +118,10 @@ EC_ALGORITHMS = {parameters.crv: algorithm for algorithm, parameters in EC_PARAM
 
 
 def parse_digest_algorithm(value: object, where: Where) -> DigestAlgorithm:
-    """Read ``_sd_alg``: exactly a known name, case-sensitively.
-
-    RFC 9901 4.1.1, R-13, R-54.
+    """Parse ``_sd_alg``, case-sensitively (RFC 9901 4.1.1, R-13, R-54).
 
     Raises:
-        Refused: ``sd.alg``; there is no fall-back.
+        Refused: ``sd.alg`` for an unknown name; there is no fallback.
     """
     algorithm = next((one for one in _HASHES if one.value == value), None)
     if algorithm is None:

@@ -1,18 +1,18 @@
-"""Check the claims that all kinds of JWT have in common.
+"""Checks of claims that all kinds of JWT share.
 
-- RFC 7519 4.1: a token counts from ``nbf`` until before ``exp``; ``iat`` is its creation, ``aud`` its recipients.
+- RFC 7519 4.1: a token is valid from ``nbf`` until before ``exp``. ``iat`` is its creation, ``aud`` its recipients.
 - A proof (KB-JWT, proof of possession, DPoP proof) also has a freshness window around ``iat``, exactly one audience,
-  and a nonce or ``jti`` that a replay cache can store.
+  and a nonce or ``jti`` that fits in a replay cache.
 - RFC 7800: ``cnf`` names the one key that a token is bound to.
 
 Confirmation methods (RFC 7800 3.1 permits one key, in one form):
 
 - ``jwk`` (RFC 7800 3.2) is the key of an SD-Card. ``jkt`` (RFC 9449 6) is the thumbprint of an access token's key.
 - ``jwe``, ``jku`` (RFC 7800 3.3, 3.5), ``x5t#S256`` (RFC 8705 3.1) and ``osc`` (RFC 9203 3.3) name keys that this
-  library cannot compare. Beside another form they would be a second, unchecked binding, so they are refused.
-- ``jkt`` beside ``jwk`` is legal when it is the thumbprint of that key.
-- ``kid`` (RFC 7800 3.4) is a name for the key. It is a string, and selects no key.
-- Unregistered members are ignored, as RFC 7800 3.1 demands.
+  library cannot compare. They would be a second, unchecked binding, so they are refused.
+- ``jkt`` beside ``jwk`` is accepted if it is the thumbprint of that key.
+- ``kid`` (RFC 7800 3.4) must be a string. It selects no key.
+- Unregistered members are ignored (RFC 7800 3.1).
 """
 
 import hmac
@@ -34,8 +34,6 @@ UNCHECKED_METHODS = ("jwe", "jku", "x5t#S256", "osc")
 def required(claims: Mapping[str, JsonValue], name: str, where: Where) -> JsonValue:
     """Read a claim that must be present.
 
-    A KB-JWT has several (RFC 9901 4.3, R-43 to R-46).
-
     Raises:
         Refused: ``claim.missing``, at ``where/name``.
     """
@@ -45,9 +43,7 @@ def required(claims: Mapping[str, JsonValue], name: str, where: Where) -> JsonVa
 
 
 def required_text(claims: Mapping[str, JsonValue], name: str, where: Where) -> str:
-    """Read a claim that must be one string.
-
-    An array is refused, even with one entry (R-44, R-45, R-46).
+    """Read a claim that must be a single string, not an array (R-44, R-45, R-46).
 
     Raises:
         Refused: ``claim.missing`` or ``claim.type``, at ``where/name``.
@@ -60,19 +56,14 @@ def required_text(claims: Mapping[str, JsonValue], name: str, where: Where) -> s
 
 
 def same_text(one: str, other: str) -> bool:
-    """Compare two texts in a time that does not depend on where they differ."""
+    """Compare two texts in constant time."""
     if one.isascii() and other.isascii():
         return hmac.compare_digest(one, other)
     return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass"))
 
 
-# -- every token: RFC 7519 4.1 -----------------------------------------------------------------------------------------
-
-
 def check_not_expired(claims: JsonObject, now: Instant, where: Where, hint: str = "") -> None:
-    """Refuse a token from its ``exp`` on.
-
-    The bound is exclusive. RFC 7519 4.1.4 (R-71, R-92).
+    """Refuse a token from its ``exp`` on. RFC 7519 4.1.4 (R-71, R-92).
 
     Raises:
         Refused: ``time.expired``; ``claim.type`` or ``claim.value`` if ``exp`` is not a NumericDate.
@@ -114,9 +105,7 @@ def check_addressed(claims: JsonObject, audience: str | None, where: Where) -> N
 
 
 def read_audiences(claims: JsonObject, where: Where) -> tuple[str, ...]:
-    """Read an ``aud`` that is present: one string, or an array of strings.
-
-    RFC 7519 4.1.3.
+    """Read an ``aud`` that is present: one string or an array (RFC 7519 4.1.3).
 
     Raises:
         Refused: ``claim.type``, at ``where/aud``.
@@ -129,20 +118,16 @@ def read_audiences(claims: JsonObject, where: Where) -> tuple[str, ...]:
     return named
 
 
-# -- proofs: KB-JWT (RFC 9901 7.3), proof of possession, DPoP (RFC 9449 4.3) -------------------------------------------
-
-
 def check_freshness(
     claims: JsonObject, window: FreshnessWindow, now: Instant, where: Where, stale: Rule, from_future: Rule
 ) -> Instant:
     """Refuse a proof whose ``iat`` is too old or in the future, and return ``iat``.
 
-    The sender chooses ``iat``, so both ends are bounded: a past value may be a replay, and a future value would outlive
-    the replay cache's entry for its nonce. Both bounds are inclusive. RFC 9901 7.3 step 5.e (R-89); RFC 9449 4.3
-    check 11.
+    The sender chooses ``iat``, so both ends are bounded, inclusive. An old proof may be a replay. A proof from the
+    future would outlive the replay cache's entry for its nonce. RFC 9901 7.3 step 5.e (R-89); RFC 9449 4.3 check 11.
 
     Raises:
-        Refused: ``stale`` or ``from_future``; ``claim.…``; at ``where/iat``.
+        Refused: ``stale``, ``from_future`` or ``claim.*``, at ``where/iat``.
     """
     if "iat" not in claims:
         raise Refused(Rule.CLAIM_MISSING, where.within("iat"))
@@ -155,9 +140,7 @@ def check_freshness(
 
 
 def check_equal(claims: JsonObject, name: str, expected: str, where: Where, mismatch: Rule) -> None:
-    """Refuse a claim that is not exactly the expected string.
-
-    One such claim is the ``aud`` of a proof (R-44, R-90).
+    """Refuse a claim that is not exactly the expected string (R-44, R-90).
 
     Raises:
         Refused: ``mismatch``, ``claim.missing`` or ``claim.type``, at ``where/name``.
@@ -169,7 +152,7 @@ def check_equal(claims: JsonObject, name: str, expected: str, where: Where, mism
 def read_nonce(claims: JsonObject, name: str, where: Where, unusable: Rule, hint: str = "") -> str:
     """Read the ``nonce`` or ``jti`` of a proof.
 
-    A value that a replay cache cannot store is refused (R-45).
+    Its length is bounded, because a replay cache stores it (R-45).
 
     Raises:
         Refused: ``unusable`` for other than 1 to 256 characters; ``claim.missing`` or ``claim.type``.
@@ -180,21 +163,18 @@ def read_nonce(claims: JsonObject, name: str, where: Where, unusable: Rule, hint
     return nonce
 
 
-# -- the key that a token is bound to: RFC 7800 ------------------------------------------------------------------------
-
-
 def parse_confirmed_key(cnf: JsonValue, where: Where, cache: VerificationCache | None = None) -> PublicKey:
-    """Read the key in ``cnf.jwk`` (4.1.2, 7.3 step 5.a, R-15, R-85, VC-7, HAIP-2).
+    """Parse the key in ``cnf.jwk``.
 
-    References to keys elsewhere are never followed (VC-8).
+    RFC 9901 4.1.2, 7.3 step 5.a (R-15, R-85, VC-7, HAIP-2). References to other keys are never followed (VC-8).
 
     Args:
         cnf: the value of the claim.
         where: its place.
-        cache: stores the key.
+        cache: stores the parsed key.
 
     Raises:
-        Refused: ``cnf.malformed``, at ``where``, without a ``jwk`` or with a second key; ``key.…``, at the ``jwk``.
+        Refused: ``cnf.malformed`` without a ``jwk`` or with a second key; ``key.*``, at the ``jwk``.
     """
     if not isinstance(cnf, dict) or not isinstance(cnf.get("jwk"), dict) or not cnf["jwk"]:
         raise Refused(Rule.CNF, where)
@@ -206,12 +186,10 @@ def parse_confirmed_key(cnf: JsonValue, where: Where, cache: VerificationCache |
 
 
 def parse_confirmed_thumbprint(cnf: JsonValue, where: Where) -> str:
-    """Read the thumbprint in ``cnf.jkt`` of an access token.
-
-    RFC 9449 6; RFC 7800 3.1 (R-15).
+    """Read ``cnf.jkt`` of an access token. RFC 9449 6; RFC 7800 3.1 (R-15).
 
     Raises:
-        Refused: ``cnf.malformed``, at ``where``, without a ``jkt`` or with a second key; ``key.…``, at a ``jwk``.
+        Refused: ``cnf.malformed`` without a ``jkt`` or with a second key; ``key.*``, at a ``jwk``.
     """
     if not isinstance(cnf, dict) or not isinstance(cnf.get("jkt"), str) or not cnf["jkt"]:
         raise Refused(Rule.CNF, where)
@@ -222,10 +200,7 @@ def parse_confirmed_thumbprint(cnf: JsonValue, where: Where) -> str:
 
 
 def _check_confirmation_members(cnf: Mapping[str, JsonValue], where: Where) -> None:
-    """Refuse a second binding, and a ``kid`` that is not a string.
-
-    RFC 7800 3.1, 3.4 (VC-8).
-    """
+    """Refuse a second binding, and a ``kid`` that is not a string."""
     if not cnf.keys().isdisjoint(UNCHECKED_METHODS):
         raise Refused(Rule.CNF, where, f"A token is bound to one key: {', '.join(UNCHECKED_METHODS)} say another.")
     if not isinstance(cnf.get("kid", ""), str):

@@ -1,4 +1,7 @@
-"""Compact JWS (RFC 7515): signers, creation and verification."""
+"""Compact JWS (RFC 7515): signers, creation and verification.
+
+The caller always names the ``typ`` that it expects (RFC 8725 3.11).
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, Protocol, TypeAlias, cast
@@ -12,27 +15,24 @@ from sdcard.jose.key_types import MlDsaPrivateKey
 from sdcard.jose.keys import PublicKey, public_key
 from sdcard.rules import Rule
 
-# -- ``Signer``: "sign these bytes", plus the public half -------------------------------------------------------------
-# Memory, HSM and remote signers look alike.
-
 _KEY = Where(Part.KEY)
 
 
 class Signer(Protocol):
-    """Holds a private key, perhaps somewhere else."""
+    """A private key in memory, in an HSM or at a remote service."""
 
     @property
     def public_key(self) -> PublicKey:
-        """The public half."""
+        """The public key."""
         ...
 
     def sign(self, message: bytes) -> bytes:
-        """Sign the message in JOSE form: for ES*, r and s of fixed size."""
+        """Sign the message in JOSE form (for ES*: r and s of fixed size)."""
         ...
 
 
 class InMemorySigner:
-    """Signs with a private key of ``cryptography`` that lives in this process."""
+    """Signs with a private key of ``cryptography`` in this process."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | MlDsaPrivateKey) -> None:
         self._key = key
@@ -40,17 +40,15 @@ class InMemorySigner:
         self._parameters = EC_PARAMETERS.get(self.public_key.algorithm)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Refuse to be pickled: the private key stays in this process."""
+        """Refuse to be pickled, so that the private key stays in this process."""
         raise Misuse("a signer holds a private key, so it is not pickled; load the key in the other process")
 
     def __deepcopy__(self, memo: object) -> "InMemorySigner":
-        """The signer itself: nothing in it changes."""
+        """Return the signer itself, which is immutable."""
         return self
 
     def sign(self, message: bytes) -> bytes:
-        """A signature over the message in JOSE form.
-
-        ECDSA and ML-DSA take randomness from the operating system.
+        """Sign the message. ECDSA and ML-DSA use the operating system's randomness.
 
         Raises:
             Refused: ``signer.unavailable`` when the library fails.
@@ -64,48 +62,45 @@ class InMemorySigner:
 
 
 def _r_and_s(der: bytes, size: int) -> bytes:
-    """Convert ECDSA-Sig-Value to r and s of fixed size (RFC 3279 2.2.3).
+    """Convert a DER signature (RFC 3279 2.2.3) to r and s of fixed size.
 
-    It is DER of up to 255 bytes, as our library writes it.
+    The DER comes from ``cryptography`` and has at most 255 bytes.
     """
     start = 4 if der[1] < 0x80 else 5
     end = start + der[start - 1]
     return der[start:end][-size:].rjust(size, b"\0") + der[end + 2 :][-size:].rjust(size, b"\0")
 
 
-# -- Parse, sign and verify compact JWSs (RFC 7515) -------------------------------------------------------------------
-# The reader always says which ``typ`` it expects (RFC 8725 3.11).
-
 _PLACES = {part: Where(part) for part in Part}
 _TEXTS = ("alg", "typ", "kid")
 
 
 class VerifyingKey(Protocol):
-    """A public key of an algorithm, such as ``PublicKey``."""
+    """A public key of one algorithm, such as ``PublicKey``."""
 
     @property
     def header_names(self) -> tuple[str, ...]:
-        """The values of ``alg`` that mean its algorithm."""
+        """The accepted values of ``alg``."""
         ...
 
     def verifies(self, message: bytes, signature: bytes) -> bool:
-        """Tell whether the signature, in JOSE form, is this key's over the message."""
+        """Whether the key made this signature (in JOSE form) over the message."""
         ...
 
 
 SignatureCheck: TypeAlias = Callable[[VerifyingKey, bytes, bytes], bool]
-"""Tells whether a signature, in JOSE form, is the key's over a message. A batch computes it later."""
+"""Verifies a signature of a key over a message. A batch verifies it later."""
 
 
 class Jws(NamedTuple):
-    """A parsed, not yet verified, compact JWS whose payload is a JSON object.
+    """A parsed compact JWS whose payload is a JSON object. It is not verified.
 
     Attributes:
         header: the protected header.
         payload: the claims.
-        signing_input: what the signature is over.
+        signing_input: the signed bytes.
         signature: in JOSE form.
-        header_where, payload_where: what refusals call the two.
+        header_where, payload_where: their places in refusals.
     """
 
     header: JsonObject
@@ -120,12 +115,10 @@ class Jws(NamedTuple):
 
 
 def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> Jws:
-    """Parse a compact JWS (R-5, JWK-10, JWK-11).
-
-    The caller bounds the size of the text.
+    """Parse a compact JWS (R-5, JWK-10, JWK-11). The caller bounds its size.
 
     Raises:
-        Refused: ``jws.format``, ``jws.header``, or a rule of the encodings.
+        Refused: ``jws.format``, ``jws.header``, ``encoding.*`` or ``json.*``.
     """
     header_where, payload_where = _PLACES[header_part], _PLACES[payload_part]
     signing_input, _, signature_text = text.rpartition(".")
@@ -144,22 +137,21 @@ def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> J
 def verify_jws(
     jws: Jws, key: VerifyingKey, types: Collection[str], signature_is_valid: SignatureCheck | None = None
 ) -> None:
-    """Check ``alg``, ``crit``, signature and ``typ`` with a key that is given.
+    """Verify a JWS with a given key.
 
-    - ``alg`` is one of the key's own names: never ``none``, never a MAC. RFC 8725 3.1; RFC 9901 7.1 step 2, 7.3 step
-      5.b (R-6, R-42, R-51, R-86).
-    - No ``crit``, since no extension is understood. RFC 7515 4.1.11, a part of validating the signature (R-52, JWK-9).
-      ``b64`` is an extension that must be critical (RFC 7797 6): only ``true``, which changes nothing, is accepted.
-    - The signature is the key's. RFC 7515 5.2; RFC 9901 7.1 step 2.b, 7.3 step 5.c (R-52, R-87).
-    - ``typ``, by ``check_type``; RFC 9901 7.3 step 5.d.
+    - ``alg`` is a name of the key's algorithm. RFC 8725 3.1; RFC 9901 7.1 step 2, 7.3 step 5.b (R-6, R-42, R-51, R-86).
+    - ``crit`` is absent, because no extension is supported. RFC 7515 4.1.11 (R-52, JWK-9).
+    - ``b64`` is absent or ``true``, its default (RFC 7797 6).
+    - The signature is valid. RFC 7515 5.2; RFC 9901 7.1 step 2.b, 7.3 step 5.c (R-52, R-87).
+    - ``typ`` is expected: ``check_type``.
 
-    Header parameters that carry keys (``jwk``, ``jku``, ``x5c``, ``x5u``) are never looked at (RFC 8725 3.10).
+    Header parameters that carry keys (``jwk``, ``jku``, ``x5c``, ``x5u``) are ignored (RFC 8725 3.10).
 
     Args:
-        jws: as parsed.
+        jws: the parsed JWS.
         key: the only key that may have signed it.
         types: accepted values of ``typ``.
-        signature_is_valid: computes whether the key made the signature; by default, the key itself.
+        signature_is_valid: verifies the signature; by default ``key.verifies``.
 
     Raises:
         Refused: ``jws.alg``, ``jws.crit``, ``jws.signature`` or ``jws.typ``.
@@ -193,7 +185,7 @@ def check_type(jws: Jws, types: Collection[str]) -> None:
 
 
 def encode_signing_input(header: Mapping[str, JsonValue], payload: JsonObject) -> bytes:
-    """Header and payload → the bytes that are signed."""
+    """Encode header and payload as the bytes to sign."""
     return add_payload(encode_base64url(encode_json(dict(header))), payload)
 
 
@@ -204,10 +196,10 @@ def encode_header(algorithm: SignatureAlgorithm, typ: str, kid: str | None = Non
 
 
 def add_payload(encoded_header: str, payload: JsonObject) -> bytes:
-    """A header that is written already, and a payload → the bytes that are signed."""
+    """Append a payload to an encoded header; the result is the bytes to sign."""
     return f"{encoded_header}.{encode_base64url(encode_json(payload))}".encode("ascii")
 
 
 def join_signature(signing_input: bytes, signature: bytes) -> str:
-    """Signed bytes and their signature → compact JWS."""
+    """Append the signature to the signed bytes; the result is a compact JWS."""
     return f"{signing_input.decode('ascii')}.{encode_base64url(signature)}"

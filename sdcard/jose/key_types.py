@@ -1,4 +1,11 @@
-"""Checks of Ed25519 points, and ML-DSA keys (RFC 9964)."""
+"""Checks of Ed25519 public keys (RFC 8032 5.1.3), and ML-DSA keys.
+
+ML-DSA is FIPS 204, in JOSE by RFC 9964. A build of ``cryptography`` may lack it. Then importing this module works, and
+making an ML-DSA key raises.
+
+OpenSSL accepts any 32 bytes as an Ed25519 key. Under a point of small order anyone can forge a signature. A
+non-canonical encoding gives one key two thumbprints.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -6,10 +13,6 @@ from typing import Any, Protocol
 from cryptography.exceptions import UnsupportedAlgorithm
 
 from sdcard.jose.algorithms import SignatureAlgorithm
-
-# -- Checks of Ed25519 public keys (RFC 8032 5.1.3) -------------------------------------------------------------------
-# OpenSSL takes any 32 bytes. Under a point of small order anybody can sign anything, and bytes that encode no point,
-# or one point in a second way, name a key that nobody has, or give one key two thumbprints.
 
 _P = 2**255 - 19
 _D = -121665 * pow(121666, -1, _P) % _P
@@ -26,7 +29,7 @@ _SMALL_ORDER = frozenset(
 
 
 def is_usable_ed25519(encoded: bytes) -> bool:
-    """Whether 32 bytes encode a point that is not of small order, canonically."""
+    """Whether 32 bytes are the canonical encoding of a point that is not of small order."""
     y = int.from_bytes(encoded, "little") & (2**255 - 1)  # without the sign of x
     if y >= _P or y in _SMALL_ORDER:
         return False
@@ -34,11 +37,6 @@ def is_usable_ed25519(encoded: bytes) -> bool:
     product = (y * y - 1) * (_D * y * y + 1) % _P
     return pow(product, (_P - 1) // 2, _P) == 1
 
-
-# -- ML-DSA keys (FIPS 204) in JOSE (RFC 9964) ------------------------------------------------------------------------
-# Raw public keys, seeds, and checks of weak keys.
-#
-# A build of ``cryptography`` may lack some or all of it. Nothing here fails on import then; asking for a key does.
 
 try:
     from cryptography.hazmat.primitives.asymmetric import mldsa
@@ -48,41 +46,38 @@ except ImportError:
     _module = None
 
 SEED_SIZE = 32
-"""Bytes of ``priv``: the seed that the key pair is made from (RFC 9964 3)."""
+"""Bytes of ``priv``, the seed of the key pair (RFC 9964 3)."""
 _RHO_SIZE = 32
 _BITS = 10
 
 
 class MlDsaPublicKey(Protocol):
-    """A public key of ``cryptography``."""
+    """An ML-DSA public key of ``cryptography``."""
 
     def verify(self, signature: bytes, data: bytes) -> None:
-        """Raise ``InvalidSignature`` for any other signature, with an empty context."""
+        """Raise ``InvalidSignature`` unless the signature is valid for an empty context."""
         ...
 
     def public_bytes_raw(self) -> bytes:
-        """Encode as FIPS 204."""
+        """Encode as in FIPS 204."""
         ...
 
 
 class MlDsaPrivateKey(Protocol):
-    """A private key of ``cryptography``."""
+    """An ML-DSA private key of ``cryptography``."""
 
     def sign(self, data: bytes) -> bytes:
-        """A signature with an empty context; two of one message differ."""
+        """Sign with an empty context; signing is randomized."""
         ...
 
     def public_key(self) -> MlDsaPublicKey:
-        """The public half."""
+        """Return the public key."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MlDsaParameters:
-    """A parameter set.
-
-    It has the size of a public key, and the names that ``cryptography`` gives its classes.
-    """
+    """A parameter set: the size of a public key, and class names in ``cryptography``."""
 
     public_size: int
     public_class: str
@@ -106,20 +101,20 @@ def algorithm_of(key: object) -> SignatureAlgorithm | None:
 
 
 def public_key_of(algorithm: SignatureAlgorithm, encoded: bytes) -> MlDsaPublicKey:
-    """Public key of the right size → key.
+    """Make a public key from its encoding of the right size.
 
     Raises:
-        UnsupportedAlgorithm: when this build of ``cryptography`` lacks it.
+        UnsupportedAlgorithm: when this build of ``cryptography`` lacks the algorithm.
     """
     key: MlDsaPublicKey = _class(ML_DSA_PARAMETERS[algorithm].public_class).from_public_bytes(encoded)
     return key
 
 
 def private_key_of(algorithm: SignatureAlgorithm, seed: bytes) -> MlDsaPrivateKey:
-    """Seed of ``SEED_SIZE`` bytes → private key.
+    """Make a private key from a seed of ``SEED_SIZE`` bytes.
 
     Raises:
-        UnsupportedAlgorithm: when this build of ``cryptography`` lacks it.
+        UnsupportedAlgorithm: when this build of ``cryptography`` lacks the algorithm.
     """
     key: MlDsaPrivateKey = _class(ML_DSA_PARAMETERS[algorithm].private_class).from_seed_bytes(seed)
     return key
@@ -128,11 +123,9 @@ def private_key_of(algorithm: SignatureAlgorithm, seed: bytes) -> MlDsaPrivateKe
 def is_usable_ml_dsa(encoded: bytes) -> bool:
     """Whether most coefficients of a public key are far from zero.
 
-    Otherwise it does not bind its signer.
-
-    It holds ``t1``: numbers of ten bits, the upper part of ``t``. When they are close to zero (modulo 1024), the
-    challenge changes next to nothing of what is verified, and anybody can sign. A key that was made as FIPS 204 says
-    has 15 of 16 far from it; less than half of them will never be seen.
+    A key holds ``t1``: numbers of ten bits, the upper part of ``t``. If they are close to zero (modulo 1024), the
+    challenge hardly changes the verified value, and anyone can forge a signature. In a key made as FIPS 204 says, 15 of
+    16 coefficients are far from zero; less than half is practically impossible.
     """
     packed = int.from_bytes(encoded[_RHO_SIZE:], "little")
     count = 8 * (len(encoded) - _RHO_SIZE) // _BITS

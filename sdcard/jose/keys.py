@@ -1,6 +1,6 @@
-"""Public keys: JWK, thumbprint, and the one algorithm of each key.
+"""Public keys and key sets: JWK, thumbprint, and the one algorithm of a key.
 
-RFC 7517 4, RFC 7518 6.2, RFC 8037 2, RFC 9964 3, RFC 7638.
+RFC 7517 4, RFC 7518 6.2, RFC 7638, RFC 8037 2, RFC 9964 3.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ LIBRARY_FAILS = (
     *(ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, LookupError, MemoryError),
     *(RuntimeError, TypeError, ValueError),
 )
-"""What ``cryptography`` raises when it cannot make a key or verify a signature."""
+"""Errors that ``cryptography`` raises when it cannot make a key or verify a signature."""
 _Key: TypeAlias = ec.EllipticCurvePublicKey | _RawKey
 _KEY_BYTES = 4_000
-"""Of a key and what OpenSSL allocates for it."""
+"""Size of a key with the memory that OpenSSL allocates for it."""
 
 PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"})
 """JWK members that only a private or symmetric key has (RFC 7518 6, RFC 9964 for ``priv``)."""
@@ -56,7 +56,7 @@ VECTOR_KEYS = frozenset(
         "0KEND0-oE52ngfYf3ViOwEJgpuoblFYIBFPoVCHhoB4",  # card signer, ES256
     }
 )
-"""Thumbprints of the keys of our test vectors: their private halves follow from seeds in ``vectors/actors.py``."""
+"""Thumbprints of the test vectors' keys. Anyone can derive their private keys from ``vectors/actors.py``."""
 
 PUBLISHED_KEYS = VECTOR_KEYS | frozenset(
     {
@@ -69,7 +69,7 @@ PUBLISHED_KEYS = VECTOR_KEYS | frozenset(
         "tRn1JNIkgMsABVQBlXeDHxAIcclh-2IX0UdDEzPt5XU",
     }
 )
-"""Thumbprints of keys whose private halves stand in a public document."""
+"""Thumbprints of keys whose private keys are in a public document."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +79,7 @@ class PublicKey:
     Two keys are equal when their thumbprints are.
 
     Attributes:
-        algorithm: the only one it is used with.
+        algorithm: the only algorithm of this key.
         thumbprint: RFC 7638, SHA-256.
     """
 
@@ -95,23 +95,20 @@ class PublicKey:
         return hash(self.thumbprint)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle and copy as the JWK, from which the key is read again."""
+        """Pickle and copy as the JWK."""
         return parse_public_jwk, (self.to_jwk(), Where(Part.KEY))
 
     @property
     def header_names(self) -> tuple[str, ...]:
-        """The values of ``alg`` that mean its algorithm."""
+        """The accepted values of ``alg``."""
         return self.algorithm.header_names
 
     def to_jwk(self) -> dict[str, str]:
-        """Exactly the members that RFC 7638 names for the key's type."""
+        """Return exactly the members that RFC 7638 requires for the key type."""
         return dict(self._jwk)
 
     def verifies(self, message: bytes, signature: bytes) -> bool:
-        """Tell whether the signature, in JOSE form, is this key's over the message.
-
-        ES*: r and s, each of fixed size.
-        """
+        """Whether the key made this signature (in JOSE form) over the message."""
         if len(signature) != self.algorithm.signature_size:
             return False
         parameters = EC_PARAMETERS.get(self.algorithm)
@@ -129,11 +126,11 @@ class PublicKey:
 
 
 class NamedKey(Protocol):
-    """A key that verifies one algorithm."""
+    """A public key with its algorithm and thumbprint."""
 
     @property
     def header_names(self) -> tuple[str, ...]:
-        """The values of ``alg`` that mean its algorithm."""
+        """The accepted values of ``alg``."""
         ...
 
     @property
@@ -147,13 +144,11 @@ K = TypeVar("K", bound=NamedKey)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeySet(Mapping[str, K], Generic[K]):
-    """Keys by ``kid``.
-
-    As a mapping, a ``kid`` with alternatives has the first of them.
+    """Keys by ``kid``. As a mapping, a ``kid`` with alternatives has the first.
 
     Attributes:
-        by_kid: every key of each ``kid``; several only for different algorithms.
-        left_out: why entries of the set were left out, with their places.
+        by_kid: the keys of each ``kid``; several only for different algorithms.
+        left_out: the reasons why entries were left out, with their places.
     """
 
     by_kid: Mapping[str, tuple[K, ...]]
@@ -164,7 +159,7 @@ class KeySet(Mapping[str, K], Generic[K]):
 
     @classmethod
     def of(cls, keys: Mapping[str, K]) -> "KeySet[K]":
-        """Wrap keys that a caller chose, each with a ``kid`` of its own."""
+        """Wrap keys that a caller chose, each with its own ``kid``."""
         return keys if isinstance(keys, cls) else cls({kid: (key,) for kid, key in keys.items()})
 
     def __eq__(self, other: object) -> bool:
@@ -180,13 +175,13 @@ class KeySet(Mapping[str, K], Generic[K]):
         return len(self.by_kid)
 
     def pairs(self) -> Iterator[tuple[str, K]]:
-        """Every key with its ``kid``, alternatives too."""
+        """List every key with its ``kid``, including alternatives."""
         return ((kid, key) for kid, keys in self.by_kid.items() for key in keys)
 
     def find(self, kid: object, alg: object = None) -> K | None:
         """Find the one key that a header names.
 
-        Without ``kid``, only a set with a single key has one (JWK-4). Keys are not tried one after another: of
+        Without ``kid``, the set must have a single key (JWK-4). Keys are never tried one after another; among
         alternatives, ``alg`` selects.
         """
         if kid is None and len(self.by_kid) == 1:
@@ -201,7 +196,7 @@ def public_key(key: object) -> PublicKey:
     """Wrap a public key of ``cryptography``.
 
     Raises:
-        Misuse: for a kind of key that no algorithm of ours uses.
+        Misuse: for an unsupported kind of key.
     """
     if isinstance(key, ec.EllipticCurvePublicKey):
         for algorithm, parameters in EC_PARAMETERS.items():
@@ -219,9 +214,9 @@ def public_key(key: object) -> PublicKey:
 
 
 def parse_public_jwk(value: object, where: Where, cache: VerificationCache | None = None) -> PublicKey:
-    """Parse a public JWK.
+    """Parse a public JWK (JWK-1, -2, -3, -6).
 
-    Unknown public members are ignored; private members are refused (JWK-1, -2, -3, -6).
+    Unknown public members are ignored. Private members are refused.
 
     Args:
         value: the JWK.
@@ -261,10 +256,7 @@ def check_not_published(key: PublicKey, published: frozenset[str], where: Where)
 def _parse_ec(
     jwk: Mapping[str, object], algorithm: SignatureAlgorithm, where: Where, cache: VerificationCache | None
 ) -> PublicKey:
-    """Parse an EC key.
-
-    The coordinates alone decide which key it is, so the cache stores it by them.
-    """
+    """Parse an EC key. The cache stores it by its coordinates, which identify it."""
     parameters = EC_PARAMETERS[algorithm]
     x, y = _sized(jwk, ("x", "y"), parameters.size, where)
     entry = (algorithm, x, y)
@@ -290,10 +282,7 @@ def _parse_ed25519(jwk: Mapping[str, object], where: Where) -> PublicKey:
 
 
 def _parse_ml_dsa(jwk: Mapping[str, object], where: Where) -> PublicKey:
-    """Parse an ML-DSA key.
-
-    ``alg`` is required, and decides the length of ``pub`` (RFC 9964 3).
-    """
+    """Parse an ML-DSA key. ``alg`` decides the length of ``pub`` (RFC 9964 3)."""
     alg = jwk.get("alg")
     if not isinstance(alg, str):
         raise Refused(Rule.KEY_MALFORMED, where.within("alg"), "An AKP key names its algorithm.")
@@ -338,13 +327,13 @@ def _sized(jwk: Mapping[str, object], names: Sequence[str], size: int, where: Wh
 
 
 def check_purpose(jwk: Mapping[str, object], names: tuple[str, ...], where: Where) -> None:
-    """Honour ``use``, ``key_ops`` and ``alg`` where they are present.
+    """Refuse a key whose ``use``, ``key_ops`` or ``alg`` exclude it.
 
     RFC 7517 4.2 to 4.4.
 
     Args:
         jwk: the key.
-        names: the values of ``alg`` that it may be used with.
+        names: the accepted values of ``alg``.
         where: its place.
 
     Raises:
@@ -360,6 +349,6 @@ def check_purpose(jwk: Mapping[str, object], names: tuple[str, ...], where: Wher
 
 
 def _wrap(algorithm: SignatureAlgorithm, jwk: dict[str, str], key: _Key) -> PublicKey:
-    """The members that RFC 7638 names, in its order, and the key."""
+    """Wrap a key with the members that RFC 7638 requires, in its order."""
     thumbprint = encode_base64url(hashlib.sha256(encode_json({**jwk})).digest())
     return PublicKey(algorithm, thumbprint, jwk, key)

@@ -1,4 +1,1 @@
-"""SD-JWT, RFC 9901, in all its forms.
-
-One file for each part of the standard; knows no card.
-"""
+"""SD-JWT (RFC 9901): model, issuance and verification. It knows no card."""

@@ -1,9 +1,9 @@
 """Embedding of digests, Disclosures and decoys (RFC 9901 4.2.4 to 4.2.6).
 
-Children are embedded before their parents, so a Disclosure's value holds the digests of what is beneath it.
+Children are embedded before their parents, so that a parent's Disclosure holds the digests of its children.
 
-From one SD-Card of a plan to the next, only the salts of a Disclosure differ, unless there are salts beneath it
-(4.2.6). So the layout, the parts that all SD-Cards of a plan share, is worked out once.
+Two SD-Cards of a plan differ only in their salts, and in Disclosures with salts beneath them (4.2.6). The rest is the
+plan's layout, which is computed once.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ _PLAIN, _SELECTIVE, _ = Treatment
 
 
 class Embedded(NamedTuple):
-    """A payload, and the Disclosures whose digests are in it or in another one."""
+    """A payload with digests, and all Disclosures of the SD-JWT."""
 
     payload: JsonObject
     disclosures: tuple[str, ...]
@@ -32,19 +32,18 @@ class Embedded(NamedTuple):
 def embed(
     root: DisclosableObject, algorithm: DigestAlgorithm, salts: SaltSource, padded_size: Callable[[int], int]
 ) -> Embedded:
-    """Replace selective parts by digests, drop withheld parts, add decoys (R-30).
+    """Replace selective parts by digests, drop withheld parts, and add decoys (R-30).
 
-    Plain parts stay as they are (R-10). A decoy is the digest of the base64url text of 128 fresh random bits
-    (4.2.5, R-29).
+    Plain parts do not change (R-10). A decoy is the digest of 128 fresh random bits in base64url (4.2.5, R-29).
 
     Args:
         root: claims with treatments; no name in it is ``_sd`` or ``...`` (R-7).
-        algorithm: of the digests.
-        salts: one salt for each Disclosure and each decoy.
-        padded_size: how many digests an array of ``n`` real ones is filled to.
+        algorithm: the digest algorithm.
+        salts: supplies one salt for each Disclosure and each decoy.
+        padded_size: the number of digests, decoys included, for an array with ``n`` real ones.
 
     Raises:
-        Misuse: when a salt was drawn twice, or of the wrong length (R-8, R-17).
+        Misuse: when a salt is repeated or has the wrong length (R-8, R-17).
     """
     embedder = _Embedder(algorithm, salts, padded_size)
     payload = embedder.object(root)
@@ -62,10 +61,7 @@ class _Embedder:
         return self.object(part) if isinstance(part, DisclosableObject) else self._array(part)
 
     def object(self, disclosable: DisclosableObject) -> JsonObject:
-        """Put digests into `_sd`, sorted.
-
-        Their order tells nothing of the claims' order (R-25 to R-27).
-        """
+        """Write ``_sd``, sorted, so that it does not reveal the order of claims (R-25 to R-27)."""
         layout = layout_of_object(disclosable)
         members = layout.shown.copy()
         digests = self._digests(layout, self._endings(layout, members), disclosable.least)
@@ -74,9 +70,9 @@ class _Embedder:
         return members
 
     def _array(self, disclosable: DisclosableArray) -> list[JsonValue]:
-        """Keep the order of selective elements (4.2.4.2, R-28).
+        """Replace selective elements in their order (4.2.4.2, R-28).
 
-        Decoys stand before and behind them at random.
+        Decoys are put before and behind all elements.
         """
         layout = layout_of_array(disclosable)
         elements = layout.shown.copy()
@@ -86,7 +82,7 @@ class _Embedder:
         return self._spread(elements, [{ELLIPSIS: decoy} for decoy in digests[len(layout.places) :]])
 
     def _endings(self, layout: Layout[Any], shown: Any) -> Sequence[str]:
-        """Return each Disclosure's text after its salt, with the varying parts written."""
+        """Return each Disclosure's text after its salt; embed parts that vary."""
         if not layout.varying:
             return layout.endings
         endings = [*layout.endings]
@@ -99,7 +95,7 @@ class _Embedder:
         return endings
 
     def _digests(self, layout: Layout[Any], endings: Sequence[str], least: int) -> list[str]:
-        """A digest for each Disclosure, then those of decoys."""
+        """Return the digest of each Disclosure, then of each decoy."""
         real = len(endings)
         salts = self._salts.take(max(self._padded_size(max(real, least)), real) if least else real)
         disclosures = encode_disclosures(salts[:real], layout.heads, endings)
@@ -107,10 +103,10 @@ class _Embedder:
         return self._algorithm.digests(disclosures + salts[real:])
 
     def _spread(self, elements: list[JsonValue], decoys: list[JsonValue]) -> list[JsonValue]:
-        """Put a random number of decoys before the elements and the rest behind them.
+        """Put a random number of decoys before the elements, and the rest behind.
 
-        The place of an element that is shown must not tell how many elements there are. With decoys between elements,
-        the first of many would stand further to the front than the first of few.
+        The index of a plain element must not reveal the number of elements. If decoys were between elements, the first
+        of many would be nearer to the front than the first of few.
         """
         if not decoys:
             return elements
@@ -120,7 +116,7 @@ class _Embedder:
 
 
 def layout_of_object(disclosable: DisclosableObject) -> Layout[JsonObject]:
-    """Return the object's layout, and work it out for the first SD-Card of a plan."""
+    """Return the object's layout, computed when first used."""
     if disclosable.layout:
         return disclosable.layout[0]
     shown: JsonObject = {}
@@ -144,7 +140,7 @@ def layout_of_object(disclosable: DisclosableObject) -> Layout[JsonObject]:
 
 
 def layout_of_array(disclosable: DisclosableArray) -> Layout[list[JsonValue]]:
-    """Return the array's layout, as ``layout_of_object`` does."""
+    """Return the array's layout, computed when first used."""
     if disclosable.layout:
         return disclosable.layout[0]
     shown, places = list[JsonValue](), list[int]()
@@ -170,7 +166,7 @@ def layout_of_array(disclosable: DisclosableArray) -> Layout[list[JsonValue]]:
 
 
 def _value_of(part: Disclosable) -> tuple[JsonValue, DisclosableObject | DisclosableArray | None]:
-    """Return the value; or an empty one and the part, where salts are beneath it."""
+    """Return the value of a part; or an empty value and the part, if salts are beneath it."""
     if isinstance(part, DisclosableObject):
         of_object = layout_of_object(part)
         return ({}, part) if _varies(of_object, part.least) else (of_object.shown, None)

@@ -1,8 +1,8 @@
-"""SD-JWTs, SD-JWT+KBs and Disclosures as values and as text.
+"""SD-JWTs, SD-JWT+KBs and Disclosures: parsing and encoding.
 
-RFC 9901 4.2.1 to 4.2.3 (Disclosures), 4 (compact form) and 8 (flattened and general JSON). Every form gives the same
-values, so every later rule, ``sd_hash`` included, is the same (R-98, R-102). Of the general form the first signature
-counts. From an unprotected header only ``disclosures`` and ``kb_jwt`` are read: nobody signed it (R-100).
+RFC 9901 4.2.1 to 4.2.3 (Disclosures), 4 (compact form) and 8 (flattened and general JSON). All forms parse to the same
+values, so the same rules apply, ``sd_hash`` included (R-98, R-102). In the general form only the first signature
+counts. Only ``disclosures`` and ``kb_jwt`` are read from an unprotected header, because it is not signed (R-100).
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,20 +31,20 @@ _OURS = (DISCLOSURES, KB_JWT)
 _OF_A_SIGNATURE = ("protected", "signature", "header")
 _WHERE = Where(Part.PRESENTATION)
 _HEAD = 36
-"""Characters of base64url that 27 bytes make: ``["``, a salt of 22 characters, ``",`` and one more."""
+"""Base64url characters of a Disclosure's first 27 bytes: ``["``, a salt of 22 characters, ``",`` and one more."""
 _NAMES = frozenset({"payload", "protected", "signature", "signatures"})
 
 
 class Disclosure(NamedTuple):
-    """A salted value.
+    """A salted claim or array element.
 
     Its digest is over ``encoded`` exactly as received, never over a second encoding (R-21, R-23).
 
     Attributes:
         encoded: the base64url text.
-        salt: secret to everyone without the Disclosure.
+        salt: a secret of the parties that have the Disclosure.
         name: the claim's name, or None for an array element.
-        without_digests: whether the text shows that ``value`` holds no digests.
+        without_digests: whether ``value`` certainly holds no digests.
     """
 
     encoded: str
@@ -54,7 +54,7 @@ class Disclosure(NamedTuple):
 
     @property
     def value(self) -> JsonValue:
-        """The JSON value, parsed from the text; it may hold digests."""
+        """Parse the JSON value from the text; it may hold digests."""
         where = Where(Part.DISCLOSURE)
         _, array = decode_json(self.encoded, where, len(self.encoded))
         return array[-1] if isinstance(array, list) else None
@@ -64,33 +64,28 @@ class Disclosure(NamedTuple):
 
 
 def make_disclosure(salt: bytes, name: str | None, value: JsonValue) -> Disclosure:
-    """Make a Disclosure of a salt, a name and a value (R-16, R-20, R-22).
-
-    An array element has no name.
-    """
+    """Make a Disclosure. ``name`` is None for an array element (R-16, R-20, R-22)."""
     text = encode_base64url(salt)
     encoded = encode_base64url(encode_json([text, value] if name is None else [text, name, value]))
     return Disclosure(encoded, text, name, without_digests=False)
 
 
 def encode_ending(name: str | None, value: JsonValue) -> tuple[str, str]:
-    """Encode the parts around the salt of a Disclosure: head and ending.
+    """Encode the parts of a Disclosure before and after its salt: head and ending.
 
-    The head has ``%s`` for the salt. The head is JSON of 27 bytes, so it fills whole groups of base64url, and the
-    ending can be encoded once.
+    The head has ``%s`` for the salt and, with it, is 27 bytes of JSON. These fill whole groups of base64url, so the
+    ending is encoded once for all salts.
     """
     json = encode_json([value] if name is None else [name, value])
     return '["%s",' + chr(json[1]), encode_base64url(json[2:])
 
 
 def encode_disclosures(salts: Sequence[str], heads: str, endings: Sequence[str]) -> list[str]:
-    """Encode Disclosures with salts of ``SALT_BYTES`` bytes.
-
-    Each has the text that ``make_disclosure`` gives it.
+    """Encode Disclosures with salts of ``SALT_BYTES`` bytes, as ``make_disclosure``.
 
     Args:
         salts: one for each Disclosure.
-        heads: the heads that ``encode_ending`` returned, one after another.
+        heads: the concatenated heads of ``encode_ending``.
         endings: the ending of each.
     """
     encoded = encode_base64url((heads % tuple(salts)).encode("ascii"))
@@ -99,12 +94,10 @@ def encode_disclosures(salts: Sequence[str], heads: str, endings: Sequence[str])
 
 
 def parse_disclosure(encoded: str, where: Where, depth: int) -> tuple[Disclosure, JsonValue]:
-    """Parse a Disclosure, and return it with its value.
-
-    It has a salt, a name unless it is an array element, and any JSON value (R-5, R-16, R-17, R-19, R-22).
+    """Parse a Disclosure, and return it with its value (R-5, R-16, R-17, R-19, R-22).
 
     Raises:
-        Refused: ``disclosure.format``, or a rule of the encodings.
+        Refused: ``disclosure.format``, ``encoding.*`` or ``json.*``.
     """
     data, array = decode_json(encoded, where, depth)
     # Digests need a member `_sd` or `...`; without an escape sequence these names stand in the text as they are.
@@ -119,15 +112,11 @@ def parse_disclosure(encoded: str, where: Where, depth: int) -> tuple[Disclosure
     raise Refused(Rule.DISCLOSURE_FORMAT, where)
 
 
-# -- the compact form --------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class SdJwt:
     """An Issuer-signed JWT and its Disclosures, as text and in the order sent.
 
-    ``str()`` of it is the compact form, up to and including the last ``~``. ``sd_hash`` is the digest of that text, by
-    the algorithm that ``_sd_alg`` names (4.3.1, R-46, R-47).
+    ``str()`` gives the compact form with the last ``~``. ``sd_hash`` is the digest of this text (4.3.1, R-46, R-47).
     """
 
     issuer_jwt: str
@@ -139,7 +128,7 @@ class SdJwt:
 
 @dataclass(frozen=True, slots=True)
 class SdJwtWithKeyBinding:
-    """SD-JWT+KB: an SD-JWT followed by its KB-JWT."""
+    """An SD-JWT+KB: an SD-JWT followed by its KB-JWT."""
 
     sd_jwt: SdJwt
     kb_jwt: str
@@ -154,14 +143,12 @@ AnySdJwt: TypeAlias = SdJwt | SdJwtWithKeyBinding
 def parse_sd_jwt(text: str, limits: Limits) -> AnySdJwt:
     """Parse an SD-JWT or SD-JWT+KB.
 
-    A text that starts with ``{`` is a JSON form (R-95), any other is compact (VC-2, HAIP-6). Text after the last ``~``
-    of a compact form is the KB-JWT (R-1 to R-5, R-50, R-83). JWTs and Disclosures are checked where they are decoded;
-    an empty Disclosure is refused there.
+    A text that starts with ``{`` is a JSON form (R-95); any other is compact (VC-2, HAIP-6). In the compact form, text
+    after the last ``~`` is the KB-JWT (R-1 to R-5, R-50, R-83). JWTs and Disclosures are not decoded here.
 
     Raises:
-        Refused: ``sd-jwt.format``, ``limit.bytes`` or ``limit.disclosures``; for a JSON form also what
-            ``parse_json_form`` refuses with.
-        Misuse: for something that is not a text.
+        Refused: ``sd-jwt.format``, ``limit.bytes`` or ``limit.disclosures``; for a JSON form as ``parse_json_form``.
+        Misuse: when ``text`` is not a ``str``.
     """
     if not isinstance(text, str):
         raise Misuse("an SD-JWT is a str")
@@ -189,11 +176,9 @@ def parse_sd_jwt(text: str, limits: Limits) -> AnySdJwt:
 def read_issuer_jwt(text: str, limits: Limits) -> str:
     """Read the Issuer-signed JWT of a text without verifying it.
 
-    Of the compact form nothing else is read.
-
     Raises:
         Refused: ``sd-jwt.format`` or ``limit.bytes``; for a JSON form as ``parse_sd_jwt``.
-        Misuse: for something that is no text.
+        Misuse: when ``text`` is not a ``str``.
     """
     if isinstance(text, str) and not text.startswith("{"):
         if len(text) > limits.presentation_bytes:
@@ -212,13 +197,11 @@ def read_issuer_jwt(text: str, limits: Limits) -> str:
 def parse_json_form(text: str, limits: Limits) -> AnySdJwt:
     """Parse a JSON form (R-95 to R-101).
 
-    It is an SD-JWT+KB when its first unprotected header has a ``kb_jwt``. Members that RFC 7515 does not know are
-    ignored, as its 7.2.1 demands. The base64url of payload, signature and Disclosures is checked where these are read.
+    It is an SD-JWT+KB when its first unprotected header has a ``kb_jwt``. Unknown members are ignored (RFC 7515 7.2.1).
 
     Raises:
-        Refused: ``sd-jwt.format`` for a shape that is neither form, or ``disclosures`` or ``kb_jwt`` in the wrong
-            place; ``jws.header`` for a parameter that is protected and unprotected; ``jws.crit``; ``limit.bytes``;
-            a rule of the encodings.
+        Refused: ``sd-jwt.format`` for another shape, or a misplaced ``disclosures`` or ``kb_jwt``; ``jws.header`` for a
+        parameter that is protected and unprotected; ``jws.crit``; ``limit.bytes``; ``encoding.*`` or ``json.*``.
     """
     data = text.encode("utf-8", "surrogatepass")
     if len(data) > limits.presentation_bytes:
@@ -230,7 +213,8 @@ def parse_json_form(text: str, limits: Limits) -> AnySdJwt:
     signature, where = _first_signature(document)
     header = _unprotected(signature, where)
     protected = _text(signature, "protected", where)
-    _check_nothing_critical(header, where.within("header"))
+    if "crit" in header:  # RFC 7515 4.1.11 (JWK-9)
+        raise Refused(Rule.JWS_CRIT, where.within("header", "crit"), "An unprotected header is not signed.")
     _check_disjoint(header, protected, where.within("header"), limits)
     issuer_jwt = f"{protected}.{payload}.{_text(signature, 'signature', where)}"
     sd_jwt = SdJwt(issuer_jwt, _disclosures(header, where.within("header", DISCLOSURES)))
@@ -240,10 +224,7 @@ def parse_json_form(text: str, limits: Limits) -> AnySdJwt:
 
 
 def to_flattened(sd_jwt: AnySdJwt) -> str:
-    """Encode as flattened JSON (R-96, R-97).
-
-    ``str()`` of the same value is the compact form.
-    """
+    """Encode as flattened JSON (R-96, R-97)."""
     payload, signature = _split(sd_jwt)
     return encode_json({"payload": payload, **signature}).decode()
 
@@ -263,7 +244,7 @@ def _check_kind(document: JsonObject) -> None:
 
 
 def _first_signature(document: JsonObject) -> tuple[JsonObject, Where]:
-    """Read the signature to verify, and its place.
+    """Return the signature to verify, and its place.
 
     Other signatures are only checked for members that must be absent (8.3, R-99).
     """
@@ -291,14 +272,8 @@ def _check_disjoint(header: JsonObject, protected: str, where: Where, limits: Li
             raise Refused(Rule.JWS_HEADER, where, "A parameter is in the protected header too.")
 
 
-def _check_nothing_critical(header: JsonObject, where: Where) -> None:
-    """Refuse ``crit`` in an unprotected header. RFC 7515 4.1.11 (JWK-9)."""
-    if "crit" in header:
-        raise Refused(Rule.JWS_CRIT, where.within("crit"), "Nobody signed it there.")
-
-
 def _disclosures(header: JsonObject, where: Where) -> tuple[str, ...]:
-    """The Disclosures, in their order; absent or empty when there are none (R-96)."""
+    """Read the Disclosures, in their order; the member may be absent (R-96)."""
     listed = header.get(DISCLOSURES, [])
     if not isinstance(listed, list):
         raise Refused(Rule.SD_JWT_FORMAT, where, "An array of Disclosures is expected.")
@@ -332,7 +307,7 @@ def _check_absent(members: JsonObject, names: Iterable[str], where: Where, hint:
 
 
 def _split(sd_jwt: AnySdJwt) -> tuple[str, JsonObject]:
-    """The payload, and the signature object that goes with it."""
+    """Return the payload and the signature object of a JSON form."""
     inner = sd_jwt.sd_jwt if isinstance(sd_jwt, SdJwtWithKeyBinding) else sd_jwt
     parts = inner.issuer_jwt.split(".")
     if len(parts) != 3:

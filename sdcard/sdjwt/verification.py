@@ -1,4 +1,8 @@
-"""Digests and Disclosures (RFC 9901 7.1 steps 2.d to 5), and unverified reading."""
+"""Processing of digests and Disclosures (RFC 9901 7.1 steps 2.d to 5).
+
+``process_payload`` walks the payload once and looks up each digest once, so the work is linear. ``read_unverified``
+parses an SD-JWT without verifying it, for tools that display it.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,18 +18,14 @@ from sdcard.profile import ELLIPSIS, RESERVED_ANYWHERE, SD, SD_ALG
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import Disclosure, SdJwt, SdJwtWithKeyBinding, parse_disclosure, parse_sd_jwt
 
-# -- Replace digests by Disclosures: RFC 9901 7.1, steps 2.d to 5 -----------------------------------------------------
-# The rules stand in the order of the standard. One walk over the payload looks up each digest once, so the work is
-# linear in digests and Disclosures.
-
 RESERVED_NAMES = RESERVED_ANYWHERE | {SD_ALG}
-"""Names that no Disclosure may have: ``_sd_alg`` has a meaning only at the top of the Issuer-signed payload."""
+"""Names that no Disclosure may have."""
 
 _CONTAINERS = (dict, list)
 
 
 class Revealed(NamedTuple):
-    """A Disclosure in its place.
+    """A Disclosure and its place.
 
     Attributes:
         place: in the processed payload.
@@ -45,11 +45,11 @@ class ProcessedPayload(NamedTuple):
         claims: the Processed SD-JWT Payload.
         revealed: every Disclosure with its place, parents before children.
         hidden: the number of digests without a Disclosure: decoys and withheld claims, which cannot be told apart
-            (R-58, R-74).
-        selective: names of claims at the top that a Holder can withhold in whole, then, sorted, those of which it can
-            withhold parts.
-        emptied: objects and arrays that are empty because digests were removed. Absence is not emptiness.
-        algorithm: of the digests, as ``_sd_alg`` names it, sha-256 by default (R-12); ``sd_hash`` uses it too.
+            (R-58,
+        R-74).
+        selective: the top-level claims that a Holder can withhold; then, sorted, claims of which it can withhold parts.
+        emptied: objects and arrays that are empty because digests were removed.
+        algorithm: of the digests and of ``sd_hash``: ``_sd_alg``, by default sha-256 (R-12).
     """
 
     claims: JsonObject
@@ -66,10 +66,10 @@ class ProcessedPayload(NamedTuple):
 def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Limits) -> ProcessedPayload:
     """Replace each digest by the claim of its Disclosure, or remove it.
 
-    - Step 2.d, 4.1.1: the digest algorithm is sha-256 unless ``_sd_alg`` names another (R-12, R-13, R-14, R-54).
+    - Step 2.d, 4.1.1: the digest algorithm is ``_sd_alg``, by default sha-256 (R-12, R-13, R-14, R-54).
     - Step 3.a: the digest of a Disclosure is over its text as received (R-55).
     - Step 3.f: ``_sd_alg`` is not part of the result (R-68).
-    - Step 5: a digest refers to every Disclosure, and no Disclosure was sent twice (R-70, R-78).
+    - Step 5: every Disclosure has a digest, and no Disclosure was sent twice (R-70, R-78).
 
     Args:
         payload: of the Issuer-signed JWT.
@@ -77,8 +77,9 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
         limits: bounds digests and the depth of the result.
 
     Raises:
-        Refused: ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.digests``, ``encoding.*`` or ``json.*``. A place
-            inside a Disclosure is given as the number of that Disclosure.
+        Refused: ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.digests``, ``encoding.*`` or ``json.*``. The place
+            inside
+        a Disclosure is the number of that Disclosure.
     """
     algorithm = DigestAlgorithm.SHA_256
     if SD_ALG in payload:
@@ -106,7 +107,7 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
 
 
 def is_without_digests(value: JsonValue, depth: int) -> bool:
-    """Tell whether a value has no place for a digest, and its depth is bounded."""
+    """Whether a value can hold no digest and is not nested deeper than ``depth``."""
     if depth == 0:
         return False
     inside: Iterable[JsonValue] = ()
@@ -122,7 +123,7 @@ def is_without_digests(value: JsonValue, depth: int) -> bool:
 class _Spot(NamedTuple):
     """A position of the walk.
 
-    ``place`` is in the processed payload, ``where`` in the text that a refusal may name.
+    ``place`` is in the processed payload, ``where`` in the received text.
     """
 
     place: Place
@@ -130,9 +131,9 @@ class _Spot(NamedTuple):
     holder: Disclosure | None
 
     def member(self, name: str | int) -> "_Spot":
-        """Go one step down.
+        """Return the position of a member.
 
-        Inside a Disclosure the names are hidden values, so the place of a refusal stays at its number.
+        Names inside a Disclosure are hidden values, so there ``where`` stays at the Disclosure's number.
         """
         where = self.where if self.holder else self.where.within(name)
         return _Spot((*self.place, name), where, self.holder)
@@ -142,10 +143,7 @@ _TOP = _Spot((), Where(Part.ISSUER_JWT), None)
 
 
 class _Walk:
-    """The walk of steps 3 and 4.
-
-    It takes each Disclosure that it places out of ``unreferenced``.
-    """
+    """The walk of steps 3 and 4. It removes each Disclosure that it places from ``unreferenced``."""
 
     def __init__(
         self,
@@ -162,7 +160,7 @@ class _Walk:
         self.emptied: list[Place] = []
 
     def value(self, value: JsonValue, spot: _Spot) -> JsonValue:
-        """Process a value below the top, where ``_sd_alg`` is refused. 4.1.1 (R-11)."""
+        """Process a value below the top level, where ``_sd_alg`` is refused. 4.1.1 (R-11)."""
         if isinstance(value, dict):
             if SD_ALG in value:
                 raise Refused(Rule.SD_RESERVED_NAME, spot.where, "`_sd_alg` belongs at the top level.")
@@ -174,8 +172,8 @@ class _Walk:
     def object(self, members: JsonObject, spot: _Spot) -> JsonObject:
         """Process an object: its own members, then the claims that ``_sd`` discloses.
 
-        ``_sd`` is removed (3.e, R-56, R-67). ``...`` belongs to elements of arrays (step 3.b, 4.1, R-7, R-56). ``_sd``
-        is an array of strings (4.2.4.1, R-25, R-26, R-56).
+        ``_sd`` is an array of strings (4.2.4.1, R-25, R-26, R-56) and is removed (3.e, R-56, R-67). ``...`` is for
+        array elements only (step 3.b, 4.1, R-7, R-56).
         """
         place, where, _ = spot
         if len(place) >= self._depth:
@@ -205,10 +203,10 @@ class _Walk:
         return result
 
     def _insert(self, number: int, result: JsonObject, spot: _Spot) -> None:
-        """Add a disclosed claim beside the ``_sd`` that has its digest.
+        """Add a disclosed claim to the object with its digest.
 
-        Step 3.c.ii (R-62, R-63). It has a name (R-59) that is not reserved (4.2.1, R-11, R-18, R-60) and not taken
-        (R-18, R-61).
+        Step 3.c.ii (R-62, R-63). The claim has a name (R-59) that is not reserved (4.2.1, R-11, R-18, R-60) and not
+        taken (R-18, R-61).
         """
         where, (disclosure, value) = self._places[number], self._sent[number]
         name = disclosure.name
@@ -223,9 +221,9 @@ class _Walk:
         result[name] = self._disclosed(value, disclosure, place, where)
 
     def _array(self, elements: list[JsonValue], spot: _Spot) -> JsonValue:
-        """Process an array: disclosed elements take their place.
+        """Process an array: disclosed elements replace their digests.
 
-        Steps 3.c.iii and 3.d: other digests are removed (R-65, R-66). A ``...`` is a string, and the only member of its
+        Steps 3.c.iii and 3.d: other digests are removed (R-65, R-66). ``...`` is a string and the only member of its
         element (step 3.b, 4.2.4.2, R-28, R-56). A disclosed element has no name (R-64).
         """
         if len(spot.place) >= self._depth:
@@ -255,19 +253,18 @@ class _Walk:
         return result
 
     def _disclosed(self, value: JsonValue, disclosure: Disclosure, place: Place, where: Where) -> JsonValue:
-        """Process a disclosed value, unless its text shows that it has no digests.
+        """Process a disclosed value, unless it certainly holds no digests (R-63).
 
-        R-63. A claim at the top nests as deeply in the result as in its Disclosure, whose depth is bounded already.
+        A top-level claim is nested as deeply as in its Disclosure, whose depth is already checked.
         """
         if disclosure.without_digests and len(place) == 1:
             return value
         return self.value(value, _Spot(place, where, disclosure))
 
     def _meet(self, digests: Collection[str], where: Where) -> None:
-        """Refuse a digest that was met before.
+        """Refuse a repeated digest, whether or not a Disclosure matches it.
 
-        Step 4: whether or not a Disclosure matches it. 4.1 (R-8, R-69). Step 3.c.i: a digest without a Disclosure is no
-        fault (R-58).
+        Step 4, 4.1 (R-8, R-69). A digest without a Disclosure is allowed: step 3.c.i (R-58).
         """
         if not self.met.isdisjoint(digests) or (len(digests) > 1 and len(set(digests)) != len(digests)):
             raise Refused(Rule.DIGEST_REPEATED, where)
@@ -276,20 +273,15 @@ class _Walk:
             raise Refused(Rule.LIMIT_DIGESTS, where)
 
 
-# -- Unverified reading of SD-JWTs: for tools that look, never for decisions ------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class UnverifiedSdJwt:
-    """The parts of an SD-JWT, every Disclosure in its place.
-
-    No signature, time or trust was looked at.
+    """The parts of an SD-JWT. Signature, times and trust are not checked.
 
     Attributes:
-        sd_jwt: as text, without its KB-JWT.
+        sd_jwt: the text, without its KB-JWT.
         jws: the Issuer-signed JWT.
         processed: the Processed SD-JWT Payload.
-        kb_jwt: the KB-JWT, where there is one.
+        kb_jwt: the KB-JWT, if any.
     """
 
     sd_jwt: SdJwt
@@ -299,12 +291,12 @@ class UnverifiedSdJwt:
 
 
 def read_unverified(text: str, limits: Limits) -> UnverifiedSdJwt:
-    """Read the parts as strictly as a Verifier, and verify nothing.
+    """Parse an SD-JWT as strictly as a Verifier does, and verify nothing.
 
     Raises:
         Refused: ``sd-jwt.format``, ``limit.*``, ``jws.format``, ``jws.header``, ``encoding.*``, ``json.*``, ``sd.*``,
-            ``digest.*`` or ``disclosure.*``.
-        Misuse: for something that is no text.
+        ``digest.*`` or ``disclosure.*``.
+        Misuse: when ``text`` is not a ``str``.
     """
     arrived = parse_sd_jwt(text, limits)
     sd_jwt = arrived.sd_jwt if isinstance(arrived, SdJwtWithKeyBinding) else arrived
@@ -317,10 +309,7 @@ def read_unverified(text: str, limits: Limits) -> UnverifiedSdJwt:
 
 
 def read_nonce(text: str, limits: Limits) -> str | None:
-    """Return the nonce of a KB-JWT, to find its challenge; None without one.
-
-    A Verifier says what is wrong with the presentation; here, nothing is.
-    """
+    """Return the nonce of a KB-JWT, to find its challenge; None without one."""
     try:
         arrived = parse_sd_jwt(text, limits)
         if isinstance(arrived, SdJwt):

@@ -11,7 +11,7 @@ HINTS = {
     "algorithms/es256-said-to-be-another": "The key signs with ES256.",
     "encoding/payload-array": "A JSON object is expected.",
     "json-forms/both-forms": "The general form has it within `signatures`.",
-    "json-forms/crit-unprotected": "Nobody signed it there.",
+    "json-forms/crit-unprotected": "An unprotected header is not signed.",
     "json-forms/disclosures-at-top": "It belongs in the unprotected header.",
     "json-forms/disclosures-in-second-signature": "Only the first signature may have it.",
     "json-forms/disclosures-numbers": "Each Disclosure is a string.",
