@@ -127,7 +127,7 @@ class IssuedSdCard(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A cache entry: a verified SD-Card, its header's ``kid`` and ``alg``, and the Issuer's key."""
+    """A cache entry: a verified SD-Card, and what selected its Issuer's key."""
 
     kid: object
     alg: object
@@ -213,7 +213,7 @@ def _size_of(sd_jwt: SdJwt, claims: JsonObject) -> int:
 
 
 def _check_again(known: _Known, acceptance: Acceptance, now: Instant, audience: str | None) -> IssuedSdCard:
-    """Check a stored SD-Card against conditions that may have changed, in the same order."""
+    """Check a stored SD-Card against terms that may have changed, in the same order."""
     check_not_published(known.issuer_key, acceptance.published_keys, _KID)
     check_terms(known.issued.verified.processed.claims, acceptance, now, audience)
     check_not_published(known.issued.holder_key, acceptance.published_keys, _KEY)

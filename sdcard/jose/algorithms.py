@@ -28,7 +28,7 @@ class DigestAlgorithm(StrEnum):
     SHA_512 = "sha-512"
 
     def digest(self, text: str) -> str:
-        """Hash the ASCII bytes of a text and encode as base64url (RFC 9901 4.2.3, R-23, R-24)."""
+        """Digest the ASCII bytes of a text, in base64url (RFC 9901 4.2.3, R-23, R-24)."""
         return encode_base64url(_HASHES[self](text.encode("ascii")).digest())
 
     def digests(self, texts: Sequence[str]) -> list[str]:

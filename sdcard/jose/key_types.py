@@ -29,7 +29,7 @@ _SMALL_ORDER = frozenset(
 
 
 def is_usable_ed25519(encoded: bytes) -> bool:
-    """Whether 32 bytes are the canonical encoding of a point that is not of small order."""
+    """Whether 32 bytes canonically encode a point that is not of small order."""
     y = int.from_bytes(encoded, "little") & (2**255 - 1)  # without the sign of x
     if y >= _P or y in _SMALL_ORDER:
         return False

@@ -61,7 +61,7 @@ class _Embedder:
         return self.object(part) if isinstance(part, DisclosableObject) else self._array(part)
 
     def object(self, disclosable: DisclosableObject) -> JsonObject:
-        """Write ``_sd``, sorted, so that it does not reveal the order of claims (R-25 to R-27)."""
+        """Write ``_sd``, sorted to hide the order of claims (R-25 to R-27)."""
         layout = layout_of_object(disclosable)
         members = layout.shown.copy()
         digests = self._digests(layout, self._endings(layout, members), disclosable.least)
@@ -166,7 +166,7 @@ def layout_of_array(disclosable: DisclosableArray) -> Layout[list[JsonValue]]:
 
 
 def _value_of(part: Disclosable) -> tuple[JsonValue, DisclosableObject | DisclosableArray | None]:
-    """Return the value of a part; or an empty value and the part, if salts are beneath it."""
+    """Return a part's value; or an empty value and the part, if salts are beneath it."""
     if isinstance(part, DisclosableObject):
         of_object = layout_of_object(part)
         return ({}, part) if _varies(of_object, part.least) else (of_object.shown, None)

@@ -143,7 +143,10 @@ _TOP = _Spot((), Where(Part.ISSUER_JWT), None)
 
 
 class _Walk:
-    """The walk of steps 3 and 4. It removes each Disclosure that it places from ``unreferenced``."""
+    """The walk of steps 3 and 4.
+
+    It removes each Disclosure that it places from ``unreferenced``.
+    """
 
     def __init__(
         self,
