@@ -200,7 +200,7 @@ def parse_confirmed_thumbprint(cnf: JsonValue, where: Where) -> str:
 
 
 def _check_confirmation_members(cnf: Mapping[str, JsonValue], where: Where) -> None:
-    """Refuse a second binding, and a ``kid`` that is not a string."""
+    """Refuse a second binding, and a ``kid`` that is not a string (VC-8)."""
     if not cnf.keys().isdisjoint(UNCHECKED_METHODS):
         raise Refused(Rule.CNF, where, f"A token is bound to one key: {', '.join(UNCHECKED_METHODS)} say another.")
     if not isinstance(cnf.get("kid", ""), str):
