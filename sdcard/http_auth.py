@@ -169,8 +169,10 @@ def parse_agent_challenge(values: Sequence[str]) -> ReceivedChallenge:
     return received
 
 
-def parse_proof(values: Sequence[str]) -> str:
+def parse_proof(values: Sequence[str], most: int = MAX_CREDENTIALS) -> str:
     """The presentation in all values of ``SD-Card-Proof``.
+
+    Other carriers than headers may permit more characters.
 
     Raises:
         Refused: ``agent-proof.missing``, ``agent-proof.malformed``, ``limit.bytes``.
@@ -183,10 +185,10 @@ def parse_proof(values: Sequence[str]) -> str:
         raise Refused(Rule.AGENT_PROOF_MISSING, _PROOF, hint)
     if len(values) > 1:
         raise Refused(Rule.AGENT_PROOF_MALFORMED, _PROOF, f"{PROOF_HEADER} is there more than once.")
-    if len(values[0]) > MAX_CREDENTIALS:
+    if len(values[0]) > most:
         raise Refused(Rule.LIMIT_BYTES, _PROOF, "Request less of the card.")
     if not _PRESENTATION.fullmatch(values[0]):
-        raise Refused(Rule.AGENT_PROOF_MALFORMED, _PROOF, f"{PROOF_HEADER} is a compact presentation.")
+        raise Refused(Rule.AGENT_PROOF_MALFORMED, _PROOF, "A proof is a compact presentation.")
     return values[0]
 
 

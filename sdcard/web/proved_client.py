@@ -22,6 +22,7 @@ from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.http_auth import (
     CHALLENGE_HEADER,
     INTERACTION_HEADER,
+    MAX_CREDENTIALS,
     MAX_PROBLEM,
     PROBLEM,
     PROOF_HEADER,
@@ -72,29 +73,34 @@ class AgentSession:
         made = self._challenges.issue(target, requested, interaction_id, self._clock.now(), self.called.window)
         return made, encode_challenge(made, requested)
 
-    def accept(self, proofs: list[str], challenge: Challenge, asked_at: Instant) -> VerifiedCard:
+    def accept(
+        self, proofs: list[str], challenge: Challenge, asked_at: Instant, most: int = MAX_CREDENTIALS
+    ) -> VerifiedCard:
         """Verify the proof of a response. A missing or wrong one ends the standing.
 
         Args:
-            proofs: every value of the header.
+            proofs: every value of the header, or what another carrier has in its place.
             challenge: what the request carried.
             asked_at: when it was sent.
+            most: characters of a proof.
 
         Raises:
             Refused: ``agent-proof.*``, and as ``verify_presentation``.
         """
         try:
-            proof, now = parse_proof(proofs), self._clock.now()
+            proof, now = parse_proof(proofs, most), self._clock.now()
             card = verify_agent_proof(proof, challenge, self._challenges, self.called, now, self._cache)
             return self._accepted(card, asked_at)
         except BaseException:
             self._proved_at = None
             raise
 
-    async def accept_async(self, proofs: list[str], challenge: Challenge, asked_at: Instant) -> VerifiedCard:
+    async def accept_async(
+        self, proofs: list[str], challenge: Challenge, asked_at: Instant, most: int = MAX_CREDENTIALS
+    ) -> VerifiedCard:
         """Accept as ``accept``, and await the status."""
         try:
-            proof, now = parse_proof(proofs), self._clock.now()
+            proof, now = parse_proof(proofs, most), self._clock.now()
             card = await verify_agent_proof_async(proof, challenge, self._challenges, self.called, now, self._cache)
             return self._accepted(card, asked_at)
         except BaseException:
@@ -119,7 +125,11 @@ class AgentSession:
         interaction_id = request.headers.get(INTERACTION_HEADER)
         made, value = self.challenge(request.method, _url_of(request.url), interaction_id)
         request.headers[CHALLENGE_HEADER] = value
-        return made, self._clock.now()
+        return made, self.now()
+
+    def now(self) -> Instant:
+        """Return the present instant."""
+        return self._clock.now()
 
 
 class ProvesFirst:

@@ -118,7 +118,7 @@ class CardApp:
                 raise Refused(Rule.REQUEST_TARGET, Where(Part.REQUEST, ("path",)))
             if scope["method"] not in _METHODS:
                 raise Refused(Rule.REQUEST_METHOD, Where(Part.REQUEST, ("method",)))
-            context = await _context(cards, credentials, now)
+            context = await token_context(cards, credentials, now)
             received = self._received(scope)
             if received is not None and received.service is not None:
                 context = None  # a Service reads what passes
@@ -189,8 +189,12 @@ def _values(scope: _Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1") for each, value in scope["headers"] if each.lower() == name]
 
 
-async def _context(cards: PublishedCards, authorization: list[str], now: Instant) -> str | None:
-    """The context that the request's token is for; None without a token."""
+async def token_context(cards: PublishedCards, authorization: list[str], now: Instant) -> str | None:
+    """The context that the request's token is for; None without a token.
+
+    Raises:
+        Refused: ``token.invalid``, ``token.scope``, ``request.malformed``, ``token.keys-unavailable``.
+    """
     try:
         token = parse_credentials(authorization)
     except Refused as refusal:
