@@ -1,9 +1,25 @@
-"""Every reason to refuse: its id, one sentence, and where its standard says so.
+"""Every reason to refuse: id, sentence, section of the standard, and kind.
 
 Ids are public. They are never renamed and never reused; a rule that goes away leaves its id unused.
 """
 
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
+
+
+class Kind(Enum):
+    """A family of rules. A protocol gives each kind a status."""
+
+    REFUSED = auto()  # the input was read, and it breaks the rule
+    INVALID_REQUEST = auto()  # the request cannot be read, or its DPoP proof is not for it
+    UNAUTHENTICATED = auto()
+    FORBIDDEN = auto()
+    NOT_FOUND = auto()
+    CONFLICT = auto()
+    TOO_LARGE = auto()
+    RATE_LIMITED = auto()
+    UNAVAILABLE = auto()  # another attempt later may succeed
+    UNSUPPORTED = auto()
+    FAILED = auto()  # a fault of the service itself
 
 
 class Rule(StrEnum):
@@ -14,31 +30,41 @@ class Rule(StrEnum):
 
     sentence: str
     standard: str
+    kind: Kind
 
-    def __new__(cls, rule_id: str, sentence: str, standard: str) -> "Rule":
-        """A member from its row: id, sentence, standard."""
+    def __new__(cls, rule_id: str, sentence: str, standard: str, kind: Kind = Kind.REFUSED) -> "Rule":
+        """A member from its row; most rules are of the kind ``REFUSED``."""
         rule = str.__new__(cls, rule_id)
         rule._value_ = rule_id
         rule.sentence = sentence
         rule.standard = standard
+        rule.kind = kind
         return rule
 
+    # fmt: off
     # -- bytes and text -----------------------------------------------------------------------------------------
     BASE64URL = "encoding.base64url", "Text is not canonical base64url without padding.", "RFC 7515 2"
-    UTF8 = "encoding.utf8", "Bytes are not UTF-8.", "RFC 8259 8.1"
-    JSON_MALFORMED = "json.malformed", "Text is not JSON.", "RFC 8259 2"
-    JSON_DUPLICATE = "json.duplicate-member", "An object has two members of one name.", "RFC 7515 4, RFC 7519 4"
-    JSON_NUMBER = "json.number", "A number cannot be kept exactly, or is NaN or infinite.", "RFC 8259 6"
-    JSON_SURROGATE = "json.surrogate", "A string holds a lone surrogate.", "RFC 8259 8.2"
-    JSON_DEPTH = "json.depth", "Arrays and objects are nested too deeply.", "limits"
-    BYTE_ORDER_MARK = "encoding.byte-order-mark", "Text begins with a byte order mark.", "RFC 8259 8.1"
-    YAML_MALFORMED = "yaml.malformed", "Text is neither a JSON object nor a YAML mapping.", "YAML 1.2.2 5 to 9"
-    YAML_FEATURE = "yaml.feature", "Text uses a part of YAML that JSON has not.", "YAML 1.2.2 3.2, 10.2"
-    YAML_AMBIGUOUS = "yaml.ambiguous", "Versions of YAML read this differently.", "YAML 1.2.2 10.3"
-    LIMIT_BYTES = "limit.bytes", "The input has too many bytes.", "limits"
-    LIMIT_DISCLOSURES = "limit.disclosures", "There are too many Disclosures.", "limits"
-    LIMIT_DIGESTS = "limit.digests", "There are too many digests.", "limits"
-    LIMIT_CONTAINERS = "limit.containers", "JSON has too many values, or too many arrays and objects.", "limits"
+    UTF8 = "encoding.utf8", "Bytes are not UTF-8.", "RFC 8259 8.1", Kind.INVALID_REQUEST
+    JSON_MALFORMED = "json.malformed", "Text is not JSON.", "RFC 8259 2", Kind.INVALID_REQUEST
+    JSON_DUPLICATE = ("json.duplicate-member", "An object has two members of one name.",
+                      "RFC 7515 4, RFC 7519 4", Kind.INVALID_REQUEST)
+    JSON_NUMBER = ("json.number", "A number cannot be kept exactly, or is NaN or infinite.",
+                   "RFC 8259 6", Kind.INVALID_REQUEST)
+    JSON_SURROGATE = "json.surrogate", "A string holds a lone surrogate.", "RFC 8259 8.2", Kind.INVALID_REQUEST
+    JSON_DEPTH = "json.depth", "Arrays and objects are nested too deeply.", "limits", Kind.INVALID_REQUEST
+    BYTE_ORDER_MARK = ("encoding.byte-order-mark", "Text begins with a byte order mark.",
+                       "RFC 8259 8.1", Kind.INVALID_REQUEST)
+    YAML_MALFORMED = ("yaml.malformed", "Text is neither a JSON object nor a YAML mapping.",
+                      "YAML 1.2.2 5 to 9", Kind.INVALID_REQUEST)
+    YAML_FEATURE = ("yaml.feature", "Text uses a part of YAML that JSON has not.",
+                    "YAML 1.2.2 3.2, 10.2", Kind.INVALID_REQUEST)
+    YAML_AMBIGUOUS = ("yaml.ambiguous", "Versions of YAML read this differently.",
+                      "YAML 1.2.2 10.3", Kind.INVALID_REQUEST)
+    LIMIT_BYTES = "limit.bytes", "The input has too many bytes.", "limits", Kind.TOO_LARGE
+    LIMIT_DISCLOSURES = "limit.disclosures", "There are too many Disclosures.", "limits", Kind.TOO_LARGE
+    LIMIT_DIGESTS = "limit.digests", "There are too many digests.", "limits", Kind.TOO_LARGE
+    LIMIT_CONTAINERS = ("limit.containers", "JSON has too many values, or too many arrays and objects.",
+                        "limits", Kind.TOO_LARGE)
 
     # -- keys ---------------------------------------------------------------------------------------------------
     KEY_MALFORMED = "key.malformed", "The JWK is not a well-formed public key.", "RFC 7517 4, RFC 7518 6.2"
@@ -46,7 +72,7 @@ class Rule(StrEnum):
     KEY_PRIVATE = "key.private", "The JWK holds private members.", "RFC 7800 3.2"
     KEY_PUBLISHED = "key.published", "The private half of this key is published.", "SD-Card T-19"
     KEY_REPEATED = "key.repeated", "The same key was given twice.", "RFC 9901 10.1"
-    KEY_BOUND_ELSEWHERE = "key.bound-elsewhere", "The key cannot be bound to this agent.", "registry"
+    KEY_BOUND_ELSEWHERE = "key.bound-elsewhere", "The key cannot be bound to this agent.", "registry", Kind.CONFLICT
 
     # -- JWS ----------------------------------------------------------------------------------------------------
     JWS_FORMAT = "jws.format", "Text is not a compact JWS of three non-empty parts.", "RFC 7515 7.1"
@@ -63,34 +89,22 @@ class Rule(StrEnum):
     SD_ALG = "sd.alg", "The digest algorithm is not supported.", "RFC 9901 4.1.1, 7.1"
     SD_RESERVED_NAME = "sd.reserved-name", "A reserved name is used for something else.", "RFC 9901 4.1, 4.1.1"
     SD_DIGEST_LIST = "sd.digest-list", "`_sd` is not an array of strings.", "RFC 9901 4.2.4.1"
-    SD_PLACEHOLDER = (
-        "sd.placeholder",
-        "`...` is not the only member, holding a digest, of an array element.",
-        "RFC 9901 4.2.4.2",
-    )
+    SD_PLACEHOLDER = ("sd.placeholder", "`...` is not the only member, holding a digest, of an array element.",
+                      "RFC 9901 4.2.4.2")
     DIGEST_REPEATED = "digest.repeated", "A digest occurs more than once.", "RFC 9901 7.1"
-    DISCLOSURE_FORMAT = (
-        "disclosure.format",
-        "A Disclosure is not an array of a salt, perhaps a name, and a value.",
-        "RFC 9901 4.2.1, 4.2.2",
-    )
+    DISCLOSURE_FORMAT = ("disclosure.format", "A Disclosure is not an array of a salt, perhaps a name, and a value.",
+                         "RFC 9901 4.2.1, 4.2.2")
     DISCLOSURE_KIND = "disclosure.kind", "A Disclosure stands where one of the other kind belongs.", "RFC 9901 7.1"
     DISCLOSURE_NAME = "disclosure.name-reserved", "A Disclosure uses a reserved name.", "RFC 9901 7.1"
-    DISCLOSURE_COLLISION = (
-        "disclosure.claim-exists",
-        "A Disclosure names a claim that is already there.",
-        "RFC 9901 7.1",
-    )
+    DISCLOSURE_COLLISION = ("disclosure.claim-exists", "A Disclosure names a claim that is already there.",
+                            "RFC 9901 7.1")
     DISCLOSURE_REPEATED = "disclosure.repeated", "The same Disclosure was given twice.", "RFC 9901 7.1"
     DISCLOSURE_UNREFERENCED = "disclosure.unreferenced", "No digest refers to this Disclosure.", "RFC 9901 7.1"
     CLAIM_MISSING = "claim.missing", "A required claim is not there.", "RFC 9901 7.1, 9.7"
     CLAIM_TYPE = "claim.type", "A claim has the wrong type.", "RFC 7519 4.1"
     CLAIM_VALUE = "claim.value", "A claim has a value that cannot be used.", "RFC 7519 4.1, RFC 9901 4.3"
-    CLAIM_NOT_IN_CLEAR = (
-        "claim.not-in-clear",
-        "A claim that must be in the clear is selectively disclosable.",
-        "RFC 9901 9.7, SD-JWT VC 2.2.2.2",
-    )
+    CLAIM_NOT_IN_CLEAR = ("claim.not-in-clear", "A claim that must be in the clear is selectively disclosable.",
+                          "RFC 9901 9.7, SD-JWT VC 2.2.2.2")
     EXPIRED = "time.expired", "The SD-Card has expired.", "RFC 7519 4.1.4"
     NOT_YET_VALID = "time.not-yet-valid", "The SD-Card is not valid yet.", "RFC 7519 4.1.5"
     LIFETIME = "time.lifetime", "The SD-Card lives longer than is accepted here.", "policy"
@@ -107,79 +121,67 @@ class Rule(StrEnum):
     KB_SD_HASH = "kb.sd-hash", "The KB-JWT was made for another SD-JWT.", "RFC 9901 4.3.1, 7.3"
     KB_INTERACTION = "kb.interaction-id", "The KB-JWT belongs to another interaction.", "SD-Card 5.2.2"
     KB_REPLAYED = "kb.replayed", "The KB-JWT was presented before.", "RFC 9901 7.3, 9.5"
-    KB_RECORD = "kb.record-unavailable", "Whether the KB-JWT was presented before cannot be known.", "RFC 9901 9.5"
-    KB_CHALLENGE_EXPIRED = (
-        "kb.challenge-expired",
-        "The KB-JWT answers a challenge that was given too long ago.",
-        "RFC 9901 7.3",
-    )
+    KB_RECORD = ("kb.record-unavailable", "Whether the KB-JWT was presented before cannot be known.",
+                 "RFC 9901 9.5", Kind.UNAVAILABLE)
+    KB_CHALLENGE_EXPIRED = ("kb.challenge-expired", "The KB-JWT answers a challenge that was given too long ago.",
+                            "RFC 9901 7.3")
     KB_PURPOSE = "kb.purpose", "The nonce was made for another purpose.", "RFC 9901 9.5, SD-Card 5.2"
     KB_OTHER_REQUEST = "kb.other-request", "The KB-JWT answers the challenge to another request.", "RFC 9901 7.3"
-    PRESENTATION_MISSING = (
-        "presentation.missing",
-        "A presentation of an SD-Card is required.",
-        "RFC 9110 11.6.1, 15.5.2",
-    )
+    PRESENTATION_MISSING = ("presentation.missing", "A presentation of an SD-Card is required.",
+                            "RFC 9110 11.6.1, 15.5.2")
     CHALLENGE_MALFORMED = "challenge.malformed", "The challenge is not of the documented shape.", "RFC 9110 11.6.1"
-    CHALLENGE_AUDIENCE = (
-        "challenge.other-audience",
-        "The challenge is another server's than the one that was called.",
-        "RFC 9901 7.3",
-    )
-    CHALLENGE_INTERACTION = (
-        "challenge.other-interaction",
-        "The challenge belongs to another interaction than the request.",
-        "SD-Card 5.2.2",
-    )
+    CHALLENGE_AUDIENCE = ("challenge.other-audience", "The challenge is another server's than the one that was called.",
+                          "RFC 9901 7.3")
+    CHALLENGE_INTERACTION = ("challenge.other-interaction",
+                             "The challenge belongs to another interaction than the request.", "SD-Card 5.2.2")
 
     # -- the agent that is called -------------------------------------------------------------------------------
     AGENT_PROOF_MISSING = "agent-proof.missing", "The called agent did not prove itself.", "SD-Card 5.2"
     AGENT_PROOF_MALFORMED = "agent-proof.malformed", "There is not exactly one proof of the agent.", "SD-Card 5.2"
     AGENT_PROOF_AUDIENCE = "agent-proof.audience", "The agent does not answer this audience.", "SD-Card 5.2.2"
     AGENT_PROOF_SERVICE = "agent-proof.service", "The agent does not answer through this Service.", "SD-Card 2.1"
-    AGENT_PROOF_TARGET = (
-        "agent-proof.target",
-        "The challenge is for another request than the one that arrived.",
-        "SD-Card 5.2",
-    )
+    AGENT_PROOF_TARGET = ("agent-proof.target", "The challenge is for another request than the one that arrived.",
+                          "SD-Card 5.2")
     AGENT_PROOF_OTHER = "agent-proof.other-agent", "Another agent answered than the one that was meant.", "SD-Card 5.2"
 
     # -- DPoP ---------------------------------------------------------------------------------------------------
-    DPOP_MISSING = "dpop.missing", "A DPoP proof is required and none is there.", "RFC 9449 4.3, 7.2"
-    DPOP_REPEATED = "dpop.repeated", "There is more than one DPoP proof.", "RFC 9449 4.3"
-    DPOP_METHOD = "dpop.method", "The DPoP proof is for another method.", "RFC 9449 4.3"
-    DPOP_URL = "dpop.url", "The DPoP proof is for another URL.", "RFC 9449 4.3"
-    DPOP_STALE = "dpop.stale", "The DPoP proof was created too long ago.", "RFC 9449 4.3, 11.1"
-    DPOP_FROM_FUTURE = "dpop.from-future", "The DPoP proof was created in the future.", "RFC 9449 4.3, 11.1"
-    DPOP_TOKEN_HASH = "dpop.token-hash", "The DPoP proof was made for another access token.", "RFC 9449 4.3"
-    DPOP_OTHER_KEY = "dpop.other-key", "The access token is bound to another key than the proof's.", "RFC 9449 4.3, 6"
-    DPOP_UNBOUND = "dpop.token-unbound", "The access token is not bound to exactly one key.", "RFC 9449 6.1, 7.1"
-    DPOP_REPLAYED = "dpop.replayed", "The DPoP proof was used before.", "RFC 9449 11.1"
-    DPOP_RECORD = "dpop.record-unavailable", "Whether the DPoP proof was used before cannot be known.", "RFC 9449 11.1"
+    DPOP_MISSING = ("dpop.missing", "A DPoP proof is required and none is there.",
+                    "RFC 9449 4.3, 7.2", Kind.INVALID_REQUEST)
+    DPOP_REPEATED = "dpop.repeated", "There is more than one DPoP proof.", "RFC 9449 4.3", Kind.INVALID_REQUEST
+    DPOP_METHOD = "dpop.method", "The DPoP proof is for another method.", "RFC 9449 4.3", Kind.INVALID_REQUEST
+    DPOP_URL = "dpop.url", "The DPoP proof is for another URL.", "RFC 9449 4.3", Kind.INVALID_REQUEST
+    DPOP_STALE = "dpop.stale", "The DPoP proof was created too long ago.", "RFC 9449 4.3, 11.1", Kind.INVALID_REQUEST
+    DPOP_FROM_FUTURE = ("dpop.from-future", "The DPoP proof was created in the future.",
+                        "RFC 9449 4.3, 11.1", Kind.INVALID_REQUEST)
+    DPOP_TOKEN_HASH = ("dpop.token-hash", "The DPoP proof was made for another access token.",
+                       "RFC 9449 4.3", Kind.INVALID_REQUEST)
+    DPOP_OTHER_KEY = ("dpop.other-key", "The access token is bound to another key than the proof's.",
+                      "RFC 9449 4.3, 6", Kind.INVALID_REQUEST)
+    DPOP_UNBOUND = ("dpop.token-unbound", "The access token is not bound to exactly one key.",
+                    "RFC 9449 6.1, 7.1", Kind.INVALID_REQUEST)
+    DPOP_REPLAYED = "dpop.replayed", "The DPoP proof was used before.", "RFC 9449 11.1", Kind.INVALID_REQUEST
+    DPOP_RECORD = ("dpop.record-unavailable", "Whether the DPoP proof was used before cannot be known.",
+                   "RFC 9449 11.1", Kind.UNAVAILABLE)
 
     # -- trust, profile, status ---------------------------------------------------------------------------------
     ISSUER_UNKNOWN = "issuer.unknown", "The Issuer is not trusted.", "RFC 9901 7.1, SD-Card 7.2"
     ISSUER_KEY_UNKNOWN = "issuer.key-unknown", "The trusted Issuer has no such key.", "RFC 9901 7.1"
     TRUST_MALFORMED = "trust.malformed", "The trust document is not well-formed.", "trust"
-    TRUST_EXPIRED = "trust.expired", "The trust document has expired.", "trust"
+    TRUST_EXPIRED = "trust.expired", "The trust document has expired.", "trust", Kind.UNAVAILABLE
     TRUST_SIGNER = "trust.signer-unknown", "Another key than the pinned ones signed the trust list.", "trust"
-    ISSUER_METADATA = (
-        "issuer.metadata-unavailable",
-        "The keys that the trusted Issuer has now cannot be had.",
-        "SD-JWT VC, issuer metadata (VC-13, VC-14)",
-    )
+    ISSUER_METADATA = ("issuer.metadata-unavailable", "The keys that the trusted Issuer has now cannot be had.",
+                       "SD-JWT VC, issuer metadata (VC-13, VC-14)", Kind.UNAVAILABLE)
     VCT = "profile.vct", "The `vct` is not one this profile accepts.", "SD-Card 3.1"
     STATUS_MALFORMED = "status.malformed", "The `status` claim is not a status list reference.", "Token Status List 6"
     STATUS_REVOKED = "status.revoked", "The SD-Card was revoked.", "Token Status List 7.1"
     STATUS_SUSPENDED = "status.suspended", "The SD-Card is suspended.", "Token Status List 7.1"
-    STATUS_UNAVAILABLE = "status.unavailable", "The status could not be checked.", "Token Status List 8.3"
-    STATUS_LIST_MALFORMED = (
-        "status-list.malformed",
-        "The status list is not packed and compressed as it must be.",
-        "Token Status List 4",
-    )
+    STATUS_UNAVAILABLE = ("status.unavailable", "The status could not be checked.",
+                          "Token Status List 8.3", Kind.UNAVAILABLE)
+    STATUS_LIST_MALFORMED = ("status-list.malformed", "The status list is not packed and compressed as it must be.",
+                             "Token Status List 4")
     STATUS_LIST_OTHER = "status-list.other", "The status list is another one.", "Token Status List 8.3"
-    STATUS_LIST_TIME = "status-list.time", "Status lists of the past are not kept.", "Token Status List 8.4"
+    STATUS_LIST_TIME = ("status-list.time", "Status lists of the past are not kept.",
+                        "Token Status List 8.4", Kind.UNSUPPORTED)
 
     FETCH_ADDRESS = "fetch.address", "Nothing is fetched from such an address.", "SD-JWT VC (VC-14), RFC 6890"
     FETCH_ABSENT = "fetch.absent", "There is nothing at the address.", "RFC 9110 15.5.5"
@@ -192,70 +194,40 @@ class Rule(StrEnum):
     CARD_MEMBER_VALUE = "card.member-value", "A member has a value that cannot be used.", "A2A AgentCard"
     CARD_MEMBER_UNKNOWN = "card.member-unknown", "A member is not part of the format; it is kept.", "A2A AgentCard"
     CARD_AMBIGUOUS = "card.ambiguous", "The document can be read in two ways.", "A2A AgentCard"
-    CARD_RESERVED = (
-        "card.reserved-member",
-        "A member has the name of a claim with another meaning.",
-        "RFC 9901 4.1, SD-Card T-30",
-    )
-    CARD_SIGNATURES = (
-        "card.signatures",
-        "Card signatures do not survive partial disclosure; they are dropped.",
-        "A2A 8.4, SD-Card T-32",
-    )
+    CARD_RESERVED = ("card.reserved-member", "A member has the name of a claim with another meaning.",
+                     "RFC 9901 4.1, SD-Card T-30")
+    CARD_SIGNATURES = ("card.signatures", "Card signatures do not survive partial disclosure; they are dropped.",
+                       "A2A 8.4, SD-Card T-32")
     CARD_SECRET = "card.secret", "Something looks like a key, a token or a password.", "SD-Card 7.4.3 (SDC-25)"
     CARD_PERSONAL = "card.personal-data", "Something looks like personal data.", "SD-Card 7.4.3 (SDC-25)"
     CARD_INTERNAL_HOST = "card.internal-host", "A host can be reached from inside only.", "SD-Card 7.4.3 (SDC-25)"
     CARD_SIGNATURE_VERIFIED = "card.signature-verified", "A trusted key signed the card.", "A2A 1.0 8.4.3"
-    CARD_SIGNATURE_UNTRUSTED = (
-        "card.signature-untrusted",
-        "No trusted key can verify a signature of the card.",
-        "A2A 1.0 8.4.3, RFC 8725 3.10",
-    )
-    CARD_SIGNATURE_INVALID = (
-        "card.signature-invalid",
-        "A signature of the card names a trusted key and is not its own.",
-        "A2A 1.0 8.4.3, RFC 7515 5.2",
-    )
-    CARD_UNSIGNED_MEMBER = (
-        "card.unsigned-member",
-        "What signed the card does not cover this part of it.",
-        "A2A 1.0 8.4.1",
-    )
+    CARD_SIGNATURE_UNTRUSTED = ("card.signature-untrusted", "No trusted key can verify a signature of the card.",
+                                "A2A 1.0 8.4.3, RFC 8725 3.10")
+    CARD_SIGNATURE_INVALID = ("card.signature-invalid",
+                              "A signature of the card names a trusted key and is not its own.",
+                              "A2A 1.0 8.4.3, RFC 7515 5.2")
+    CARD_UNSIGNED_MEMBER = ("card.unsigned-member", "What signed the card does not cover this part of it.",
+                            "A2A 1.0 8.4.1")
     CARD_UNSIGNABLE = "card.not-signable", "Nothing says what a signature of this card is over.", "A2A 1.0 8.4.1"
     CARD_LOST = "card.lost-in-conversion", "A member cannot be carried over.", "A2A AgentCard"
     CARD_UNCONVERTIBLE = "card.not-convertible", "No sound card of the other format can be made of it.", "A2A AgentCard"
     CARD_INCOMPLETE = "card.incomplete", "What the card's format demands was not all disclosed.", "SD-Card T-31"
-    AGENTCARD_COST_FLOOR = (
-        "agentcard.cost-floor",
-        "A cost lies between zero and the Landauer limit.",
-        "AgentCard draft-00 2.6.1 (AEV-13)",
-    )
-    AGENTCARD_SELF_DECLARED = (
-        "agentcard.self-declared",
-        "What an agent says of its own standing is no ground for trust.",
-        "AgentCard draft-00 8.4 (AEV-21)",
-    )
-    AGENTCARD_DIALECT = (
-        "agentcard.dialect",
-        "AgentCard has several dialects, and this one was not taken for granted.",
-        "AgentCard draft-00 2 (AEV-23)",
-    )
-    AGENTCARD_FETCHED = (
-        "agentcard.fetched-otherwise",
-        "The endpoint has another scheme than the address that the card came from.",
-        "AgentCard draft-00 8.5 (AEV-20)",
-    )
-    FETCHED_UNBOUND = (
-        "fetched.unbound",
-        "The server need not be the Holder: anyone can copy a published card.",
-        "RFC 9901 9.5",
-    )
+    AGENTCARD_COST_FLOOR = ("agentcard.cost-floor", "A cost lies between zero and the Landauer limit.",
+                            "AgentCard draft-00 2.6.1 (AEV-13)")
+    AGENTCARD_SELF_DECLARED = ("agentcard.self-declared",
+                               "What an agent says of its own standing is no ground for trust.",
+                               "AgentCard draft-00 8.4 (AEV-21)")
+    AGENTCARD_DIALECT = ("agentcard.dialect", "AgentCard has several dialects, and this one was not taken for granted.",
+                         "AgentCard draft-00 2 (AEV-23)")
+    AGENTCARD_FETCHED = ("agentcard.fetched-otherwise",
+                         "The endpoint has another scheme than the address that the card came from.",
+                         "AgentCard draft-00 8.5 (AEV-20)")
+    FETCHED_UNBOUND = ("fetched.unbound", "The server need not be the Holder: anyone can copy a published card.",
+                       "RFC 9901 9.5")
     FETCHED_UNSIGNED = "fetched.unsigned", "Nobody vouches for the card: it is no SD-Card.", "SD-Card 5.1"
-    FETCHED_ELSEWHERE = (
-        "fetched.elsewhere",
-        "The card names an endpoint at another host than it came from.",
-        "SD-Card 5.1",
-    )
+    FETCHED_ELSEWHERE = ("fetched.elsewhere", "The card names an endpoint at another host than it came from.",
+                         "SD-Card 5.1")
     CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
     CONTEXT_REPEATED = "context.repeated", "The disclosure context was given twice.", "SD-Card 3.3.1"
     PATH_MALFORMED = "path.malformed", "Text is not a claim path.", "SD-JWT VC 4.6"
@@ -269,7 +241,7 @@ class Rule(StrEnum):
     AGREEMENT_UNEXPECTED = "agreement.unexpected", "A partner is named where no agreement decides.", "policy"
     AGREEMENT_NONE = "agreement.none-in-force", "No agreement with this partner is in force.", "policy"
     DISCLOSE_EMPTY = "disclose.nothing-behind", "The card has nothing behind this entry.", "policy"
-    SELECTION_COARSE = ("selection.too-coarse", "What has to be shown shows what must stay hidden too.", "RFC 9901 7.2")
+    SELECTION_COARSE = "selection.too-coarse", "What has to be shown shows what must stay hidden too.", "RFC 9901 7.2"
     SELECTION = "selection.not-held", "The SD-Card holds no such claim.", "RFC 9901 7.2"
     POLICY_FORMAT = "policy.format", "The card is of a format that is not admitted here.", "policy"
     POLICY_CLAIM = "policy.claim-missing", "A claim that is required here was not disclosed.", "policy"
@@ -277,55 +249,41 @@ class Rule(StrEnum):
 
     # -- registry -----------------------------------------------------------------------------------------------
     REQUEST = "request.malformed", "The request is not of the documented shape.", "registry"
-    REQUEST_TARGET = "request.not-found", "There is nothing at this path.", "RFC 9110 15.5.5"
+    REQUEST_TARGET = "request.not-found", "There is nothing at this path.", "RFC 9110 15.5.5", Kind.NOT_FOUND
     REQUEST_METHOD = "request.method", "This path does not answer this method.", "RFC 9110 15.5.6"
-    REQUEST_MEDIA_TYPE = ("request.media-type", "The body is of another media type than is read.", "RFC 9110 15.5.16")
+    REQUEST_MEDIA_TYPE = "request.media-type", "The body is of another media type than is read.", "RFC 9110 15.5.16"
     REQUEST_TIMEOUT = "request.timeout", "The body did not arrive in time.", "RFC 9110 15.5.9"
     AGENT_ID = "agent-id.malformed", "The agent id is not 1 to 128 letters, digits, `.`, `_` and `-`.", "registry"
-    AGENT_VERSION = (
-        "agent.version-reused",
-        "The agent is registered with another card of this version; give the changed card a new version.",
-        "registry",
-    )
-    AGENT_OWNED = "agent.taken", "The agent id is not available.", "registry"
-    AGENT_UNKNOWN = "agent.unknown", "The caller has no agent of this id.", "registry"
-    AGENT_NOT_RENEWABLE = (
-        "agent.not-renewable",
-        "The registry does not remember what was asked for; register again.",
-        "registry",
-    )
+    AGENT_VERSION = ("agent.version-reused",
+                     "The agent is registered with another card of this version; give the changed card a new version.",
+                     "registry", Kind.CONFLICT)
+    AGENT_OWNED = "agent.taken", "The agent id is not available.", "registry", Kind.CONFLICT
+    AGENT_UNKNOWN = "agent.unknown", "The caller has no agent of this id.", "registry", Kind.NOT_FOUND
+    AGENT_NOT_RENEWABLE = ("agent.not-renewable", "The registry does not remember what was asked for; register again.",
+                           "registry", Kind.CONFLICT)
     PROOF_MISSING = "proof.missing", "Proof of possession of the Holder key is required.", "SD-Card T-26"
     PROOF_STALE = "proof.stale", "The proof of possession was created too long ago.", "SD-Card T-26"
     PROOF_FROM_FUTURE = "proof.from-future", "The proof of possession was created in the future.", "SD-Card T-26"
     PROOF_AUDIENCE = "proof.audience-mismatch", "The proof of possession is for another registry.", "SD-Card T-26"
     PROOF_AGENT = "proof.agent-mismatch", "The proof of possession is for another agent.", "SD-Card T-26"
-    PROOF_NONCE = (
-        "proof.nonce",
-        "The proof's nonce was not given to this caller, is used up, or has expired.",
-        "SD-Card T-26",
-    )
-    IDEMPOTENCY_REUSED = (
-        "idempotency.other-request",
-        "The Idempotency-Key was used with another request.",
-        "registry, decision 0010",
-    )
-    IDEMPOTENCY_UNREADABLE = (
-        "idempotency.unreadable",
-        "The request was granted before, and its answer cannot be given again.",
-        "registry, decision 0010",
-    )
+    PROOF_NONCE = ("proof.nonce", "The proof's nonce was not given to this caller, is used up, or has expired.",
+                   "SD-Card T-26")
+    IDEMPOTENCY_REUSED = ("idempotency.other-request", "The Idempotency-Key was used with another request.",
+                          "registry, decision 0010")
+    IDEMPOTENCY_UNREADABLE = ("idempotency.unreadable",
+                              "The request was granted before, and its answer cannot be given again.",
+                              "registry, decision 0010", Kind.CONFLICT)
     CURSOR = "cursor.invalid", "The cursor does not continue this query, or no longer.", "registry"
     CARD_DISAGREES = "card.disagrees", "The card and the request say different things.", "registry"
-    TOKEN_MISSING = "token.missing", "A bearer token is required.", "RFC 6750 3.1"
-    TOKEN_INVALID = "token.invalid", "The bearer token is unknown or has expired.", "RFC 6750 3.1"
-    TOKEN_SCOPE = "token.scope", "The bearer token does not cover this.", "RFC 6750 3.1"
-    TOKEN_LIMIT = "token.limit", "The bearer token's limits do not cover this.", "registry"
-    STORE_UNAVAILABLE = "store.unavailable", "The registry cannot reach its records; ask again later.", "registry"
-    STORE_SLOW = (
-        "store.slow",
-        "Looking this up takes longer than the registry gives it now; ask for less, or again later.",
-        "registry, decision 0022",
-    )
+    TOKEN_MISSING = "token.missing", "A bearer token is required.", "RFC 6750 3.1", Kind.UNAUTHENTICATED
+    TOKEN_INVALID = "token.invalid", "The bearer token is unknown or has expired.", "RFC 6750 3.1", Kind.UNAUTHENTICATED
+    TOKEN_SCOPE = "token.scope", "The bearer token does not cover this.", "RFC 6750 3.1", Kind.FORBIDDEN
+    TOKEN_LIMIT = "token.limit", "The bearer token's limits do not cover this.", "registry", Kind.FORBIDDEN
+    STORE_UNAVAILABLE = ("store.unavailable", "The registry cannot reach its records; ask again later.",
+                         "registry", Kind.UNAVAILABLE)
+    STORE_SLOW = ("store.slow",
+                  "Looking this up takes longer than the registry gives it now; ask for less, or again later.",
+                  "registry, decision 0022", Kind.UNAVAILABLE)
     AUDIT_RECORD = "audit.record-malformed", "An audit record cannot be read.", "audit"
     AUDIT_CHANGED = "audit.record-changed", "An audit record is not what its digest was made of.", "audit"
     AUDIT_MISSING = "audit.record-missing", "An audit record is not there.", "audit"
@@ -337,21 +295,19 @@ class Rule(StrEnum):
     AUDIT_STATE_CHANGED = "audit.state-changed", "A row of the database is not as the audit chain says.", "audit"
     AUDIT_STATE_MISSING = "audit.state-missing", "A row that the audit chain says is there is not there.", "audit"
     AUDIT_STATE_ADDED = "audit.state-added", "A row is there that the audit chain says nothing of.", "audit"
-    SIGNER_UNAVAILABLE = "signer.unavailable", "The key that signs is out of reach; ask again later.", "registry"
-    TOKEN_KEYS = (
-        "token.keys-unavailable",
-        "The identity provider's keys cannot be had, so its tokens cannot be checked.",
-        "RFC 9068 4",
-    )
-    RATE_EXCEEDED = "rate.exceeded", "There were too many requests; ask again later.", "RFC 6585 4"
-    CONSOLE_FORGED = "console.forged", "The request does not come from a page of this session.", "registry"
-    NOT_READY = "registry.not-ready", "A part of the registry does not work.", "registry"
-    REGISTRY_FAILED = "registry.failed", "The registry failed; this is its own fault.", "registry"
-    REQUEST_NOT_ACCEPTABLE = (
-        "request.not-acceptable",
-        "There is nothing here of a media type that the request accepts.",
-        "RFC 9110 12.5.1, 15.5.7",
-    )
+    SIGNER_UNAVAILABLE = ("signer.unavailable", "The key that signs is out of reach; ask again later.",
+                          "registry", Kind.UNAVAILABLE)
+    TOKEN_KEYS = ("token.keys-unavailable",
+                  "The identity provider's keys cannot be had, so its tokens cannot be checked.",
+                  "RFC 9068 4", Kind.UNAVAILABLE)
+    RATE_EXCEEDED = "rate.exceeded", "There were too many requests; ask again later.", "RFC 6585 4", Kind.RATE_LIMITED
+    CONSOLE_FORGED = ("console.forged", "The request does not come from a page of this session.",
+                      "registry", Kind.FORBIDDEN)
+    NOT_READY = "registry.not-ready", "A part of the registry does not work.", "registry", Kind.UNAVAILABLE
+    REGISTRY_FAILED = "registry.failed", "The registry failed; this is its own fault.", "registry", Kind.FAILED
+    REQUEST_NOT_ACCEPTABLE = ("request.not-acceptable",
+                              "There is nothing here of a media type that the request accepts.",
+                              "RFC 9110 12.5.1, 15.5.7")
 
     # -- delegation ---------------------------------------------------------------------------------------------
     DELEGATION_GRANT_TYPE = "delegation.grant-type", "There is token exchange, and no other grant.", "RFC 6749 5.2"
@@ -359,31 +315,25 @@ class Rule(StrEnum):
     DELEGATION_TARGET = "delegation.target", "The target is not one agent.", "RFC 8693 2.2.2"
     DELEGATION_SUBJECT = "delegation.other-agent", "The token is for an agent that is not the caller's.", "RFC 8693 2.1"
     DELEGATION_NO_GRANT = "delegation.no-grant", "Nobody has granted that scopes are handed to this target.", "registry"
-    DELEGATION_SCOPE = (
-        "delegation.scope",
-        "A scope is not one that the subject has and that is granted.",
-        "RFC 8693 2.1, SD-Card 7.3",
-    )
+    DELEGATION_SCOPE = ("delegation.scope", "A scope is not one that the subject has and that is granted.",
+                        "RFC 8693 2.1, SD-Card 7.3")
     DELEGATION_CYCLE = "delegation.cycle", "The target is in the chain of those who act already.", "SD-Card 7.3"
     DELEGATION_DEPTH = "delegation.too-deep", "The chain of those who act is too long.", "SD-Card 7.3"
     DELEGATION_ACT = "delegation.act", "`act` is not a chain of those who act.", "RFC 8693 4.1"
-    DELEGATION_MAY_ACT = (
-        "delegation.may-act",
-        "The subject token lets another party act, and not this one.",
-        "RFC 8693 4.4",
-    )
+    DELEGATION_MAY_ACT = ("delegation.may-act", "The subject token lets another party act, and not this one.",
+                          "RFC 8693 4.4")
     DELEGATION_INTERACTION = "delegation.interaction-id", "It belongs to another interaction.", "SD-Card 5.2.2, 7.3"
     DELEGATION_REVOKED = "delegation.revoked", "A token of the chain was revoked, or is not known.", "SD-Card 7.3"
     DELEGATION_GRANT_ENDED = "delegation.grant-ended", "A grant of the chain was removed, or has ended.", "SD-Card 7.3"
-    DELEGATION_AGENT_ENDED = (
-        "delegation.agent-ended",
-        "The SD-Card of an agent in the chain is no longer valid.",
-        "SD-Card 7.3",
-    )
+    DELEGATION_AGENT_ENDED = ("delegation.agent-ended", "The SD-Card of an agent in the chain is no longer valid.",
+                              "SD-Card 7.3")
     APPROVAL_PENDING = "approval.pending", "A person has to approve this first.", "SD-Card 7.3, RFC 8628 3.5"
     APPROVAL_OTHER = "approval.other", "The approval is for something else, or there is none.", "SD-Card 7.3"
     APPROVAL_USED = "approval.used", "The approval was used.", "SD-Card 7.3"
     APPROVAL_DENIED = "approval.denied", "A person has denied this.", "SD-Card 7.3, RFC 8628 3.5"
     APPROVAL_EXPIRED = "approval.expired", "The time in which this could be approved and used is over.", "SD-Card 7.3"
-    APPROVAL_DECIDED = "approval.decided", "There is no such approval that waits for a decision.", "SD-Card 7.3"
-    APPROVAL_SELF = "approval.self", "A party that asked, or is in the chain, cannot approve it.", "SD-Card 7.3"
+    APPROVAL_DECIDED = ("approval.decided", "There is no such approval that waits for a decision.",
+                        "SD-Card 7.3", Kind.NOT_FOUND)
+    APPROVAL_SELF = ("approval.self", "A party that asked, or is in the chain, cannot approve it.",
+                     "SD-Card 7.3", Kind.FORBIDDEN)
+    # fmt: on

@@ -1,22 +1,23 @@
-"""The one table from rules to statuses, and what a refusal looks like."""
+"""HTTP statuses of rules, and problem documents."""
 
 import json
-from collections import Counter
 
 import pytest
 
-from issuer_service.problems import _BY_STATUS, STATUS, problem_response
+from issuer_service.problems import _OF_A_KIND, _OF_HTTP, STATUS, problem_response
 from sdcard import Finding, Refused, Rule, Where
 from sdcard.errors import AND_MORE, Level, Part
+from sdcard.rules import Kind
 
 WHERE = Where(Part.CARD, ("skills", 0))
 
 
-def test_every_rule_has_exactly_one_status() -> None:
-    listed = Counter(rule for rules in _BY_STATUS.values() for rule in rules)
+def test_every_rule_has_the_status_of_its_kind_and_only_rules_of_http_another() -> None:
+    statuses = {kind: {STATUS[rule] for rule in Rule if rule.kind is kind and rule not in _OF_HTTP} for kind in Kind}
 
-    assert set(listed) == set(Rule)
-    assert set(listed.values()) == {1}
+    assert statuses == {kind: {status} for kind, status in _OF_A_KIND.items()}
+    assert len(set(_OF_A_KIND.values()) | set(_OF_HTTP.values())) == len(_OF_A_KIND) + len(_OF_HTTP)
+    assert {str(rule).partition(".")[0] for rule in _OF_HTTP} == {"request"}
     assert set(STATUS) == set(Rule)
 
 
