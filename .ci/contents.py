@@ -1,4 +1,4 @@
-"""The sdist holds files of the repository and nothing else; the wheel the two packages, typed and licensed."""
+"""The sdist holds files of the repository and the inspector's page; the wheel the two packages, typed and licensed."""
 
 import subprocess
 import sys
@@ -13,6 +13,8 @@ with tarfile.open(next(out.glob("*.tar.gz"))) as sdist:
 with zipfile.ZipFile(next(out.glob("*.whl"))) as wheel:
     installed = set(wheel.namelist())
 
+MADE = {"issuer_service/pages/inspector.html"}
+kept |= MADE
 stray = there - kept
 missing = {name for name in kept - there if not name.startswith((".ci/", ".git"))}
 packaged = {name for name in kept if name.startswith(("sdcard/", "issuer_service/"))}

@@ -1,10 +1,7 @@
-"""Join the sources into the page: ``python -m inspector``.
+"""Write the page into ``build/inspector.html``: ``python -m inspector``."""
 
-The page is ``issuer_service/pages/inspector.html``. A test fails when it is out of date.
-"""
-
-from inspector.join import PAGE, joined
+from inspector.join import PAGE, write_page
 
 if __name__ == "__main__":
-    PAGE.write_bytes(joined().encode())
-    print(f"{PAGE.name}: {PAGE.stat().st_size} bytes")
+    write_page()
+    print(f"{PAGE}: {PAGE.stat().st_size} bytes")

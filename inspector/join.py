@@ -6,14 +6,26 @@ Script and style are inline, and known to the CSP by hash.
 import base64
 import hashlib
 import json
+import os
+from functools import cache
 from pathlib import Path
 
 from inspector.data import page_data
 
 SOURCES = Path(__file__).resolve().parent
-PAGE = SOURCES.parent / "issuer_service" / "pages" / "inspector.html"
+PAGE = SOURCES.parent / "build" / "inspector.html"
 
 
+def write_page() -> Path:
+    """Write the page into ``build``, at once for all who read it, and return its path."""
+    PAGE.parent.mkdir(exist_ok=True)
+    part = PAGE.with_suffix(f".{os.getpid()}")
+    part.write_bytes(joined().encode())
+    part.replace(PAGE)
+    return PAGE
+
+
+@cache
 def joined() -> str:
     """The page."""
     script, style = _script(), _read("style.css")

@@ -1,6 +1,8 @@
 """``GET /inspector``: the inspector. What is pasted there stays in the page."""
 
 import re
+from functools import cache
+from importlib import import_module
 from importlib.resources import files
 
 from fastapi import APIRouter, Response
@@ -11,8 +13,11 @@ CACHE = "public, max-age=300"
 _META = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">')
 
 
-def _read() -> tuple[bytes, dict[str, str]]:
-    page = files(__package__).joinpath("inspector.html").read_text(encoding="utf-8")
+@cache
+def inspector_page() -> tuple[bytes, dict[str, str]]:
+    """Return the page and its header fields. A checkout joins the sources."""
+    packaged = files(__package__).joinpath("inspector.html")
+    page = packaged.read_text(encoding="utf-8") if packaged.is_file() else import_module("inspector.join").joined()
     own = _META.search(page)
     assert own, "the inspector has a CSP of its own"
     headers = {
@@ -26,10 +31,8 @@ def _read() -> tuple[bytes, dict[str, str]]:
     return page.encode(), headers
 
 
-_PAGE, _HEADERS = _read()
-
-
 @router.get("/inspector", response_class=Response)
-async def inspector() -> Response:
+def inspector() -> Response:
     """The page. Its CSP allows its own script and style, and no request."""
-    return Response(_PAGE, media_type="text/html; charset=utf-8", headers=_HEADERS)
+    page, headers = inspector_page()
+    return Response(page, media_type="text/html; charset=utf-8", headers=headers)

@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
-from inspector.join import PAGE
+from inspector.join import PAGE, write_page
 from tests.groups import needs, unavailable
 
 ADDRESS = PAGE.as_uri()
@@ -28,6 +28,7 @@ def chromium() -> str:
 def launched() -> Iterator[Browser]:
     """A browser for as long as the block lasts."""
     path = chromium()
+    write_page()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, headless=True, args=_QUIET)
         yield browser

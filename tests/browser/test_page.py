@@ -11,12 +11,13 @@ import pytest
 from fastapi import FastAPI
 from playwright.sync_api import Browser, Page
 
-from inspector.join import PAGE, joined
+from inspector.join import joined, write_page
 from issuer_service.pages import endpoints
 from tests.browser import attacks
 from tests.browser.pages import ADDRESS, Watched
 from tests.external.node_peers import installed
 from tests.served import served
+from tests.shared import ROOT
 
 MOST_BYTES = 300_000
 TABS = {"inspect": "#text", "compare": "#one", "contexts": "#card"}
@@ -64,16 +65,11 @@ def example(page: Page, tab: str) -> None:
     )
 
 
-# -- what is committed ------------------------------------------------------------------------------------------------
-
-
-def test_the_committed_page_is_what_its_sources_make() -> None:
-    """``python -m inspector`` makes it anew."""
-    assert PAGE.read_text(encoding="utf-8") == joined()
+# -- the page itself --------------------------------------------------------------------------------------------------
 
 
 def test_the_page_is_one_small_file_that_names_nothing_outside() -> None:
-    text = PAGE.read_text(encoding="utf-8")
+    text = joined()
     tags = re.sub(r"<script>.*?</script>|<style>.*?</style>", "", text, flags=re.DOTALL)
 
     assert len(text.encode()) < MOST_BYTES
@@ -83,7 +79,7 @@ def test_the_page_is_one_small_file_that_names_nothing_outside() -> None:
 
 
 def test_no_script_makes_markup_or_code_of_a_text() -> None:
-    script = PAGE.read_text(encoding="utf-8").partition("<script>")[2]
+    script = joined().partition("<script>")[2]
     markup = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setAttribute\(.on"
     requests = r"fetch\(|XMLHttp|WebSocket|import\("
 
@@ -226,7 +222,7 @@ def test_every_field_has_a_label(watched: Watched) -> None:
 
 def test_the_html_is_valid() -> None:
     """html-validate, with its recommended rules. What inline blocks there are, the CSP knows by their hashes."""
-    command = ["node", "node_modules/html-validate/bin/html-validate.mjs", "--config", "-", str(PAGE)]
+    command = ["node", "node_modules/html-validate/bin/html-validate.mjs", "--config", "-", str(write_page())]
     folder = installed()
     config = folder / "inspector.htmlvalidate.json"
     config.write_text('{"extends": ["html-validate:recommended"], "root": true}', encoding="utf-8")
@@ -298,7 +294,7 @@ def test_without_a_key_nothing_is_called_verified(watched: Watched) -> None:
 def test_each_kind_of_text_is_known_by_itself(
     watched: Watched, name: str, text: Callable[[dict[str, str]], str], said: str
 ) -> None:
-    examples = json.loads((PAGE.parent.parent.parent / "inspector" / "examples.json").read_text(encoding="utf-8"))
+    examples = json.loads((ROOT / "inspector" / "examples.json").read_text(encoding="utf-8"))
     watched.page.fill("#text", text(examples) + "\n")
     watched.page.wait_for_selector("#result .block")
 
@@ -306,7 +302,7 @@ def test_each_kind_of_text_is_known_by_itself(
 
 
 def test_a_dropped_file_is_read(watched: Watched) -> None:
-    card = (PAGE.parent.parent.parent / "examples" / "georoute.json").read_bytes()
+    card = (ROOT / "examples" / "georoute.json").read_bytes()
     watched.page.set_input_files("#file", {"name": "card.json", "mimeType": "application/json", "buffer": card})
     watched.page.wait_for_selector("#result .block")
     assert "a2a/1.0" in watched.page.locator("#result").inner_text()
@@ -336,7 +332,7 @@ def test_the_context_explorer_shows_the_built_in_policy_to_be_edited(watched: Wa
 def test_every_rule_that_a_step_names_is_one_of_the_core(watched: Watched) -> None:
     from sdcard.rules import Rule
 
-    script = PAGE.read_text(encoding="utf-8").partition("<script>")[2]
+    script = joined().partition("<script>")[2]
     named = set(re.findall(r'new Refused\("([a-z0-9.-]+)"', script)) | set(
         re.findall(r'finding\("([a-z0-9.-]+)"', script)
     )

@@ -1,13 +1,13 @@
 """The inspector as the registry serves it."""
 
-from inspector.join import PAGE
+from inspector.join import joined
 from tests.issuer_service.desk import OpenDesk
 
 
 def test_the_page_is_the_one_that_works_from_disk(registry: OpenDesk) -> None:
     response = registry.get("/inspector")
 
-    assert response.content == PAGE.read_bytes()
+    assert response.content == joined().encode()
     assert response.headers["content-type"] == "text/html; charset=utf-8"
     assert response.headers["x-content-type-options"] == "nosniff"
     assert response.headers["referrer-policy"] == "no-referrer"
@@ -15,7 +15,7 @@ def test_the_page_is_the_one_that_works_from_disk(registry: OpenDesk) -> None:
 
 def test_its_header_allows_nothing_that_the_page_itself_does_not(registry: OpenDesk) -> None:
     header = registry.get("/inspector").headers["content-security-policy"]
-    own = PAGE.read_text(encoding="utf-8").partition('Content-Security-Policy" content="')[2].partition('"')[0]
+    own = joined().partition('Content-Security-Policy" content="')[2].partition('"')[0]
 
     assert header == f"{own}; frame-ancestors 'none'"
     assert header.startswith("default-src 'none'; connect-src 'none'; script-src 'sha256-")
