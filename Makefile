@@ -26,14 +26,9 @@ performance: $(VENV)/ready
 	$(VENV)/bin/python -m benchmarks
 	$(VENV)/bin/python -m benchmarks.plots
 
-# The HTTP interface as a document; a test compares it with what the registry serves.
-openapi: $(VENV)/ready
-	$(VENV)/bin/python -c "import json; from issuer_service.app import openapi_document; print(json.dumps(openapi_document(), indent=1, sort_keys=True))" > docs/openapi.json
-
-# The pages that are made from the code; the tests prove them current.
+# All that is made from the code: vectors, pages, pictures, openapi.json. The tests prove it current.
 pages: $(VENV)/ready
 	$(VENV)/bin/python -m pages
-	$(VENV)/bin/python -m pages.session
 
 # The wheel, built from the sdist, tried with the core alone and with each extra; needs uv.
 packages:
@@ -50,4 +45,4 @@ $(VENV)/ready: pyproject.toml
 	$(VENV)/bin/pip install --quiet --editable '.[service]' --group dev
 	touch $@
 
-.PHONY: demo test fuzz mutants performance openapi pages packages docs
+.PHONY: demo test fuzz mutants performance pages packages docs

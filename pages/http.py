@@ -1,10 +1,9 @@
-"""``docs/http.md``: every request of a registry, from ``docs/openapi.json``."""
+"""``docs/http.md``: every request of a registry, from its OpenAPI document."""
 
 import json
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from issuer_service.app import openapi_document
 
 _HEAD = """# HTTP
 
@@ -21,7 +20,7 @@ by scripts of any origin (`Access-Control-Allow-Origin: *`); no other answer can
 
 def http_page() -> str:
     """The page."""
-    document = json.loads((ROOT / "docs" / "openapi.json").read_text(encoding="utf-8"))
+    document = json.loads(json.dumps(openapi_document(), sort_keys=True))
     text = _HEAD + "\n| request | what it does |\n|---|---|\n"
     sections = ""
     for path, methods in document["paths"].items():

@@ -1,7 +1,5 @@
 """``docs/session.svg``: a terminal session for the README.
 
-``python -m pages.session`` records it again.
-
 It is what the commands really print; the sizes of the demo's SD-Cards are a few bytes more or less each time.
 """
 
@@ -15,7 +13,6 @@ from rich.console import Console
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parent.parent
-PICTURE = ROOT / "docs" / "session.svg"
 COMMANDS = ("sdcard card check examples/georoute.json", "sdcard demo")
 _WIDTH = 80
 _PORT = re.compile(r"(http://127\.0\.0\.1:)\d+")
@@ -58,7 +55,3 @@ def _printed(command: str) -> str:
         check=True,
     )  # fmt: skip
     return _PORT.sub(r"\g<1>8080", ran.stdout).strip("\n")
-
-
-if __name__ == "__main__":
-    PICTURE.write_text(session_picture(), encoding="utf-8")

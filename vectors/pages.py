@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 _RULES = """# Rules
 
-<!-- Written by `python -m vectors.generate`; the tests prove it current. -->
+<!-- Written by `python -m pages`; the tests prove it current. -->
 
 Every reason to refuse: its id, what it says, the section that decides, which function raises it, and the
 [vectors](vectors.md) that show it. Ids are never renamed and never reused.
