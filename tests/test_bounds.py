@@ -84,7 +84,7 @@ PLACES: dict[Why, str] = {
         issuer_service/discovery/postings_repository.py:_key issuer_service/discovery/repository.py:_counting
         issuer_service/discovery/repository.py:_finding issuer_service/db/engine.py:head
         issuer_service/status/repository.py:_open issuer_service/db/state.py:Compared.apart
-        issuer_service/container.py:_plain_formats
+        issuer_service/container.py:_plain_formats issuer_service/pages/endpoints.py:inspector_page
     """,
     Why.SPEED: """
         sdcard/cards/schema.py:snake_case sdcard/cards/schema.py:_spellings
