@@ -1,1 +1,1 @@
-"""A card document in, a ``Card`` out. Knows no JWT."""
+"""Card documents: parsing, detection of the format, checks and conversion. Knows no JWT."""

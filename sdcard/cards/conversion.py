@@ -1,4 +1,4 @@
-"""The result of a conversion, and a report of what it loses."""
+"""Result of a conversion between card formats, with a report of what is lost."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -11,13 +11,11 @@ from sdcard.errors import Finding, Level, Part, Refused, Where, first_findings
 from sdcard.paths import Place
 from sdcard.rules import Rule
 
-# -- ``Conversion``: a document of another format, with its losses ----------------------------------------------------
-# The losses are the parts of the card that could not be carried over.
 
 _SECURITY = frozenset(
     {"auth", "authentication", "authorization", "security", "securityrequirements", "securityschemes"}
 )
-"""What formats call the way in, without underscores and capital letters."""
+"""Names that formats use for security members, in lower case and without underscores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +23,9 @@ class Conversion:
     """Result of a conversion.
 
     Attributes:
-        document: of the other format. It is not signed: signatures are over the card as it was.
-        lost: what is not in the document as it was in the card, with its place in the card; warnings where something
-            that the card says is gone, notes where it is said in another way. Converting the document back gives
-            the card again, apart from this.
+        document: the card in the other format, unsigned: signatures cover the original card.
+        lost: members that differ or are missing, with their place in the original: warnings for lost information, notes
+            for information that is expressed differently. Apart from these, converting back gives the original card.
     """
 
     document: JsonObject = field(repr=False)
@@ -39,13 +36,11 @@ class Conversion:
 
 
 def check_security_is_read(document: JsonObject, own: Place) -> None:
-    """Refuse a card that states security where its format has none.
-
-    Nobody reads it there, and it would be lost.
+    """Refuse security members at places that the card's format does not read. They would be lost.
 
     Args:
         document: the card.
-        own: where its format states it.
+        own: the place that the format reads.
 
     Raises:
         Refused: ``card.not-convertible``, at each such place.
@@ -57,10 +52,7 @@ def check_security_is_read(document: JsonObject, own: Place) -> None:
 
 
 def _stated(document: JsonObject) -> Iterator[Place]:
-    """List the places that state security.
-
-    They may be in the card, its parts, and elements of them, such as a skill.
-    """
+    """List the places that state security in the card, its parts, and elements such as a skill."""
     parts: list[tuple[Place, JsonValue]] = [((), document)]
     parts += [((name,), part) for name, part in document.items()]
     parts += [((*p, i), one) for p, part in parts[1:] if isinstance(part, list) for i, one in enumerate(part)]
@@ -70,42 +62,37 @@ def _stated(document: JsonObject) -> Iterator[Place]:
                 yield (*place, name)
 
 
-# -- Losses of a conversion between A2A versions ----------------------------------------------------------------------
-# The conversion works on one spelling, which is made here.
-#
-# Every finding names its place as the author spelt it, although the conversion sees one spelling only.
-
 MISTAKEN = "It is left out: the other A2A version would take it for its own member of this name."
 
 SPELT = "It is spelt in camelCase."
 
 
 class Losses:
-    """Findings about what is lost, one for a place: a later one knows more."""
+    """Findings about losses, one for each place: a later finding replaces an earlier one.
+
+    The conversion sees one spelling of each name. A finding names its place as the author spelt it.
+    """
 
     def __init__(self) -> None:
         self._found: dict[Where, Finding] = {}
         self._spelt: dict[Where, str] = {}
 
     def add(self, where: Where, hint: str, level: Level = Level.WARNING) -> None:
-        """Record that this place is not carried over.
-
-        For a note, record that it is said in another way.
-        """
+        """Record that this place is lost; or, as a note, that it is expressed differently."""
         place = self._as_spelt(where)
         self._found[place] = Finding(Rule.CARD_LOST, place, hint, level)
 
     def respell(self, where: Where, spelling: str) -> None:
-        """The author spelt the last member of this place otherwise."""
+        """Record that the author spelt the last name of this place differently."""
         self._spelt[where] = spelling
         self.add(where, SPELT, Level.NOTE)
 
     def refusal(self, where: Where, hint: str) -> Refused:
-        """There is no sound card of the other version, because of this place."""
+        """Make a refusal: because of this place there is no valid card in the other version."""
         return Refused(Rule.CARD_UNCONVERTIBLE, self._as_spelt(where), hint)
 
     def all(self) -> tuple[Finding, ...]:
-        """All of them, in the order in which their places were met."""
+        """Return all findings, in the order of their places."""
         return tuple(self._found.values())
 
     def _as_spelt(self, where: Where) -> Where:
@@ -115,11 +102,9 @@ class Losses:
 
 
 def tidy(value: Any, shape: Shape, where: Where, losses: Losses) -> Any:
-    """Return a copy with one spelling and without null members.
+    """Return a copy with known members in camelCase, and without null members.
 
-    Members that the shape names are in camelCase.
-
-    Both are the same to a reader (ProtoJSON). Members that no table names stay as they are.
+    Both are equivalent for readers (ProtoJSON). Members that no table names stay unchanged.
     """
     match shape, value:
         case Scheme(), _:
@@ -138,10 +123,7 @@ def tidy(value: Any, shape: Shape, where: Where, losses: Losses) -> Any:
 def without(
     members: JsonObject, names: Iterable[str], where: Where, losses: Losses, hint: str = MISTAKEN
 ) -> dict[str, Any]:
-    """Return the members without those of these names, in either spelling.
-
-    What they say is lost.
-    """
+    """Return the members without these names, in either spelling, and record the loss."""
     spellings = {spelling for name in names for spelling in (name, snake_case(name))}
     for name in spellings & members.keys():
         losses.add(where.within(name), hint, Level.NOTE if members[name] is None else Level.WARNING)
@@ -149,7 +131,7 @@ def without(
 
 
 def renamed(members: JsonObject, old: str, new: str, where: Where, losses: Losses) -> dict[str, Any]:
-    """The members, one of them under another name, which only this one may have."""
+    """Rename one member; remove a member that already has the new name."""
     kept = without(members, (new,), where, losses)
     return {new if name == old else name: value for name, value in kept.items()}
 

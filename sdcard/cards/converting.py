@@ -1,6 +1,4 @@
-"""Conversion of a card to a document of another format.
-
-It is asked for, never done on the way to something else.
+"""Conversion of a card to another format, only on request.
 
 A new conversion is one function beside its format and one row in ``_CONVERSIONS``.
 """
@@ -37,22 +35,20 @@ _CONVERSIONS: Mapping[tuple[str, str], Callable[[Card], Conversion]] = frozen(
 """(Source format, target format) → conversion function."""
 
 TARGETS = tuple(sorted({target for _, target in _CONVERSIONS}))
-"""The formats that some card can be converted to."""
+"""Formats that cards can be converted to."""
 
 
 def convert_card(card: Card, target: str) -> Conversion:
-    """Make a document of another format that says the same.
-
-    List what it cannot say.
+    """Convert a card to another format, and list what is lost.
 
     Args:
         card: the card.
         target: one of ``TARGETS``.
 
     Raises:
-        Refused: ``card.not-convertible`` where nothing leads from the card's format to that one, or what would come
-            out is no valid card of that format, at every place that stands in the way. As ``parse_card`` for a card
-            that was made by hand and breaks the rules of its format.
+        Refused: ``card.not-convertible`` if there is no conversion between the formats, or the result would not be a
+            valid card, at every place that prevents it. As ``parse_card`` for a Card that was made by hand and breaks
+            the rules of its format.
         Misuse: for another target.
     """
     if target not in TARGETS:
@@ -74,10 +70,7 @@ def convert_card(card: Card, target: str) -> Conversion:
 
 
 def _check_result(conversion: Conversion, target: str) -> None:
-    """Refuse a result that no reader could read.
-
-    A format may demand what the card's own does not, and nothing is made up.
-    """
+    """Refuse an invalid result: the target may demand members that the source lacks, and nothing is made up."""
     result = examine_document(conversion.document)
     errors = [
         Finding(Rule.CARD_UNCONVERTIBLE, finding.where, finding.hint)

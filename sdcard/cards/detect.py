@@ -1,4 +1,7 @@
-"""Documents as cards: detection of the format, and all findings at once."""
+"""Detection of a document's card format, and all findings about it at once.
+
+A new card format is a package beside ``a2a`` and a row in each table here: docs/new-format.md.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -22,11 +25,6 @@ from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where, first_fi
 from sdcard.limits import DEFAULT_LIMITS, MOST_CARD_VALUES, Limits
 from sdcard.rules import Rule
 
-# -- ``summary``: the card of an agent that registered without a card document ----------------------------------------
-# The registration has a name, a description and a version.
-#
-# A registration request may carry no more (SD-Card 3.3.1). Such a card is made, never read: a document with these
-# three members alone is an unfinished A2A card.
 
 _MEMBERS = ("name", "description", "version")
 
@@ -40,18 +38,16 @@ FORMAT = CardFormat(
     facts=FACTS,
     found_by=FOUND_BY,
 )
-"""The groups are those of A2A, so that asking for one is no mistake; there is nothing behind them."""
+"""The groups are those of A2A, so that asking for one is no mistake. They cover nothing here."""
 
 
 def summary_card(name: str, description: str, version: str) -> Card:
-    """The Card that says no more than this."""
+    """Make the Card of a registration that has no card document (SD-Card 3.3.1).
+
+    It is made, never read: a document with these three members alone is an unfinished A2A card.
+    """
     return Card(FORMAT, {"name": name, "description": description, "version": version})
 
-
-# -- Reading of a document to a Card ----------------------------------------------------------------------------------
-# It says which format the document follows, and everything that is wrong with it at once.
-#
-# A new card format is one room beside ``a2a/`` and a row in each of the tables here: docs/new-format.md.
 
 _Question: TypeAlias = Callable[[JsonObject], bool]
 _WHERE = Where(Part.CARD)
@@ -89,15 +85,12 @@ _CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = frozen(
 _DEFAULTS: Mapping[str, CardFormat] = frozen(
     {card_format.family: card_format for card_format in (v1_0.FORMAT, dialects.DRAFT.format, kno_format.V0_2)}
 )
-"""Family → how a document is judged that is said to be of the family and shows no marks of a version."""
+"""Family → the format of a document that is declared to be of the family and shows no marks of a version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A document that is no agent card of a known format.
-
-    It says what the document is instead, and what its author can do.
-    """
+    """A document of another kind, with advice for its author."""
 
     name: str
     hint: str
@@ -105,12 +98,12 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Findings about a document.
+    """Result of an examination.
 
     Attributes:
-        kind: the card format that it follows, or what it is instead; empty where nobody can tell.
-        findings: all of them, errors first.
-        card: there when no finding is an error.
+        kind: the card format, or another kind of document; empty if unknown.
+        findings: all findings, errors first.
+        card: the Card, if no finding is an error.
     """
 
     kind: str
@@ -118,7 +111,7 @@ class Examination:
     card: Card | None
 
     def strictly(self) -> "Examination":
-        """The same for an author who wants no warnings: each one is an error."""
+        """Return the examination with every warning as an error."""
         if all(finding.level is not Level.WARNING for finding in self.findings):
             return self
         raised = [
@@ -129,9 +122,7 @@ class Examination:
 
 
 def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
-    """Parse the bytes of a card document to a Card.
-
-    It is for input from anybody, and so reads strict JSON alone.
+    """Parse the bytes of a card document to a Card. For untrusted input: strict JSON only.
 
     Raises:
         Refused: ``limit.bytes``, a rule of ``parse_json_object`` or ``parse_embedded``, or as ``read_card``.
@@ -140,9 +131,7 @@ def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigner
 
 
 def parse_card_file(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
-    """Parse the bytes of a file that its author keeps to a Card.
-
-    It reads strict JSON, JSON behind a byte order mark, or YAML.
+    """Parse the bytes of an author's file to a Card: strict JSON, JSON with a byte order mark, or YAML.
 
     Raises:
         Refused: as ``documents.read_document``, or as ``read_card``.
@@ -151,17 +140,15 @@ def parse_card_file(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardS
 
 
 def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
-    """Read a card document to a Card.
-
-    Its members are exactly as they came, and nothing is filled in.
+    """Read a card document to a Card. Its members stay as they are; nothing is filled in.
 
     Args:
         document: the card. Its ``signatures`` are checked here and are not in the Card.
-        signers: whose signatures count. Without one that does, a finding says that nobody vouches for the card.
+        signers: keys whose signatures count. If no such signature verifies, a finding says so.
 
     Raises:
-        Refused: ``card.format`` alone where the document is of no known format; otherwise every ``card.…`` rule
-            that it breaks, and the warnings after them.
+        Refused: ``card.format`` alone if the format is unknown; otherwise every ``card.…`` rule that the document
+            breaks, then the warnings.
     """
     return _card_of(examine_document(document, signers))
 
@@ -169,11 +156,9 @@ def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
 def examine_card(
     data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY, expected: str | None = None
 ) -> Examination:
-    """Examine the bytes of a file, for tools that help an author.
+    """Examine the bytes of an author's file, and return all findings.
 
-    Return everything that there is to say about it.
-
-    Reads what ``parse_card_file`` reads. Arguments and misuse as ``examine_document``.
+    Reads the same input as ``parse_card_file``. Arguments and misuse as ``examine_document``.
     """
     try:
         return _examine_file(data, limits, signers, expected)
@@ -182,18 +167,16 @@ def examine_card(
 
 
 def examine_document(document: JsonObject, signers: CardSigners = NOBODY, expected: str | None = None) -> Examination:
-    """Examine a document, and return everything there is to say about it.
-
-    Authors mend a card in one go when they see all at once.
+    """Examine a document, and return all findings, so that its author can correct them in one go.
 
     Args:
         document: the document.
         signers: as in ``read_card``.
-        expected: what it is said to be: a format, such as ``agentcard/readme-1.0``, whose rules then apply; or a
-            family, such as ``agentcard``, within which its marks decide. Without it they decide alone.
+        expected: a format, such as ``agentcard/readme-1.0``, whose rules then apply; or a family, such as
+            ``agentcard``, whose marks of a version then decide. By default the document's marks alone decide.
 
     Raises:
-        Misuse: when there is no such format or family.
+        Misuse: for an unknown format or family.
     """
     return _examine(document, (), signers, expected)
 
@@ -214,10 +197,7 @@ def _examine(
 
 
 def examine_as(name: str, document: JsonObject, signers: CardSigners = NOBODY) -> Examination:
-    """Examine a document as the card format that the caller names.
-
-    It is a value of ``card_format``.
-    """
+    """Examine a document as the card format of this name, a value of ``card_format``."""
     if name not in _CHECKS:
         return Examination("", (Finding(Rule.CARD_FORMAT, _WHERE, "Name a format that documents can have."),), None)
     return _judge(document, KNOWN_FORMATS[name], (), signers)
@@ -226,7 +206,7 @@ def examine_as(name: str, document: JsonObject, signers: CardSigners = NOBODY) -
 def _judge(
     document: JsonObject, card_format: CardFormat, about_text: Iterable[Finding], signers: CardSigners
 ) -> Examination:
-    """Apply the rules of its format, and those of every card."""
+    """Apply the rules of the format, and those of every card."""
     name = card_format.name
     if has_more_values(document, MOST_CARD_VALUES):
         hint = f"A card has at most {MOST_CARD_VALUES} values, members and elements alike."
@@ -268,24 +248,21 @@ def _detect(document: JsonObject) -> CardFormat | Foreign:
 
 
 def format_of(declared: str | None, members: JsonObject) -> CardFormat | None:
-    """The known format of a partial card; None where the declaration is unknown.
+    """Return the format of a partial card; None if the declared format is unknown.
 
-    An SD-Card declares only the family of its card, because hidden members can decide the version. The members that
-    are shown decide it here, as far as they can.
+    An SD-Card declares only the family of its card, because hidden members can decide the version. The disclosed
+    members decide it here, as far as they can.
 
     Args:
         declared: the claim ``card_format``: a format such as ``a2a/1.0``, or a family such as ``a2a``.
-        members: the members that are shown.
+        members: the disclosed members.
     """
     name = declared or ""
     return _expect(members, name) if name in _DEFAULTS else KNOWN_FORMATS.get(name)
 
 
 def _expect(document: JsonObject, expected: str) -> CardFormat:
-    """Choose the format to judge by.
-
-    The document is said to be of this format or family.
-    """
+    """Choose the format to apply to a document of this declared format or family."""
     if expected in _CHECKS:
         return KNOWN_FORMATS[expected]
     if expected not in _DEFAULTS:
@@ -296,10 +273,7 @@ def _expect(document: JsonObject, expected: str) -> CardFormat:
 
 
 def _dropped(names: Iterable[str]) -> Iterable[Finding]:
-    """Say that signatures are not in the Card.
-
-    ``check_signatures`` says what they were worth.
-    """
+    """Note that signatures are not in the Card. ``check_signatures`` reports their validity."""
     hint = "Signatures are dropped once they are checked: they would not survive partial disclosure."
     return [Finding(Rule.CARD_SIGNATURES, _WHERE.within(name), hint, Level.NOTE) for name in names]
 
@@ -363,4 +337,4 @@ _SIGNS: tuple[tuple[_Question, CardFormat | Foreign], ...] = (
     (_lists_capabilities_only, _LIST),
     (detection.is_beginning, v1_0.FORMAT),
 )
-"""What a document looks like: the first question that is answered with yes decides."""
+"""The first question that is true decides what a document is."""

@@ -1,19 +1,18 @@
-"""Reading of a file's bytes: strict JSON, JSON behind a byte order mark, or YAML.
+"""Reading of a card file: strict JSON, JSON with a byte order mark, or YAML.
 
-For tools that read files which people write. What a stranger sends is strict JSON alone: ``encoding.parse_json``.
+For files that people write. Untrusted input is strict JSON only: ``encoding.parse_json``.
 
-Of YAML we read what JSON can say, so that one text is one document to every reader, or it is refused:
+Only YAML that JSON can express is read, so that every reader gets the same document, or it is refused:
 
-- Anchors, aliases, merges, tags, keys that are no strings and further documents are refused. Without aliases no text
+- Anchors, aliases, merges, tags, keys that are not strings, and further documents are refused. Without aliases no text
   grows while it is read.
 - Two members of one name are refused, at any depth. YAML forbids them, and most readers keep the last one.
-- A plain scalar is null, a boolean or a number where YAML 1.1 and YAML 1.2 agree that it is one. Where only one of them
-  says so, as of ``no``, ``2026-03-15``, ``12:30``, ``1_000``, ``0o17`` and ``1e3``, it stays the text that was written,
-  and a warning asks for quotes.
+- A plain scalar is null, a boolean or a number only if YAML 1.1 and YAML 1.2 agree. Where they differ, as for ``no``,
+  ``2026-03-15``, ``12:30``, ``1_000``, ``0o17`` and ``1e3``, it stays text, and a warning asks for quotes.
 - A number is spelt as in JSON and kept exactly; ``.inf``, ``.nan``, ``0x1F``, ``+1`` and ``007`` are refused.
 
-PyYAML's parser in Python does the reading, event by event: without recursion, in time linear in the length, and with
-the same result on every machine. LibYAML is faster where it is there, and reads some texts otherwise.
+PyYAML's Python parser reads event by event: without recursion, in linear time, and with the same result on every
+machine. LibYAML is faster where installed, but reads some texts differently.
 """
 
 import re
@@ -34,18 +33,15 @@ from sdcard.rules import Rule
 _WHERE = Where(Part.CARD)
 _BOM, _NEWLINE = "\ufeff", "\n"
 _AS_JSON = (b"{", b"[", b"//", b"/*")
-"""How JSON begins, and JSON with comments, which is refused as that."""
+"""Starts of JSON, and of JSON with comments, which is refused as JSON."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_SEPARATOR = re.compile("[\x85\u2028\u2029]")
-"""Line breaks in YAML 1.1, characters like any other in YAML 1.2."""
+"""Line breaks in YAML 1.1, ordinary characters in YAML 1.2."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadDocument:
-    """A document as its author wrote it, and what to mend in its spelling.
-
-    It never has an error.
-    """
+    """A document as its author wrote it, with warnings about its spelling."""
 
     document: JsonObject = field(repr=False)
     findings: tuple[Finding, ...] = ()
@@ -54,12 +50,12 @@ class ReadDocument:
 def read_document(data: bytes, limits: Limits = DEFAULT_LIMITS) -> ReadDocument:
     """Read the document in the bytes of a file.
 
-    Text that begins with a brace or bracket, and a card in a string, is JSON. So is what begins with a comment of other
-    languages. Anything else is YAML.
+    Text that begins with a brace, a bracket or a comment of another language is JSON, and so is a card in a string. Any
+    other text is YAML.
 
     Raises:
-        Refused: ``limit.bytes`` or ``encoding.utf8``; of JSON a rule of ``parse_json_object`` or
-            ``parse_embedded``; of YAML as ``parse_yaml``.
+        Refused: ``limit.bytes`` or ``encoding.utf8``; for JSON a rule of ``parse_json_object`` or ``parse_embedded``;
+            for YAML as ``parse_yaml``.
     """
     if len(data) > limits.card_bytes:
         raise Refused(Rule.LIMIT_BYTES, _WHERE, f"A card has at most {limits.card_bytes} bytes.")
@@ -75,9 +71,7 @@ def read_document(data: bytes, limits: Limits = DEFAULT_LIMITS) -> ReadDocument:
 
 
 def parse_yaml(data: bytes, where: Where, depth: int) -> ReadDocument:
-    """Parse a YAML mapping in UTF-8 to a document, unchanged or refused.
-
-    The caller bounds its size.
+    """Parse a YAML mapping in UTF-8. The caller bounds its size.
 
     Args:
         data: the text, without a byte order mark.
@@ -103,7 +97,7 @@ def _byte_order_mark() -> Finding:
     return Finding(Rule.BYTE_ORDER_MARK, _WHERE, hint, Level.WARNING)
 
 
-# -- text → events ----------------------------------------------------------------------------------------------------
+# -- Text → events ----------------------------------------------------------------------------------------------------
 
 
 def _decode(data: bytes, where: Where) -> str:
@@ -132,9 +126,9 @@ def _events(text: str, where: Where) -> Iterator[Any]:
 
 
 def _next(parser: Iterator[Any], text: str) -> Any:
-    """The next event, None at the end, or the line and column that are no YAML.
+    """Return the next event, None at the end, or the line and column of an error.
 
-    The refusal is raised elsewhere, since these exceptions carry the text.
+    The caller raises the refusal, because these exceptions carry the text.
     """
     try:
         return next(parser, None)
@@ -155,27 +149,24 @@ def _line(text: str, position: int) -> int:
     return text.count(_NEWLINE, 0, position) + 1
 
 
-# -- events → document ------------------------------------------------------------------------------------------------
+# -- Events → document ------------------------------------------------------------------------------------------------
 
 
 class _Container:
-    """A mapping or sequence whose end has not come yet.
-
-    ``key`` is the member that waits for its value.
-    """
+    """An open mapping or sequence. ``key`` is the member that waits for its value."""
 
     def __init__(self, value: JsonObject | list[JsonValue], where: Where) -> None:
         self.value, self.where, self.key = value, where, ""
         self.wants_key = isinstance(value, dict)
 
     def place(self) -> Where:
-        """Return the place of the next node; the place of a key is not known yet."""
+        """Return the place of the next node, before its key is known."""
         if isinstance(self.value, list):
             return self.where.within(len(self.value))
         return self.where if self.wants_key else self.where.within(self.key)
 
     def add(self, node: JsonValue) -> None:
-        """Append an element, or give the waiting member its value."""
+        """Append an element, or set the waiting member."""
         if isinstance(self.value, list):
             self.value.append(node)
         else:
@@ -184,10 +175,7 @@ class _Container:
 
 
 class _Builder:
-    """The document so far.
-
-    Open containers lie on a stack: nothing recurses, however deeply a text nests.
-    """
+    """The document so far. Open containers are on a stack, so that nothing recurses."""
 
     def __init__(self, where: Where, depth: int) -> None:
         self.value: JsonValue = None
@@ -197,7 +185,7 @@ class _Builder:
         self._begun = False
 
     def take(self, event: Any) -> None:
-        """Go on with the next event."""
+        """Process the next event."""
         if isinstance(event, yaml.DocumentStartEvent):
             self._begin(event)
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -268,7 +256,7 @@ def _is_merge(event: Any) -> bool:
     return bool(event.value == "<<" and event.implicit[0])
 
 
-# -- plain scalars ----------------------------------------------------------------------------------------------------
+# -- Plain scalars ----------------------------------------------------------------------------------------------------
 
 
 class _Kind(Enum):
@@ -292,7 +280,7 @@ _YAML_1_1: _Kinds = {
     ),
     _Kind.OTHER: re.compile(r"<<|=|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:(?:[Tt]|[ \t]+)[0-9:.Zz \t+-]*)?"),
 }
-"""What the types of YAML 1.1 (int, float, bool, null, timestamp, merge, value) make of a plain scalar."""
+"""Plain scalars by the types of YAML 1.1 (int, float, bool, null, timestamp, merge, value)."""
 _YAML_1_2: _Kinds = {
     _Kind.NULL: _NULL,
     _Kind.BOOLEAN: re.compile("true|True|TRUE|false|False|FALSE"),
@@ -302,7 +290,7 @@ _YAML_1_2: _Kinds = {
         re.VERBOSE,
     ),
 }
-"""The same by the core schema of YAML 1.2.2 (10.3.2)."""
+"""Plain scalars by the core schema of YAML 1.2.2 (10.3.2)."""
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 

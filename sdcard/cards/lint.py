@@ -1,9 +1,6 @@
-"""Checks for content that no card should hold.
+"""Warnings about content that no card should have: secrets, personal data, internal hosts, hidden text.
 
-The checks look for secrets, personal data, internal hosts and hidden text.
-
-A card is made to be shown. These are warnings, since a program can only guess; each names a place and quotes nothing.
-
+A program can only guess, so these are warnings. Each names a place and quotes nothing.
 SD-Card 7.4.3 (SDC-25), AgentCard AEV-22, KNO-8.
 """
 
@@ -65,7 +62,7 @@ _OFFICES = frozenset(
     )
     + ("no-reply", "office", "ops", "press", "privacy", "sales", "security", "service", "support", "team", "webmaster")
 )
-"""Mail addresses that no single person has."""
+"""Mail addresses of an office, not of a person."""
 _PHONE = re.compile(r"(?<![\w+])\+[1-9](?:[ ().-]{0,2}[0-9]){7,14}(?![\w])", re.ASCII)
 _CARD_NUMBER = re.compile(r"[0-9](?<![\w.-][0-9])(?:[ -]?[0-9]){12,18}(?![\w-])", re.ASCII)
 
@@ -76,14 +73,14 @@ _INSIDE = (
 )
 
 _HARMLESS = re.compile(r"(?:[!-,./;<>?A-~-]{0,18} )*+[!-,./;<>?A-~-]{0,18}|[ -*,-9;<>?A-~]{0,12}")
-"""Most texts: short words of ASCII, and no digits unless it is short; without a sign of anything looked for here."""
+"""Most texts: short ASCII words, without digits unless the text is short. They have no sign of anything looked for."""
 
 _BESIDE_CLIENT = frozenset({"mcp", "stdio"})
-"""Schemes of programs that run on the user's machine, where an address of that machine is right."""
+"""Schemes of programs on the user's machine, where a loopback address is right."""
 
 
 def suspicious(document: JsonObject) -> Iterator[Finding]:
-    """Find values that look as if nobody should see them, or nobody could use them."""
+    """Find values that look secret, personal, internal or deceptive."""
     waiting: list[tuple[JsonValue, Place]] = [(document, ())]
     while waiting:
         value, place = waiting.pop()
@@ -102,30 +99,24 @@ def _is_looked_at(value: JsonValue) -> bool:
 
 
 def _is_harmless(text: str) -> bool:
-    """Whether a glance is enough: it has no sign of anything that is looked for."""
+    """Whether a quick match shows that the text needs no search."""
     return _HARMLESS.fullmatch(text) is not None and "--" not in text
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a text looks like a key, a token or a password, or has one in it."""
+    """Whether a text is or contains something that looks like a key, a token or a password."""
     return (_may_hold_secret(text) and bool(_SECRET_TEXT.search(text))) or _has_password(text)
 
 
 def is_deceptive(text: str) -> bool:
-    """Whether people see another text than programs read.
-
-    Some character in it is invisible, or reverses the rest.
-    """
+    """Whether invisible or reversing characters make people see another text than programs read."""
     if text.isprintable():  # nothing that is hidden is
         return False
     return bool(_HIDDEN.search(text)) and bool(_HIDDEN.search(_FLAG.sub("", text)))
 
 
 def _may_hold_secret(text: str) -> bool:
-    """Whether the text may hold a secret and needs a closer look.
-
-    Every known secret has a sign of it, or 19 characters without a space.
-    """
+    """Whether the text may hold a secret: every pattern has such a sign, or 19 characters without a space."""
     if "=" in text or ":" in text or "-----" in text:
         return True
     if len(text) < 19:
@@ -145,13 +136,13 @@ def _suspicious_members(members: JsonObject, place: Place) -> Iterator[Finding]:
 
 
 def _is_to_be_read(names: str) -> bool:
-    """Whether one of these names may be hidden, or that of a secret."""
+    """Whether one of these names may be hidden, or be the name of a secret."""
     plain = _plain(names)
     return not plain.isprintable() or "pass" in plain or "secret" in plain or "token" in plain or "key" in plain
 
 
 def _is_told_elsewhere(value: str) -> bool:
-    """Whether there is no secret here, or one that its text gives away already."""
+    """Whether the value is a placeholder, or a secret that the search of texts reports."""
     return bool(_PLACEHOLDER.match(value)) or holds_secret(value)
 
 
@@ -206,15 +197,13 @@ def _is_personal(text: str) -> bool:
 
 
 def _is_payment_card(digits: list[int]) -> bool:
-    """The check digit of ISO/IEC 7812, and a first digit that payment cards have."""
+    """Whether the check digit (ISO/IEC 7812) and the first digit are those of a payment card."""
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
     return digits[0] in (3, 4, 5, 6) and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
 def _host(text: str) -> str:
-    """Return the host of a text that is a URL, or a gRPC address, as a whole.
-
-    It is empty for any other text.
+    """Return the host if the whole text is a URL or a gRPC address; otherwise nothing.
 
     A single word before a colon and digits may be anything, such as the name of a block chain.
     """

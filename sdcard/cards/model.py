@@ -1,4 +1,4 @@
-"""Validated Agent Cards, and the facts that SD-Card needs about a card format."""
+"""Validated Agent Cards, and card formats as data."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,25 +12,20 @@ from sdcard.paths import ClaimPath, Place, Segment
 from sdcard.profile import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.rules import Rule
 
-# -- ``CardFormat``: what SD-Card needs to know of one card specification, as data ------------------------------------
-
 
 class Fact(StrEnum):
-    """Questions that any card format can answer. A closed set."""
+    """Questions that every card format answers, a closed set."""
 
     PROVIDER = "provider"
-    """The name of who runs it."""
+    """The name of the organisation that runs the agent."""
     ENDPOINT = "endpoint"
-    """The URL of a place where clients connect to it."""
+    """A URL that clients connect to."""
     SKILL = "skill"
-    """The id of something that it can do."""
+    """The id of a skill."""
 
 
 class Criterion(StrEnum):
-    """Kinds of search terms, a closed set.
-
-    The values are members of a discovery request's query.
-    """
+    """Kinds of search terms, a closed set: members of a discovery query."""
 
     SKILLS = "skills"
     """The id or the name of a skill."""
@@ -46,24 +41,23 @@ class Criterion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CardFormat:
-    """A card specification.
+    """A card specification, as SD-Card needs it.
 
     Attributes:
         name: the value of ``card_format``, such as ``a2a/1.0``.
         always_disclosed: top-level members that every SD-Card of this format shows (SD-Card 3.1).
         members: the top-level members that the specification names.
         units: places that get a Disclosure of their own; top-level members always do.
-        together: exceptions from ``units``: these stay in the clear inside their parent and are shown with it.
+        together: exceptions from ``units``: in the clear inside their parent, and shown with it.
         groups: names of the draft's registration request (3.3.1) → the claims they stand for. A place belongs to the
             group with the longest path that covers it.
-        facts: where a card says what can be asked of any agent, in every spelling that readers accept. Tokens are
-            limited by it. Every fact is named; one that the format does not have has no place: ``()``.
-        found_by: where a card says by what it can be found, likewise, for every criterion. A text counts as itself,
-            and a member that is true by its name.
-        private: places that ``*`` does not stand for; only an entry that names them shows them.
-        names_agent: those of ``always_disclosed`` that identify the agent. A pairwise id replaces their values.
-        members_of_family: the top-level members that SD-Cards of the whole family can have; empty where these are
-            ``members``. Numbers of digests follow them: hidden members can decide which format a card has.
+        facts: where a card answers each ``Fact``, in every spelling that readers accept. Tokens are limited by them.
+            A fact that the format lacks has no path: ``()``.
+        found_by: the same for each ``Criterion``. A text counts as itself, a member that is true by its name.
+        private: places that ``*`` does not cover; only an entry that names them shows them.
+        names_agent: members of ``always_disclosed`` that identify the agent. A pairwise id replaces their values.
+        members_of_family: top-level members that SD-Cards of the whole family can have; empty if equal to ``members``.
+            The number of decoys follows them, because hidden members can decide which format a card has.
     """
 
     name: str
@@ -88,9 +82,6 @@ class CardFormat:
         return any(one.matches(place) for one in self.together)
 
 
-# -- ``Card``: a validated agent card of any format -------------------------------------------------------------------
-# The module also finds names that no card may use.
-
 _HAS_PARTS = (dict, list)
 
 
@@ -100,9 +91,9 @@ class Card:
 
     Attributes:
         format: the specification that the document follows.
-        document: the members exactly as read, unknown ones among them; not to be changed. ``signatures`` are not
-            in it: they are checked on the whole card and cannot survive partial disclosure (SD-Card T-32).
-        findings: what a careful author would still mend; never an error.
+        document: the members exactly as read, unknown ones included; not to be changed. It has no ``signatures``:
+            they cover the whole card and cannot survive partial disclosure (SD-Card T-32).
+        findings: warnings and notes, never an error.
 
     Raises:
         Refused: ``card.reserved-member`` or ``json.depth``, for a document that no reader checked.
@@ -121,7 +112,7 @@ class Card:
 
 
 def _is_deeper(document: JsonObject, most: int) -> bool:
-    """Whether arrays and objects nest deeper than functions that are recursive can go."""
+    """Whether the document nests deeper than recursive functions can go."""
     level: list[JsonObject | list[JsonValue]] = [document]
     for _ in range(most):
         inner = (part for one in level for part in (one.values() if isinstance(one, dict) else one))
@@ -134,10 +125,7 @@ def _is_deeper(document: JsonObject, most: int) -> bool:
 def reserved_members(document: JsonObject) -> tuple[Finding, ...]:
     """Find members whose names would collide with claims of the SD-Card.
 
-    They would land on a claim with another meaning.
-
-    A card's ``status`` or ``exp`` would be taken for the SD-Card's own, and ``_sd`` for digests of the Issuer's.
-
+    A card's ``status`` or ``exp`` would be taken for the SD-Card's own, and ``_sd`` for digests of the Issuer.
     RFC 9901 4.1, SD-Card T-30.
     """
     at_top = [(name,) for name in document if name in RESERVED_AT_TOP]
@@ -147,10 +135,7 @@ def reserved_members(document: JsonObject) -> tuple[Finding, ...]:
 
 
 def _has_reserved(document: JsonObject) -> bool:
-    """Whether a member with a reserved name exists, so that a search is worthwhile.
-
-    The function is iterative, since a caller may hand over a document that no limit on depth was applied to.
-    """
+    """Whether a reserved name exists. Iterative, since the depth of the document is not yet checked."""
     waiting: list[JsonObject | list[JsonValue]] = [document]
     for inner in waiting:  # which grows
         if isinstance(inner, list):

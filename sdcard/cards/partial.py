@@ -1,11 +1,7 @@
 """``PartialCard``: the disclosed members of a card.
 
-It gives the whole card where nothing that matters is missing.
-
 An absent member may exist and be withheld, so nothing is filled in for it: no ``[]``, no ``{}``, no default (SD-Card
-T-31, DECISIONS 6).
-
-The card formats are imported when a card is examined: to verify a presentation takes none of them.
+T-31, DECISIONS 6). The card formats are imported when a card is examined: verifying a presentation needs none.
 """
 
 from dataclasses import dataclass, field
@@ -25,12 +21,12 @@ _ASK = "Ask for it: it was not disclosed, or the card has none."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialCard:
-    """The disclosed part of a card. It may have further members.
+    """The disclosed part of a card, which may have further members.
 
     Attributes:
-        declared_format: the claim ``card_format``, where the SD-Card has one: a family such as ``a2a``, or a format.
+        declared_format: the claim ``card_format``, if any: a family such as ``a2a``, or a format.
         members: the disclosed members, exact JSON values.
-        emptied: objects and arrays among them that may have something, of which nothing is shown.
+        emptied: disclosed objects and arrays of which every part is hidden.
     """
 
     declared_format: str | None
@@ -39,11 +35,9 @@ class PartialCard:
 
     @property
     def card_format(self) -> str | None:
-        """The format, such as ``a2a/1.0``.
+        """The format, such as ``a2a/1.0``; an unknown declaration unchanged.
 
-        It is the declared one, or within the declared family as the shown members tell.
-
-        An unknown declaration is returned unchanged.
+        Within a declared family, the disclosed members decide the version.
         """
         from sdcard.cards.detect import format_of
 
@@ -54,19 +48,15 @@ class PartialCard:
     def missing(self) -> tuple[Finding, ...]:
         """Every place where the format demands a member that was not disclosed.
 
-        It is empty where the card is complete.
-
-        What the format merely allows may be missing all the same: who is shown no security requirement does not know
-        that there is none.
+        It is empty for a complete card. Optional members may be hidden all the same: without a security requirement in
+        ``members``, the card may still have one.
         """
         return _missing(self._examine())
 
     def complete(self) -> "Card":
-        """The card for software that knows nothing of selective disclosure.
+        """Return the card for software without selective disclosure: the disclosed members alone.
 
-        It has the disclosed members and no others.
-
-        What is ``emptied`` is left out: an empty array would say that there is nothing.
+        Containers in ``emptied`` are left out, because an empty array would say that there is nothing.
 
         Raises:
             Refused: ``card.incomplete``, once for every place that ``missing`` names.
@@ -85,10 +75,7 @@ class PartialCard:
 
 
 def _missing(examination: "Examination") -> tuple[Finding, ...]:
-    """Find what is missing.
-
-    An error counts whatever it is about: the Issuer saw the whole card, and found none.
-    """
+    """Find what is missing. Every error counts: the Issuer saw the whole card and found none."""
     return tuple(
         Finding(Rule.CARD_INCOMPLETE, finding.where, _ASK if finding.rule is Rule.CARD_MEMBER_MISSING else finding.hint)
         for finding in examination.findings
@@ -97,10 +84,7 @@ def _missing(examination: "Examination") -> tuple[Finding, ...]:
 
 
 def _without(value: JsonValue, place: Place, emptied: frozenset[Place]) -> JsonValue:
-    """Return the value without members that are emptied.
-
-    An array keeps its elements: the others must not move.
-    """
+    """Return the value without emptied members. Arrays keep their elements, so that no index moves."""
     if isinstance(value, dict):
         kept = {name: inner for name, inner in value.items() if (*place, name) not in emptied}
         return {name: _without(inner, (*place, name), emptied) for name, inner in kept.items()}

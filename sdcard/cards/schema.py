@@ -1,10 +1,7 @@
-"""The shapes of a specification's members, as data.
+"""Shapes of a specification's members, as data, and the check that walks a document beside them.
 
-A walk compares a document with them.
-
-Owns how findings about missing, misspelt, mistyped and unsafe members are worded. Knows no card: the tables are in the
-files of the formats. Unless a row says otherwise null counts as absent, and members that no table names are nobody's
-business, as in ProtoJSON and in every A2A version (1.0, 5.7).
+The tables are in the modules of the formats. Unless a row says otherwise, null counts as absent and unknown members are
+accepted, as in ProtoJSON and in every A2A version (1.0, 5.7).
 """
 
 import re
@@ -35,7 +32,7 @@ class Shape(Protocol):
     """Shape that a value must have."""
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find what is wrong with a value that is there."""
+        """Find what is wrong with a value that is not absent."""
 
 
 class Need(Enum):
@@ -44,7 +41,7 @@ class Need(Enum):
     REQUIRED = auto()
     """An error: the card cannot be read without it."""
     EXPECTED = auto()
-    """A warning: the standard demands it, and readers live without it."""
+    """A warning: the standard demands it, and readers can do without."""
     RECOMMENDED = auto()
     """A note: the standard recommends it."""
     OPTIONAL = auto()
@@ -59,10 +56,10 @@ class Member:
     """A row of a shape table.
 
     Attributes:
-        shape: what its value must look like.
-        need: what it means when it is not there.
-        advice: tells the author what to write, or where the member went.
-        null: how much it matters that an optional member is there and null. Without it, null counts as absent.
+        shape: the shape of its value.
+        need: the meaning of its absence.
+        advice: what to write, or where the member moved.
+        null: the level of a null value of an optional member. Without it, null counts as absent.
     """
 
     shape: Shape
@@ -73,12 +70,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A string. ``empty`` says how much an empty one matters."""
+    """A string. ``empty`` is the level of an empty one."""
 
     empty: Level | None = None
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no string, or empty where that matters."""
+        """Find a value that is not a string, or is empty."""
         if not isinstance(value, str):
             yield _wrong_type(where, "a string")
         elif not value and self.empty:
@@ -87,13 +84,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class MediaType:
-    """The name of a media type.
-
-    A bare word such as ``text`` is common, and every reader takes it.
-    """
+    """A media type. Every reader accepts a bare word such as ``text``, so that is a note."""
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no string, is empty, or has not two parts."""
+        """Find a value that is not a string, is empty, or has no slash."""
         if not isinstance(value, str) or not value:
             yield from Text(empty=Level.WARNING).check(value, where)
         elif "/" not in value:
@@ -107,7 +101,7 @@ class Choice:
     options: tuple[str, ...]
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is none of the options."""
+        """Find a value that is not one of the options."""
         if not isinstance(value, str):
             yield _wrong_type(where, "a string")
         elif value not in self.options:
@@ -119,34 +113,31 @@ class Flag:
     """True or false."""
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is neither."""
+        """Find a value that is not a boolean."""
         if not isinstance(value, bool):
             yield _wrong_type(where, "true or false")
 
 
 class Reach(Enum):
-    """Purpose of a URL, which decides what is unusual in it."""
+    """Use of a URL, which decides what is unusual in it."""
 
     NAME = auto()
-    """It identifies something and nobody follows it."""
+    """It identifies something; nothing connects to it."""
     LINK = auto()
     """People and programs follow it."""
     ENDPOINT = auto()
-    """Programs connect to it; a gRPC one may be ``host:port``."""
+    """Programs connect to it; for gRPC it may be ``host:port``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A URL that is safe to show and to follow.
-
-    ``empty`` says how much an empty string matters.
-    """
+    """A URL that is safe to show and to follow. ``empty`` is the level of an empty string."""
 
     reach: Reach
     empty: Level = Level.ERROR
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a URL that is dangerous (an error) or careless (a warning)."""
+        """Find a dangerous URL (an error) or a careless one (a warning)."""
         if not isinstance(value, str):
             yield _wrong_type(where, "a string")
             return
@@ -164,13 +155,13 @@ class Url:
 
 @dataclass(frozen=True, slots=True)
 class ArrayOf:
-    """An array of values of one shape. ``empty`` says how much an empty one matters."""
+    """An array of values of one shape. ``empty`` is the level of an empty array."""
 
     element: Shape
     empty: Level | None = None
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no array, and what is wrong with its elements."""
+        """Find a value that is not an array, and faults of its elements."""
         if not isinstance(value, list):
             yield _wrong_type(where, "an array")
             return
@@ -182,12 +173,12 @@ class ArrayOf:
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
-    """An object whose member names are the author's own, with values of one shape."""
+    """An object whose member names the author chose, with values of one shape."""
 
     element: Shape
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no object, and what is wrong with its members."""
+        """Find a value that is not an object, and faults of its members."""
         if not isinstance(value, dict):
             yield _wrong_type(where, "an object")
             return
@@ -201,9 +192,9 @@ class Object:
 
     Attributes:
         members: the table.
-        legacy: members of other versions, which readers of this one ignore; their type is checked all the same.
+        legacy: members of other versions. Readers of this version ignore them; their type is checked all the same.
         exactly_one: whether the members are alternatives.
-        notes_unknown: whether a member that no table names is worth a note.
+        notes_unknown: whether an unknown member gets a note.
     """
 
     members: Mapping[str, Member] = field(default_factory=dict)
@@ -212,7 +203,7 @@ class Object:
     notes_unknown: bool = False
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no object, and what is wrong with the members of the table."""
+        """Find a value that is not an object, and faults of its members."""
         if not isinstance(value, dict):
             yield _wrong_type(where, "an object")
             return
@@ -245,16 +236,13 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """An object whose ``tag`` member says which of several shapes the others have."""
+    """An object whose member ``tag`` selects the shape of the whole."""
 
     tag: str
     cases: Mapping[str, Shape]
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no object, has no known tag, or a wrong shape.
-
-        The tag says which shape is right.
-        """
+        """Find a value that is not an object, an unknown tag, or faults of the selected shape."""
         if not isinstance(value, dict):
             yield _wrong_type(where, "an object")
             return
@@ -267,10 +255,7 @@ class Tagged:
 
 
 def find(members: JsonObject, name: str) -> tuple[str, JsonValue] | None:
-    """Find a member in whichever spelling the author chose, with that spelling.
-
-    None where it is absent or null.
-    """
+    """Find a member that is not null, in either spelling; return the spelling and the value."""
     for spelling in _spellings(name):
         value = members.get(spelling)
         if value is not None:
@@ -279,14 +264,14 @@ def find(members: JsonObject, name: str) -> tuple[str, JsonValue] | None:
 
 
 def find_list(members: JsonObject, name: str) -> tuple[str, list[JsonValue]]:
-    """Find elements to iterate over: empty where the member is absent or no array."""
+    """Find an array, in either spelling; the array is empty if the member is absent or no array."""
     spelling, value = find(members, name) or (name, None)
     return spelling, value if isinstance(value, list) else []
 
 
 @lru_cache(maxsize=_NAMES_KEPT)
 def snake_case(name: str) -> str:
-    """The other spelling that ProtoJSON readers accept: ``iconUrl`` → ``icon_url``."""
+    """Return the other spelling that ProtoJSON readers accept: ``iconUrl`` → ``icon_url``."""
     return _HUMP.sub("_", name).lower()
 
 
@@ -297,7 +282,7 @@ def _spellings(name: str) -> tuple[str, ...]:
 
 
 def _has(members: JsonObject, name: str) -> bool:
-    """Whether a member is there, be it null, in either spelling."""
+    """Whether a member is present in either spelling, even null."""
     return name in members or snake_case(name) in members
 
 
@@ -342,7 +327,7 @@ def _wrong_type(where: Where, noun: str) -> Finding:
 
 
 def _unsafe(url: str) -> str:
-    """Explain why the URL is dangerous or useless; empty when it is neither."""
+    """Explain why a URL is dangerous or useless; empty if it is neither."""
     if not url.strip():
         return "Write a URL; this one is blank."
     if not url.isprintable() and any(unicodedata.category(character) in _INVISIBLE for character in url):
@@ -354,7 +339,7 @@ def _unsafe(url: str) -> str:
 
 
 def _odd(url: str, reach: Reach) -> str:
-    """Advise the author on the URL; empty when there is nothing."""
+    """Advise the author about a URL; empty if there is nothing to say."""
     if reach is Reach.ENDPOINT and _HOST_AND_PORT.fullmatch(url):
         return ""
     try:

@@ -1,12 +1,8 @@
 """Conversion between the A2A versions.
 
-They differ in one endpoint or a list of interfaces, and in all that moved with them.
-
-A member that both versions know, or that neither does, is carried unchanged. Signatures are not: they are over the card
-as it was. Where a card has members of the other version beside its own, its own are converted, as a reader of the card
-would read it.
-
-A2A 0.3.0 ``specification/json/a2a.json``, A2A 1.0 ``specification/a2a.proto``.
+A member that both versions know, or that neither knows, is carried unchanged. Signatures are not: they cover the
+original card. If a card also has members of the other version, its own members are converted, as a reader of the card
+would read them. A2A 0.3.0 ``specification/json/a2a.json``, A2A 1.0 ``specification/a2a.proto``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,10 +41,10 @@ _GIVES_WAY = "It gives way: the card's own version says it elsewhere, and that w
 
 
 def to_1_0(card: Card) -> Conversion:
-    """A card of A2A 0.1, 0.2 or 0.3 → A2A 1.0.
+    """Convert a card of A2A 0.1, 0.2 or 0.3 to A2A 1.0.
 
     Raises:
-        Refused: ``card.not-convertible`` where the card is not of that shape, or would seem to require less.
+        Refused: ``card.not-convertible`` if the card is not of that shape, or would seem to require less.
     """
     losses = Losses()
     source = _described(card, losses)
@@ -72,10 +68,10 @@ def to_1_0(card: Card) -> Conversion:
 def to_0_3(card: Card) -> Conversion:
     """Convert a card of A2A 1.0 to A2A 0.3.
 
-    The first interface that speaks 0.3 becomes the endpoint, or else the first of all.
+    The first interface that speaks 0.3 becomes the endpoint, or else the first one.
 
     Raises:
-        Refused: ``card.not-convertible`` where the card is not of that shape, or would seem to require less.
+        Refused: as ``to_1_0``.
     """
     losses = Losses()
     source = _opened(card, v1_0.check(card.document), v1_0.SHAPE, losses)
@@ -104,9 +100,7 @@ def to_0_3(card: Card) -> Conversion:
 
 
 def older_to_0_3(card: Card) -> Conversion:
-    """Convert a card of A2A 0.1 or 0.2 to A2A 0.3.
-
-    A2A 0.3 has all their members except 0.1's ``authentication``.
+    """Convert a card of A2A 0.1 or 0.2 to A2A 0.3, which has all their members except ``authentication`` of 0.1.
 
     Raises:
         Refused: as ``to_1_0``.
@@ -118,14 +112,8 @@ def older_to_0_3(card: Card) -> Conversion:
     return Conversion({**source, "protocolVersion": VERSION_0_3}, losses.all())
 
 
-# -- the card as it is converted --------------------------------------------------------------------------------------
-
-
 def _opened(card: Card, found: Iterable[Finding], shape: Shape, losses: Losses) -> dict[str, Any]:
-    """Return a tidy copy of the document.
-
-    Every member that the shape names has the type that it should have.
-    """
+    """Return a tidy copy of the document, in which every known member has its type."""
     errors = [Finding(Rule.CARD_UNCONVERTIBLE, f.where, f.hint) for f in found if f.level is Level.ERROR]
     if errors:
         raise Refused.because(errors)
@@ -138,7 +126,7 @@ def _opened(card: Card, found: Iterable[Finding], shape: Shape, losses: Losses) 
 
 
 def _described(card: Card, losses: Losses) -> dict[str, Any]:
-    """A card from before 1.0, with what it requires said as A2A 0.3 says it."""
+    """Return a card from before 1.0, with its requirements in the form of A2A 0.3."""
     source = _opened(card, v0_3.SHAPE.check(card.document, CARD), v0_3.SHAPE, losses)
     if card.format.name != "a2a/0.1":
         _check_authentication(source, losses)
@@ -156,9 +144,7 @@ def _described(card: Card, losses: Losses) -> dict[str, Any]:
 
 
 def _check_authentication(source: dict[str, Any], losses: Losses) -> None:
-    """Refuse requirements that only a reader of A2A 0.1 would see.
-
-    Report a requirement that is merely possible.
+    """Refuse requirements that only a reader of A2A 0.1 would see; report an unclear one.
 
     The member is carried unchanged: neither version knows it.
     """
@@ -175,24 +161,18 @@ def _check_authentication(source: dict[str, Any], losses: Losses) -> None:
 
 
 def _check_means_it(members: JsonObject, where: Where, losses: Losses) -> None:
-    """Refuse requirements that only a reader of A2A 1.0 would see.
-
-    Without them nothing would seem to be required.
-    """
+    """Refuse requirements that only a reader of A2A 1.0 would see: nothing would seem to be required."""
     if members.get("securityRequirements") and not members.get("security"):
         hint = "Say it in `security` and `securitySchemes`: before A2A 1.0 nobody reads this member."
         raise losses.refusal(where.within("securityRequirements"), hint)
 
 
 def _replaced(members: JsonObject, instead: Mapping[str, JsonObject]) -> JsonObject:
-    """The members in their order, some of them replaced by others or by none."""
+    """Replace some members by others or by none, in their order."""
     result: JsonObject = {}
     for name, value in members.items():
         result |= instead.get(name, {name: value})
     return result
-
-
-# -- members that moved -----------------------------------------------------------------------------------------------
 
 
 def _capabilities_to_1_0(source: dict[str, Any], losses: Losses) -> JsonObject:
@@ -227,10 +207,7 @@ def _requirements_to_1_0(members: dict[str, Any], schemes: Restated, where: Wher
 
 
 def _requirements_to_0_3(members: dict[str, Any], schemes: Restated, where: Where, losses: Losses) -> JsonObject:
-    """Return the security requirements.
-
-    The 0.3 form counts too: the specification's samples use it.
-    """
+    """Return the security requirements. The 0.3 form counts too: the specification's samples use it."""
     if "securityRequirements" in members:
         there = where.within("securityRequirements")
         required = unwrap(members["securityRequirements"], there, losses)

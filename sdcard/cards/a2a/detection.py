@@ -1,9 +1,7 @@
-"""Detection of the A2A version of a document.
+"""Detection of a document's A2A version by members that only one version has.
 
-It looks for members that only one version has.
-
-The order in which the questions are asked is ``cards/reading.py``'s: the first yes decides. A mark weighs more than
-what the card claims of itself, since readers trip over members; the check of each generation says where they differ.
+``cards/detect.py`` asks the questions in order; the first true one decides. A mark outweighs the version that the card
+claims, since readers fail on members; the check of each version reports where they differ.
 """
 
 from sdcard.cards.a2a import v0_2, v0_3, v1_0
@@ -19,21 +17,16 @@ _OF_OTHERS = ("agent_id", "schema_version", "registrations", "services", "tools"
 
 
 def is_1_0(document: JsonObject) -> bool:
-    """Whether the card lists interfaces, or says 1 and has no endpoint of 0.3.
-
-    A card that lists interfaces may also have members of 0.3.
-    """
+    """Whether the card lists interfaces, or says 1 and has no endpoint of 0.3."""
     if _has(document, "supportedInterfaces"):
         return True
     return claimed_version(document).startswith("1") and _has(document, "skills") and not _has(document, "url")
 
 
 def is_0_3(document: JsonObject) -> bool:
-    """Whether the card belongs to A2A 0.3.
+    """Whether the card says 0.3 or an unknown version, uses members new in 0.3, or is in snake_case.
 
-    The card says 0.3, or another version that is no older, or it uses what 0.3 brought, or is spelt in snake_case.
-
-    The SDK for Python writes snake_case since its last releases for 0.2, and the readers of 0.3 take it.
+    The Python SDK has written snake_case since its last releases for 0.2, and readers of 0.3 accept it.
     """
     claim = claimed_version(document)
     if claim.startswith("0.3"):
@@ -46,10 +39,7 @@ def is_0_3(document: JsonObject) -> bool:
 
 
 def is_0_1(document: JsonObject) -> bool:
-    """Whether the card belongs to A2A 0.1.
-
-    The card has nothing that 0.2 brought, and the one member that only 0.1 had; or it lacks what only 0.1 left open.
-    """
+    """Whether the card has nothing of 0.2, and a mark of 0.1: ``authentication``, or no description."""
     claim = claimed_version(document)
     if any(_has(document, name) for name in v0_2.BROUGHT):
         return False
@@ -59,16 +49,13 @@ def is_0_1(document: JsonObject) -> bool:
 
 
 def is_0_2(document: JsonObject) -> bool:
-    """It says 0.2, or it is a card that no mark tells from one of 0.2."""
+    """Whether the card says 0.2, or is a card without a mark of another version."""
     claim = claimed_version(document)
     return (claim.startswith("0.2") and _has(document, "skills")) or _is_card(document)
 
 
 def is_beginning(document: JsonObject) -> bool:
-    """Whether the card is too incomplete to be told from its marks.
-
-    Nothing in it speaks against the current version.
-    """
+    """Whether the card is too incomplete to show marks, and nothing excludes the current version."""
     if document.keys() <= _KNOWN_TO_1_0:
         return True
     described = _lists_skills(document) and isinstance(document.get("capabilities"), dict)
@@ -80,10 +67,7 @@ def _has(document: JsonObject, name: str) -> bool:
 
 
 def _is_card(document: JsonObject) -> bool:
-    """Whether the document has the shape of a card of any generation up to 0.3.
-
-    The document has an endpoint, and what such cards say of it.
-    """
+    """Whether the document has an endpoint, and other members of A2A up to 0.3."""
     if not _has(document, "url"):
         return False
     capabilities = document.get("capabilities")

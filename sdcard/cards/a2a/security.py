@@ -1,4 +1,12 @@
-"""Conversion of A2A interfaces, security schemes and security requirements."""
+"""Conversion of A2A interfaces, security schemes and security requirements.
+
+A conversion may close a way in. It never opens one.
+
+0.3 has one endpoint with additional interfaces, 1.0 a list. 0.3 tells schemes apart by ``type`` and allows several
+OAuth flows in one; 1.0 has a wrapper for each kind, and one flow in a scheme. A requirement is a list of alternatives,
+and an empty list means that nothing is required. So an alternative that cannot be expressed is left out and reported,
+but never the last one: then the conversion refuses.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,8 +20,7 @@ from sdcard.cards.conversion import Losses, renamed, without
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Level, Where
 
-# -- Endpoints of an agent in A2A 0.3 and A2A 1.0 ---------------------------------------------------------------------
-# A2A 0.3 has one endpoint with additional interfaces. A2A 1.0 has a list.
+# -- Interfaces -------------------------------------------------------------------------------------------------------
 
 VERSION_0_3 = "0.3.0"
 _BEFORE_0_3 = ("0.1", "0.2")
@@ -23,14 +30,12 @@ _NO_PLACE = "A2A 0.3 has no place for it."
 
 
 def to_interfaces(source: dict[str, Any], version: str, losses: Losses) -> list[JsonValue]:
-    """List the endpoint of a card from before 1.0 first, then the others.
-
-    Each is listed once: 0.3 wants the endpoint repeated among the others.
+    """List the endpoint of a card from before 1.0 first, then its additional interfaces, each once.
 
     Args:
         source: the card.
-        version: what is spoken where the card says none.
-        losses: takes what is lost.
+        version: the version to write if the card names none.
+        losses: collects what is lost.
     """
     for name in ("preferredTransport", "protocolVersion"):
         if not source.get(name):
@@ -60,10 +65,7 @@ def to_interfaces(source: dict[str, Any], version: str, losses: Losses) -> list[
 
 
 def to_endpoint(interfaces: list[dict[str, Any]], losses: Losses) -> JsonObject:
-    """Return the members of A2A 0.3 that say what the list of 1.0 says.
-
-    Tenants and versions of their own are left out.
-    """
+    """Return the endpoint members of A2A 0.3, without tenants and without versions of single interfaces."""
     where = CARD.within("supportedInterfaces")
     speaking = (index for index, one in enumerate(interfaces) if one.get("protocolVersion", "").startswith("0.3"))
     chosen = next(speaking, 0)
@@ -94,10 +96,7 @@ def _entry(interface: dict[str, Any], where: Where, losses: Losses) -> dict[str,
 
 
 def _spoken(interface: dict[str, Any], where: Where, losses: Losses) -> str:
-    """Return the version that the card will say.
-
-    A reader would take the whole card for an older one if it said a version before 0.3.
-    """
+    """Return the version for the card: 0.3 or later, or readers would take the whole card for an older one."""
     version: str = interface.get("protocolVersion") or ""
     if version.startswith(_BEFORE_0_3):
         losses.add(where, f"The converted card says {VERSION_0_3}. Make sure that the agent speaks it.")
@@ -113,17 +112,11 @@ def _compare(version: str | None, said: str, where: Where, losses: Losses) -> No
 
 
 def _text(value: JsonValue) -> str:
-    """Serialize a JSON value to one text, whatever the order of its members."""
+    """Serialize a JSON value to a text that is independent of member order."""
     return json.dumps(value, sort_keys=True)
 
 
-# -- Security schemes and requirements between A2A 0.3 and 1.0 --------------------------------------------------------
-# A conversion may close a way in. It never opens one.
-#
-# 0.3 tells schemes apart by ``type`` and lets one have several OAuth flows; 1.0 has a wrapper for each kind, and one
-# flow in a scheme. A requirement is a list of alternatives, and an absent or empty list means that nothing is required.
-# So an alternative that cannot be expressed is left out and said to be lost, but never the last one: then there is no
-# sound card, and the conversion refuses.
+# -- Security schemes and requirements --------------------------------------------------------------------------------
 
 Alternatives: TypeAlias = list[dict[str, Any]]
 """Each names the schemes that are needed together, with their scopes: the form of A2A 0.3."""
@@ -137,19 +130,16 @@ _WRAPPERS = {
 }
 _TYPES = {wrapper: kind for kind, wrapper in _WRAPPERS.items()}
 _FLOWS = ("authorizationCode", "clientCredentials", "implicit", "password")
-"""Those that both versions have."""
+"""OAuth flows of both versions."""
 _GROWTH = 64
-"""How many alternatives a list may gain: schemes with several flows that are needed together multiply."""
+"""Alternatives that a list may gain: schemes with several flows that are needed together multiply."""
 _NOT_IN_0_3 = "A2A 0.3 has no such member."
 _HTTP = ("basic", "bearer")
 
 
 @dataclass(frozen=True, slots=True)
 class Restated:
-    """Schemes of the other version, and their names for each scheme of the card.
-
-    Any of the names will do for the card's scheme. There may be none.
-    """
+    """Schemes of the other version; for each scheme of the card, the names of schemes that may replace it."""
 
     schemes: JsonObject = field(repr=False)
     became: Mapping[str, tuple[str, ...]] = field(repr=False)
@@ -158,10 +148,8 @@ class Restated:
 def schemes_to_1_0(schemes: Mapping[str, Any], where: Where, losses: Losses) -> Restated:
     """Convert ``type`` to a wrapper, and split schemes with several OAuth flows.
 
-    Each flow gets a scheme of its own.
-
     Raises:
-        Refused: ``card.not-convertible`` where the name of such a scheme is taken.
+        Refused: ``card.not-convertible`` if the name of a new scheme is taken.
     """
     restated: JsonObject = {}
     became: dict[str, tuple[str, ...]] = {}
@@ -182,10 +170,7 @@ def schemes_to_1_0(schemes: Mapping[str, Any], where: Where, losses: Losses) -> 
 
 
 def schemes_to_0_3(schemes: Mapping[str, Any], where: Where, losses: Losses) -> Restated:
-    """Convert each wrapper to ``type``.
-
-    A scheme whose only OAuth flow is new in 1.0 cannot be expressed.
-    """
+    """Convert each wrapper to ``type``. A scheme whose only OAuth flow is new in 1.0 is lost."""
     restated: JsonObject = {}
     became: dict[str, tuple[str, ...]] = {}
     for name, scheme in schemes.items():
@@ -211,10 +196,10 @@ def schemes_to_0_3(schemes: Mapping[str, Any], where: Where, losses: Losses) -> 
 
 
 def restate(required: Sequence[dict[str, Any]], restated: Restated, where: Where, losses: Losses) -> Alternatives:
-    """The same alternatives, in terms of the schemes of the other version.
+    """Express the same alternatives with the schemes of the other version.
 
     Raises:
-        Refused: ``card.not-convertible`` where none can be expressed, or there would be far more of them.
+        Refused: ``card.not-convertible`` if no alternative can be expressed, or there would be too many.
     """
     alternatives: Alternatives = []
     for index, needed in enumerate(required):
@@ -235,12 +220,12 @@ def restate(required: Sequence[dict[str, Any]], restated: Restated, where: Where
 
 
 def wrap(alternatives: Alternatives) -> list[JsonValue]:
-    """Alternatives → the form of A2A 1.0."""
+    """Convert alternatives to the form of A2A 1.0."""
     return [{"schemes": {name: {"list": scopes} for name, scopes in needed.items()}} for needed in alternatives]
 
 
 def unwrap(requirements: Sequence[dict[str, Any]], where: Where, losses: Losses) -> Alternatives:
-    """The form of A2A 1.0 → alternatives."""
+    """Convert requirements of A2A 1.0 to alternatives."""
     alternatives: Alternatives = []
     for index, requirement in enumerate(requirements):
         here = where.within(index)
@@ -259,15 +244,13 @@ def unwrap(requirements: Sequence[dict[str, Any]], where: Where, losses: Losses)
 
 
 def from_authentication(authentication: dict[str, Any], where: Where, losses: Losses) -> tuple[JsonObject, JsonValue]:
-    """Convert 0.1's names of HTTP schemes to the security members of A2A 0.3.
+    """Convert 0.1's names of HTTP schemes to ``securitySchemes`` and ``security`` of A2A 0.3.
 
-    Any of the named schemes will do. The members are ``securitySchemes`` and ``security``.
-
-    Bearer and Basic say what they are; of others only the name is known, and a guess might send a secret to the wrong
-    place. ``none`` alone says that nothing is required.
+    Any named scheme is enough. Bearer and Basic are known; of others only the name is, and a guess might send a secret
+    to the wrong place. ``none`` alone means that nothing is required.
 
     Raises:
-        Refused: ``card.not-convertible`` where something is required and nobody can tell what.
+        Refused: ``card.not-convertible`` if something unknown is required.
     """
     losses.add(where, "It became `securitySchemes` and `security`.", Level.NOTE)
     without(authentication, [name for name in authentication if name != "schemes"], where, losses, "It has no place.")
@@ -307,7 +290,7 @@ def _one_flow_each(name: str, scheme: dict[str, Any], where: Where, losses: Loss
 
 
 def _shared_flows(flows: dict[str, Any], where: Where, losses: Losses, *hint: str) -> dict[str, Any]:
-    """Without what only A2A 1.0 has."""
+    """Remove flows and members that only A2A 1.0 has."""
     shared = without(flows, ("deviceCode",), where, losses, *hint)
     code = "authorizationCode"
     if code in shared:

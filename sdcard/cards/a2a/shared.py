@@ -1,9 +1,7 @@
-"""Rules that the A2A versions share.
+"""Disclosable members, shapes and rules that the A2A versions share.
 
-The module has disclosable members, shapes, and rules across members.
-
-The disclosure tables are the union of all generations, in both spellings. A path that a card lacks matches nothing,
-and so a card that mixes generations, or is spelt in snake_case, shows no more than a tidy one.
+The disclosure tables are the union of all versions, in both spellings. A path that a card lacks matches nothing, so
+a card that mixes versions or uses snake_case discloses no more than a regular one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +32,7 @@ from sdcard.rules import Rule
 CARD = Where(Part.CARD)
 
 
-# -- what may be disclosed apart (DECISIONS 9 and 11) -----------------------------------------------------------------
+# -- Disclosure (DECISIONS 9 and 11) ----------------------------------------------------------------------------------
 
 
 def _both_spellings(*paths: ClaimPath) -> tuple[ClaimPath, ...]:
@@ -46,9 +44,8 @@ def _both_spellings(*paths: ClaimPath) -> tuple[ClaimPath, ...]:
 
 
 ALWAYS_DISCLOSED = ("name", "description", "version", "protocolVersion", "protocol_version")
-"""Up to 0.3 a card has a version of A2A, without which nobody can read it (DECISIONS 3). A card of 1.0 that has it too
-shows it as well: otherwise its absence would tell of hidden interfaces.
-"""
+"""Up to 0.3 a card has a version of A2A, which every reader needs (DECISIONS 3). A card of 1.0 that has it shows it
+too: otherwise its absence would tell of hidden interfaces. """
 OF_FAMILY = frozenset(
     {
         *("name", "description", "version", "protocolVersion", "provider", "iconUrl", "documentationUrl"),
@@ -57,7 +54,7 @@ OF_FAMILY = frozenset(
         *("authentication", "security", "securitySchemes", "securityRequirements"),
     }
 )
-"""The members of all generations but ``signatures``, which no SD-Card has."""
+"""The members of all versions except ``signatures``, which no SD-Card has."""
 
 _TENANTS = (path("supportedInterfaces", None, "tenant"), path("additionalInterfaces", None, "tenant"))
 
@@ -128,7 +125,7 @@ FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = frozen(
 )
 
 
-# -- shapes that did not change, or hardly ---------------------------------------------------------------------------
+# -- Shapes -----------------------------------------------------------------------------------------------------------
 
 TEXT = Text()
 SAID = Text(empty=Level.WARNING)
@@ -148,7 +145,7 @@ class _Secret:
     """Credentials in the card itself, which 0.1 had a member for."""
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no string, or that is there at all."""
+        """Find a value that is not a string, and any value at all."""
         yield from TEXT.check(value, where)
         if value:
             hint = "Remove it and send it on another channel: every reader of the card can use it."
@@ -157,7 +154,7 @@ class _Secret:
 
 CREDENTIALS = Member(_Secret())
 OLD_AUTHENTICATION = Object({"credentials": CREDENTIALS})
-"""``authentication`` of 0.1, in a card of a later generation, whose readers ignore it."""
+"""``authentication`` of 0.1 in a card of a later version, whose readers ignore it."""
 
 EXTENSION: Mapping[str, Member] = {
     "uri": Member(Url(Reach.NAME, Level.WARNING), Need.EXPECTED, "the URI that identifies the extension"),
@@ -189,7 +186,7 @@ COMMON: Mapping[str, Member] = {
     "documentationUrl": Member(LINK),
     "iconUrl": Member(LINK),
 }
-"""The top-level members that every generation since 0.2 spells and shapes alike."""
+"""Top-level members that every version since 0.2 spells and shapes alike."""
 
 FLAGS: Mapping[str, Member] = {"streaming": Member(FLAG), "pushNotifications": Member(FLAG)}
 HISTORY = Member(FLAG)
@@ -210,10 +207,7 @@ SKILL_REST: Mapping[str, Member] = {
 
 
 def default_modes(empty: Level) -> dict[str, Member]:
-    """Return the members for media types of the whole card.
-
-    Since 1.0 the standard demands that they hold something (5.7).
-    """
+    """Return the members for media types of the whole card. 1.0 demands that they are not empty (5.7)."""
     modes = ArrayOf(MediaType(), empty)
     return {
         "defaultInputModes": Member(modes, Need.EXPECTED, "the media types that skills accept, such as text/plain"),
@@ -222,7 +216,7 @@ def default_modes(empty: Level) -> dict[str, Member]:
 
 
 def skill(empty: Level) -> dict[str, Member]:
-    """The members of a skill since 0.2; ``empty`` as above, of its tags."""
+    """Return the members of a skill since 0.2. ``empty`` is the level of empty tags."""
     return {
         **SKILL_NAMES,
         "description": Member(SAID, Need.EXPECTED, "what the skill does, in a sentence"),
@@ -235,7 +229,7 @@ ALTERNATIVES = ArrayOf(MapOf(TEXTS))
 """``security`` up to 0.3: alternatives; each names the schemes that are needed together, with their scopes."""
 
 REQUIREMENTS = ArrayOf(Object({"schemes": Member(MapOf(Object({"list": Member(TEXTS)})))}))
-"""``securityRequirements`` of 1.0, which says the same."""
+"""``securityRequirements`` of 1.0, with the same meaning."""
 
 _AUTHORIZATION = {"authorizationUrl": Member(NEEDED_LINK, Need.REQUIRED, "where the user grants access")}
 _TOKEN = {"tokenUrl": Member(NEEDED_LINK, Need.REQUIRED, "where tokens are issued")}
@@ -269,29 +263,23 @@ OPEN_ID_CONNECT: Mapping[str, Member] = {
 }
 
 
-# -- rules across members ---------------------------------------------------------------------------------------------
+# -- Rules across members ---------------------------------------------------------------------------------------------
 
 
 def claimed_version(document: JsonObject) -> str:
-    """Return the version that the card names, whatever its type.
-
-    It is empty where the card names none.
-    """
+    """Return the version that the card names, whatever its type; empty if it names none."""
     return str((find(document, "protocolVersion") or ("", ""))[1])
 
 
 def another_version(document: JsonObject, generation: str, advice: str) -> Iterator[Finding]:
-    """Find a card that claims another version of A2A than the one whose shape it has."""
+    """Find a card that claims another version of A2A than that of its shape."""
     spelling, version = find(document, "protocolVersion") or ("", "")
     if isinstance(version, str) and version and not version.startswith(generation):
         yield Finding(Rule.CARD_AMBIGUOUS, CARD.within(spelling), advice, Level.WARNING)
 
 
 def repeated_skill_ids(document: JsonObject) -> Iterator[Finding]:
-    """Find skills that share an id.
-
-    A client that asks for one cannot know which is meant.
-    """
+    """Find skills that share an id: a client that asks for one cannot know which is meant."""
     spelling, skills = find_list(document, "skills")
     seen: set[str] = set()
     for index, skill in enumerate(skills):
@@ -305,10 +293,7 @@ def repeated_skill_ids(document: JsonObject) -> Iterator[Finding]:
 
 
 def requirements(document: JsonObject, name: str) -> Iterator[tuple[Where, JsonObject]]:
-    """Return the security requirements of that member.
-
-    They are of the whole card, and then of each skill.
-    """
+    """Return the security requirements of this member: of the whole card, then of each skill."""
     yield from _objects(document, name, CARD)
     spelling, skills = find_list(document, "skills")
     for index, skill in enumerate(skills):
@@ -317,9 +302,7 @@ def requirements(document: JsonObject, name: str) -> Iterator[tuple[Where, JsonO
 
 
 def undefined_schemes(document: JsonObject, needed: Iterable[tuple[Where, JsonObject]]) -> Iterator[Finding]:
-    """Find required schemes that the card does not define.
-
-    No client could satisfy the requirement.
+    """Find required schemes that the card does not define. No client can satisfy them.
 
     Args:
         document: the card.

@@ -1,4 +1,9 @@
-"""A2A card signatures: creation and verification with trusted keys."""
+"""A2A card signatures: verification with trusted keys, and signing in two steps.
+
+The keys come from a trusted set alone. A header names a key of the set by ``kid``; it never contains a key or its
+address (RFC 8725 3.10), and the algorithm is the key's. Nobody signs the unprotected header, so nothing in it counts.
+A2A 8.4, SD-Card T-32.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,14 +29,9 @@ from sdcard.jose.keys import PUBLISHED_KEYS, KeySet, PublicKey, check_not_publis
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
 
-# -- Verification of a card's signatures (A2A 8.4.3, SD-Card T-32) ----------------------------------------------------
-# The keys come from a trusted set and from nowhere else.
-#
-# A header names a key of the set, by ``kid``; it never brings one along or says where to fetch it (RFC 8725 3.10),
-# and the algorithm is the key's. The unprotected header is signed by nobody, so nothing in it is believed.
 
 MOST_SIGNATURES = 16
-"""Each one may cost four signature checks over the whole card. Several are for changing keys (A2A 8.4.3)."""
+"""Each may cost four signature checks over the whole card. Several are for changing keys (A2A 8.4.3)."""
 
 _WHERE = Where(Part.CARD, ("signatures",))
 _DEPTH = 8
@@ -40,10 +40,7 @@ _PROTECTED_ONLY = ("crit", "b64")
 
 @dataclass(frozen=True, slots=True)
 class CardSigners:
-    """The keys that are trusted to sign cards, by ``kid``.
-
-    Each of them may sign any card.
-    """
+    """Keys that are trusted to sign any card, by ``kid``."""
 
     keys: Mapping[str, PublicKey]
 
@@ -52,24 +49,22 @@ class CardSigners:
 
     @classmethod
     def of(cls, *keys: PublicKey) -> "CardSigners":
-        """Keys whose ``kid`` values are RFC 7638 thumbprints."""
+        """Make signers whose ``kid`` values are RFC 7638 thumbprints."""
         return cls({key.thumbprint: key for key in keys})
 
 
 NOBODY = CardSigners({})
-"""Nobody is trusted: every signature is one that no trusted key can verify."""
+"""No trusted key."""
 
 
 def parse_card_signers(
     data: bytes, limits: Limits = DEFAULT_LIMITS, published_keys: frozenset[str] = PUBLISHED_KEYS
 ) -> CardSigners:
-    """Parse a JWKS (RFC 7517 5) to the trusted signers.
-
-    ``keys.left_out`` says which entries are not used, and why.
+    """Parse a JWKS (RFC 7517 5) to trusted signers. ``keys.left_out`` names unused entries and why.
 
     Raises:
-        Refused: ``trust.malformed`` for what is no JWKS; a rule of the encodings; the reasons for all entries, such as
-            ``key.published`` for a key that anybody can sign with, when none is usable.
+        Refused: ``trust.malformed`` if it is not a JWKS; a rule of the encodings; the reasons for all entries, such as
+            ``key.published`` for a key that anybody can sign with, if none is usable.
     """
 
     def parse(entry: object, where: Where) -> PublicKey:
@@ -103,10 +98,10 @@ _Outcome: TypeAlias = _Verified | _Untrusted | _Invalid
 
 
 def check_signatures(document: JsonObject, card_format: CardFormat, signers: CardSigners) -> Iterator[Finding]:
-    """Find out what the signatures of a card are worth.
+    """Verify the signatures of a card.
 
-    A signature that names a trusted key and is not its own is an error: the card or the signature was changed.
-    One that verifies is enough (8.4.3); what it does not cover is named. Without any, a warning says so.
+    A signature that names a trusted key but is not that key's is an error: the card or the signature was changed. One
+    that verifies is enough (8.4.3); the members that it does not cover are reported. Without one, a warning says so.
     """
     signatures = document.get("signatures")
     if not isinstance(signatures, list) or not forms_of(card_format.name):
@@ -124,7 +119,7 @@ def check_signatures(document: JsonObject, card_format: CardFormat, signers: Car
 
 
 def unsigned_members(signed: Iterable[Canonical]) -> Iterator[Finding]:
-    """Find the places that are in none of the forms that were signed."""
+    """Find the places that none of the signed forms covers."""
     uncovered = [{where.path for where in canonical.unsigned} for canonical in signed]
     for path in dict.fromkeys(path for paths in uncovered for path in sorted(paths, key=str)):
         if all(any(path[:end] in paths for end in range(1, len(path) + 1)) for paths in uncovered):
@@ -142,10 +137,7 @@ def _finding(outcome: _Outcome, where: Where, untrusted: Level) -> Finding:
 
 
 class _Verifier:
-    """Verifies one card's signatures.
-
-    Its forms are made once, when the first signature by a trusted key asks.
-    """
+    """Verifier of one card's signatures. It makes the forms once, for the first signature by a trusted key."""
 
     def __init__(self, document: JsonObject, card_format: CardFormat, signers: CardSigners) -> None:
         self._document, self._format, self._signers = document, card_format, signers
@@ -190,10 +182,7 @@ def _header(protected: JsonValue) -> JsonObject | None:
 
 
 def _header_fault(header: JsonObject, unprotected: JsonValue, key: PublicKey) -> _Invalid | None:
-    """Find forbidden header members (RFC 7515 4.1, 7.2.1).
-
-    A card's signature or its key does not permit them.
-    """
+    """Find header members that a card signature or its key does not permit (RFC 7515 4.1, 7.2.1)."""
     if header.keys() & set(_PROTECTED_ONLY):
         return _Invalid("protected", "No extension may be critical, and the payload is always encoded.")
     if header.get("typ", "JOSE") != "JOSE":
@@ -212,20 +201,19 @@ def _signature(encoded: JsonValue) -> bytes | None:
         return None
 
 
-# -- Signing a card in the form of A2A 1.0 (8.4.2), in two steps ------------------------------------------------------
-# The steps are prepare (bytes to sign) and complete (the signature).
+# -- Signing (A2A 1.0 8.4.2) ------------------------------------------------------------------------------------------
 
 _CARD = Where(Part.CARD)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedCardSignature:
-    """A signature of a card that is not made yet.
+    """A card signature before signing.
 
     Attributes:
         signing_input: the bytes to sign.
-        key: whose signature it will be.
-        findings: what it will not cover, and who will not be able to verify it; never an error.
+        key: the key that will sign.
+        findings: members that it will not cover, and software that will not verify it; never an error.
     """
 
     signing_input: bytes = field(repr=False)
@@ -234,10 +222,10 @@ class PreparedCardSignature:
     _document: JsonObject = field(repr=False)
 
     def complete(self, signature: bytes) -> JsonObject:
-        """The card with one signature more, and otherwise as it was.
+        """Return the card with this signature added.
 
         Raises:
-            Misuse: when the signature, in JOSE form, is not the key's over these bytes.
+            Misuse: if the signature, in JOSE form, is not the key's over these bytes.
         """
         if not self.key.verifies(self.signing_input, signature):
             raise Misuse("the signature is not the key's over this card, in JOSE form")
@@ -252,18 +240,16 @@ def prepare_card_signature(
 ) -> PreparedCardSignature:
     """Prepare a card's signature (A2A 1.0 8.4.1, 8.4.2).
 
-    The result has everything except the signature itself.
-
     Args:
         document: a card that reads without an error. Earlier signatures stay in it and are not signed.
-        card_format: what it was read as.
+        card_format: its format.
         key: the public half of the key that will sign; ``kid`` is its thumbprint.
-        jku: where its JWKS is published. Who verifies with us never looks there.
+        jku: the address of its JWKS. Our verification ignores it.
 
     Raises:
-        Refused: ``card.not-signable`` for a card of another format than A2A 1.0, where nothing says what is signed;
-            ``json.number`` for one with a number that RFC 8785 cannot write.
-        Misuse: when ``jku`` is no https URL, or the card has as many signatures as are read.
+        Refused: ``card.not-signable`` for a card of another format than A2A 1.0, where no standard says what is signed;
+            ``json.number`` for a number that RFC 8785 cannot write.
+        Misuse: if ``jku`` is no https URL, or the card already has the maximum number of signatures.
     """
     if card_format.name != v1_0.FORMAT.name:
         hint = "Only A2A 1.0 says what a signature is over. Convert the card to it, then sign."
@@ -294,10 +280,7 @@ def _https(url: str) -> str:
 
 
 def _unread_by_sdk(document: JsonObject, canonical: Canonical) -> Iterator[Finding]:
-    """Find what makes a2a-sdk 1.0 to 1.3 compute other bytes.
-
-    It leaves empty values out, REQUIRED ones too.
-    """
+    """Find empty values: a2a-sdk 1.0 to 1.3 leaves them out, and so computes other bytes."""
     theirs = canonical_form(document, SDK_1_3)
     if theirs is None or theirs.payload == canonical.payload:
         return

@@ -1,4 +1,9 @@
-"""The canonical bytes that an A2A card signature covers (RFC 8785)."""
+"""The canonical bytes that an A2A card signature covers (RFC 8785).
+
+A2A 1.0 defines one form (8.4.1): the members that ``a2a.proto`` names, with its rules of presence, in RFC 8785. A2A 0.3
+defines none. Software in use signs other forms, so there are several, tried in order. All but one read the card into
+types first, so unknown members and default values are not signed: ``Canonical.unsigned`` lists them.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -11,23 +16,18 @@ from sdcard.cards.schema import find, snake_case
 from sdcard.encoding import JsonObject, JsonValue, same_json
 from sdcard.errors import Misuse, Part, Where, foreign_code
 
-# -- Signed members of a card, for signers that parse it into types first ---------------------------------------------
-# The tables hold the members of these types, as data.
-#
-# A2A 1.0, ``specification/a2a.proto`` with its ``optional`` and ``REQUIRED`` marks (8.4.1, 5.7); and the types of
-# a2a-sdk 0.3, made from ``specification/json/a2a.json`` of A2A 0.3.
 
 _NO_DEFAULT: JsonValue = None
-"""Null never is a value of these types, so no member equals it."""
+"""No member equals it, because null is never a value of these types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Rule for one member: how it is carried.
+    """Rule for one member.
 
     Attributes:
         default: a member of this value is left out, as if it were absent.
-        message: the members inside; None where any value is carried unchanged.
+        message: the members inside; None if any value is carried unchanged.
         repeated: whether it holds many such messages, in an array or as the values of an object.
     """
 
@@ -42,14 +42,14 @@ class Message:
 
     Attributes:
         members: by their name in camelCase.
-        variants: value of the member ``type`` → the members that are there beside these then.
+        variants: value of the member ``type`` → additional members.
     """
 
     members: Mapping[str, Field]
     variants: Mapping[str, Mapping[str, Field]] = field(default_factory=dict)
 
     def fields_of(self, kind: JsonValue) -> Mapping[str, Field]:
-        """The members of an object with this ``type``."""
+        """Return the members of an object with this ``type``."""
         variant = self.variants.get(kind) if isinstance(kind, str) else None
         return {**self.members, **(variant or {})}
 
@@ -149,7 +149,7 @@ CARD_1_0 = Message(
         "iconUrl": _SET,
     }
 )
-"""``AgentCard`` without ``signatures``."""
+"""``AgentCard`` without ``signatures``: ``a2a.proto`` with its ``optional`` and ``REQUIRED`` marks (8.4.1, 5.7)."""
 
 
 # -- a2a-sdk 0.3 ------------------------------------------------------------------------------------------------------
@@ -196,16 +196,11 @@ CARD_0_3 = Message(
         ),
     }
 )
-"""``AgentCard`` without ``signatures``; what it carries of its own defaults is left out (``exclude_defaults``)."""
+"""``AgentCard`` without ``signatures``, in the types of a2a-sdk 0.3, made from ``a2a.json`` of A2A 0.3. Defaults are
+left out (``exclude_defaults``). """
 
 
-# -- The canonical forms that card signatures are made over -----------------------------------------------------------
-# A form turns a card document into the bytes that are signed.
-#
-# A2A 1.0 defines one (8.4.1): the members that ``a2a.proto`` names, with its rules of presence, in RFC 8785. A2A 0.3
-# defines none. What software in use signs differs from both, so there are several forms, tried in this order. All but
-# one read the card into types first, so members that these lack, and values that they leave out, are not signed:
-# ``Canonical.unsigned`` says which.
+# -- Forms ------------------------------------------------------------------------------------------------------------
 
 _CARD = Where(Part.CARD)
 _SIGNATURES = "signatures"
@@ -217,10 +212,10 @@ class Form:
     """A canonical form.
 
     Attributes:
-        name: what people call it.
-        message: the members that are signed; None for all, as they stand.
-        drops_empty: whether null, empty strings, arrays and objects are left out wherever they are.
-        encode: the rest → bytes. ``ValueError`` for a value that it has no bytes for.
+        name: its name in findings.
+        message: the members that are signed; None for all, unchanged.
+        drops_empty: whether null, empty strings, arrays and objects are left out at any depth.
+        encode: the carried value → bytes. Raises ``ValueError`` for a value that it cannot encode.
     """
 
     name: str
@@ -234,9 +229,9 @@ class Canonical:
     """A card in one form.
 
     Attributes:
-        form: which.
+        form: the form.
         payload: the bytes that are signed.
-        unsigned: every place of the card that could be another, or not be there, without changing a byte of them.
+        unsigned: every place whose change or removal does not change the bytes.
     """
 
     form: Form
@@ -245,12 +240,10 @@ class Canonical:
 
 
 def canonical_json(value: JsonValue) -> bytes:
-    """JSON value → its one text by RFC 8785.
-
-    Numbers are doubles there. An integer that none of them is written as has no such text.
+    """Serialize a JSON value by RFC 8785. Its numbers are doubles.
 
     Raises:
-        Misuse: for such an integer, for NaN and infinities, and for lone surrogates.
+        Misuse: for an integer that no double is written as, for NaN and infinities, and for lone surrogates.
     """
     with foreign_code(Misuse, "RFC 8785 has no text for this value"):
         return rfc8785.dumps(_as_doubles(value))
@@ -283,10 +276,7 @@ def _ascii_json(value: JsonValue) -> bytes:
 
 
 def _ascii_json_of_floats(value: JsonValue) -> bytes:
-    """Serialize as ``_ascii_json``, after a ``google.protobuf.Struct``.
-
-    The Struct holds numbers as doubles, so that 1 becomes 1.0.
-    """
+    """Serialize as ``_ascii_json`` after a ``google.protobuf.Struct``, which holds 1 as 1.0."""
     return _ascii_json(_as_floats(value))
 
 
@@ -306,12 +296,10 @@ SDK_0_3 = Form("the form of a2a-sdk 0.3", CARD_0_3, True, _ascii_json)
 
 
 def forms_of(format_name: str) -> tuple[Form, ...]:
-    """List the forms of a card format, in the order in which they are tried.
+    """List the forms of a card format, in the order in which they are tried. Only A2A has any.
 
-    Only A2A has any.
-
-    A form of another generation is never tried: a card that mixes both would be called signed where only the part is
-    that its readers ignore.
+    A form of another version is never tried: a card that mixes versions would count as signed, although only the part
+    that its readers ignore is signed.
     """
     if not format_name.startswith("a2a/"):
         return ()
@@ -319,16 +307,13 @@ def forms_of(format_name: str) -> tuple[Form, ...]:
 
 
 def canonical_forms(document: JsonObject, format_name: str) -> tuple[Canonical, ...]:
-    """Return the card in each form of its format.
-
-    A form that has no bytes for a value of the card is left out.
-    """
+    """Return the card in each form of its format that can encode it."""
     made = (canonical_form(document, form) for form in forms_of(format_name))
     return tuple(one for one in made if one is not None)
 
 
 def canonical_form(document: JsonObject, form: Form) -> Canonical | None:
-    """The card in one form; None when the form has no bytes for a value of it."""
+    """Return the card in one form; None if the form cannot encode a value of it."""
     card = {name: value for name, value in document.items() if name != _SIGNATURES}
     reading = _Reading(form.drops_empty)
     try:
@@ -347,10 +332,7 @@ class _Reading:
         self.unsigned: list[Where] = []
 
     def message(self, value: JsonValue, message: Message, where: Where) -> JsonValue:
-        """Carry an object of a type.
-
-        Another value is carried unchanged; reading the card reports it.
-        """
+        """Carry an object of a type; another value is carried unchanged."""
         if not isinstance(value, dict):
             return value
         carried: JsonObject = {}
@@ -384,10 +366,7 @@ class _Reading:
         return value
 
     def _kept(self, value: JsonValue, where: Where, step: "_Step") -> list[JsonValue]:
-        """Return the step's result for the value, or nothing where it is left out.
-
-        Then record the value as a whole.
-        """
+        """Return the step's result for the value, or nothing if it is left out, and record that."""
         before = len(self.unsigned)
         made = step(value, where)
         if not self._drops_empty or not any(same_json(made, empty) for empty in _EMPTY):

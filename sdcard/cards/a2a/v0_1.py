@@ -1,8 +1,7 @@
-"""``a2a/0.1``: its shape table.
+"""``a2a/0.1``: names of HTTP authentication schemes, and no security schemes yet.
 
-It has no security schemes yet, only the names of HTTP authentication schemes that would do.
-
-A2A 0.1.0, ``specification/json/a2a.json``. It had no ``protocolVersion``. Much that later versions demand was optional.
+A2A 0.1.0, ``specification/json/a2a.json``. It had no ``protocolVersion``, and much that later versions demand was
+optional.
 """
 
 from collections.abc import Iterator
@@ -96,7 +95,7 @@ FORMAT = CardFormat(
 
 
 def check(document: JsonObject) -> Iterator[Finding]:
-    """Find what is wrong with an A2A 0.1 card, and what its author might still mend."""
+    """Find errors, warnings and notes for an A2A 0.1 card."""
     yield from SHAPE.check(document, CARD)
     yield from _undecided(document)
     yield from repeated_skill_ids(document)

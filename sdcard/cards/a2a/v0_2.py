@@ -1,9 +1,7 @@
-"""``a2a/0.2``: its shape table.
-
-It has one endpoint at the top, and security schemes told apart by ``type``.
+"""``a2a/0.2``: one endpoint at the top, and security schemes told apart by ``type``.
 
 A2A 0.2.0 to 0.2.6, ``specification/json/a2a.json``; 0.2.9, which the SD-Card draft names, is a release of the SDK. A
-card that nothing tells from one of 0.1 is read as one of 0.2: what is valid here was valid there.
+card without a mark of 0.1 is read as 0.2: what is valid here was valid there.
 """
 
 import re
@@ -99,7 +97,7 @@ OTHER_MEMBERS: dict[str, Member] = {
     "authentication": Member(OLD_AUTHENTICATION, advice="describe it in `securitySchemes` and `security`"),
     "securityRequirements": Member(REQUIREMENTS, advice="before 1.0 it is `security`"),
 }
-"""Those that 0.1 had and 1.0 brought."""
+"""Members that 0.1 had, or that 1.0 introduced."""
 
 SHAPE = Object(MEMBERS, legacy=OTHER_MEMBERS, notes_unknown=True)
 
@@ -122,14 +120,14 @@ BROUGHT = (
     "preferredTransport",
     "additionalInterfaces",
 )
-"""The members that tell a card from one of 0.1."""
+"""Members that 0.1 does not have."""
 
 _SINCE = {"supportsAuthenticatedExtendedCard": 1, "iconUrl": 2, "preferredTransport": 4, "additionalInterfaces": 4}
 _PATCH = re.compile(r"0\.2\.([0-9]{1,2})")
 
 
 def check(document: JsonObject) -> Iterator[Finding]:
-    """Find what is wrong with an A2A 0.2 card, and what its author might still mend."""
+    """Find errors, warnings and notes for an A2A 0.2 card."""
     yield from SHAPE.check(document, CARD)
     yield from another_version(document, "0.2", "Write 0.2.6: the card has members that A2A 0.2 brought.")
     yield from _newer_than_claimed(document)

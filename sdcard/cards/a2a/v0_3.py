@@ -1,6 +1,4 @@
-"""``a2a/0.3``: its shape table.
-
-It is that of 0.2 with signatures, security of single skills and mutual TLS.
+"""``a2a/0.3``: as 0.2, with signatures, security of single skills and mutual TLS.
 
 A2A 0.3.0, ``specification/json/a2a.json``.
 """
@@ -77,7 +75,7 @@ _ANOTHER = "Write 0.3.0, or move the endpoint to `supportedInterfaces`: the card
 
 
 def check(document: JsonObject) -> Iterator[Finding]:
-    """Find what is wrong with an A2A 0.3 card, and what its author might still mend."""
+    """Find errors, warnings and notes for an A2A 0.3 card."""
     yield from SHAPE.check(document, CARD)
     yield from another_version(document, "0.3", _ANOTHER)
     yield from repeated_skill_ids(document)

@@ -1,9 +1,7 @@
-"""``a2a/1.0``: its shape table.
+"""``a2a/1.0``: a list of interfaces, and security schemes told apart by their wrapper.
 
-It has a list of interfaces, and security schemes told apart by the name of their wrapper.
-
-A2A 1.0, ``specification/a2a.proto``, read as ProtoJSON. Its own sample cards still carry members of 0.3, and so do many
-cards that want to serve readers of both: those members are warned about, checked, and kept.
+A2A 1.0, ``specification/a2a.proto``, read as ProtoJSON. The specification's sample cards still have members of 0.3, and
+so do cards for readers of both versions: those members are kept and checked, with a warning.
 """
 
 from collections.abc import Iterator
@@ -104,18 +102,15 @@ WRAPPERS = Object(
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """A security scheme in its wrapper.
-
-    A scheme that is written as in 0.3 is common, and read by the SDKs.
-    """
+    """A security scheme in its wrapper, or as written in 0.3, which is common and which the SDKs read."""
 
     def written_as(self, value: JsonValue) -> Shape:
-        """The shape of the generation that it is written for."""
+        """Return the shape of the version that the scheme is written for."""
         of_0_3 = isinstance(value, dict) and "type" in value and not any(find(value, name) for name in WRAPPERS.members)
         return v0_3.SCHEME if of_0_3 else WRAPPERS
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find what is wrong with it in the generation that it is written for."""
+        """Find faults in the version that the scheme is written for."""
         shape = self.written_as(value)
         if shape is not WRAPPERS:
             hint = "This is a scheme of A2A 0.3; 1.0 has it inside a member such as `apiKeySecurityScheme`."
@@ -125,13 +120,10 @@ class Scheme:
 
 @dataclass(frozen=True, slots=True)
 class _Struct:
-    """A free object.
-
-    Readers in protobuf stop at a hundred messages, and spend two on each level of it.
-    """
+    """A free object. Protobuf readers stop at a hundred messages, and use two for each level."""
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no object, or that they would not read."""
+        """Find a value that is not an object, or nests too deep."""
         yield from Object().check(value, where)
         level: list[JsonValue] = [value]
         for _ in range(_MOST_LEVELS):
@@ -214,7 +206,7 @@ FORMAT = CardFormat(
 
 
 def check(document: JsonObject) -> Iterator[Finding]:
-    """Find what is wrong with an A2A 1.0 card, and what its author might still mend."""
+    """Find errors, warnings and notes for an A2A 1.0 card."""
     yield from SHAPE.check(document, CARD)
     yield from repeated_skill_ids(document)
     yield from _deprecated_flows(document)
@@ -224,10 +216,7 @@ def check(document: JsonObject) -> Iterator[Finding]:
 
 
 def _deprecated_flows(document: JsonObject) -> Iterator[Finding]:
-    """Warn of OAuth flows that A2A 1.0 deprecates.
-
-    They may be in schemes of 1.0 or in schemes that are written as in 0.3.
-    """
+    """Warn of OAuth flows that A2A 1.0 deprecates, in schemes of 1.0 and of 0.3."""
     spelling, schemes = find(document, "securitySchemes") or ("", None)
     for name, scheme in schemes.items() if isinstance(schemes, dict) else ():
         place, inner = CARD.within(spelling, name), scheme
@@ -243,10 +232,7 @@ def _deprecated_flows(document: JsonObject) -> Iterator[Finding]:
 
 
 def _check_requirement(document: JsonObject, requirement: JsonObject, where: Where) -> Iterator[Finding]:
-    """Find names of schemes that are undefined or outside ``schemes``.
-
-    Outside ``schemes``, a reader would find nothing required.
-    """
+    """Find undefined schemes, and names outside ``schemes``, where readers see no requirement."""
     spelling, schemes = find(requirement, "schemes") or ("schemes", None)
     if isinstance(schemes, dict):
         yield from undefined_schemes(document, [(where.within(spelling), schemes)])

@@ -1,4 +1,1 @@
-"""AgentCard cards (draft-aevum-agentcard-00), in three dialects.
-
-Its own project writes and checks all three.
-"""
+"""AgentCard cards (draft-aevum-agentcard-00) in three dialects of one project."""

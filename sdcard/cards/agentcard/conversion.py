@@ -1,11 +1,7 @@
-"""Conversion of AgentCard to A2A 1.0.
+"""Conversion of AgentCard to A2A 1.0, with a report of losses and assumptions.
 
-It is asked for, never silent. It says what was lost and what had to be assumed.
-
-AgentCard knows no description of the agent, no binding of A2A and no flows of OAuth; A2A knows no prices, no goals and
-no schemas of skills. What an agent says about itself beside its skills goes into an extension, whole.
-
-AgentCard draft-00 2; A2A 1.0 4.4.
+AgentCard has no description of the agent, no binding of A2A and no OAuth flows; A2A has no prices, no goals and no
+schemas of skills. Members beside the skills go into an extension, unchanged. AgentCard draft-00 2; A2A 1.0 4.4.
 """
 
 from collections.abc import Iterator, Mapping, Set
@@ -18,7 +14,7 @@ from sdcard.errors import Finding, Level, Part, Refused, Where
 from sdcard.rules import Rule
 
 EXTENSION = "urn:ietf:id:draft-aevum-agentcard-00"
-"""The URI of the extension that carries what A2A has no member for (RFC 2648)."""
+"""URI of the extension that carries members without a place in A2A (RFC 2648)."""
 
 _CARD = Where(Part.CARD)
 _ENDPOINT = _CARD.within("endpoint")
@@ -29,15 +25,12 @@ _SKILL_MEMBERS = ("id", "description", "tags")
 
 
 def to_1_0(card: Card) -> Conversion:
-    """An AgentCard → an A2A 1.0 card.
-
-    Args:
-        card: an AgentCard of any dialect.
+    """Convert an AgentCard of any dialect to an A2A 1.0 card.
 
     Raises:
-        Refused: ``card.not-convertible`` for an endpoint that A2A has no binding for, for an ``api_key`` of which
-            nobody knows where it goes, for an ``auth`` that names no scheme, and for security that is stated where
-            AgentCard has none. What A2A has against the result ``convert_card`` finds out.
+        Refused: ``card.not-convertible`` for an endpoint without an A2A binding, an ``api_key`` without its header, an
+            ``auth`` without a scheme, and security members that AgentCard does not read. ``convert_card`` checks the
+            result.
     """
     source = card.document
     check_security_is_read(source, ("endpoint", "auth"))
@@ -64,7 +57,7 @@ def _capabilities(source: JsonObject) -> list[JsonObject]:
 
 
 def _own_description(source: JsonObject) -> str:
-    """No dialect has one, and some cards do; empty without."""
+    """Return the description; some cards have one, although no dialect names it."""
     own = source.get("description")
     return own if isinstance(own, str) else ""
 
@@ -124,7 +117,7 @@ def _scheme(name: str, auth: JsonObject) -> JsonObject:
     return {"httpAuthSecurityScheme": {"scheme": "Bearer"}}
 
 
-# -- what is lost -----------------------------------------------------------------------------------------------------
+# -- Losses -----------------------------------------------------------------------------------------------------------
 
 
 def _lost(source: JsonObject, endpoint: JsonObject) -> Iterator[Finding]:
@@ -164,7 +157,7 @@ def _lost_of_auth(auth: JsonObject) -> Iterator[Finding]:
 
 
 def _others(members: JsonObject, converted: Set[str]) -> list[str]:
-    """The names of the rest. Null is nothing to lose."""
+    """Return the names of members that are not converted and not null."""
     return [name for name, value in members.items() if name not in converted and value is not None]
 
 

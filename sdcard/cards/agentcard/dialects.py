@@ -1,4 +1,10 @@
-"""The AgentCard dialects: which one a document is in, and a card in a JSON string."""
+"""Detection and checks of the AgentCard dialects, and an AgentCard in a JSON string.
+
+The draft's project has several validators, which disagree with the draft and with each other. Each dialect is a shape
+table; disclosure is the same for all. The draft is the default. Another dialect is chosen by name, or if the draft
+refuses a card that has members of that dialect alone. No dialect refuses an unknown member (draft-00 5, rule 10).
+Levels and tables: AEV-1 to AEV-18, AEV-21 and AEV-23.
+"""
 
 import re
 from collections.abc import Iterator
@@ -11,13 +17,6 @@ from sdcard.encoding import JsonObject, parse_json, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
 from sdcard.rules import Rule
 
-# -- The dialects of AgentCard 1.0, their detection, and rules across members -----------------------------------------
-# The project that wrote the draft has several validators, and they disagree with it and with each other. Each dialect
-# is a shape table; how a card may be disclosed is the same for all. The draft is the default: another one is chosen
-# by name, or where the draft refuses a card with members that only the other one has. None of them refuses a member
-# that it does not know (draft-00 5, rule 10).
-#
-# Levels and tables: AEV-1 to AEV-18, AEV-21 and AEV-23.
 
 DRAFT, README, MCP = draft_00.DIALECT, readme_1_0.DIALECT, mcp_0_1.DIALECT
 DIALECTS = (DRAFT, README, MCP)
@@ -25,10 +24,7 @@ DIALECTS = (DRAFT, README, MCP)
 
 
 def check(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
-    """Find what is wrong with a card of the dialect.
-
-    Also find what its author might still mend.
-    """
+    """Find errors, warnings and notes for a card of the dialect."""
     yield from dialect.shape.check(document, CARD)
     yield from faulty_schemas(document)
     yield from _repeated_capabilities(document)
@@ -36,18 +32,12 @@ def check(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
     yield from _name_dialect(dialect, document)
 
 
-# -- which of them ----------------------------------------------------------------------------------------------------
-
-
 _BROUGHT_BY_DRAFT = ("https", "stdio")
 """Protocols that the README does not have."""
 
 
 def is_agentcard(document: JsonObject) -> bool:
-    """Whether the card has two of the marks of an AgentCard.
-
-    The marks are an id, an array of capabilities, and an object for its endpoint.
-    """
+    """Whether the card has two of three marks: an id, an array of capabilities, an endpoint object."""
     endpoint = document.get("endpoint")
     marks = (
         document.get("agent_id") is not None,
@@ -58,22 +48,19 @@ def is_agentcard(document: JsonObject) -> bool:
 
 
 def is_mcp(document: JsonObject) -> bool:
-    """It is no card of the draft, and has members of the MCP server's own schema."""
+    """Whether the card breaks the draft, and has members that only the MCP server's schema has."""
     return is_agentcard(document) and MCP.is_marked(document) and not DRAFT.fits(document)
 
 
 def is_readme(document: JsonObject) -> bool:
-    """Whether the card is of the README's dialect.
-
-    The card is not of the draft's dialect, and has members of the README's own and none that the draft brought.
-    """
+    """Whether the card breaks the draft, and has members of the README and none of the draft."""
     endpoint = document.get("endpoint")
     protocol = endpoint.get("protocol") if isinstance(endpoint, dict) else None
     is_marked = README.is_marked(document) and not DRAFT.is_marked(document) and protocol not in _BROUGHT_BY_DRAFT
     return is_agentcard(document) and is_marked and not DRAFT.fits(document)
 
 
-# -- rules across members ---------------------------------------------------------------------------------------------
+# -- Rules across members ---------------------------------------------------------------------------------------------
 
 
 def _repeated_capabilities(document: JsonObject) -> Iterator[Finding]:
@@ -104,10 +91,7 @@ def _self_declared(document: JsonObject) -> Iterator[Finding]:
 
 
 def _name_dialect(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
-    """Say which dialect judged, where it is not the default.
-
-    Also say which other dialect the shape would be right for.
-    """
+    """Report a dialect that is not the default; for a card that breaks the draft, name dialects that it fits."""
     if dialect is not DRAFT:
         hint = f"This was judged by {dialect.title}. To judge it by the draft, name the format {DRAFT.format.name}."
         yield Finding(Rule.AGENTCARD_DIALECT, CARD, hint, Level.NOTE)
@@ -118,27 +102,22 @@ def _name_dialect(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
         yield Finding(Rule.AGENTCARD_DIALECT, CARD, hint, Level.NOTE)
 
 
-# -- The embedded form: a JSON string that holds an AgentCard ---------------------------------------------------------
-# The answer of an MCP tool has this form. It has one level, no more.
-#
-# AgentCard draft-00 3 (AEV-18).
-
 _WHERE = Where(Part.CARD)
 _STRING = re.compile(rb'[ \t\r\n]*"(?:[^"\\]|\\.)*+"[ \t\r\n]*', re.DOTALL)
 
 
 def parse_embedded(data: bytes, depth: int) -> JsonObject | None:
-    """Parse a JSON string that holds an AgentCard.
+    """Parse a JSON string that holds an AgentCard; return None for any other text.
 
-    Return the card. Return None for any text but a string with an object.
+    MCP tools answer in this form. It has one level only. AgentCard draft-00 3 (AEV-18).
 
     Args:
-        data: the text. Its size is the caller's to bound.
+        data: the text. The caller bounds its size.
         depth: how deeply arrays and objects may nest.
 
     Raises:
-        Refused: a rule of ``parse_json_object``, for the text or what is in it; ``json.malformed`` also where that is
-            no AgentCard: other formats have no such form.
+        Refused: a rule of ``parse_json_object``, for the text or its content; ``json.malformed`` also if the content is
+            not an AgentCard: other formats have no such form.
     """
     inner = parse_json(data, _WHERE, depth) if _STRING.fullmatch(data) else None
     if not isinstance(inner, str) or not inner.lstrip(" \t\r\n").startswith("{"):

@@ -1,7 +1,4 @@
-"""``agentcard/draft-00``: draft-aevum-agentcard-00, sections 2 and 5.
-
-It is an Individual Submission of April 2026.
-"""
+"""``agentcard/draft-00``: draft-aevum-agentcard-00, sections 2 and 5 (April 2026)."""
 
 import re
 from collections.abc import Mapping
@@ -35,7 +32,7 @@ _CONVENTION = Taste(
     Level.NOTE,
 )
 _NULL_ELSEWHERE = Level.WARNING
-"""The README lets these members be null, and so some cards have it."""
+"""The README allows null here, so some cards have it."""
 
 PROTOCOLS: Mapping[str, tuple[str, ...]] = {
     "http": ("http",),

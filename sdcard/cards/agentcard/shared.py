@@ -1,4 +1,4 @@
-"""Shapes, identity and discovery that the AgentCard dialects share."""
+"""Shapes, disclosure, ids and discovery that the AgentCard dialects share."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,8 +15,6 @@ from sdcard.instants import Instant, check_instant
 from sdcard.paths import ClaimPath, path
 from sdcard.rules import Rule
 
-# -- ``agent_id``: a ULID, made of an instant and randomness that the caller brings -----------------------------------
-# AgentCard draft-00 2.1 and 8.2 (AEV-2, AEV-3).
 
 RANDOM_BYTES = 10
 _TIME_BYTES = 6
@@ -26,19 +24,19 @@ AGENT_ID = Spelling(
     "Write a ULID: 26 digits and capital letters, without I, L, O and U.",
     (Taste(re.compile("[0-7].*"), "Make a real ULID: one that begins so is larger than 128 bits.", Level.WARNING),),
 )
-"""Its time is not compared with any clock: it says when the id was made, and a card is no less true for it."""
+"""No clock is compared with its time: it tells when the id was made, and an old id is as good."""
 
 
 def new_agent_id(now: Instant, randomness: bytes) -> str:
-    """A fresh ``agent_id``.
+    """Make a fresh ``agent_id``: a ULID (AgentCard draft-00 2.1 and 8.2; AEV-2, AEV-3).
 
     Args:
         now: the present instant.
-        randomness: 10 bytes from a cryptographically secure generator, used for nothing else. Ids that anyone can
-            predict can be taken before their agent registers them.
+        randomness: 10 bytes from a cryptographically secure generator, used for nothing else. A predictable id can be
+            taken before its agent registers it.
 
     Raises:
-        Misuse: for another number of bytes, or what is no instant. A ULID holds every instant.
+        Misuse: for another number of bytes, or an invalid instant.
     """
     milliseconds = int(check_instant(now) * 1000)
     if len(randomness) != RANDOM_BYTES:
@@ -49,20 +47,19 @@ def new_agent_id(now: Instant, randomness: bytes) -> str:
         return str(ULID.from_bytes(milliseconds.to_bytes(_TIME_BYTES, "big") + randomness))
 
 
-# -- Discovery of AgentCards: where they are published, and the checks of a client ------------------------------------
-# AgentCard draft-00 3, 4, 8.5 and 9 (AEV-19, AEV-20).
+# -- Discovery (AgentCard draft-00 3, 4, 8.5 and 9) -------------------------------------------------------------------
 
 MEDIA_TYPE = "application/agentcard+json"
 ACCEPTED_MEDIA_TYPES = (MEDIA_TYPE, "application/json")
 WELL_KNOWN_PATH = "/.well-known/agentcard"
 MAX_AGE = 3600
-"""Seconds that a published card should be kept for, as ``Cache-Control`` says it."""
+"""Seconds to cache a published card, for ``Cache-Control``."""
 
 
 def compare_with_source(card: Card, source: str) -> Iterator[Finding]:
-    """Find an endpoint whose scheme is not the one that the card was fetched by.
+    """Find an endpoint whose scheme differs from that of the card's own URL (AEV-20).
 
-    Over plain HTTP anybody on the way can put another endpoint into a card.
+    Over plain HTTP, anybody on the way can put another endpoint into a card.
 
     Args:
         card: an AgentCard.
@@ -75,12 +72,9 @@ def compare_with_source(card: Card, source: str) -> Iterator[Finding]:
         yield Finding(Rule.AGENTCARD_FETCHED, Where(Part.CARD, ("endpoint", "url")), hint, Level.WARNING)
 
 
-# -- Rules that the dialects of AgentCard share -----------------------------------------------------------------------
-# The module has disclosable members, shapes, and the dialect type.
-
 CARD = Where(Part.CARD)
 
-# -- what may be disclosed apart --------------------------------------------------------------------------------------
+# -- Disclosure -------------------------------------------------------------------------------------------------------
 
 ALWAYS_DISCLOSED = ("agent_id", "name", "version")
 OF_FAMILY = frozenset({*ALWAYS_DISCLOSED, "capabilities", "endpoint", "pricing", "metadata", "goal_subscriptions"})
@@ -102,8 +96,9 @@ GROUPS: Mapping[str, tuple[ClaimPath, ...]] = frozen(
         "provider": (path("provider"),),
     }
 )
-"""No dialect has ``skills`` or a ``provider``; who adds one means it so. ``goal_subscriptions`` say what an agent is up
-to: they are in no group, and so in *diagnostic* and *full* alone."""
+"""No dialect has ``skills`` or a ``provider``, but cards may add them. ``goal_subscriptions`` reveal an agent's plans:
+they are in no group, and so only in *diagnostic* and *full*.
+"""
 FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = frozen(
     {
         Criterion.SKILLS: (path("capabilities", None, "id"),),
@@ -119,10 +114,10 @@ FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = frozen(
         ),
     }
 )
-"""What A2A calls a skill is a capability here; flags and media types there are none."""
+"""A capability here is a skill in A2A. There are no flags and no media types."""
 
 
-# -- shapes that all dialects share -----------------------------------------------------------------------------------
+# -- Shapes -----------------------------------------------------------------------------------------------------------
 
 TEXT = Text()
 LINK = Url(Reach.NAME)
@@ -155,21 +150,21 @@ COST = Amount(floor=Decimal("2.854e-21"))
 """The Landauer limit at 300 K as the draft prints it (2.6.1)."""
 SHARE = Amount(most=Decimal(1))
 SCHEMA = Object()
-"""Whether it is a JSON Schema is looked at for all of them together."""
+"""``values.faulty_schemas`` checks all schemas of a card together."""
 
 
 def optional(shape: Shape) -> Member:
-    """A member that may be left out and must not be null."""
+    """Make a member that may be absent and must not be null."""
     return Member(shape, null=Level.ERROR)
 
 
 def open_object(members: Mapping[str, Member]) -> Object:
-    """An object whose other members are noted."""
+    """Make an object that notes unknown members."""
     return Object(members, notes_unknown=True)
 
 
 def card(capability: Mapping[str, Member], endpoint: Endpoint, others: Mapping[str, Member]) -> Object:
-    """The table of a whole card, of what differs between dialects."""
+    """Make the table of a whole card from the parts that differ between dialects."""
     capabilities = ArrayOf(open_object(capability), empty=Level.ERROR)
     return open_object(
         {
@@ -194,16 +189,13 @@ GOALS = ArrayOf(
 )
 
 
-# -- what a dialect is ------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """A dialect of AgentCard.
 
     Attributes:
-        format: what SD-Card needs to know of it.
-        title: what people call it.
+        format: its card format.
+        title: its name in findings.
         shape: its table.
         marks: members that no other dialect has.
     """
@@ -223,7 +215,7 @@ class Dialect:
 
 
 def card_format(name: str, shape: Object, urls: tuple[ClaimPath, ...]) -> CardFormat:
-    """Build the card format of a dialect. ``urls``: where clients connect to."""
+    """Make the card format of a dialect. ``urls``: the URLs that clients connect to."""
     return CardFormat(
         name=f"agentcard/{name}",
         always_disclosed=ALWAYS_DISCLOSED,

@@ -1,4 +1,8 @@
-"""Values of AgentCard members, and JSON Schemas within a card at bounded cost."""
+r"""Values of AgentCard members: spellings, amounts, the endpoint, and JSON Schemas.
+
+The project's own validators end their patterns with ``$``, which accepts a final line feed, and use ``\d``, which
+accepts digits of every script. Here a pattern matches the whole value, in ASCII.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -14,16 +18,10 @@ from sdcard.limits import DEFAULT_LIMITS
 from sdcard.paths import Place
 from sdcard.rules import Rule
 
-# -- The shapes of values that only AgentCard has ---------------------------------------------------------------------
-# They are spellings, amounts, and the endpoint whose URL fits its protocol.
-#
-# The project's own validators end their patterns with ``$``, which lets a line feed through, and use a ``\d`` that
-# knows the digits of every script; here a pattern is matched as a whole and in ASCII.
-
 
 @dataclass(frozen=True, slots=True)
 class Taste:
-    """Advice for a string that is usable but could be better."""
+    """Advice for a string that is valid but could be better."""
 
     pattern: re.Pattern[str]
     advice: str
@@ -32,17 +30,14 @@ class Taste:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A string that a pattern matches as a whole."""
+    """A string that matches a pattern as a whole."""
 
     pattern: re.Pattern[str]
     advice: str
     tastes: tuple[Taste, ...] = ()
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no string, or is not spelt like this.
-
-        In a value that is spelt like this, find what offends taste.
-        """
+        """Find a value that is not a string or does not match; then give advice."""
         yield from Text().check(value, where)
         if not isinstance(value, str):
             return
@@ -56,18 +51,16 @@ class Spelling:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A finite number that is not negative, within bounds.
+    """A number that is finite, not negative, at most ``most``, and zero or at least ``floor``.
 
-    It is at most ``most``, and either zero or at least ``floor``.
-
-    Numbers are compared as they are written: in binary, one of them rounds to the other side of a bound.
+    Numbers are compared as written: in binary, one of them rounds to the other side of a bound.
     """
 
     most: Decimal | None = None
     floor: Decimal = Decimal(0)
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no number, or lies outside the bounds."""
+        """Find a value that is not a number, or out of bounds."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             yield Finding(Rule.CARD_MEMBER_TYPE, where, "This must be a number.")
             return
@@ -105,9 +98,9 @@ class Endpoint:
     """An object with the ``protocol`` and the ``url`` of an agent.
 
     Attributes:
-        protocols: protocol → the URI schemes that fit it; none where any does.
-        binding: protocols for which another scheme is an error, and not a warning.
-        members: what else it has.
+        protocols: protocol → URI schemes that fit it; none if any does.
+        binding: protocols for which another scheme is an error instead of a warning.
+        members: its other members.
     """
 
     protocols: Mapping[str, tuple[str, ...]]
@@ -115,7 +108,7 @@ class Endpoint:
     members: Mapping[str, Member]
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find what is wrong with the members, and a URL that does not fit the protocol."""
+        """Find faults of the members, and a URL that does not fit the protocol."""
         protocol = Member(Choice(tuple(self.protocols)), Need.REQUIRED, f"one of {', '.join(self.protocols)}")
         url = Member(Text(), Need.REQUIRED, "the URI where the agent is reached")
         yield from Object({"protocol": protocol, "url": url, **self.members}, notes_unknown=True).check(value, where)
@@ -140,7 +133,7 @@ class Endpoint:
 
 
 def _scheme(url: str) -> str | None:
-    """The scheme of a URI, in lower case; None where the text is no URI."""
+    """Return the scheme of a URI (RFC 3986) in lower case; None for any other text."""
     match = _URI.fullmatch(url)
     if match is None:
         return None
@@ -159,22 +152,19 @@ def _is_ip_literal(text: str) -> bool:
         return False
 
 
-# -- Check whether ``input_schema`` and ``output_schema`` are JSON Schemas --------------------------------------------
-# A schema from a stranger is compared with the meta-schema and never used: no ``$ref`` is followed, no address is
-# fetched, no ``pattern`` is compiled or run. Each value is looked at once, and all schemas of a card share one bound.
-#
-# The meta-schema of JSON Schema 2020-12 is a table here: a validator that interprets it takes some 0.3 ms for each
-# value. A test compares the two. AgentCard draft-00 2.4.3 (AEV-9).
+# -- JSON Schemas -----------------------------------------------------------------------------------------------------
 
 MEMBERS = ("input_schema", "output_schema")
 MOST_WORK = 4_096
-"""Of one card, in values. The schemas of a real tool have some dozens."""
+"""Values in all schemas of one card. The schemas of a real tool have some dozens."""
 
 
 def faulty_schemas(document: JsonObject) -> Iterator[Finding]:
-    """Find objects that are no JSON Schema, or too large to look at.
+    """Find invalid JSON Schemas, at their first fault, and schemas that are too large to check.
 
-    An object that is no JSON Schema is reported at the first place that says so.
+    A schema is compared with the meta-schema and never used: no ``$ref`` is followed, no address is fetched, no
+    ``pattern`` is compiled. The meta-schema of JSON Schema 2020-12 is a table here: a validator that interprets it
+    takes 0.3 ms for each value. A test compares the two. AgentCard draft-00 2.4.3 (AEV-9).
     """
     left = MOST_WORK
     for where, schema in _schemas(document):
@@ -199,10 +189,7 @@ def _schemas(document: JsonObject) -> Iterator[tuple[Where, JsonObject]]:
 
 
 def _work(schema: JsonObject, left: int) -> int:
-    """Count the values to compare.
-
-    The count is more than ``left`` where the schema is deeper than any text that we read.
-    """
+    """Count the values to compare: more than ``left`` if the schema is deeper than any text that we read."""
     waiting: list[tuple[JsonValue, int]] = [(schema, 1)]
     work = 1
     while waiting and work <= left:
@@ -213,10 +200,8 @@ def _work(schema: JsonObject, left: int) -> int:
     return work
 
 
-# -- the meta-schema --------------------------------------------------------------------------------------------------
-
 _Parts: TypeAlias = "Place | list[tuple[Place, JsonValue]]"
-"""The place within a keyword's value that is wrong; or the schemas in it, with their places."""
+"""The place of a fault within a keyword's value; or the schemas in it, with their places."""
 _Keyword: TypeAlias = Callable[[JsonValue], _Parts]
 
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
@@ -225,10 +210,7 @@ _NOWHERE: Place = ()
 
 
 def _first_fault(schema: JsonObject) -> Place | None:
-    """Find the first place that JSON Schema 2020-12 does not allow.
-
-    None where it allows all.
-    """
+    """Find the first place that JSON Schema 2020-12 does not allow; None if it is valid."""
     waiting: list[tuple[Place, JsonValue]] = [((), schema)]
     for place, value in waiting:  # which grows
         if isinstance(value, bool):
@@ -260,7 +242,7 @@ def _schema_map(value: JsonValue) -> _Parts:
 
 
 def _names(value: JsonValue) -> _Parts:
-    """An array of strings, all different."""
+    """Check an array of different strings."""
     if not isinstance(value, list):
         return _NOWHERE
     texts = [one for one in value if isinstance(one, str)]
@@ -350,4 +332,4 @@ _KEYWORDS = _rows(
     (_dependencies, "dependencies"),
     (_text, "pattern title description format contentEncoding contentMediaType"),
 )
-"""Keyword → what its value must be. ``const`` and ``default`` may be anything, and so may what no table names."""
+"""Keyword → check of its value. ``const``, ``default`` and unknown keywords may be anything."""

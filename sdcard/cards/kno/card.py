@@ -1,9 +1,7 @@
-"""The rules of KNO agent cards (KNO-1 to KNO-25).
+"""Rules of KNO agent cards (KNO-1 to KNO-25), and the meaning of their domains and budget.
 
-They say what a card's domains and budget mean.
-
-agent-card-schema 0.2.1. Much of what it demands is prose that no JSON Schema checks: a tenant's slug, one target
-a goal, no secrets.
+agent-card-schema 0.2.1. Many of its demands are prose that no JSON Schema checks: a tenant's slug, one target for a
+goal, no secrets.
 """
 
 import re
@@ -19,7 +17,7 @@ from sdcard.errors import Finding, Level, Where
 from sdcard.rules import Rule
 
 DomainResolver: TypeAlias = Callable[[str], bool]
-"""Whether there is a perception domain with this slug."""
+"""Whether a perception domain with this slug exists."""
 
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE | re.ASCII)
 _KEBAB = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -29,7 +27,7 @@ _NAMES_SECRET = re.compile(r"client[_-]?secret(?!_(?:basic|post|jwt))", re.IGNOR
 
 
 _SINCE = {"perception": "0.2.0", "goals": "0.2.0", "boundaries": "0.2.0", "budget_override": "0.2.1"}
-"""Member → the version that brought it (KNO-22)."""
+"""Member → the version that introduced it (KNO-22)."""
 _A2A_SPELLINGS = {
     "documentationUrl": "documentation_url",
     "defaultInputModes": "default_input_modes",
@@ -42,11 +40,11 @@ _A2A_SPELLINGS = {
     "securitySchemes": "authentication",
     "supportedInterfaces": "url",
 }
-"""What an A2A card has → where a KNO card has it."""
+"""Member of an A2A card → its name in a KNO card."""
 
 
 def check(document: JsonObject) -> Iterator[Finding]:
-    """Find what is wrong with a KNO agent card, and what its author might still mend."""
+    """Find errors, warnings and notes for a KNO agent card."""
     yield from SHAPE.check(document, CARD)
     yield from _check_schema(document)
     yield from _check_identity(document)
@@ -59,14 +57,8 @@ def check(document: JsonObject) -> Iterator[Finding]:
     yield from _check_spellings(document)
 
 
-# -- what the agent is ------------------------------------------------------------------------------------------------
-
-
 def _check_schema(document: JsonObject) -> Iterator[Finding]:
-    """Check ``$schema`` (KNO-3).
-
-    The schema does not demand it. A card without it leaves readers to guess.
-    """
+    """Check ``$schema`` (KNO-3). It is optional, but readers of a card without it have to guess."""
     where, latest = CARD.within(SCHEMA), f"agent-card@{VERSIONS[-1]}"
     if document.get(SCHEMA) is None:
         yield Finding(Rule.CARD_MEMBER_MISSING, where, f"Add `{SCHEMA}`: {latest}.", Level.NOTE)
@@ -89,10 +81,7 @@ def _check_identity(document: JsonObject) -> Iterator[Finding]:
 
 
 def _check_credentials(document: JsonObject) -> Iterator[Finding]:
-    """Report credentials as an error (KNO-8).
-
-    This member must not hold what other members merely should not.
-    """
+    """Report a secret in ``credentials`` as an error (KNO-8); elsewhere it is a warning."""
     credentials = _member(document, "authentication").get("credentials")
     if isinstance(credentials, str) and (holds_secret(credentials) or _NAMES_SECRET.search(credentials)):
         hint = "Leave the secret out, and replace it wherever it is used: this is for settings such as a token URL."
@@ -108,9 +97,6 @@ def _check_ownership(document: JsonObject) -> Iterator[Finding]:
     if context == "platform" and slug is not None:
         hint = "Remove it, or write `context: tenant`: an agent of the platform belongs to no tenant."
         yield Finding(Rule.CARD_AMBIGUOUS, where, hint, Level.WARNING)
-
-
-# -- what the agent wants ---------------------------------------------------------------------------------------------
 
 
 def _check_goals(document: JsonObject) -> Iterator[Finding]:
@@ -148,9 +134,6 @@ def _check_boundaries(document: JsonObject) -> Iterator[Finding]:
             yield Finding(Rule.CARD_MEMBER_VALUE, CARD.within("boundaries", index), hint, Level.WARNING)
 
 
-# -- members of other versions and formats ----------------------------------------------------------------------------
-
-
 def _check_age(document: JsonObject) -> Iterator[Finding]:
     version = card_version(document)
     for name, since in _SINCE.items():
@@ -160,7 +143,7 @@ def _check_age(document: JsonObject) -> Iterator[Finding]:
 
 
 def _check_spellings(document: JsonObject) -> Iterator[Finding]:
-    """Find members of A2A cards, which readers of KNO cards take for unknown ones."""
+    """Find members of A2A cards: readers of KNO cards do not know them."""
     skills = [(skill, CARD.within("skills", i)) for i, skill in enumerate(find_list(document, "skills")[1])]
     capabilities = document.get("capabilities"), CARD.within("capabilities")
     for members, where in ((document, CARD), capabilities, *skills):
@@ -169,15 +152,12 @@ def _check_spellings(document: JsonObject) -> Iterator[Finding]:
             yield Finding(Rule.CARD_AMBIGUOUS, where.within(name), hint, Level.WARNING)
 
 
-# -- what a card means elsewhere --------------------------------------------------------------------------------------
-
-
 def unresolved_domains(document: JsonObject, resolves: DomainResolver) -> Iterator[Finding]:
-    """Find unknown perception domains (KNO-15). This needs the catalogue.
+    """Find unknown perception domains (KNO-15).
 
     Args:
         document: a KNO agent card.
-        resolves: asked once for each domain.
+        resolves: looks a domain up in the catalogue; called once for each domain.
     """
     domains = _member(document, "perception").get("domains")
     for index, domain in enumerate(domains if isinstance(domains, list) else ()):
@@ -187,9 +167,7 @@ def unresolved_domains(document: JsonObject, resolves: DomainResolver) -> Iterat
 
 
 def merge_budget(template: JsonObject, document: JsonObject) -> JsonObject:
-    """Return the budget that holds for an agent (KNO-21).
-
-    Each member of the card's override wins. The others stay.
+    """Return the effective budget of an agent (KNO-21): the template, with each member that the card overrides.
 
     Args:
         template: the ``budget_policy`` of the process template, which may have members that no card overrides.

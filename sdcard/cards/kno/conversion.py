@@ -1,10 +1,7 @@
-"""Conversion of KNO to A2A 0.3 and A2A 1.0.
+"""Conversion of KNO to A2A 0.3 and A2A 1.0, with a report of losses.
 
-It is the thin transformation that ``agent.json`` is served by. It reports what it leaves behind.
-
-Only what A2A has a member for goes on the wire. The persona and the card's bookkeeping stay inside, and so does what no
-specification names. The names of known members are turned to camelCase, never those that an author chose.
-
+Only members that A2A has are converted. The persona, the card's bookkeeping and unknown members are left out. Names of
+known members become camelCase; names that an author chose do not change.
 agent-card-schema 0.2.1 (P10); A2A 0.3.0 5.5, A2A 1.0 4.4.
 """
 
@@ -31,15 +28,15 @@ _SKILL: _Names = {
 }
 _CONVERTED = {*_MEMBERS, *_MODES, "description", "url", "capabilities", "provider", "skills", "authentication"}
 _HTTP = ("bearer", "basic", "digest")
-"""Schemes that A2A needs no more than the name of (RFC 9110 16.4.1)."""
+"""HTTP authentication schemes whose name is all that A2A needs (RFC 9110 16.4.1)."""
 
 
 def to_0_3(card: Card) -> Conversion:
-    """A KNO card → A2A 0.3.
+    """Convert a KNO card to A2A 0.3.
 
     Raises:
-        Refused: ``card.not-convertible`` for every scheme of authentication that the card does not say enough about,
-            and for security that is stated where KNO has none.
+        Refused: ``card.not-convertible`` for every scheme of authentication that needs more than its name, and for
+            security members that KNO does not read.
         Misuse: for a card of another family.
     """
     carrier = _Carrier(card)
@@ -60,12 +57,10 @@ def to_0_3(card: Card) -> Conversion:
 
 
 def to_1_0(card: Card) -> Conversion:
-    """A KNO card → A2A 1.0.
+    """Convert a KNO card to A2A 1.0.
 
     Raises:
-        Refused: ``card.not-convertible`` for every scheme of authentication that the card does not say enough about,
-            and for security that is stated where KNO has none.
-        Misuse: for a card of another family.
+        Refused, Misuse: as ``to_0_3``.
     """
     carrier = _Carrier(card)
     schemes = carrier.schemes()
@@ -85,10 +80,7 @@ def to_1_0(card: Card) -> Conversion:
 
 
 class _Carrier:
-    """Takes a card's members over one by one.
-
-    It keeps a list of what does not come along.
-    """
+    """Conversion of one card, member by member, with a list of losses."""
 
     def __init__(self, card: Card) -> None:
         if card.format not in (V0_1, V0_2):
@@ -98,7 +90,7 @@ class _Carrier:
         self._lost: list[Finding] = []
 
     def common(self) -> JsonObject:
-        """Copy the members that both versions share, except skills."""
+        """Return the members that both A2A versions share, except skills."""
         for name in self._source:
             if name in PERSONA:
                 self._lose(CARD.within(name), "It stays inside: A2A clients have no need to know the persona.")
@@ -114,11 +106,11 @@ class _Carrier:
         }
 
     def object(self, name: str, names: _Names) -> JsonObject:
-        """The members of an object that A2A has too."""
+        """Return the members of an object that A2A has too."""
         return self._members(self._source.get(name), names, CARD.within(name))
 
     def skills(self) -> list[JsonValue]:
-        """The skills. A2A wants a description, and tags, of which there may be none."""
+        """Return the skills, each with a description and with tags, which A2A demands."""
         converted: list[JsonValue] = []
         for index, skill in enumerate(_elements(self._source.get("skills"))):
             where = CARD.within("skills", index)
@@ -127,16 +119,13 @@ class _Carrier:
         return converted
 
     def miss_tags(self) -> None:
-        """Name the skills without tags: A2A 1.0 wants one at least (5.7)."""
+        """Report skills without tags: A2A 1.0 demands one (5.7)."""
         for index, skill in enumerate(_elements(self._source.get("skills"))):
             if not (isinstance(skill, dict) and skill.get("tags")):
                 self._miss(CARD.within("skills", index, "tags"), "A2A 1.0 wants one tag at least.")
 
     def schemes(self) -> tuple[str, ...]:
-        """Return the ways to authenticate, any of which will do.
-
-        They are the names of HTTP schemes in lower case.
-        """
+        """Return the HTTP authentication schemes in lower case, any of which is enough."""
         authentication, where = self._source.get("authentication"), CARD.within("authentication")
         names = _elements(self._members(authentication, {"schemes": "schemes"}, where).get("schemes"))
         schemes = [str(name).lower() for name in names]
@@ -151,7 +140,7 @@ class _Carrier:
         return tuple(dict.fromkeys(schemes))
 
     def conversion(self, document: JsonObject, version: str) -> Conversion:
-        """The document, with what was lost and what was assumed."""
+        """Return the document with its losses and assumptions."""
         self._miss(CARD.within("url"), f"Which A2A is spoken there is not said; JSON-RPC of {version} is assumed.")
         return Conversion(document, tuple(self._lost))
 

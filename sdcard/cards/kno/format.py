@@ -1,4 +1,9 @@
-"""The KNO card format: detection, shapes, and private members."""
+"""The KNO card formats: detection, disclosure, and shapes of agent-card-schema 0.2.1.
+
+A KNO card is an A2A card and a persona: perception, goals, boundaries, budget, and the owner of the agent. The persona
+is private: ``*`` does not cover it, so no context shows it unless it is named. All members are optional that the schema
+does not list as ``required``.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,11 +16,6 @@ from sdcard.errors import Finding, Level, Where
 from sdcard.paths import path
 from sdcard.rules import Rule
 
-# -- ``kno/0.1`` and ``kno/0.2``: the formats of KNO agent cards ------------------------------------------------------
-# The module says which documents are KNO cards, and what may be shown of them.
-#
-# A KNO card is an A2A card and a persona: what the agent perceives, wants, must not do and may spend, and for whom it
-# works. The persona is for insiders. ``*`` does not stand for it, so no context shows it unless it is named.
 
 SCHEMA = "$schema"
 VERSIONS = ("0.1.0", "0.2.0", "0.2.1")
@@ -24,7 +24,7 @@ _SERVICE = "service-config@"
 _BLUEPRINT = "agent-blueprint@"
 
 _A2A = ("protocolVersion", "securitySchemes", "security", "preferredTransport")
-"""Marks of A2A cards, which may have members of any other name."""
+"""Marks of A2A cards, which may have any other member."""
 
 PERSONA = ("ownership", "perception", "goals", "boundaries", "budget_override")
 
@@ -75,30 +75,25 @@ def _format(name: str) -> CardFormat:
 
 V0_1 = _format("kno/0.1")
 V0_2 = _format("kno/0.2")
-"""The versions differ in what they name, not in what may be shown: a persona under an old ``$schema`` stays private."""
+"""The versions differ in their members, not in disclosure: a persona under an old ``$schema`` stays private."""
 
 
 def is_0_1(document: JsonObject) -> bool:
-    """It says 0.1."""
+    """Whether the card says 0.1."""
     return _schema(document).startswith(_CARD + "0.1.")
 
 
 def is_0_2(document: JsonObject) -> bool:
-    """Whether the card belongs to KNO 0.2.
+    """Whether the card says another version, which is checked later, or is a service and an agent card.
 
-    The card says another version, which is checked later, or it is a service that is an agent card too.
-
-    The second says no version of the card. 0.2 only adds to 0.1, so such cards took on its members as they came.
+    Such a service says no version of the card. 0.2 only adds members to 0.1, so 0.2 fits.
     """
     schema = _schema(document)
     return schema.startswith(_CARD) or (schema.startswith(_SERVICE) and document.get("subtype") == "agent-card")
 
 
 def is_unlabelled(document: JsonObject) -> bool:
-    """Whether a card without a version has a mark that only KNO has.
-
-    The mark is an owner who is a platform or a tenant.
-    """
+    """Whether a card without ``$schema`` has the mark of KNO: an owner with a ``context``."""
     if document.get(SCHEMA) is not None or any(find(document, name) for name in _A2A):
         return False
     owner = document.get("ownership")
@@ -106,23 +101,23 @@ def is_unlabelled(document: JsonObject) -> bool:
 
 
 def is_blueprint(document: JsonObject) -> bool:
-    """It is what cards are projected from since schema 0.2.1."""
+    """Whether the document is a blueprint, from which cards are made since schema 0.2.1."""
     return _schema(document).startswith(_BLUEPRINT)
 
 
 def is_other_service(document: JsonObject) -> bool:
-    """It describes a service that is no agent."""
+    """Whether the document describes a service that is not an agent."""
     return _schema(document).startswith(_SERVICE)
 
 
 def card_version(document: JsonObject) -> str:
-    """The version of the card schema that the document says; empty where it says none."""
+    """Return the version of the card schema that the document names; empty if it names none."""
     schema = _schema(document)
     return schema.removeprefix(_CARD) if schema.startswith(_CARD) else ""
 
 
 def is_service(document: JsonObject) -> bool:
-    """Whether it names the schema of services instead of that of cards."""
+    """Whether the document names the schema of services instead of that of cards."""
     return _schema(document).startswith(_SERVICE)
 
 
@@ -131,21 +126,15 @@ def _schema(document: JsonObject) -> str:
     return schema if isinstance(schema, str) else ""
 
 
-# -- The shapes of KNO agent cards ------------------------------------------------------------------------------------
-# They are what the JSON Schema of agent-card-schema 0.2.1 says.
-#
-# All members are optional that its ``required`` does not list. YAML makes of an unquoted ``0.1`` a number.
+# -- Shapes -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Quoted(Text):
-    """A string whose quotes the author may have left out (KNO-4, KNO-18).
-
-    YAML needs them.
-    """
+    """A string whose quotes may be missing in YAML (KNO-4, KNO-18): an unquoted ``0.1`` is a number."""
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no string, or empty where that matters."""
+        """Find a value that is not a string, or is empty."""
         if isinstance(value, bool | int | float):
             hint = "This must be a string. Put it in quotes: without them YAML takes it for something else."
             yield Finding(Rule.CARD_MEMBER_TYPE, where, hint)
@@ -155,17 +144,14 @@ class _Quoted(Text):
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A number within bounds, both inclusive.
-
-    ``whole`` wants it without a fraction, even of zero.
-    """
+    """A number within inclusive bounds. ``whole``: without a fraction, even of zero."""
 
     least: int
     most: int | None = None
     whole: bool = False
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is no such number, or out of bounds."""
+        """Find a value that is not such a number, or out of bounds."""
         if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
             noun = "a whole number, such as 1000" if self.whole else "a number"
             yield Finding(Rule.CARD_MEMBER_TYPE, where, f"This must be {noun}.")
@@ -181,7 +167,7 @@ _TEXTS = ArrayOf(_TEXT)
 
 
 def _open(members: Mapping[str, Member]) -> Object:
-    """An object whose other members are noted (KNO-25)."""
+    """Make an object that notes unknown members (KNO-25)."""
     return Object(members, notes_unknown=True)
 
 
