@@ -1,4 +1,1 @@
-"""Commands that act on a registry's database or process.
-
-Entry points join them to the command ``sdcard``.
-"""
+"""Commands that act on a registry's database or process. Entry points add them to ``sdcard``."""

@@ -1,4 +1,4 @@
-"""``sdcard audit``: the registry's audit chain: verifying, exporting, checkpoints."""
+"""``sdcard audit``: verify and export the registry's audit chain, and make checkpoints."""
 
 import json
 import sys
@@ -145,10 +145,7 @@ def checkpoint(
 
 
 def _run(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
-    """Run ``work`` on a database without repairs.
-
-    Unreadable values are findings, not errors.
-    """
+    """Run ``work`` on a database without repairs: unreadable values are findings, not errors."""
     from issuer_service.audit.repository import read_as_found
 
     async def run(store: "SqlStore") -> _T:
@@ -186,7 +183,7 @@ def _along_chain(
 
 
 async def _export(store: "SqlStore", query: "AuditQuery") -> int:
-    """Print the records that can be read; how many cannot."""
+    """Print the readable records; return the number of unreadable ones."""
     from issuer_service.audit.service import find_records
 
     left_out = 0

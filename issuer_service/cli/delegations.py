@@ -1,7 +1,4 @@
-"""``sdcard grants`` and ``sdcard approvals``: decisions of operators and people.
-
-Operators permit delegations, and people approve exchanges, in the database.
-"""
+"""``sdcard grants`` and ``sdcard approvals``: permissions of operators, and decisions of people."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -131,7 +128,7 @@ def list_approvals(database_url: DatabaseUrl = None, config: ConfigFile = None, 
 
 
 async def _all_waiting(delegations: "Delegations", now: int) -> list["ApprovalRow"]:
-    """All pages: what many clients wait for hides nothing."""
+    """Return all pages, so that many requests of one client hide nothing."""
     rows: list[ApprovalRow] = []
     while True:
         after = (rows[-1].asked_at, rows[-1].approval_id) if rows else None
@@ -210,6 +207,6 @@ def _approval_shown(row: "ApprovalRow") -> dict[str, Any]:
 
 
 def _on(work: "Callable[[Delegations], Awaitable[_T]]", database_url: str | None, config: Path | None) -> _T:
-    """Run ``work`` on what the registry's database holds of delegation."""
+    """Run ``work`` on the delegation tables of the registry's database."""
     url = read_settings(config, database_url=database_url).database_url
     return run_on_store(lambda store: work(store.delegations), url)

@@ -1,4 +1,4 @@
-"""`sdcard demo`: one machine, a registry, agents, a Verifier and attacks."""
+"""``sdcard demo``: a registry over HTTP, an agent, a Verifier and six attacks on one machine."""
 
 import signal
 import tempfile
@@ -34,9 +34,6 @@ from sdcard.status_list import Unchecked
 from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 
-# -- Six ways to cheat a Verifier, each with the rule that refuses it -------------------------------------------------
-# The demo runs them on the real thing.
-
 
 @dataclass(frozen=True, slots=True)
 class Scene:
@@ -51,21 +48,18 @@ class Scene:
     now: Instant
 
     def ask(self) -> Challenge:
-        """A fresh challenge of the Verifier."""
+        """Make a fresh challenge of the Verifier."""
         return self.challenges.issue(self.now)
 
     def bind(self, sd_jwt: SdJwt, challenge: Challenge) -> str:
-        """Any SD-JWT with a genuine KB-JWT over it: the Holder itself may be the attacker."""
+        """Bind any SD-JWT with a genuine KB-JWT: the Holder itself may be the attacker."""
         sd_hash = self.held.issued.verified.processed.algorithm.digest(str(sd_jwt))
         return str(bind(sd_jwt, sd_hash, challenge, self.holder, self.now))
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Input of the Verifier: a presentation and its expected challenge.
-
-    ``times``: how often it is presented; twice is a replay.
-    """
+    """A presentation and its expected challenge. ``times``: twice is a replay."""
 
     presentation: str
     challenge: Challenge
@@ -74,7 +68,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """A way to cheat, and the refusal that is promised."""
+    """An attack, and the rule that must refuse it."""
 
     name: str
     what: str
@@ -142,8 +136,7 @@ ATTACKS = (
 )  # fmt: skip
 
 
-# -- ``sdcard demo``: registration, verification and six attacks on real parts ----------------------------------------
-# A registry over HTTP, an agent and a Verifier run for it.
+# -- The demo ---------------------------------------------------------------------------------------------------------
 
 CONTEXTS = ("public", "internal", "diagnostic", "federation", "full")
 AGENT_ID = "georoute"
@@ -195,7 +188,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Fended:
-    """An attack and the Verifier's answer. ``rule`` is None when the attack succeeded."""
+    """An attack and the Verifier's answer. ``rule`` is None if the attack succeeded."""
 
     name: str
     what: str
@@ -210,7 +203,7 @@ class Fended:
 
 
 def command(as_json: AsJson = False) -> None:
-    """Watch the whole story."""
+    """Run the demo."""
     from issuer_service.cli.registry_process import running_registry
 
     signal.signal(signal.SIGTERM, _stop)
@@ -226,12 +219,12 @@ def command(as_json: AsJson = False) -> None:
 
 
 def _stop(_: int, __: object) -> None:
-    """Handle a stop signal: clean up on the way out."""
+    """Handle a stop signal: leave the ``with`` blocks first."""
     raise KeyboardInterrupt
 
 
 def example_card() -> bytes:
-    """The example card, from the package or from ``examples/`` in a checkout."""
+    """Read the example card from the package, or from ``examples/`` in a checkout."""
     packaged = resources.files("issuer_service.cli").joinpath("georoute.json")
     if packaged.is_file():
         return packaged.read_bytes()
@@ -239,10 +232,7 @@ def example_card() -> bytes:
 
 
 def _story(address: str, token: str) -> tuple[list[Shown], list[Fended]]:
-    """Register over HTTP, accept as a Holder, present, verify, then attack.
-
-    The card is presented and verified in each context.
-    """
+    """Register over HTTP; accept, present and verify in each context; then attack."""
     from sdcard.io.registry_client import Registry
 
     clock, salts = SystemClock(), SystemSalts()

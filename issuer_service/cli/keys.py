@@ -1,7 +1,4 @@
-"""``sdcard keys``: the registry's own keys, in its database.
-
-Its commands are ``list``, ``published``, ``add``, ``import``, ``rotate``, ``reseal`` and ``remove``.
-"""
+"""``sdcard keys``: the registry's own keys, in its database."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

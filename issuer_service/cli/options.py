@@ -1,8 +1,6 @@
-"""Options that the registry's commands share.
+"""Options that the registry's commands share, and their access to settings and database.
 
-They cover settings, the database, and completion of names.
-
-What the extra `service` brings is imported inside functions, so that help and completion need only the extra `cli`.
+Modules of the extra `service` are imported inside functions, so that help and completion need only the extra `cli`.
 """
 
 import asyncio
@@ -30,9 +28,7 @@ DatabaseUrl = Annotated[str | None, typer.Option("--database-url", help="As for 
 
 
 def read_settings(config: Path | None = None, /, **options: object) -> "Settings":
-    """Read the registry's settings from options, environment or TOML file.
-
-    Options come first, then the environment, then the file.
+    """Read the registry's settings: from options, else the environment, else a TOML file.
 
     Raises:
         Misuse, OSError: as ``read_configuration``.
@@ -76,14 +72,14 @@ def run_as_found(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
 
 
 def key_uses(incomplete: str) -> list[str]:
-    """Complete what a registry's key signs."""
+    """Complete uses of a registry key."""
     from issuer_service.keys.repository import KeyUse
 
     return matching(KeyUse, incomplete)
 
 
 def scopes(incomplete: str) -> list[str]:
-    """Complete what a registry's token is for."""
+    """Complete scopes of a registry token."""
     from issuer_service.access import Scope
 
     return matching(Scope, incomplete)

@@ -1,4 +1,4 @@
-"""``sdcard registry``: bringing many agents into a registry."""
+"""``sdcard registry``: import many agents into a registry."""
 
 import asyncio
 import os

@@ -1,7 +1,4 @@
-"""A temporary registry with a fresh key, a fresh SQLite file and real HTTP.
-
-It listens on a free loopback port.
-"""
+"""A temporary registry with a fresh key and a fresh SQLite file, over HTTP on loopback."""
 
 import asyncio
 from collections.abc import Iterator
@@ -34,10 +31,7 @@ class Desk:
 
 @contextmanager
 def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY) -> Iterator[Desk]:
-    """Run a registry for the duration of the block, with its data in the directory.
-
-    No setting is read.
-    """
+    """Run a registry while the block runs, with its data in the directory. No setting is read."""
     listening = bind()
     vault = Vault(create_key_encryption_key(directory / "key-encryption.key"))
     audit = AuditCheckpoints(directory / "audit.checkpoints")
@@ -53,10 +47,7 @@ def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY)
 
 
 async def _prepare(database: str, vault: Vault) -> str:
-    """Prepare keys and a token, with a separate store.
-
-    A connection belongs to the event loop that opened it.
-    """
+    """Make keys and a token with a store of its own: a connection belongs to one event loop."""
     store, now = open_store(database), SystemClock().now()
     try:
         await make_missing(store, vault, now)

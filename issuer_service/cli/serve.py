@@ -1,4 +1,4 @@
-"""`sdcard serve` and `sdcard config`."""
+"""``sdcard serve`` and ``sdcard config``."""
 
 import os
 import sys
@@ -9,8 +9,6 @@ import typer
 
 from issuer_service.cli.options import ConfigFile, read_settings, warn_of_unknown
 from sdcard.cli.output import AsJson, console, print_json, print_lines, table
-
-# -- ``sdcard config``: what the settings are, and where each comes from ----------------------------------------------
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -46,7 +44,7 @@ def show(
     warn_of_unknown(configuration)
 
 
-# -- ``sdcard serve``: the registry -----------------------------------------------------------------------------------
+# -- ``sdcard serve`` -------------------------------------------------------------------------------------------------
 
 
 def command(

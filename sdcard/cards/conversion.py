@@ -11,7 +11,6 @@ from sdcard.errors import Finding, Level, Part, Refused, Where, first_findings
 from sdcard.paths import Place
 from sdcard.rules import Rule
 
-
 _SECURITY = frozenset(
     {"auth", "authentication", "authorization", "security", "securityrequirements", "securityschemes"}
 )

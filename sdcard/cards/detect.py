@@ -25,7 +25,6 @@ from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where, first_fi
 from sdcard.limits import DEFAULT_LIMITS, MOST_CARD_VALUES, Limits
 from sdcard.rules import Rule
 
-
 _MEMBERS = ("name", "description", "version")
 
 FORMAT = CardFormat(

@@ -1,4 +1,4 @@
-"""`sdcard agents` and `sdcard revoke`."""
+"""``sdcard agents``, and ``revoke``, ``suspend`` and ``reinstate``: an owner's agents at a registry."""
 
 import sys
 from collections.abc import Sequence
@@ -19,9 +19,6 @@ from sdcard.jose.keys import PublicKey
 if TYPE_CHECKING:
     from sdcard.io.registry_answers import ListedAgent
 
-
-# -- ``sdcard revoke``, ``suspend``, ``reinstate``: change an agent's statuses ----------------------------------------
-# The owner of the agent decides about its SD-Cards.
 
 Agent: TypeAlias = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id at the registry.")]
 Address: TypeAlias = Annotated[str, typer.Option("--registry", help="The registry's address.")]
@@ -88,7 +85,7 @@ def _change(
         print_lines(f"{action} {agent}: {answer.changed} SD-Cards changed", f"status lists show it from {since} on")
 
 
-# -- ``sdcard agents``: an owner's agents at a registry ---------------------------------------------------------------
+# -- ``sdcard agents`` ------------------------------------------------------------------------------------------------
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -233,10 +230,7 @@ def delete(agent: Agent, registry: Address, token_file: TokenFile = None, as_jso
 
 
 def _places(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[Place]:
-    """Choose a file for each SD-Card, before the registry issues anything.
-
-    The registry names the contexts.
-    """
+    """Choose a file for each SD-Card of the agent's contexts, before the registry issues anything."""
     if len(set(contexts)) < len(contexts):
         raise Misuse("the agent has one context for several partners; ask the registry over HTTP")
     return places_of(contexts, keys, out)

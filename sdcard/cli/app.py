@@ -1,4 +1,4 @@
-"""The command tree: help, and commands that other distributions join to it."""
+"""The command tree, its help, and the exit status of every outcome."""
 
 import errno
 import os
@@ -16,8 +16,7 @@ from typer.exceptions import TyperException
 
 from sdcard.cli.exit_status import EXIT_BUG, EXIT_MISUSE, EXIT_REFUSED
 
-# -- Texts of `--help`: a command's purpose and an example ------------------------------------------------------------
-# The example is on lines of its own, so that it can be copied.
+# -- Help -------------------------------------------------------------------------------------------------------------
 
 _MARK = " Example: "
 _WIDTH = 76
@@ -29,7 +28,7 @@ _BREAK = " \\\n      "
 
 
 def set_out(command: Any) -> Any:
-    """Move the examples of a command, and of all beneath it, to the end of the help."""
+    """Move the examples of a command, and of its subcommands, to the end of the help."""
     for one in getattr(command, "commands", {}).values():
         set_out(one)
     text, _, example = " ".join((command.help or "").split()).partition(_MARK)
@@ -42,20 +41,17 @@ def set_out(command: Any) -> Any:
 
 
 def example_of(command: Any) -> str:
-    """Return the example of a command on one line, or nothing where it has none.
-
-    The command has been through ``set_out``.
-    """
+    """Return the example of a command on one line; empty without one. ``set_out`` comes first."""
     return (command.epilog or "").removeprefix(_BEFORE).replace(_BREAK, " ")
 
 
 def first_sentence(text: str) -> str:
-    """Shorten a help text for a list of commands."""
+    """Return the first sentence of a help text, for a list of commands."""
     return re.split(r"(?<=[^.]\.) (?=[A-Z1`])", text.partition(_MARK)[0], maxsplit=1)[0]
 
 
 def _broken(example: str) -> str:
-    """Within 80 columns, and still one command for a shell."""
+    """Break an example into lines of 80 columns that a shell still reads as one command."""
     lines = [""]
     for word in _UNIT.findall(example):
         room = _WIDTH if len(lines) == 1 else _WIDTH - 4
@@ -66,22 +62,20 @@ def _broken(example: str) -> str:
     return _BREAK.join(lines)
 
 
-# -- Commands that join the tree by entry points ----------------------------------------------------------------------
-# They act on a registry and are in ``issuer_service/cli``.
-#
-# Only the entry points of the distribution ``sdcard`` are read, so no other installed package adds or replaces a
-# command. A command is loaded when it is named; the list of commands loads none.
+# -- Commands of a registry, from entry points ------------------------------------------------------------------------
 
 ENTRY_POINTS: Final = "sdcard.commands"
-"""The group of entry points in ``pyproject.toml``: command → module and attribute."""
+"""Group of entry points in ``pyproject.toml``: command → module and attribute."""
 
 
 def load_joined(name: str) -> Any:
     """Load the command, or the group of commands, of this entry point.
 
+    Only entry points of the distribution ``sdcard`` count, so no other installed package adds or replaces a command.
+
     Raises:
-        ModuleNotFoundError: without the package that has it.
-        Misuse: when no installed distribution names such an entry point.
+        ModuleNotFoundError: if its package is not installed.
+        Misuse: if no installed distribution has this entry point.
     """
     from importlib.metadata import distributions
 
@@ -94,11 +88,9 @@ def load_joined(name: str) -> Any:
 
 
 def _places() -> list[str]:
-    """List the possible folders of our distribution.
+    """List the folders of our distribution: beside this package, site-packages, then ``sys.path``.
 
-    They are: beside this package, where packages are installed, then anywhere else.
-
-    In that order, a folder early on ``sys.path``, such as the working directory, cannot pass for our distribution.
+    In this order, a folder early on ``sys.path``, such as the working directory, cannot pass for our distribution.
     """
     import sysconfig
 
@@ -116,10 +108,7 @@ def make_command(found: Any, name: str, text: str | None) -> Any:
 
 
 class JoinedGroup(TyperGroup):
-    """A group of commands to which the entry point of its name adds others.
-
-    Its own commands are found without that entry point.
-    """
+    """A command group that gets further commands from the entry point of its name."""
 
     _is_joined = False
 
@@ -130,7 +119,7 @@ class JoinedGroup(TyperGroup):
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """List the entry point's commands, and the group's own."""
+        """List the entry point's commands, then the group's own."""
         self._join()
         return super().list_commands(ctx)
 
@@ -141,13 +130,10 @@ class JoinedGroup(TyperGroup):
             self._is_joined = True
 
 
-# -- The command tree, and the one place that maps outcomes to exit statuses ------------------------------------------
-# Exit status: 0 yes, 1 refused, 2 misuse, 70 a bug.
-#
-# A command's module is imported when the command is called, so listing the commands costs what importing typer costs.
+# -- The command tree -------------------------------------------------------------------------------------------------
 
 JOINED = "an entry point"
-"""The place of a command that acts on a registry: `sdcard.cli.app` finds it."""
+"""The place of a command that acts on a registry: an entry point of its name."""
 
 COMMANDS = {
     "demo": (
@@ -242,11 +228,11 @@ COMMANDS = {
     "grants": (JOINED, "Say which scopes may be handed to which agent."),
     "approvals": (JOINED, "Approve or deny what waits for a person."),
 }
-"""Name → module and attribute, and help."""
+"""Name → module and attribute, and help. A module is imported when its command is called."""
 
 
 class _Commands(TyperGroup):
-    """The table above as a group of commands."""
+    """The command table as a group of commands."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -258,7 +244,7 @@ class _Commands(TyperGroup):
         return self.commands.get(cmd_name)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """Names and what they do, without importing what they are."""
+        """Complete names and first sentences without importing a command."""
         for name, (_, text) in COMMANDS.items():
             self.commands[name] = TyperCommand(name, callback=None, help=first_sentence(text))
         return super().shell_complete(ctx, incomplete)
@@ -289,7 +275,7 @@ def _root(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Options before every command."""
+    """Accept the options before every command."""
 
 
 app = typer.Typer(
@@ -306,11 +292,11 @@ app = typer.Typer(
 
 
 _INTERRUPTED = 130
-"""What typer makes of Ctrl-C."""
+"""Exit status of typer for Ctrl-C."""
 
 
 def run() -> int:
-    """Run one command; its exit status."""
+    """Run one command, and return its exit status."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -343,7 +329,7 @@ def _run(as_json: bool) -> int:
 
 
 def _outcome(error: Exception, as_json: bool) -> int:
-    """Describe an exception. The modules that this needs are imported on demand."""
+    """Describe an exception, and return its exit status. Imports on demand what it needs."""
     from sdcard.cli.output import show_refusal
     from sdcard.errors import Misuse, Refused
     from sdcard.rules import Rule

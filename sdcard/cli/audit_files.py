@@ -1,7 +1,4 @@
-"""Parts of ``sdcard audit`` that need no registry.
-
-They read an exported chain, checkpoints, and their keys.
-"""
+"""Files of ``sdcard audit``: an exported chain, checkpoints, and their keys."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -35,17 +32,14 @@ def verify_export(file: Path, checkpoints: Sequence[Checkpoint]) -> Verdict:
 
 
 def read_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
-    """Read the lines that are not empty.
-
-    The rest of a line that is too long counts as another unreadable line.
-    """
+    """Read the lines that are not empty. The rest of a line that is too long is another, unreadable line."""
     while line := file.readline(most + 1):
         if line.strip():
             yield lenient_document(line)
 
 
 def load_checkpoint_keys(file: Path) -> dict[str, PublicKey]:
-    """Read a JWKS, by thumbprint; name on standard error the keys that cannot be used."""
+    """Read a JWKS, by thumbprint; report unusable keys on standard error."""
     from sdcard.io.key_files import load_key_set
 
     keys = load_key_set(file)

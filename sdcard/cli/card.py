@@ -1,4 +1,4 @@
-"""`sdcard card`: check, convert and sign an Agent Card."""
+"""``sdcard card``: check, convert and sign Agent Cards."""
 
 import json
 import os
@@ -22,9 +22,6 @@ from sdcard.cli.output import AsJson, cell, console, describe_findings, print_js
 from sdcard.errors import Finding, Level, Misuse, Part, Refused
 from sdcard.io.key_files import load_card_signers
 from sdcard.jose.keys import KeySet
-
-# -- ``sdcard card check``: everything that is wrong with card documents ----------------------------------------------
-# It is for their authors and their CI.
 
 CHECK_HELP = "Say what is wrong with agent cards. Example: sdcard card check --strict agent-card.json cards/"
 
@@ -83,7 +80,7 @@ def card_check(
 
 
 def _load_signers(file: Path) -> CardSigners:
-    """The keys, which are no card: without them nothing can be said of any."""
+    """Load the trusted keys. A refusal is misuse, because the file is not a card."""
     try:
         signers = load_card_signers(file)
     except Refused as refusal:
@@ -93,10 +90,7 @@ def _load_signers(file: Path) -> CardSigners:
 
 
 def _files(source: str, unreadable: list[str]) -> Iterator[str]:
-    """List the source itself, or every card-like file beneath a directory.
-
-    Skip hidden files, and files that never end.
-    """
+    """List the source itself, or every card file beneath a directory, without hidden and endless files."""
     if source == "-" or not Path(source).is_dir():
         if source != "-" and not Path(source).exists():
             raise Misuse(f"{source} is not there")
@@ -152,8 +146,7 @@ def _finding(finding: Finding) -> Text:
                          (finding.rule.value, "dim"))  # fmt: skip
 
 
-# -- ``sdcard card convert``: convert a card to another format --------------------------------------------------------
-# It reports what was lost.
+# -- ``sdcard card convert`` ------------------------------------------------------------------------------------------
 
 CONVERT_HELP = (
     "Convert an agent card to another format; what got lost is told on standard error. "
@@ -172,7 +165,7 @@ def card_convert(
 ) -> None:
     """Convert one card.
 
-    Exit status 0: converted, whatever got lost; 1: not a card, or refused; 2: misuse.
+    Exit status 0: converted, even with losses; 1: not a card, or refused; 2: misuse.
     """
     conversion = convert_card(parse_card_file(read_bytes(file, Part.CARD)), target)
     text = json.dumps(conversion.document, ensure_ascii=True, indent=2) + "\n"
@@ -186,7 +179,7 @@ def card_convert(
         sys.stdout.write(text)
 
 
-# -- ``sdcard card sign``: a signature in the form of A2A 1.0, added to a card ----------------------------------------
+# -- ``sdcard card sign`` ---------------------------------------------------------------------------------------------
 
 SIGN_HELP = (
     "Sign an agent card, so that readers can tell who made it. "
@@ -200,10 +193,7 @@ def card_sign(
     jku: Annotated[str | None, typer.Option(help="Where its public half is published, an https URL.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the card with one signature more.
-
-    Earlier ones stay; what readers should know goes to standard error.
-    """
+    """Print the card with one signature added; findings go to standard error."""
     from sdcard.io.key_files import load_signer
 
     data = read_bytes(card)
@@ -219,9 +209,6 @@ def card_sign(
         sys.stderr.write(printable(f"{finding.level}: {finding}") + "\n")
     print_json(signed)
 
-
-# -- ``sdcard card``: what an author does with a card document before issuance ----------------------------------------
-#
 
 app = typer.Typer(no_args_is_help=True)
 

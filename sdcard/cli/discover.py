@@ -1,4 +1,4 @@
-"""`sdcard discover` and `sdcard fetch`."""
+"""``sdcard discover`` and ``sdcard fetch``."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from sdcard.io.registry_answers import Discovered, FoundAgent
 
 
-# -- ``sdcard discover``: find agents at a registry, and verify their SD-Cards ----------------------------------------
-
 UNBOUND = Unbound("SD-Cards from discovery come from the registry, not from their Holder")
 UNCHECKED = Unchecked("a registry gives out no SD-Card that was revoked or suspended by then")
 
@@ -70,7 +68,7 @@ def discover(
 ) -> None:
     """Find agents and verify their SD-Cards.
 
-    Exit status 1: some or all of them do not verify, and are left out.
+    Exit status 1: some of them do not verify, and are left out.
     """
     from sdcard.io.registry_client import Registry
 
@@ -93,10 +91,7 @@ def discover(
 def make_query(
     skills: Names, tags: Names, capabilities: Names, takes: Names, gives: Names, text: str | None
 ) -> JsonObject:
-    """Build a query of the registry from criteria.
-
-    Raises ``Misuse`` where there is no criterion.
-    """
+    """Build a discovery query. Raises ``Misuse`` without a criterion."""
     asked: dict[str, Any] = {
         "skills": skills,
         "tags": tags,
@@ -113,20 +108,17 @@ def make_query(
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The agents of a page whose SD-Cards verified, and why others are left out.
-
-    Members of a page are independent.
-    """
+    """The agents of a page whose SD-Cards verified, and why others are left out."""
 
     cards: tuple[tuple["FoundAgent", VerifiedCard], ...]
     left_out: tuple[Finding, ...]
 
 
 def verify_page(answer: "Discovered", expectations: Expectations) -> Page:
-    """Verify every SD-Card of a page by itself.
+    """Verify every SD-Card of a page; one that fails does not affect the others.
 
     Raises:
-        Refused: when the page has agents and none of them verifies, for every one of them.
+        Refused: for every agent, if the page has agents and none of them verifies.
     """
     cards = list[tuple["FoundAgent", VerifiedCard]]()
     left_out = [
@@ -148,12 +140,10 @@ def _of_agent(agent_id: str, finding: Finding) -> str:
 
 
 def verify_found(found: "FoundAgent", expectations: Expectations) -> VerifiedCard:
-    """Verify an SD-Card that the registry gave for this agent.
-
-    Its Issuer must stand behind it, and its subject must be the agent that the registry names.
+    """Verify an SD-Card that the registry returned for this agent. Its subject must be the agent.
 
     Raises:
-        Refused: as ``verify_presentation``; ``claim.value``, at ``issuer-jwt/sub``, when it is another agent's.
+        Refused: as ``verify_presentation``; ``claim.value``, at ``issuer-jwt/sub``, for another subject.
     """
     card = verify_presentation(found.sd_card, expectations, SystemClock().now())
     if card.subject != f"agent:{found.agent_id}":
@@ -193,8 +183,7 @@ def _show(page: Page, answer: "Discovered", context: str) -> None:
         out.print(cell(f"There may be more: --cursor {answer.next_cursor}"))
 
 
-# -- ``sdcard fetch``: fetch an agent's card from its well-known address ----------------------------------------------
-# The card is verified. The output says what cannot be known of it.
+# -- ``sdcard fetch`` -------------------------------------------------------------------------------------------------
 
 
 def fetch(

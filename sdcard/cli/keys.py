@@ -1,7 +1,4 @@
-"""``sdcard keys``: private keys in files.
-
-An entry point adds the commands for the registry's own keys.
-"""
+"""``sdcard keys``: private keys in files. An entry point adds commands for the registry's keys."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,4 @@
-"""``sdcard linkability``: which values two SD-Cards or presentations share.
-
-It says which of these need not be shared.
-"""
+"""``sdcard linkability``: values that SD-Cards or presentations share, and could differ in."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +15,7 @@ from sdcard.linkability.report import How, Link, LinkabilityReport, Pair, Verdic
 
 _PLACES = 3
 _MEMBERS = 20
-"""How many places of one kind a person is shown, and how many members of the card."""
+"""Places of one kind, and members of the card, that the table shows."""
 
 _COLOURS = {Verdict.AVOIDABLE: "yellow", Verdict.BY_CONTENT: "", Verdict.UNAVOIDABLE: "dim"}
 
@@ -53,7 +50,7 @@ def command(
 
 
 def _read(source: str) -> str:
-    """Read one text alone, so that a refusal can name it."""
+    """Read and check one text, so that a refusal can name its file."""
     try:
         text = read_sd_jwt(source)
         report_linkability([text])

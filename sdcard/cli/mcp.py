@@ -1,7 +1,4 @@
-"""``sdcard mcp``: an MCP server on standard input and output.
-
-It serves a language model's host.
-"""
+"""``sdcard mcp``: an MCP server on standard input and output."""
 
 import sys
 from collections.abc import Iterator
@@ -46,10 +43,7 @@ def command(
     audit: Annotated[Path | None, typer.Option(help="Add a line for each call here, not to standard error.")] = None,
     profile: ProfileName = "sd-card",
 ) -> None:
-    """Serve until standard input ends.
-
-    Nothing that a model says changes what was decided here.
-    """
+    """Serve until standard input ends. No argument of a tool changes what the options decided."""
     import anyio
     from mcp.server.stdio import stdio_server
 
@@ -100,10 +94,7 @@ def _for_a_registry(
 
 @contextmanager
 def _opened(audit: Path | None) -> Iterator[TextIO]:
-    """Open the stream for the audit.
-
-    A file is readable by its owner alone. Each record is one line at its end.
-    """
+    """Open the audit stream: standard error, or a file that only its owner can read."""
     if audit is None:
         yield sys.stderr
         return

@@ -1,9 +1,7 @@
-"""MCP server for tools.
+"""The MCP server: strict arguments, bounded answers, and escaped text.
 
-It reads arguments strictly. Its answers are data that hides nothing, within a bound.
-
-What a card says was written by a stranger, and a model reads it. So every character that hides or reorders text goes
-out escaped; a refusal is a result with rule and place; and no exception's text leaves the process.
+A stranger wrote what a card says, and a model reads it. So every character that hides or reorders text is escaped; a
+refusal is a result with rule and place; and no exception's text leaves the process.
 """
 
 import json
@@ -47,15 +45,12 @@ _BRIEF = 300
 _HIDDEN = re.compile(
     "[\\\\\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""The backslash, so that escapes can be undone; line separators, and what Unicode lets a program leave out."""
+"""The backslash, so that escapes are reversible; line separators, and characters that Unicode lets a program ignore."""
 _log = logging.getLogger(__name__)
 
 
 def make_server(offers: Sequence[Offer], audit: InteractionAudit, version: str) -> Server[Any]:
-    """Make an MCP server with these tools, for any transport of the SDK.
-
-    Every call is recorded before it is made.
-    """
+    """Make an MCP server with these tools, for any transport of the SDK. Each call is recorded first."""
     named = {offer.name: offer for offer in offers}
     described = [offer.describe() for offer in offers]
 
@@ -108,16 +103,13 @@ def _read(takes: type[Arguments], arguments: dict[str, Any]) -> Arguments:
 
 
 def _error(document: dict[str, Any]) -> CallToolResult:
-    """Return an error as text alone.
-
-    Structured content would have to be of the shape that the tool gives when it succeeds.
-    """
+    """Return an error as text alone: structured content must have the shape of a successful result."""
     text = json.dumps(escape(_shorten(document)), ensure_ascii=False)
     return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
 
 def _shorten(value: Any) -> Any:
-    """A place is as long as names in a stranger's document are."""
+    """Shorten long texts: a place can contain long names of a stranger's document."""
     if isinstance(value, str):
         return value if len(value) <= _BRIEF else f"{value[:_BRIEF]}…"
     if isinstance(value, dict):
@@ -126,11 +118,9 @@ def _shorten(value: Any) -> Any:
 
 
 def escape(value: Any) -> Any:
-    """Escape JSON data, so that its texts hide nothing.
+    """Escape control, format and invisible characters of JSON data, as JSON escapes them.
 
-    Control, format and unseen characters are written as JSON escapes them.
-
-    A backslash is doubled, so no two texts become one.
+    A backslash is doubled, so that different texts stay different.
     """
     if isinstance(value, str):
         plain = value.isprintable() and not _HIDDEN.search(value)

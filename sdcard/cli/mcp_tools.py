@@ -1,4 +1,8 @@
-"""The tools of the MCP server, with the shapes of their arguments and results."""
+"""The tools of ``sdcard mcp``, with JSON Schemas of their arguments and results.
+
+A model may be manipulated by what it read. So no argument of a tool chooses an address, a file, a key, a token or an
+audience: the operator chose them when starting the server.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,9 +26,6 @@ from sdcard.salts import SaltSource
 from sdcard.status_list import Status, Unchecked
 from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
-
-# -- Arguments and results of the tools of ``sdcard mcp``, as JSON Schemas --------------------------------------------
-# A model's host reads them.
 
 MOST_FOUND = 20
 """Agents on one page."""
@@ -87,7 +88,7 @@ class CardFinding(BaseModel):
 
 
 class CheckedCard(BaseModel):
-    """Everything there is to say about a card document."""
+    """All findings about a card document."""
 
     valid: bool
     format: str | None
@@ -109,7 +110,7 @@ class InspectedSdCard(BaseModel):
 
 
 class NewChallenge(BaseModel):
-    """The challenge for the agent to sign."""
+    """A challenge for the agent to sign."""
 
     nonce: str
     audience: str
@@ -117,7 +118,7 @@ class NewChallenge(BaseModel):
 
 
 class VerifiedPresentation(BaseModel):
-    """A partial card, who stands behind it, and what could not be known."""
+    """A partial card, its Issuer, and what could not be determined."""
 
     verified: Literal[True]
     issuer: str
@@ -134,7 +135,7 @@ class VerifiedPresentation(BaseModel):
 
 
 class FoundAgent(BaseModel):
-    """An agent whose SD-Card its Issuer confirms; nobody proved to be the agent."""
+    """An agent whose SD-Card its Issuer confirms. The agent itself proved nothing."""
 
     agent_id: str
     issuer: str
@@ -153,9 +154,7 @@ class DiscoveredAgents(BaseModel):
     not_known: list[str]
 
 
-# -- The tools of ``sdcard mcp``: what commands do, for a language model ----------------------------------------------
-# A model may have been talked into anything by what it read. So no argument of a tool chooses an address, a file, a
-# key, a token or an audience: the operator did, when the server started.
+# -- Tools ------------------------------------------------------------------------------------------------------------
 
 MOST_FINDINGS = 50
 _LIFETIME = 300
@@ -175,10 +174,7 @@ class Offer:
     reaches_out: bool
 
     def describe(self) -> Tool:
-        """Describe the tool to a client.
-
-        No tool changes anything but this server's own memory of challenges.
-        """
+        """Describe the tool to a client. No tool changes anything except this server's challenges."""
         return Tool(
             name=self.name,
             title=self.title,
@@ -190,7 +186,7 @@ class Offer:
 
 
 def check_card(asked: Document) -> CheckedCard:
-    """All findings at once."""
+    """Return all findings at once."""
     examination = examine_card(asked.document.encode("utf-8", "surrogatepass"))
     found = describe_findings(examination.findings)
     return CheckedCard(
@@ -202,7 +198,7 @@ def check_card(asked: Document) -> CheckedCard:
 
 
 def inspect_sd_card(asked: Token) -> InspectedSdCard:
-    """Describe the content, without a statement on its truth."""
+    """Describe the content without verifying it."""
     return InspectedSdCard.model_validate(describe_unverified(lenient_token(asked.sd_card)))
 
 
@@ -226,16 +222,16 @@ LOOKING = (
         reaches_out=False,
     ),
 )
-"""What needs no decision of the operator's."""
+"""Tools that need no decision of the operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verifying:
-    """Demands on presentations.
+    """The tools that verify presentations.
 
-    The server makes every challenge itself, with a key in its own memory, so each is answered once, here, and by
-    nobody after a restart. A memory of nonces that Holders chose could not promise that: each host of a model starts a
-    server of its own, and none would know what another one saw.
+    The server makes every challenge itself, with a key in its own memory, so each is answered once, and none after a
+    restart. A replay cache of nonces that Holders chose could not guarantee this: each host of a model starts its own
+    server.
     """
 
     issuers: TrustedIssuers
@@ -251,7 +247,7 @@ class Verifying:
         object.__setattr__(self, "_issued", record)
 
     def offers(self) -> tuple[Offer, ...]:
-        """The tools that verify."""
+        """Return the tools that verify."""
         make = Offer(
             "new_challenge",
             "Make a challenge",
@@ -274,12 +270,12 @@ class Verifying:
         return make, verify
 
     def challenge(self, _: Nothing) -> NewChallenge:
-        """A nonce for one answer."""
+        """Make a nonce for one answer."""
         challenge = self._issued.issue(self.clock.now())
         return NewChallenge(nonce=challenge.nonce, audience=self.audience, answer_within_seconds=_LIFETIME)
 
     def verify(self, asked: Answer) -> VerifiedPresentation:
-        """The Verifier's front door."""
+        """Verify an answer to a challenge."""
         challenge, now = Challenge(asked.nonce, self.audience), self.clock.now()
         self._issued.check(challenge, now)
         expectations = Expectations(
@@ -319,7 +315,7 @@ def _left_open(card: VerifiedCard) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Discovering:
-    """The registry to search, the client with its token, and the trusted Issuers."""
+    """The tool that finds agents at a registry, for trusted Issuers."""
 
     registry: Registry
     context: str
@@ -327,7 +323,7 @@ class Discovering:
     profile: Profile
 
     def offers(self) -> tuple[Offer, ...]:
-        """The tool that looks for agents."""
+        """Return the tool that finds agents."""
         discover = Offer(
             "discover_agents",
             "Find agents",
@@ -340,10 +336,7 @@ class Discovering:
         return (discover,)
 
     def discover(self, asked: Criteria) -> DiscoveredAgents:
-        """Send the query, and verify every SD-Card of the response.
-
-        SD-Cards that do not verify are named in ``not_known``.
-        """
+        """Query the registry, and verify every SD-Card; ``not_known`` names those that fail."""
         query = make_query(
             asked.skills, asked.tags, asked.capabilities, asked.input_modes, asked.output_modes, asked.text
         )

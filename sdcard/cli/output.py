@@ -1,4 +1,7 @@
-"""Output of the commands: texts, JSON, progress, errors and exit status."""
+"""Input and output of commands: JSON for programs, text and tables for people.
+
+Card text is hostile. All text of a card or a token goes through ``printable`` before it reaches a terminal.
+"""
 
 import json
 import sys
@@ -27,17 +30,14 @@ from sdcard.policy.model import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.profile import PROFILES, Profile
 from sdcard.rules import Rule
 
-# -- Progress of long work, on standard error -------------------------------------------------------------------------
-# It appears only on a terminal that can rewrite a line.
-
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar while the block runs; it is told how much is done so far.
+    """Show a progress bar on a terminal while the block runs; call its value with the work done so far.
 
     Args:
-        what: is being done.
-        total: how much there is to do; None where nobody knows.
+        what: the work.
+        total: its amount; None if unknown.
     """
     error = Console(stderr=True, highlight=False)
     if not error.is_terminal or error.is_dumb_terminal:
@@ -51,10 +51,7 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda done: shown.update(task, completed=done)
 
 
-# -- Next steps on the command line for a refusal ---------------------------------------------------------------------
-# The rule says what is wrong. The next step says what to try.
-#
-# Rules that have no entry say it themselves, or there is nothing to do: a presentation that is forged stays refused.
+# -- Refusals and misuse ----------------------------------------------------------------------------------------------
 
 NEXT_STEPS: Final = {
     Rule.SELECTION: "`sdcard inspect` lists the places that the SD-Card has.",
@@ -74,12 +71,8 @@ NEXT_STEPS: Final = {
     Rule.FETCH_ADDRESS: "--network NETWORK names one that is meant, such as 127.0.0.1.",
     Rule.STORE_UNAVAILABLE: "Which database it is, SDCARD_DATABASE_URL or --database-url says.",
 }
-"""Rule → a sentence, of commands and options that there are."""
+"""Rule → a sentence with commands and options to try. Other rules say enough, or nothing helps."""
 
-
-# -- Input and output of commands: JSON for programs, text and tables for people --------------------------------------
-# Card text is hostile. Everything that comes from a card or a token goes through ``printable`` before a terminal sees
-# it.
 
 MAX_INPUT = 16 * 1024 * 1024
 
@@ -97,21 +90,21 @@ PolicyFile = Annotated[
 
 
 def read_policy(source: str | None) -> DisclosurePolicy:
-    """The policy in a file; without one, the built-in policy."""
+    """Read the policy in a file; without a file, return the built-in policy."""
     from sdcard.policy.document import parse_policy
 
     return DEFAULT_POLICY if source is None else parse_policy(read_bytes(source))
 
 
 def find_profile(name: str) -> Profile:
-    """The profile of this name."""
+    """Return the profile of this name."""
     if name not in PROFILES:
         raise Misuse(f"known profiles: {', '.join(PROFILES)}")
     return PROFILES[name]
 
 
 def console() -> Console:
-    """Standard output; colours follow NO_COLOR and pipes."""
+    """Return standard output; colours follow NO_COLOR and pipes."""
     return Console(highlight=False, soft_wrap=False)
 
 
@@ -121,17 +114,17 @@ def print_json(document: dict[str, Any]) -> None:
 
 
 def print_lines(*lines: str) -> None:
-    """Plain lines, on standard output, whole however long."""
+    """Print lines on standard output, without wrapping."""
     sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
 
 
 def cell(text: object, style: str = "") -> Text:
-    """Hostile text for a table: no markup, no control characters."""
+    """Make hostile text safe for a table: no markup, no control characters."""
     return Text(printable(str(text)), style=style)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Text | str]]) -> Table:
-    """A table that fits 80 columns."""
+    """Make a table that fits 80 columns."""
     made = Table(
         title=cell(title) if title else None,
         title_justify="left",
@@ -147,7 +140,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Text | str
 
 
 def describe_findings(findings: Sequence[Finding]) -> list[dict[str, str]]:
-    """Findings as JSON."""
+    """Return findings as JSON."""
     return [
         {"rule": f.rule.value, "level": f.level.value, "where": str(f.where), "message": f.hint or f.rule.sentence}
         for f in findings
@@ -155,16 +148,13 @@ def describe_findings(findings: Sequence[Finding]) -> list[dict[str, str]]:
 
 
 def show_left_out(findings: Sequence[Finding]) -> None:
-    """Say on standard error which members of a set are not used, and why.
-
-    The others are used.
-    """
+    """Report on standard error which members of a set are not used, and why."""
     for finding in findings:
         sys.stderr.write(printable(f"Left out: {finding}") + "\n")
 
 
 def show_refusal(refusal: Refused, as_json: bool) -> None:
-    """Say which rules said no, and where."""
+    """Show the rules that refused, and their places."""
     if as_json:
         findings = describe_findings(refusal.findings)
         print_json({"refused": True, "rule": refusal.rule.value, "where": str(refusal.where), "findings": findings})
@@ -181,7 +171,7 @@ def show_refusal(refusal: Refused, as_json: bool) -> None:
 
 
 def show_misuse(misuse: Exception, as_json: bool) -> None:
-    """Say what the command cannot work with, and what would help."""
+    """Show why the command cannot run, and what would help."""
     text, helps = _said(misuse)
     if not text:
         sys.stderr.write(helps + "\n")
@@ -195,10 +185,7 @@ def show_misuse(misuse: Exception, as_json: bool) -> None:
 
 
 def _said(misuse: Exception) -> tuple[str, str]:
-    """Describe the error and the next step.
-
-    A command group without a command prints its help alone.
-    """
+    """Return the error and the next step. A command group without a command prints its help alone."""
     if isinstance(misuse, TyperException):
         context = getattr(misuse, "ctx", None)
         text = misuse.format_message()
@@ -213,10 +200,7 @@ def _said(misuse: Exception) -> tuple[str, str]:
 
 
 def _swallowed(context: Any) -> str:
-    """Name an option that took the next option as its value.
-
-    This happens when a shell variable is empty.
-    """
+    """Name an option that took the next option as its value, as happens with an empty shell variable."""
     options = [one for one in context.command.params if one.param_type_name == "option"]
     every = {name for one in options for name in one.opts}
     taking = {name for one in options if not one.is_flag for name in one.opts}
@@ -227,10 +211,7 @@ def _swallowed(context: Any) -> str:
 
 
 def read_bytes(source: str, part: Part = Part.PRESENTATION) -> bytes:
-    """Read the bytes of a file, or of standard input for ``-``.
-
-    ``part`` is what a refusal calls it.
-    """
+    """Read a file, or standard input for ``-``. ``part`` names it in a refusal."""
     if source == "-":
         if sys.stdin is None:
             raise Misuse("standard input is closed")
@@ -244,7 +225,7 @@ def read_bytes(source: str, part: Part = Part.PRESENTATION) -> bytes:
 
 
 def read_text(source: str) -> str:
-    """A short text in a file, such as a token, read as ``lenient_token``."""
+    """Read a short text in a file, such as a token, as ``lenient_token``."""
     data = lenient_document(read_bytes(source))
     if not data.isascii():
         raise Misuse(f"{source} holds other than ASCII text. {why_not_utf8(data)}".rstrip())
@@ -252,12 +233,12 @@ def read_text(source: str) -> str:
 
 
 def read_sd_jwt(source: str) -> str:
-    """An SD-JWT as text, read as ``lenient_token``."""
+    """Read an SD-JWT as text, as ``lenient_token``."""
     return decode_token(read_bytes(source), Where(Part.PRESENTATION))
 
 
 def parse_now(text: str | None) -> Instant:
-    """``--now``; None is the machine's clock."""
+    """Parse ``--now``; None is the machine's clock."""
     return SystemClock().now() if text is None else parse_instant(text, "--now")
 
 

@@ -1,7 +1,4 @@
-"""``sdcard policy``: check and explain a disclosure policy.
-
-It also prints the shape of a policy document.
-"""
+"""``sdcard policy``: check and explain a disclosure policy; print the schema of its document."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -162,13 +159,11 @@ def _report(file: str, contexts: Sequence[str], findings: Sequence[Finding], as_
         print_lines(f"{file}: {verdict}", *map(str, findings))
 
 
-# -- the tree ---------------------------------------------------------------------------------------------------------
-
 _Line: TypeAlias = "tuple[str, ExplainedPart]"
 
 
 def _tree(parts: Sequence["ExplainedPart"], before: str = "", top: bool = True) -> Iterator[_Line]:
-    """Each part on a line of its own, with strokes that lead to it from what it is in."""
+    """Return each part on its own line, with strokes that lead to it."""
     for part in parts:
         last = part is parts[-1]
         branch, beneath = ("", "") if top else ("└ ", "  ") if last else ("├ ", "│ ")
@@ -177,7 +172,7 @@ def _tree(parts: Sequence["ExplainedPart"], before: str = "", top: bool = True) 
 
 
 def _draw(card_format: str, contexts: Sequence[str], lines: Sequence[_Line]) -> None:
-    """Number the contexts where their names leave too little room for the tree."""
+    """Draw the tree. Number the contexts if their names leave too little room."""
     out = console()
     drawn = out.encoding.startswith("utf")
     marks = _MARKS if drawn else _ASCII_MARKS

@@ -47,7 +47,7 @@ def command(
     profile: ProfileName = "sd-card",
     as_json: AsJson = False,
 ) -> None:
-    """Present an SD-Card. Without --context and --path, everything it holds is shown."""
+    """Present an SD-Card; without --context and --path, everything that it holds."""
     from sdcard.io.key_files import load_signer
 
     signer, instant = load_signer(key), parse_now(now)

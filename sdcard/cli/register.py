@@ -1,4 +1,4 @@
-"""``sdcard register``: an agent's card becomes SD-Cards, kept in a directory."""
+"""``sdcard register``: register an agent's card, and keep the SD-Cards in a directory."""
 
 import os
 import tempfile
@@ -51,10 +51,7 @@ Supersedes: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The file of an SD-Card.
-
-    The request names it, never the registry's response.
-    """
+    """The file of an SD-Card. The request determines it, never the registry's response."""
 
     context: str
     key: PublicKey
@@ -103,14 +100,14 @@ def command(
 
 
 def prove(client: "Registry", issuers: TrustedIssuers, agent_id: str, signers: Sequence[Signer]) -> list[JsonValue]:
-    """A proof of possession for each key, over a fresh nonce of the registry."""
+    """Prove possession of each key, with a fresh nonce of the registry."""
     (audience,) = issuers.keys
     nonce, now = client.nonce(), SystemClock().now()
     return [prove_possession(signer, audience, agent_id, nonce, now) for signer in signers]
 
 
 def keep(answer: "Registered", places: Sequence[Place], issuers: TrustedIssuers, trust: Path, as_json: bool) -> None:
-    """Check every SD-Card, keep it in its place, and say so."""
+    """Check every SD-Card, save it, and report it."""
     acceptance, now = Acceptance(issuers=issuers), SystemClock().now()
     for place, issued in zip(places, answer.cards, strict=True):
         accept_sd_card(issued.sd_card, acceptance, place.key, now)
@@ -122,13 +119,13 @@ def keep(answer: "Registered", places: Sequence[Place], issuers: TrustedIssuers,
 
 
 def check_supersedes(text: str) -> None:
-    """Parse one of the two words that the registry knows."""
+    """Refuse a value of ``--supersedes`` that the registry does not know."""
     if text not in ("revoke", "run_out"):
         raise Misuse("--supersedes is revoke or run_out")
 
 
 def read_token(file: Path | None) -> str:
-    """The bearer token: from the file, else from SDCARD_TOKEN."""
+    """Read the bearer token from the file, else from SDCARD_TOKEN."""
     token = read_text(str(file)) if file else lenient_token(os.environ.get("SDCARD_TOKEN", ""))
     if not token:
         raise Misuse("a bearer token is needed: set SDCARD_TOKEN, or give --token-file")
@@ -142,10 +139,7 @@ def _context(text: str, partner: str | None) -> dict[str, Any]:
 
 
 def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Sequence[dict[str, Any]]) -> JsonObject:
-    """Build the request from a card that reads.
-
-    The document is sent as it was written, signatures too.
-    """
+    """Build the request from a valid card. The document is sent as written, with its signatures."""
     document = read_document(data).document
     read_card(document)
     if not all(text.isprintable() for text in (agent_id, *(one["context"] for one in contexts))):
@@ -160,10 +154,7 @@ def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Seque
 
 
 def places_of(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[Place]:
-    """Make sure that the response can be kept.
-
-    This comes before the registry is asked to issue anything.
-    """
+    """Choose a file for each SD-Card, before the registry issues anything."""
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
     places = []
     for context in contexts:
@@ -176,10 +167,7 @@ def places_of(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> 
 
 
 def write(file: Path, data: bytes) -> None:
-    """Write a whole file or none, readable by its owner alone.
-
-    SD-Cards hold values that others may not see.
-    """
+    """Write a whole file or none, readable by its owner alone: SD-Cards hold private values."""
     descriptor, unfinished = tempfile.mkstemp(dir=file.parent, prefix=".")
     try:
         with os.fdopen(descriptor, "wb") as stream:

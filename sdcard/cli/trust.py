@@ -1,7 +1,4 @@
-"""``sdcard trust``: trust lists.
-
-The module has the options of all commands that need trusted Issuers, too.
-"""
+"""``sdcard trust``, and the options of all commands that need trusted Issuers."""
 
 from ipaddress import ip_network
 from pathlib import Path
@@ -102,10 +99,7 @@ def show(
 
 
 def read_trust(file: Path, signer: Path | None, now: Instant) -> TrustedIssuers:
-    """Read the trusted Issuers of a file; report those that cannot be used.
-
-    With a signer, only signed lists count.
-    """
+    """Read the trusted Issuers of a file; report unusable entries. With a signer, only signed lists count."""
     data = read_bytes(str(file), Part.TRUST)
     text = decode_token(data, Where(Part.TRUST))
     if signer is None:

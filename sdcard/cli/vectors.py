@@ -1,7 +1,4 @@
-"""``sdcard vectors``: run test vectors through our own code.
-
-The vectors are of the documented format. They may be ours or from anybody else.
-"""
+"""``sdcard vectors``: run test vectors, ours or others', through our own code."""
 
 import os
 from collections import Counter
@@ -70,10 +67,7 @@ def check(
 
 
 def _run(file: Path) -> tuple[str, str, str]:
-    """Describe a vector, its expected outcome and the actual one.
-
-    A file that is no vector has no subject.
-    """
+    """Return the subject of a vector, its expected outcome and the actual one; no subject for another file."""
     try:
         vector = parse_vector(read_bytes(str(file)))
     except Misuse as misuse:
@@ -82,10 +76,7 @@ def _run(file: Path) -> tuple[str, str, str]:
 
 
 def _files(directories: list[Path]) -> Iterator[Path]:
-    """List every ``*.json`` file, except in folders with a program.
-
-    A ``package.json`` marks a program's folder.
-    """
+    """List every ``*.json`` file, except in folders with a ``package.json``, which hold a program."""
     for directory in directories:
         if not directory.is_dir():
             raise Misuse(f"{directory} is no directory")

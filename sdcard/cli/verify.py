@@ -1,4 +1,4 @@
-"""`sdcard verify` and `sdcard inspect`."""
+"""``sdcard verify`` and ``sdcard inspect``."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
     from sdcard.io.issuer_metadata import IssuerKeys
 
 
-# -- ``sdcard inspect``: what is in an SD-Card or presentation --------------------------------------------------------
-# It does not say whether the content is true.
-
-
 def inspect(
     text: Annotated[str, typer.Argument(metavar="FILE|-", help="The SD-Card; - is standard input.")],
     as_json: AsJson = False,
@@ -50,10 +46,7 @@ def inspect(
 
 
 def describe_unverified(text: str) -> dict[str, Any]:
-    """Read the parts and put every Disclosure in its place.
-
-    Raises ``Refused`` where the text is no SD-JWT.
-    """
+    """Read the parts, and put every Disclosure in its place. Raises ``Refused`` if the text is no SD-JWT."""
     read = read_unverified(text, LIMITS)
     jws, processed, kb = read.jws, read.processed, read.kb_jwt
     key_binding = {"header": kb.header, "payload": kb.payload} if kb else None
@@ -94,7 +87,7 @@ def _show(document: dict[str, Any]) -> None:
                                                       document["key_binding"]["payload"].items()]))  # fmt: skip
 
 
-# -- ``sdcard verify``: the Verifier's front door, for a person -------------------------------------------------------
+# -- ``sdcard verify`` ------------------------------------------------------------------------------------------------
 
 
 def command(
@@ -146,7 +139,7 @@ def _refreshed(listed: TrustedIssuers, network: list[str] | None) -> "IssuerKeys
 def decide_status(
     fetch: bool, unchecked: str | None, issuers: "TrustedIssuers | IssuerKeys", network: list[str] | None = None
 ) -> Status:
-    """Combine ``--status`` and ``--status-unchecked``: exactly one of them is given."""
+    """Combine ``--status`` and ``--status-unchecked``, of which exactly one is given."""
     if fetch is (unchecked is not None):
         raise Misuse("decide about the status: --status fetches it, --status-unchecked REASON does not")
     if unchecked is not None:
@@ -157,7 +150,7 @@ def decide_status(
 
 
 def describe(card: VerifiedCard) -> dict[str, Any]:
-    """A verified card as JSON."""
+    """Return a verified card as JSON."""
     binding = card.key_binding
     return {
         "verified": True,
@@ -183,7 +176,7 @@ def describe(card: VerifiedCard) -> dict[str, Any]:
 
 
 def show_card(card: VerifiedCard, title: str = "Verified") -> None:
-    """A verified card as tables."""
+    """Show a verified card as tables."""
     binding = card.key_binding
     if isinstance(binding, Bound):
         bound = f"signed {show_instant(binding.issued_at)} for {binding.audience}"
@@ -204,7 +197,7 @@ def show_card(card: VerifiedCard, title: str = "Verified") -> None:
 
 
 def show_members(title: str, members: JsonObject) -> None:
-    """Members of a card as a table."""
+    """Show members of a card as a table."""
     console().print(table(title, ("member", "value"), [(n, _brief(v)) for n, v in sorted(members.items())]))
 
 

@@ -1,7 +1,4 @@
-"""Containment: whether one context shows all that another one shows.
-
-It holds for cards of every known format.
-"""
+"""Containment: whether one context shows everything that another shows, in every format."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -14,14 +11,11 @@ from sdcard.policy.rules import ContextRules, Position
 
 FORMATS = tuple(KNOWN_FORMATS.values())
 CompiledRules: TypeAlias = Callable[[str, CardFormat], ContextRules]
-"""The rules of a context, by its name, for cards of a format."""
+"""Name of a context and card format → rules."""
 
 
 def missing_from(compiled: CompiledRules, outer: str, inner: str) -> ClaimPath | None:
-    """Find a place that the inner context may show and the outer one does not.
-
-    It may be a place in a card of any format.
-    """
+    """Find a place in a card of any format that the inner context may show and the outer one does not."""
     looked_at = set[tuple[object, ...]]()
     for card_format in FORMATS:
         less, more = (compiled(name, card_format) for name in (inner, outer))
@@ -36,10 +30,7 @@ def missing_from(compiled: CompiledRules, outer: str, inner: str) -> ClaimPath |
 
 
 def _told_apart(rules: ContextRules, card_format: CardFormat) -> tuple[object, ...]:
-    """Key of a format by what matters for the paths of a context.
-
-    Members that no path begins with do not matter.
-    """
+    """Return the parts of a format that matter for the paths of a context, as a key."""
     firsts = {segment for p, _ in rules.paths for segment in p.segments[:1]}
     if None in firsts or not all(p.segments for p, _ in rules.paths):
         return card_format.always_disclosed, card_format.together
@@ -48,11 +39,11 @@ def _told_apart(rules: ContextRules, card_format: CardFormat) -> tuple[object, .
 
 
 def _first_missing(less: ContextRules, more: ContextRules, card_format: CardFormat) -> ClaimPath | None:
-    """A place that the one may show where the other shows nothing.
+    """Find a place that one context may show and the other does not.
 
-    If there is one, there is one at which the paths that decide about it meet: a path that the one shows, a path of the
-    other, and perhaps a path that belongs to another group. About a place on the way to what is shown, only paths that
-    are no longer decide.
+    If there is one, there is one where the deciding paths meet: a path that the first context shows, a path of the
+    other, and perhaps a path that belongs to another group. Only paths that are no longer decide about a place on the
+    way to it.
     """
     holes = tuple(dict.fromkeys(p for _, entry in (*less.paths, *more.paths) for p in entry.excluded))
     edges = tuple(dict.fromkeys((*more.edges(), *holes)))
@@ -75,7 +66,7 @@ def _ways(rules: ContextRules) -> Iterator[ClaimPath]:
 
 
 def _shown_places(rules: ContextRules, card_format: CardFormat) -> Iterator[ClaimPath]:
-    """Return the parts that the context shows, with those that accompany them."""
+    """Return the parts that the context shows, and those shown with them."""
     for shown in rules.shown:
         yield shown
         for along in card_format.together:
@@ -85,10 +76,7 @@ def _shown_places(rules: ContextRules, card_format: CardFormat) -> Iterator[Clai
 
 
 def _is_contained(less: Position, more: Position, place: tuple[Segment, ...]) -> bool:
-    """Whether one context shows the place whenever the other context does.
-
-    An empty container on the way counts, too.
-    """
+    """Whether one context shows the place if the other does. An empty container counts too."""
     shown, other = less.at(place), more.at(place)
     if shown.treatment is not Treatment.WITHHELD:
         return other.treatment is not Treatment.WITHHELD

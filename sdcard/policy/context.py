@@ -1,4 +1,7 @@
-"""Contexts of disclosure (Table 1): their entries, and agreements with partners."""
+"""Disclosure contexts (SD-Card 5.3.2, Table 1), their entries, and agreements with partners.
+
+Table 1 is read so that each context contains the one before it. No claim names the context: it would reveal partners.
+"""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -13,15 +16,10 @@ from sdcard.errors import Misuse, Part, Where
 from sdcard.instants import Instant, check_instant
 from sdcard.paths import ANY, ClaimPath, Segment
 
-# -- ``DisclosureContext``: a named audience and purpose --------------------------------------------------------------
-# The built-in contexts are Table 1 of the SD-Card draft (5.3.2).
-#
-# Table 1 is read so that each context contains the one before it. No claim names the context: it would leak partners.
-
 EVERYTHING = ANY
 
 Meaning: TypeAlias = Mapping[str, tuple[str, ...]]
-"""What a group stands for: family of card formats, such as ``a2a``, or ``*`` for the others → claim paths."""
+"""Meaning of a group: family of card formats, such as ``a2a``, or ``*`` for all others → claim paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +27,10 @@ class DisclosureContext:
     """A disclosure context: the parts that one audience may see.
 
     Attributes:
-        name: what a registration calls it.
-        claims: group, claim, path, or ``*`` for everything but what a format calls private → how it is treated. What
-            no entry covers is withheld unless a registration asks for it; what an entry withholds stays hidden whatever
-            a registration asks for.
-        narrowed: groups that mean less here.
+        name: its name in registrations.
+        claims: group, claim, path, or ``*`` for everything that a format does not call private → treatment. A place
+            without an entry is withheld unless a registration asks for it; a withheld one stays hidden in any case.
+        narrowed: groups with a narrower meaning here.
         contains: names of contexts that show nothing that this one does not show.
     """
 
@@ -48,7 +45,7 @@ class DisclosureContext:
 
 
 def frozen_meanings(meanings: Mapping[str, Meaning]) -> Mapping[str, Meaning]:
-    """The same, in a form that nobody can change."""
+    """Return an immutable copy."""
     return frozen({name: frozen(meaning) for name, meaning in meanings.items()})
 
 
@@ -58,7 +55,7 @@ _SKILL_NAMES = {"skills": {EVERYTHING: ("skills.*.id", "skills.*.name"), "agentc
 PUBLIC = DisclosureContext(
     "public", {**dict.fromkeys(("description", "skills"), Treatment.SELECTIVE), **_NEVER}, _SKILL_NAMES
 )
-"""Anybody: what the agent is, and can do, by name. No Holder can make it show a security scheme."""
+"""Everybody: what the agent is, and the names of its skills. No Holder can make it show a security scheme."""
 
 INTERNAL = DisclosureContext(
     "internal",
@@ -68,36 +65,33 @@ INTERNAL = DisclosureContext(
 """The own organisation: how to reach and use the agent."""
 
 DIAGNOSTIC = DisclosureContext("diagnostic", {EVERYTHING: Treatment.SELECTIVE}, contains=("internal",))
-"""Those who run it: everything."""
+"""Operators of the agent: everything."""
 
 FEDERATION = DisclosureContext("federation", _NEVER, _SKILL_NAMES)
-"""A partner: what an agreement with it lists, below this ceiling; and without an agreement what *public* shows."""
+"""A partner: the list of its agreement, below this ceiling; without an agreement what *public* shows."""
 
 FULL = DisclosureContext("full", {EVERYTHING: Treatment.SELECTIVE}, contains=("diagnostic",))
-"""For an agent that wants one card and narrows it itself, presentation by presentation."""
+"""An agent that wants one card and narrows it itself, presentation by presentation."""
 
 BUILT_IN = (PUBLIC, INTERNAL, DIAGNOSTIC, FEDERATION, FULL)
 
 
-# -- Entries of contexts, agreements and registrations ----------------------------------------------------------------
-# An entry is a group, a path or ``*``. This module says which places of a card it covers.
+# -- Entries ----------------------------------------------------------------------------------------------------------
 
 _POLICY = Where(Part.POLICY)
 _NONE: Mapping[str, Meaning] = frozen({})
 _LONGEST_COMPARED = 64
-"""Characters of an unknown name: comparing takes time in proportion to its length, or more."""
+"""Characters of an unknown name: the time of a comparison grows at least with its length."""
 _GROUPS = frozenset(group for card_format in KNOWN_FORMATS.values() for group in card_format.groups)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The places that an entry covers.
-
-    They are beneath ``paths`` and not beneath ``excluded``.
+    """An entry of a context or list, for one card format: the places beneath ``paths`` and not beneath ``excluded``.
 
     Attributes:
         text: a group, a path, or ``*``.
-        paths: what it covers in one card format.
+        paths: the paths that it covers.
         excluded: parts of ``paths`` that belong to another group, or that the format calls private.
         is_group: whether the text names a group.
         treatment: how its context treats these places; None for an entry of a list.
@@ -121,16 +115,14 @@ def read_entry(
     groups: Mapping[str, Meaning] = _NONE,
     narrowed: Mapping[str, Meaning] = _NONE,
 ) -> Entry:
-    """Read an entry for cards of one format.
-
-    A group that the format does not have covers nothing.
+    """Read an entry for cards of one format. A group that the format lacks covers nothing.
 
     Args:
         text: a group, a path, or ``*``.
-        card_format: gives its groups and members their meaning.
+        card_format: gives groups and members their meaning.
         where: the place of the entry, for refusals.
-        groups: the operator's own.
-        narrowed: groups that mean less in this context.
+        groups: the operator's own groups.
+        narrowed: groups with a narrower meaning in this context.
 
     Raises:
         Refused: ``path.malformed``.
@@ -180,7 +172,7 @@ def read_context_entry(
 
 
 def nearest(text: str, known: Sequence[str]) -> str:
-    """Return a hint that names the nearest of the known names."""
+    """Return a hint that names the most similar known name."""
     matcher, near, most = difflib.SequenceMatcher(b=text[:_LONGEST_COMPARED]), "", -1.0
     for name in sorted(known, reverse=True):  # as `get_close_matches`, which measures each to the end
         matcher.set_seq1(name)
@@ -189,22 +181,21 @@ def nearest(text: str, known: Sequence[str]) -> str:
     return f"The nearest known name is {near}." if near else ""
 
 
-# -- ``Agreement``: the claims that a partner may see, with start and end ---------------------------------------------
-# The *federation* context follows it.
+# -- Agreements -------------------------------------------------------------------------------------------------------
 
 ISSUING_STEP = 7 * 86_400
-"""The step, in seconds, on which SD-Cards of the default lifetime begin and end."""
+"""Seconds: SD-Cards of the default lifetime begin and end on multiples of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """An agreement with one partner.
+    """An agreement with one partner, which the *federation* context follows.
 
     Attributes:
         partner: the partner's issuer URL or token subject; compared exactly.
-        discloses: groups, claims and paths, read as those of a registration's list for *federation*.
-        expires: Unix seconds; from then on the agreement is not in force.
-        not_before: Unix seconds; from then on it is.
+        discloses: groups, claims and paths, read as a registration's list for *federation*.
+        expires: Unix seconds; the agreement ends then.
+        not_before: Unix seconds; the agreement begins then.
     """
 
     partner: str
@@ -224,18 +215,14 @@ class Agreement:
         return (self.not_before is None or self.not_before <= now) and now < self.expires
 
     def last_end(self, step: int) -> int:
-        """Return the last multiple of ``step`` seconds at which an SD-Card can end.
+        """Return the last multiple of ``step`` seconds within this agreement, at which an SD-Card can end.
 
-        It lies within this agreement. An exact end would name the partner to everyone who knows when its agreement
-        ends.
+        The exact end would identify the partner to everyone who knows it.
         """
         return self.expires // step * step
 
     def decides(self, partner: "Partner") -> bool:
-        """Whether this agreement holds for SD-Cards that are issued now.
-
-        It is in force, and lasts to the end of a step.
-        """
+        """Whether this agreement holds for SD-Cards issued now: it is in force, and lasts to the end of a step."""
         named = self.partner == partner.name
         return named and self.is_in_force(partner.now) and partner.now < self.last_end(partner.step)
 
@@ -248,11 +235,9 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """The partner of an SD-Card of *federation*, and the instant of issuance.
+    """The partner of a *federation* SD-Card, and the instant of issuance, which decides the agreement.
 
-    The instant decides which agreement holds.
-
-    ``step``: all SD-Cards of the Issuer end on multiples of it, in seconds; see ``issuing_step``.
+    ``step``: seconds; all SD-Cards of the Issuer end on multiples of it. See ``issuing_step``.
     """
 
     name: str

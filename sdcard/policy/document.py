@@ -1,4 +1,4 @@
-"""Policy documents in TOML or JSON, and their JSON Schema."""
+"""Policy documents in TOML or JSON: their JSON Schema, and their parser."""
 
 import re
 from collections.abc import Iterator
@@ -18,9 +18,6 @@ from sdcard.policy.context import BUILT_IN, EVERYTHING, Agreement, DisclosureCon
 from sdcard.policy.model import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.policy.validate import POLICY
 from sdcard.rules import Rule
-
-# -- ``SCHEMA``: the shape of a policy document, as a JSON Schema -----------------------------------------------------
-# ``checking.py`` checks its meaning.
 
 NAME = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$(?!\n)"
 
@@ -136,26 +133,25 @@ SCHEMA: Final[JsonObject] = {
 }
 
 
-# -- Policy documents in TOML or JSON, parsed to ``DisclosurePolicy`` -------------------------------------------------
-# A refusal lists everything that is wrong with the document.
+# -- Parsing ----------------------------------------------------------------------------------------------------------
 
 _VALIDATOR = Draft202012Validator(SCHEMA)
 _JSON = re.compile(rb"\s*\{")
 _MOST_DOTS = 512
-"""In one line of TOML: what its reader does with a key grows with the square of its dots."""
+"""Dots in one line of TOML: its parser's time for a key grows with their square."""
 _MOST_VALUES = 8_192
-"""In one document; the readers of TOML and of the schema take up to 40 µs for each."""
+"""Values in one document; parser and schema take up to 40 µs for each."""
 _MOST_ENTRY = 256
 _MOST_AGREEMENTS = 256
 _HIGHEST_STEP = 4096
 _MOST_NAME = 64
-"""A member with a longer name is not named in a place."""
+"""A place does not name a member with a longer name."""
 
 
 def parse_policy(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DisclosurePolicy:
-    """A policy document → policy. JSON begins with ``{``; everything else is TOML.
+    """Parse a policy document. JSON begins with ``{``; everything else is TOML.
 
-    Contexts stand beside the built-in ones, and replace the one of the same name.
+    Its contexts are added to the built-in ones, and replace one of the same name.
 
     Raises:
         Refused: ``limit.bytes``; ``policy.toml``, or a rule of ``parse_json_object``; otherwise every
@@ -171,7 +167,7 @@ def parse_policy(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DisclosurePoli
 
 
 def read_policy(document: JsonObject) -> DisclosurePolicy:
-    """A policy document that was parsed → policy.
+    """Read a policy from a parsed document.
 
     Raises:
         Refused: as ``parse_policy``.
@@ -201,9 +197,6 @@ def read_policy(document: JsonObject) -> DisclosurePolicy:
     return policy
 
 
-# -- text → document --------------------------------------------------------------------------------------------------
-
-
 def _parse_toml(data: bytes, limits: Limits) -> JsonObject:
     try:
         text = data.decode("utf-8")
@@ -222,7 +215,7 @@ def _parse_toml(data: bytes, limits: Limits) -> JsonObject:
 
 
 def _as_json(value: Any, depth: int) -> JsonValue:
-    """TOML has dates and times of its own; in JSON they are texts."""
+    """Convert TOML to JSON: its dates and times become texts."""
     if isinstance(value, dict | list) and depth < 1:
         raise Refused(Rule.JSON_DEPTH, POLICY)
     if isinstance(value, dict):
@@ -232,7 +225,7 @@ def _as_json(value: Any, depth: int) -> JsonValue:
     return value if isinstance(value, bool | int | float | str) else str(value.isoformat())
 
 
-# -- shape ------------------------------------------------------------------------------------------------------------
+# -- Findings of the schema -------------------------------------------------------------------------------------------
 
 _KINDS = {
     "object": "an object (in TOML, a table)",
@@ -255,7 +248,7 @@ _MOST = {
 
 
 def _findings(error: ValidationError) -> Iterator[Finding]:
-    """Describe a schema error in our words: those of its validator quote the document."""
+    """Describe a schema error in our words, because the validator's words quote the document."""
     where, asked = POLICY.within(*error.absolute_path), error.validator_value
     if error.validator == "additionalProperties":
         known = list(error.schema["properties"])
@@ -290,7 +283,7 @@ def _named(where: Where, name: str) -> Where:
     return where.within(name) if len(name) <= _MOST_NAME else where
 
 
-# -- document → values; what is not of the documented shape is left out, and has a finding ----------------------------
+# -- Document → values; a faulty part is left out, since it has a finding ---------------------------------------------
 
 _MOST_CONTEXTS = 32
 _MOST_ENTRIES = 64
@@ -340,10 +333,7 @@ def _skills(value: JsonValue) -> int:
 
 
 def _whole(value: JsonValue) -> int | None:
-    """Read a whole number as JSON Schema defines it.
-
-    4.0 is the same as 4, and true is none.
-    """
+    """Read a whole number as JSON Schema defines it: 4.0 is 4, and true is none."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         return None
     return int(value)

@@ -1,7 +1,4 @@
-"""Explanation of what each context would show of a card, part by part.
-
-It puts the plans of several contexts side by side.
-"""
+"""Explanation of a policy for one card: the treatment of each part in several contexts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +18,9 @@ class ExplainedPart:
     """A part of a card.
 
     Attributes:
-        place: where it is.
+        place: its place.
         treatments: one for each context, in their order.
-        parts: what is in it; empty where every context treats all of that as it treats the part.
+        parts: the parts inside; empty if every context treats them all like this part.
     """
 
     place: Place
@@ -31,7 +28,7 @@ class ExplainedPart:
     parts: tuple["ExplainedPart", ...] = field(repr=False)
 
     def walk(self) -> Iterator["ExplainedPart"]:
-        """The part, and everything in it."""
+        """Return the part, then everything inside."""
         yield self
         for part in self.parts:
             yield from part.walk()
@@ -39,7 +36,7 @@ class ExplainedPart:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A card, as the contexts of a policy treat it."""
+    """The treatment of a card by the contexts of a policy."""
 
     card_format: str
     contexts: tuple[str, ...]
@@ -53,16 +50,14 @@ def explain(
     profile: Profile = SD_CARD,
     partner: Partner | None = None,
 ) -> Explanation:
-    """Plan for each context, and put the plans side by side.
-
-    A Verifier that is shown everything sees exactly that.
+    """Plan the disclosure for each context, and compare the plans part by part.
 
     Args:
         card: the card.
-        policy: the operator's.
-        contexts: names; None stands for all of the policy's.
-        profile: what would be written.
-        partner: for whom *federation* is, and when.
+        policy: the operator's policy.
+        contexts: names; None for all contexts of the policy.
+        profile: the profile of the SD-Cards.
+        partner: the partner for *federation*, and the instant.
 
     Raises:
         Refused: as ``plan_disclosure``.

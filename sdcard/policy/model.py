@@ -1,7 +1,4 @@
-"""``DisclosurePolicy``: an operator's contexts, groups and agreements.
-
-Contexts name groups. Agreements are with partners.
-"""
+"""``DisclosurePolicy``: an operator's contexts, groups and agreements."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -27,21 +24,19 @@ from sdcard.rules import Rule
 
 @dataclass(frozen=True, slots=True)
 class DisclosurePolicy:
-    """A disclosure policy of an operator.
-
-    It is a checked value: replace it to offer something else.
+    """A disclosure policy of an operator, checked when it is made.
 
     Attributes:
         contexts: name → context.
         decoy_sizes: every array of digests is filled with decoys to the next of these sizes, and beyond the last to a
-            multiple of it, so that the number of digests tells nothing about hidden members.
-        groups: the operator's own, beside those of the card formats.
+            multiple of it, so that the number of digests reveals nothing about hidden members.
+        groups: the operator's own groups, beside those of the card formats.
         members: members that cards have and no format names; contexts may name them.
-        agreements: with partners.
-        skills: the array of skills has at least this many digests, so that most cards do not tell how many they have.
+        agreements: agreements with partners.
+        skills: minimum digests in the array of skills, so that most cards do not reveal how many skills they have.
 
     Raises:
-        Refused: for everything that is wrong with it at once, as ``check_policy``.
+        Refused: all faults at once, as ``check_policy``.
         Misuse: for sizes that do not rise, a size below 1, or a context under another name than its own.
     """
 
@@ -67,7 +62,7 @@ class DisclosurePolicy:
             raise Refused.because(findings)
 
     def context(self, name: object, where: Where) -> DisclosureContext:
-        """The context of this name.
+        """Return the context of this name.
 
         Raises:
             Refused: ``context.unknown``; the hint lists the known names.
@@ -78,10 +73,10 @@ class DisclosurePolicy:
         return context
 
     def agreement(self, context: str, partner: Partner | None, where: Where) -> Agreement | None:
-        """The agreement that decides what this context shows; None where none is in force.
+        """Return the agreement that decides what this context shows; None if none is in force.
 
         Raises:
-            Refused: ``agreement.unexpected`` when a partner is named for another context than *federation*.
+            Refused: ``agreement.unexpected`` for a partner with another context than *federation*.
         """
         if partner is None:
             return None
@@ -101,19 +96,20 @@ class DisclosurePolicy:
     ) -> ContextRules:
         """Compile what a context may show of cards of one format.
 
-        The policy caches rules that depend on nothing else.
+        The policy caches the rules of each context and format without list and agreement.
 
         Args:
-            context: its name. Without an agreement, *federation* is *public* by another name.
+            context: its name. Without an agreement, *federation* shows what *public* shows.
             card_format: gives groups and members their meaning.
-            disclose: a registration's own list; it replaces the context's choice. None keeps the choice.
-            where: the list's place, for refusals; entry ``i`` is at ``where/i``.
-            unnamed: members that the card has beyond its format; they may be named too.
-            agreement: what *federation* shows; a registration's list then picks from it.
+            disclose: a registration's list, which replaces the context's choice. None keeps the choice.
+            where: the place of the list, for refusals; entry ``i`` is at ``where/i``.
+            unnamed: members of the card that its format does not name; the list may name them.
+            agreement: what *federation* shows; a registration's list then selects from it.
 
         Raises:
-            Refused: ``context.unknown``; ``path.malformed``, ``disclose.unknown`` with the nearest known name, or
-                ``disclose.beyond-ceiling``, for every entry.
+            Refused: ``context.unknown``; for every entry ``path.malformed``, ``disclose.unknown`` with the nearest
+            known
+                name, or ``disclose.beyond-ceiling``.
         """
         decisive = self.context(context, where)
         if context == FEDERATION.name and agreement is None:
@@ -128,7 +124,7 @@ class DisclosurePolicy:
         return rules if disclose is None else rules.limited_to(disclose, decisive, self.groups, where, unnamed)
 
     def padded_size(self, count: int) -> int:
-        """Return the size that an array of ``count`` digests is filled to."""
+        """Return the size to which an array of ``count`` digests is filled."""
         step = bisect_left(self.decoy_sizes, count)
         return (
             self.decoy_sizes[step]

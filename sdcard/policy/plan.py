@@ -1,4 +1,4 @@
-"""Disclosure plans: the treatment of each part of a card, and its search terms."""
+"""Disclosure plans: the treatment of each part of a card, and the card's search terms."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +16,6 @@ from sdcard.policy.rules import ContextRules, Position
 from sdcard.profile import SD_CARD, Profile
 from sdcard.rules import Rule
 
-# -- ``DisclosurePlan``: a context applied to one card ----------------------------------------------------------------
-# Every part has exactly one treatment. Parts that are not listed are withheld.
-
 
 @dataclass(frozen=True, slots=True)
 class DisclosurePlan:
@@ -26,14 +23,14 @@ class DisclosurePlan:
 
     Attributes:
         context: its name; never written into the SD-Card.
-        card_format: becomes the claim ``card_format``: the family, since hidden members can decide the version.
-        profile: what is written.
+        card_format: the family, for the claim ``card_format``: hidden members can decide the version.
+        profile: the profile of the SD-Card.
         root: the card, each part with its treatment.
-        policy: the operator's; its decoy sizes say how many decoys there will be.
-        places: where the shown parts are in the card.
-        discloses: the same as paths, with ``*`` for array elements; names, never values.
-        nothing_behind: entries asked for that the card has nothing for.
-        agreement: the one that decided, if any; never written into the SD-Card either.
+        policy: the operator's policy; its sizes determine the number of decoys.
+        places: places of the shown parts in the card.
+        discloses: their paths, with ``*`` for array elements; names, never values.
+        nothing_behind: entries of the list that the card has nothing for.
+        agreement: the agreement that decided, if any; never written into the SD-Card.
         names_agent: members that identify the agent, as ``CardFormat`` has them.
     """
 
@@ -60,17 +57,15 @@ def plan_disclosure(
 ) -> DisclosurePlan:
     """Decide how an SD-Card for this context treats every part of a card.
 
-    The decision says whether the part is shown, and how.
-
     Args:
         card: the card.
-        policy: the operator's.
+        policy: the operator's policy.
         context: the name of one of its contexts.
-        disclose: a registration's own list of groups, claims and paths instead of the context's default.
-        profile: what is written; says what is in the clear beside what the card's format demands.
+        disclose: a registration's list of groups, claims and paths instead of the context's choice.
+        profile: names members in the clear, beside those that the card's format demands.
         where: the place of ``disclose``, for refusals.
-        partner: for whom an SD-Card of the *federation* context is, and when; without one, or without an agreement
-            that is in force, that context shows what *public* shows.
+        partner: the partner for *federation*, and the instant. Without a partner, or an agreement in force, that
+            context shows what *public* shows.
 
     Raises:
         Refused: ``context.unknown``, ``disclose.unknown``, ``disclose.beyond-ceiling`` or ``agreement.unexpected``.
@@ -98,12 +93,7 @@ def plan_disclosure(
 
 
 def _check_clear(clear: set[str], rules: ContextRules, where: Where) -> None:
-    """Refuse a context that must not show what every SD-Card shows.
-
-    Otherwise one of the two demands would silently give way.
-
-    Withholding ``*`` means everything else.
-    """
+    """Refuse a context that withholds by name what every SD-Card shows. ``*`` withholds the rest only."""
     start = rules.start()
     for name in sorted(clear):
         if rules.withholds_by_name(start.into(name)):
@@ -119,8 +109,8 @@ class _Walk:
     """A walk through a card, beside the trie of the rules.
 
     Attributes:
-        start: the position of the card.
-        shown: the parts that are shown, each with its path, and before what is in it.
+        start: the position of the whole card.
+        shown: the shown parts with their paths, each before the parts inside.
         applied: bits of the rules that apply to these parts.
     """
 
@@ -135,11 +125,10 @@ class _Walk:
     def members(
         self, members: Mapping[str, JsonValue], place: Place, at: Position, family: str, covered: bool
     ) -> tuple[dict[str, _Treated], bool]:
-        """Treat each member, in sorted order.
+        """Treat each member, in sorted order: the author's order would link the author's cards.
 
-        The author's order of members would link this author's cards.
-
-        Also return whether a member is shown that was asked for: a container that its context emptied would be false.
+        Also return whether a member is shown for its own sake: showing a container that its context emptied would be
+        false.
         """
         parts, shows = dict[str, _Treated](), False
         for name in sorted(members):
@@ -161,10 +150,7 @@ class _Walk:
         return DisclosableArray(tuple(parts), least), any([part is not _NOT_SHOWN for part in parts])
 
     def _part(self, value: JsonValue, place: Place, at: Position, family: str, covered: bool) -> _Treated:
-        """Treat one part.
-
-        ``covered``: it lies within a part that has a Disclosure of its own.
-        """
+        """Treat one part. ``covered``: it lies within a part that has a Disclosure of its own."""
         if len(place) == 1 and place[0] in self._clear:
             self._show(place, at, family)
             return Treatment.PLAIN, _in_order(value)
@@ -195,19 +181,13 @@ class _Walk:
         self.applied |= at.applying
 
     def _how(self, place: Place, at: Position, covered: bool) -> Treatment:
-        """Choose the treatment of a shown part.
-
-        It is in the clear only where the policy or the card format says so.
-        """
+        """Choose the treatment of a shown part: in the clear only if the policy or the card format says so."""
         if at.treatment is Treatment.PLAIN or at.along or place in self._bare:
             return Treatment.PLAIN
         return Treatment.SELECTIVE if at.own or not covered else Treatment.PLAIN
 
     def _places_around_plain(self) -> Iterator[Place]:
-        """Return the containers of all places in the clear.
-
-        They are therefore in the clear too.
-        """
+        """Return the containers of all places in the clear, which are therefore in the clear too."""
         for claim_path in self._rules.plain:
             for place in claim_path.find(self._document):
                 if self.start.at(place).treatment is Treatment.PLAIN:
@@ -215,37 +195,35 @@ class _Walk:
 
 
 def _in_order(value: JsonValue) -> JsonValue:
-    """Sort the members of all objects in a value; JSON gives their order no meaning."""
+    """Sort the members of all objects in a value; their order has no meaning in JSON."""
     if isinstance(value, dict):
         return {name: _in_order(value[name]) for name in sorted(value)}
     return [_in_order(element) for element in value] if isinstance(value, list) else value
 
 
-# -- Search terms of an agent, as normalised text ---------------------------------------------------------------------
-# They are what an SD-Card of one context shows of its card.
-#
-# Whatever a plan withholds is not looked at, so nobody can ask about it. The same normal form makes the terms of a
-# card and those of a query: NFKC, case folded, runs of white space as one space. A word is a run of letters, marks
-# and digits.
+# -- Search terms -----------------------------------------------------------------------------------------------------
 
 _CRITERIA = tuple(Criterion)
 Term: TypeAlias = tuple[Criterion, str]
 
 MOST_TERMS = 1024
-"""Of one agent in one context. What a longer card says last is not found by it."""
+"""Terms of one agent in one context. The last terms of a longer card are not indexed."""
 
 _MOST_TEXT = 16_384
-"""Characters of all texts that one criterion looks at: a character can become eighteen in the normal form."""
+"""Characters of all texts for one criterion: a character can become eighteen in the normal form."""
 _APART = str.maketrans({one: " " for one in map(chr, range(128)) if not one.isalnum()})
-"""What stands between words, in ASCII."""
+"""Separators of words, in ASCII."""
 
 
 def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
-    """Everything that an SD-Card of this plan is found by, each term once.
+    """Return the search terms of an SD-Card of this plan, each once. Withheld parts have none.
+
+    Terms of cards and of queries have one normal form: NFKC, case folded, runs of white space as one space. A word is a
+    run of letters, marks and digits.
 
     Args:
-        plan: what the SD-Card can show.
-        card_format: that of the plan's card; says by what its cards are found.
+        plan: the plan of the SD-Card.
+        card_format: the format of its card.
     """
     document, found = shown(plan.root), list[Term]()
     for criterion in _CRITERIA:
@@ -255,10 +233,7 @@ def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
 
 
 def query_terms(criterion: Criterion, text: str) -> tuple[Term, ...]:
-    """Return the terms that an agent must have to match this text.
-
-    A text that says nothing has none.
-    """
+    """Return the terms that an agent must have to match this text; none for an empty text."""
     return tuple([(criterion, one) for one in dict.fromkeys(_normalized(criterion, [text]))])
 
 
@@ -269,10 +244,7 @@ def _texts(criterion: Criterion, paths: Sequence[ClaimPath], document: JsonValue
 
 
 def _cut(texts: Sequence[str]) -> list[str]:
-    """Return the first texts, up to so many characters together.
-
-    The last of them may lack its end.
-    """
+    """Return the first texts, up to the maximum of characters; the last may be cut."""
     kept, room = list[str](), _MOST_TEXT
     for text in texts:
         if room <= 0:

@@ -1,9 +1,7 @@
-"""``ContextRules``: what a context may show of cards of one format.
-
-The rules are compiled into a trie that is walked beside a card.
+"""``ContextRules``: what a context may show of cards of one format, as a trie.
 
 Of the entries that cover a place, the one with the narrowest path decides. A policy in which two entries disagree and
-neither is narrower is refused when it is made (``checking.py``), so there is always one answer.
+neither is narrower is refused (``validate.py``), so there is always one answer. A plan walks the trie beside the card.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +21,7 @@ _PLAIN, _SELECTIVE, _WITHHELD = Treatment
 _FEW = 4
 _MEMBERS_OF_CARDS = 16
 _MEMBERS_OF_ELEMENTS = 8
-"""Ordinary cards and their skills have no more members with a Disclosure than this, so their numbers look alike."""
+"""Ordinary cards and their skills have no more members with a Disclosure, so their numbers of digests look alike."""
 _UNNAMED = ""
 """A member that no card format names."""
 
@@ -40,12 +38,12 @@ class ContextRules:
     Attributes:
         context: its name.
         card_format: the format.
-        entries: those of the context.
-        lists: what is asked for instead of the context's own choice; a place must be on each of them.
-        paths: those of the entries, the narrowest first; the first one that applies to a place decides.
-        shown: paths that cover everything that may be shown, and lead to every exception from what is withheld.
+        entries: the entries of the context.
+        lists: lists that limit the context's choice; a place must be on each of them.
+        paths: the paths of the entries, the narrowest first; the first that applies to a place decides.
+        shown: paths that cover everything that may be shown, and exceptions from what is withheld.
         plain: paths that cover everything that may be shown in the clear.
-        top_digests: how many members the context could show by a Disclosure of their own, whatever the card has.
+        top_digests: how many top-level members the context could show selectively in any card.
     """
 
     context: str
@@ -82,10 +80,7 @@ class ContextRules:
         groups: Mapping[str, Meaning],
         agreed: Sequence[str] | None = None,
     ) -> "ContextRules":
-        """Compile a context for one format; see ``DisclosurePolicy.rules``.
-
-        ``agreed``: what an agreement lists.
-        """
+        """Compile a context for one format; see ``DisclosurePolicy.rules``. ``agreed``: the list of an agreement."""
         entries = tuple(read_context_entry(context, text, card_format, groups) for text in context.claims)
         if agreed is None:
             return cls(name, card_format, entries)
@@ -100,7 +95,7 @@ class ContextRules:
         where: Where,
         unnamed: Sequence[str],
     ) -> "ContextRules":
-        """Limit the rules to what a registration lists; see ``DisclosurePolicy.rules``."""
+        """Limit the rules to a registration's list; see ``DisclosurePolicy.rules``."""
         card_format, listed, findings = self.card_format, list[Entry](), list[Finding]()
         of_format = card_format.members.union(card_format.always_disclosed)
         known, members = [*card_format.groups, *groups, *sorted(of_format)], of_format.union(unnamed)
@@ -120,11 +115,11 @@ class ContextRules:
         return replace(self, lists=(*self.lists, tuple(listed)))
 
     def start(self) -> "Position":
-        """Begin a walk at the top of a card."""
+        """Return the position at the top of a card."""
         return Position(self._bits, [self._trie], 0, 0, 0, _OWN)
 
     def edges(self) -> Iterator[ClaimPath]:
-        """Paths at which the treatment of places may change."""
+        """Return the paths at which the treatment of places may change."""
         yield from (p for claim_path, entry in self.paths for p in (claim_path, *entry.excluded))
         yield from (p for one in self.lists for entry in one for p in (*entry.paths, *entry.excluded))
 
@@ -133,14 +128,12 @@ class ContextRules:
         return position.forbidden and bool(self.paths[position.decisive.bit_length() - 1][0].segments)
 
     def listed(self) -> list[tuple[Entry, int]]:
-        """The entries of the last list, each with its bit."""
+        """Return the entries of the last list, each with its bit."""
         first = len(self.paths) + sum(map(len, self.lists[:-1]))
         return [(entry, 1 << number) for number, entry in enumerate(self.lists[-1], first)]
 
     def check_within(self, entry: Entry, where: Where) -> None:
-        """Refuse an entry that is withheld as a whole.
-
-        An entry that is withheld in part shows the rest.
+        """Refuse an entry that is withheld as a whole. An entry that is withheld in part shows the rest.
 
         Raises:
             Refused: ``disclose.beyond-ceiling``.
@@ -167,10 +160,7 @@ class ContextRules:
         return tuple(dict.fromkeys((*shown, *_overlaps(shown, spared))))
 
     def _add_entries(self) -> "_Bits":
-        """Give bits to the paths of the context, then to the entries of each list.
-
-        The narrowest path has the lowest bit.
-        """
+        """Give bits to the paths of the context, the narrowest first, then to the entries of each list."""
         of_treatment, lists, bit = dict.fromkeys(Treatment, 0), list[int](), 1
         for claim_path, entry in self.paths:
             self._add_bit(bit, (claim_path,), entry.excluded)
@@ -217,10 +207,7 @@ class ContextRules:
             node.flags |= on_the_way
 
     def _count_at_top(self) -> int:
-        """Count a few members exactly.
-
-        Many members, or any that a card may have, count as the most that a card could have.
-        """
+        """Count up to four members exactly; otherwise return the most that ordinary cards have."""
         start, card_format = self.start(), self.card_format
         members = card_format.members_of_family or card_format.members
         hidden = members.difference(card_format.always_disclosed)
@@ -230,10 +217,7 @@ class ContextRules:
 
 
 class _Bits(NamedTuple):
-    """Bits of a trie, by what they belong to.
-
-    They belong to all paths, to paths that show selectively or withhold, and to each list.
-    """
+    """Bits of a trie: of all paths; of paths that show selectively, or withhold; of each list."""
 
     paths: int
     selective: int
@@ -242,17 +226,15 @@ class _Bits(NamedTuple):
 
 
 class Position:
-    """A place of a card in the trie of a context's rules.
-
-    Places that no rule tells apart share a position.
+    """A place of a card in the trie of a context's rules. Places with equal rules share a position.
 
     Attributes:
         applying: bits of the paths and entries that apply.
-        decisive: the bit of the path that decides; 0 where none does.
+        decisive: the bit of the path that decides; 0 if none does.
         treatment: by the rules alone, whatever the parent is.
         along: the place is shown with its parent.
         permitted: the place may be shown, by the rules or with its parent.
-        forbidden: the context withholds it whatever is asked for.
+        forbidden: the context withholds it whatever a list asks for.
         leads: something beneath it may be shown.
         own: it has a Disclosure of its own, wherever it is.
         divided: something beneath it may have another treatment, or a Disclosure of its own.
@@ -288,10 +270,7 @@ class Position:
         self.divided = bool(flags & _DIVIDED)
 
     def into(self, segment: Segment) -> "Position":
-        """Return the position of a part.
-
-        Parts that no path names share one, so the names of a card are not kept.
-        """
+        """Return the position of a part. Parts that no path names share one, so the names of a card are not kept."""
         nodes = [node.parts[segment] for node in self._nodes if segment in node.parts]
         key = segment if nodes else None
         inside = self._inside.get(key)
@@ -311,7 +290,7 @@ class Position:
 
     @property
     def counts(self) -> bool:
-        """Whether the place, if it is shown, is shown for another reason than its parent."""
+        """Whether the place, if shown, is shown for its own sake and not only with its parent."""
         return not self.along or self.treatment is not _WITHHELD
 
     @property
@@ -320,11 +299,9 @@ class Position:
         return self.leads or self.treatment is _SELECTIVE
 
     def room(self, covered: bool) -> int:
-        """Count the parts of this place that could have a Disclosure of their own.
+        """Count the parts that the context could show by a Disclosure of their own, in any card.
 
-        It counts what the context could show in any card.
-
-        0 where none. ``covered``: the place lies within one that has a Disclosure of its own.
+        ``covered``: the place lies within one that has a Disclosure of its own.
         """
         own = self._parts_with(_OWN)
         if None in own and self._could_show_any():
@@ -334,10 +311,7 @@ class Position:
         return len(shown) or int(bool(selective) and not covered)
 
     def _could_show_any(self) -> bool:
-        """Whether any part may be shown by a Disclosure of its own.
-
-        An example is any member of a skill.
-        """
+        """Whether any part, such as any member of a skill, may have a Disclosure of its own."""
         if self.treatment is _SELECTIVE:
             return True
         asked = self._parts_with(_SHOWN | _LEADS)
@@ -348,7 +322,7 @@ class Position:
 
 
 def _narrowness(claim_path: ClaimPath) -> tuple[int, int]:
-    """Greater for a path that lies within another."""
+    """Return a greater key for a path that lies within another."""
     return len(claim_path.segments), sum(segment is not None for segment in claim_path.segments)
 
 

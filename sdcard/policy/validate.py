@@ -1,7 +1,7 @@
-"""Checks of a disclosure policy from any source; they report all that is wrong.
+"""Checks of a disclosure policy; they report all faults at once.
 
 Planning relies on them: every entry is a known name or a path, one treatment decides about each place of a card, what
-is always disclosed is in the clear, and what a context contains, it shows.
+is always disclosed is in the clear, and a context shows everything that it ``contains``.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -37,13 +37,13 @@ from sdcard.rules import Rule
 POLICY = Where(Part.POLICY)
 _CONTEXTS = POLICY.within("contexts")
 MOST_PATHS = 128
-"""Of one context, in one format: every two of them are compared."""
+"""Paths of one context, in one format: every two of them are compared."""
 MOST_PATHS_IN_ALL = 1024
-"""Of all contexts, in one format, and of all agreements."""
+"""Paths of all contexts in one format, and entries of all agreements."""
 MOST_PAIRS = 65_536
-"""Of a path of one context and a path of another that it contains, in one format."""
+"""Pairs of a path of one context and a path of a context that it contains, in one format."""
 PAIRS_OF_AN_ENTRY = 256
-"""What one entry of ``contains`` costs besides."""
+"""Further cost of one entry of ``contains``, in pairs."""
 _FAMILIES = tuple(dict.fromkeys(one.family for one in FORMATS))
 _NAMES = frozenset(name for one in FORMATS for name in (*one.groups, *one.members, *one.always_disclosed))
 _RESERVED = "No card has a member of this name: in an SD-Card it belongs to a claim with another meaning."
@@ -53,7 +53,7 @@ _Path: TypeAlias = tuple[ClaimPath, Entry]
 
 
 class PolicyParts(Protocol):
-    """The checked part of a ``DisclosurePolicy``, which runs the checks when made."""
+    """The parts of a ``DisclosurePolicy`` that are checked when it is made."""
 
     @property
     def contexts(self) -> Mapping[str, DisclosureContext]:
@@ -76,7 +76,7 @@ class PolicyParts(Protocol):
 
 
 def check_policy(policy: PolicyParts) -> tuple[Finding, ...]:
-    """Find everything that is wrong.
+    """Find all faults.
 
     Rules: ``policy.malformed``, ``policy.ambiguous``, ``policy.always-disclosed``, ``policy.containment``;
     ``context.unknown``, ``disclose.unknown``, ``disclose.beyond-ceiling``, ``path.malformed``,
@@ -86,7 +86,7 @@ def check_policy(policy: PolicyParts) -> tuple[Finding, ...]:
 
 
 def _check_all(policy: PolicyParts) -> Iterator[Finding]:
-    """Each finding once; nothing more is looked for when nobody asks for more."""
+    """Find each fault once, lazily: the caller may stop early."""
     said = set[Finding]()
 
     def new(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -110,7 +110,7 @@ def _check_all(policy: PolicyParts) -> Iterator[Finding]:
 
 
 def _check_size(policy: PolicyParts) -> Iterator[Finding]:
-    """Find a policy that would take long to look at, before it is looked at."""
+    """Find a policy that would take long to check, before the other checks."""
     contexts = policy.contexts.values()
     for card_format in FORMATS:
         of = {one.name: _entries(policy, one, one.claims, card_format) for one in contexts}
@@ -127,7 +127,7 @@ def _check_size(policy: PolicyParts) -> Iterator[Finding]:
             return
 
 
-# -- names and paths --------------------------------------------------------------------------------------------------
+# -- Names and paths --------------------------------------------------------------------------------------------------
 
 
 def _check_groups(policy: PolicyParts) -> Iterator[Finding]:
@@ -160,10 +160,7 @@ def _check_meaning(policy: PolicyParts, meaning: Meaning, where: Where) -> Itera
 def _check_path(
     policy: PolicyParts, text: str, where: Where, families: tuple[str, ...], groups: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """Find what is wrong with a path for cards of these families, or of any.
-
-    ``groups`` are names that the author could mean instead.
-    """
+    """Find faults of a path for cards of these families, or of any. ``groups``: names that may be meant."""
     try:
         segments = ClaimPath.parse(text, where).segments
     except Refused as refusal:
@@ -190,7 +187,7 @@ def _check_entry(policy: PolicyParts, entry: str, where: Where) -> Iterator[Find
     yield from _check_path(policy, entry, where, (), groups)
 
 
-# -- contexts ---------------------------------------------------------------------------------------------------------
+# -- Contexts ---------------------------------------------------------------------------------------------------------
 
 
 def _check_context(policy: PolicyParts, context: DisclosureContext) -> Iterator[Finding]:
@@ -215,7 +212,7 @@ def _check_context(policy: PolicyParts, context: DisclosureContext) -> Iterator[
 
 
 def _check_narrowed(policy: PolicyParts, name: str, meaning: Meaning, where: Where) -> Iterator[Finding]:
-    """Find paths that a narrowed group does not hold; they would mean nothing."""
+    """Find paths of a narrowed group that are not in the group; they would have no effect."""
     groups = {*policy.groups, *(group for one in FORMATS for group in one.groups)}
     if name not in groups:
         yield Finding(Rule.DISCLOSE_UNKNOWN, where, nearest(name, sorted(groups)))
@@ -237,7 +234,7 @@ def _check_narrowed(policy: PolicyParts, name: str, meaning: Meaning, where: Whe
 
 
 def _narrows(narrower: ClaimPath, groups: Iterable[Entry]) -> bool:
-    """Whether the path lies in a group, and in no format in another group's part."""
+    """Whether the path lies in a group, and never in another group's part."""
     holding = [group for group in groups if any(p.includes(narrower) for p in group.paths)]
     return bool(holding) and all(group.covers(narrower.segments) for group in holding)
 
@@ -279,7 +276,7 @@ def _check_paths(paths: Sequence[_Path], where: Where) -> Iterator[Finding]:
 def _gives_way(name: object, treatment: Treatment | None) -> bool:
     """Whether an entry may name a member that this format always shows.
 
-    It may if it shows the member too, or if it shows cards of another format.
+    It may if it shows the member in the clear, or selectively in cards of another format.
     """
     having = [one for one in FORMATS if name in one.members or name in one.always_disclosed]
     elsewhere = any(name not in one.always_disclosed for one in having)
@@ -308,7 +305,7 @@ def _nested(one: ClaimPath, other: ClaimPath) -> bool:
     return one.includes(other) or other.includes(one)
 
 
-# -- containment ------------------------------------------------------------------------------------------------------
+# -- Containment ------------------------------------------------------------------------------------------------------
 
 
 def _check_containment(policy: PolicyParts, context: DisclosureContext, sound: set[str]) -> Iterator[Finding]:
@@ -329,7 +326,7 @@ def _check_containment(policy: PolicyParts, context: DisclosureContext, sound: s
 
 
 def _basis(name: str) -> str:
-    """The context that decides what this one shows without an agreement."""
+    """Return the context that decides what this one shows without an agreement."""
     return PUBLIC.name if name == FEDERATION.name else name
 
 
@@ -346,7 +343,7 @@ def _leads_back(contexts: Mapping[str, DisclosureContext], start: str, name: str
     return False
 
 
-# -- agreements -------------------------------------------------------------------------------------------------------
+# -- Agreements -------------------------------------------------------------------------------------------------------
 
 
 def _check_agreements(policy: PolicyParts) -> Iterator[Finding]:
@@ -381,7 +378,7 @@ def _check_agreements(policy: PolicyParts) -> Iterator[Finding]:
 
 
 def _ceilings(policy: PolicyParts) -> list[ContextRules]:
-    """List the rules of *federation*, in each format."""
+    """Return the rules of *federation*, in each format."""
     context = policy.contexts[FEDERATION.name]
     return [ContextRules(context.name, one, tuple(_entries(policy, context, context.claims, one))) for one in FORMATS]
 

@@ -29,7 +29,6 @@ from sdcard.jose.keys import PUBLISHED_KEYS, KeySet, PublicKey, check_not_publis
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
 
-
 MOST_SIGNATURES = 16
 """Each may cost four signature checks over the whole card. Several are for changing keys (A2A 8.4.3)."""
 

@@ -16,7 +16,6 @@ from sdcard.cards.schema import find, snake_case
 from sdcard.encoding import JsonObject, JsonValue, same_json
 from sdcard.errors import Misuse, Part, Where, foreign_code
 
-
 _NO_DEFAULT: JsonValue = None
 """No member equals it, because null is never a value of these types."""
 

@@ -17,7 +17,6 @@ from sdcard.encoding import JsonObject, parse_json, parse_json_object
 from sdcard.errors import Finding, Level, Part, Refused, Where
 from sdcard.rules import Rule
 
-
 DRAFT, README, MCP = draft_00.DIALECT, readme_1_0.DIALECT, mcp_0_1.DIALECT
 DIALECTS = (DRAFT, README, MCP)
 """The default first."""

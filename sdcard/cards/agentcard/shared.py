@@ -15,7 +15,6 @@ from sdcard.instants import Instant, check_instant
 from sdcard.paths import ClaimPath, path
 from sdcard.rules import Rule
 
-
 RANDOM_BYTES = 10
 _TIME_BYTES = 6
 

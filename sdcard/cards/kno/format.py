@@ -16,7 +16,6 @@ from sdcard.errors import Finding, Level, Where
 from sdcard.paths import path
 from sdcard.rules import Rule
 
-
 SCHEMA = "$schema"
 VERSIONS = ("0.1.0", "0.2.0", "0.2.1")
 _CARD = "agent-card@"
