@@ -1,1 +1,1 @@
-"""Commands that act on a registry's database or process. Entry points add them to ``sdcard``."""
+"""Commands on a registry's database or process, which join ``sdcard``."""

@@ -1,4 +1,4 @@
-"""``sdcard audit``: verify and export the registry's audit chain, and make checkpoints."""
+"""``sdcard audit``: verify and export the audit chain, and make checkpoints."""
 
 import json
 import sys
@@ -145,7 +145,7 @@ def checkpoint(
 
 
 def _run(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
-    """Run ``work`` on a database without repairs: unreadable values are findings, not errors."""
+    """Run ``work`` on a database without repairs; unreadable values are findings."""
     from issuer_service.audit.repository import read_as_found
 
     async def run(store: "SqlStore") -> _T:

@@ -1,4 +1,4 @@
-"""``sdcard grants`` and ``sdcard approvals``: permissions of operators, and decisions of people."""
+"""``sdcard grants`` and ``sdcard approvals``: who may delegate what."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``sdcard demo``: a registry over HTTP, an agent, a Verifier and six attacks on one machine."""
+"""``sdcard demo``: a registry, an agent, a Verifier and six attacks."""
 
 import signal
 import tempfile

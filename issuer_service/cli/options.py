@@ -1,4 +1,4 @@
-"""Options that the registry's commands share, and their access to settings and database.
+"""Options of the registry's commands; access to its settings and database.
 
 Modules of the extra `service` are imported inside functions, so that help and completion need only the extra `cli`.
 """
@@ -28,7 +28,7 @@ DatabaseUrl = Annotated[str | None, typer.Option("--database-url", help="As for 
 
 
 def read_settings(config: Path | None = None, /, **options: object) -> "Settings":
-    """Read the registry's settings: from options, else the environment, else a TOML file.
+    """Read the settings: from options, else the environment, else a TOML file.
 
     Raises:
         Misuse, OSError: as ``read_configuration``.

@@ -1,4 +1,4 @@
-"""A temporary registry with a fresh key and a fresh SQLite file, over HTTP on loopback."""
+"""A temporary registry over HTTP on loopback, with a fresh key and database."""
 
 import asyncio
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Desk:
 
 @contextmanager
 def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY) -> Iterator[Desk]:
-    """Run a registry while the block runs, with its data in the directory. No setting is read."""
+    """Run a registry while the block runs, with its data in the directory."""
     listening = bind()
     vault = Vault(create_key_encryption_key(directory / "key-encryption.key"))
     audit = AuditCheckpoints(directory / "audit.checkpoints")
@@ -47,7 +47,7 @@ def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY)
 
 
 async def _prepare(database: str, vault: Vault) -> str:
-    """Make keys and a token with a store of its own: a connection belongs to one event loop."""
+    """Make keys and a token, with a store for this event loop alone."""
     store, now = open_store(database), SystemClock().now()
     try:
         await make_missing(store, vault, now)

@@ -1,1 +1,1 @@
-"""Card documents: parsing, detection of the format, checks and conversion. Knows no JWT."""
+"""Card documents: parsing, detection of the format, checks, conversion. No JWT."""

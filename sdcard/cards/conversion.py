@@ -35,7 +35,7 @@ class Conversion:
 
 
 def check_security_is_read(document: JsonObject, own: Place) -> None:
-    """Refuse security members at places that the card's format does not read. They would be lost.
+    """Refuse security members that the card's format does not read.
 
     Args:
         document: the card.
@@ -51,7 +51,7 @@ def check_security_is_read(document: JsonObject, own: Place) -> None:
 
 
 def _stated(document: JsonObject) -> Iterator[Place]:
-    """List the places that state security in the card, its parts, and elements such as a skill."""
+    """List the places that state security: in the card, its parts, and their elements."""
     parts: list[tuple[Place, JsonValue]] = [((), document)]
     parts += [((name,), part) for name, part in document.items()]
     parts += [((*p, i), one) for p, part in parts[1:] if isinstance(part, list) for i, one in enumerate(part)]
@@ -67,7 +67,7 @@ SPELT = "It is spelt in camelCase."
 
 
 class Losses:
-    """Findings about losses, one for each place: a later finding replaces an earlier one.
+    """Findings about losses. A later finding about a place replaces an earlier one.
 
     The conversion sees one spelling of each name. A finding names its place as the author spelt it.
     """
@@ -87,7 +87,7 @@ class Losses:
         self.add(where, SPELT, Level.NOTE)
 
     def refusal(self, where: Where, hint: str) -> Refused:
-        """Make a refusal: because of this place there is no valid card in the other version."""
+        """Make a refusal: this place has no valid counterpart in the other version."""
         return Refused(Rule.CARD_UNCONVERTIBLE, self._as_spelt(where), hint)
 
     def all(self) -> tuple[Finding, ...]:

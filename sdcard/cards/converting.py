@@ -70,7 +70,7 @@ def convert_card(card: Card, target: str) -> Conversion:
 
 
 def _check_result(conversion: Conversion, target: str) -> None:
-    """Refuse an invalid result: the target may demand members that the source lacks, and nothing is made up."""
+    """Refuse an invalid result. Nothing is made up that the target demands."""
     result = examine_document(conversion.document)
     errors = [
         Finding(Rule.CARD_UNCONVERTIBLE, finding.where, finding.hint)

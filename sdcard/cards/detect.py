@@ -121,7 +121,7 @@ class Examination:
 
 
 def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
-    """Parse the bytes of a card document to a Card. For untrusted input: strict JSON only.
+    """Parse the bytes of a card document, from untrusted input: strict JSON only.
 
     Raises:
         Refused: ``limit.bytes``, a rule of ``parse_json_object`` or ``parse_embedded``, or as ``read_card``.
@@ -130,7 +130,7 @@ def parse_card(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigner
 
 
 def parse_card_file(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardSigners = NOBODY) -> Card:
-    """Parse the bytes of an author's file to a Card: strict JSON, JSON with a byte order mark, or YAML.
+    """Parse an author's file: strict JSON, JSON with a byte order mark, or YAML.
 
     Raises:
         Refused: as ``documents.read_document``, or as ``read_card``.
@@ -139,7 +139,7 @@ def parse_card_file(data: bytes, limits: Limits = DEFAULT_LIMITS, signers: CardS
 
 
 def read_card(document: JsonObject, signers: CardSigners = NOBODY) -> Card:
-    """Read a card document to a Card. Its members stay as they are; nothing is filled in.
+    """Read a card document. Its members stay as they are; nothing is filled in.
 
     Args:
         document: the card. Its ``signatures`` are checked here and are not in the Card.
@@ -166,7 +166,7 @@ def examine_card(
 
 
 def examine_document(document: JsonObject, signers: CardSigners = NOBODY, expected: str | None = None) -> Examination:
-    """Examine a document, and return all findings, so that its author can correct them in one go.
+    """Examine a document, and return all findings, so that they can be fixed at once.
 
     Args:
         document: the document.
@@ -272,7 +272,7 @@ def _expect(document: JsonObject, expected: str) -> CardFormat:
 
 
 def _dropped(names: Iterable[str]) -> Iterable[Finding]:
-    """Note that signatures are not in the Card. ``check_signatures`` reports their validity."""
+    """Note that signatures are not in the Card."""
     hint = "Signatures are dropped once they are checked: they would not survive partial disclosure."
     return [Finding(Rule.CARD_SIGNATURES, _WHERE.within(name), hint, Level.NOTE) for name in names]
 

@@ -1,4 +1,4 @@
-"""Warnings about content that no card should have: secrets, personal data, internal hosts, hidden text.
+"""Warnings about secrets, personal data, internal hosts and hidden text in cards.
 
 A program can only guess, so these are warnings. Each names a place and quotes nothing.
 SD-Card 7.4.3 (SDC-25), AgentCard AEV-22, KNO-8.
@@ -104,19 +104,19 @@ def _is_harmless(text: str) -> bool:
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a text is or contains something that looks like a key, a token or a password."""
+    """Whether a text contains something like a key, a token or a password."""
     return (_may_hold_secret(text) and bool(_SECRET_TEXT.search(text))) or _has_password(text)
 
 
 def is_deceptive(text: str) -> bool:
-    """Whether invisible or reversing characters make people see another text than programs read."""
+    """Whether hidden characters make people see another text than programs."""
     if text.isprintable():  # nothing that is hidden is
         return False
     return bool(_HIDDEN.search(text)) and bool(_HIDDEN.search(_FLAG.sub("", text)))
 
 
 def _may_hold_secret(text: str) -> bool:
-    """Whether the text may hold a secret: every pattern has such a sign, or 19 characters without a space."""
+    """Whether the text has a sign of a secret, or 19 characters without a space."""
     if "=" in text or ":" in text or "-----" in text:
         return True
     if len(text) < 19:
@@ -142,7 +142,7 @@ def _is_to_be_read(names: str) -> bool:
 
 
 def _is_told_elsewhere(value: str) -> bool:
-    """Whether the value is a placeholder, or a secret that the search of texts reports."""
+    """Whether the value is a placeholder, or reported as a text."""
     return bool(_PLACEHOLDER.match(value)) or holds_secret(value)
 
 
@@ -197,7 +197,7 @@ def _is_personal(text: str) -> bool:
 
 
 def _is_payment_card(digits: list[int]) -> bool:
-    """Whether the check digit (ISO/IEC 7812) and the first digit are those of a payment card."""
+    """Whether check digit (ISO/IEC 7812) and first digit are of a payment card."""
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
     return digits[0] in (3, 4, 5, 6) and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 

@@ -135,7 +135,7 @@ def reserved_members(document: JsonObject) -> tuple[Finding, ...]:
 
 
 def _has_reserved(document: JsonObject) -> bool:
-    """Whether a reserved name exists. Iterative, since the depth of the document is not yet checked."""
+    """Whether a reserved name exists. Iterative: the depth is not checked yet."""
     waiting: list[JsonObject | list[JsonValue]] = [document]
     for inner in waiting:  # which grows
         if isinstance(inner, list):

@@ -54,7 +54,7 @@ class PartialCard:
         return _missing(self._examine())
 
     def complete(self) -> "Card":
-        """Return the card for software without selective disclosure: the disclosed members alone.
+        """Return the card for software without selective disclosure.
 
         Containers in ``emptied`` are left out, because an empty array would say that there is nothing.
 
@@ -75,7 +75,7 @@ class PartialCard:
 
 
 def _missing(examination: "Examination") -> tuple[Finding, ...]:
-    """Find what is missing. Every error counts: the Issuer saw the whole card and found none."""
+    """Find what is missing. Every error counts, since the Issuer found none."""
     return tuple(
         Finding(Rule.CARD_INCOMPLETE, finding.where, _ASK if finding.rule is Rule.CARD_MEMBER_MISSING else finding.hint)
         for finding in examination.findings
@@ -84,7 +84,7 @@ def _missing(examination: "Examination") -> tuple[Finding, ...]:
 
 
 def _without(value: JsonValue, place: Place, emptied: frozenset[Place]) -> JsonValue:
-    """Return the value without emptied members. Arrays keep their elements, so that no index moves."""
+    """Return the value without emptied members. Arrays keep their elements."""
     if isinstance(value, dict):
         kept = {name: inner for name, inner in value.items() if (*place, name) not in emptied}
         return {name: _without(inner, (*place, name), emptied) for name, inner in kept.items()}

@@ -1,4 +1,4 @@
-"""Shapes of a specification's members, as data, and the check that walks a document beside them.
+"""Shapes of members, as data, and the check of a document against them.
 
 The tables are in the modules of the formats. Unless a row says otherwise, null counts as absent and unknown members are
 accepted, as in ProtoJSON and in every A2A version (1.0, 5.7).
@@ -84,7 +84,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class MediaType:
-    """A media type. Every reader accepts a bare word such as ``text``, so that is a note."""
+    """A media type. Every reader accepts a bare word such as ``text``: a note."""
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
         """Find a value that is not a string, is empty, or has no slash."""
@@ -131,7 +131,7 @@ class Reach(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A URL that is safe to show and to follow. ``empty`` is the level of an empty string."""
+    """A URL that is safe to show and to follow. ``empty``: level of an empty one."""
 
     reach: Reach
     empty: Level = Level.ERROR
@@ -242,7 +242,7 @@ class Tagged:
     cases: Mapping[str, Shape]
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
-        """Find a value that is not an object, an unknown tag, or faults of the selected shape."""
+        """Find a value that is not an object, an unknown tag, and faults of its shape."""
         if not isinstance(value, dict):
             yield _wrong_type(where, "an object")
             return
@@ -255,7 +255,7 @@ class Tagged:
 
 
 def find(members: JsonObject, name: str) -> tuple[str, JsonValue] | None:
-    """Find a member that is not null, in either spelling; return the spelling and the value."""
+    """Find a member that is not null, in either spelling: spelling and value."""
     for spelling in _spellings(name):
         value = members.get(spelling)
         if value is not None:
@@ -264,14 +264,14 @@ def find(members: JsonObject, name: str) -> tuple[str, JsonValue] | None:
 
 
 def find_list(members: JsonObject, name: str) -> tuple[str, list[JsonValue]]:
-    """Find an array, in either spelling; the array is empty if the member is absent or no array."""
+    """Find an array, in either spelling; empty if absent or no array."""
     spelling, value = find(members, name) or (name, None)
     return spelling, value if isinstance(value, list) else []
 
 
 @lru_cache(maxsize=_NAMES_KEPT)
 def snake_case(name: str) -> str:
-    """Return the other spelling that ProtoJSON readers accept: ``iconUrl`` → ``icon_url``."""
+    """Return the other spelling in ProtoJSON: ``iconUrl`` → ``icon_url``."""
     return _HUMP.sub("_", name).lower()
 
 

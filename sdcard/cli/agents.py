@@ -1,4 +1,4 @@
-"""``sdcard agents``, and ``revoke``, ``suspend`` and ``reinstate``: an owner's agents at a registry."""
+"""``sdcard agents``, and ``revoke``, ``suspend`` and ``reinstate``."""
 
 import sys
 from collections.abc import Sequence
@@ -230,7 +230,7 @@ def delete(agent: Agent, registry: Address, token_file: TokenFile = None, as_jso
 
 
 def _places(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[Place]:
-    """Choose a file for each SD-Card of the agent's contexts, before the registry issues anything."""
+    """Choose a file for each SD-Card, before the registry issues anything."""
     if len(set(contexts)) < len(contexts):
         raise Misuse("the agent has one context for several partners; ask the registry over HTTP")
     return places_of(contexts, keys, out)

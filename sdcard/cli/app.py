@@ -41,7 +41,7 @@ def set_out(command: Any) -> Any:
 
 
 def example_of(command: Any) -> str:
-    """Return the example of a command on one line; empty without one. ``set_out`` comes first."""
+    """Return the example of a command on one line; ``set_out`` comes first."""
     return (command.epilog or "").removeprefix(_BEFORE).replace(_BREAK, " ")
 
 
@@ -51,7 +51,7 @@ def first_sentence(text: str) -> str:
 
 
 def _broken(example: str) -> str:
-    """Break an example into lines of 80 columns that a shell still reads as one command."""
+    """Break an example into 80 columns, still one command for a shell."""
     lines = [""]
     for word in _UNIT.findall(example):
         room = _WIDTH if len(lines) == 1 else _WIDTH - 4
@@ -88,7 +88,7 @@ def load_joined(name: str) -> Any:
 
 
 def _places() -> list[str]:
-    """List the folders of our distribution: beside this package, site-packages, then ``sys.path``.
+    """List the folders that may hold our distribution, the most certain first.
 
     In this order, a folder early on ``sys.path``, such as the working directory, cannot pass for our distribution.
     """
@@ -329,7 +329,7 @@ def _run(as_json: bool) -> int:
 
 
 def _outcome(error: Exception, as_json: bool) -> int:
-    """Describe an exception, and return its exit status. Imports on demand what it needs."""
+    """Describe an exception, and return its exit status."""
     from sdcard.cli.output import show_refusal
     from sdcard.errors import Misuse, Refused
     from sdcard.rules import Rule

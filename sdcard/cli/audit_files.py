@@ -32,7 +32,7 @@ def verify_export(file: Path, checkpoints: Sequence[Checkpoint]) -> Verdict:
 
 
 def read_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
-    """Read the lines that are not empty. The rest of a line that is too long is another, unreadable line."""
+    """Read the lines that are not empty; the rest of a long line is another one."""
     while line := file.readline(most + 1):
         if line.strip():
             yield lenient_document(line)

@@ -90,7 +90,7 @@ def _load_signers(file: Path) -> CardSigners:
 
 
 def _files(source: str, unreadable: list[str]) -> Iterator[str]:
-    """List the source itself, or every card file beneath a directory, without hidden and endless files."""
+    """List the source, or each card file in a directory, except hidden files."""
     if source == "-" or not Path(source).is_dir():
         if source != "-" and not Path(source).exists():
             raise Misuse(f"{source} is not there")

@@ -140,7 +140,7 @@ def _of_agent(agent_id: str, finding: Finding) -> str:
 
 
 def verify_found(found: "FoundAgent", expectations: Expectations) -> VerifiedCard:
-    """Verify an SD-Card that the registry returned for this agent. Its subject must be the agent.
+    """Verify an SD-Card from the registry. Its subject must be the agent.
 
     Raises:
         Refused: as ``verify_presentation``; ``claim.value``, at ``issuer-jwt/sub``, for another subject.

@@ -1,4 +1,4 @@
-"""``sdcard keys``: private keys in files. An entry point adds commands for the registry's keys."""
+"""``sdcard keys``: keys in files. An entry point adds the registry's keys."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""``sdcard linkability``: values that SD-Cards or presentations share, and could differ in."""
+"""``sdcard linkability``: values that SD-Cards or presentations share."""
 
 from collections.abc import Sequence
 from dataclasses import replace

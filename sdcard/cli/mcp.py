@@ -43,7 +43,7 @@ def command(
     audit: Annotated[Path | None, typer.Option(help="Add a line for each call here, not to standard error.")] = None,
     profile: ProfileName = "sd-card",
 ) -> None:
-    """Serve until standard input ends. No argument of a tool changes what the options decided."""
+    """Serve until standard input ends. No tool changes what the options decided."""
     import anyio
     from mcp.server.stdio import stdio_server
 

@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 def make_server(offers: Sequence[Offer], audit: InteractionAudit, version: str) -> Server[Any]:
-    """Make an MCP server with these tools, for any transport of the SDK. Each call is recorded first."""
+    """Make an MCP server with these tools. Each call is recorded first."""
     named = {offer.name: offer for offer in offers}
     described = [offer.describe() for offer in offers]
 
@@ -103,7 +103,7 @@ def _read(takes: type[Arguments], arguments: dict[str, Any]) -> Arguments:
 
 
 def _error(document: dict[str, Any]) -> CallToolResult:
-    """Return an error as text alone: structured content must have the shape of a successful result."""
+    """Return an error as text: structured content has the shape of success."""
     text = json.dumps(escape(_shorten(document)), ensure_ascii=False)
     return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
@@ -118,7 +118,7 @@ def _shorten(value: Any) -> Any:
 
 
 def escape(value: Any) -> Any:
-    """Escape control, format and invisible characters of JSON data, as JSON escapes them.
+    """Escape control, format and invisible characters, as JSON does.
 
     A backslash is doubled, so that different texts stay different.
     """

@@ -174,7 +174,7 @@ class Offer:
     reaches_out: bool
 
     def describe(self) -> Tool:
-        """Describe the tool to a client. No tool changes anything except this server's challenges."""
+        """Describe the tool to a client. Tools change only this server's challenges."""
         return Tool(
             name=self.name,
             title=self.title,
@@ -336,7 +336,7 @@ class Discovering:
         return (discover,)
 
     def discover(self, asked: Criteria) -> DiscoveredAgents:
-        """Query the registry, and verify every SD-Card; ``not_known`` names those that fail."""
+        """Query the registry, and verify every SD-Card."""
         query = make_query(
             asked.skills, asked.tags, asked.capabilities, asked.input_modes, asked.output_modes, asked.text
         )

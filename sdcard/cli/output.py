@@ -33,7 +33,7 @@ from sdcard.rules import Rule
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on a terminal while the block runs; call its value with the work done so far.
+    """Show a bar while the block runs; call its value with the work done so far.
 
     Args:
         what: the work.
@@ -185,7 +185,7 @@ def show_misuse(misuse: Exception, as_json: bool) -> None:
 
 
 def _said(misuse: Exception) -> tuple[str, str]:
-    """Return the error and the next step. A command group without a command prints its help alone."""
+    """Return the error and the next step; help alone for a group without command."""
     if isinstance(misuse, TyperException):
         context = getattr(misuse, "ctx", None)
         text = misuse.format_message()
@@ -200,7 +200,7 @@ def _said(misuse: Exception) -> tuple[str, str]:
 
 
 def _swallowed(context: Any) -> str:
-    """Name an option that took the next option as its value, as happens with an empty shell variable."""
+    """Name an option that took the next one as its value: an empty variable."""
     options = [one for one in context.command.params if one.param_type_name == "option"]
     every = {name for one in options for name in one.opts}
     taking = {name for one in options if not one.is_flag for name in one.opts}

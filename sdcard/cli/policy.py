@@ -1,4 +1,4 @@
-"""``sdcard policy``: check and explain a disclosure policy; print the schema of its document."""
+"""``sdcard policy``: check and explain a policy; print its JSON Schema."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeAlias

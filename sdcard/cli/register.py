@@ -1,4 +1,4 @@
-"""``sdcard register``: register an agent's card, and keep the SD-Cards in a directory."""
+"""``sdcard register``: register an agent's card, and keep the SD-Cards."""
 
 import os
 import tempfile
@@ -51,7 +51,7 @@ Supersedes: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The file of an SD-Card. The request determines it, never the registry's response."""
+    """The file of an SD-Card, from the request, never from the registry's answer."""
 
     context: str
     key: PublicKey
@@ -139,7 +139,7 @@ def _context(text: str, partner: str | None) -> dict[str, Any]:
 
 
 def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Sequence[dict[str, Any]]) -> JsonObject:
-    """Build the request from a valid card. The document is sent as written, with its signatures."""
+    """Build the request. The document is sent as written, with its signatures."""
     document = read_document(data).document
     read_card(document)
     if not all(text.isprintable() for text in (agent_id, *(one["context"] for one in contexts))):
@@ -167,7 +167,7 @@ def places_of(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> 
 
 
 def write(file: Path, data: bytes) -> None:
-    """Write a whole file or none, readable by its owner alone: SD-Cards hold private values."""
+    """Write a whole file or none, readable by its owner alone."""
     descriptor, unfinished = tempfile.mkstemp(dir=file.parent, prefix=".")
     try:
         with os.fdopen(descriptor, "wb") as stream:

@@ -99,7 +99,7 @@ def show(
 
 
 def read_trust(file: Path, signer: Path | None, now: Instant) -> TrustedIssuers:
-    """Read the trusted Issuers of a file; report unusable entries. With a signer, only signed lists count."""
+    """Read the trusted Issuers of a file, and report unusable entries."""
     data = read_bytes(str(file), Part.TRUST)
     text = decode_token(data, Where(Part.TRUST))
     if signer is None:

@@ -67,7 +67,7 @@ def check(
 
 
 def _run(file: Path) -> tuple[str, str, str]:
-    """Return the subject of a vector, its expected outcome and the actual one; no subject for another file."""
+    """Return subject, expected and actual outcome; no subject for another file."""
     try:
         vector = parse_vector(read_bytes(str(file)))
     except Misuse as misuse:
@@ -76,7 +76,7 @@ def _run(file: Path) -> tuple[str, str, str]:
 
 
 def _files(directories: list[Path]) -> Iterator[Path]:
-    """List every ``*.json`` file, except in folders with a ``package.json``, which hold a program."""
+    """List each ``*.json`` file, except in programs' folders (``package.json``)."""
     for directory in directories:
         if not directory.is_dir():
             raise Misuse(f"{directory} is no directory")

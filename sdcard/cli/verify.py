@@ -46,7 +46,7 @@ def inspect(
 
 
 def describe_unverified(text: str) -> dict[str, Any]:
-    """Read the parts, and put every Disclosure in its place. Raises ``Refused`` if the text is no SD-JWT."""
+    """Read the parts, and put every Disclosure in its place."""
     read = read_unverified(text, LIMITS)
     jws, processed, kb = read.jws, read.processed, read.kb_jwt
     key_binding = {"header": kb.header, "payload": kb.payload} if kb else None

@@ -1,4 +1,4 @@
-"""Containment: whether one context shows everything that another shows, in every format."""
+"""Containment: whether one context shows everything that another shows."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -15,7 +15,7 @@ CompiledRules: TypeAlias = Callable[[str, CardFormat], ContextRules]
 
 
 def missing_from(compiled: CompiledRules, outer: str, inner: str) -> ClaimPath | None:
-    """Find a place in a card of any format that the inner context may show and the outer one does not."""
+    """Find a place that the inner context may show and the outer one does not."""
     looked_at = set[tuple[object, ...]]()
     for card_format in FORMATS:
         less, more = (compiled(name, card_format) for name in (inner, outer))
@@ -76,7 +76,7 @@ def _shown_places(rules: ContextRules, card_format: CardFormat) -> Iterator[Clai
 
 
 def _is_contained(less: Position, more: Position, place: tuple[Segment, ...]) -> bool:
-    """Whether one context shows the place if the other does. An empty container counts too."""
+    """Whether one context shows the place, even empty, if the other does."""
     shown, other = less.at(place), more.at(place)
     if shown.treatment is not Treatment.WITHHELD:
         return other.treatment is not Treatment.WITHHELD

@@ -1,4 +1,4 @@
-"""Disclosure contexts (SD-Card 5.3.2, Table 1), their entries, and agreements with partners.
+"""Disclosure contexts (SD-Card 5.3.2), their entries, and partner agreements.
 
 Table 1 is read so that each context contains the one before it. No claim names the context: it would reveal partners.
 """
@@ -87,7 +87,7 @@ _GROUPS = frozenset(group for card_format in KNOWN_FORMATS.values() for group in
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a context or list, for one card format: the places beneath ``paths`` and not beneath ``excluded``.
+    """An entry for one card format: places beneath ``paths``, not in ``excluded``.
 
     Attributes:
         text: a group, a path, or ``*``.
@@ -115,7 +115,7 @@ def read_entry(
     groups: Mapping[str, Meaning] = _NONE,
     narrowed: Mapping[str, Meaning] = _NONE,
 ) -> Entry:
-    """Read an entry for cards of one format. A group that the format lacks covers nothing.
+    """Read an entry for one format. A group that the format lacks covers nothing.
 
     Args:
         text: a group, a path, or ``*``.
@@ -215,14 +215,14 @@ class Agreement:
         return (self.not_before is None or self.not_before <= now) and now < self.expires
 
     def last_end(self, step: int) -> int:
-        """Return the last multiple of ``step`` seconds within this agreement, at which an SD-Card can end.
+        """Return the last end that an SD-Card can have within this agreement.
 
         The exact end would identify the partner to everyone who knows it.
         """
         return self.expires // step * step
 
     def decides(self, partner: "Partner") -> bool:
-        """Whether this agreement holds for SD-Cards issued now: it is in force, and lasts to the end of a step."""
+        """Whether it holds for SD-Cards issued now: in force to the end of a step."""
         named = self.partner == partner.name
         return named and self.is_in_force(partner.now) and partner.now < self.last_end(partner.step)
 
@@ -235,7 +235,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """The partner of a *federation* SD-Card, and the instant of issuance, which decides the agreement.
+    """The partner of a *federation* SD-Card, and the instant of issuance.
 
     ``step``: seconds; all SD-Cards of the Issuer end on multiples of it. See ``issuing_step``.
     """

@@ -248,7 +248,7 @@ _MOST = {
 
 
 def _findings(error: ValidationError) -> Iterator[Finding]:
-    """Describe a schema error in our words, because the validator's words quote the document."""
+    """Describe a schema error without the validator's words, which quote values."""
     where, asked = POLICY.within(*error.absolute_path), error.validator_value
     if error.validator == "additionalProperties":
         known = list(error.schema["properties"])

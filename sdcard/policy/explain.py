@@ -1,4 +1,4 @@
-"""Explanation of a policy for one card: the treatment of each part in several contexts."""
+"""The treatment of each part of a card in several contexts, side by side."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

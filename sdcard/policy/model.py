@@ -73,7 +73,7 @@ class DisclosurePolicy:
         return context
 
     def agreement(self, context: str, partner: Partner | None, where: Where) -> Agreement | None:
-        """Return the agreement that decides what this context shows; None if none is in force.
+        """Return the agreement that decides about this context, if one is in force.
 
         Raises:
             Refused: ``agreement.unexpected`` for a partner with another context than *federation*.

@@ -1,4 +1,4 @@
-"""Disclosure plans: the treatment of each part of a card, and the card's search terms."""
+"""Disclosure plans: the treatment of each part of a card, and search terms."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -93,7 +93,7 @@ def plan_disclosure(
 
 
 def _check_clear(clear: set[str], rules: ContextRules, where: Where) -> None:
-    """Refuse a context that withholds by name what every SD-Card shows. ``*`` withholds the rest only."""
+    """Refuse a context that withholds by name what every SD-Card shows."""
     start = rules.start()
     for name in sorted(clear):
         if rules.withholds_by_name(start.into(name)):
@@ -125,7 +125,7 @@ class _Walk:
     def members(
         self, members: Mapping[str, JsonValue], place: Place, at: Position, family: str, covered: bool
     ) -> tuple[dict[str, _Treated], bool]:
-        """Treat each member, in sorted order: the author's order would link the author's cards.
+        """Treat each member, sorted: the author's order would link the author's cards.
 
         Also return whether a member is shown for its own sake: showing a container that its context emptied would be
         false.
@@ -150,7 +150,7 @@ class _Walk:
         return DisclosableArray(tuple(parts), least), any([part is not _NOT_SHOWN for part in parts])
 
     def _part(self, value: JsonValue, place: Place, at: Position, family: str, covered: bool) -> _Treated:
-        """Treat one part. ``covered``: it lies within a part that has a Disclosure of its own."""
+        """Treat one part. ``covered``: a part around it has its own Disclosure."""
         if len(place) == 1 and place[0] in self._clear:
             self._show(place, at, family)
             return Treatment.PLAIN, _in_order(value)
@@ -181,13 +181,13 @@ class _Walk:
         self.applied |= at.applying
 
     def _how(self, place: Place, at: Position, covered: bool) -> Treatment:
-        """Choose the treatment of a shown part: in the clear only if the policy or the card format says so."""
+        """Choose the treatment of a shown part: plain only by policy or card format."""
         if at.treatment is Treatment.PLAIN or at.along or place in self._bare:
             return Treatment.PLAIN
         return Treatment.SELECTIVE if at.own or not covered else Treatment.PLAIN
 
     def _places_around_plain(self) -> Iterator[Place]:
-        """Return the containers of all places in the clear, which are therefore in the clear too."""
+        """Return the containers of all plain places, which are therefore plain too."""
         for claim_path in self._rules.plain:
             for place in claim_path.find(self._document):
                 if self.start.at(place).treatment is Treatment.PLAIN:
@@ -216,7 +216,7 @@ _APART = str.maketrans({one: " " for one in map(chr, range(128)) if not one.isal
 
 
 def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
-    """Return the search terms of an SD-Card of this plan, each once. Withheld parts have none.
+    """Return the search terms of an SD-Card of this plan, each once.
 
     Terms of cards and of queries have one normal form: NFKC, case folded, runs of white space as one space. A word is a
     run of letters, marks and digits.
@@ -233,7 +233,7 @@ def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
 
 
 def query_terms(criterion: Criterion, text: str) -> tuple[Term, ...]:
-    """Return the terms that an agent must have to match this text; none for an empty text."""
+    """Return the terms that an agent must have to match this text."""
     return tuple([(criterion, one) for one in dict.fromkeys(_normalized(criterion, [text]))])
 
 

@@ -80,7 +80,7 @@ class ContextRules:
         groups: Mapping[str, Meaning],
         agreed: Sequence[str] | None = None,
     ) -> "ContextRules":
-        """Compile a context for one format; see ``DisclosurePolicy.rules``. ``agreed``: the list of an agreement."""
+        """Compile a context for one format. ``agreed``: the list of an agreement."""
         entries = tuple(read_context_entry(context, text, card_format, groups) for text in context.claims)
         if agreed is None:
             return cls(name, card_format, entries)
@@ -133,7 +133,7 @@ class ContextRules:
         return [(entry, 1 << number) for number, entry in enumerate(self.lists[-1], first)]
 
     def check_within(self, entry: Entry, where: Where) -> None:
-        """Refuse an entry that is withheld as a whole. An entry that is withheld in part shows the rest.
+        """Refuse an entry that is withheld as a whole, not only in part.
 
         Raises:
             Refused: ``disclose.beyond-ceiling``.
@@ -160,7 +160,7 @@ class ContextRules:
         return tuple(dict.fromkeys((*shown, *_overlaps(shown, spared))))
 
     def _add_entries(self) -> "_Bits":
-        """Give bits to the paths of the context, the narrowest first, then to the entries of each list."""
+        """Give bits to the paths, the narrowest first, then to the entries of lists."""
         of_treatment, lists, bit = dict.fromkeys(Treatment, 0), list[int](), 1
         for claim_path, entry in self.paths:
             self._add_bit(bit, (claim_path,), entry.excluded)
@@ -207,7 +207,7 @@ class ContextRules:
             node.flags |= on_the_way
 
     def _count_at_top(self) -> int:
-        """Count up to four members exactly; otherwise return the most that ordinary cards have."""
+        """Count up to four members exactly; else return the most of ordinary cards."""
         start, card_format = self.start(), self.card_format
         members = card_format.members_of_family or card_format.members
         hidden = members.difference(card_format.always_disclosed)
@@ -217,7 +217,7 @@ class ContextRules:
 
 
 class _Bits(NamedTuple):
-    """Bits of a trie: of all paths; of paths that show selectively, or withhold; of each list."""
+    """Bits of a trie: of all, selective and withholding paths, and of each list."""
 
     paths: int
     selective: int
@@ -226,7 +226,7 @@ class _Bits(NamedTuple):
 
 
 class Position:
-    """A place of a card in the trie of a context's rules. Places with equal rules share a position.
+    """A place of a card in the trie. Places with equal rules share a position.
 
     Attributes:
         applying: bits of the paths and entries that apply.
@@ -270,7 +270,7 @@ class Position:
         self.divided = bool(flags & _DIVIDED)
 
     def into(self, segment: Segment) -> "Position":
-        """Return the position of a part. Parts that no path names share one, so the names of a card are not kept."""
+        """Return the position of a part. Parts that no path names share one."""
         nodes = [node.parts[segment] for node in self._nodes if segment in node.parts]
         key = segment if nodes else None
         inside = self._inside.get(key)
@@ -290,7 +290,7 @@ class Position:
 
     @property
     def counts(self) -> bool:
-        """Whether the place, if shown, is shown for its own sake and not only with its parent."""
+        """Whether the place, if shown, is shown not only with its parent."""
         return not self.along or self.treatment is not _WITHHELD
 
     @property
@@ -299,7 +299,7 @@ class Position:
         return self.leads or self.treatment is _SELECTIVE
 
     def room(self, covered: bool) -> int:
-        """Count the parts that the context could show by a Disclosure of their own, in any card.
+        """Count the parts that could have their own Disclosure, in any card.
 
         ``covered``: the place lies within one that has a Disclosure of its own.
         """
@@ -311,7 +311,7 @@ class Position:
         return len(shown) or int(bool(selective) and not covered)
 
     def _could_show_any(self) -> bool:
-        """Whether any part, such as any member of a skill, may have a Disclosure of its own."""
+        """Whether any part, such as of a skill, may have a Disclosure of its own."""
         if self.treatment is _SELECTIVE:
             return True
         asked = self._parts_with(_SHOWN | _LEADS)

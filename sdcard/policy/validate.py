@@ -160,7 +160,7 @@ def _check_meaning(policy: PolicyParts, meaning: Meaning, where: Where) -> Itera
 def _check_path(
     policy: PolicyParts, text: str, where: Where, families: tuple[str, ...], groups: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """Find faults of a path for cards of these families, or of any. ``groups``: names that may be meant."""
+    """Find faults of a path for these card families. ``groups``: for the hint."""
     try:
         segments = ClaimPath.parse(text, where).segments
     except Refused as refusal:
@@ -212,7 +212,7 @@ def _check_context(policy: PolicyParts, context: DisclosureContext) -> Iterator[
 
 
 def _check_narrowed(policy: PolicyParts, name: str, meaning: Meaning, where: Where) -> Iterator[Finding]:
-    """Find paths of a narrowed group that are not in the group; they would have no effect."""
+    """Find paths of a narrowed group that are not in the group."""
     groups = {*policy.groups, *(group for one in FORMATS for group in one.groups)}
     if name not in groups:
         yield Finding(Rule.DISCLOSE_UNKNOWN, where, nearest(name, sorted(groups)))

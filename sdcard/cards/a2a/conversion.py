@@ -100,7 +100,7 @@ def to_0_3(card: Card) -> Conversion:
 
 
 def older_to_0_3(card: Card) -> Conversion:
-    """Convert a card of A2A 0.1 or 0.2 to A2A 0.3, which has all their members except ``authentication`` of 0.1.
+    """Convert a card of A2A 0.1 or 0.2 to A2A 0.3.
 
     Raises:
         Refused: as ``to_1_0``.
@@ -144,7 +144,7 @@ def _described(card: Card, losses: Losses) -> dict[str, Any]:
 
 
 def _check_authentication(source: dict[str, Any], losses: Losses) -> None:
-    """Refuse requirements that only a reader of A2A 0.1 would see; report an unclear one.
+    """Refuse requirements that only A2A 0.1 would see; report an unclear one.
 
     The member is carried unchanged: neither version knows it.
     """
@@ -161,7 +161,7 @@ def _check_authentication(source: dict[str, Any], losses: Losses) -> None:
 
 
 def _check_means_it(members: JsonObject, where: Where, losses: Losses) -> None:
-    """Refuse requirements that only a reader of A2A 1.0 would see: nothing would seem to be required."""
+    """Refuse requirements that only a reader of A2A 1.0 would see."""
     if members.get("securityRequirements") and not members.get("security"):
         hint = "Say it in `security` and `securitySchemes`: before A2A 1.0 nobody reads this member."
         raise losses.refusal(where.within("securityRequirements"), hint)
@@ -207,7 +207,7 @@ def _requirements_to_1_0(members: dict[str, Any], schemes: Restated, where: Wher
 
 
 def _requirements_to_0_3(members: dict[str, Any], schemes: Restated, where: Where, losses: Losses) -> JsonObject:
-    """Return the security requirements. The 0.3 form counts too: the specification's samples use it."""
+    """Return the requirements. The specification's samples use the 0.3 form too."""
     if "securityRequirements" in members:
         there = where.within("securityRequirements")
         required = unwrap(members["securityRequirements"], there, losses)

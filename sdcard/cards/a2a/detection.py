@@ -24,7 +24,7 @@ def is_1_0(document: JsonObject) -> bool:
 
 
 def is_0_3(document: JsonObject) -> bool:
-    """Whether the card says 0.3 or an unknown version, uses members new in 0.3, or is in snake_case.
+    """Whether the card says 0.3, uses members new in 0.3, or is in snake_case.
 
     The Python SDK has written snake_case since its last releases for 0.2, and readers of 0.3 accept it.
     """
@@ -39,7 +39,7 @@ def is_0_3(document: JsonObject) -> bool:
 
 
 def is_0_1(document: JsonObject) -> bool:
-    """Whether the card has nothing of 0.2, and a mark of 0.1: ``authentication``, or no description."""
+    """Whether the card has a mark of 0.1, and nothing that is new in 0.2."""
     claim = claimed_version(document)
     if any(_has(document, name) for name in v0_2.BROUGHT):
         return False
@@ -55,7 +55,7 @@ def is_0_2(document: JsonObject) -> bool:
 
 
 def is_beginning(document: JsonObject) -> bool:
-    """Whether the card is too incomplete to show marks, and nothing excludes the current version."""
+    """Whether the card is too incomplete to show marks, and may be a current one."""
     if document.keys() <= _KNOWN_TO_1_0:
         return True
     described = _lists_skills(document) and isinstance(document.get("capabilities"), dict)

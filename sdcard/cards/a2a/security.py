@@ -30,7 +30,7 @@ _NO_PLACE = "A2A 0.3 has no place for it."
 
 
 def to_interfaces(source: dict[str, Any], version: str, losses: Losses) -> list[JsonValue]:
-    """List the endpoint of a card from before 1.0 first, then its additional interfaces, each once.
+    """List the endpoint of a card from before 1.0, then its other interfaces.
 
     Args:
         source: the card.
@@ -65,7 +65,7 @@ def to_interfaces(source: dict[str, Any], version: str, losses: Losses) -> list[
 
 
 def to_endpoint(interfaces: list[dict[str, Any]], losses: Losses) -> JsonObject:
-    """Return the endpoint members of A2A 0.3, without tenants and without versions of single interfaces."""
+    """Return the endpoint members of A2A 0.3, without tenants and single versions."""
     where = CARD.within("supportedInterfaces")
     speaking = (index for index, one in enumerate(interfaces) if one.get("protocolVersion", "").startswith("0.3"))
     chosen = next(speaking, 0)
@@ -96,7 +96,7 @@ def _entry(interface: dict[str, Any], where: Where, losses: Losses) -> dict[str,
 
 
 def _spoken(interface: dict[str, Any], where: Where, losses: Losses) -> str:
-    """Return the version for the card: 0.3 or later, or readers would take the whole card for an older one."""
+    """Return the version to write. A version before 0.3 would mean an older card."""
     version: str = interface.get("protocolVersion") or ""
     if version.startswith(_BEFORE_0_3):
         losses.add(where, f"The converted card says {VERSION_0_3}. Make sure that the agent speaks it.")
@@ -139,7 +139,7 @@ _HTTP = ("basic", "bearer")
 
 @dataclass(frozen=True, slots=True)
 class Restated:
-    """Schemes of the other version; for each scheme of the card, the names of schemes that may replace it."""
+    """Schemes of the other version, and their names for each scheme of the card."""
 
     schemes: JsonObject = field(repr=False)
     became: Mapping[str, tuple[str, ...]] = field(repr=False)
@@ -170,7 +170,7 @@ def schemes_to_1_0(schemes: Mapping[str, Any], where: Where, losses: Losses) -> 
 
 
 def schemes_to_0_3(schemes: Mapping[str, Any], where: Where, losses: Losses) -> Restated:
-    """Convert each wrapper to ``type``. A scheme whose only OAuth flow is new in 1.0 is lost."""
+    """Convert each wrapper to ``type``. OAuth flows that are new in 1.0 are lost."""
     restated: JsonObject = {}
     became: dict[str, tuple[str, ...]] = {}
     for name, scheme in schemes.items():
@@ -244,7 +244,7 @@ def unwrap(requirements: Sequence[dict[str, Any]], where: Where, losses: Losses)
 
 
 def from_authentication(authentication: dict[str, Any], where: Where, losses: Losses) -> tuple[JsonObject, JsonValue]:
-    """Convert 0.1's names of HTTP schemes to ``securitySchemes`` and ``security`` of A2A 0.3.
+    """Convert 0.1's names of HTTP schemes to the security members of A2A 0.3.
 
     Any named scheme is enough. Bearer and Basic are known; of others only the name is, and a guess might send a secret
     to the wrong place. ``none`` alone means that nothing is required.

@@ -207,7 +207,7 @@ SKILL_REST: Mapping[str, Member] = {
 
 
 def default_modes(empty: Level) -> dict[str, Member]:
-    """Return the members for media types of the whole card. 1.0 demands that they are not empty (5.7)."""
+    """Return the members for media types of the whole card."""
     modes = ArrayOf(MediaType(), empty)
     return {
         "defaultInputModes": Member(modes, Need.EXPECTED, "the media types that skills accept, such as text/plain"),
@@ -267,7 +267,7 @@ OPEN_ID_CONNECT: Mapping[str, Member] = {
 
 
 def claimed_version(document: JsonObject) -> str:
-    """Return the version that the card names, whatever its type; empty if it names none."""
+    """Return the version that the card names, of any type; empty if it names none."""
     return str((find(document, "protocolVersion") or ("", ""))[1])
 
 
@@ -279,7 +279,7 @@ def another_version(document: JsonObject, generation: str, advice: str) -> Itera
 
 
 def repeated_skill_ids(document: JsonObject) -> Iterator[Finding]:
-    """Find skills that share an id: a client that asks for one cannot know which is meant."""
+    """Find skills that share an id: a client cannot know which is meant."""
     spelling, skills = find_list(document, "skills")
     seen: set[str] = set()
     for index, skill in enumerate(skills):
@@ -293,7 +293,7 @@ def repeated_skill_ids(document: JsonObject) -> Iterator[Finding]:
 
 
 def requirements(document: JsonObject, name: str) -> Iterator[tuple[Where, JsonObject]]:
-    """Return the security requirements of this member: of the whole card, then of each skill."""
+    """Return the security requirements of the whole card, then of each skill."""
     yield from _objects(document, name, CARD)
     spelling, skills = find_list(document, "skills")
     for index, skill in enumerate(skills):

@@ -59,7 +59,7 @@ NOBODY = CardSigners({})
 def parse_card_signers(
     data: bytes, limits: Limits = DEFAULT_LIMITS, published_keys: frozenset[str] = PUBLISHED_KEYS
 ) -> CardSigners:
-    """Parse a JWKS (RFC 7517 5) to trusted signers. ``keys.left_out`` names unused entries and why.
+    """Parse a JWKS (RFC 7517 5). ``keys.left_out`` says why entries are unused.
 
     Raises:
         Refused: ``trust.malformed`` if it is not a JWKS; a rule of the encodings; the reasons for all entries, such as
@@ -136,7 +136,7 @@ def _finding(outcome: _Outcome, where: Where, untrusted: Level) -> Finding:
 
 
 class _Verifier:
-    """Verifier of one card's signatures. It makes the forms once, for the first signature by a trusted key."""
+    """Verifier of one card's signatures. It makes the canonical forms once."""
 
     def __init__(self, document: JsonObject, card_format: CardFormat, signers: CardSigners) -> None:
         self._document, self._format, self._signers = document, card_format, signers
@@ -181,7 +181,7 @@ def _header(protected: JsonValue) -> JsonObject | None:
 
 
 def _header_fault(header: JsonObject, unprotected: JsonValue, key: PublicKey) -> _Invalid | None:
-    """Find header members that a card signature or its key does not permit (RFC 7515 4.1, 7.2.1)."""
+    """Find header members that are not permitted (RFC 7515 4.1, 7.2.1)."""
     if header.keys() & set(_PROTECTED_ONLY):
         return _Invalid("protected", "No extension may be critical, and the payload is always encoded.")
     if header.get("typ", "JOSE") != "JOSE":
@@ -279,7 +279,7 @@ def _https(url: str) -> str:
 
 
 def _unread_by_sdk(document: JsonObject, canonical: Canonical) -> Iterator[Finding]:
-    """Find empty values: a2a-sdk 1.0 to 1.3 leaves them out, and so computes other bytes."""
+    """Find empty values, which a2a-sdk 1.0 to 1.3 leaves out of the signed bytes."""
     theirs = canonical_form(document, SDK_1_3)
     if theirs is None or theirs.payload == canonical.payload:
         return

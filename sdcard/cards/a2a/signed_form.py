@@ -275,7 +275,7 @@ def _ascii_json(value: JsonValue) -> bytes:
 
 
 def _ascii_json_of_floats(value: JsonValue) -> bytes:
-    """Serialize as ``_ascii_json`` after a ``google.protobuf.Struct``, which holds 1 as 1.0."""
+    """Serialize after a ``google.protobuf.Struct``, which holds 1 as 1.0."""
     return _ascii_json(_as_floats(value))
 
 
@@ -295,7 +295,7 @@ SDK_0_3 = Form("the form of a2a-sdk 0.3", CARD_0_3, True, _ascii_json)
 
 
 def forms_of(format_name: str) -> tuple[Form, ...]:
-    """List the forms of a card format, in the order in which they are tried. Only A2A has any.
+    """List the forms of a card format, in the order in which they are tried.
 
     A form of another version is never tried: a card that mixes versions would count as signed, although only the part
     that its readers ignore is signed.
@@ -365,7 +365,7 @@ class _Reading:
         return value
 
     def _kept(self, value: JsonValue, where: Where, step: "_Step") -> list[JsonValue]:
-        """Return the step's result for the value, or nothing if it is left out, and record that."""
+        """Return the step's result for the value, or nothing if it is left out."""
         before = len(self.unsigned)
         made = step(value, where)
         if not self._drops_empty or not any(same_json(made, empty) for empty in _EMPTY):

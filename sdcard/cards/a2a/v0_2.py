@@ -1,4 +1,4 @@
-"""``a2a/0.2``: one endpoint at the top, and security schemes told apart by ``type``.
+"""``a2a/0.2``: one endpoint at the top, and security schemes with a ``type``.
 
 A2A 0.2.0 to 0.2.6, ``specification/json/a2a.json``; 0.2.9, which the SD-Card draft names, is a release of the SDK. A
 card without a mark of 0.1 is read as 0.2: what is valid here was valid there.

@@ -1,4 +1,4 @@
-"""``a2a/1.0``: a list of interfaces, and security schemes told apart by their wrapper.
+"""``a2a/1.0``: a list of interfaces, and security schemes in wrappers.
 
 A2A 1.0, ``specification/a2a.proto``, read as ProtoJSON. The specification's sample cards still have members of 0.3, and
 so do cards for readers of both versions: those members are kept and checked, with a warning.
@@ -102,7 +102,7 @@ WRAPPERS = Object(
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """A security scheme in its wrapper, or as written in 0.3, which is common and which the SDKs read."""
+    """A security scheme in its wrapper, or as in 0.3, which the SDKs read too."""
 
     def written_as(self, value: JsonValue) -> Shape:
         """Return the shape of the version that the scheme is written for."""
@@ -120,7 +120,7 @@ class Scheme:
 
 @dataclass(frozen=True, slots=True)
 class _Struct:
-    """A free object. Protobuf readers stop at a hundred messages, and use two for each level."""
+    """A free object. Protobuf readers stop at 100 messages, two for each level."""
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
         """Find a value that is not an object, or nests too deep."""
@@ -232,7 +232,7 @@ def _deprecated_flows(document: JsonObject) -> Iterator[Finding]:
 
 
 def _check_requirement(document: JsonObject, requirement: JsonObject, where: Where) -> Iterator[Finding]:
-    """Find undefined schemes, and names outside ``schemes``, where readers see no requirement."""
+    """Find undefined schemes, and names outside ``schemes``, which readers ignore."""
     spelling, schemes = find(requirement, "schemes") or ("schemes", None)
     if isinstance(schemes, dict):
         yield from undefined_schemes(document, [(where.within(spelling), schemes)])

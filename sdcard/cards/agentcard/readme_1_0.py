@@ -1,4 +1,4 @@
-"""``agentcard/readme-1.0``: the project's README before April 2026, with its ``schema.json``."""
+"""``agentcard/readme-1.0``: the project's README before April 2026."""
 
 import re
 from collections.abc import Mapping

@@ -27,7 +27,7 @@ AGENT_ID = Spelling(
 
 
 def new_agent_id(now: Instant, randomness: bytes) -> str:
-    """Make a fresh ``agent_id``: a ULID (AgentCard draft-00 2.1 and 8.2; AEV-2, AEV-3).
+    """Make a fresh ``agent_id``, a ULID (draft-00 2.1 and 8.2; AEV-2, AEV-3).
 
     Args:
         now: the present instant.

@@ -51,7 +51,7 @@ class Spelling:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number that is finite, not negative, at most ``most``, and zero or at least ``floor``.
+    """A number that is not negative, at most ``most``, and zero or at least ``floor``.
 
     Numbers are compared as written: in binary, one of them rounds to the other side of a bound.
     """
@@ -160,7 +160,7 @@ MOST_WORK = 4_096
 
 
 def faulty_schemas(document: JsonObject) -> Iterator[Finding]:
-    """Find invalid JSON Schemas, at their first fault, and schemas that are too large to check.
+    """Find the first fault of each JSON Schema, and schemas too large to check.
 
     A schema is compared with the meta-schema and never used: no ``$ref`` is followed, no address is fetched, no
     ``pattern`` is compiled. The meta-schema of JSON Schema 2020-12 is a table here: a validator that interprets it
@@ -189,7 +189,7 @@ def _schemas(document: JsonObject) -> Iterator[tuple[Where, JsonObject]]:
 
 
 def _work(schema: JsonObject, left: int) -> int:
-    """Count the values to compare: more than ``left`` if the schema is deeper than any text that we read."""
+    """Count the values to compare; more than ``left`` if the schema nests too deep."""
     waiting: list[tuple[JsonValue, int]] = [(schema, 1)]
     work = 1
     while waiting and work <= left:
@@ -210,7 +210,7 @@ _NOWHERE: Place = ()
 
 
 def _first_fault(schema: JsonObject) -> Place | None:
-    """Find the first place that JSON Schema 2020-12 does not allow; None if it is valid."""
+    """Find the first place that JSON Schema 2020-12 does not allow, if any."""
     waiting: list[tuple[Place, JsonValue]] = [((), schema)]
     for place, value in waiting:  # which grows
         if isinstance(value, bool):

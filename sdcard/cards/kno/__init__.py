@@ -1,1 +1,1 @@
-"""KNO agent cards (agent-card-schema 0.1.0 to 0.2.1): YAML files that A2A cards are derived from."""
+"""KNO agent cards (agent-card-schema 0.1.0 to 0.2.1), the source of A2A cards."""

@@ -1,4 +1,4 @@
-"""Rules of KNO agent cards (KNO-1 to KNO-25), and the meaning of their domains and budget.
+"""Rules of KNO agent cards (KNO-1 to KNO-25); their domains and budget.
 
 agent-card-schema 0.2.1. Many of its demands are prose that no JSON Schema checks: a tenant's slug, one target for a
 goal, no secrets.
@@ -58,7 +58,7 @@ def check(document: JsonObject) -> Iterator[Finding]:
 
 
 def _check_schema(document: JsonObject) -> Iterator[Finding]:
-    """Check ``$schema`` (KNO-3). It is optional, but readers of a card without it have to guess."""
+    """Check ``$schema`` (KNO-3). Readers of a card without it have to guess."""
     where, latest = CARD.within(SCHEMA), f"agent-card@{VERSIONS[-1]}"
     if document.get(SCHEMA) is None:
         yield Finding(Rule.CARD_MEMBER_MISSING, where, f"Add `{SCHEMA}`: {latest}.", Level.NOTE)
@@ -81,7 +81,7 @@ def _check_identity(document: JsonObject) -> Iterator[Finding]:
 
 
 def _check_credentials(document: JsonObject) -> Iterator[Finding]:
-    """Report a secret in ``credentials`` as an error (KNO-8); elsewhere it is a warning."""
+    """Report a secret in ``credentials`` as an error (KNO-8), not as a warning."""
     credentials = _member(document, "authentication").get("credentials")
     if isinstance(credentials, str) and (holds_secret(credentials) or _NAMES_SECRET.search(credentials)):
         hint = "Leave the secret out, and replace it wherever it is used: this is for settings such as a token URL."
@@ -167,7 +167,7 @@ def unresolved_domains(document: JsonObject, resolves: DomainResolver) -> Iterat
 
 
 def merge_budget(template: JsonObject, document: JsonObject) -> JsonObject:
-    """Return the effective budget of an agent (KNO-21): the template, with each member that the card overrides.
+    """Return the effective budget of an agent (KNO-21): template and overrides.
 
     Args:
         template: the ``budget_policy`` of the process template, which may have members that no card overrides.

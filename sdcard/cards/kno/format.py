@@ -1,4 +1,4 @@
-"""The KNO card formats: detection, disclosure, and shapes of agent-card-schema 0.2.1.
+"""KNO card formats: detection, disclosure and shapes (agent-card-schema 0.2.1).
 
 A KNO card is an A2A card and a persona: perception, goals, boundaries, budget, and the owner of the agent. The persona
 is private: ``*`` does not cover it, so no context shows it unless it is named. All members are optional that the schema
@@ -83,7 +83,7 @@ def is_0_1(document: JsonObject) -> bool:
 
 
 def is_0_2(document: JsonObject) -> bool:
-    """Whether the card says another version, which is checked later, or is a service and an agent card.
+    """Whether the card says another version, or is a service and an agent card.
 
     Such a service says no version of the card. 0.2 only adds members to 0.1, so 0.2 fits.
     """
@@ -92,7 +92,7 @@ def is_0_2(document: JsonObject) -> bool:
 
 
 def is_unlabelled(document: JsonObject) -> bool:
-    """Whether a card without ``$schema`` has the mark of KNO: an owner with a ``context``."""
+    """Whether a card without ``$schema`` has the owner that only KNO has."""
     if document.get(SCHEMA) is not None or any(find(document, name) for name in _A2A):
         return False
     owner = document.get("ownership")
@@ -100,7 +100,7 @@ def is_unlabelled(document: JsonObject) -> bool:
 
 
 def is_blueprint(document: JsonObject) -> bool:
-    """Whether the document is a blueprint, from which cards are made since schema 0.2.1."""
+    """Whether the document is a blueprint, the source of cards since 0.2.1."""
     return _schema(document).startswith(_BLUEPRINT)
 
 
@@ -110,7 +110,7 @@ def is_other_service(document: JsonObject) -> bool:
 
 
 def card_version(document: JsonObject) -> str:
-    """Return the version of the card schema that the document names; empty if it names none."""
+    """Return the version of the card schema; empty if the document names none."""
     schema = _schema(document)
     return schema.removeprefix(_CARD) if schema.startswith(_CARD) else ""
 
@@ -130,7 +130,7 @@ def _schema(document: JsonObject) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Quoted(Text):
-    """A string whose quotes may be missing in YAML (KNO-4, KNO-18): an unquoted ``0.1`` is a number."""
+    """A string that may lack quotes in YAML (KNO-4, KNO-18): ``0.1`` is a number."""
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
         """Find a value that is not a string, or is empty."""
