@@ -1,0 +1,244 @@
+//! Issuing: a plan's digests, Disclosures and decoys (RFC 9901 4.2.4 to 4.2.6), with salts that are an argument.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use crate::base64url;
+use crate::json::{has_exponent, quoted};
+use crate::jws::hashed;
+
+const SALT: usize = 16;
+/// Salts that are drawn at once after the first time, as Python does.
+const FEW: usize = 16;
+/// Bytes of JSON before a Disclosure's ending: `["`, a salt of 22 characters, `",` and one more.
+const HEAD: usize = 27;
+
+/// A value: JSON that every SD-Card of the plan has, or a part with digests in it.
+pub enum Part {
+    Json(Vec<u8>),
+    Node(Node),
+}
+
+/// A member or element that is shown, with a Disclosure of its own if it is selective.
+pub struct Item {
+    pub selective: bool,
+    /// The name as JSON; empty for an element of an array.
+    pub name: Vec<u8>,
+    pub part: Part,
+    ending: String,
+}
+
+/// An object or array whose parts are treated apart.
+pub struct Node {
+    pub is_array: bool,
+    /// How many digests it has, decoys included.
+    pub digests: usize,
+    pub items: Vec<Item>,
+}
+
+/// A plan.
+pub struct Template {
+    root: Node,
+    draws: Vec<Draw>,
+}
+
+enum Draw {
+    Salts(usize),
+    Spread,
+}
+
+/// What is written: signing input and Disclosures.
+pub type Written = (Vec<u8>, Vec<String>);
+
+impl Item {
+    /// Declines a number with an exponent, and a name that JSON escapes.
+    pub fn new(selective: bool, name: Option<&str>, part: Part) -> Option<Self> {
+        let name = name.map_or(Some(vec![]), quoted)?;
+        let ending = match &part {
+            Part::Json(json) if has_exponent(json) => return None,
+            Part::Json(json) if selective => ending(&name, json),
+            _ => String::new(),
+        };
+        Some(Self { selective, name, part, ending })
+    }
+}
+
+/// What stands behind the salt of a Disclosure: JSON.
+fn behind_salt(name: &[u8], value: &[u8]) -> Vec<u8> {
+    let comma: &[u8] = if name.is_empty() { b"" } else { b"," };
+    [name, comma, value, b"]"].concat()
+}
+
+/// The same as base64url, without its first character.
+fn ending(name: &[u8], value: &[u8]) -> String {
+    base64url::encode(&behind_salt(name, value)[1..])
+}
+
+impl Node {
+    /// How many items are selective. Declines fewer digests.
+    fn real(&self) -> Option<usize> {
+        let real = self.items.iter().filter(|item| item.selective).count();
+        (self.digests >= real).then_some(real)
+    }
+
+    /// Adds what Python draws for this part, children first.
+    fn plan(&self, draws: &mut Vec<Draw>, waiting: &mut usize) -> Option<()> {
+        for item in &self.items {
+            if let Part::Node(node) = &item.part {
+                node.plan(draws, waiting)?;
+            }
+        }
+        let lacking = self.digests.saturating_sub(*waiting);
+        if lacking > 0 {
+            let is_first = !draws.iter().any(|draw| matches!(draw, Draw::Salts(_)));
+            let count = if is_first { lacking } else { lacking.max(FEW) };
+            draws.push(Draw::Salts(count));
+            *waiting += count;
+        }
+        *waiting -= self.digests;
+        if self.is_array && self.digests > self.real()? {
+            draws.push(Draw::Spread);
+        }
+        self.real().map(drop)
+    }
+}
+
+impl Template {
+    /// Declines a root that is an array, and a part with fewer digests than Disclosures.
+    pub fn new(root: Node) -> Option<Self> {
+        let (mut draws, mut waiting) = (Vec::new(), 0);
+        root.plan(&mut draws, &mut waiting)?;
+        (!root.is_array).then_some(Self { root, draws })
+    }
+
+    /// How many salts are drawn, call by call.
+    pub fn draws(&self) -> Vec<usize> {
+        self.draws.iter().map(|draw| if let Draw::Salts(count) = draw { *count } else { 1 }).collect()
+    }
+
+    /// Writes an SD-JWT up to its signature. Declines salts that are too few, or repeated.
+    ///
+    /// `names` replace members in the clear: name and value as JSON. `tail` is JSON of an object's further members,
+    /// with the closing brace.
+    pub fn write(&self, salts: &[u8], header: &str, names: &[(&[u8], &[u8])], tail: &[u8]) -> Option<Written> {
+        let mut salts = salts.chunks_exact(SALT);
+        let (mut pool, mut spread) = (Vec::new(), Vec::new());
+        for draw in &self.draws {
+            match draw {
+                Draw::Salts(count) => pool.extend(salts.by_ref().take(*count)),
+                Draw::Spread => spread.push(u128::from_be_bytes(salts.next()?.try_into().ok()?)),
+            }
+        }
+        let drawn: usize = self.draws().iter().sum();
+        let different: HashSet<&[u8]> = pool.iter().copied().collect();
+        if pool.len() + spread.len() != drawn || different.len() != pool.len() || salts.next().is_some() {
+            return None;
+        }
+        let mut writer = Writer { salts: pool.into_iter(), spread: spread.into_iter(), disclosures: vec![] };
+        let mut payload = writer.node(&self.root, names)?;
+        payload.pop();
+        if payload.len() > 1 {
+            payload.push(b',');
+        }
+        payload.extend_from_slice(tail);
+        let mut signing_input = Vec::with_capacity(header.len() + payload.len() / 3 * 4 + 8);
+        signing_input.extend_from_slice(header.as_bytes());
+        signing_input.push(b'.');
+        base64url::encode_to(&mut signing_input, &payload);
+        Some((signing_input, writer.disclosures))
+    }
+}
+
+struct Writer<'s> {
+    salts: std::vec::IntoIter<&'s [u8]>,
+    spread: std::vec::IntoIter<u128>,
+    disclosures: Vec<String>,
+}
+
+impl Writer<'_> {
+    /// Writes a part as JSON, its children before itself.
+    fn node(&mut self, node: &Node, names: &[(&[u8], &[u8])]) -> Option<Vec<u8>> {
+        let mut values = Vec::with_capacity(node.items.len());
+        for item in &node.items {
+            values.push(match &item.part {
+                Part::Json(json) => Cow::Borrowed(&json[..]),
+                Part::Node(inner) => Cow::Owned(self.node(inner, &[])?),
+            });
+        }
+        let mut digests = Vec::with_capacity(node.digests);
+        for (item, value) in node.items.iter().zip(&values).filter(|(item, _)| item.selective) {
+            digests.push(self.disclose(item, value)?);
+        }
+        for _ in digests.len()..node.digests {
+            digests.push(hashed(base64url::encode(self.salts.next()?).as_bytes()));
+        }
+        if node.is_array { self.array(node, &values, digests) } else { Some(object(node, &values, digests, names)) }
+    }
+
+    /// Adds a Disclosure, and gives its digest.
+    fn disclose(&mut self, item: &Item, value: &[u8]) -> Option<String> {
+        let mut head = Vec::with_capacity(HEAD);
+        head.extend_from_slice(b"[\"");
+        base64url::encode_to(&mut head, self.salts.next()?);
+        head.extend_from_slice(b"\",");
+        head.push(*item.name.first().or(value.first())?);
+        let mut text = base64url::encode(&head);
+        match item.part {
+            Part::Json(_) => text.push_str(&item.ending),
+            Part::Node(_) => text.push_str(&ending(&item.name, value)),
+        }
+        let digest = hashed(text.as_bytes());
+        self.disclosures.push(text);
+        Some(digest)
+    }
+
+    /// Writes elements in their order, a random number of decoys before them, and the rest behind them.
+    fn array(&mut self, node: &Node, values: &[Cow<[u8]>], digests: Vec<String>) -> Option<Vec<u8>> {
+        let real = node.real()?;
+        let (mut digests, decoys) = (digests[..real].iter(), &digests[real..]);
+        let mut before = 0;
+        if !decoys.is_empty() {
+            let most = decoys.len().min((values.len() + decoys.len()) * 5 / 8);
+            before = usize::try_from(self.spread.next()? % (most as u128 + 1)).ok()?;
+        }
+        let mut text = vec![b'['];
+        let mut add = |element: &[u8]| {
+            text.extend_from_slice(element);
+            text.push(b',');
+        };
+        let placeholder = |digest: &String| format!(r#"{{"...":"{digest}"}}"#).into_bytes();
+        decoys[..before].iter().for_each(|decoy| add(&placeholder(decoy)));
+        for (item, value) in node.items.iter().zip(values) {
+            if item.selective { add(&placeholder(digests.next()?)) } else { add(value) }
+        }
+        decoys[before..].iter().for_each(|decoy| add(&placeholder(decoy)));
+        close(&mut text, b']');
+        Some(text)
+    }
+}
+
+/// Writes members in their order, then the sorted digests.
+fn object(node: &Node, values: &[Cow<[u8]>], mut digests: Vec<String>, names: &[(&[u8], &[u8])]) -> Vec<u8> {
+    let mut text = vec![b'{'];
+    for (item, value) in node.items.iter().zip(values).filter(|(item, _)| !item.selective) {
+        let named = names.iter().find(|(name, _)| *name == item.name);
+        text.extend_from_slice(&item.name);
+        text.push(b':');
+        text.extend_from_slice(named.map_or(value, |(_, other)| other));
+        text.push(b',');
+    }
+    if !digests.is_empty() {
+        digests.sort_unstable();
+        text.extend_from_slice(format!("\"_sd\":[\"{}\"],", digests.join("\",\"")).as_bytes());
+    }
+    close(&mut text, b'}');
+    text
+}
+
+/// Replaces a comma at the end by a bracket.
+fn close(text: &mut Vec<u8>, bracket: u8) {
+    if text.last() == Some(&b',') {
+        text.pop();
+    }
+    text.push(bracket);
+}

@@ -1,0 +1,10 @@
+//! Reads SD-JWTs of the ordinary kind.
+//!
+//! Every function accepts or declines: `None` and `false` mean that Python decides. No function refuses.
+#![forbid(unsafe_code)]
+
+pub mod base64url;
+pub mod issue;
+pub mod json;
+pub mod jws;
+pub mod sd_jwt;

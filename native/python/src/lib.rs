@@ -1,0 +1,204 @@
+//! Converts between Python and `sdcard-kernel`. The interpreter's lock is released while the kernel works.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+
+use pyo3::exceptions::PyImportError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyNone, PyString, PyTuple};
+use sdcard_kernel::issue::{self, Item, Node, Part};
+use sdcard_kernel::json::{Members, Value};
+use sdcard_kernel::jws;
+use sdcard_kernel::sd_jwt::{self, Limits, Place, Step};
+
+/// What `sdcard.acceleration` compares: it counts up when a function changes.
+const INTERFACE: u32 = 1;
+
+/// Works without the lock. A panic declines.
+fn without_lock<T: Send>(py: Python<'_>, work: impl FnOnce() -> Option<T> + Send) -> Option<T> {
+    py.detach(|| catch_unwind(AssertUnwindSafe(work)).ok().flatten())
+}
+
+fn texts<'t>(strings: &'t [Bound<'_, PyString>]) -> Option<Vec<&'t str>> {
+    strings.iter().map(|one| one.to_str().ok()).collect()
+}
+
+fn object<'py>(py: Python<'py>, members: &Members) -> PyResult<Bound<'py, PyDict>> {
+    let result = PyDict::new(py);
+    for (name, value) in members {
+        result.set_item(PyString::new(py, name), to_python(py, value)?)?;
+    }
+    Ok(result)
+}
+
+fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Null => PyNone::get(py).to_owned().into_any(),
+        Value::Bool(value) => PyBool::new(py, *value).to_owned().into_any(),
+        Value::Int(value) => PyInt::new(py, *value).into_any(),
+        Value::Float(value) => PyFloat::new(py, *value).into_any(),
+        Value::Text(value) => PyString::new(py, value).into_any(),
+        Value::Array(elements) => {
+            let elements: PyResult<Vec<_>> = elements.iter().map(|one| to_python(py, one)).collect();
+            PyList::new(py, elements?)?.into_any()
+        }
+        Value::Object(members) => object(py, members)?.into_any(),
+    })
+}
+
+fn place<'py>(py: Python<'py>, steps: &Place) -> PyResult<Bound<'py, PyTuple>> {
+    let steps = steps.iter().map(|step| match step {
+        Step::Name(name) => PyString::new(py, name).into_any(),
+        Step::Index(index) => PyInt::new(py, *index).into_any(),
+    });
+    PyTuple::new(py, steps.collect::<Vec<_>>())
+}
+
+/// Header, payload, signing input and signature of a compact JWS.
+#[pyfunction]
+fn read_jws<'py>(py: Python<'py>, text: &Bound<'py, PyString>, depth: usize) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let Ok(text) = text.to_str() else { return Ok(None) };
+    let Some(parts) = without_lock(py, || jws::split(text)) else { return Ok(None) };
+    let Some(read) = without_lock(py, || parts.read(depth)) else { return Ok(None) };
+    let (header, payload) = (object(py, &read.header)?, object(py, &read.payload)?);
+    let signed = PyBytes::new(py, parts.signing_input.as_bytes());
+    (header, payload, signed, PyBytes::new(py, &parts.signature)).into_pyobject(py).map(Some)
+}
+
+/// An SD-JWT with every Disclosure in its place.
+#[pyfunction]
+fn read_sd_jwt<'py>(
+    py: Python<'py>,
+    issuer_jwt: &Bound<'py, PyString>,
+    disclosures: Vec<Bound<'py, PyString>>,
+    depth: usize,
+    digests: usize,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let (Ok(issuer_jwt), Some(disclosures)) = (issuer_jwt.to_str(), texts(&disclosures)) else { return Ok(None) };
+    let decode = || Some((jws::split(issuer_jwt)?, sd_jwt::decode(&disclosures)?));
+    let Some((parts, decoded)) = without_lock(py, decode) else { return Ok(None) };
+    let process = || {
+        let read = parts.read(depth)?;
+        let processed = sd_jwt::process(read.payload, &disclosures, &decoded, Limits { depth, digests })?;
+        Some((read.header, processed, sd_jwt::sd_hash(issuer_jwt, &disclosures)))
+    };
+    let Some((header, processed, sd_hash)) = without_lock(py, process) else { return Ok(None) };
+    let sent = processed.sent.iter().map(|one| (&*one.salt, one.name.as_deref(), one.without_digests));
+    let revealed = processed.revealed.iter().map(|one| Ok((place(py, &one.place)?, one.number, one.parent)));
+    let emptied: PyResult<Vec<_>> = processed.emptied.iter().map(|one| place(py, one)).collect();
+    let fields = [
+        object(py, &header)?.into_any(),
+        object(py, &processed.claims)?.into_any(),
+        PyBytes::new(py, parts.signing_input.as_bytes()).into_any(),
+        PyBytes::new(py, &parts.signature).into_any(),
+        PyList::new(py, sent.collect::<Vec<_>>())?.into_any(),
+        PyList::new(py, revealed.collect::<PyResult<Vec<_>>>()?)?.into_any(),
+        PyInt::new(py, processed.met - processed.revealed.len()).into_any(),
+        PyList::new(py, processed.partly.iter().map(|one| &**one))?.into_any(),
+        PyList::new(py, emptied?)?.into_any(),
+        PyString::new(py, &sd_hash).into_any(),
+    ];
+    PyTuple::new(py, fields).map(Some)
+}
+
+/// The point and the thumbprint of a P-256 key with these coordinates.
+#[pyfunction]
+fn read_point<'py>(
+    py: Python<'py>,
+    x: &Bound<'py, PyString>,
+    y: &Bound<'py, PyString>,
+) -> Option<(Bound<'py, PyBytes>, String)> {
+    let (x, y) = (x.to_str().ok()?, y.to_str().ok()?);
+    let (point, thumbprint) = without_lock(py, || jws::read_point(x, y))?;
+    Some((PyBytes::new(py, &point), thumbprint))
+}
+
+/// Whether a P-256 key made a signature, r and s, over a message.
+#[pyfunction]
+fn verifies(py: Python<'_>, point: &[u8], message: &[u8], signature: &[u8]) -> bool {
+    without_lock(py, || Some(jws::verifies(point, message, signature))).unwrap_or(false)
+}
+
+/// A private key of P-256 that does not leave this object.
+#[pyclass(frozen, module = "sdcard_native")]
+struct Signer(jws::Signer);
+
+#[pymethods]
+impl Signer {
+    /// A signature, r and s, over a message; None when there is no randomness.
+    fn sign<'py>(&self, py: Python<'py>, message: &[u8]) -> Option<Bound<'py, PyBytes>> {
+        without_lock(py, || self.0.sign(message)).map(|signature| PyBytes::new(py, &signature))
+    }
+}
+
+/// The signer of a private key and its point.
+#[pyfunction]
+fn signer(py: Python<'_>, private: &[u8], point: &[u8]) -> Option<Signer> {
+    without_lock(py, || jws::Signer::new(private, point)).map(Signer)
+}
+
+/// What every SD-Card of a plan has.
+#[pyclass(frozen, module = "sdcard_native")]
+struct Template(issue::Template);
+
+#[pymethods]
+impl Template {
+    /// How many salts are drawn, call by call.
+    #[getter]
+    fn draws(&self) -> Vec<usize> {
+        self.0.draws()
+    }
+
+    /// Signing input and Disclosures of an SD-JWT.
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        salts: &[u8],
+        header: &str,
+        names: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
+        tail: &[u8],
+    ) -> PyResult<Option<(Bound<'py, PyBytes>, Bound<'py, PyTuple>)>> {
+        let names: Vec<_> = names.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+        let work = || self.0.write(salts, header, &names, tail);
+        let Some((signing_input, disclosures)) = without_lock(py, work) else { return Ok(None) };
+        Ok(Some((PyBytes::new(py, &signing_input), PyTuple::new(py, disclosures)?)))
+    }
+}
+
+type ItemOfPython<'py> = (bool, Option<Bound<'py, PyString>>, Bound<'py, PyAny>);
+
+fn node(value: &Bound<'_, PyAny>) -> Option<Node> {
+    let (is_array, digests, items): (bool, usize, Vec<ItemOfPython>) = value.extract().ok()?;
+    let items = items.into_iter().map(|(selective, name, part)| {
+        let part = match part.cast::<PyBytes>() {
+            Ok(json) => Part::Json(json.as_bytes().to_vec()),
+            Err(_) => Part::Node(node(&part)?),
+        };
+        Item::new(selective, name.as_ref().map(|name| name.to_str()).transpose().ok()?, part)
+    });
+    Some(Node { is_array, digests, items: items.collect::<Option<_>>()? })
+}
+
+/// The template of a plan. What is called describes its root: whether it is an array, how many digests it has, and its
+/// items.
+#[pyfunction]
+fn template(describe: &Bound<'_, PyAny>) -> PyResult<Option<Template>> {
+    Ok(node(&describe.call0()?).and_then(issue::Template::new).map(Template))
+}
+
+#[pymodule]
+fn sdcard_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    if std::env::var_os("SDCARD_NATIVE").is_some_and(|value| value == "off") {
+        return Err(PyImportError::new_err("SDCARD_NATIVE=off disables the kernel"));
+    }
+    set_hook(Box::new(|_| {})); // of this library alone; a panic's text could show what was read
+    module.add("INTERFACE", INTERFACE)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<Signer>()?;
+    module.add_class::<Template>()?;
+    module.add_function(wrap_pyfunction!(read_jws, module)?)?;
+    module.add_function(wrap_pyfunction!(read_sd_jwt, module)?)?;
+    module.add_function(wrap_pyfunction!(read_point, module)?)?;
+    module.add_function(wrap_pyfunction!(verifies, module)?)?;
+    module.add_function(wrap_pyfunction!(signer, module)?)?;
+    module.add_function(wrap_pyfunction!(template, module)?)
+}
