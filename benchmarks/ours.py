@@ -106,6 +106,7 @@ def verify_batch(
 
 def forget_layout(plan: DisclosurePlan) -> None:
     """Make the plan one of which no SD-Card was issued."""
+    plan.templates.clear()
     waiting: list[Disclosable] = [plan.root]
     for part in waiting:  # which grows
         if isinstance(part, DisclosableObject | DisclosableArray):

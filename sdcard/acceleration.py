@@ -1,8 +1,8 @@
 """The native kernel ``sdcard-native``, or functions that decline in its place.
 
-The kernel accepts or declines; it never refuses. A function here returns a result, or None or false. Then its caller
-computes the result in Python, which is the reference: it decides, and names the rule that is broken. Without the
-kernel, every function declines.
+The kernel accepts or declines; it never refuses, and raises nothing. A function here returns a result, or None or
+false. Then its caller computes the result in Python, which is the reference: it decides, and names the rule that is
+broken. Without the kernel, every function declines.
 
 The choice is made once, when this module is imported. ``SDCARD_NATIVE=off`` in the environment disables the kernel: it
 cannot be imported then. No other module imports it.
@@ -26,7 +26,7 @@ whether by a Disclosure, the name (None in an array), and the value as JSON or a
 
 
 class ReadSdJwt(NamedTuple):
-    """An SD-JWT whose digests are all ``sha-256``, in which every Disclosure has its place.
+    """An SD-JWT with ``sha-256``, and every Disclosure in its place.
 
     Attributes:
         header, signing_input, signature: of the Issuer-signed JWT.
@@ -81,33 +81,14 @@ class Template(Protocol):
         ...
 
 
+def _decline(*_: object) -> None:
+    """Decline, whatever the arguments."""
+
+
 class _Declining:
     """The kernel's functions, without the kernel."""
 
-    @staticmethod
-    def read_jws(text: str, depth: int) -> None:
-        """Decline."""
-
-    @staticmethod
-    def read_sd_jwt(issuer_jwt: str, disclosures: tuple[str, ...], depth: int, digests: int) -> None:
-        """Decline."""
-
-    @staticmethod
-    def read_point(x: str, y: str) -> None:
-        """Decline."""
-
-    @staticmethod
-    def verifies(point: bytes, message: bytes, signature: bytes) -> bool:
-        """Decline."""
-        return False
-
-    @staticmethod
-    def signer(private: bytes, point: bytes) -> None:
-        """Decline."""
-
-    @staticmethod
-    def template(describe: Callable[[], PartNode]) -> None:
-        """Decline."""
+    read_jws = read_sd_jwt = read_point = verifies = signer = template = staticmethod(_decline)
 
 
 _chosen: Any = _Declining
@@ -127,9 +108,9 @@ read_sd_jwt: Callable[[str, tuple[str, ...], int, int], tuple[Any, ...] | None] 
 """Read an Issuer-signed JWT with its Disclosures, within a depth and a number of digests; as ``ReadSdJwt`` has it."""
 read_point: Callable[[str, str], tuple[bytes, str] | None] = _chosen.read_point
 """The uncompressed point and the thumbprint of a P-256 key, from its coordinates as base64url."""
-verifies: Callable[[bytes, bytes, bytes], bool] = _chosen.verifies
+verifies: Callable[[bytes, bytes, bytes], bool | None] = _chosen.verifies
 """Whether a P-256 key, as its point, made a signature, r and s, over a message: point, message, signature."""
-signer: Callable[[bytes, bytes], NativeSigner | None] = _chosen.signer
-"""The signer of a private P-256 key and its point."""
+signer: Callable[[Callable[[], bytes], bytes], NativeSigner | None] = _chosen.signer
+"""The signer of a P-256 key; the kernel calls for the private value, and compares it with the point."""
 template: Callable[[Callable[[], PartNode]], Template | None] = _chosen.template
-"""The template of a plan, from its root."""
+"""The template of a plan; the kernel calls for the description of its root."""

@@ -20,13 +20,13 @@ from sdcard.jose.claims import (
     read_audiences,
     required_text,
 )
-from sdcard.jose.jws import SignatureCheck, parse_jws, verify_jws
+from sdcard.jose.jws import SignatureCheck, verify_jws
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.profile import CNF, NEVER_SELECTIVE, RESERVED_AT_TOP, SD_CARD, Profile
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import SdJwt
-from sdcard.sdjwt.verification import ProcessedPayload, process_payload
+from sdcard.sdjwt.verification import ProcessedPayload, process_payload, read_issued
 from sdcard.trust import TrustedIssuers
 from sdcard.verification_cache import VerificationCache
 
@@ -168,12 +168,12 @@ def check_issued(
     known: _Known | None = cache.find(entry) if cache is not None else None
     if known is not None and issuers.key_for(known.issued.issuer, known.kid, known.alg) == known.issuer_key:
         return _check_again(known, acceptance, now, audience)
-    jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
+    jws, processed, sd_hash = read_issued(sd_jwt, limits)
     kid, alg = jws.header.get("kid"), jws.header.get("alg")
     key = issuers.key_for(jws.payload.get("iss"), kid, alg)
     check_not_published(key, acceptance.published_keys, _KID)
     verify_jws(jws, key, profile.accepted_types, signature_is_valid)
-    processed = process_payload(jws.payload, sd_jwt.disclosures, limits)
+    processed = processed or process_payload(jws.payload, sd_jwt.disclosures, limits)
     claims = processed.claims
     check_in_clear(processed, profile.required)
     check_terms(claims, acceptance, now, audience)
@@ -193,7 +193,7 @@ def check_issued(
         token_id=required_text(claims, "jti", _WHERE) if "jti" in claims else None,
         card_format=_text(claims, "card_format") if "card_format" in claims else None,
         members=card_members(claims),
-        verified=VerifiedSdJwt(processed, sd_jwt, processed.algorithm.digest(str(sd_jwt))),
+        verified=VerifiedSdJwt(processed, sd_jwt, sd_hash or processed.algorithm.digest(str(sd_jwt))),
     )
     if cache is not None:
         cache.store(entry, _Known(kid, alg, key, issued), _size_of(sd_jwt, claims))

@@ -11,10 +11,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sdcard.disclosable import Treatment
 from sdcard.encoding import JsonObject, check_containers
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.jws import Signer, add_payload, encode_header, join_signature
+from sdcard.jose.jws import Signer, encode_header, join_signature
 from sdcard.jose.keys import PublicKey
 from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS, Limits
 from sdcard.pairwise import code_of
@@ -23,7 +24,7 @@ from sdcard.policy.plan import DisclosurePlan
 from sdcard.profile import CNF, SD_ALG
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
-from sdcard.sdjwt.issuance import embed
+from sdcard.sdjwt.issuance import write_signing_input
 from sdcard.sdjwt.model import SdJwt
 from sdcard.status_list import StatusReference
 
@@ -251,10 +252,7 @@ def _prepare(
         raise Refused(Rule.KEY_BOUND_ELSEWHERE, Where(Part.KEY), "This is the Issuer's own key.")
     if plan.agreement is not None:
         validity = _within(validity, plan.agreement)
-    digests = key.algorithm.digest
-    embedded = embed(plan.root, digests, salts, plan.policy.padded_size)
     claims: JsonObject = {
-        **_named(embedded.payload, plan, agent_id),
         "iss": issuer.identifier,
         "sub": _subject(agent_id),
         "iat": validity.issued_at,
@@ -262,22 +260,31 @@ def _prepare(
         "vct": profile.vct,
         CNF: {"jwk": {**holder_key.to_jwk()}},
         "card_format": plan.card_format,
-        SD_ALG: digests,
+        SD_ALG: key.algorithm.digest,
     }
     if status is not None:
         claims["status"] = status.to_claim()
-    lacking = profile.required - claims.keys()
+    _check_complete(profile.required - claims.keys(), plan)
+    code = code_of(agent_id)
+    signing_input, disclosures = write_signing_input(
+        plan.root,
+        plan.templates,
+        key.algorithm.digest,
+        salts,
+        plan.policy.padded_size,
+        issuer.encoded_header(profile.typ),
+        {} if code is None else dict.fromkeys(plan.names_agent, code),  # the pairwise id instead of the agent's own
+        claims,
+    )
+    _check_size(signing_input, disclosures, limits)
+    return signing_input, disclosures, validity
+
+
+def _check_complete(others: frozenset[str], plan: DisclosurePlan) -> None:
+    """Require that the card shows the claims that only the card can provide."""
+    lacking = [name for name in others if plan.root.members.get(name, (None,))[0] is not Treatment.PLAIN]
     if lacking:
         raise Misuse(f"the profile requires claims that this SD-Card would lack: {', '.join(sorted(lacking))}")
-    signing_input = add_payload(issuer.encoded_header(profile.typ), claims)
-    _check_size(signing_input, embedded.disclosures, limits)
-    return signing_input, embedded.disclosures, validity
-
-
-def _named(payload: JsonObject, plan: DisclosurePlan, agent_id: str) -> JsonObject:
-    """The payload, with the pairwise id where the card has its own id."""
-    name = code_of(agent_id)
-    return payload if name is None else {**payload, **{one: name for one in plan.names_agent if one in payload}}
 
 
 def _check_size(signing_input: bytes, disclosures: Sequence[str], limits: Limits) -> None:

@@ -3,6 +3,7 @@
 Randomness is an argument; the operating system's generator is in ``edge/system.py``.
 """
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from sdcard.encoding import cut, encode_alike_base64url
@@ -30,6 +31,17 @@ def draw_salts(source: SaltSource, count: int) -> bytes:
     if len(drawn) != count * SALT_BYTES:
         raise Misuse(f"a salt source gives {SALT_BYTES} bytes for each salt")
     return drawn
+
+
+class DrawnSalts:
+    """A source that first gives again what was drawn from it, in the same calls."""
+
+    def __init__(self, source: SaltSource, drawn: Iterable[bytes]) -> None:
+        self._source, self._drawn = source, iter(drawn)
+
+    def draw(self, count: int) -> bytes:
+        """``count`` salts."""
+        return next(self._drawn, None) or self._source.draw(count)
 
 
 class SaltPool:

@@ -24,9 +24,10 @@ PACKAGES = (*FOLDERS[:-3], "helpers of tests", "benchmarks", "tests", ".ci")
 """Each imports from those before it. Helpers of tests are for benchmarks too; tests are for nobody."""
 
 ROOMS = words("""
-    rules errors limits verification_cache instants profile pairwise encoding paths claim_request salts lenient
-    disclosable urls jose trust audit_chain oauth sdjwt key_binding nonces possession status_list dpop delegation cards
-    policy linkability issued requesting issuer holder verifier parallel_verifier http_auth agent_proof admission
+    acceleration rules errors limits verification_cache instants profile pairwise encoding paths claim_request salts
+    lenient disclosable urls jose trust audit_chain oauth sdjwt key_binding nonces possession status_list dpop
+    delegation cards policy linkability issued requesting issuer holder verifier parallel_verifier http_auth agent_proof
+    admission
     publishing vectors io web cli
     """)
 """Folders and modules of the core. Each imports from those before it."""

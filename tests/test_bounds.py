@@ -67,6 +67,7 @@ PLACES: dict[Why, str] = {
         issuer_service/importing.py:Importing.pending issuer_service/agents/reading.py:_Findings.all
         issuer_service/audit/records.py:AuditRow.disclosed
         sdcard/disclosable.py:DisclosableObject.layout sdcard/disclosable.py:DisclosableArray.layout
+        sdcard/policy/plan.py:DisclosurePlan.templates
     """,
     Why.CODE: """
         sdcard/cards/a2a/signed_form.py:Message.variants

@@ -318,7 +318,7 @@ def test_a_file_that_cannot_be_written_whole_is_not_there(
 
 WRAPPED = {
     "cryptography", "jwcrypto", "jsonschema", "yaml", "rfc8785", "ulid", "zlib", "gzip", "httpx2", "ssl", "sqlalchemy",
-    "sqlite3", "asyncpg", "orjson", "pybase64", "pkcs11",
+    "sqlite3", "asyncpg", "orjson", "pybase64", "pkcs11", "sdcard_native",
 }  # fmt: skip
 """Tried here, and in ``tests/sdcard/io/test_pkcs11_faults.py``."""
 FRAMES = {

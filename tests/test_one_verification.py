@@ -119,7 +119,10 @@ class Once:
 
 
 def test_one_verification_runs_through_few_functions_in_few_files() -> None:
-    """A new SD-Card with a KB-JWT, seven selective claims, three shown. Comprehensions are no functions."""
+    """A new SD-Card with a KB-JWT, seven selective claims, three shown. Comprehensions are no functions.
+
+    Two of the functions, and one of the files, are for the kernel.
+    """
     work = make_work()
     presented = ours.present(work, ours.accept(work, ours.issue(work)))
     issuers = TrustedIssuers.of(work_card.ISSUER, public_key(work.issuer_key.public_key()))
@@ -137,5 +140,5 @@ def test_one_verification_runs_through_few_functions_in_few_files() -> None:
         verify_presentation(presented, expectations, ours.NOW)
     finally:
         sys.setprofile(None)
-    assert len(called) <= 60, sorted(called)
-    assert len({path for path, _ in called}) <= 12, sorted(called)
+    assert len(called) <= 62, sorted(called)
+    assert len({path for path, _ in called}) <= 13, sorted(called)

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, TypeAlias, cast
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
+from sdcard import acceleration
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, decode_json_object, encode_base64url, encode_json
 from sdcard.errors import Misuse, Part, Refused, Where, foreign_code
 from sdcard.jose.algorithms import EC_PARAMETERS, SignatureAlgorithm
@@ -16,6 +17,7 @@ from sdcard.jose.keys import PublicKey, public_key
 from sdcard.rules import Rule
 
 _KEY = Where(Part.KEY)
+_P256_BYTES = 32
 
 
 class Signer(Protocol):
@@ -38,6 +40,7 @@ class InMemorySigner:
         self._key = key
         self.public_key = public_key(key.public_key())
         self._parameters = EC_PARAMETERS.get(self.public_key.algorithm)
+        self._native = _native_signer(key, self.public_key._point)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Refuse to be pickled, so that the private key stays in this process."""
@@ -54,11 +57,21 @@ class InMemorySigner:
             Refused: ``signer.unavailable`` when the library fails.
         """
         parameters = self._parameters
+        signature = None if self._native is None else self._native.sign(message)
+        if signature is not None:
+            return signature
         with foreign_code(Refused, Rule.SIGNER_UNAVAILABLE, _KEY):
             if parameters is None:
                 return cast("ed25519.Ed25519PrivateKey | MlDsaPrivateKey", self._key).sign(message)
             key = cast("ec.EllipticCurvePrivateKey", self._key)
             return _r_and_s(key.sign(parameters.hashed(message).digest(), parameters.ecdsa), parameters.size)
+
+
+def _native_signer(key: object, point: bytes) -> acceleration.NativeSigner | None:
+    """Return the kernel's signer of a P-256 key; None if it declines."""
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+        return None
+    return acceleration.signer(lambda: key.private_numbers().private_value.to_bytes(_P256_BYTES, "big"), point)
 
 
 def _r_and_s(der: bytes, size: int) -> bytes:
@@ -121,6 +134,9 @@ def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> J
         Refused: ``jws.format``, ``jws.header``, ``encoding.*`` or ``json.*``.
     """
     header_where, payload_where = _PLACES[header_part], _PLACES[payload_part]
+    read = acceleration.read_jws(text, depth)
+    if read is not None:
+        return Jws(*read, header_where, payload_where)
     signing_input, _, signature_text = text.rpartition(".")
     header_text, _, payload_text = signing_input.partition(".")
     if not header_text or not payload_text or not signature_text or "." in payload_text:

@@ -12,7 +12,9 @@ from cryptography import exceptions
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from sdcard import acceleration
 from sdcard.encoding import decode_base64url, encode_base64url, encode_json, frozen
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.jose import key_types
@@ -20,7 +22,6 @@ from sdcard.jose.algorithms import EC_ALGORITHMS, EC_PARAMETERS, SignatureAlgori
 from sdcard.rules import Rule
 from sdcard.verification_cache import VerificationCache
 
-_RawKey: TypeAlias = ed25519.Ed25519PublicKey | key_types.MlDsaPublicKey
 _T = TypeVar("_T")
 LIBRARY_FAILS = (
     *(exceptions.InvalidSignature, exceptions.InternalError, UnsupportedAlgorithm, exceptions.InvalidKey),
@@ -29,7 +30,10 @@ LIBRARY_FAILS = (
     *(RuntimeError, TypeError, ValueError),
 )
 """Errors that ``cryptography`` raises when it cannot make a key or verify a signature."""
+_RawKey: TypeAlias = ed25519.Ed25519PublicKey | key_types.MlDsaPublicKey
 _Key: TypeAlias = ec.EllipticCurvePublicKey | _RawKey
+_UNCOMPRESSED = b"\4"
+"""How a point begins that has both coordinates (SEC 1 2.3.3)."""
 _KEY_BYTES = 4_000
 """Size of a key with the memory that OpenSSL allocates for it."""
 
@@ -86,7 +90,10 @@ class PublicKey:
     algorithm: SignatureAlgorithm
     thumbprint: str
     _jwk: Mapping[str, str] = field(repr=False)
-    _key: _Key = field(repr=False)
+    _key: _Key | None = field(repr=False)
+    """None for a key that the kernel read: ``cryptography`` gets it when the kernel declines a signature."""
+    _point: bytes = field(default=b"", repr=False)
+    """Uncompressed, of a key on a curve."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PublicKey) and self.thumbprint == other.thumbprint
@@ -111,12 +118,15 @@ class PublicKey:
         """Whether the key made this signature (in JOSE form) over the message."""
         if len(signature) != self.algorithm.signature_size:
             return False
+        if acceleration.verifies(self._point, message, signature):
+            return True
         parameters = EC_PARAMETERS.get(self.algorithm)
         try:
             if parameters:
                 r = int.from_bytes(signature[: parameters.size], "big")
                 s = int.from_bytes(signature[parameters.size :], "big")
-                key = cast("ec.EllipticCurvePublicKey", self._key)
+                key = cast("ec.EllipticCurvePublicKey | None", self._key)
+                key = key or ec.EllipticCurvePublicKey.from_encoded_point(parameters.curve, self._point)
                 key.verify(encode_dss_signature(r, s), parameters.hashed(message).digest(), parameters.ecdsa)
             else:
                 cast("_RawKey", self._key).verify(signature, message)
@@ -201,9 +211,10 @@ def public_key(key: object) -> PublicKey:
     if isinstance(key, ec.EllipticCurvePublicKey):
         for algorithm, parameters in EC_PARAMETERS.items():
             if isinstance(key.curve, type(parameters.curve)):
-                numbers = key.public_numbers()
-                x, y = (encode_base64url(n.to_bytes(parameters.size, "big")) for n in (numbers.x, numbers.y))
-                return _wrap(algorithm, {"crv": parameters.crv, "kty": "EC", "x": x, "y": y}, key)
+                point = key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+                x, y = map(encode_base64url, (point[1 : 1 + parameters.size], point[1 + parameters.size :]))
+                jwk = {"crv": parameters.crv, "kty": "EC", "x": x, "y": y}
+                return _wrap(algorithm, jwk, key, point)
     if isinstance(key, ed25519.Ed25519PublicKey):
         x = encode_base64url(key.public_bytes_raw())
         return _wrap(SignatureAlgorithm.EDDSA, {"crv": "Ed25519", "kty": "OKP", "x": x}, key)
@@ -258,6 +269,11 @@ def _parse_ec(
 ) -> PublicKey:
     """Parse an EC key. The cache stores it by its coordinates, which identify it."""
     parameters = EC_PARAMETERS[algorithm]
+    public_jwk = {"crv": parameters.crv, "kty": "EC", "x": str(jwk.get("x")), "y": str(jwk.get("y"))}
+    if algorithm is SignatureAlgorithm.ES256 and isinstance(jwk.get("x"), str) and isinstance(jwk.get("y"), str):
+        read = acceleration.read_point(public_jwk["x"], public_jwk["y"])
+        if read is not None:
+            return PublicKey(algorithm, read[1], public_jwk, None, read[0])
     x, y = _sized(jwk, ("x", "y"), parameters.size, where)
     entry = (algorithm, x, y)
     known: PublicKey | None = cache.find(entry) if cache is not None else None
@@ -267,7 +283,7 @@ def _parse_ec(
     if max(numbers.x, numbers.y) >= parameters.prime:
         raise Refused(Rule.KEY_MALFORMED, where, "A coordinate is not below the curve's prime.")
     public = _made(numbers.public_key, where, parameters.crv, "The point is not on the curve.")
-    key = _wrap(algorithm, {"crv": parameters.crv, "kty": "EC", "x": str(jwk["x"]), "y": str(jwk["y"])}, public)
+    key = _wrap(algorithm, public_jwk, public, _UNCOMPRESSED + x + y)
     if cache is not None:
         cache.store(entry, key, _KEY_BYTES)
     return key
@@ -348,7 +364,7 @@ def check_purpose(jwk: Mapping[str, object], names: tuple[str, ...], where: Wher
         raise Refused(Rule.KEY_UNSUPPORTED, where.within("alg"), "The key's type signs with another algorithm.")
 
 
-def _wrap(algorithm: SignatureAlgorithm, jwk: dict[str, str], key: _Key) -> PublicKey:
+def _wrap(algorithm: SignatureAlgorithm, jwk: dict[str, str], key: _Key, point: bytes = b"") -> PublicKey:
     """Wrap a key with the members that RFC 7638 requires, in its order."""
     thumbprint = encode_base64url(hashlib.sha256(encode_json({**jwk})).digest())
-    return PublicKey(algorithm, thumbprint, jwk, key)
+    return PublicKey(algorithm, thumbprint, jwk, key, point)

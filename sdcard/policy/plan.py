@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from sdcard.acceleration import Template
 from sdcard.cards.model import Card, CardFormat, Criterion, Fact
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment, shown
 from sdcard.encoding import JsonValue
@@ -32,6 +33,7 @@ class DisclosurePlan:
         nothing_behind: entries of the list that the card has nothing for.
         agreement: the agreement that decided, if any; never written into the SD-Card.
         names_agent: members that identify the agent, as ``CardFormat`` has them.
+        templates: what the kernel keeps of the plan, once an SD-Card was issued; a copy of the plan begins without.
     """
 
     context: str
@@ -44,6 +46,7 @@ class DisclosurePlan:
     nothing_behind: tuple[str, ...] = field(repr=False)
     agreement: Agreement | None = field(repr=False)
     names_agent: tuple[str, ...] = field(default=(), repr=False)
+    templates: list[Template | None] = field(default_factory=list, init=False, repr=False, compare=False)
 
 
 def plan_disclosure(

@@ -6,17 +6,21 @@ Two SD-Cards of a plan differ only in their salts, and in Disclosures with salts
 plan's layout, which is computed once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sdcard import acceleration
+from sdcard.acceleration import PartNode, Template
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Layout, Treatment, Varying
-from sdcard.encoding import JsonObject, JsonValue
+from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.profile import ELLIPSIS, SD
-from sdcard.salts import SaltPool, SaltSource, draw_salts
+from sdcard.jose.jws import add_payload
+from sdcard.profile import ELLIPSIS, RESERVED_AT_TOP, SD
+from sdcard.salts import DrawnSalts, SaltPool, SaltSource, draw_salts
 from sdcard.sdjwt.model import encode_disclosures, encode_ending
 
-_PLAIN, _SELECTIVE, _ = Treatment
+_PLAIN, _SELECTIVE, _WITHHELD = Treatment
+_DIVIDED = (DisclosableObject, DisclosableArray)
 
 
 class Embedded(NamedTuple):
@@ -48,6 +52,67 @@ def embed(
     embedder = _Embedder(algorithm, salts, padded_size)
     payload = embedder.object(root)
     return Embedded(payload, tuple(embedder.disclosures))
+
+
+def write_signing_input(
+    root: DisclosableObject,
+    templates: list[Template | None],
+    algorithm: DigestAlgorithm,
+    salts: SaltSource,
+    padded_size: Callable[[int], int],
+    header: str,
+    names: Mapping[str, str],
+    claims: JsonObject,
+) -> tuple[bytes, tuple[str, ...]]:
+    """Write what is signed, and the Disclosures.
+
+    Args:
+        root, algorithm, salts, padded_size: as for ``embed``.
+        templates: stores what the kernel keeps of the root.
+        header: encoded.
+        names: members in the clear that get another value, if the root has them.
+        claims: further claims.
+    """
+    if algorithm is DigestAlgorithm.SHA_256:
+        if not templates:
+            declined = not root.members.keys().isdisjoint(RESERVED_AT_TOP)
+            templates.append(None if declined else acceleration.template(lambda: describe(root, padded_size)))
+        template = templates[0]
+        if template is not None:
+            drawn = [draw_salts(salts, count) for count in template.draws]
+            replaced = [(encode_json(name), encode_json(value)) for name, value in names.items()]
+            written = template.write(b"".join(drawn), header, replaced, encode_json(claims)[1:])
+            if written is not None:
+                return written
+            salts = DrawnSalts(salts, drawn)
+    payload, disclosures = embed(root, algorithm, salts, padded_size)
+    changed = {name: value for name, value in names.items() if name in payload}
+    return add_payload(header, {**payload, **changed, **claims}), disclosures
+
+
+def describe(part: DisclosableObject | DisclosableArray, padded_size: Callable[[int], int]) -> PartNode:
+    """Describe a part of a plan for the kernel."""
+    parts: list[tuple[str | None, Treatment, Disclosable]]
+    if isinstance(part, DisclosableObject):
+        parts = [(name, *treated) for name, treated in part.members.items()]
+    else:
+        parts = [(None, *treated) for treated in part.elements]
+    items = [
+        (
+            treatment is _SELECTIVE,
+            name,
+            describe(inner, padded_size) if isinstance(inner, _DIVIDED) else encode_json(inner),
+        )
+        for name, treatment, inner in parts
+        if treatment is not _WITHHELD
+    ]
+    real = sum([selective for selective, _, _ in items])
+    return isinstance(part, DisclosableArray), _digest_count(real, part.least, padded_size), items
+
+
+def _digest_count(real: int, least: int, padded_size: Callable[[int], int]) -> int:
+    """Return how many digests a part has, decoys included."""
+    return max(padded_size(max(real, least)), real) if least else real
 
 
 class _Embedder:
@@ -97,7 +162,7 @@ class _Embedder:
     def _digests(self, layout: Layout[Any], endings: Sequence[str], least: int) -> list[str]:
         """Return the digest of each Disclosure, then of each decoy."""
         real = len(endings)
-        salts = self._salts.take(max(self._padded_size(max(real, least)), real) if least else real)
+        salts = self._salts.take(_digest_count(real, least, self._padded_size))
         disclosures = encode_disclosures(salts[:real], layout.heads, endings)
         self.disclosures += disclosures
         return self._algorithm.digests(disclosures + salts[real:])

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from sdcard import acceleration
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
@@ -22,6 +23,7 @@ RESERVED_NAMES = RESERVED_ANYWHERE | {SD_ALG}
 """Names that no Disclosure may have."""
 
 _CONTAINERS = (dict, list)
+_HEADER, _PAYLOAD = Where(Part.ISSUER_HEADER), Where(Part.ISSUER_JWT)
 
 
 class Revealed(NamedTuple):
@@ -104,6 +106,31 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
         emptied=frozenset(walk.emptied),
         algorithm=algorithm,
     )
+
+
+def read_issued(sd_jwt: SdJwt, limits: Limits) -> tuple[Jws, ProcessedPayload | None, str]:
+    """Read the Issuer-signed JWT; with the kernel, the Disclosures too.
+
+    Returns:
+        The JWT. If the kernel accepts, its payload is the processed one, which comes with the ``sd_hash``; otherwise
+        None, and ``process_payload`` decides.
+
+    Raises:
+        Refused: as ``parse_jws``.
+    """
+    found = acceleration.read_sd_jwt(sd_jwt.issuer_jwt, sd_jwt.disclosures, limits.json_depth, limits.digests)
+    if found is None:
+        return parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth), None, ""
+    header, claims, signing_input, signature, sent, placed, hidden, partly, emptied, sd_hash = found
+    made = [Disclosure(text, *one) for text, one in zip(sd_jwt.disclosures, sent, strict=True)]
+    revealed = [
+        Revealed(place, made[number], None if parent is None else made[parent]) for place, number, parent in placed
+    ]
+    selective = (*[str(place[0]) for place, _, _ in placed], *partly)
+    processed = ProcessedPayload(
+        claims, tuple(revealed), hidden, selective, frozenset(emptied), DigestAlgorithm.SHA_256
+    )
+    return Jws(header, claims, signing_input, signature, _HEADER, _PAYLOAD), processed, sd_hash
 
 
 def is_without_digests(value: JsonValue, depth: int) -> bool:

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from sdcard import DEFAULT_POLICY, Acceptance, Card, Unchecked, accept_sd_card, present, select_all, verify_presentation
-from sdcard.cards.reading import examine_card
-from sdcard.disclosure.plan import plan_disclosure
+from sdcard.cards.detect import examine_card
 from sdcard.holder import HeldSdCard, Selection
 from sdcard.issuer import Issuer, PreparedSdCard, prepare_sd_card, rounded_validity
-from sdcard.keybinding.challenge import Answering, Challenge, ConsumedByCaller
+from sdcard.key_binding import Answering, Challenge, ConsumedByCaller
 from sdcard.limits import DEFAULT_LIMITS
+from sdcard.policy.plan import plan_disclosure
 from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations
 from tests.kernel.comparing import same, without_kernel
@@ -42,12 +42,7 @@ def prepared(card: Card, context: str) -> tuple[PreparedSdCard, bool]:
     salts, issuer = FixedSalts(context), Issuer(ISSUER_ID, ISSUER.public_key)
     for _ in range(2):
         made = prepare_sd_card(
-            issuer,
-            plan,
-            agent_id="a",
-            holder_key=HOLDER.public_key,
-            validity=rounded_validity(NOW),
-            salts=salts,
+            issuer, plan, agent_id="a", holder_key=HOLDER.public_key, validity=rounded_validity(NOW), salts=salts
         )
     return made, plan.templates[0] is not None
 

@@ -8,9 +8,9 @@ from sdcard.disclosable import DisclosableArray, DisclosableObject, Treatment
 from sdcard.encoding import encode_base64url, encode_json
 from sdcard.errors import Misuse
 from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.names import RESERVED_AT_TOP
+from sdcard.profile import RESERVED_AT_TOP
 from sdcard.salts import SALT_BYTES, DrawnSalts, draw_salts
-from sdcard.sdjwt.embedding import describe, embed
+from sdcard.sdjwt.issuance import describe, embed
 from tests.kernel.comparing import Difference, same
 from tests.kernel.reading import NAMES, VALUES, value
 

@@ -9,8 +9,8 @@ from sdcard.errors import Part, Refused
 from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import parse_jws
 from sdcard.limits import Limits
-from sdcard.sdjwt.processing import process_payload
-from sdcard.sdjwt.serialization import make_disclosure
+from sdcard.sdjwt.model import make_disclosure
+from sdcard.sdjwt.verification import process_payload
 from tests.kernel.comparing import Difference, same, without_kernel
 
 LIMITS = Limits(digests=64)

@@ -6,25 +6,12 @@ from typing import Any
 
 from sdcard import Answering, Challenge, Expectations, Refused, Unchecked, VerificationCache, verify_presentation
 from sdcard.encoding import encode_json
-from sdcard.keybinding.challenge import ConsumedByCaller
-from sdcard.sdjwt.serialization import SdJwt
+from sdcard.key_binding import ConsumedByCaller
+from sdcard.sdjwt.model import SdJwt
 from sdcard.trust import parse_trusted_issuers
 from tests.kernel.comparing import same, without_kernel
 from tests.kernel.reading import change, compare_reading, concealed, spoilt
-from vectors.actors import (
-    AUDIENCE,
-    HOLDER,
-    ISSUER_ID,
-    NONCE,
-    NOW,
-    REMOVED,
-    bound,
-    changed,
-    claims,
-    header,
-    jwt,
-    trust,
-)
+from vectors.actors import AUDIENCE, HOLDER, ISSUER_ID, NONCE, NOW, REMOVED, bound, changed, claims, header, jwt, trust
 
 EXPECTED = Expectations(
     issuers=parse_trusted_issuers(encode_json(trust())),
@@ -33,7 +20,7 @@ EXPECTED = Expectations(
     published_keys=frozenset(),
 )
 CLAIMS = ("iss", "sub", "iat", "exp", "nbf", "vct", "cnf", "card_format", "aud", "jti", "status", "_sd_alg")
-CHANGED = (
+CHANGED: tuple[Any, ...] = (
     REMOVED,
     None,
     0,

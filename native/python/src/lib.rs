@@ -1,4 +1,6 @@
 //! Converts between Python and `sdcard-kernel`. The interpreter's lock is released while the kernel works.
+//!
+//! No function raises: wrong arguments, a panic and whatever Python raises decline.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 
@@ -13,13 +15,16 @@ use sdcard_kernel::sd_jwt::{self, Limits, Place, Step};
 /// What `sdcard.acceleration` compares: it counts up when a function changes.
 const INTERFACE: u32 = 1;
 
-/// Works without the lock. A panic declines.
+type Argument<'a, 'py> = &'a Bound<'py, PyAny>;
+
+/// Works without the lock.
 fn without_lock<T: Send>(py: Python<'_>, work: impl FnOnce() -> Option<T> + Send) -> Option<T> {
     py.detach(|| catch_unwind(AssertUnwindSafe(work)).ok().flatten())
 }
 
-fn texts<'t>(strings: &'t [Bound<'_, PyString>]) -> Option<Vec<&'t str>> {
-    strings.iter().map(|one| one.to_str().ok()).collect()
+/// Works with the lock.
+fn declining<T>(work: impl FnOnce() -> PyResult<Option<T>>) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).ok()?.ok()?
 }
 
 fn object<'py>(py: Python<'py>, members: &Members) -> PyResult<Bound<'py, PyDict>> {
@@ -55,67 +60,85 @@ fn place<'py>(py: Python<'py>, steps: &Place) -> PyResult<Bound<'py, PyTuple>> {
 
 /// Header, payload, signing input and signature of a compact JWS.
 #[pyfunction]
-fn read_jws<'py>(py: Python<'py>, text: &Bound<'py, PyString>, depth: usize) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let Ok(text) = text.to_str() else { return Ok(None) };
-    let Some(parts) = without_lock(py, || jws::split(text)) else { return Ok(None) };
-    let Some(read) = without_lock(py, || parts.read(depth)) else { return Ok(None) };
-    let (header, payload) = (object(py, &read.header)?, object(py, &read.payload)?);
-    let signed = PyBytes::new(py, parts.signing_input.as_bytes());
-    (header, payload, signed, PyBytes::new(py, &parts.signature)).into_pyobject(py).map(Some)
+fn read_jws<'py>(py: Python<'py>, text: Argument<'_, 'py>, depth: Argument<'_, 'py>) -> Option<Bound<'py, PyTuple>> {
+    declining(|| {
+        let (text, depth): (&str, usize) = (text.extract()?, depth.extract()?);
+        let Some(parts) = without_lock(py, || jws::split(text)) else { return Ok(None) };
+        let Some(read) = without_lock(py, || parts.read(depth)) else { return Ok(None) };
+        let (header, payload) = (object(py, &read.header)?, object(py, &read.payload)?);
+        let signed = PyBytes::new(py, parts.signing_input.as_bytes());
+        (header, payload, signed, PyBytes::new(py, &parts.signature)).into_pyobject(py).map(Some)
+    })
 }
 
 /// An SD-JWT with every Disclosure in its place.
 #[pyfunction]
 fn read_sd_jwt<'py>(
     py: Python<'py>,
-    issuer_jwt: &Bound<'py, PyString>,
-    disclosures: Vec<Bound<'py, PyString>>,
-    depth: usize,
-    digests: usize,
-) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let (Ok(issuer_jwt), Some(disclosures)) = (issuer_jwt.to_str(), texts(&disclosures)) else { return Ok(None) };
-    let decode = || Some((jws::split(issuer_jwt)?, sd_jwt::decode(&disclosures)?));
-    let Some((parts, decoded)) = without_lock(py, decode) else { return Ok(None) };
-    let process = || {
-        let read = parts.read(depth)?;
-        let processed = sd_jwt::process(read.payload, &disclosures, &decoded, Limits { depth, digests })?;
-        Some((read.header, processed, sd_jwt::sd_hash(issuer_jwt, &disclosures)))
-    };
-    let Some((header, processed, sd_hash)) = without_lock(py, process) else { return Ok(None) };
-    let sent = processed.sent.iter().map(|one| (&*one.salt, one.name.as_deref(), one.without_digests));
-    let revealed = processed.revealed.iter().map(|one| Ok((place(py, &one.place)?, one.number, one.parent)));
-    let emptied: PyResult<Vec<_>> = processed.emptied.iter().map(|one| place(py, one)).collect();
-    let fields = [
-        object(py, &header)?.into_any(),
-        object(py, &processed.claims)?.into_any(),
-        PyBytes::new(py, parts.signing_input.as_bytes()).into_any(),
-        PyBytes::new(py, &parts.signature).into_any(),
-        PyList::new(py, sent.collect::<Vec<_>>())?.into_any(),
-        PyList::new(py, revealed.collect::<PyResult<Vec<_>>>()?)?.into_any(),
-        PyInt::new(py, processed.met - processed.revealed.len()).into_any(),
-        PyList::new(py, processed.partly.iter().map(|one| &**one))?.into_any(),
-        PyList::new(py, emptied?)?.into_any(),
-        PyString::new(py, &sd_hash).into_any(),
-    ];
-    PyTuple::new(py, fields).map(Some)
+    issuer_jwt: Argument<'_, 'py>,
+    disclosures: Argument<'_, 'py>,
+    depth: Argument<'_, 'py>,
+    digests: Argument<'_, 'py>,
+) -> Option<Bound<'py, PyTuple>> {
+    declining(|| {
+        let issuer_jwt: &str = issuer_jwt.extract()?;
+        let held: Vec<Bound<'_, PyString>> = disclosures.extract()?;
+        let disclosures = held.iter().map(|one| one.to_str()).collect::<PyResult<Vec<&str>>>()?;
+        let limits = Limits { depth: depth.extract()?, digests: digests.extract()? };
+        let decode = || Some((jws::split(issuer_jwt)?, sd_jwt::decode(&disclosures)?));
+        let Some((parts, decoded)) = without_lock(py, decode) else { return Ok(None) };
+        let process = || {
+            let read = parts.read(limits.depth)?;
+            let processed = sd_jwt::process(read.payload, &disclosures, &decoded, limits)?;
+            Some((read.header, processed, sd_jwt::sd_hash(issuer_jwt, &disclosures)))
+        };
+        let Some((header, processed, sd_hash)) = without_lock(py, process) else { return Ok(None) };
+        let sent = processed.sent.iter().map(|one| (&*one.salt, one.name.as_deref(), one.without_digests));
+        let revealed = processed.revealed.iter().map(|one| Ok((place(py, &one.place)?, one.number, one.parent)));
+        let emptied: PyResult<Vec<_>> = processed.emptied.iter().map(|one| place(py, one)).collect();
+        let fields = [
+            object(py, &header)?.into_any(),
+            object(py, &processed.claims)?.into_any(),
+            PyBytes::new(py, parts.signing_input.as_bytes()).into_any(),
+            PyBytes::new(py, &parts.signature).into_any(),
+            PyList::new(py, sent.collect::<Vec<_>>())?.into_any(),
+            PyList::new(py, revealed.collect::<PyResult<Vec<_>>>()?)?.into_any(),
+            PyInt::new(py, processed.met - processed.revealed.len()).into_any(),
+            PyList::new(py, processed.partly.iter().map(|one| &**one))?.into_any(),
+            PyList::new(py, emptied?)?.into_any(),
+            PyString::new(py, &sd_hash).into_any(),
+        ];
+        PyTuple::new(py, fields).map(Some)
+    })
 }
 
 /// The point and the thumbprint of a P-256 key with these coordinates.
 #[pyfunction]
 fn read_point<'py>(
     py: Python<'py>,
-    x: &Bound<'py, PyString>,
-    y: &Bound<'py, PyString>,
+    x: Argument<'_, 'py>,
+    y: Argument<'_, 'py>,
 ) -> Option<(Bound<'py, PyBytes>, String)> {
-    let (x, y) = (x.to_str().ok()?, y.to_str().ok()?);
-    let (point, thumbprint) = without_lock(py, || jws::read_point(x, y))?;
-    Some((PyBytes::new(py, &point), thumbprint))
+    declining(|| {
+        let (x, y): (&str, &str) = (x.extract()?, y.extract()?);
+        let read = without_lock(py, || jws::read_point(x, y));
+        Ok(read.map(|(point, thumbprint)| (PyBytes::new(py, &point), thumbprint)))
+    })
 }
 
 /// Whether a P-256 key made a signature, r and s, over a message.
 #[pyfunction]
-fn verifies(py: Python<'_>, point: &[u8], message: &[u8], signature: &[u8]) -> bool {
-    without_lock(py, || Some(jws::verifies(point, message, signature))).unwrap_or(false)
+fn verifies(
+    py: Python<'_>,
+    point: Argument<'_, '_>,
+    message: Argument<'_, '_>,
+    signature: Argument<'_, '_>,
+) -> Option<bool> {
+    declining(|| {
+        let (point, message, signature): (&[u8], &[u8], &[u8]) =
+            (point.extract()?, message.extract()?, signature.extract()?);
+        Ok(without_lock(py, || Some(jws::verifies(point, message, signature))))
+    })
 }
 
 /// A private key of P-256 that does not leave this object.
@@ -125,15 +148,22 @@ struct Signer(jws::Signer);
 #[pymethods]
 impl Signer {
     /// A signature, r and s, over a message; None when there is no randomness.
-    fn sign<'py>(&self, py: Python<'py>, message: &[u8]) -> Option<Bound<'py, PyBytes>> {
-        without_lock(py, || self.0.sign(message)).map(|signature| PyBytes::new(py, &signature))
+    fn sign<'py>(&self, py: Python<'py>, message: Argument<'_, 'py>) -> Option<Bound<'py, PyBytes>> {
+        declining(|| {
+            let message: &[u8] = message.extract()?;
+            Ok(without_lock(py, || self.0.sign(message)).map(|signature| PyBytes::new(py, &signature)))
+        })
     }
 }
 
-/// The signer of a private key and its point.
+/// The signer of a private key, which is called for, and its point.
 #[pyfunction]
-fn signer(py: Python<'_>, private: &[u8], point: &[u8]) -> Option<Signer> {
-    without_lock(py, || jws::Signer::new(private, point)).map(Signer)
+fn signer(py: Python<'_>, private: Argument<'_, '_>, point: Argument<'_, '_>) -> Option<Signer> {
+    declining(|| {
+        let private = private.call0()?;
+        let (private, point): (&[u8], &[u8]) = (private.extract()?, point.extract()?);
+        Ok(without_lock(py, || jws::Signer::new(private, point)).map(Signer))
+    })
 }
 
 /// What every SD-Card of a plan has.
@@ -148,41 +178,54 @@ impl Template {
         self.0.draws()
     }
 
+    /// A copy is None: its owner asks for a template of its own.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, Bound<'py, PyTuple>) {
+        (py.None().bind(py).get_type().into_any(), PyTuple::empty(py))
+    }
+
     /// Signing input and Disclosures of an SD-JWT.
     fn write<'py>(
         &self,
         py: Python<'py>,
-        salts: &[u8],
-        header: &str,
-        names: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
-        tail: &[u8],
-    ) -> PyResult<Option<(Bound<'py, PyBytes>, Bound<'py, PyTuple>)>> {
-        let names: Vec<_> = names.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
-        let work = || self.0.write(salts, header, &names, tail);
-        let Some((signing_input, disclosures)) = without_lock(py, work) else { return Ok(None) };
-        Ok(Some((PyBytes::new(py, &signing_input), PyTuple::new(py, disclosures)?)))
+        salts: Argument<'_, 'py>,
+        header: Argument<'_, 'py>,
+        names: Argument<'_, 'py>,
+        tail: Argument<'_, 'py>,
+    ) -> Option<(Bound<'py, PyBytes>, Bound<'py, PyTuple>)> {
+        declining(|| {
+            let (salts, header, tail): (&[u8], &str, &[u8]) = (salts.extract()?, header.extract()?, tail.extract()?);
+            let names: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> = names.extract()?;
+            let names: Vec<_> = names.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+            let work = || self.0.write(salts, header, &names, tail);
+            let Some((signing_input, disclosures)) = without_lock(py, work) else { return Ok(None) };
+            Ok(Some((PyBytes::new(py, &signing_input), PyTuple::new(py, disclosures)?)))
+        })
     }
 }
 
 type ItemOfPython<'py> = (bool, Option<Bound<'py, PyString>>, Bound<'py, PyAny>);
 
-fn node(value: &Bound<'_, PyAny>) -> Option<Node> {
-    let (is_array, digests, items): (bool, usize, Vec<ItemOfPython>) = value.extract().ok()?;
-    let items = items.into_iter().map(|(selective, name, part)| {
+fn node(value: &Bound<'_, PyAny>) -> PyResult<Option<Node>> {
+    let (is_array, digests, items): (bool, usize, Vec<ItemOfPython>) = value.extract()?;
+    let mut read = Vec::with_capacity(items.len());
+    for (selective, name, part) in items {
         let part = match part.cast::<PyBytes>() {
-            Ok(json) => Part::Json(json.as_bytes().to_vec()),
-            Err(_) => Part::Node(node(&part)?),
+            Ok(json) => Some(Part::Json(json.as_bytes().to_vec())),
+            Err(_) => node(&part)?.map(Part::Node),
         };
-        Item::new(selective, name.as_ref().map(|name| name.to_str()).transpose().ok()?, part)
-    });
-    Some(Node { is_array, digests, items: items.collect::<Option<_>>()? })
+        let name = name.as_ref().map(|name| name.to_str()).transpose()?;
+        let Some(item) = part.and_then(|part| Item::new(selective, name, part)) else { return Ok(None) };
+        read.push(item);
+    }
+    Ok(Some(Node { is_array, digests, items: read }))
 }
 
 /// The template of a plan. What is called describes its root: whether it is an array, how many digests it has, and its
 /// items.
 #[pyfunction]
-fn template(describe: &Bound<'_, PyAny>) -> PyResult<Option<Template>> {
-    Ok(node(&describe.call0()?).and_then(issue::Template::new).map(Template))
+fn template(describe: Argument<'_, '_>) -> PyResult<Option<Template>> {
+    let described = describe.call0()?; // what Python raises here is its caller's
+    Ok(declining(|| node(&described)).and_then(issue::Template::new).map(Template))
 }
 
 #[pymodule]
