@@ -22,6 +22,7 @@ from issuer_service.db.ports import Store
 from issuer_service.keys.repository import KeyUse
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.logs import places
+from sdcard.acceleration import KERNEL
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.instants import Instant, Lifetime
 from sdcard.io.database_errors import Reason, StoreUnavailable
@@ -63,6 +64,8 @@ class Metrics:
         self._connections = Gauge(
             "sdcard_database_connections", "Connections to the database that are in use.", registry=self.registry
         )
+        kernel = Gauge("sdcard_native_kernel", "1 if the native kernel is in use.", registry=self.registry)
+        kernel.set(KERNEL is not None)
         ProcessCollector(registry=self.registry)
         self._of_request = lru_cache(None)(self._labelled)
 

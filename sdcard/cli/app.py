@@ -266,7 +266,9 @@ def _show_version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
-        typer.echo(f"sdcard {version('sdcard')}")
+        from sdcard.acceleration import KERNEL
+
+        typer.echo(f"sdcard {version('sdcard')}\nnative kernel: {KERNEL or 'not in use'}")
         raise typer.Exit
 
 

@@ -10,6 +10,7 @@ from prometheus_client import REGISTRY, generate_latest
 from issuer_service.db.sql import open_store
 from issuer_service.monitoring import Metrics, offered
 from issuer_service.server import bind
+from sdcard.acceleration import KERNEL
 from tests.issuer_service.desk import Desk, on_both_databases, request
 from tests.issuer_service.test_rates import limits
 from tests.issuer_service.test_serving import free_port
@@ -45,6 +46,7 @@ def test_requests_cards_lists_and_refusals_are_counted(desk: Desk) -> None:
         'sdcard_refusals_total{rule="token.invalid"} 1.0',
         'sdcard_refusals_total{rule="rate.exceeded"} 4.0',
         "sdcard_database_connections 0.0",
+        f"sdcard_native_kernel {float(KERNEL is not None)}",
     ):
         assert line in text.splitlines()
     assert "process_resident_memory_bytes" in text

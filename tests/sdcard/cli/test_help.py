@@ -64,10 +64,14 @@ def test_who_calls_a_command_wrongly_is_led_to_its_help(sdcard: Sdcard) -> None:
     assert "sdcard keys rotate --help" in sdcard("keys", "rotate").err
 
 
-def test_the_version_is_that_of_the_package(sdcard: Sdcard) -> None:
+@pytest.mark.parametrize(("kernel", "shown"), [(None, "not in use"), ("9.9", "9.9")])
+def test_the_version_is_that_of_the_package(
+    sdcard: Sdcard, kernel: str | None, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from importlib.metadata import version
 
-    assert sdcard("--version").out == f"sdcard {version('sdcard')}\n"
+    monkeypatch.setattr("sdcard.acceleration.KERNEL", kernel)
+    assert sdcard("--version").out == f"sdcard {version('sdcard')}\nnative kernel: {shown}\n"
 
 
 def test_options_of_one_name_are_spelled_and_typed_alike() -> None:

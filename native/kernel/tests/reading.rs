@@ -1,0 +1,167 @@
+//! What is accepted, what is declined. That Python does the same is compared in `tests/kernel`.
+
+use sdcard_kernel::base64url::{decode, encode};
+use sdcard_kernel::json::{has_exponent, parse};
+use sdcard_kernel::sd_jwt::{self, Limits};
+use sdcard_kernel::{issue, jws};
+
+const DEPTH: usize = 4;
+
+#[test]
+fn each_byte_string_has_one_text() {
+    for length in 0..100_u8 {
+        let data: Vec<u8> = (0..length).map(|at| at.wrapping_mul(37)).collect();
+        assert_eq!(decode(&encode(&data)), (length > 0).then_some(data));
+    }
+    let mut accepted = 0;
+    for pair in 0..=u16::MAX {
+        let bytes = pair.to_be_bytes();
+        if let Ok(text) = std::str::from_utf8(&bytes) {
+            accepted += usize::from(decode(text).is_some_and(|data| encode(&data) == text));
+            assert!(decode(text).is_none_or(|data| encode(&data) == text));
+        }
+    }
+    assert_eq!(accepted, 256);
+    for text in ["", "A", "AA=", "AA==", "A+A/", "AAA\n", " AAA", "AAAAA", "AB", "AAB", "é"] {
+        assert_eq!(decode(text), None, "{text}");
+    }
+}
+
+#[test]
+fn json_is_read_as_it_is_written_or_declined() {
+    let read = [
+        "null",
+        "true",
+        " [ 1 , -1 ] ",
+        "{}",
+        "[[[[]]]]",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "0",
+        "0.5",
+        "-0.0",
+        "1.0",
+        r#"{"a":1,"b":{"a":2}}"#,
+        r#""\u00e9\ud83d\ude00\n\/""#,
+        r#""é😀""#,
+        "\"\u{7f}\"",
+    ];
+    for text in read {
+        assert!(parse(text.as_bytes(), DEPTH).is_some(), "{text}");
+    }
+    let declined = [
+        "",
+        " ",
+        "nul",
+        "[1,]",
+        "{,}",
+        "[1 2]",
+        "[[[[[]]]]]",
+        "9223372036854775808",
+        "-0",
+        "00",
+        "01",
+        "+1",
+        "1.",
+        ".5",
+        "0.50",
+        "1e5",
+        "1.0E5",
+        "NaN",
+        "Infinity",
+        r#"{"a":1,"a":2}"#,
+        r#"{"a":1,"\u0061":2}"#,
+        r#""\ud800""#,
+        r#""\ud800\u0041""#,
+        r#""\udc00""#,
+        r#""\x""#,
+        r#""\u00g0""#,
+        "\"\n\"",
+        "\"",
+        "\u{feff}1",
+        "1\u{a0}",
+        "'a'",
+        "1 1",
+    ];
+    for text in declined {
+        assert_eq!(parse(text.as_bytes(), DEPTH), None, "{text}");
+    }
+    for bytes in [&b"\"\xff\""[..], b"\"\xed\xa0\x80\"", b"\"\xc0\xaf\""] {
+        assert_eq!(parse(bytes, DEPTH), None);
+    }
+    let many = |count: usize| format!("[{}]", vec!["[]"; count].join(","));
+    assert!(parse(many(32_767).as_bytes(), 2).is_some());
+    assert!(parse(many(32_768).as_bytes(), 2).is_none());
+}
+
+#[test]
+fn repeated_members_are_found_in_objects_of_every_size() {
+    for size in 2..40 {
+        let mut members: Vec<String> = (0..size).map(|at| format!("\"m{at}\":0")).collect();
+        assert!(parse(format!("{{{}}}", members.join(",")).as_bytes(), 1).is_some());
+        members.push("\"m0\":1".into());
+        assert!(parse(format!("{{{}}}", members.join(",")).as_bytes(), 1).is_none());
+    }
+}
+
+#[test]
+fn exponents_are_numbers_and_no_texts() {
+    for text in ["1e5", "[0,1.5E-7]", r#"{"a":"","b":2e1}"#, r#"["\\",1e1]"#] {
+        assert!(has_exponent(text.as_bytes()), "{text}");
+    }
+    for text in ["1", "true", r#""1e5""#, r#"["\"1e5","1e5\\",false]"#, r#"{"1e5":0.5}"#, "\"", r#""\"#] {
+        assert!(!has_exponent(text.as_bytes()), "{text}");
+    }
+}
+
+#[test]
+fn a_signature_is_its_keys_and_no_others() {
+    let private = [7; 32];
+    assert!(jws::Signer::new(&private, &[4; 65]).is_none());
+    assert!(!jws::verifies(&[], b"m", &[0; 64]));
+    assert!(!jws::verifies(&[4; 65], b"m", &[0; 64]));
+    assert!(jws::read_point("AA", "AA").is_none());
+}
+
+#[test]
+fn a_digest_and_a_disclosure_come_once() {
+    let disclosure = encode(br#"["salt","b",[{"...":"decoy"}]]"#);
+    let digest = jws::hashed(disclosure.as_bytes());
+    let count = |payload: String, disclosures: &[&str]| {
+        let members = parse(payload.as_bytes(), 8)?.into_members()?;
+        let decoded = sd_jwt::decode(disclosures)?;
+        let limits = Limits { depth: 8, digests: 2 };
+        Some(sd_jwt::process(members, disclosures, &decoded, limits)?.met)
+    };
+    let once = format!(r#"{{"a":1,"_sd":["{digest}"],"_sd_alg":"sha-256"}}"#);
+    assert_eq!(count(once.clone(), &[&disclosure]), Some(2));
+    assert_eq!(count(once.clone(), &[]), Some(1));
+    assert_eq!(count(once, &[&disclosure, &disclosure]), None);
+    for payload in [
+        format!(r#"{{"_sd":["{digest}","{digest}"]}}"#),
+        format!(r#"{{"b":1,"_sd":["{digest}"]}}"#),
+        format!(r#"{{"_sd":["{digest}","decoy"]}}"#),
+        format!(r#"{{"_sd":["{digest}","x"]}}"#),
+        format!(r#"{{"_sd":["{digest}"],"_sd_alg":"sha-512"}}"#),
+        format!(r#"{{"a":[{{"...":"{digest}"}}]}}"#),
+        r#"{"...":"x"}"#.into(),
+        r#"{"_sd":"x"}"#.into(),
+    ] {
+        assert_eq!(count(payload.clone(), &[&disclosure]), None, "{payload}");
+    }
+}
+
+#[test]
+fn salts_come_once_and_in_the_number_that_is_drawn() {
+    let item = || issue::Item::new(true, Some("a"), issue::Part::Json(b"1".to_vec())).unwrap();
+    let root = issue::Node { is_array: false, digests: 2, items: vec![item()] };
+    let template = issue::Template::new(root).unwrap();
+    assert_eq!(template.draws(), [2]);
+    let salts: Vec<u8> = (0..32).collect();
+    assert!(template.write(&salts, "e30", &[], b"}").is_some());
+    assert!(template.write(&salts[..16], "e30", &[], b"}").is_none());
+    assert!(template.write(&[salts.clone(), salts].concat(), "e30", &[], b"}").is_none());
+    assert!(template.write(&[0; 32], "e30", &[], b"}").is_none());
+    assert!(issue::Template::new(issue::Node { is_array: false, digests: 0, items: vec![item()] }).is_none());
+    assert!(issue::Item::new(true, Some("a\"b"), issue::Part::Json(b"1".to_vec())).is_none());
+}
