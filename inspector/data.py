@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sdcard.cards.a2a import detection, v0_2
+from sdcard.cards.a2a import detection, v0
 from sdcard.cards.a2a.signatures import MOST_SIGNATURES
 from sdcard.cards.a2a.signed_form import CARD_0_3, CARD_1_0, Field, Form, Message, forms_of
 from sdcard.cards.detect import KNOWN_FORMATS
@@ -94,12 +94,12 @@ def page_data() -> dict[str, Any]:
         "reserved_in_disclosures": sorted(RESERVED_NAMES),
         "formats": [_format(one) for one in KNOWN_FORMATS.values()],
         "detection": {
-            "capabilities": list(v0_2.CAPABILITIES.members),
+            "capabilities": list(v0.CAPABILITIES),
             "only_a2a": list(detection._ONLY_A2A),
             "of_others": list(detection._OF_OTHERS),
             "two_words": list(detection._TWO_WORDS),
             "known_to_1_0": sorted(detection._KNOWN_TO_1_0),
-            "brought_by_0_2": list(v0_2.BROUGHT),
+            "brought_by_0_2": list(v0.NEW_IN_0_2),
             "marks_of_a2a": list(kno_format._A2A),
         },
         "forms": {name: [_form(form) for form in forms_of(name)] for name in KNOWN_FORMATS if forms_of(name)},

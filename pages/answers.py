@@ -201,15 +201,15 @@ AEV-3 | partly | sdcard/cards/agentcard/shared.py:AGENT_ID | tests/sdcard/cards/
 AEV-4 | met | sdcard/cards/agentcard/shared.py:card | tests/sdcard/cards/agentcard/test_dialects.py |
 AEV-5 | met | sdcard/cards/agentcard/shared.py:card sdcard/cards/agentcard/values.py:Spelling | tests/sdcard/cards/agentcard/test_dialects.py |
 AEV-6 | met | sdcard/cards/agentcard/shared.py:card | tests/sdcard/cards/agentcard/test_dialects.py |
-AEV-7 | met | sdcard/cards/agentcard/draft_00.py sdcard/cards/agentcard/dialects.py:_repeated_capabilities | tests/sdcard/cards/agentcard/test_dialects.py |
-AEV-8 | met | sdcard/cards/agentcard/draft_00.py | tests/sdcard/cards/agentcard/test_dialects.py | Of a capability; the README's dialect demands it.
-AEV-9 | partly | sdcard/cards/agentcard/values.py:faulty_schemas sdcard/cards/agentcard/draft_00.py | tests/sdcard/cards/agentcard/test_json_schemas.py | Up to a bound of work for one card; what is beyond it is warned of, and not checked.
-AEV-10 | met | sdcard/cards/agentcard/values.py:Endpoint sdcard/cards/agentcard/draft_00.py | tests/sdcard/cards/agentcard/test_values.py tests/sdcard/cards/agentcard/test_dialects.py |
+AEV-7 | met | sdcard/cards/agentcard/dialects.py:check | tests/sdcard/cards/agentcard/test_dialects.py |
+AEV-8 | met | sdcard/cards/agentcard/dialects.py | tests/sdcard/cards/agentcard/test_dialects.py | Of a capability; the README's dialect demands it.
+AEV-9 | partly | sdcard/cards/agentcard/values.py:faulty_schemas sdcard/cards/agentcard/dialects.py | tests/sdcard/cards/agentcard/test_json_schemas.py | Up to a bound of work for one card; what is beyond it is warned of, and not checked.
+AEV-10 | met | sdcard/cards/agentcard/values.py:Endpoint sdcard/cards/agentcard/dialects.py | tests/sdcard/cards/agentcard/test_values.py tests/sdcard/cards/agentcard/test_dialects.py |
 AEV-11 | stricter | sdcard/cards/agentcard/values.py:Endpoint | tests/sdcard/cards/agentcard/test_values.py | `javascript:`, `data:`, and `file:` but for a local program, are refused under every protocol.
-AEV-12 | met | sdcard/cards/agentcard/draft_00.py sdcard/cards/agentcard/shared.py | tests/sdcard/cards/agentcard/test_dialects.py | `null`, which the README has, is warned of.
+AEV-12 | met | sdcard/cards/agentcard/dialects.py sdcard/cards/agentcard/shared.py | tests/sdcard/cards/agentcard/test_dialects.py | `null`, which the README has, is warned of.
 AEV-13 | met | sdcard/cards/agentcard/values.py:Amount sdcard/cards/agentcard/shared.py:COST | tests/sdcard/cards/agentcard/test_values.py | A literal that binary cannot keep is refused as it is read.
 AEV-14 | met | sdcard/cards/agentcard/values.py:Amount | tests/sdcard/cards/agentcard/test_dialects.py |
-AEV-15 | met | sdcard/cards/agentcard/draft_00.py sdcard/cards/agentcard/shared.py | tests/sdcard/cards/agentcard/test_dialects.py |
+AEV-15 | met | sdcard/cards/agentcard/dialects.py sdcard/cards/agentcard/shared.py | tests/sdcard/cards/agentcard/test_dialects.py |
 AEV-16 | met | sdcard/cards/schema.py | tests/sdcard/cards/agentcard/test_dialects.py | Kept; and noted, but in `metadata`, which is open.
 AEV-17 | met | sdcard/cards/agentcard/shared.py | tests/sdcard/cards/agentcard/test_dialects.py |
 AEV-18 | met | sdcard/cards/agentcard/dialects.py:parse_embedded | tests/sdcard/cards/agentcard/test_embedding.py tests/sdcard/cards/agentcard/test_dialects.py | From files and bytes; a registration carries an object.

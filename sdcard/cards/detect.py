@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 from typing import TypeAlias
 
-from sdcard.cards.a2a import detection, v0_1, v0_2, v0_3, v1_0
+from sdcard.cards.a2a import detection, v0, v1_0
 from sdcard.cards.a2a.shared import FACTS, FOUND_BY, GROUPS
 from sdcard.cards.a2a.signatures import NOBODY, CardSigners, check_signatures
 from sdcard.cards.a2a.signed_form import forms_of
@@ -55,15 +55,7 @@ _SIGNATURES = "signatures"
 KNOWN_FORMATS: Mapping[str, CardFormat] = frozen(
     {
         card_format.name: card_format
-        for card_format in (
-            v0_1.FORMAT,
-            v0_2.FORMAT,
-            v0_3.FORMAT,
-            v1_0.FORMAT,
-            kno_format.V0_1,
-            kno_format.V0_2,
-            FORMAT,
-        )
+        for card_format in (v0.V0_1, v0.V0_2, v0.V0_3, v1_0.FORMAT, kno_format.V0_1, kno_format.V0_2, FORMAT)
     }
     | {dialect.format.name: dialect.format for dialect in dialects.DIALECTS}
 )
@@ -71,9 +63,9 @@ KNOWN_FORMATS: Mapping[str, CardFormat] = frozen(
 
 _CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = frozen(
     {
-        v0_1.FORMAT.name: v0_1.check,
-        v0_2.FORMAT.name: v0_2.check,
-        v0_3.FORMAT.name: v0_3.check,
+        v0.V0_1.name: v0.check_0_1,
+        v0.V0_2.name: v0.check_0_2,
+        v0.V0_3.name: v0.check_0_3,
         v1_0.FORMAT.name: v1_0.check,
         kno_format.V0_1.name: kno_card.check,
         kno_format.V0_2.name: kno_card.check,
@@ -322,10 +314,10 @@ _SIGNS: tuple[tuple[_Question, CardFormat | Foreign], ...] = (
     (kno_format.is_other_service, _SERVICE),
     (detection.is_1_0, v1_0.FORMAT),
     (kno_format.is_unlabelled, kno_format.V0_2),
-    (detection.is_0_3, v0_3.FORMAT),
+    (detection.is_0_3, v0.V0_3),
     (_has_any("agentCard", "agent_card"), _SIGSTORE),
-    (detection.is_0_1, v0_1.FORMAT),
-    (detection.is_0_2, v0_2.FORMAT),
+    (detection.is_0_1, v0.V0_1),
+    (detection.is_0_2, v0.V0_2),
     (dialects.is_mcp, dialects.MCP.format),
     (dialects.is_readme, dialects.README.format),
     (dialects.is_agentcard, dialects.DRAFT.format),

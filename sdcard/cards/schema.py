@@ -269,6 +269,20 @@ def find_list(members: JsonObject, name: str) -> tuple[str, list[JsonValue]]:
     return spelling, value if isinstance(value, list) else []
 
 
+def repeated_ids(
+    members: JsonObject, name: str, where: Where, hint: str, level: Level = Level.ERROR
+) -> Iterator[Finding]:
+    """Find elements of an array that share an id: a client cannot know which is meant."""
+    spelling, elements = find_list(members, name)
+    seen: set[str] = set()
+    for index, element in enumerate(elements):
+        element_id = element.get("id") if isinstance(element, dict) else None
+        if isinstance(element_id, str):
+            if element_id in seen:
+                yield Finding(Rule.CARD_AMBIGUOUS, where.within(spelling, index, "id"), hint, level)
+            seen.add(element_id)
+
+
 @lru_cache(maxsize=_NAMES_KEPT)
 def snake_case(name: str) -> str:
     """Return the other spelling in ProtoJSON: ``iconUrl`` → ``icon_url``."""

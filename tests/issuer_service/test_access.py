@@ -13,7 +13,7 @@ from issuer_service.access import _LIMITED, Limit, Scope
 from issuer_service.agents.records import TokenRow
 from issuer_service.db.sql import open_store
 from sdcard import Misuse
-from sdcard.cards.a2a import v0_1, v0_2, v0_3, v1_0
+from sdcard.cards.a2a import v0, v1_0
 from sdcard.cards.a2a.shared import FACTS
 from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.cards.model import CardFormat, Fact
@@ -170,7 +170,7 @@ def test_a_limited_place_is_limited_in_its_other_spelling_too(fact: Fact) -> Non
     assert set(map(ClaimPath, twins)) <= set(FACTS[fact])
 
 
-@pytest.mark.parametrize("shape", [v0_1.SHAPE, v0_2.SHAPE, v0_3.SHAPE, v1_0.SHAPE])
+@pytest.mark.parametrize("shape", [v0.SHAPE_0_1, v0.SHAPE_0_2, v0.SHAPE_0_3, v1_0.SHAPE])
 def test_every_endpoint_of_a_card_is_limited(shape: Object) -> None:
     found = list(endpoints(shape, ()))
 

@@ -8,7 +8,7 @@ would read them. A2A 0.3.0 ``specification/json/a2a.json``, A2A 1.0 ``specificat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sdcard.cards.a2a import v0_3, v1_0
+from sdcard.cards.a2a import v0, v1_0
 from sdcard.cards.a2a.security import (
     VERSION_0_3,
     Restated,
@@ -49,7 +49,7 @@ def to_1_0(card: Card) -> Conversion:
     losses = Losses()
     source = _described(card, losses)
     _check_means_it(source, CARD, losses)
-    version = VERSION_0_3 if card.format.name == v0_3.FORMAT.name else card.format.name.partition("/")[2]
+    version = VERSION_0_3 if card.format.name == v0.V0_3.name else card.format.name.partition("/")[2]
     schemes = schemes_to_1_0(source.get("securitySchemes", {}), CARD.within("securitySchemes"), losses)
     document = _replaced(
         without(source, ("supportedInterfaces", "securityRequirements"), CARD, losses),
@@ -127,7 +127,7 @@ def _opened(card: Card, found: Iterable[Finding], shape: Shape, losses: Losses) 
 
 def _described(card: Card, losses: Losses) -> dict[str, Any]:
     """Return a card from before 1.0, with its requirements in the form of A2A 0.3."""
-    source = _opened(card, v0_3.SHAPE.check(card.document, CARD), v0_3.SHAPE, losses)
+    source = _opened(card, v0.SHAPE_0_3.check(card.document, CARD), v0.SHAPE_0_3, losses)
     if card.format.name != "a2a/0.1":
         _check_authentication(source, losses)
         return source

@@ -4,14 +4,14 @@
 claims, since readers fail on members; the check of each version reports where they differ.
 """
 
-from sdcard.cards.a2a import v0_2, v0_3, v1_0
+from sdcard.cards.a2a import v0, v1_0
 from sdcard.cards.a2a.shared import claimed_version
 from sdcard.cards.schema import find, find_list, snake_case
 from sdcard.encoding import JsonObject, JsonValue
 
 _KNOWN_TO_1_0 = frozenset(v1_0.SHAPE.members) | frozenset(map(snake_case, v1_0.SHAPE.members))
-_TWO_WORDS = tuple(name for name in v0_3.SHAPE.members if snake_case(name) != name)
-_ONLY_A2A = ("defaultInputModes", "defaultOutputModes", *v0_2.BROUGHT[2:])
+_TWO_WORDS = tuple(name for name in v0.SHAPE_0_3.members if snake_case(name) != name)
+_ONLY_A2A = ("defaultInputModes", "defaultOutputModes", *v0.NEW_IN_0_2[2:])
 _OF_OTHERS = ("agent_id", "schema_version", "registrations", "services", "tools", "serverInfo", "mcpServers")
 """Members of other documents, some of which list skills at a URL too."""
 
@@ -41,7 +41,7 @@ def is_0_3(document: JsonObject) -> bool:
 def is_0_1(document: JsonObject) -> bool:
     """Whether the card has a mark of 0.1, and nothing that is new in 0.2."""
     claim = claimed_version(document)
-    if any(_has(document, name) for name in v0_2.BROUGHT):
+    if any(_has(document, name) for name in v0.NEW_IN_0_2):
         return False
     if claim:
         return claim.startswith("0.1") and (_is_card(document) or _has(document, "skills"))
@@ -71,7 +71,7 @@ def _is_card(document: JsonObject) -> bool:
     if not _has(document, "url"):
         return False
     capabilities = document.get("capabilities")
-    flags = isinstance(capabilities, dict) and any(_has(capabilities, name) for name in v0_2.CAPABILITIES.members)
+    flags = isinstance(capabilities, dict) and any(_has(capabilities, name) for name in v0.CAPABILITIES)
     if flags or any(_has(document, name) for name in _ONLY_A2A):
         return True
     return _lists_skills(document) and not any(_has(document, name) for name in _OF_OTHERS)

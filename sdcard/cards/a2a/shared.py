@@ -7,7 +7,7 @@ a card that mixes versions or uses snake_case discloses no more than a regular o
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sdcard.cards.model import Criterion, Fact
+from sdcard.cards.model import CardFormat, Criterion, Fact
 from sdcard.cards.schema import (
     ArrayOf,
     Choice,
@@ -22,6 +22,7 @@ from sdcard.cards.schema import (
     Url,
     find,
     find_list,
+    repeated_ids,
     snake_case,
 )
 from sdcard.encoding import JsonObject, JsonValue, frozen
@@ -43,10 +44,10 @@ def _both_spellings(*paths: ClaimPath) -> tuple[ClaimPath, ...]:
     return tuple(dict.fromkeys((*paths, *spelt)))
 
 
-ALWAYS_DISCLOSED = ("name", "description", "version", "protocolVersion", "protocol_version")
+_ALWAYS_DISCLOSED = ("name", "description", "version", "protocolVersion", "protocol_version")
 """Up to 0.3 a card has a version of A2A, which every reader needs (DECISIONS 3). A card of 1.0 that has it shows it
 too: otherwise its absence would tell of hidden interfaces. """
-OF_FAMILY = frozenset(
+_OF_FAMILY = frozenset(
     {
         *("name", "description", "version", "protocolVersion", "provider", "iconUrl", "documentationUrl"),
         *("url", "preferredTransport", "additionalInterfaces", "supportedInterfaces", "capabilities"),
@@ -58,7 +59,7 @@ OF_FAMILY = frozenset(
 
 _TENANTS = (path("supportedInterfaces", None, "tenant"), path("additionalInterfaces", None, "tenant"))
 
-UNITS = _both_spellings(
+_UNITS = _both_spellings(
     path("skills", None),
     path("skills", None, None),
     path("supportedInterfaces", None),
@@ -66,7 +67,7 @@ UNITS = _both_spellings(
     *_TENANTS,
     path("capabilities", "extensions", None),
 )
-TOGETHER = (path("skills", None, "id"), path("skills", None, "name"))
+_TOGETHER = (path("skills", None, "id"), path("skills", None, "name"))
 GROUPS: Mapping[str, tuple[ClaimPath, ...]] = frozen(
     {
         "skills": (path("skills"),),
@@ -125,14 +126,28 @@ FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = frozen(
 )
 
 
+def card_format(name: str, shape: Object) -> CardFormat:
+    """Make the card format of a version."""
+    return CardFormat(
+        name=name,
+        always_disclosed=_ALWAYS_DISCLOSED,
+        members=frozenset(shape.members),
+        members_of_family=_OF_FAMILY,
+        units=_UNITS,
+        together=_TOGETHER,
+        groups=GROUPS,
+        facts=FACTS,
+        found_by=FOUND_BY,
+    )
+
+
 # -- Shapes -----------------------------------------------------------------------------------------------------------
 
 TEXT = Text()
-SAID = Text(empty=Level.WARNING)
-NAMED = Text(empty=Level.ERROR)
+WARN_IF_EMPTY = Text(empty=Level.WARNING)
+NOT_EMPTY = Text(empty=Level.ERROR)
 FLAG = Flag()
 ANY_OBJECT = Object()
-NAME_URL = Url(Reach.NAME, empty=Level.NOTE)
 LINK = Url(Reach.LINK, empty=Level.NOTE)
 NEEDED_LINK = Url(Reach.LINK)
 ENDPOINT = Url(Reach.ENDPOINT)
@@ -166,22 +181,22 @@ EXTENSION: Mapping[str, Member] = {
 SIGNATURES = ArrayOf(
     Object(
         {
-            "protected": Member(NAMED, Need.REQUIRED, "the protected header of the JWS, in base64url"),
-            "signature": Member(NAMED, Need.REQUIRED, "the signature of the JWS, in base64url"),
+            "protected": Member(NOT_EMPTY, Need.REQUIRED, "the protected header of the JWS, in base64url"),
+            "signature": Member(NOT_EMPTY, Need.REQUIRED, "the signature of the JWS, in base64url"),
             "header": Member(ANY_OBJECT),
         }
     )
 )
 
 PROVIDER: Mapping[str, Member] = {
-    "organization": Member(SAID, Need.EXPECTED, "who runs the agent"),
+    "organization": Member(WARN_IF_EMPTY, Need.EXPECTED, "who runs the agent"),
     "url": Member(Url(Reach.LINK, Level.WARNING), Need.EXPECTED, "where to learn about who runs the agent"),
 }
 
 COMMON: Mapping[str, Member] = {
-    "name": Member(SAID, Need.REQUIRED, "what people call the agent"),
-    "description": Member(SAID, Need.REQUIRED, "what the agent does, in a sentence"),
-    "version": Member(SAID, Need.REQUIRED, "the version of the agent, such as 1.0.0"),
+    "name": Member(WARN_IF_EMPTY, Need.REQUIRED, "what people call the agent"),
+    "description": Member(WARN_IF_EMPTY, Need.REQUIRED, "what the agent does, in a sentence"),
+    "version": Member(WARN_IF_EMPTY, Need.REQUIRED, "the version of the agent, such as 1.0.0"),
     "provider": Member(Object(PROVIDER)),
     "documentationUrl": Member(LINK),
     "iconUrl": Member(LINK),
@@ -189,15 +204,10 @@ COMMON: Mapping[str, Member] = {
 """Top-level members that every version since 0.2 spells and shapes alike."""
 
 FLAGS: Mapping[str, Member] = {"streaming": Member(FLAG), "pushNotifications": Member(FLAG)}
-HISTORY = Member(FLAG)
-"""``stateTransitionHistory`` of the capabilities, up to 0.3."""
-
-CAPABILITIES_ADVICE = "an object that says what the agent supports, or an empty one"
-SKILLS_ADVICE = "an array of what the agent can do"
 
 SKILL_NAMES: Mapping[str, Member] = {
-    "id": Member(NAMED, Need.REQUIRED, "a short name for the skill, unique in the card"),
-    "name": Member(SAID, Need.REQUIRED, "what people call the skill"),
+    "id": Member(NOT_EMPTY, Need.REQUIRED, "a short name for the skill, unique in the card"),
+    "name": Member(WARN_IF_EMPTY, Need.REQUIRED, "what people call the skill"),
 }
 SKILL_REST: Mapping[str, Member] = {
     "examples": Member(TEXTS),
@@ -219,10 +229,21 @@ def skill(empty: Level) -> dict[str, Member]:
     """Return the members of a skill since 0.2. ``empty`` is the level of empty tags."""
     return {
         **SKILL_NAMES,
-        "description": Member(SAID, Need.EXPECTED, "what the skill does, in a sentence"),
-        "tags": Member(ArrayOf(SAID, empty), Need.EXPECTED, "words that the skill can be found by"),
+        "description": Member(WARN_IF_EMPTY, Need.EXPECTED, "what the skill does, in a sentence"),
+        "tags": Member(ArrayOf(WARN_IF_EMPTY, empty), Need.EXPECTED, "words that the skill can be found by"),
         **SKILL_REST,
     }
+
+
+def capabilities(members: Mapping[str, Member], legacy: Mapping[str, Member]) -> Member:
+    """Make the member ``capabilities``."""
+    advice = "an object that says what the agent supports, or an empty one"
+    return Member(Object(members, legacy), Need.REQUIRED, advice)
+
+
+def skills(members: Mapping[str, Member], empty: Level, legacy: Mapping[str, Member] = frozen({})) -> Member:
+    """Make the member ``skills``. ``empty`` is the level of an empty array."""
+    return Member(ArrayOf(Object(members, legacy), empty), Need.REQUIRED, "an array of what the agent can do")
 
 
 ALTERNATIVES = ArrayOf(MapOf(TEXTS))
@@ -250,10 +271,20 @@ OAUTH_FLOWS: Mapping[str, Mapping[str, Member]] = {
 }
 """Each flow of OAuth 2.0 with its members."""
 
-KEY_PLACE = Choice(("cookie", "header", "query"))
-API_KEY_NAME = Member(NAMED, Need.REQUIRED, "the name of the header, parameter or cookie")
+
+def api_key(location: str) -> Object:
+    """Make the shape of an API key. ``location``: the member that says where the key goes."""
+    return Object(
+        {
+            location: Member(Choice(("cookie", "header", "query")), Need.REQUIRED, "one of cookie, header, query"),
+            "name": Member(NOT_EMPTY, Need.REQUIRED, "the name of the header, parameter or cookie"),
+            "description": Member(TEXT),
+        }
+    )
+
+
 HTTP_AUTH: Mapping[str, Member] = {
-    "scheme": Member(NAMED, Need.REQUIRED, "the HTTP authentication scheme, such as Bearer"),
+    "scheme": Member(NOT_EMPTY, Need.REQUIRED, "the HTTP authentication scheme, such as Bearer"),
     "bearerFormat": Member(TEXT),
     "description": Member(TEXT),
 }
@@ -271,25 +302,10 @@ def claimed_version(document: JsonObject) -> str:
     return str((find(document, "protocolVersion") or ("", ""))[1])
 
 
-def another_version(document: JsonObject, generation: str, advice: str) -> Iterator[Finding]:
-    """Find a card that claims another version of A2A than that of its shape."""
-    spelling, version = find(document, "protocolVersion") or ("", "")
-    if isinstance(version, str) and version and not version.startswith(generation):
-        yield Finding(Rule.CARD_AMBIGUOUS, CARD.within(spelling), advice, Level.WARNING)
-
-
 def repeated_skill_ids(document: JsonObject) -> Iterator[Finding]:
-    """Find skills that share an id: a client cannot know which is meant."""
-    spelling, skills = find_list(document, "skills")
-    seen: set[str] = set()
-    for index, skill in enumerate(skills):
-        skill_id = skill.get("id") if isinstance(skill, dict) else None
-        if not isinstance(skill_id, str):
-            continue
-        if skill_id in seen:
-            hint = "Give every skill an id of its own; another skill has this one."
-            yield Finding(Rule.CARD_AMBIGUOUS, CARD.within(spelling, index, "id"), hint)
-        seen.add(skill_id)
+    """Find skills that share an id."""
+    hint = "Give every skill an id of its own; another skill has this one."
+    return repeated_ids(document, "skills", CARD, hint)
 
 
 def requirements(document: JsonObject, name: str) -> Iterator[tuple[Where, JsonObject]]:

@@ -7,46 +7,36 @@ so do cards for readers of both versions: those members are kept and checked, wi
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sdcard.cards.a2a import v0_2, v0_3
+from sdcard.cards.a2a import v0
 from sdcard.cards.a2a.shared import (
     ALTERNATIVES,
-    ALWAYS_DISCLOSED,
-    API_KEY_NAME,
-    CAPABILITIES_ADVICE,
     CARD,
     COMMON,
     ENDPOINT,
     EXTENSION,
-    FACTS,
     FLAG,
     FLAGS,
-    FOUND_BY,
-    GROUPS,
-    HISTORY,
     HTTP_AUTH,
-    KEY_PLACE,
     LINK,
-    NAME_URL,
-    NAMED,
+    NOT_EMPTY,
     OAUTH_FLOWS,
-    OF_FAMILY,
     OLD_AUTHENTICATION,
     OPEN_ID_CONNECT,
     REQUIREMENTS,
-    SAID,
     SIGNATURES,
-    SKILLS_ADVICE,
     TEXT,
-    TOGETHER,
-    UNITS,
+    WARN_IF_EMPTY,
+    api_key,
+    capabilities,
+    card_format,
     default_modes,
     repeated_skill_ids,
     requirements,
     skill,
+    skills,
     undefined_schemes,
 )
-from sdcard.cards.model import CardFormat
-from sdcard.cards.schema import ArrayOf, MapOf, Member, Need, Object, Shape, find
+from sdcard.cards.schema import ArrayOf, MapOf, Member, Need, Object, Reach, Shape, Url, find
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Where
 from sdcard.rules import Rule
@@ -74,15 +64,7 @@ _INSTEAD = {
 
 WRAPPERS = Object(
     {
-        "apiKeySecurityScheme": Member(
-            Object(
-                {
-                    "location": Member(KEY_PLACE, Need.REQUIRED, "one of cookie, header, query"),
-                    "name": API_KEY_NAME,
-                    "description": Member(TEXT),
-                }
-            )
-        ),
+        "apiKeySecurityScheme": Member(api_key("location")),
         "httpAuthSecurityScheme": Member(Object(HTTP_AUTH)),
         "oauth2SecurityScheme": Member(
             Object(
@@ -107,7 +89,7 @@ class Scheme:
     def written_as(self, value: JsonValue) -> Shape:
         """Return the shape of the version that the scheme is written for."""
         of_0_3 = isinstance(value, dict) and "type" in value and not any(find(value, name) for name in WRAPPERS.members)
-        return v0_3.SCHEME if of_0_3 else WRAPPERS
+        return v0.SCHEME if of_0_3 else WRAPPERS
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
         """Find faults in the version that the scheme is written for."""
@@ -143,8 +125,8 @@ _INTERFACES = ArrayOf(
     Object(
         {
             "url": Member(ENDPOINT, Need.REQUIRED, "where the agent listens"),
-            "protocolBinding": Member(NAMED, Need.REQUIRED, "the binding, such as JSONRPC, GRPC or HTTP+JSON"),
-            "protocolVersion": Member(SAID, Need.EXPECTED, "the version of A2A spoken here, such as 1.0"),
+            "protocolBinding": Member(NOT_EMPTY, Need.REQUIRED, "the binding, such as JSONRPC, GRPC or HTTP+JSON"),
+            "protocolVersion": Member(WARN_IF_EMPTY, Need.EXPECTED, "the version of A2A spoken here, such as 1.0"),
             "tenant": Member(TEXT),
         },
         legacy={"transport": Member(TEXT, advice="A2A 1.0 has it in `protocolBinding`")},
@@ -152,30 +134,22 @@ _INTERFACES = ArrayOf(
     empty=Level.ERROR,
 )
 
-_CAPABILITIES = Object(
-    {
-        **FLAGS,
-        "extensions": Member(ArrayOf(Object({**EXTENSION, "uri": Member(NAME_URL), "params": Member(_Struct())}))),
-        "extendedAgentCard": Member(FLAG),
-    },
-    legacy={"stateTransitionHistory": Member(HISTORY.shape, advice="A2A 1.0 dropped it")},
-)
-
-_SKILLS = ArrayOf(
-    Object(
-        {**skill(empty=Level.WARNING), "securityRequirements": Member(REQUIREMENTS)},
-        legacy={"security": Member(ALTERNATIVES, advice="A2A 1.0 has it in `securityRequirements`")},
-    ),
-    empty=Level.WARNING,
-)
+_EXTENSION = {**EXTENSION, "uri": Member(Url(Reach.NAME, empty=Level.NOTE)), "params": Member(_Struct())}
 
 SHAPE = Object(
     {
         **COMMON,
         **default_modes(empty=Level.WARNING),
         "supportedInterfaces": Member(_INTERFACES, Need.REQUIRED, "an array of where and how the agent listens"),
-        "capabilities": Member(_CAPABILITIES, Need.REQUIRED, CAPABILITIES_ADVICE),
-        "skills": Member(_SKILLS, Need.REQUIRED, SKILLS_ADVICE),
+        "capabilities": capabilities(
+            {**FLAGS, "extensions": Member(ArrayOf(Object(_EXTENSION))), "extendedAgentCard": Member(FLAG)},
+            {"stateTransitionHistory": Member(FLAG, advice="A2A 1.0 dropped it")},
+        ),
+        "skills": skills(
+            {**skill(empty=Level.WARNING), "securityRequirements": Member(REQUIREMENTS)},
+            Level.WARNING,
+            {"security": Member(ALTERNATIVES, advice="A2A 1.0 has it in `securityRequirements`")},
+        ),
         "securitySchemes": Member(MapOf(Scheme())),
         "securityRequirements": Member(REQUIREMENTS),
         "signatures": Member(SIGNATURES),
@@ -183,7 +157,7 @@ SHAPE = Object(
     legacy={
         "url": Member(ENDPOINT, advice="A2A 1.0 has it in `supportedInterfaces`"),
         "preferredTransport": Member(TEXT, advice="A2A 1.0 has it in `supportedInterfaces`"),
-        "additionalInterfaces": Member(v0_2.INTERFACES, advice="A2A 1.0 has it in `supportedInterfaces`"),
+        "additionalInterfaces": Member(v0.INTERFACES, advice="A2A 1.0 has it in `supportedInterfaces`"),
         "protocolVersion": Member(TEXT, advice="A2A 1.0 has it in each of `supportedInterfaces`"),
         "security": Member(ALTERNATIVES, advice="A2A 1.0 has it in `securityRequirements`"),
         "supportsAuthenticatedExtendedCard": Member(FLAG, advice="A2A 1.0 has it in `capabilities`"),
@@ -192,17 +166,7 @@ SHAPE = Object(
     notes_unknown=True,
 )
 
-FORMAT = CardFormat(
-    name="a2a/1.0",
-    always_disclosed=ALWAYS_DISCLOSED,
-    members=frozenset(SHAPE.members),
-    members_of_family=OF_FAMILY,
-    units=UNITS,
-    together=TOGETHER,
-    groups=GROUPS,
-    facts=FACTS,
-    found_by=FOUND_BY,
-)
+FORMAT = card_format("a2a/1.0", SHAPE)
 
 
 def check(document: JsonObject) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Detection and checks of the AgentCard dialects; an AgentCard in a JSON string.
+"""The AgentCard dialects: shape tables, detection and checks; and an AgentCard in a JSON string.
 
 The draft's project has several validators, which disagree with the draft and with each other. Each dialect is a shape
 table; disclosure is the same for all. The draft is the default. Another dialect is chosen by name, or if the draft
@@ -7,36 +7,217 @@ Levels and tables: AEV-1 to AEV-18, AEV-21 and AEV-23.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from sdcard.cards.agentcard import draft_00, mcp_0_1, readme_1_0
-from sdcard.cards.agentcard.shared import CARD, Dialect
-from sdcard.cards.agentcard.values import faulty_schemas
-from sdcard.cards.schema import find_list
+from sdcard.cards.agentcard.shared import (
+    AMOUNT,
+    AUTH_SCHEMES,
+    CAPABILITY_ID,
+    CARD,
+    COST,
+    GOALS,
+    ID_ADVICE,
+    LINK,
+    NO_EMPTY_SEGMENT,
+    SCHEMA,
+    SHARE,
+    TEXT,
+    TIERS,
+    Dialect,
+    card,
+    open_object,
+    optional,
+)
+from sdcard.cards.agentcard.values import Advice, Endpoint, Spelling, faulty_schemas
+from sdcard.cards.schema import ArrayOf, Choice, Member, Need, Object, repeated_ids
 from sdcard.encoding import JsonObject, parse_json, parse_json_object
-from sdcard.errors import Finding, Level, Part, Refused, Where
+from sdcard.errors import Finding, Level, Refused
+from sdcard.paths import path
 from sdcard.rules import Rule
 
-DRAFT, README, MCP = draft_00.DIALECT, readme_1_0.DIALECT, mcp_0_1.DIALECT
+# -- Draft ------------------------------------------------------------------------------------------------------------
+
+_CONVENTION = Advice(
+    re.compile(r"(?:(?:text|tool|data|fn|a2a)\.|[^.]+\.[^.]+\.).+"),
+    "By convention the id begins with text., tool., data., fn. or a2a., or with your domain in reverse.",
+    Level.NOTE,
+)
+_NULL_ELSEWHERE = Level.WARNING
+"""The README allows null here, so some cards have it."""
+_PROTOCOLS: Mapping[str, tuple[str, ...]] = {
+    "http": ("http",),
+    "https": ("https",),
+    "grpc": ("grpc", "grpcs"),
+    "stdio": ("stdio",),
+    "mcp": ("mcp",),
+}
+_CAPABILITY: Mapping[str, Member] = {
+    "id": Member(Spelling(CAPABILITY_ID, ID_ADVICE, (NO_EMPTY_SEGMENT, _CONVENTION)), Need.REQUIRED, "its name"),
+    "description": Member(TEXT, Need.RECOMMENDED, "what it does, in one to three sentences", null=Level.ERROR),
+    "input_schema": Member(SCHEMA, null=_NULL_ELSEWHERE),
+    "output_schema": Member(SCHEMA, null=_NULL_ELSEWHERE),
+    "tags": optional(ArrayOf(TEXT)),
+}
+DRAFT = Dialect.make(
+    "draft-00",
+    "the Internet-Draft",  # draft-aevum-agentcard-00, sections 2 and 5 (April 2026)
+    card(
+        _CAPABILITY,
+        Endpoint(
+            _PROTOCOLS,
+            binding=frozenset({"http", "https"}),
+            members={"auth": Member(open_object({"scheme": optional(AUTH_SCHEMES)}), null=_NULL_ELSEWHERE)},
+        ),
+        {
+            "pricing": Member(
+                open_object(
+                    {"base_cost_joules": Member(COST, null=_NULL_ELSEWHERE), "per_token_joules": optional(AMOUNT)}
+                ),
+                null=_NULL_ELSEWHERE,
+            ),
+            "metadata": optional(Object({"pacr:trust_tier": optional(TIERS), "pacr:substrate_scope": optional(TEXT)})),
+            "goal_subscriptions": optional(GOALS),
+        },
+    ),
+    marks=(
+        path("goal_subscriptions"),
+        path("pricing", "per_token_joules"),
+        path("metadata", "pacr:trust_tier"),
+        path("metadata", "pacr:substrate_scope"),
+    ),
+)
+
+# -- README -----------------------------------------------------------------------------------------------------------
+
+_STATISTICS: Mapping[str, Member] = {
+    "pacr:interaction_count": Member(AMOUNT),
+    "pacr:avg_latency_ms": Member(AMOUNT),
+    "pacr:avg_cost_joules": Member(AMOUNT),
+    "pacr:reputation_score": Member(SHARE),
+    "pacr:influence_rank": Member(AMOUNT),
+    "pacr:critical_score": Member(AMOUNT),
+}
+_ID_OF_README = Spelling(re.compile(f"(?=.{{1,128}}\\Z){CAPABILITY_ID.pattern}"), ID_ADVICE, (NO_EMPTY_SEGMENT,))
+README = Dialect.make(
+    "readme-1.0",
+    "the README's schema.json",  # before April 2026
+    card(
+        {
+            "id": Member(_ID_OF_README, Need.REQUIRED, "its name, of at most 128 characters"),
+            "description": Member(
+                Spelling(re.compile("(?s:.{1,512})"), "Write 1 to 512 characters."), Need.REQUIRED, "what it does"
+            ),
+            "input_schema": Member(SCHEMA),
+            "output_schema": Member(SCHEMA),
+            "tags": optional(ArrayOf(TEXT)),
+        },
+        Endpoint(
+            {
+                "http": ("http", "https"),
+                "websocket": ("ws", "wss"),
+                "sse": ("http", "https"),
+                "grpc": ("grpc", "grpcs", "http", "https"),
+                "mcp": (),
+                "google_a2a": ("http", "https"),
+                "native": (),
+            },
+            binding=frozenset(),
+            members={
+                "health_url": optional(LINK),
+                "auth": Member(
+                    open_object(
+                        {
+                            "scheme": Member(AUTH_SCHEMES, Need.REQUIRED, f"one of {', '.join(AUTH_SCHEMES.options)}"),
+                            "token_url": optional(LINK),
+                        }
+                    )
+                ),
+            },
+        ),
+        {
+            "pricing": Member(
+                open_object(
+                    {
+                        "base_cost_joules": Member(COST),
+                        "estimated_latency_ms": Member(AMOUNT),
+                        "currency": Member(TEXT),
+                        "cost_per_request": Member(AMOUNT),
+                    }
+                )
+            ),
+            "metadata": optional(Object(_STATISTICS)),
+        },
+    ),
+    marks=(
+        path("endpoint", "health_url"),
+        path("endpoint", "auth", "token_url"),
+        path("pricing", "estimated_latency_ms"),
+        path("pricing", "cost_per_request"),
+        *(path("metadata", name) for name in _STATISTICS),
+    ),
+    urls=(path("endpoint", "health_url"),),
+)
+
+# -- MCP server -------------------------------------------------------------------------------------------------------
+
+MCP = Dialect.make(
+    "mcp-0.1",
+    "the MCP server's schema",
+    card(
+        {**_CAPABILITY, "input_schema": optional(SCHEMA), "output_schema": optional(SCHEMA)},
+        Endpoint(
+            {**_PROTOCOLS, "http": ("http", "https")},
+            binding=frozenset(),
+            members={
+                "auth": optional(
+                    open_object(
+                        {"scheme": optional(AUTH_SCHEMES), "header": optional(TEXT), "scopes": optional(ArrayOf(TEXT))}
+                    )
+                )
+            },
+        ),
+        {
+            "pricing": optional(
+                open_object(
+                    {
+                        "base_cost_joules": optional(COST),
+                        "per_token_joules": optional(AMOUNT),
+                        "currency_unit": optional(TEXT),
+                        "base_cost_currency": optional(AMOUNT),
+                    }
+                )
+            ),
+            "metadata": optional(
+                Object(
+                    {
+                        "pacr:trust_tier": optional(TIERS),
+                        "pacr:substrate_scope": optional(TEXT),
+                        "pacr:ossification_risk": optional(Choice(("low", "medium", "high"))),
+                        "framework": optional(TEXT),
+                        "created_at": optional(TEXT),
+                    }
+                )
+            ),
+            "goal_subscriptions": optional(GOALS),
+        },
+    ),
+    marks=(
+        path("pricing", "currency_unit"),
+        path("pricing", "base_cost_currency"),
+        path("metadata", "pacr:ossification_risk"),
+    ),
+)
+
+# -- Detection --------------------------------------------------------------------------------------------------------
+
 DIALECTS = (DRAFT, README, MCP)
 """The default first."""
-
-
-def check(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
-    """Find errors, warnings and notes for a card of the dialect."""
-    yield from dialect.shape.check(document, CARD)
-    yield from faulty_schemas(document)
-    yield from _repeated_capabilities(document)
-    yield from _self_declared(document)
-    yield from _name_dialect(dialect, document)
-
-
-_BROUGHT_BY_DRAFT = ("https", "stdio")
-"""Protocols that the README does not have."""
+_NOT_IN_README = ("https", "stdio")
+"""Protocols of the draft that the README does not have."""
 
 
 def is_agentcard(document: JsonObject) -> bool:
-    """Whether the card has two of three: an id, capabilities, an endpoint object."""
+    """Whether the card has two of three marks: an id, an array of capabilities, an endpoint object."""
     endpoint = document.get("endpoint")
     marks = (
         document.get("agent_id") is not None,
@@ -47,33 +228,29 @@ def is_agentcard(document: JsonObject) -> bool:
 
 
 def is_mcp(document: JsonObject) -> bool:
-    """Whether the card breaks the draft, and has a mark of the MCP server's schema."""
+    """Whether the card breaks the draft, and has members that only the MCP server's schema has."""
     return is_agentcard(document) and MCP.is_marked(document) and not DRAFT.fits(document)
 
 
 def is_readme(document: JsonObject) -> bool:
-    """Whether the card breaks the draft, and has a mark of the README alone."""
+    """Whether the card breaks the draft, and has members of the README and none of the draft."""
     endpoint = document.get("endpoint")
     protocol = endpoint.get("protocol") if isinstance(endpoint, dict) else None
-    is_marked = README.is_marked(document) and not DRAFT.is_marked(document) and protocol not in _BROUGHT_BY_DRAFT
+    is_marked = README.is_marked(document) and not DRAFT.is_marked(document) and protocol not in _NOT_IN_README
     return is_agentcard(document) and is_marked and not DRAFT.fits(document)
 
 
 # -- Rules across members ---------------------------------------------------------------------------------------------
 
 
-def _repeated_capabilities(document: JsonObject) -> Iterator[Finding]:
-    """Find capabilities that share an id: a client cannot know which is meant (AEV-7)."""
-    spelling, capabilities = find_list(document, "capabilities")
-    seen: set[str] = set()
-    for index, capability in enumerate(capabilities):
-        name = capability.get("id") if isinstance(capability, dict) else None
-        if not isinstance(name, str):
-            continue
-        if name in seen:
-            hint = "Give every capability an id of its own; another one has this."
-            yield Finding(Rule.CARD_AMBIGUOUS, CARD.within(spelling, index, "id"), hint, Level.WARNING)
-        seen.add(name)
+def check(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
+    """Find errors, warnings and notes for a card of the dialect."""
+    yield from dialect.shape.check(document, CARD)
+    yield from faulty_schemas(document)
+    hint = "Give every capability an id of its own; another one has this."
+    yield from repeated_ids(document, "capabilities", CARD, hint, Level.WARNING)  # AEV-7
+    yield from _self_declared(document)
+    yield from _name_dialect(dialect, document)
 
 
 def _self_declared(document: JsonObject) -> Iterator[Finding]:
@@ -90,7 +267,7 @@ def _self_declared(document: JsonObject) -> Iterator[Finding]:
 
 
 def _name_dialect(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
-    """Name the dialect if it is not the default; else other dialects that fit."""
+    """Report a dialect that is not the default; for a card that breaks the draft, name dialects that it fits."""
     if dialect is not DRAFT:
         hint = f"This was judged by {dialect.title}. To judge it by the draft, name the format {DRAFT.format.name}."
         yield Finding(Rule.AGENTCARD_DIALECT, CARD, hint, Level.NOTE)
@@ -101,7 +278,6 @@ def _name_dialect(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
         yield Finding(Rule.AGENTCARD_DIALECT, CARD, hint, Level.NOTE)
 
 
-_WHERE = Where(Part.CARD)
 _STRING = re.compile(rb'[ \t\r\n]*"(?:[^"\\]|\\.)*+"[ \t\r\n]*', re.DOTALL)
 
 
@@ -118,10 +294,10 @@ def parse_embedded(data: bytes, depth: int) -> JsonObject | None:
         Refused: a rule of ``parse_json_object``, for the text or its content; ``json.malformed`` also if the content is
             not an AgentCard: other formats have no such form.
     """
-    inner = parse_json(data, _WHERE, depth) if _STRING.fullmatch(data) else None
+    inner = parse_json(data, CARD, depth) if _STRING.fullmatch(data) else None
     if not isinstance(inner, str) or not inner.lstrip(" \t\r\n").startswith("{"):
         return None
-    document = parse_json_object(inner.encode(), _WHERE, depth)
+    document = parse_json_object(inner.encode(), CARD, depth)
     if not is_agentcard(document):
-        raise Refused(Rule.JSON_MALFORMED, _WHERE, "A JSON object is expected; only an AgentCard may be in a string.")
+        raise Refused(Rule.JSON_MALFORMED, CARD, "A JSON object is expected; only an AgentCard may be in a string.")
     return document

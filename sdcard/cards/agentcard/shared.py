@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from urllib.parse import urlsplit
 
-from sdcard.cards.agentcard.values import Amount, Endpoint, Spelling, Taste
+from sdcard.cards.agentcard.values import Advice, Amount, Endpoint, Spelling
 from sdcard.cards.model import Card, CardFormat, Criterion, Fact
 from sdcard.cards.schema import ArrayOf, Choice, Member, Need, Object, Reach, Shape, Text, Url
 from sdcard.encoding import JsonObject, frozen
@@ -21,7 +21,7 @@ _TIME_BYTES = 6
 AGENT_ID = Spelling(
     re.compile("[0-9A-HJKMNP-TV-Z]{26}"),
     "Write a ULID: 26 digits and capital letters, without I, L, O and U.",
-    (Taste(re.compile("[0-7].*"), "Make a real ULID: one that begins so is larger than 128 bits.", Level.WARNING),),
+    (Advice(re.compile("[0-7].*"), "Make a real ULID: one that begins so is larger than 128 bits.", Level.WARNING),),
 )
 """No clock is compared with its time: it tells when the id was made, and an old id is as good."""
 
@@ -75,18 +75,18 @@ CARD = Where(Part.CARD)
 
 # -- Disclosure -------------------------------------------------------------------------------------------------------
 
-ALWAYS_DISCLOSED = ("agent_id", "name", "version")
-OF_FAMILY = frozenset({*ALWAYS_DISCLOSED, "capabilities", "endpoint", "pricing", "metadata", "goal_subscriptions"})
+_ALWAYS_DISCLOSED = ("agent_id", "name", "version")
+_OF_FAMILY = frozenset({*_ALWAYS_DISCLOSED, "capabilities", "endpoint", "pricing", "metadata", "goal_subscriptions"})
 """The members of all dialects."""
-UNITS = (
+_UNITS = (
     path("capabilities", None),
     path("capabilities", None, None),
     path("endpoint", None),
     path("metadata", None),
     path("goal_subscriptions", None),
 )
-TOGETHER = (path("capabilities", None, "id"), path("endpoint", "protocol"))
-GROUPS: Mapping[str, tuple[ClaimPath, ...]] = frozen(
+_TOGETHER = (path("capabilities", None, "id"), path("endpoint", "protocol"))
+_GROUPS: Mapping[str, tuple[ClaimPath, ...]] = frozen(
     {
         "skills": (path("capabilities"), path("skills")),
         "endpoints": (path("endpoint"),),
@@ -98,7 +98,7 @@ GROUPS: Mapping[str, tuple[ClaimPath, ...]] = frozen(
 """No dialect has ``skills`` or a ``provider``, but cards may add them. ``goal_subscriptions`` reveal an agent's plans:
 they are in no group, and so only in *diagnostic* and *full*.
 """
-FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = frozen(
+_FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = frozen(
     {
         Criterion.SKILLS: (path("capabilities", None, "id"),),
         Criterion.TAGS: (path("capabilities", None, "tags", None),),
@@ -124,7 +124,7 @@ _INVISIBLE = "\\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064
 _NAME = Spelling(
     re.compile("(?s:.{1,128})"),
     "Write a name of 1 to 128 characters.",
-    (Taste(re.compile(f"(?s:.*[^{_INVISIBLE}].*)"), "Write a name that people can see.", Level.WARNING),),
+    (Advice(re.compile(f"(?s:.*[^{_INVISIBLE}].*)"), "Write a name that people can see.", Level.WARNING),),
 )
 _NUMBER = "(?:0|[1-9][0-9]*)"
 _IDENTIFIER = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
@@ -132,7 +132,7 @@ _VERSION = Spelling(
     re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?"),
     "Write a version as in Semantic Versioning, such as 1.0.0 or 1.0.0-rc.1.",
     (
-        Taste(
+        Advice(
             re.compile(rf"[0-9.]+(?:-{_IDENTIFIER}(?:\.{_IDENTIFIER})*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"),
             "Semantic Versioning 2.0.0 allows no empty identifiers, and no leading zeros in a pre-release.",
             Level.WARNING,
@@ -141,7 +141,9 @@ _VERSION = Spelling(
 )
 CAPABILITY_ID = re.compile("[a-z0-9][a-z0-9._-]*")
 ID_ADVICE = "Begin with a small letter or digit, and go on with those, dots, `_` and `-`."
-NO_EMPTY_SEGMENT = Taste(re.compile(r"[^.]+(?:\.[^.]+)*"), "Write something between and after the dots.", Level.WARNING)
+NO_EMPTY_SEGMENT = Advice(
+    re.compile(r"[^.]+(?:\.[^.]+)*"), "Write something between and after the dots.", Level.WARNING
+)
 AUTH_SCHEMES = Choice(("none", "bearer", "api_key", "oauth2", "mtls"))
 TIERS = Choice(("untrusted", "basic", "established", "verified", "banned"))
 AMOUNT = Amount()
@@ -204,6 +206,26 @@ class Dialect:
     shape: Object
     marks: tuple[ClaimPath, ...]
 
+    @classmethod
+    def make(
+        cls, name: str, title: str, shape: Object, marks: tuple[ClaimPath, ...], urls: tuple[ClaimPath, ...] = ()
+    ) -> "Dialect":
+        """Make a dialect and its card format. ``urls``: further URLs that clients connect to."""
+        skill_ids, endpoints = path("capabilities", None, "id"), (path("endpoint", "url"), *urls)
+        card_format = CardFormat(
+            name=f"agentcard/{name}",
+            always_disclosed=_ALWAYS_DISCLOSED,
+            members=frozenset(shape.members),
+            members_of_family=_OF_FAMILY,
+            units=_UNITS,
+            together=_TOGETHER,
+            groups=_GROUPS,
+            facts=frozen({Fact.PROVIDER: (), Fact.ENDPOINT: endpoints, Fact.SKILL: (skill_ids,)}),
+            found_by=_FOUND_BY,
+            names_agent=("agent_id",),
+        )
+        return cls(card_format, title, shape, marks)
+
     def is_marked(self, document: JsonObject) -> bool:
         """Whether the document has a member that only this dialect has."""
         return any(mark.find(document) for mark in self.marks)
@@ -211,22 +233,3 @@ class Dialect:
     def fits(self, document: JsonObject) -> bool:
         """Whether the shape table finds no error."""
         return all(finding.level is not Level.ERROR for finding in self.shape.check(document, CARD))
-
-
-def card_format(name: str, shape: Object, urls: tuple[ClaimPath, ...]) -> CardFormat:
-    """Make the card format of a dialect. ``urls``: the URLs that clients connect to."""
-    return CardFormat(
-        name=f"agentcard/{name}",
-        always_disclosed=ALWAYS_DISCLOSED,
-        members=frozenset(shape.members),
-        members_of_family=OF_FAMILY,
-        units=UNITS,
-        together=TOGETHER,
-        groups=GROUPS,
-        facts=frozen({Fact.PROVIDER: (), Fact.ENDPOINT: urls, Fact.SKILL: (path("capabilities", None, "id"),)}),
-        found_by=FOUND_BY,
-        names_agent=("agent_id",),
-    )
-
-
-URL = path("endpoint", "url")

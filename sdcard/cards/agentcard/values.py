@@ -20,11 +20,11 @@ from sdcard.rules import Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Taste:
+class Advice:
     """Advice for a string that is valid but could be better."""
 
     pattern: re.Pattern[str]
-    advice: str
+    text: str
     level: Level
 
 
@@ -34,7 +34,7 @@ class Spelling:
 
     pattern: re.Pattern[str]
     advice: str
-    tastes: tuple[Taste, ...] = ()
+    advices: tuple[Advice, ...] = ()
 
     def check(self, value: JsonValue, where: Where) -> Iterator[Finding]:
         """Find a value that is not a string or does not match; then give advice."""
@@ -44,9 +44,9 @@ class Spelling:
         if not self.pattern.fullmatch(value):
             yield Finding(Rule.CARD_MEMBER_VALUE, where, self.advice)
             return
-        for taste in self.tastes:
-            if not taste.pattern.fullmatch(value):
-                yield Finding(Rule.CARD_MEMBER_VALUE, where, taste.advice, taste.level)
+        for other in self.advices:
+            if not other.pattern.fullmatch(value):
+                yield Finding(Rule.CARD_MEMBER_VALUE, where, other.text, other.level)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from sdcard.cards.a2a import v0_2
+from sdcard.cards.a2a import v0
 from sdcard.cards.detect import read_card
 from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Level, Refused
@@ -37,7 +37,7 @@ def georoute_0_2() -> JsonObject:
 def georoute_plain() -> JsonObject:
     """A good card that nothing tells from one of A2A 0.1 or of 0.2."""
     card = georoute_0_2()
-    for name in ("protocolVersion", *v0_2.BROUGHT):
+    for name in ("protocolVersion", *v0.NEW_IN_0_2):
         del card[name]
     return changed(card, ("capabilities", "extensions"), ABSENT)
 

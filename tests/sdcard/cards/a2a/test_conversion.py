@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sdcard.cards.a2a import v0_3
+from sdcard.cards.a2a import v0
 from sdcard.cards.conversion import SPELT, Conversion
 from sdcard.cards.converting import convert_card
 from sdcard.cards.detect import read_card
@@ -318,7 +318,7 @@ def older(version: str, **changes: Any) -> Card:
         "skills": [],
         **changes,
     }
-    return Card(replace(v0_3.FORMAT, name=f"a2a/{version}"), document)
+    return Card(replace(v0.V0_3, name=f"a2a/{version}"), document)
 
 
 @pytest.mark.parametrize("version", ["0.1", "0.2"])

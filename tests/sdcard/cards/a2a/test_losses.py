@@ -1,7 +1,7 @@
 """The list of losses, and the one spelling that conversions work on."""
 
 from sdcard.cards.a2a.shared import CARD
-from sdcard.cards.a2a.v0_3 import SHAPE
+from sdcard.cards.a2a.v0 import SHAPE_0_3 as SHAPE
 from sdcard.cards.conversion import Losses, renamed, tidy, without
 from sdcard.encoding import JsonObject
 from sdcard.errors import Level

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sdcard import InMemorySigner, Misuse, PublicKey
-from sdcard.cards.a2a import v0_3, v1_0
+from sdcard.cards.a2a import v0, v1_0
 from sdcard.cards.a2a.signatures import MOST_SIGNATURES, CardSigners, prepare_card_signature
 from sdcard.cards.a2a.signed_form import SPECIFICATION, canonical_form
 from sdcard.cards.detect import read_card
@@ -119,7 +119,7 @@ def test_defaults_that_both_leave_out_are_no_trouble() -> None:
 
 def test_nothing_says_what_a_card_of_another_generation_signs() -> None:
     with raises_rule("card.not-signable", "card"):
-        prepare_card_signature(georoute_0_3(), v0_3.FORMAT, SIGNER.public_key)
+        prepare_card_signature(georoute_0_3(), v0.V0_3, SIGNER.public_key)
 
 
 def test_a_number_that_no_double_is_cannot_be_signed() -> None:
