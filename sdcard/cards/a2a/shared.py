@@ -273,7 +273,7 @@ OAUTH_FLOWS: Mapping[str, Mapping[str, Member]] = {
 
 
 def api_key(location: str) -> Object:
-    """Make the shape of an API key. ``location``: the member that says where the key goes."""
+    """Make the shape of an API key. ``location``: the member for its place."""
     return Object(
         {
             location: Member(Choice(("cookie", "header", "query")), Need.REQUIRED, "one of cookie, header, query"),

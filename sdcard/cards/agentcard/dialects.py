@@ -1,4 +1,4 @@
-"""The AgentCard dialects: shape tables, detection and checks; and an AgentCard in a JSON string.
+"""Detection and checks of the AgentCard dialects; an AgentCard in a JSON string.
 
 The draft's project has several validators, which disagree with the draft and with each other. Each dialect is a shape
 table; disclosure is the same for all. The draft is the default. Another dialect is chosen by name, or if the draft
@@ -217,7 +217,7 @@ _NOT_IN_README = ("https", "stdio")
 
 
 def is_agentcard(document: JsonObject) -> bool:
-    """Whether the card has two of three marks: an id, an array of capabilities, an endpoint object."""
+    """Whether the card has two of three: an id, capabilities, an endpoint object."""
     endpoint = document.get("endpoint")
     marks = (
         document.get("agent_id") is not None,
@@ -228,12 +228,12 @@ def is_agentcard(document: JsonObject) -> bool:
 
 
 def is_mcp(document: JsonObject) -> bool:
-    """Whether the card breaks the draft, and has members that only the MCP server's schema has."""
+    """Whether the card breaks the draft, and has a mark of the MCP server's schema."""
     return is_agentcard(document) and MCP.is_marked(document) and not DRAFT.fits(document)
 
 
 def is_readme(document: JsonObject) -> bool:
-    """Whether the card breaks the draft, and has members of the README and none of the draft."""
+    """Whether the card breaks the draft, and has a mark of the README alone."""
     endpoint = document.get("endpoint")
     protocol = endpoint.get("protocol") if isinstance(endpoint, dict) else None
     is_marked = README.is_marked(document) and not DRAFT.is_marked(document) and protocol not in _NOT_IN_README
@@ -267,7 +267,7 @@ def _self_declared(document: JsonObject) -> Iterator[Finding]:
 
 
 def _name_dialect(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
-    """Report a dialect that is not the default; for a card that breaks the draft, name dialects that it fits."""
+    """Name the dialect if it is not the default; else other dialects that fit."""
     if dialect is not DRAFT:
         hint = f"This was judged by {dialect.title}. To judge it by the draft, name the format {DRAFT.format.name}."
         yield Finding(Rule.AGENTCARD_DIALECT, CARD, hint, Level.NOTE)

@@ -210,7 +210,7 @@ class Dialect:
     def make(
         cls, name: str, title: str, shape: Object, marks: tuple[ClaimPath, ...], urls: tuple[ClaimPath, ...] = ()
     ) -> "Dialect":
-        """Make a dialect and its card format. ``urls``: further URLs that clients connect to."""
+        """Make a dialect and its card format. ``urls``: further endpoints."""
         skill_ids, endpoints = path("capabilities", None, "id"), (path("endpoint", "url"), *urls)
         card_format = CardFormat(
             name=f"agentcard/{name}",
